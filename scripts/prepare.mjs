@@ -1,0 +1,109 @@
+/** Installs and builds what is missing or stale, with nothing but Node: the first command after a clone comes through here. */
+import { createHash } from 'node:crypto';
+import * as fs from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = fileURLToPath(new URL('..', import.meta.url));
+
+/** Installs the locked packages, unless they are there. */
+export async function ensureInstalled() {
+  if (installed()) return;
+  console.error('holdfast: installing packages (npm ci) ...');
+  const { spawnSync } = await import('node:child_process');
+  const options = ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'];
+  const npm = process.env.npm_execpath ?? '';
+  // Windows starts npm.cmd only through a shell; the script behind it runs everywhere.
+  const { status, error } = npm.endsWith('npm-cli.js')
+    ? spawnSync(process.execPath, [npm, ...options], { cwd: root, stdio: ['ignore', 2, 2] })
+    : spawnSync('npm', options, { cwd: root, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' });
+  if (status !== 0) throw new Error(`npm ci failed${error ? `: ${error.message}` : ''}. Is the network there?`);
+}
+
+/**
+ * Builds dist from src, unless it was built from just these sources.
+ * With `tolerant`, type errors are printed and what was emitted is used: the type check is a test of its own.
+ */
+export async function ensureBuilt({ tolerant = false } = {}) {
+  const dist = join(root, 'dist');
+  const stamp = join(dist, '.built-from');
+  const fingerprint = fingerprintOfSources();
+  if (readText(stamp) === fingerprint) return;
+  console.error('holdfast: building ...');
+  const fresh = join(root, `.dist-${process.pid}`);
+  try {
+    const { spawnSync } = await import('node:child_process');
+    const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+    const { status } = spawnSync(process.execPath, [compiler, '-p', 'tsconfig.build.json', '--outDir', fresh], {
+      cwd: root,
+      stdio: ['ignore', 2, 2],
+    });
+    if (status !== 0 && !(tolerant && fs.existsSync(fresh))) throw new Error('The build failed.');
+    fs.rmSync(stamp, { force: true });
+    replaceFiles(fresh, dist);
+    if (status === 0) fs.writeFileSync(stamp, fingerprint);
+  } finally {
+    fs.rmSync(fresh, { recursive: true, force: true });
+  }
+}
+
+/** npm writes the hidden lock file last, so a package that it names with the right contents is there. */
+function installed() {
+  const present = packagesIn(join(root, 'node_modules', '.package-lock.json'));
+  if (!present) return false;
+  return Object.entries(packagesIn(join(root, 'package-lock.json')) ?? {}).every(([path, wanted]) => {
+    if (path === '') return true;
+    const found = present[path];
+    if (!found) return wanted.optional === true;
+    const same = found.version === wanted.version && (!wanted.integrity || found.integrity === wanted.integrity);
+    return same && fs.existsSync(join(root, path));
+  });
+}
+
+function packagesIn(lockFile) {
+  const text = readText(lockFile);
+  return text === undefined ? undefined : JSON.parse(text).packages;
+}
+
+function fingerprintOfSources() {
+  const hash = createHash('sha256');
+  const sources = filesUnder(join(root, 'src')).filter((file) => !file.endsWith('.test.ts'));
+  for (const file of [...sources.map((file) => join('src', file)), 'tsconfig.json', 'tsconfig.build.json']) {
+    hash
+      .update(`${file}\0`)
+      .update(fs.readFileSync(join(root, file)))
+      .update('\0');
+  }
+  return hash.update(fs.readFileSync(join(root, 'package-lock.json'))).digest('hex');
+}
+
+/** File by file and by rename: a server or a test that runs from dist meanwhile never meets half a file. */
+function replaceFiles(from, to) {
+  const wanted = new Set(filesUnder(from));
+  for (const file of wanted) {
+    const target = join(to, file);
+    if (readText(target) === readText(join(from, file))) continue;
+    fs.mkdirSync(join(target, '..'), { recursive: true });
+    fs.renameSync(join(from, file), target);
+  }
+  for (const file of fs.existsSync(to) ? filesUnder(to) : []) {
+    if (!wanted.has(file)) fs.rmSync(join(to, file), { force: true });
+  }
+}
+
+function filesUnder(folder) {
+  return fs
+    .readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath ?? entry.path, entry.name)))
+    .sort();
+}
+
+function readText(file) {
+  try {
+    return fs.readFileSync(file, 'utf8');
+  } catch (error) {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,74 @@
+/** node scripts/test.mjs [--quick] [vitest's arguments]: types, lint and all tests, with one summary as the last line. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ensureDebianPackages } from './debian-packages.mjs';
+import { ensureInstalled, root } from './prepare.mjs';
+import { summarise } from './summary.mjs';
+
+/** Slow, or in need of more than Node. */
+const notQuick = ['test/anomalies/**', 'test/simulation/**', 'test/repository/**', '**/*.slow.test.ts'];
+
+const words = process.argv.slice(2);
+const quick = words.includes('--quick');
+const vitestArguments = words.filter((word) => word !== '--quick');
+const results = { passed: 0, failed: [], skipped: [] };
+
+try {
+  await ensureInstalled();
+  if (!quick) ensureDebianPackages();
+  step('type check', 'typescript/bin/tsc', '--noEmit', '-p', 'tsconfig.json');
+  step('lint', '@biomejs/biome/bin/biome', 'ci', '--colors=off');
+  runTests();
+} catch (error) {
+  results.failed.push(error.message);
+}
+const allowed = JSON.parse(readFileSync(join(root, 'scripts', 'allowed-skips.json'), 'utf8'));
+const { lines, ok } = summarise(results, allowed, process.env.CI === 'true');
+console.log(`\n${lines.join('\n')}`);
+process.exitCode = ok ? 0 : 1;
+
+function step(name, tool, ...words) {
+  console.log(`\n${name}`);
+  if (node(tool, words) === 0) results.passed++;
+  else results.failed.push(name);
+}
+
+function runTests() {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-test-'));
+  const report = join(folder, 'report.json');
+  try {
+    const excludes = quick ? notQuick.map((glob) => `--exclude=${glob}`) : [];
+    const status = node('vitest/vitest.mjs', ['run', ...excludes, ...vitestArguments], {
+      HOLDFAST_TEST_REPORT: report,
+    });
+    const outcome = readReport(report);
+    if (outcome) {
+      results.passed += outcome.passed;
+      results.failed.push(...outcome.failed);
+      results.skipped.push(...outcome.skipped);
+    }
+    if (status !== 0 && !outcome?.failed.length) results.failed.push(`vitest ended with ${status ?? 'a signal'}`);
+    else if (!outcome) results.failed.push('vitest left no report');
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function readReport(file) {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+function node(tool, words, env = {}) {
+  const { status } = spawnSync(process.execPath, [join(root, 'node_modules', tool), ...words], {
+    cwd: root,
+    stdio: ['ignore', 'inherit', 'inherit'],
+    env: { ...process.env, ...env },
+  });
+  return status;
+}

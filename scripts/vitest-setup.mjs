@@ -1,0 +1,6 @@
+/** Tests spawn dist/cli.js, start worker threads from dist and import 'holdfast', which is dist/main.js. */
+import { ensureBuilt } from './prepare.mjs';
+
+export async function setup() {
+  await ensureBuilt({ tolerant: true });
+}

@@ -1,0 +1,42 @@
+import { createHash } from 'node:crypto';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { crc64, crc64Base64, md5Base64 } from './hashes.ts';
+
+/** Bit by bit, by the definition: reflected polynomial, all ones at the start and at the end. */
+function naiveCrc64(bytes: Uint8Array): string {
+  let crc = 0xffffffffffffffffn;
+  for (const byte of bytes) {
+    crc ^= BigInt(byte);
+    for (let bit = 0; bit < 8; bit++) crc = crc & 1n ? (crc >> 1n) ^ 0x9a6c9329ac4bc9b5n : crc >> 1n;
+  }
+  const result = Buffer.alloc(8);
+  result.writeBigUInt64LE(crc ^ 0xffffffffffffffffn);
+  return result.toString('base64');
+}
+
+describe('CRC64', () => {
+  it('is the one that the service computes', () => {
+    expect(crc64Base64(Buffer.from('123456789'))).toBe(naiveCrc64(Buffer.from('123456789')));
+    // The check value of this polynomial in catalogues of CRCs (CRC-64/NVME).
+    expect(Buffer.from(crc64Base64(Buffer.from('123456789')), 'base64').readBigUInt64LE()).toBe(0xae8b14860a799888n);
+    expect(crc64Base64(new Uint8Array())).toBe('AAAAAAAAAAA=');
+  });
+
+  it('agrees with its definition on any bytes, in one piece or several', () => {
+    fc.assert(
+      fc.property(fc.array(fc.uint8Array({ maxLength: 70 }), { maxLength: 4 }), (pieces) => {
+        const crc = crc64();
+        for (const piece of pieces) crc.update(piece);
+        expect(crc.digest()).toBe(naiveCrc64(Buffer.concat(pieces)));
+      }),
+    );
+  });
+});
+
+describe('MD5', () => {
+  it('is base64 of the digest', () => {
+    expect(md5Base64(Buffer.from('abc'))).toBe(createHash('md5').update('abc').digest('base64'));
+    expect(md5Base64(new Uint8Array())).toBe('1B2M2Y8AsgTpgAmY7PhCfg==');
+  });
+});

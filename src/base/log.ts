@@ -1,0 +1,44 @@
+/** Where the log goes, and how much of it. */
+import { type DestinationStream, type Logger, pino } from 'pino';
+
+export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error' | 'isLevelEnabled'>;
+
+export interface LogSettings {
+  readonly level: 'silent' | 'error' | 'warn' | 'info' | 'debug';
+  readonly format: 'text' | 'json';
+  /** Instead of standard output. */
+  readonly file?: string | undefined;
+}
+
+export const silent: Log = pino({ level: 'silent' });
+
+export function openLog({ level, format, file }: LogSettings): Log {
+  // Standard output is written as lines come: a log that is lost in a crash would miss the lines that matter.
+  const destination = pino.destination({ dest: file ?? 1, sync: true, mkdir: true });
+  return pino(
+    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime },
+    format === 'json' ? destination : textTo(destination),
+  );
+}
+
+const LABELS: Readonly<Record<number, string>> = { 20: 'DEBUG', 30: 'INFO ', 40: 'WARN ', 50: 'ERROR', 60: 'FATAL' };
+
+/** A line for people: time, level, message, and the fields as name=value; stacks go below. */
+export function textLine(json: string): string {
+  const { level, time, msg, err, ...fields } = JSON.parse(json) as Record<string, unknown> & {
+    err?: { stack?: string };
+  };
+  let line = `${time} ${LABELS[Number(level)] ?? level} ${msg ?? ''}`;
+  for (const [name, value] of Object.entries(fields)) {
+    line += ` ${name}=${typeof value === 'string' ? quoted(value) : JSON.stringify(value)}`;
+  }
+  return `${line}${err?.stack ? `\n${err.stack}` : ''}\n`;
+}
+
+function quoted(text: string): string {
+  return /^[\w./:?&=%$-]+$/.test(text) ? text : JSON.stringify(text);
+}
+
+function textTo(destination: DestinationStream): DestinationStream {
+  return { write: (json) => destination.write(textLine(json)) };
+}

@@ -1,0 +1,36 @@
+/** Instants are bigint, 100-ns ticks since 0001-01-01; this is how they meet JavaScript's and HTTP's dates. */
+export const TICKS_PER_SECOND = 10_000_000n;
+const UNIX_EPOCH = 621355968000000000n;
+
+export function ticksOf(unixMilliseconds: number): bigint {
+  const whole = Math.floor(unixMilliseconds);
+  return UNIX_EPOCH + BigInt(whole) * 10_000n + BigInt(Math.round((unixMilliseconds - whole) * 10_000));
+}
+
+export function millisecondsOf(ticks: bigint): number {
+  return Number((ticks - UNIX_EPOCH) / 10_000n);
+}
+
+/** HTTP's dates know seconds only: what lies behind them is cut off. */
+export function rfc1123(ticks: bigint): string {
+  return new Date(millisecondsOf(ticks)).toUTCString();
+}
+
+export function wholeSecond(ticks: bigint): bigint {
+  return ticks - (ticks % TICKS_PER_SECOND);
+}
+
+/** 2019-05-01T10:20:30.1234567Z */
+export function iso7(ticks: bigint): string {
+  const fraction = (ticks % TICKS_PER_SECOND).toString().padStart(7, '0');
+  return `${new Date(millisecondsOf(ticks)).toISOString().slice(0, 19)}.${fraction}Z`;
+}
+
+const HTTP_DATE = /^(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?, /i;
+
+/** RFC 1123 and RFC 850 dates; anything else is undefined. */
+export function parseHttpDate(text: string): bigint | undefined {
+  if (!HTTP_DATE.test(text)) return undefined;
+  const milliseconds = Date.parse(text);
+  return Number.isNaN(milliseconds) ? undefined : ticksOf(milliseconds);
+}

@@ -1,0 +1,11 @@
+const sourceRoot = new URL('../', import.meta.url).href;
+
+/**
+ * The compiled worker thread beside a module: `workerFile(import.meta.url, './lmdb-writer.ts')`.
+ * Threads load JavaScript only, so a module that a test runs from its source gets the same file of dist.
+ */
+export function workerFile(moduleUrl: string, name: string): URL {
+  const worker = new URL(name.replace(/\.ts$/, '.js'), moduleUrl).href;
+  if (!moduleUrl.endsWith('.ts')) return new URL(worker);
+  return new URL(worker.slice(sourceRoot.length), new URL('../dist/', sourceRoot));
+}

@@ -1,0 +1,122 @@
+/** XML in and out: documents are read with bounds and without a DTD, and written as template strings. */
+import { SaxesParser } from 'saxes';
+
+export interface XmlElement {
+  readonly name: string;
+  /** The character data directly inside, in one piece. */
+  readonly text: string;
+  readonly children: readonly XmlElement[];
+  /** Where its name stands in the start tag, both counted from 1. */
+  readonly line: number;
+  readonly column: number;
+  /** Where it stands in the end tag: what is wrong with an element as a whole is reported from there. */
+  readonly endLine: number;
+  readonly endColumn: number;
+}
+
+/** The document is not what was asked for; both counted from 1. */
+export class XmlError extends Error {
+  override readonly name = 'XmlError';
+  readonly line: number;
+  readonly column: number;
+
+  constructor(message: string, line: number, column: number) {
+    super(message);
+    this.line = line;
+    this.column = column;
+  }
+}
+
+const DEPTH_MAX = 16;
+const ELEMENTS_MAX = 100_000;
+
+interface Open {
+  name: string;
+  text: string;
+  children: Open[];
+  line: number;
+  column: number;
+  endLine: number;
+  endColumn: number;
+}
+
+/** The root element. UTF-8, or UTF-16 if a byte order mark says so. How many bytes are too many is the caller's to say. */
+export function parseXml(bytes: Uint8Array): XmlElement {
+  const parser = new SaxesParser();
+  const open: Open[] = [];
+  let root: Open | undefined;
+  let elements = 0;
+  const refuse = (reason: string): never => {
+    throw new XmlError(reason, parser.line, parser.column + 1);
+  };
+  parser.on('error', (error) => refuse(error.message.replace(/^\d+:\d+: /, '')));
+  parser.on('doctype', () => refuse('A document type declaration is not allowed.'));
+  parser.on('opentagstart', ({ name }) => {
+    if (open.length >= DEPTH_MAX) refuse(`Elements are nested more than ${DEPTH_MAX} deep.`);
+    if (++elements > ELEMENTS_MAX) refuse(`There are more than ${ELEMENTS_MAX} elements.`);
+    const { line } = parser;
+    const column = parser.column - name.length;
+    const element: Open = { name, text: '', children: [], line, column, endLine: line, endColumn: column };
+    open.at(-1)?.children.push(element);
+    root ??= element;
+    open.push(element);
+  });
+  parser.on('closetag', ({ name, isSelfClosing }) => {
+    const element = open.pop()!;
+    if (isSelfClosing) return;
+    element.endLine = parser.line;
+    element.endColumn = parser.column - name.length;
+  });
+  const addText = (text: string) => {
+    const element = open.at(-1);
+    if (element) element.text += text;
+  };
+  parser.on('text', addText);
+  parser.on('cdata', addText);
+  parser.write(decode(bytes, refuse)).close();
+  return root ?? refuse('There is no root element.');
+}
+
+export function childOf(element: XmlElement, name: string): XmlElement | undefined {
+  return element.children.find((child) => child.name === name);
+}
+
+/** For text and for attribute values in either kind of quotes. */
+export function escapeXml(text: string): string {
+  return SPECIAL.test(text) ? text.replace(ALL_SPECIAL, (character) => ESCAPES[character] ?? '\ufffd') : text;
+}
+
+/** Whether XML 1.0 can carry this text at all; no escape helps where it cannot. */
+export function xmlSafe(text: string): boolean {
+  return !UNSAFE.test(text);
+}
+
+// What XML 1.0 forbids: control characters, surrogates that stand alone, and the last two code points of the first plane.
+// A carriage return is allowed, but a parser turns it into a line feed unless it is escaped.
+const FORBIDDEN =
+  '[\\0-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]|[\\ud800-\\udbff](?![\\udc00-\\udfff])|(?<![\\ud800-\\udbff])[\\udc00-\\udfff]';
+const UNSAFE = new RegExp(FORBIDDEN);
+const SPECIAL = new RegExp(`[&<>"'\\r]|${FORBIDDEN}`);
+const ALL_SPECIAL = new RegExp(SPECIAL, 'g');
+const ESCAPES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&apos;',
+  '\r': '&#xD;',
+};
+
+const decoders = {
+  'utf-8': new TextDecoder('utf-8', { fatal: true }),
+  'utf-16le': new TextDecoder('utf-16le', { fatal: true }),
+};
+
+function decode(bytes: Uint8Array, refuse: (reason: string) => never): string {
+  const encoding = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : 'utf-8';
+  try {
+    return decoders[encoding].decode(bytes);
+  } catch {
+    return refuse(`The document is not valid ${encoding.toUpperCase()}.`);
+  }
+}

@@ -1,0 +1,83 @@
+import { resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { configOf, developmentAccount, parseAccounts, StartError } from './config.ts';
+
+const KEY = Buffer.from('a key of some length').toString('base64');
+
+describe('Config', () => {
+  it('serves the development account on 127.0.0.1:10000 from ./holdfast-data without any option', () => {
+    expect(configOf()).toEqual({
+      location: resolve('holdfast-data'),
+      blobHost: '127.0.0.1',
+      blobPort: 10_000,
+      blobKeepAliveSeconds: 5,
+      accounts: [developmentAccount],
+      testClock: false,
+      log: { level: 'silent', format: 'text', file: undefined },
+    });
+  });
+
+  it('is frozen all the way down', () => {
+    const config = configOf();
+    for (const part of [config, config.log, config.accounts, config.accounts[0], config.accounts[0]?.keys]) {
+      expect(Object.isFrozen(part)).toBe(true);
+    }
+  });
+
+  it('has no location in memory', () => {
+    expect(configOf({ inMemory: true }).location).toBeUndefined();
+  });
+
+  it('refuses a location for data in memory', () => {
+    expect(() => configOf({ inMemory: true, location: 'data' })).toThrow(StartError);
+  });
+
+  it('refuses an account without a key, given by a program', () => {
+    expect(() => configOf({ accounts: [{ name: 'one', keys: [] }] })).toThrow('entry 1 has no key');
+  });
+});
+
+describe('AZURITE_ACCOUNTS', () => {
+  it('names accounts with one or two keys', () => {
+    expect(parseAccounts(`one:${KEY};two:${KEY}:${developmentAccount.keys[0]};`)).toEqual([
+      { name: 'one', keys: [KEY] },
+      { name: 'two', keys: [KEY, developmentAccount.keys[0]] },
+    ]);
+  });
+
+  const refused: [text: string, fault: string][] = [
+    [';', 'names no account'],
+    [`one:${KEY};;two:${KEY}`, 'entry 2 has no account name'],
+    [`:${KEY}`, 'entry 1 has no account name'],
+    ['one', 'entry 1 has no key'],
+    ['one:', 'entry 1: key 1 is not base64'],
+    [`one:${KEY};two:${KEY}:c2Vjc`, 'entry 2: key 2 is not base64'],
+    [`one:${KEY}:${KEY}:${KEY}`, 'entry 1 has 3 keys'],
+    [`one:${KEY};one:${KEY}`, 'entry 2 repeats'],
+    [`o/ne:${KEY}`, 'entry 1: an account name is'],
+    [`one-secondary:${KEY}`, 'entry 1: the ending -secondary'],
+  ];
+  it.each(refused)('refuses %s', (text, fault) => {
+    expect(() => parseAccounts(text)).toThrow(fault);
+  });
+
+  it('never repeats a key in its refusal, wherever the key stands', () => {
+    const secret = 'c2VjcmV0c2VjcmV0';
+    for (const text of [
+      secret,
+      `${secret}:one`,
+      `one:${secret}!`,
+      `${secret}/:${secret}`,
+      `one:${secret};one:${secret}`,
+    ]) {
+      let message = '';
+      try {
+        parseAccounts(text);
+      } catch (error) {
+        message = String(error);
+      }
+      expect(message).toContain('AZURITE_ACCOUNTS');
+      expect(message).not.toContain(secret);
+    }
+  });
+});

@@ -1,0 +1,138 @@
+/** The folder of the data: whether this process may use it, and what lies where. */
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, readFileSync, renameSync, rmSync, statfsSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { StartError } from './config.ts';
+
+/** Of everything in the folder. A newer one is refused, an older one migrated. */
+const FORMAT = 1;
+const BEAT_MILLISECONDS = 2_000;
+/** Silent for so long, a process on another machine, or one whose number another has got since, is taken for dead. */
+const SILENT_MILLISECONDS = 15_000;
+
+export interface DataFolder {
+  /** Where the rows lie. */
+  readonly rows: string;
+  /** What the user should know of this folder. */
+  readonly warning: string | undefined;
+  release(): void;
+}
+
+export const rowsIn = (location: string): string => join(location, 'rows');
+
+/** Throws a StartError, with a way out, if the folder cannot be used. */
+export function openDataFolder(location: string, onLost: () => void): DataFolder {
+  try {
+    mkdirSync(rowsIn(location), { recursive: true });
+    const lock = takeLock(location, onLost);
+    try {
+      checkFormat(location);
+    } catch (error) {
+      lock.release();
+      throw error;
+    }
+    return { rows: rowsIn(location), warning: warningFor(location), release: lock.release };
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (error instanceof StartError || code === undefined) throw error;
+    throw new StartError(`Cannot write in the folder ${location} (${message}): choose another by --location.`);
+  }
+}
+
+export function checkFormat(location: string): void {
+  const file = join(location, 'holdfast.json');
+  let format: number;
+  try {
+    format = (JSON.parse(readFileSync(file, 'utf8')) as { format: number }).format;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+      throw new StartError(`${file} cannot be read: is it one of Holdfast's?`);
+    writeFileSync(file, `${JSON.stringify({ format: FORMAT })}\n`);
+    return;
+  }
+  if (format === FORMAT) return;
+  throw new StartError(
+    `The folder ${location} was written by a newer Holdfast (format ${format}, this one knows ${FORMAT}): use that version, or another folder by --location.`,
+  );
+}
+
+interface Owner {
+  readonly id: string;
+  readonly host: string;
+  readonly pid: number;
+}
+
+/** A file that its owner touches every two seconds. */
+function takeLock(location: string, onLost: () => void): { release(): void } {
+  const file = join(location, 'in-use');
+  const owner: Owner = { id: randomUUID(), host: hostname(), pid: process.pid };
+  const other = readOwner(file);
+  if (other && isAlive(other, file)) {
+    throw new StartError(
+      `The folder ${location} is in use by another Holdfast (process ${other.pid} on ${other.host}): stop it, or choose another folder by --location.`,
+    );
+  }
+  // Written apart and moved into place, so that nobody reads half of it.
+  writeFileSync(`${file}.${owner.pid}`, JSON.stringify(owner));
+  renameSync(`${file}.${owner.pid}`, file);
+  if (readOwner(file)?.id !== owner.id)
+    throw new StartError(`Another Holdfast starts on the folder ${location} at this moment.`);
+
+  inThisProcess.add(owner.id);
+  const beat = setInterval(() => {
+    if (readOwner(file)?.id !== owner.id) {
+      clearInterval(beat);
+      onLost();
+      return;
+    }
+    const now = new Date();
+    utimesSync(file, now, now);
+  }, BEAT_MILLISECONDS).unref();
+  return {
+    release() {
+      clearInterval(beat);
+      inThisProcess.delete(owner.id);
+      if (readOwner(file)?.id === owner.id) rmSync(file, { force: true });
+    },
+  };
+}
+
+function readOwner(file: string): Owner | undefined {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as Owner;
+  } catch {
+    return undefined;
+  }
+}
+
+function isAlive(owner: Owner, file: string): boolean {
+  const silent = Date.now() - statSync(file).mtimeMs > SILENT_MILLISECONDS;
+  if (owner.host !== hostname()) return !silent;
+  // A restarted container often has the number of the process that died in it: then it is us.
+  if (owner.pid === process.pid) return inThisProcess.has(owner.id);
+  try {
+    process.kill(owner.pid, 0);
+    return !silent;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM' && !silent;
+  }
+}
+
+const inThisProcess = new Set<string>();
+
+/** File systems whose locks or memory maps LMDB cannot rely on, by the numbers that Linux gives them. */
+const UNTRUSTED: Readonly<Record<number, string>> = {
+  26985: 'NFS',
+  2035054128: 'overlay',
+  4283649346: 'CIFS',
+  4266872130: 'SMB',
+  16914839: '9p',
+};
+
+function warningFor(location: string): string | undefined {
+  const kind = UNTRUSTED[statfsSync(location).type];
+  return (
+    kind && `The folder ${location} lies on a file system (${kind}) that may lose data after a crash: use a local disk.`
+  );
+}

@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest';
+import { StartError } from './config.ts';
+import { helpText, readCommand } from './flags.ts';
+
+const log = { level: 'info', format: 'text' };
+
+describe('The command line', () => {
+  const starts: [line: string, options: object][] = [
+    ['', { log }],
+    ['start', { log }],
+    ['--location ./data --blobPort 20000', { location: './data', blobPort: 20_000, log }],
+    ['start -l ./data --blobHost=0.0.0.0', { location: './data', blobHost: '0.0.0.0', log }],
+    ['--blob-port 0 --in-memory-persistence', { blobPort: 0, inMemory: true, log }],
+    ['--blobKeepAliveTimeout 30 --testClock', { blobKeepAliveSeconds: 30, testClock: true, log }],
+    ['--skipApiVersionCheck --disableTelemetry', { log }],
+    ['-d debug.log', { log: { level: 'debug', format: 'text', file: 'debug.log' } }],
+    ['--log-format json --log-level warn', { log: { level: 'warn', format: 'json' } }],
+    ['-s', { log: { level: 'silent', format: 'text' } }],
+  ];
+  it.each(starts)('starts with "%s"', (line, options) => {
+    expect(readCommand(split(line))).toEqual({ command: 'start', options, silent: line === '-s' });
+  });
+
+  it('takes the accounts of AZURITE_ACCOUNTS and minds no other variable', () => {
+    const env = { AZURITE_ACCOUNTS: 'one:a2V5', AZURITE_SKIP_API_VERSION_CHECK: 'true' };
+    expect(readCommand([], env)).toMatchObject({ options: { accounts: [{ name: 'one', keys: ['a2V5'] }] } });
+  });
+
+  it('checks ./holdfast-data, or the folder that is named', () => {
+    expect(readCommand(['check'])).toEqual({ command: 'check', location: 'holdfast-data' });
+    expect(readCommand(split('check --location x'))).toEqual({ command: 'check', location: 'x' });
+  });
+
+  it.each(['help', '--help', '-h', 'check --help'])('prints its help for %s', (line) => {
+    expect(readCommand(split(line))).toEqual({ command: 'help' });
+    expect(helpText()).toContain('--blobPort <port>');
+  });
+
+  it.each(['version', '--version', '-v'])('prints its version for %s', (line) => {
+    expect(readCommand(split(line))).toEqual({ command: 'version' });
+  });
+
+  const refused: [line: string, fault: string][] = [
+    ['--blobprot 1', 'There is no flag --blobprot. Did you mean --blobPort?'],
+    ['--lcoation x', 'Did you mean --location?'],
+    ['--wholly-different', 'There is no flag --wholly-different. See holdfast --help.'],
+    ['-x', 'There is no flag -x.'],
+    ['--toString', 'There is no flag --toString.'],
+    ['strat', 'There is no command strat. Did you mean start?'],
+    ['start extra', 'Unexpected extra'],
+    ['--blobPort', '--blobPort needs a value'],
+    ['--blobPort --silent', '--blobPort needs a value'],
+    ['--location=', '--location needs a value'],
+    ['--silent=yes', '--silent takes no value'],
+    ['--blobPort 65536', 'from 0 to 65535, not 65536'],
+    ['--blobPort -1', 'from 0 to 65535, not -1'],
+    ['--blobPort 1e3', 'from 0 to 65535, not 1e3'],
+    ['--log-level loud', '--log-level is silent, error'],
+    ['--log-format xml', '--log-format is text, json'],
+    ['--inMemoryPersistence --location x', 'leave one out'],
+    ['--queuePort 1', 'does not have --queuePort (the queue service) yet'],
+    ['--table-host x', 'does not have --tableHost (the table service) yet'],
+    ['-L', 'does not have -L (loose mode) yet'],
+    ['--cert x', 'does not have --cert (HTTPS) yet'],
+    ['--inMemoryPersistence --extentMemoryLimit 5', 'does not have --extentMemoryLimit'],
+    ['--disableProductStyleUrl', 'does not have --disableProductStyleUrl'],
+    ['check --blobPort 1', 'check takes --location only, not --blobPort'],
+  ];
+  it.each(refused)('refuses "%s" in one line', (line, fault) => {
+    let refusal: unknown;
+    try {
+      readCommand(split(line));
+    } catch (error) {
+      refusal = error;
+    }
+    expect(refusal).toBeInstanceOf(StartError);
+    expect((refusal as StartError).message).toContain(fault);
+    expect((refusal as StartError).message).not.toContain('\n');
+  });
+
+  it('refuses AZURITE_DB, which it would have to ignore', () => {
+    expect(() => readCommand([], { AZURITE_DB: 'mysql://x' })).toThrow('unset AZURITE_DB');
+  });
+});
+
+function split(line: string): string[] {
+  return line.split(' ').filter((word) => word !== '');
+}

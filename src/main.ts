@@ -1,0 +1,177 @@
+/** The composition root: the only file that names the engines. Also what `import { start } from 'holdfast'` gives. */
+import { type Log, openLog } from './base/log.ts';
+import { TICKS_PER_SECOND, ticksOf } from './base/time.ts';
+import { type Config, configOf, type StartOptions } from './config.ts';
+import { checkFormat, openDataFolder, rowsIn } from './data-folder.ts';
+import { openLmdb } from './partition/lmdb.ts';
+import { readLmdb } from './partition/lmdb-reads.ts';
+import { openMemory } from './partition/memory.ts';
+import type { Partition } from './partition/partition.ts';
+import { openPartition } from './partition/transact.ts';
+import { blobOperations } from './rest/blob/operations.ts';
+import { createRestServer, type OwnEndpoint } from './rest/server.ts';
+import { openAccounts } from './services/accounts.ts';
+import { emptyAccount } from './services/blob/reset.ts';
+import { type CheckReport, check as checkRows } from './services/check.ts';
+import { commonErrors, raising } from './services/errors.ts';
+import type { Storage } from './services/storage.ts';
+import { startSweeper } from './services/sweeper.ts';
+
+export type { Account, LogOptions, StartOptions } from './config.ts';
+export { StartError } from './config.ts';
+
+export interface HoldfastServer {
+  /** For the first account, as every SDK takes it. */
+  readonly connectionString: string;
+  /** With the name of the first account. */
+  readonly blobUrl: string;
+  /** Finishes the running requests, for up to ten seconds, and closes everything. */
+  stop(): Promise<void>;
+  /** Removes all containers and settings. Only in memory or with a test clock. */
+  reset(): Promise<void>;
+  readonly clock: {
+    /** Moves the server's time forward. Only in memory or with a test clock. */
+    advance(seconds: number): Promise<void>;
+  };
+}
+
+const fail = raising(commonErrors);
+
+export async function start(options: StartOptions = {}): Promise<HoldfastServer> {
+  const config = configOf(options);
+  const log = openLog(config.log);
+  const { partition, release } = await openStore(config, log, () => void stop());
+  const accounts = await openAccounts(
+    partition,
+    config.accounts.map(({ name }) => name),
+  );
+  const sweeper = startSweeper(partition, accounts.values(), (error) => log.warn({ err: error }, 'sweeping failed'));
+  sweeper.wake();
+  const storages = new Map<string, Storage>();
+  for (const [name, account] of accounts) storages.set(name, { partition, account, sweeper });
+
+  const mayTest = config.testClock || config.location === undefined;
+  async function reset(): Promise<void> {
+    if (!mayTest) throw notForTests('Emptying the server');
+    for (const storage of storages.values()) await emptyAccount(storage);
+  }
+  async function advance(seconds: number): Promise<void> {
+    if (!mayTest) throw notForTests('Moving the clock');
+    if (!(seconds >= 0) || seconds > 1e9)
+      throw fail('OutOfRangeInput', undefined, 'seconds must be a number from 0 to 1e9.');
+    await partition.clock.advance(BigInt(Math.round(seconds * 1e7)));
+  }
+
+  const rest = createRestServer({
+    table: blobOperations,
+    accounts: config.accounts,
+    context: (account) => storages.get(account)!,
+    log,
+    now: () => partition.clock.now(),
+    own: ownEndpoints(reset, advance),
+    keepAliveSeconds: config.blobKeepAliveSeconds,
+  });
+  let stopped: Promise<void> | undefined;
+  function stop(): Promise<void> {
+    stopped ??= (async () => {
+      await rest.close();
+      await closeStore();
+    })();
+    return stopped;
+  }
+  async function closeStore(): Promise<void> {
+    await sweeper.stop();
+    await partition.close();
+    release();
+  }
+
+  let port: number;
+  try {
+    port = await rest.listen(config.blobPort, config.blobHost);
+  } catch (error) {
+    await closeStore();
+    throw error;
+  }
+  const { name, keys } = config.accounts[0]!;
+  const blobUrl = `http://${reachable(config.blobHost)}:${port}/${name}`;
+  log.info({ blobUrl, location: config.location ?? 'memory' }, 'listening');
+  return {
+    blobUrl,
+    connectionString: `DefaultEndpointsProtocol=http;AccountName=${name};AccountKey=${keys[0]};BlobEndpoint=${blobUrl};`,
+    stop,
+    reset,
+    clock: { advance },
+  };
+}
+
+export interface CheckResult extends CheckReport {
+  /** What the user should know, though nothing is wrong. */
+  readonly notes: readonly string[];
+}
+
+/** Looks at all rows of a folder; a server may work on it meanwhile. */
+export async function check(location: string, onProgress?: (rows: number) => void): Promise<CheckResult> {
+  checkFormat(location);
+  const engine = readLmdb(rowsIn(location));
+  const partition = openPartition(engine);
+  try {
+    const report = await checkRows(partition, onProgress);
+    const ahead = engine.clock.now() - ticksOf(Date.now());
+    const { rows, containers, blobs, bytes } = report;
+    const notes = [`${rows} rows: ${containers} containers, ${blobs} blobs with ${bytes} bytes.`];
+    if (ahead > 2n * TICKS_PER_SECOND)
+      notes.push(`Its time is ${ahead / TICKS_PER_SECOND} s ahead of this machine's clock.`);
+    return { ...report, notes };
+  } finally {
+    await partition.close();
+  }
+}
+
+async function openStore(
+  config: Config,
+  log: Log,
+  onLost: () => void,
+): Promise<{ partition: Partition; release(): void }> {
+  if (config.location === undefined) return { partition: openPartition(openMemory()), release() {} };
+  const folder = openDataFolder(config.location, () => {
+    log.error('another Holdfast has taken the data folder: this one stops');
+    onLost();
+  });
+  if (folder.warning) log.warn(folder.warning);
+  try {
+    return { partition: openPartition(await openLmdb({ location: folder.rows })), release: folder.release };
+  } catch (error) {
+    folder.release();
+    throw error;
+  }
+}
+
+function ownEndpoints(
+  reset: () => Promise<void>,
+  advance: (seconds: number) => Promise<void>,
+): Record<string, OwnEndpoint> {
+  return {
+    'POST /_holdfast/reset': async () => {
+      await reset();
+      return { status: 204 };
+    },
+    'POST /_holdfast/clock/advance': async ({ seconds }) => {
+      await advance(Number(seconds));
+      return { status: 204 };
+    },
+  };
+}
+
+function notForTests(what: string) {
+  return fail(
+    'AuthorizationFailure',
+    undefined,
+    `${what} needs a server that was started with --test-clock or in memory.`,
+  );
+}
+
+/** A host that clients can connect to, where the server listens on all of them. */
+function reachable(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
+  return host.includes(':') ? `[${host}]` : host;
+}

@@ -1,0 +1,67 @@
+import { TICKS_PER_SECOND, ticksOf } from '../base/time.ts';
+import type { Clock, Instant, Stamp } from './partition.ts';
+
+/** The clock of an engine that keeps its own time. */
+export interface StoreClock extends Clock {
+  /** An instant for a write, later than every one given before. */
+  stamp(): Stamp;
+  /** The store holds this stamp: time is not earlier. */
+  observe(stamp: Stamp): void;
+}
+
+export interface ClockOptions {
+  /** The machine's clock; it may jump. */
+  wall?: (() => Instant) | undefined;
+  /** The high-water mark of the store's earlier life. */
+  atLeast?: Instant;
+  /** Eight bytes that let another thread read this clock. */
+  shared?: SharedArrayBuffer;
+}
+
+/**
+ * Monotonic time plus an offset, so that a clock set back never revives a lease. A wall clock that runs ahead raises the
+ * offset: a machine that slept does not count the hours, but leases run out in them.
+ */
+export function startClock({ wall = () => ticksOf(Date.now()), atLeast = 0n, shared }: ClockOptions = {}): StoreClock {
+  const offset = new BigInt64Array(shared ?? new SharedArrayBuffer(8));
+  let moved = 0n;
+  let last = 0n;
+  Atomics.store(offset, 0, later(wall(), atLeast) - monotonic());
+
+  function now(): Instant {
+    const elapsed = Atomics.load(offset, 0) + monotonic();
+    const outside = wall() + moved;
+    if (outside <= elapsed + TICKS_PER_SECOND) return later(elapsed, last);
+    Atomics.store(offset, 0, outside - monotonic());
+    return later(outside, last);
+  }
+
+  return {
+    now,
+    stamp() {
+      last = later(now(), last + 1n);
+      return last;
+    },
+    observe(stamp) {
+      last = later(last, stamp);
+    },
+    async advance(ticks) {
+      if (ticks < 0n) throw new RangeError('time goes forward only');
+      moved += ticks;
+      Atomics.add(offset, 0, ticks);
+    },
+  };
+}
+
+/** The time of a clock that another thread started. */
+export function readClock(shared: SharedArrayBuffer): Instant {
+  return Atomics.load(new BigInt64Array(shared), 0) + monotonic();
+}
+
+function monotonic(): bigint {
+  return process.hrtime.bigint() / 100n;
+}
+
+function later(a: Instant, b: Instant): Instant {
+  return a > b ? a : b;
+}

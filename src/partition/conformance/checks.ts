@@ -1,0 +1,135 @@
+import { describe, expect, it } from 'vitest';
+import { under } from '../keys.ts';
+import type { Commit, Engine, Stamp, Write } from '../partition.ts';
+import { bytes, commitOf, type Harness, key, openStore, readEngine, textOf } from './harness.ts';
+
+const ROW = key('row', 1);
+const RESULT = key('result');
+
+function putting(stamp: Stamp, ...keys: (typeof ROW)[]): Commit['bodies'][number] {
+  return { stamp, writes: keys.map((each): Write => ({ kind: 'put', key: each, value: bytes('written') })) };
+}
+
+/** An engine whose row 1 has the returned version, and another engine to disturb it. */
+async function start(harness: Harness): Promise<{ engine: Engine; other: Engine; version: Stamp }> {
+  const store = await openStore(harness);
+  const { engine } = store;
+  const version = engine.clock.stamp();
+  expect(await engine.commit(commitOf({ bodies: [putting(version, ROW)] }))).toBe('committed');
+  return { engine, other: await store.beside(), version };
+}
+
+async function attempt(engine: Engine, parts: Partial<Commit>): Promise<[string, string | undefined]> {
+  const outcome = await engine.commit(commitOf({ bodies: [putting(engine.clock.stamp(), RESULT)], ...parts }));
+  return [outcome, textOf(await readEngine(engine, (at) => at.get(RESULT)))];
+}
+
+const COMMITTED = ['committed', 'written'];
+const CONFLICT = ['conflict', undefined];
+
+export function checks(harness: Harness): void {
+  describe('a commit', () => {
+    it('takes a version check that holds and refuses one that does not', async () => {
+      const { engine, other, version } = await start(harness);
+      expect(await attempt(engine, { checks: [{ key: ROW, version: version - 1n }] })).toEqual(CONFLICT);
+      await other.commit(commitOf({ bodies: [putting(later(other, version), ROW)] }));
+      expect(await attempt(engine, { checks: [{ key: ROW, version }] })).toEqual(CONFLICT);
+      const row = await readEngine(engine, (at) => at.get(ROW));
+      expect(await attempt(engine, { checks: [{ key: ROW, version: row!.version }] })).toEqual(COMMITTED);
+    });
+
+    it('takes a check for absence that holds and refuses one that does not', async () => {
+      const { engine, other } = await start(harness);
+      expect(await attempt(engine, { checks: [{ key: ROW }] })).toEqual(CONFLICT);
+      await other.commit(commitOf({ bodies: [putting(other.clock.stamp(), key('row', 2))] }));
+      expect(await attempt(engine, { checks: [{ key: key('row', 2) }] })).toEqual(CONFLICT);
+      expect(await attempt(engine, { checks: [{ key: key('row', 3) }] })).toEqual(COMMITTED);
+    });
+
+    it('refuses a version check on a row that was removed', async () => {
+      const { engine, other, version } = await start(harness);
+      const stamp = later(other, version);
+      await other.commit(commitOf({ bodies: [{ stamp, writes: [{ kind: 'remove', key: ROW }] }] }));
+      expect(await attempt(engine, { checks: [{ key: ROW, version }] })).toEqual(CONFLICT);
+      expect(await attempt(engine, { checks: [{ key: ROW }] })).toEqual(COMMITTED);
+    });
+
+    it('takes a range check only with just these rows in just these versions', async () => {
+      const { engine, other, version } = await start(harness);
+      const range = under(['row']);
+      const second = other.clock.stamp();
+      await other.commit(commitOf({ bodies: [putting(second, key('row', 2))] }));
+      const one = { key: ROW, version };
+      const two = { key: key('row', 2), version: second };
+      const wrong = [[], [one], [two], [one, { ...two, version: second + 1n }], [one, { ...two, key: key('row', 3) }]];
+      for (const rows of [...wrong, [one, two, { key: key('row', 3), version }]]) {
+        expect(await attempt(engine, { ranges: [{ range, rows }] })).toEqual(CONFLICT);
+      }
+      expect(await attempt(engine, { ranges: [{ range, rows: [one, two] }] })).toEqual(COMMITTED);
+    });
+
+    it('takes a range check on an empty stretch until something is there', async () => {
+      const { engine, other } = await start(harness);
+      const range = under(['elsewhere']);
+      expect(await attempt(engine, { ranges: [{ range, rows: [] }] })).toEqual(COMMITTED);
+      await other.commit(commitOf({ bodies: [putting(other.clock.stamp(), key('elsewhere', 1))] }));
+      const stamp = engine.clock.stamp();
+      const refused = commitOf({ ranges: [{ range, rows: [] }], bodies: [putting(stamp, key('elsewhere', 2))] });
+      expect(await engine.commit(refused)).toBe('conflict');
+      expect(await readEngine(engine, (at) => at.get(key('elsewhere', 2)))).toBeUndefined();
+    });
+
+    it('writes nothing of any body when one check fails', async () => {
+      const { engine, version } = await start(harness);
+      const bodies = [putting(later(engine, version), ROW), putting(engine.clock.stamp(), RESULT)];
+      const checks = [
+        { key: ROW, version },
+        { key: key('row', 2), version },
+      ];
+      expect(await attempt(engine, { bodies, checks })).toEqual(CONFLICT);
+      expect((await readEngine(engine, (at) => at.get(ROW)))?.version).toBe(version);
+    });
+
+    it('refuses a stamp that does not lie above the version it replaces', async () => {
+      const { engine, version } = await start(harness);
+      for (const stamp of [version - 1n, version]) {
+        expect(await attempt(engine, { bodies: [putting(stamp, RESULT, ROW)] })).toEqual(CONFLICT);
+        const removal: Write = { kind: 'remove', key: ROW };
+        expect(await attempt(engine, { bodies: [{ stamp, writes: [removal] }] })).toEqual(CONFLICT);
+      }
+      expect((await readEngine(engine, (at) => at.get(ROW)))?.version).toBe(version);
+      expect(await attempt(engine, { bodies: [putting(later(engine, version), RESULT, ROW)] })).toEqual(COMMITTED);
+    });
+
+    it('applies its bodies in their order, each with its stamp', async () => {
+      const { engine, version } = await start(harness);
+      const [first, second] = [later(engine, version), engine.clock.stamp()];
+      const bodies = [putting(first, ROW, RESULT), { stamp: second, writes: [{ kind: 'remove' as const, key: ROW }] }];
+      expect(await attempt(engine, { bodies })).toEqual(COMMITTED);
+      expect(await readEngine(engine, (at) => at.get(ROW))).toBeUndefined();
+      expect((await readEngine(engine, (at) => at.get(RESULT)))?.version).toBe(first);
+    });
+
+    it('past its deadline is a conflict', async () => {
+      const { engine } = await start(harness);
+      const deadline = engine.clock.now() + 600_000_000n;
+      await engine.clock.advance(700_000_000n);
+      expect(await attempt(engine, { before: deadline })).toEqual(CONFLICT);
+      expect(await attempt(engine, { before: engine.clock.now() + 600_000_000n })).toEqual(COMMITTED);
+    });
+
+    it('takes a thousand rows at once', async () => {
+      const { engine } = await start(harness);
+      const keys = Array.from({ length: 1000 }, (_, i) => key('many', i));
+      await attempt(engine, { bodies: [putting(engine.clock.stamp(), ...keys)] });
+      const rows = await readEngine(engine, (at) => at.getMany(keys));
+      expect(rows.filter((row) => textOf(row) === 'written')).toHaveLength(1000);
+    });
+  });
+}
+
+/** A stamp above this version, also from an engine whose clock is behind. */
+function later(engine: Engine, version: Stamp): Stamp {
+  const stamp = engine.clock.stamp();
+  return stamp > version ? stamp : version + 1n;
+}

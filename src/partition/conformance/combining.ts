@@ -1,0 +1,253 @@
+import { describe, expect, it } from 'vitest';
+import type { Commit, Engine, Partition, Stamp } from '../partition.ts';
+import { openPartition } from '../transact.ts';
+import {
+  bytes,
+  gate,
+  get,
+  type Harness,
+  intercept,
+  key,
+  numberOf,
+  openStore,
+  put,
+  textOf,
+  times,
+  turn,
+  turns,
+  writesTo,
+} from './harness.ts';
+
+const ANCHOR = key('anchor');
+
+interface Counted {
+  partition: Partition;
+  beside: Engine;
+  commits: Commit[];
+}
+
+async function openCounted(harness: Harness): Promise<Counted> {
+  const store = await openStore(harness);
+  const commits: Commit[] = [];
+  const engine = intercept(store.engine, (data, pass) => {
+    commits.push(data);
+    return pass();
+  });
+  return { partition: openPartition(engine), beside: await store.beside(), commits };
+}
+
+/** A body holds the anchor until `release`, so that those who come meanwhile wait in one line. */
+function occupy(partition: Partition): { release: () => void; done: Promise<unknown> } {
+  const { promise, resolve } = gate();
+  const done = partition.transact(ANCHOR, async (tx) => {
+    await promise;
+    tx.put(key('occupied'), bytes(1));
+  });
+  return { release: resolve, done };
+}
+
+export function combining(harness: Harness): void {
+  describe('bodies that wait for one anchor', () => {
+    it('see their predecessors, 64 in far fewer commits', async () => {
+      const { partition, commits } = await openCounted(harness);
+      const counter = key('counter');
+      const bodies = times(64, () =>
+        partition.transact(ANCHOR, async (tx) => {
+          const next = numberOf(await tx.get(counter)) + 1;
+          await turn();
+          tx.put(counter, bytes(next));
+          return next;
+        }),
+      );
+      const values = (await Promise.all(bodies)).map(({ value }) => value);
+      expect(values).toEqual(times(64, (i) => i + 1));
+      expect(await get(partition, counter)).toBe('64');
+      expect(commits.length).toBeLessThan(16);
+    });
+
+    it('have a stamp each, which is the version of their rows and rises', async () => {
+      const { partition } = await openCounted(harness);
+      const bodies = times(64, (i) =>
+        partition.transact(ANCHOR, async (tx) => {
+          tx.put(key('own', i), bytes(i));
+          tx.put(key('shared'), bytes(i));
+          return { stamp: tx.stamp, now: tx.now };
+        }),
+      );
+      const results = await Promise.all(bodies);
+      const rows = await partition.read((at) => at.getMany(times(64, (i) => key('own', i))));
+      const stamps = results.map(({ stamp }) => stamp);
+      expect(results.map(({ value }) => value.stamp)).toEqual(stamps);
+      expect(rows.map((row) => row?.version)).toEqual(stamps);
+      expect(stamps.toSorted((a, b) => (a < b ? -1 : 1))).toEqual(stamps);
+      expect(new Set(stamps).size).toBe(64);
+      expect((await partition.read((at) => at.get(key('shared'))))?.version).toBe(stamps.at(-1));
+    });
+
+    it('see the stamp of a predecessor as the version of what it wrote', async () => {
+      const { partition } = await openCounted(harness);
+      const { release, done } = occupy(partition);
+      const writer = partition.transact(ANCHOR, async (tx) => tx.put(key('row'), bytes(1)));
+      const reader = partition.transact(ANCHOR, async (tx) => (await tx.get(key('row')))?.version);
+      release();
+      await done;
+      expect((await reader).value).toBe((await writer).stamp);
+    });
+
+    it('commit while one among them throws, and see nothing of its writes', async () => {
+      const { partition } = await openCounted(harness);
+      const seen: (string | undefined)[] = [];
+      const bodies = times(64, (i) =>
+        partition.transact(ANCHOR, async (tx) => {
+          seen[i] = textOf(await tx.get(key('own', i - 1 < 0 ? 99 : i - 1)));
+          tx.put(key('own', i), bytes(i));
+          await turn();
+          if (i % 3 === 1) throw new Error(`refused ${i}`);
+        }),
+      );
+      const outcomes = await Promise.allSettled(bodies);
+      const kept = times(64, (i) => (i % 3 === 1 ? undefined : String(i)));
+      expect(outcomes.map(({ status }) => status === 'fulfilled')).toEqual(kept.map((value) => value !== undefined));
+      const rows = await partition.read((at) => at.getMany(times(64, (i) => key('own', i))));
+      expect(rows.map(textOf)).toEqual(kept);
+      expect(seen.slice(1)).toEqual(kept.slice(0, -1));
+    });
+
+    const readers: [string, (partition: Partition) => Promise<unknown>][] = [
+      [
+        'a refusal that read',
+        (partition) =>
+          partition.transact(ANCHOR, async (tx) => {
+            throw new Error(`found ${textOf(await tx.get(key('row')))}`);
+          }),
+      ],
+      [
+        'a refusal that scanned',
+        (partition) =>
+          partition.transact(ANCHOR, async (tx) => {
+            throw new Error(`found ${textOf((await tx.scan({ from: key('row'), to: key('rows') }, { limit: 1 }))[0])}`);
+          }),
+      ],
+      [
+        'an answer that writes nothing but read',
+        (partition) =>
+          partition
+            .transact(ANCHOR, async (tx) => `found ${textOf((await tx.getMany([key('row')]))[0])}`)
+            .then(({ value }) => Promise.reject(new Error(value))),
+      ],
+    ];
+    for (const [title, read] of readers) {
+      it(`wait with ${title} a predecessor's write until that is durable`, async () => {
+        const store = await openStore(harness);
+        const events: string[] = [];
+        const arrived = gate();
+        const held = gate();
+        const partition = openPartition(
+          intercept(store.engine, async (data, pass) => {
+            if (!writesTo(data, key('row'))) return pass();
+            arrived.resolve();
+            await held.promise;
+            const outcome = await pass();
+            events.push(outcome);
+            return outcome;
+          }),
+        );
+        const { release, done } = occupy(partition);
+        const writer = partition.transact(ANCHOR, async (tx) => tx.put(key('row'), bytes('held')));
+        const reader = read(partition).catch((error: Error) => events.push(error.message));
+        release();
+        await arrived.promise;
+        await turns(20);
+        expect(events).toEqual([]);
+        held.resolve();
+        await Promise.all([done, writer, reader]);
+        expect(events).toEqual(['committed', 'found held']);
+      });
+    }
+
+    it('need not wait with a refusal that read nothing of the others', async () => {
+      const store = await openStore(harness);
+      const held = gate();
+      const partition = openPartition(
+        intercept(store.engine, async (data, pass) => {
+          if (writesTo(data, key('row'))) await held.promise;
+          return pass();
+        }),
+      );
+      const { release, done } = occupy(partition);
+      const writer = partition.transact(ANCHOR, async (tx) => tx.put(key('row'), bytes('held')));
+      const refusal = partition.transact(ANCHOR, async (tx) => {
+        throw new Error(`found ${await tx.get(key('elsewhere'))}`);
+      });
+      release();
+      await expect(refusal).rejects.toThrow('found undefined');
+      held.resolve();
+      await Promise.all([done, writer]);
+    });
+
+    it('are judged again together when what a refusal read besides the held write has changed', async () => {
+      const { partition, beside } = await openCounted(harness);
+      const other = openPartition(beside);
+      await put(other, key('elsewhere'), 'old');
+      const { release, done } = occupy(partition);
+      const writer = partition.transact(ANCHOR, async (tx) => tx.put(key('row'), bytes('held')));
+      let between: (string | undefined)[] = [];
+      let runs = 0;
+      const refusal = partition.transact(ANCHOR, async (tx) => {
+        const found = (await tx.getMany([key('row'), key('elsewhere')])).map(textOf);
+        if (++runs === 1) {
+          await put(other, key('elsewhere'), 'new');
+          between = (await other.read((at) => at.getMany([key('row'), key('elsewhere')]))).map(textOf);
+        }
+        throw new Error(found.join());
+      });
+      release();
+      refusal.catch(() => {});
+      await Promise.all([done, writer]);
+      // Somebody saw the new row without the held write: nobody may see the held write without the new row.
+      if (between[0] === undefined) await expect(refusal).rejects.toThrow('held,new');
+      else await expect(refusal).rejects.toThrow('held');
+    });
+
+    it('all run again after a conflict, and only the last run counts', async () => {
+      const { partition, beside } = await openCounted(harness);
+      const other = openPartition(beside);
+      await put(other, key('read'), 1);
+      const { release, done } = occupy(partition);
+      let disturbed = false;
+      const bodies = times(8, (i) =>
+        partition.transact(ANCHOR, async (tx) => {
+          const found = numberOf(await tx.get(key('read')));
+          const counter = numberOf(await tx.get(key('counter')));
+          if (i === 5 && !disturbed) {
+            disturbed = true;
+            await put(other, key('read'), 2);
+          }
+          tx.put(key('counter'), bytes(counter + 1));
+          return { found, counter };
+        }),
+      );
+      release();
+      await done;
+      const results = await Promise.all(bodies);
+      expect(results.map(({ value }) => value.counter)).toEqual(times(8, (i) => i));
+      expect(results.at(-1)?.value.found).toBe(2);
+      expect(await get(partition, key('counter'))).toBe('8');
+    });
+
+    it('give every write of a key a new stamp, also when it was removed between', async () => {
+      const { partition, beside } = await openCounted(harness);
+      const partitions = [partition, openPartition(beside)];
+      const stamps: Stamp[] = [];
+      for (let i = 0; i < 40; i++) {
+        const { stamp } = await partitions[i % 2]!.transact(key('row'), async (tx) => {
+          if (i % 4 === 3) tx.remove(key('row'));
+          else tx.put(key('row'), bytes(i));
+        });
+        stamps.push(stamp);
+      }
+      expect(new Set(stamps).size).toBe(40);
+      expect(stamps.toSorted((a, b) => (a < b ? -1 : 1))).toEqual(stamps);
+    });
+  });
+}

@@ -1,0 +1,145 @@
+import { describe, expect, it } from 'vitest';
+import type { Partition } from '../partition.ts';
+import { openPartition } from '../transact.ts';
+import {
+  bytes,
+  gate,
+  type Harness,
+  key,
+  numberOf,
+  openOne,
+  openStore,
+  openTwo,
+  put,
+  textOf,
+  times,
+  turn,
+} from './harness.ts';
+
+const COUNT = 10_000;
+
+/** Readers that always have a snapshot open somewhere, until the returned function is awaited. */
+function noise(partition: Partition): () => Promise<unknown> {
+  let reading = true;
+  const readers = times(4, async (reader) => {
+    while (reading) {
+      await partition.read(async (at) => {
+        await at.get(key('noise', reader));
+        await turn();
+        await at.get(key('counter'));
+      });
+    }
+  });
+  return () => {
+    reading = false;
+    return Promise.all(readers);
+  };
+}
+
+export function reads(harness: Harness): void {
+  describe('reads', () => {
+    it(`sees what was committed before, ${COUNT} times under other reads`, async () => {
+      const partition = await openOne(harness);
+      const counter = key('counter');
+      const quiet = noise(partition);
+      let stale = 0;
+      const line = times(20, (i) => i);
+      for (let written = 0; written < COUNT; written += line.length) {
+        await Promise.all(
+          line.map(async (i) => {
+            const { stamp } = await put(partition, key('own', i), written);
+            const row = await partition.read((at) => at.get(key('own', i)));
+            if (row?.version !== stamp || numberOf(row) !== written) stale++;
+          }),
+        );
+        const { stamp } = await put(partition, counter, written);
+        if ((await partition.read((at) => at.get(counter)))?.version !== stamp) stale++;
+      }
+      await quiet();
+      expect(stale).toBe(0);
+    }, 60_000);
+
+    for (const [title, start] of Object.entries(harness.otherWriters ?? {})) {
+      it(`sees what ${title} committed before, ${COUNT} times under other reads`, async () => {
+        const store = await openStore(harness);
+        const partition = openPartition(store.engine);
+        const other = await start(store);
+        const counter = key('counter');
+        const quiet = noise(partition);
+        let stale = 0;
+        try {
+          for (let i = 1; i <= COUNT; i++) {
+            await other.put(counter, i);
+            const [row] = await partition.read((at) => at.getMany([counter]));
+            if (numberOf(row) !== i) stale++;
+          }
+        } finally {
+          await quiet();
+          await other.end();
+        }
+        expect(stale).toBe(0);
+      }, 120_000);
+    }
+
+    it('gives a body that waits behind another the state of its own beginning', async () => {
+      const [one, other] = await openTwo(harness);
+      const { promise, resolve } = gate();
+      const first = one.transact(key('anchor'), async () => promise);
+      await turn();
+      await put(other, key('row'), 'committed');
+      const refusal = one.transact(key('anchor'), async (tx) => {
+        throw new Error(textOf(await tx.get(key('row'))) ?? 'stale');
+      });
+      const answer = one.transact(key('anchor'), async (tx) => textOf(await tx.get(key('row'))));
+      refusal.catch(() => {});
+      resolve();
+      await first;
+      await expect(refusal).rejects.toThrow('committed');
+      expect((await answer).value).toBe('committed');
+    });
+
+    it('never shows a torn snapshot to 32 interleaved bodies while a writer keeps two rows equal', async () => {
+      const [partition, other] = await openTwo(harness);
+      const pair = [key('left'), key('right')] as const;
+      let writing = true;
+      const writer = (async () => {
+        for (let i = 1; i <= 300; i++) {
+          await other.transact(pair[0], async (tx) => {
+            for (const each of pair) tx.put(each, bytes(i));
+          });
+          await turn();
+        }
+        writing = false;
+      })();
+      let snapshots = 0;
+      const torn: unknown[] = [];
+      const readers = times(32, async (reader) => {
+        const look = async (at: { get: Transactional['get'] }) => {
+          const left = numberOf(await at.get(pair[0]));
+          await turn();
+          const right = numberOf(await at.get(pair[1]));
+          snapshots++;
+          if (left !== right) torn.push([left, right]);
+        };
+        while (writing) {
+          if (reader % 2) await partition.read(look);
+          else await partition.transact(key('reader', reader), look);
+        }
+      });
+      await Promise.all([writer, ...readers]);
+      expect(snapshots).toBeGreaterThan(300);
+      expect(torn).toEqual([]);
+    });
+
+    it('does not move the time of a snapshot', async () => {
+      const partition = await openOne(harness);
+      await partition.read(async (at) => {
+        const { now } = at;
+        await partition.clock.advance(10_000_000n);
+        expect(at.now).toBe(now);
+      });
+    });
+  });
+}
+
+type Transactional = Parameters<Parameters<Partition['read']>[0]>[0];

@@ -1,0 +1,140 @@
+import { describe, expect, it } from 'vitest';
+import type { Instant, Stamp } from '../partition.ts';
+import { openPartition } from '../transact.ts';
+import { bytes, type Harness, key, openOne, openStore, put, readEngine, times } from './harness.ts';
+
+const SECOND = 10_000_000n;
+const NOON: Instant = 638_000_000_000_000_000n;
+const elapsedTicks = (): bigint => process.hrtime.bigint() / 100n;
+
+export function time(harness: Harness): void {
+  describe('time', () => {
+    it('runs a body again that commits past the instant it named', async () => {
+      const partition = await openOne(harness);
+      const seen: Instant[] = [];
+      await partition.transact(key('anchor'), async (tx) => {
+        seen.push(tx.now);
+        tx.put(key('run'), bytes(seen.length));
+        if (seen.length > 1) return;
+        tx.before(tx.now + 10n * SECOND);
+        await partition.clock.advance(20n * SECOND);
+      });
+      expect(seen).toHaveLength(2);
+      expect(seen[1]! - seen[0]!).toBeGreaterThanOrEqual(20n * SECOND);
+    });
+
+    it('lets the earliest of several such instants count', async () => {
+      const partition = await openOne(harness);
+      let runs = 0;
+      await partition.transact(key('anchor'), async (tx) => {
+        tx.put(key('run'), bytes(++runs));
+        if (runs > 1) return;
+        tx.before(tx.now + 10n * SECOND);
+        tx.before(tx.now + 60n * SECOND);
+        await partition.clock.advance(20n * SECOND);
+      });
+      expect(runs).toBe(2);
+    });
+
+    it('lets a body commit that named a later instant', async () => {
+      const partition = await openOne(harness);
+      let runs = 0;
+      await partition.transact(key('anchor'), async (tx) => {
+        tx.put(key('run'), bytes(++runs));
+        tx.before(tx.now + 60n * SECOND);
+        await partition.clock.advance(20n * SECOND);
+      });
+      expect(runs).toBe(1);
+    });
+
+    it('moves when it is advanced, for reads, bodies and stamps', async () => {
+      const partition = await openOne(harness);
+      const before = partition.clock.now();
+      await partition.clock.advance(3600n * SECOND);
+      const { value, stamp } = await partition.transact(key('row'), async (tx) => {
+        tx.put(key('row'), bytes(1));
+        return tx.now;
+      });
+      for (const instant of [partition.clock.now(), await partition.read(async (at) => at.now), value, stamp]) {
+        expect(instant - before).toBeGreaterThanOrEqual(3600n * SECOND);
+        expect(instant - before).toBeLessThan(3700n * SECOND);
+      }
+    });
+
+    it('does not move backwards', async () => {
+      const partition = await openOne(harness);
+      await expect(partition.clock.advance(-1n)).rejects.toThrow(RangeError);
+    });
+
+    it('is not later for a body than the stamp it will leave', async () => {
+      const partition = await openOne(harness);
+      for (let i = 0; i < 20; i++) {
+        const { value, stamp } = await partition.transact(key('anchor'), async (tx) => {
+          tx.put(key('row'), bytes(i));
+          return tx.now;
+        });
+        expect(value).toBeLessThanOrEqual(stamp);
+      }
+    });
+
+    it('gives a read an instant that no earlier commit lies behind', async () => {
+      const partition = await openOne(harness);
+      for (let i = 0; i < 20; i++) {
+        const stamps = await Promise.all(times(20, async (j) => (await put(partition, key('row', j), i)).stamp));
+        const now = await partition.read(async (at) => at.now);
+        for (const stamp of stamps) expect(now).toBeGreaterThanOrEqual(stamp);
+      }
+    });
+
+    it('never goes back when the machine sets its clock back', async () => {
+      let wall = NOON;
+      const { engine } = await openStore(harness, { wall: () => wall });
+      const partition = openPartition(engine);
+      let [now, last]: [Instant, Stamp] = [0n, 0n];
+      for (const back of [0n, 1n, 3600n, 86_400n, 10n]) {
+        wall = NOON - back * SECOND;
+        expect(engine.clock.now()).toBeGreaterThanOrEqual(now);
+        now = engine.clock.now();
+        expect(now).toBeGreaterThanOrEqual(NOON);
+        const { stamp } = await put(partition, key('row'), 1);
+        expect(stamp).toBeGreaterThan(last);
+        last = stamp;
+      }
+    });
+  });
+
+  if (!harness.durable) return;
+  describe('a store that is opened again', () => {
+    it('goes on exactly where its time was closed cleanly, though the machine set its clock back', async () => {
+      const store = await openStore(harness, { wall: () => NOON });
+      const { stamp } = await put(openPartition(store.engine), key('row'), 1);
+      await store.engine.clock.advance(100n * SECOND);
+      const before = store.engine.clock.now();
+      const started = elapsedTicks();
+      for (const back of [0n, 3600n, 86_400n]) {
+        const engine = await store.reopen!({ wall: () => NOON - back * SECOND });
+        const now = engine.clock.now();
+        expect(now).toBeGreaterThanOrEqual(before);
+        expect(now - before).toBeLessThan(elapsedTicks() - started + SECOND / 10n);
+        const written = await put(openPartition(engine), key('row', back), 1);
+        expect(written.stamp).toBeGreaterThan(stamp);
+        expect(written.stamp).toBeGreaterThanOrEqual(before);
+      }
+    });
+
+    it('goes on from the wall clock when that is ahead of its time', async () => {
+      const store = await openStore(harness, { wall: () => NOON });
+      const engine = await store.reopen!({ wall: () => NOON + 3600n * SECOND });
+      expect(engine.clock.now()).toBeGreaterThanOrEqual(NOON + 3600n * SECOND);
+    });
+
+    it('holds what was committed, with its versions', async () => {
+      const store = await openStore(harness);
+      const partition = openPartition(store.engine);
+      const stamps = await Promise.all(times(50, async (i) => (await put(partition, key('row', i), i)).stamp));
+      const engine = await store.reopen!();
+      const rows = await readEngine(engine, (at) => at.getMany(times(50, (i) => key('row', i))));
+      expect(rows.map((row) => row?.version)).toEqual(stamps);
+    });
+  });
+}

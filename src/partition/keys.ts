@@ -1,0 +1,121 @@
+/**
+ * Tuples ⇄ ordered bytes. A Key is a string with one byte per character, so that `<` on keys is the order of their bytes,
+ * a Map can hold them, and no engine needs a comparison function.
+ */
+declare const keyBrand: unique symbol;
+export type Key = string & { readonly [keyBrand]: true };
+
+/** From `from` up to but not including `to`. */
+export interface Range {
+  readonly from: Key;
+  readonly to: Key;
+}
+
+/** Numbers are unsigned and at most 64 bits wide; they come back as bigint. */
+export type Part = string | number | bigint | Uint8Array;
+
+// The type of a part is its first byte, so that parts of different types order by type. No type is 0xFF: see `past`.
+const BYTES = '\x01';
+const STRING = '\x02';
+const NUMBER = '\x03';
+const END = '\x00';
+// biome-ignore lint/suspicious/noControlCharactersInRegex: a name may hold any character
+const PLAIN = /^[\x01-\x7f]*$/;
+
+export function encodeKey(parts: readonly Part[]): Key {
+  let key = '';
+  for (const part of parts) {
+    if (typeof part === 'string') key += STRING + encodeString(part) + END;
+    else if (part instanceof Uint8Array) key += BYTES + escapeZeros(Buffer.from(part).toString('latin1')) + END;
+    else key += NUMBER + encodeNumber(BigInt(part));
+  }
+  return key as Key;
+}
+
+export function decodeKey(key: Key): (string | bigint | Uint8Array)[] {
+  const parts: (string | bigint | Uint8Array)[] = [];
+  for (let at = 0; at < key.length; ) {
+    const type = key[at++];
+    if (type === NUMBER) {
+      parts.push(Buffer.from(key.slice(at, at + 8), 'latin1').readBigUInt64BE());
+      at += 8;
+      continue;
+    }
+    const end = endOf(key, at);
+    const raw = key.slice(at, end).replaceAll('\x00\xff', '\x00');
+    parts.push(type === STRING ? decodeString(raw) : new Uint8Array(Buffer.from(raw, 'latin1')));
+    at = end + 1;
+  }
+  return parts;
+}
+
+/** All keys that begin with these parts. */
+export function under(parts: readonly Part[]): Range {
+  const from = encodeKey(parts);
+  return { from, to: past(from) };
+}
+
+/** The beginning of every key whose next part, a string, begins with `prefix`. */
+export function beginning(parts: readonly Part[], prefix: string): Key {
+  return (encodeKey(parts) + STRING + encodeString(prefix)) as Key;
+}
+
+/** Behind every key that begins with these bytes: no part's type and no encoded character is 0xFF. */
+export function past(key: Key): Key {
+  return `${key}\xff` as Key;
+}
+
+/** Right behind this key: where to go on once it was read. */
+export function after(key: Key): Key {
+  return `${key}\x00` as Key;
+}
+
+/** UTF-16 code units in one to three bytes each, which order as the units do; plain UTF-8 does not, above U+FFFF. */
+function encodeString(text: string): string {
+  if (PLAIN.test(text)) return text;
+  let bytes = '';
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit === 0) bytes += '\x00\xff';
+    else if (unit < 0x80) bytes += text[i];
+    else if (unit < 0x800) bytes += String.fromCharCode(0xc0 | (unit >> 6), 0x80 | (unit & 0x3f));
+    else bytes += String.fromCharCode(0xe0 | (unit >> 12), 0x80 | ((unit >> 6) & 0x3f), 0x80 | (unit & 0x3f));
+  }
+  return bytes;
+}
+
+function decodeString(bytes: string): string {
+  if (PLAIN.test(bytes)) return bytes;
+  const units: number[] = [];
+  for (let i = 0; i < bytes.length; i++) {
+    const first = bytes.charCodeAt(i);
+    if (first < 0x80) units.push(first);
+    else if (first < 0xe0) units.push(((first & 0x1f) << 6) | (bytes.charCodeAt(++i) & 0x3f));
+    else units.push(((first & 0x0f) << 12) | ((bytes.charCodeAt(++i) & 0x3f) << 6) | (bytes.charCodeAt(++i) & 0x3f));
+  }
+  let text = '';
+  for (let i = 0; i < units.length; i += 4096) text += String.fromCharCode(...units.slice(i, i + 4096));
+  return text;
+}
+
+function encodeNumber(value: bigint): string {
+  if (value < 0n || value > 0xffffffffffffffffn) throw new RangeError(`not an unsigned 64-bit number: ${value}`);
+  const high = Number(value >> 32n);
+  const low = Number(value & 0xffffffffn);
+  return (
+    String.fromCharCode(high >>> 24, (high >>> 16) & 0xff, (high >>> 8) & 0xff, high & 0xff) +
+    String.fromCharCode(low >>> 24, (low >>> 16) & 0xff, (low >>> 8) & 0xff, low & 0xff)
+  );
+}
+
+function escapeZeros(bytes: string): string {
+  return bytes.replaceAll('\x00', '\x00\xff');
+}
+
+/** A zero byte followed by 0xFF is a zero inside the part; any other zero ends it. */
+function endOf(key: string, from: number): number {
+  let end = key.indexOf(END, from);
+  while (end >= 0 && key.charCodeAt(end + 1) === 0xff) end = key.indexOf(END, end + 2);
+  if (end < 0) throw new RangeError('a key that does not end');
+  return end;
+}

@@ -1,0 +1,66 @@
+/** How both threads open the store, and how a row lies in it. */
+import { type Database, open, type RootDatabase, type Transaction } from 'lmdb';
+import type { Key } from './keys.ts';
+import type { Instant, Stamp } from './partition.ts';
+
+export interface LmdbFiles {
+  readonly environment: RootDatabase;
+  /** Key -> eight bytes of version, then the value. */
+  readonly rows: Rows;
+  /** What the engine itself remembers. */
+  readonly own: Database<Buffer, string>;
+}
+
+/** lmdb's own types leave out that a read may name its transaction. */
+export interface Rows extends Omit<Database<Buffer, Key>, 'getBinary' | 'getRange'> {
+  getBinary(key: Key, options: { transaction: Transaction }): Buffer | undefined;
+  getRange(options: {
+    start: Key;
+    end: Key;
+    limit: number;
+    reverse?: boolean;
+    exclusiveStart?: boolean;
+    inclusiveEnd?: boolean;
+    transaction?: Transaction;
+  }): Iterable<{ key: Key; value: Buffer }>;
+}
+
+/** Snapshots that may be open at once. Bodies never wait for a client, so that few are. */
+export const READERS_MAX = 1_000;
+
+export function openFiles(location: string, { readOnly = false } = {}): LmdbFiles {
+  const environment = open({
+    path: location,
+    // With the default, lmdb trusts pages that no fsync confirmed; see docs/adr/0004-lmdb-and-durability.md.
+    overlappingSync: false,
+    pageSize: 8192,
+    maxDbs: 4,
+    maxReaders: READERS_MAX + 24,
+    readOnly,
+  });
+  const options = { keyEncoder: keysAsBytes, encoding: 'binary' } as const;
+  const rows = environment.openDB<Buffer, Key>('rows', options) as unknown as Rows;
+  const own = environment.openDB<Buffer, string>('own', { encoding: 'binary' });
+  return { environment, rows, own };
+}
+
+const keysAsBytes = {
+  writeKey: (key: Key, target: Buffer, position: number) => position + target.write(key, position, 'latin1'),
+  readKey: (source: Buffer, start: number, end: number) => source.toString('latin1', start, end) as Key,
+};
+
+export function versionIn(stored: Uint8Array): Stamp {
+  return new DataView(stored.buffer, stored.byteOffset).getBigUint64(0);
+}
+
+export function store(version: Stamp, value: Uint8Array): Buffer {
+  const stored = Buffer.allocUnsafe(8 + value.length);
+  stored.writeBigUInt64BE(version);
+  stored.set(value, 8);
+  return stored;
+}
+
+/** The instant before which this store was last used; see clock.ts. */
+export function highWaterIn(own: LmdbFiles['own']): Instant {
+  return own.get('high-water')?.readBigUInt64BE() ?? 0n;
+}

@@ -1,0 +1,65 @@
+import type { Transaction } from 'lmdb';
+import { startClock } from './clock.ts';
+import type { Key, Range } from './keys.ts';
+import { highWaterIn, openFiles, READERS_MAX, type Rows, versionIn } from './lmdb-files.ts';
+import { type Clock, type Engine, type Row, type ScanOptions, Unavailable } from './partition.ts';
+
+/** The rows alone, to look at: another process may write them meanwhile. */
+export function readLmdb(location: string): Engine {
+  const { environment, rows, own } = openFiles(location, { readOnly: true });
+  const clock = startClock({ atLeast: highWaterIn(own) });
+  return {
+    clock,
+    snapshot: snapshotsOf(rows, clock),
+    commit: async () => {
+      throw new Unavailable('These rows were opened to be read only.');
+    },
+    close: () => environment.close(),
+  };
+}
+
+export function snapshotsOf(rows: Rows, clock: Pick<Clock, 'now'>): Engine['snapshot'] {
+  let open = 0;
+  return () => {
+    if (open >= READERS_MAX) throw new Unavailable('Too many reads at the same time.');
+    open++;
+    // Without the reset it would be the state that this thread saw last, not the newest.
+    rows.resetReadTxn();
+    const transaction = rows.useReadTransaction();
+    const get = (key: Key): Row | undefined => {
+      const stored = rows.getBinary(key, { transaction });
+      return stored && rowOf(key, stored);
+    };
+    return {
+      now: clock.now(),
+      get: async (key) => get(key),
+      getMany: async (keys) => keys.map(get),
+      scan: async (range, options) => scan(rows, transaction, range, options),
+      end() {
+        open--;
+        transaction.done();
+      },
+    };
+  };
+}
+
+function scan(rows: Rows, transaction: Transaction, range: Range, options: ScanOptions): Row[] {
+  const { limit, bytesMax = Infinity, reverse = false } = options;
+  const found: Row[] = [];
+  if (limit <= 0 || bytesMax <= 0 || range.from >= range.to) return found;
+  const bounds = reverse
+    ? { start: range.to, exclusiveStart: true, end: range.from, inclusiveEnd: true }
+    : { start: range.from, end: range.to };
+  let bytes = 0;
+  for (const { key, value } of rows.getRange({ ...bounds, reverse, limit, transaction })) {
+    const row = rowOf(key, value);
+    found.push(row);
+    bytes += row.value.length;
+    if (bytes >= bytesMax) break;
+  }
+  return found;
+}
+
+function rowOf(key: Key, stored: Buffer): Row {
+  return { key, version: versionIn(stored), value: stored.subarray(8) };
+}

@@ -1,0 +1,146 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { key, numberOf, times } from './conformance/harness.ts';
+import { type OtherWriter, partitionConformance, type Store } from './conformance.ts';
+import { openLmdb } from './lmdb.ts';
+import type { Engine, Stamp } from './partition.ts';
+import { openPartition } from './transact.ts';
+
+const helper = (name: string): string => fileURLToPath(new URL(`../../test/partition/${name}`, import.meta.url));
+const newFolder = (): Promise<string> => mkdtemp(join(tmpdir(), 'holdfast-partition-'));
+const remove = (folder: string): Promise<void> => rm(folder, { recursive: true, force: true });
+const locations = new WeakMap<Store, string>();
+
+partitionConformance('LMDB', {
+  durable: true,
+  async open(options) {
+    const location = await newFolder();
+    let engines: Engine[] = [];
+    const open = async (given = options) => {
+      const engine = await openLmdb({ location, ...given });
+      engines.push(engine);
+      return engine;
+    };
+    const close = async () => {
+      for (const engine of engines) await engine.close();
+      engines = [];
+    };
+    const store: Store = {
+      engine: await open(),
+      beside: () => open(),
+      async reopen(given) {
+        await close();
+        return open(given);
+      },
+      async drop() {
+        await close();
+        await remove(location);
+      },
+    };
+    locations.set(store, location);
+    return store;
+  },
+  otherWriters: {
+    'a second thread': async (store) => {
+      const worker = new Worker(helper('writer.mjs'), { workerData: { location: locations.get(store) } });
+      return conversation(worker, (message) => worker.postMessage(message));
+    },
+    'a second process': async (store) => {
+      const child = fork(helper('writer.mjs'), [locations.get(store)!], { execArgv: [] });
+      return conversation(child, (message) => child.send(message));
+    },
+  },
+});
+
+async function conversation(other: NodeJS.EventEmitter, tell: (message: object) => void): Promise<OtherWriter> {
+  await once(other, 'message');
+  return {
+    async put(key, value) {
+      const answered = once(other, 'message');
+      tell({ key, value });
+      await answered;
+    },
+    async end() {
+      const gone = once(other, 'exit');
+      tell({ end: true });
+      await gone;
+    },
+  };
+}
+
+interface Acknowledged {
+  client: number;
+  i: number;
+  stamp: string;
+  now: string;
+}
+
+/** Lets a process write until it has acknowledged `count` commits, and kills it with no warning. */
+async function killAfter(count: number, location: string, ...rest: string[]): Promise<Acknowledged[]> {
+  const child = fork(helper('killed.mjs'), [location, ...rest], { execArgv: [] });
+  const acknowledged: Acknowledged[] = [];
+  child.on('message', (message: Acknowledged) => {
+    if (acknowledged.push(message) === count) child.kill('SIGKILL');
+  });
+  await once(child, 'close');
+  return acknowledged;
+}
+
+describe('LMDB after the process was killed', () => {
+  it('holds every acknowledged commit whole, and no other in part', async () => {
+    const location = await newFolder();
+    onTestFinished(() => remove(location));
+    const versions = new Map<string, Stamp>();
+    for (const count of [1, 40, 150, 400]) {
+      const acknowledged = await killAfter(count, location);
+      expect(acknowledged.length).toBeGreaterThanOrEqual(count);
+      const partition = openPartition(await openLmdb({ location }));
+      for (const { client, i, stamp } of acknowledged) {
+        const rows = await partition.read((at) => at.getMany([key('left', client, i), key('right', client, i)]));
+        const now = versions.get(`${client} ${i}`);
+        for (const row of rows) {
+          expect(row?.version).toBeGreaterThanOrEqual(BigInt(stamp));
+          expect(Buffer.compare(row!.value, Buffer.alloc(3000, i))).toBe(0);
+        }
+        expect(rows[0]?.version).toBe(rows[1]?.version);
+        if (now !== undefined) expect(BigInt(stamp)).toBeGreaterThan(now);
+        versions.set(`${client} ${i}`, rows[0]!.version);
+      }
+      await partition.read(async (at) => {
+        for (const client of times(8, (i) => i)) {
+          const latest = await at.get(key('latest', client));
+          if (!latest) continue;
+          for (const side of ['left', 'right']) {
+            expect((await at.get(key(side, client, numberOf(latest))))?.version).toBe(latest.version);
+          }
+        }
+      });
+      await partition.close();
+    }
+  });
+
+  it('goes on at most a few seconds ahead of the last instant it gave, and never before it', async () => {
+    const location = await newFolder();
+    onTestFinished(() => remove(location));
+    const wall = 638_000_000_000_000_000n;
+    const started = process.hrtime.bigint();
+    const acknowledged = await killAfter(100, location, String(wall));
+    const engine = await openLmdb({ location, wall: () => wall - 36_000_000_000n });
+    const last = acknowledged
+      .map(({ now }) => BigInt(now))
+      .toSorted()
+      .at(-1)!;
+    const ahead = engine.clock.now() - last;
+    const elapsed = (process.hrtime.bigint() - started) / 100n;
+    expect(ahead).toBeGreaterThanOrEqual(0n);
+    expect(ahead).toBeLessThan(20_000_000n + elapsed);
+    expect(engine.clock.stamp()).toBeGreaterThan(last);
+    await engine.close();
+  });
+});

@@ -1,0 +1,107 @@
+/** Rows in LMDB, one folder on a local disk. Reads happen here; all writes go to one thread, which commits them in groups. */
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { workerFile } from '../base/worker.ts';
+import { type ClockOptions, startClock } from './clock.ts';
+import { highWaterIn, openFiles } from './lmdb-files.ts';
+import { snapshotsOf } from './lmdb-reads.ts';
+import type { Answer, Order, WriterData } from './lmdb-writer.ts';
+import { type Commit, type Engine, type Outcome, Unavailable } from './partition.ts';
+
+export interface LmdbOptions extends Pick<ClockOptions, 'wall'> {
+  location: string;
+}
+
+interface Pending {
+  readonly data: Commit;
+  readonly resolve: (outcome: Outcome) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export async function openLmdb({ location, wall }: LmdbOptions): Promise<Engine> {
+  const { environment, rows, own } = openFiles(location);
+  const shared = new SharedArrayBuffer(8);
+  const clock = startClock({ wall, shared, atLeast: highWaterIn(own) });
+  const writer = new Worker(workerFile(import.meta.url, './lmdb-writer.ts'), {
+    workerData: { location, clock: shared } satisfies WriterData,
+  });
+
+  const collected: Pending[] = [];
+  const sent: Pending[][] = [];
+  let dead: Error | undefined;
+
+  writer.on('message', ({ outcomes, observed }: Answer) => {
+    if (observed !== undefined) clock.observe(observed);
+    for (const [i, { resolve, reject }] of sent.shift()!.entries()) {
+      const outcome = outcomes[i]!;
+      if (typeof outcome === 'string') resolve(outcome);
+      else reject(new Unavailable(outcome.unavailable));
+    }
+  });
+  writer.on('error', (error) => {
+    // Whether its last group is on disk nobody knows.
+    dead = new Unavailable(`The writer stopped: ${error.message}`);
+    for (const { resolve } of sent.splice(0).flat()) resolve('unknown');
+    for (const { reject } of collected.splice(0)) reject(dead);
+  });
+  await once(writer, 'online');
+
+  function send(): void {
+    if (dead) return;
+    const group = collected.splice(0);
+    const commits = group.map(({ data }) => data);
+    const bytes = packValues(commits);
+    sent.push(group);
+    writer.postMessage({ commits: bytes.commits } satisfies Order, [bytes.buffer]);
+  }
+
+  return {
+    clock: {
+      ...clock,
+      async advance(ticks) {
+        await clock.advance(ticks);
+        writer.postMessage({ reserve: clock.now() } satisfies Order);
+      },
+    },
+
+    snapshot: snapshotsOf(rows, clock),
+
+    commit(data): Promise<Outcome> {
+      return new Promise((resolve, reject) => {
+        if (dead) return reject(dead);
+        if (collected.push({ data, resolve, reject }) === 1) setImmediate(send);
+      });
+    },
+
+    async close() {
+      const gone = once(writer, 'exit');
+      writer.postMessage({ close: clock.now() } satisfies Order);
+      await gone;
+      await environment.close();
+    },
+  };
+}
+
+/** All values in one buffer that can be handed over: a small Buffer would drag the whole pool it lies in along. */
+function packValues(commits: readonly Commit[]): { commits: Commit[]; buffer: ArrayBuffer } {
+  let length = 0;
+  for (const { bodies } of commits) {
+    for (const { writes } of bodies) for (const write of writes) if (write.kind === 'put') length += write.value.length;
+  }
+  const buffer = new ArrayBuffer(length);
+  let at = 0;
+  const packed = commits.map((commit) => ({
+    ...commit,
+    bodies: commit.bodies.map(({ stamp, writes }) => ({
+      stamp,
+      writes: writes.map((write) => {
+        if (write.kind !== 'put') return write;
+        const value = new Uint8Array(buffer, at, write.value.length);
+        value.set(write.value);
+        at += value.length;
+        return { ...write, value };
+      }),
+    })),
+  }));
+  return { commits: packed, buffer };
+}

@@ -1,0 +1,103 @@
+/** Rows in memory, for tests and for servers that shall forget. */
+import { type ClockOptions, startClock } from './clock.ts';
+import type { Key, Range } from './keys.ts';
+import type { Commit, Engine, Outcome, Row, ScanOptions, Snapshot } from './partition.ts';
+import { SortedKeys } from './sorted-keys.ts';
+import { holds, type Versions } from './verify.ts';
+
+export interface MemoryOptions extends ClockOptions {
+  /** Faults for tests: the outcome to answer instead of committing. An unknown outcome may still have happened. */
+  inject?: (commit: Commit) => Outcome | undefined;
+}
+
+/** What a key held since a commit; no row: it was removed. */
+interface Past {
+  readonly since: number;
+  readonly row?: Row;
+}
+
+export function openMemory({ inject, ...clockOptions }: MemoryOptions = {}): Engine {
+  const clock = startClock(clockOptions);
+  const keys = new SortedKeys();
+  const pasts = new Map<Key, Past[]>();
+  /** Keys that hold more than their latest row, for snapshots that are still open. */
+  const stale = new Set<Key>();
+  const open = new Map<number, number>();
+  let commits = 0;
+
+  function at(key: Key, moment: number): Row | undefined {
+    return pasts.get(key)?.findLast(({ since }) => since <= moment)?.row;
+  }
+
+  function scan(range: Range, { limit, bytesMax = Infinity, reverse }: ScanOptions, moment: number): Row[] {
+    const rows: Row[] = [];
+    let bytes = 0;
+    for (const key of keys.in(range, reverse)) {
+      if (rows.length >= limit || bytes >= bytesMax) break;
+      const row = at(key, moment);
+      if (!row) continue;
+      rows.push(row);
+      bytes += row.value.length;
+    }
+    return rows;
+  }
+
+  const latest: Versions = {
+    versionOf: (key) => at(key, commits)?.version,
+    rowsIn: (range, limit) => scan(range, { limit }, commits),
+  };
+
+  function write(key: Key, row: Row | undefined): void {
+    const past = pasts.get(key);
+    const present: Past = row ? { since: commits, row } : { since: commits };
+    if (past) past.push(present);
+    else pasts.set(key, [present]);
+    keys.add(key);
+    stale.add(key);
+  }
+
+  function forget(): void {
+    for (const key of stale) {
+      const present = pasts.get(key)!.at(-1)!;
+      if (present.row) pasts.set(key, [present]);
+      else {
+        pasts.delete(key);
+        keys.delete(key);
+      }
+    }
+    stale.clear();
+  }
+
+  return {
+    clock,
+    snapshot(): Snapshot & { end(): void } {
+      const moment = commits;
+      open.set(moment, (open.get(moment) ?? 0) + 1);
+      return {
+        now: clock.now(),
+        get: async (key) => at(key, moment),
+        getMany: async (wanted) => wanted.map((key) => at(key, moment)),
+        scan: async (range, options) => scan(range, options, moment),
+        end() {
+          const others = (open.get(moment) ?? 1) - 1;
+          if (others > 0) open.set(moment, others);
+          else open.delete(moment);
+          if (open.size === 0) forget();
+        },
+      };
+    },
+    async commit(data): Promise<Outcome> {
+      const injected = inject?.(data);
+      if (injected) return injected;
+      if (holds(data, latest, clock.now()) !== 'holds') return 'conflict';
+      commits++;
+      for (const { stamp, writes } of data.bodies) {
+        for (const { key, ...rest } of writes) {
+          write(key, rest.kind === 'put' ? { key, value: rest.value, version: stamp } : undefined);
+        }
+      }
+      return 'committed';
+    },
+    async close() {},
+  };
+}

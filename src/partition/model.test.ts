@@ -1,0 +1,173 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  explain,
+  type Happened,
+  type ModelRow,
+  type Operation,
+  type Program,
+  run,
+  show,
+} from '../../test/partition/model.ts';
+import { bytes, key, textOf, turn, turns } from './conformance/harness.ts';
+import { decodeKey, under } from './keys.ts';
+import { openLmdb } from './lmdb.ts';
+import { openMemory } from './memory.ts';
+import type { Engine, Partition, Row, Transaction } from './partition.ts';
+import { openPartition } from './transact.ts';
+
+const aName = fc.constantFrom('a', 'ab', 'b', 'c', 'cd', 'd');
+const aStretch = fc.record({
+  from: fc.constantFrom('', 'a', 'b', 'c'),
+  to: fc.constantFrom('a', 'b', 'c', 'd', 'z'),
+  limit: fc.integer({ min: 1, max: 5 }),
+  bytesMax: fc.constantFrom(1, 9, 40, 1000),
+  reverse: fc.boolean(),
+});
+const anOperation: fc.Arbitrary<Operation> = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('get' as const), name: aName }) },
+  fc.record({ kind: fc.constant('getMany' as const), names: fc.array(aName, { maxLength: 4 }) }),
+  { weight: 3, arbitrary: aStretch.map((stretch) => ({ kind: 'scan' as const, ...stretch })) },
+  aStretch.map((stretch) => ({ kind: 'glance' as const, ...stretch })),
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('put' as const), name: aName, value: fc.constant('') }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('remove' as const), name: aName }) },
+  { weight: 2, arbitrary: fc.constant({ kind: 'wait' as const }) },
+);
+const aProgram: fc.Arbitrary<Program> = fc.record({
+  operations: fc.array(anOperation, { minLength: 1, maxLength: 6 }),
+  throws: fc.integer({ max: 4, min: 0 }).map((chance) => chance === 0),
+});
+/** Who runs it: its anchor, the partition it is handed to, and after how many turns. */
+const aCaller = fc.record({
+  program: aProgram,
+  anchor: fc.integer({ min: 0, max: 2 }),
+  side: fc.integer({ min: 0, max: 1 }),
+  later: fc.integer({ min: 0, max: 3 }),
+});
+
+/** Values tell who wrote them, so that a read names its writer. */
+function signed(program: Program, by: number): Program {
+  const sign = (operation: Operation, i: number): Operation =>
+    operation.kind === 'put' ? { ...operation, value: `${by}.${i}`.padEnd(4 + ((by + i) % 8), '.') } : operation;
+  return { ...program, operations: program.operations.map(sign) };
+}
+
+const refusal = new Error('refused');
+const nameOf = (row: Row): string => String(decodeKey(row.key).at(-1));
+const plain = (row: Row | undefined) => row && { name: nameOf(row), value: textOf(row)! };
+
+/** Every history has rows of its own, so that one store serves them all. */
+async function perform(
+  tx: Transaction,
+  space: number,
+  { operations, throws }: Program,
+  observed: string[],
+): Promise<void> {
+  const at = (name: string) => key('space', space, name);
+  for (const operation of operations) {
+    let seen = '';
+    if (operation.kind === 'get') seen = show([plain(await tx.get(at(operation.name)))]);
+    else if (operation.kind === 'getMany') seen = show((await tx.getMany(operation.names.map(at))).map(plain));
+    else if (operation.kind === 'scan' || operation.kind === 'glance') {
+      const range = { from: at(operation.from), to: at(operation.to) };
+      seen = show((await tx[operation.kind](range, operation)).map(plain));
+    } else if (operation.kind === 'put') tx.put(at(operation.name), bytes(operation.value));
+    else if (operation.kind === 'remove') tx.remove(at(operation.name));
+    else await turn();
+    observed.push(seen);
+  }
+  if (throws) throw refusal;
+}
+
+async function rowsOf(partition: Partition, space: number): Promise<ModelRow[]> {
+  const rows = await partition.read((at) => at.scan(under(['space', space]), { limit: 100 }));
+  return rows.map((row) => ({ name: nameOf(row), value: textOf(row)!, stamp: row.version }));
+}
+
+const engines: Record<string, { histories: number; open: () => Promise<[Engine, () => Promise<void>]> }> = {
+  memory: { histories: 1_000, open: async () => [openMemory(), async () => {}] },
+  LMDB: {
+    histories: 150,
+    async open() {
+      const location = await mkdtemp(join(tmpdir(), 'holdfast-model-'));
+      return [await openLmdb({ location }), () => rm(location, { recursive: true, force: true })];
+    },
+  },
+};
+
+describe.each(Object.entries(engines))('Histories on %s', (_, { histories, open }) => {
+  let engine: Engine;
+  let drop: () => Promise<void>;
+  let partitions: [Partition, Partition];
+  let spaces = 0;
+  beforeAll(async () => {
+    [engine, drop] = await open();
+    partitions = [openPartition(engine), openPartition(engine)];
+  });
+  afterAll(async () => {
+    await engine.close();
+    await drop();
+  });
+
+  it('one body after another see and leave what a sorted array would', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(aProgram, { maxLength: 12 }), async (programs) => {
+        const space = spaces++;
+        let rows: readonly ModelRow[] = [];
+        for (const [i, unsigned] of programs.entries()) {
+          const program = signed(unsigned, i);
+          const observed: string[] = [];
+          const { stamp } = await partitions[0]
+            .transact(key('space', space), (tx) => perform(tx, space, program, observed))
+            .catch((error) => {
+              expect(error).toBe(refusal);
+              return { stamp: 0n };
+            });
+          const expected = run(rows, program, stamp);
+          expect(observed).toEqual(expected.observed);
+          rows = expected.rows;
+          expect(await rowsOf(partitions[0], space)).toEqual(rows);
+        }
+      }),
+      { numRuns: histories },
+    );
+  }, 60_000);
+
+  it('of bodies beside each other have an order that explains them', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(aCaller, { maxLength: 9 }), async (callers) => {
+        const space = spaces++;
+        let moment = 0;
+        const first = signed(
+          { operations: ['a', 'c'].map((name) => ({ kind: 'put', name, value: '' })), throws: false },
+          99,
+        );
+        await partitions[0].transact(key('space', space), (tx) => perform(tx, space, first, []));
+        const before = await rowsOf(partitions[0], space);
+        const happened = await Promise.all(
+          callers.map(async ({ program: unsigned, anchor, side, later }, i): Promise<Happened> => {
+            await turns(later);
+            const program = signed(unsigned, i);
+            const began = moment++;
+            let observed: string[] = [];
+            let stamp = 0n;
+            await partitions[side as 0 | 1]
+              .transact(key('anchor', anchor), (tx) => {
+                observed = [];
+                stamp = tx.stamp;
+                return perform(tx, space, program, observed);
+              })
+              .catch((error) => expect(error).toBe(refusal));
+            return { program, observed, stamp, began, ended: moment++ };
+          }),
+        );
+        const left = await rowsOf(partitions[1], space);
+        expect(explain(before, happened, left), 'no serial order explains this history').toBeDefined();
+      }),
+      { numRuns: histories },
+    );
+  }, 60_000);
+});

@@ -1,0 +1,114 @@
+/** Ordered transactional rows: what every engine offers, and all that the layers above know of one. */
+import type { Key, Range } from './keys.ts';
+
+/** 100-ns ticks since 0001-01-01, as .NET counts them: the store's time. */
+export type Instant = bigint;
+
+/** The instant of a write, never repeated for a key: the version of every row that the write left. */
+export type Stamp = bigint;
+
+export interface Row {
+  readonly key: Key;
+  readonly value: Uint8Array;
+  readonly version: Stamp;
+}
+
+export interface ScanOptions {
+  /** At most this many rows. */
+  limit: number;
+  /** Stop behind the row that reaches this many bytes of values. */
+  bytesMax?: number;
+  reverse?: boolean;
+}
+
+/** One committed state. */
+export interface Snapshot {
+  readonly now: Instant;
+  get(key: Key): Promise<Row | undefined>;
+  getMany(keys: readonly Key[]): Promise<(Row | undefined)[]>;
+  scan(range: Range, options: ScanOptions): Promise<Row[]>;
+}
+
+/** A body's view: every get is a check and every scan a range check at the commit. */
+export interface Transaction extends Snapshot {
+  /** The stamp that this body's writes will carry. */
+  readonly stamp: Stamp;
+  /** A scan that is not checked at the commit: a hint. */
+  glance(range: Range, options: ScanOptions): Promise<Row[]>;
+  put(key: Key, value: Uint8Array): void;
+  remove(key: Key): void;
+  /** Past this instant the commit is a conflict, and the body runs again. */
+  before(instant: Instant): void;
+}
+
+export interface Partition {
+  read<T>(body: (at: Snapshot) => Promise<T>): Promise<T>;
+  /**
+   * Runs the body and commits what it wrote, all or nothing. Bodies that wait for one anchor share a commit.
+   * A body touches nothing but `tx` and may run more than once; one that throws writes nothing.
+   */
+  transact<T>(anchor: Key, body: (tx: Transaction) => Promise<T>): Promise<{ value: T; stamp: Stamp }>;
+  readonly clock: Clock;
+  close(): Promise<void>;
+}
+
+export interface Clock {
+  now(): Instant;
+  /** Moves the store's time forward, for all who use the store. Only tests do. */
+  advance(ticks: bigint): Promise<void>;
+}
+
+export type Write =
+  | { readonly kind: 'put'; readonly key: Key; readonly value: Uint8Array }
+  | { readonly kind: 'remove'; readonly key: Key };
+
+/** A key as a body found it; no version: it was absent. */
+export interface Check {
+  readonly key: Key;
+  readonly version?: Stamp;
+}
+
+/** A stretch of keys as a body found it: just these rows, in these versions, in order. */
+export interface RangeCheck {
+  readonly range: Range;
+  readonly rows: readonly { readonly key: Key; readonly version: Stamp }[];
+}
+
+/** Everything a commit needs, as plain data: it can cross to another thread, process or server. */
+export interface Commit {
+  readonly id: string;
+  readonly anchors: readonly Key[];
+  readonly checks: readonly Check[];
+  readonly ranges: readonly RangeCheck[];
+  readonly before?: Instant;
+  /** In the order in which the bodies ran. Each stamp lies above every version that its body's writes replace, or it is a conflict. */
+  readonly bodies: readonly { readonly stamp: Stamp; readonly writes: readonly Write[] }[];
+}
+
+/** 'unknown': the store did not say whether the commit happened. */
+export type Outcome = 'committed' | 'conflict' | 'unknown';
+
+/** All that LMDB, PostgreSQL and memory implement; `transact.ts` makes a Partition of it. */
+export interface Engine {
+  /** Besides the time: the stamp that a body will propose. */
+  readonly clock: Clock & { stamp(): Stamp };
+  /** The latest committed state: nothing that was acknowledged before this call is missing. */
+  snapshot(): Snapshot & { end(): void };
+  commit(data: Commit): Promise<Outcome>;
+  close(): Promise<void>;
+}
+
+/** Whether a scan stopped at its bounds, so that more rows may follow. */
+export function stoppedEarly(rows: readonly Row[], { limit, bytesMax = Infinity }: ScanOptions): boolean {
+  return rows.length >= limit || rows.reduce((sum, row) => sum + row.value.length, 0) >= bytesMax;
+}
+
+/** The store cannot take this write now: the disk is full, or an fsync failed. Nothing was written. */
+export class Unavailable extends Error {
+  override readonly name = 'Unavailable';
+}
+
+/** Nobody can say whether the write happened. It is not tried again: it might happen twice. */
+export class OutcomeUnknown extends Error {
+  override readonly name = 'OutcomeUnknown';
+}

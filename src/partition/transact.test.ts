@@ -1,0 +1,202 @@
+import { describe, expect, it } from 'vitest';
+import { bytes, gate, get, intercept, key, numberOf, textOf, times, turns, writesTo } from './conformance/harness.ts';
+import { openMemory } from './memory.ts';
+import { type Commit, OutcomeUnknown, type Partition, Unavailable } from './partition.ts';
+import { openPartition } from './transact.ts';
+
+const ANCHOR = key('anchor');
+const ROW = key('row');
+
+function increment(partition: Partition, runs?: { count: number }): Promise<{ value: number }> {
+  return partition.transact(ANCHOR, async (tx) => {
+    if (runs) runs.count++;
+    const next = numberOf(await tx.get(ROW)) + 1;
+    tx.put(ROW, bytes(next));
+    return next;
+  });
+}
+
+describe('transact', () => {
+  it('runs a body again after a conflict, until it commits', async () => {
+    let conflicts = 3;
+    const partition = openPartition(openMemory({ inject: () => (conflicts-- > 0 ? 'conflict' : undefined) }));
+    const runs = { count: 0 };
+    expect((await increment(partition, runs)).value).toBe(1);
+    expect(runs.count).toBe(4);
+    expect(await get(partition, ROW)).toBe('1');
+  });
+
+  it('gives every run a stamp of its own and answers with the last', async () => {
+    let conflicts = 2;
+    const partition = openPartition(openMemory({ inject: () => (conflicts-- > 0 ? 'conflict' : undefined) }));
+    const stamps: bigint[] = [];
+    const { stamp } = await partition.transact(ANCHOR, async (tx) => {
+      stamps.push(tx.stamp);
+      tx.put(ROW, bytes(1));
+    });
+    expect(new Set(stamps).size).toBe(3);
+    expect(stamps.at(-1)).toBe(stamp);
+    expect((await partition.read((at) => at.get(ROW)))?.version).toBe(stamp);
+  });
+
+  it('names every commit anew', async () => {
+    const ids: string[] = [];
+    const partition = openPartition(
+      openMemory({
+        inject(commit) {
+          ids.push(commit.id);
+          return ids.length < 3 ? 'conflict' : undefined;
+        },
+      }),
+    );
+    await increment(partition);
+    await increment(partition);
+    expect(new Set(ids).size).toBe(4);
+  });
+
+  it('gives up as unavailable when a body conflicts for ever, and serves the next', async () => {
+    let conflicting = true;
+    const engine = openMemory({ inject: () => (conflicting ? 'conflict' : undefined) });
+    const partition = openPartition(engine, { attemptsMax: 5 });
+    const runs = { count: 0 };
+    await expect(increment(partition, runs)).rejects.toBeInstanceOf(Unavailable);
+    expect(runs.count).toBe(5);
+    conflicting = false;
+    expect((await increment(partition)).value).toBe(1);
+  });
+
+  it('answers an unknown outcome with an error and does not run the body again', async () => {
+    let unknown = true;
+    const partition = openPartition(openMemory({ inject: () => (unknown ? 'unknown' : undefined) }));
+    const runs = { count: 0 };
+    await expect(increment(partition, runs)).rejects.toBeInstanceOf(OutcomeUnknown);
+    await turns(20);
+    expect(runs.count).toBe(1);
+    unknown = false;
+    expect((await increment(partition)).value).toBe(1);
+  });
+
+  it('answers every writer of a commit whose outcome is unknown, and who read their writes, with that error', async () => {
+    const partition = openPartition(
+      openMemory({ inject: (commit) => (writesTo(commit, ROW) ? 'unknown' : undefined) }),
+    );
+    const { promise, resolve } = gate();
+    let runs = 0;
+    const first = partition.transact(ANCHOR, () => promise);
+    const together = [
+      increment(partition),
+      increment(partition),
+      partition.transact(ANCHOR, async (tx) => {
+        runs++;
+        throw new Error(`found ${textOf(await tx.get(ROW))}`);
+      }),
+      partition.transact(ANCHOR, async (tx) => {
+        runs++;
+        return textOf(await tx.get(ROW));
+      }),
+    ];
+    const beside = partition.transact(ANCHOR, async (tx) => {
+      throw new Error(`found ${await tx.get(key('elsewhere'))}`);
+    });
+    const settled = Promise.allSettled([...together, beside]);
+    resolve();
+    await first;
+    const errors = (await settled).map((outcome) => (outcome as PromiseRejectedResult).reason);
+    for (const error of errors.slice(0, 4)) expect(error).toBeInstanceOf(OutcomeUnknown);
+    expect(errors[4].message).toBe('found undefined');
+    expect(runs).toBe(2);
+  });
+
+  it('answers with what the engine threw, and does not run the body again', async () => {
+    let full = true;
+    const engine = intercept(openMemory(), (_, pass) => (full ? Promise.reject(new Unavailable('full')) : pass()));
+    const partition = openPartition(engine);
+    const runs = { count: 0 };
+    await expect(increment(partition, runs)).rejects.toThrow('full');
+    expect(runs.count).toBe(1);
+    full = false;
+    expect((await increment(partition)).value).toBe(1);
+  });
+
+  it('judges a refusal again when the write that it read did not commit', async () => {
+    let conflicts = 1;
+    const partition = openPartition(
+      openMemory({ inject: (commit) => (writesTo(commit, ROW) && conflicts-- > 0 ? 'conflict' : undefined) }),
+    );
+    const { promise, resolve } = gate();
+    const first = partition.transact(ANCHOR, () => promise);
+    let runs = 0;
+    const writer = partition.transact(ANCHOR, async (tx) => {
+      if (++runs > 1) throw new Error('refused');
+      tx.put(ROW, bytes('never'));
+    });
+    const reader = partition.transact(ANCHOR, async (tx) => {
+      const found = textOf(await tx.get(ROW));
+      if (found) throw new Error(`found ${found}`);
+      return 'nothing there';
+    });
+    const settled = Promise.allSettled([writer, reader]);
+    resolve();
+    await first;
+    expect((await settled)[0]).toMatchObject({ status: 'rejected', reason: { message: 'refused' } });
+    expect((await settled)[1]).toMatchObject({ status: 'fulfilled', value: { value: 'nothing there' } });
+  });
+
+  it('checks what a body read, once per key, and not what it only glanced at', async () => {
+    const commits: Commit[] = [];
+    const engine = intercept(openMemory(), (data, pass) => {
+      commits.push(data);
+      return pass();
+    });
+    const partition = openPartition(engine);
+    await increment(partition);
+    const row = await partition.read((at) => at.get(ROW));
+    await partition.transact(ANCHOR, async (tx) => {
+      await tx.get(ROW);
+      await tx.getMany([ROW, key('absent')]);
+      await tx.glance({ from: key('a'), to: key('z') }, { limit: 5 });
+      tx.put(key('written'), bytes(1));
+      await tx.get(key('written'));
+    });
+    expect(commits[1]?.checks).toEqual([{ key: ROW, version: row?.version }, { key: key('absent') }]);
+    expect(commits[1]?.ranges).toEqual([]);
+    expect(commits[1]?.anchors).toEqual([ANCHOR]);
+  });
+
+  it('commits nothing for bodies that write nothing', async () => {
+    let commits = 0;
+    const partition = openPartition(
+      intercept(openMemory(), (_, pass) => {
+        commits++;
+        return pass();
+      }),
+    );
+    await partition.transact(ANCHOR, (tx) => tx.get(ROW));
+    expect(commits).toBe(0);
+  });
+
+  it('shares a commit among many bodies only up to its bounds', async () => {
+    const sizes: number[] = [];
+    const engine = intercept(openMemory(), (data, pass) => {
+      sizes.push(data.bodies.length);
+      return pass();
+    });
+    const partition = openPartition(engine, { bodiesMax: 10 });
+    await Promise.all(times(95, () => increment(partition)));
+    expect(await get(partition, ROW)).toBe('95');
+    expect(Math.max(...sizes)).toBe(10);
+    const large = openPartition(engine, { bytesMax: 1000 });
+    sizes.length = 0;
+    await Promise.all(
+      times(20, (i) => large.transact(ANCHOR, async (tx) => tx.put(key('large', i), new Uint8Array(600)))),
+    );
+    expect(Math.max(...sizes)).toBe(2);
+  });
+
+  it('closes when the bodies that were handed over are done', async () => {
+    const partition = openPartition(openMemory());
+    const pending = times(10, () => increment(partition));
+    await partition.close();
+    expect((await Promise.all(pending)).map(({ value }) => value)).toEqual(times(10, (i) => i + 1));
+  });
+});

@@ -1,0 +1,181 @@
+/**
+ * Transactions, once for all engines. Bodies that wait for one anchor run one after another over one view, the snapshot plus
+ * the writes of those before, and go as one commit. Turns are an optimisation; the checks in the commit are the truth.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Key } from './keys.ts';
+import {
+  type Check,
+  type Commit,
+  type Engine,
+  type Instant,
+  OutcomeUnknown,
+  type Partition,
+  type Snapshot,
+  type Stamp,
+  type Transaction,
+  Unavailable,
+} from './partition.ts';
+import { BodyView, type Held } from './view.ts';
+
+export interface TransactOptions {
+  /** How often a body runs before its caller is told to come back later. */
+  attemptsMax?: number;
+  /** How many bodies share a commit: their run must not hold the event loop. */
+  bodiesMax?: number;
+  /** Bodies that share a commit leave at most about this many rows and bytes. */
+  writesMax?: number;
+  bytesMax?: number;
+}
+
+interface Job {
+  readonly body: (tx: Transaction) => Promise<unknown>;
+  readonly resolve: (result: { value: unknown; stamp: Stamp }) => void;
+  readonly reject: (error: unknown) => void;
+  attempts: number;
+}
+
+/** A body that ran: what it leaves, or what it threw. */
+interface Run {
+  readonly job: Job;
+  readonly view: BodyView;
+  readonly value?: unknown;
+  readonly refusal?: { readonly error: unknown };
+}
+
+export function openPartition(engine: Engine, options: TransactOptions = {}): Partition {
+  const { attemptsMax = 100, bodiesMax = 128, writesMax = 1_000, bytesMax = 8 << 20 } = options;
+  const waiting = new Map<Key, Job[]>();
+  const running = new Set<Promise<void>>();
+  const lineage = randomUUID();
+  let commits = 0;
+
+  async function read<T>(body: (at: Snapshot) => Promise<T>): Promise<T> {
+    const snapshot = engine.snapshot();
+    try {
+      return await body(snapshot);
+    } finally {
+      snapshot.end();
+    }
+  }
+
+  function transact<T>(anchor: Key, body: (tx: Transaction) => Promise<T>): Promise<{ value: T; stamp: Stamp }> {
+    return new Promise((resolve, reject) => {
+      const job: Job = { body, resolve: resolve as Job['resolve'], reject, attempts: 0 };
+      const line = waiting.get(anchor);
+      if (line) {
+        line.push(job);
+        return;
+      }
+      const newLine = [job];
+      waiting.set(anchor, newLine);
+      const turn = serve(anchor, newLine).finally(() => running.delete(turn));
+      running.add(turn);
+    });
+  }
+
+  async function serve(anchor: Key, line: Job[]): Promise<void> {
+    while (line.length > 0) {
+      try {
+        await serveTogether(anchor, line);
+      } catch (error) {
+        for (const job of line.splice(0)) job.reject(error);
+      }
+    }
+    waiting.delete(anchor);
+  }
+
+  /** Takes bodies from the head of the line, runs and commits them. Those that must run again go back to the head. */
+  async function serveTogether(anchor: Key, line: Job[]): Promise<void> {
+    const runs: Run[] = [];
+    const held = new Map<Key, Held>();
+    const snapshot = engine.snapshot();
+    try {
+      let bytes = 0;
+      // Who joins the line later may know of a commit that this snapshot does not show.
+      let waitingNow = Math.min(line.length, bodiesMax);
+      while (waitingNow-- > 0 && held.size < writesMax && bytes < bytesMax) {
+        const run = await runBody(line.shift()!, snapshot, held);
+        if (run.refusal && !run.view.readHeld) run.job.reject(run.refusal.error);
+        else runs.push(run);
+        if (run.refusal) continue;
+        for (const [key, write] of run.view.writes) {
+          held.set(key, write);
+          bytes += write.value?.length ?? 0;
+        }
+      }
+    } finally {
+      snapshot.end();
+    }
+
+    const outcome = await commit(anchor, runs);
+    if (outcome === 'conflict') {
+      for (const { job } of runs) job.attempts++;
+      const tired = runs.filter(({ job }) => job.attempts >= attemptsMax);
+      for (const { job } of tired) job.reject(new Unavailable('Too many others write here at the same time.'));
+      line.unshift(...runs.filter((run) => !tired.includes(run)).map((run) => run.job));
+      await new Promise(setImmediate);
+      return;
+    }
+    for (const { job, view, value, refusal } of runs) {
+      if (outcome !== 'committed' && (view.writes.size > 0 || view.readHeld)) job.reject(outcome);
+      else if (refusal) job.reject(refusal.error);
+      else job.resolve({ value, stamp: view.stamp });
+    }
+  }
+
+  async function runBody(job: Job, snapshot: Snapshot, held: ReadonlyMap<Key, Held>): Promise<Run> {
+    const view = new BodyView(snapshot, held, engine.clock.stamp());
+    try {
+      return { job, view, value: await job.body(view) };
+    } catch (error) {
+      return { job, view, refusal: { error } };
+    }
+  }
+
+  async function commit(anchor: Key, runs: readonly Run[]): Promise<'committed' | 'conflict' | Error> {
+    const writing = runs.filter((run) => !run.refusal && run.view.writes.size > 0);
+    if (writing.length === 0) return 'committed';
+    // An answer that rests on a write of this commit and on other rows is true only if those still stand beside it.
+    const judged = runs.filter((run) => writing.includes(run) || run.view.readHeld);
+    const data = commitOf(`${lineage}/${commits++}`, anchor, judged, writing);
+    try {
+      const outcome = await engine.commit(data);
+      return outcome === 'unknown' ? new OutcomeUnknown('The store did not say whether the write happened.') : outcome;
+    } catch (error) {
+      return error instanceof Error ? error : new Error(String(error));
+    }
+  }
+
+  return {
+    read,
+    transact,
+    clock: engine.clock,
+    async close() {
+      while (running.size > 0) await Promise.all(running);
+      await engine.close();
+    },
+  };
+}
+
+function commitOf(id: string, anchor: Key, judged: readonly Run[], writing: readonly Run[]): Commit {
+  const checks = new Map<Key, Check>();
+  let before: Instant | undefined;
+  for (const { view } of judged) {
+    for (const [key, check] of view.checks) checks.set(key, check);
+    if (view.deadline !== undefined && (before === undefined || view.deadline < before)) before = view.deadline;
+  }
+  return {
+    id,
+    anchors: [anchor],
+    checks: [...checks.values()],
+    ranges: judged.flatMap(({ view }) => view.ranges),
+    ...(before === undefined ? {} : { before }),
+    bodies: writing.map(({ view }) => ({
+      stamp: view.stamp,
+      writes: [...view.writes].map(([key, { value }]) =>
+        value ? { kind: 'put' as const, key, value } : { kind: 'remove' as const, key },
+      ),
+    })),
+  };
+}

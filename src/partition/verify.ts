@@ -1,0 +1,35 @@
+import type { Key, Range } from './keys.ts';
+import type { Commit, Instant, Stamp } from './partition.ts';
+
+/** The rows as they are at the commit. */
+export interface Versions {
+  versionOf(key: Key): Stamp | undefined;
+  rowsIn(range: Range, limit: number): readonly { readonly key: Key; readonly version: Stamp }[];
+}
+
+/**
+ * Whether everything that the bodies saw still stands, for engines that decide in this process.
+ * A stamp that does not lie above what it replaces is answered with the version in its way.
+ */
+export function holds(
+  commit: Commit,
+  rows: Versions,
+  now: Instant,
+): 'holds' | 'changed' | { readonly inTheWay: Stamp } {
+  if (commit.before !== undefined && now >= commit.before) return 'changed';
+  for (const { key, version } of commit.checks) {
+    if (rows.versionOf(key) !== version) return 'changed';
+  }
+  for (const { range, rows: seen } of commit.ranges) {
+    const found = rows.rowsIn(range, seen.length + 1);
+    if (found.length !== seen.length) return 'changed';
+    if (!found.every(({ key, version }, i) => key === seen[i]!.key && version === seen[i]!.version)) return 'changed';
+  }
+  for (const { stamp, writes } of commit.bodies) {
+    for (const { key } of writes) {
+      const version = rows.versionOf(key);
+      if (version !== undefined && version >= stamp) return { inTheWay: version };
+    }
+  }
+  return 'holds';
+}

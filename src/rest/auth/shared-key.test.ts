@@ -1,0 +1,202 @@
+import { createHmac } from 'node:crypto';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-blob';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ticksOf } from '../../base/time.ts';
+import { StorageError } from '../../services/errors.ts';
+import { requestOf } from '../request.ts';
+import { type Account, type Signed, sharedKeyOf, stringToSign } from './shared-key.ts';
+
+const key = Buffer.from('a key that is used in this test only').toString('base64');
+const otherKey = Buffer.from('another key').toString('base64');
+const account: Account = { name: 'devstoreaccount1', keys: [otherKey, key] };
+const DATE = 'Wed, 01 May 2019 10:20:30 GMT';
+const wall = () => ticksOf(Date.parse(DATE));
+const check = sharedKeyOf(account, wall);
+
+function signed(headers: Record<string, string>, url = '/devstoreaccount1/c/b', method = 'GET'): Signed {
+  const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+  const [rawPath = '', rawQuery = ''] = url.split('?');
+  return { method, rawPath, rawQuery, headers: lower, rawHeaders: Object.entries(headers).flat() };
+}
+
+/** Signs text that the test spells out itself. */
+function withSignature(request: Signed, text: string, name = account.name): Signed {
+  const signature = createHmac('sha256', Buffer.from(key, 'base64')).update(text).digest('base64');
+  return { ...request, headers: { ...request.headers, authorization: `SharedKey ${name}:${signature}` } };
+}
+
+function refusal(request: Signed): StorageError {
+  try {
+    check(request);
+  } catch (error) {
+    if (error instanceof StorageError) return error;
+    throw error;
+  }
+  throw new Error('it was accepted');
+}
+
+describe('SharedKey', () => {
+  it('takes a signature of the documented text', () => {
+    const request = signed(
+      {
+        'Content-Length': '11',
+        'Content-MD5': 'XrY7u+Ae7tCTyyK7j1rNww==',
+        'Content-Type': 'text/plain',
+        Date: 'Wed, 01 May 2019 00:00:00 GMT',
+        'If-None-Match': '*',
+        Range: 'bytes=0-1',
+        'x-ms-version': '2019-02-02',
+        'X-Ms-Date': DATE,
+        'x-ms-meta-b': '  two ',
+        'x-ms-meta-A': 'one',
+      },
+      '/devstoreaccount1/c/a%20b?timeout=30&Comp=metadata&x=b&x=a%2Fc',
+      'PUT',
+    );
+    const text = [
+      'PUT\n\n\n11\nXrY7u+Ae7tCTyyK7j1rNww==\ntext/plain\n\n\n\n*\n\nbytes=0-1',
+      `x-ms-date:${DATE}`,
+      'x-ms-meta-a:one',
+      'x-ms-meta-b:two',
+      'x-ms-version:2019-02-02',
+      '/devstoreaccount1/devstoreaccount1/c/a%20b',
+      'comp:metadata',
+      'timeout:30',
+      'x:a/c,b',
+    ].join('\n');
+    expect(stringToSign(account.name, request)).toBe(text);
+    expect(() => check(withSignature(request, text))).not.toThrow();
+  });
+
+  it('leaves a length of 0 out, and signs Date where x-ms-date is absent', () => {
+    const request = signed({ 'Content-Length': '0', Date: DATE }, '/devstoreaccount1/c', 'PUT');
+    const text = `PUT\n\n\n\n\n\n${DATE}\n\n\n\n\n\n/devstoreaccount1/devstoreaccount1/c`;
+    expect(() => check(withSignature(request, text))).not.toThrow();
+  });
+
+  it('takes white space inside a value as it is or folded', () => {
+    const request = signed({ 'x-ms-date': DATE, 'x-ms-meta-a': 'one  two' });
+    const text = `GET\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:${DATE}\nx-ms-meta-a:one  two\n/devstoreaccount1/devstoreaccount1/c/b`;
+    expect(() => check(withSignature(request, text))).not.toThrow();
+    expect(() => check(withSignature(request, text.replace('one  two', 'one two')))).not.toThrow();
+  });
+
+  it('refuses another signature and tells what was signed, for the account whose key is public', () => {
+    const request = signed({ 'x-ms-date': DATE });
+    const error = refusal(withSignature(request, 'something else'));
+    expect(error).toMatchObject({ status: 403, code: 'AuthenticationFailed' });
+    expect(error.details?.AuthenticationErrorDetail).toContain(stringToSign(account.name, request));
+    const mine = sharedKeyOf({ name: 'mine', keys: [otherKey] }, wall);
+    expect(() => mine(withSignature(request, 'something else', 'mine'))).toThrow(
+      expect.objectContaining({ details: { AuthenticationErrorDetail: expect.not.stringContaining('\n') } }),
+    );
+  });
+
+  it('refuses a signature that is cut or longer', () => {
+    const request = signed({ 'x-ms-date': DATE });
+    const good = String(withSignature(request, stringToSign(account.name, request)).headers.authorization);
+    for (const authorization of [good.slice(0, -1), `${good}=`, good.slice(0, good.indexOf(':') + 2)]) {
+      expect(refusal({ ...request, headers: { ...request.headers, authorization } }).status).toBe(403);
+    }
+  });
+
+  it('refuses a date that is missing, broken or a quarter of an hour away', () => {
+    for (const date of ['nonsense', 'Wed, 01 May 2019 10:00:00 GMT', 'Wed, 01 May 2019 10:40:00 GMT']) {
+      const request = signed({ 'x-ms-date': date });
+      const error = refusal(withSignature(request, stringToSign(account.name, request)));
+      expect(error).toMatchObject({ status: 403, code: 'AuthenticationFailed' });
+    }
+    const request = signed({});
+    expect(refusal(withSignature(request, stringToSign(account.name, request))).status).toBe(403);
+  });
+
+  it('refuses credentials without a form', () => {
+    for (const authorization of ['', 'SharedKey', 'SharedKey devstoreaccount1', 'SharedKey :abc', 'Basic abc', 'x']) {
+      expect(refusal(signed({ authorization, 'x-ms-date': DATE })), authorization).toMatchObject({
+        status: 400,
+        code: 'InvalidAuthenticationInfo',
+      });
+    }
+  });
+
+  it('names the account that a signature is for when it is another one', () => {
+    const request = signed({ 'x-ms-date': DATE });
+    expect(refusal(withSignature(request, 'x', 'other')).details?.AuthenticationErrorDetail).toContain('other');
+  });
+
+  it('says which ways to authenticate are not built yet', () => {
+    expect(refusal(signed({ authorization: 'Bearer abc' }))).toMatchObject({ status: 501, code: 'NotImplemented' });
+    expect(refusal(signed({ authorization: 'SharedKeyLite a:b' }))).toMatchObject({ status: 501 });
+    expect(refusal(signed({}, '/devstoreaccount1/c/b?sv=2019-02-02&sig=abc'))).toMatchObject({ status: 501 });
+  });
+
+  it('asks a stranger for credentials, or shows nothing to one with an older version', () => {
+    expect(refusal(signed({ 'x-ms-version': '2021-06-08' }))).toMatchObject({
+      status: 401,
+      code: 'NoAuthenticationInformation',
+    });
+    expect(refusal(signed({ 'x-ms-version': '2019-02-02' }))).toMatchObject({ status: 404, code: 'ResourceNotFound' });
+    expect(refusal(signed({}))).toMatchObject({ status: 404, code: 'ResourceNotFound' });
+  });
+});
+
+describe('the signatures of @azure/storage-blob', () => {
+  const seen: string[] = [];
+  const verify = sharedKeyOf({ name: 'devstoreaccount1', keys: [key] });
+  const server = createServer((incoming: IncomingMessage, outgoing) => {
+    try {
+      verify(requestOf(incoming, 'id'));
+      seen.push('verified');
+    } catch (error) {
+      seen.push(`${(error as StorageError).code}: ${JSON.stringify((error as StorageError).details)}`);
+    }
+    incoming.resume();
+    incoming.on('end', () => outgoing.writeHead(200, { 'Content-Length': '0' }).end());
+  });
+  let service: BlobServiceClient;
+
+  beforeAll(async () => {
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/devstoreaccount1`;
+    service = new BlobServiceClient(url, new StorageSharedKeyCredential('devstoreaccount1', key), {
+      retryOptions: { maxTries: 1 },
+    });
+  });
+  afterAll(() => server.close());
+
+  it('are all verified, whatever the names, parameters and headers', async () => {
+    const container = service.getContainerClient('con');
+    const calls: (() => Promise<unknown>)[] = [];
+    for (const name of [
+      'plain',
+      'a/b//c',
+      'space and +plus',
+      'percent%41',
+      'ünï\u{1f600}',
+      "q?&=#'()*!~",
+      '.dots..',
+      'a\\b',
+    ]) {
+      const blob = container.getBlockBlobClient(name);
+      calls.push(
+        () =>
+          blob.upload('content', 7, { metadata: { Colour: 'light  blue', a: '' }, conditions: { ifNoneMatch: '*' } }),
+        () => blob.upload('', 0, { blobHTTPHeaders: { blobContentType: 'text/plain; charset=utf-8' } }),
+        () => blob.getProperties({ conditions: { ifModifiedSince: new Date(), leaseId: 'x' } }),
+        () => blob.delete({ deleteSnapshots: 'include' }),
+      );
+    }
+    calls.push(
+      () => container.create({ metadata: { x: 'y' } }),
+      () => container.getBlobLeaseClient().acquireLease(15),
+      () => container.getBlobClient('b').download(1, 5),
+      () => container.listBlobsByHierarchy('/', { prefix: 'a b+c/é', includeMetadata: true }).next(),
+      () => service.listContainers({ prefix: 'x&y=z' }).next(),
+    );
+    for (const call of calls) await call().catch(() => {});
+    expect(seen.length).toBeGreaterThanOrEqual(calls.length);
+    expect(seen.filter((verdict) => verdict !== 'verified')).toEqual([]);
+  });
+});

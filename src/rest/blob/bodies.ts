@@ -1,0 +1,228 @@
+/** The XML of the Blob service, in and out. */
+import { rfc1123 } from '../../base/time.ts';
+import { childOf, escapeXml, type XmlElement, xmlSafe } from '../../base/xml.ts';
+import type { Listed, ListedContainer } from '../../services/blob/listing.ts';
+import type { AccessPolicy } from '../../services/blob/rows.ts';
+import type { ServiceProperties, WantedProperties } from '../../services/service-properties.ts';
+import { invalidXml } from '../params.ts';
+import { leaseElements } from './leases.ts';
+
+export interface Echoed {
+  readonly prefix?: string | undefined;
+  readonly marker?: string | undefined;
+  readonly resultsMax?: number | undefined;
+  readonly delimiter?: string | undefined;
+}
+
+export function containerList(
+  endpoint: string,
+  asked: Echoed,
+  containers: readonly ListedContainer[],
+  nextMarker: string,
+  withMetadata: boolean,
+): string {
+  let xml = `<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}">${echo(asked)}<Containers>`;
+  for (const { name, etag, modified, lease, leaseState, metadata } of containers) {
+    xml +=
+      `<Container><Name>${escapeXml(name)}</Name><Properties><Last-Modified>${rfc1123(modified)}</Last-Modified>` +
+      `<Etag>"${etag}"</Etag>${leaseElements(lease, leaseState)}` +
+      '<DefaultEncryptionScope>$account-encryption-key</DefaultEncryptionScope>' +
+      '<DenyEncryptionScopeOverride>false</DenyEncryptionScopeOverride>' +
+      '<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold>' +
+      '<ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled></Properties>' +
+      `${withMetadata ? metadataElements(metadata) : ''}</Container>`;
+  }
+  return `${xml}</Containers>${next(nextMarker)}</EnumerationResults>`;
+}
+
+export function blobList(
+  endpoint: string,
+  container: string,
+  asked: Echoed,
+  items: readonly Listed[],
+  nextMarker: string,
+  withMetadata: boolean,
+): string {
+  const parts = [
+    `<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}" ContainerName="${escapeXml(container)}">`,
+    `${echo(asked)}<Blobs>`,
+  ];
+  for (const item of items) parts.push('prefix' in item ? prefixElement(item.prefix) : blobElement(item, withMetadata));
+  parts.push(`</Blobs>${next(nextMarker)}</EnumerationResults>`);
+  return parts.join('');
+}
+
+function prefixElement(prefix: string): string {
+  return `<BlobPrefix>${nameElement(prefix)}</BlobPrefix>`;
+}
+
+function blobElement(item: Exclude<Listed, { prefix: string }>, withMetadata: boolean): string {
+  const { contentType, contentEncoding, contentLanguage, contentMd5, cacheControl, contentDisposition } = item.content;
+  return (
+    `<Blob>${nameElement(item.name)}<Properties><Creation-Time>${rfc1123(item.created)}</Creation-Time>` +
+    `<Last-Modified>${rfc1123(item.modified)}</Last-Modified><Etag>${item.etag}</Etag>` +
+    `<Content-Length>${item.length}</Content-Length>${element('Content-Type', contentType)}` +
+    `${element('Content-Encoding', contentEncoding)}${element('Content-Language', contentLanguage)}<Content-CRC64 />` +
+    `${element('Content-MD5', contentMd5)}${element('Cache-Control', cacheControl)}` +
+    `${element('Content-Disposition', contentDisposition)}<BlobType>BlockBlob</BlobType><AccessTier>Hot</AccessTier>` +
+    `<AccessTierInferred>true</AccessTierInferred>${leaseElements(item.lease, item.leaseState)}` +
+    `<ServerEncrypted>true</ServerEncrypted></Properties>${withMetadata ? metadataElements(item.metadata) : ''}` +
+    '<OrMetadata /></Blob>'
+  );
+}
+
+/** XML cannot carry every character of a name: such a name goes percent-encoded. */
+function nameElement(name: string): string {
+  if (xmlSafe(name)) return `<Name>${escapeXml(name)}</Name>`;
+  return `<Name Encoded="true">${encodeURIComponent(name)}</Name>`;
+}
+
+function metadataElements(metadata: Readonly<Record<string, string>>): string {
+  let xml = '';
+  for (const name in metadata) xml += `<${name}>${escapeXml(metadata[name]!)}</${name}>`;
+  return xml === '' ? '<Metadata />' : `<Metadata>${xml}</Metadata>`;
+}
+
+function echo({ prefix, marker, resultsMax, delimiter }: Echoed): string {
+  return (
+    (prefix === undefined ? '' : element('Prefix', prefix)) +
+    (marker === undefined ? '' : element('Marker', marker)) +
+    (resultsMax === undefined ? '' : element('MaxResults', String(resultsMax))) +
+    (delimiter === undefined ? '' : element('Delimiter', delimiter))
+  );
+}
+
+function next(marker: string): string {
+  return element('NextMarker', marker);
+}
+
+function element(name: string, text: string | undefined): string {
+  return text ? `<${name}>${escapeXml(text)}</${name}>` : `<${name} />`;
+}
+
+export function policyList(policies: readonly AccessPolicy[]): string {
+  let xml = '';
+  for (const { id, start, expiry, permission } of policies) {
+    const policy =
+      (start ? element('Start', start) : '') +
+      (expiry ? element('Expiry', expiry) : '') +
+      (permission ? element('Permission', permission) : '');
+    xml += `<SignedIdentifier><Id>${escapeXml(id)}</Id>${policy && `<AccessPolicy>${policy}</AccessPolicy>`}</SignedIdentifier>`;
+  }
+  return xml === '' ? '<SignedIdentifiers />' : `<SignedIdentifiers>${xml}</SignedIdentifiers>`;
+}
+
+const POLICIES_MAX = 5;
+const POLICY_ID_MAX = 64;
+const PERMISSIONS = /^[racwdxyltmeopi]*$/;
+
+export function readPolicies(root: XmlElement | undefined): AccessPolicy[] {
+  const policies = (root?.children ?? []).map((identifier) => {
+    known(identifier, 'SignedIdentifier');
+    const id = childOf(identifier, 'Id')?.text.trim();
+    if (!id || id.length > POLICY_ID_MAX) throw invalid(identifier, 'An identifier needs an Id of 1 to 64 characters.');
+    const policy = childOf(identifier, 'AccessPolicy');
+    const permission = policy && childOf(policy, 'Permission')?.text.trim();
+    if (permission && !PERMISSIONS.test(permission)) throw invalid(policy, 'A permission is not known.');
+    return {
+      id,
+      ...dateIn(policy, 'Start', 'start'),
+      ...dateIn(policy, 'Expiry', 'expiry'),
+      ...(permission ? { permission } : {}),
+    };
+  });
+  if (policies.length > POLICIES_MAX) throw invalid(root!, `There are more than ${POLICIES_MAX} identifiers.`);
+  if (new Set(policies.map(({ id }) => id)).size < policies.length) throw invalid(root!, 'An Id is there twice.');
+  return policies;
+}
+
+const POLICY_DATE = /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,7}))?)?Z)?$/;
+
+/** Dates come back with seven digits, however they were sent. */
+function dateIn<Name extends string>(policy: XmlElement | undefined, tag: string, name: Name) {
+  const found = policy && childOf(policy, tag);
+  const text = found?.text.trim();
+  if (!text) return {};
+  const [, day, minute = '00:00', second = '00', fraction = ''] = POLICY_DATE.exec(text) ?? [];
+  if (!day || Number.isNaN(Date.parse(`${day}T${minute}:${second}Z`))) throw invalid(found!, `${tag} is not a date.`);
+  return { [name]: `${day}T${minute}:${second}.${fraction.padEnd(7, '0')}Z` } as { [key in Name]: string };
+}
+
+export function servicePropertiesXml({ defaultServiceVersion }: ServiceProperties): string {
+  const retention = '<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy>';
+  const metrics = `<Version>1.0</Version><Enabled>false</Enabled>${retention}`;
+  return (
+    '<StorageServiceProperties><Logging><Version>1.0</Version><Read>false</Read><Write>false</Write>' +
+    `<Delete>false</Delete>${retention}</Logging><HourMetrics>${metrics}</HourMetrics>` +
+    `<MinuteMetrics>${metrics}</MinuteMetrics><Cors />` +
+    (defaultServiceVersion ? element('DefaultServiceVersion', defaultServiceVersion) : '') +
+    '<DeleteRetentionPolicy><Enabled>false</Enabled></DeleteRetentionPolicy>' +
+    '<StaticWebsite><Enabled>false</Enabled></StaticWebsite></StorageServiceProperties>'
+  );
+}
+
+const CORS_RULES_MAX = 5;
+const SERVICE_VERSION = /^\d{4}-\d\d-\d\d$/;
+
+export function readServiceProperties(root: XmlElement | undefined): WantedProperties {
+  if (!root) throw invalidXml(1, 1, 'There is no document.');
+  const parts = new Map(root.children.map((child) => [child.name, child]));
+  const names = [
+    'Logging',
+    'HourMetrics',
+    'MinuteMetrics',
+    'Cors',
+    'DefaultServiceVersion',
+    'DeleteRetentionPolicy',
+    'StaticWebsite',
+  ];
+  for (const child of root.children) known(child, ...names);
+
+  const logging = parts.get('Logging');
+  const cors = parts.get('Cors');
+  if (cors && cors.children.length > CORS_RULES_MAX)
+    throw invalid(cors, `There are more than ${CORS_RULES_MAX} rules.`);
+  const version = parts.get('DefaultServiceVersion');
+  if (version && !SERVICE_VERSION.test(version.text)) throw invalid(version, 'It is not a version.');
+  for (const tag of ['Logging', 'HourMetrics', 'MinuteMetrics']) {
+    const policy = parts.get(tag) && childOf(parts.get(tag)!, 'RetentionPolicy');
+    if (policy) readRetention(policy);
+  }
+  const retention = parts.get('DeleteRetentionPolicy');
+  return {
+    logging: logging && ['Read', 'Write', 'Delete'].some((tag) => flag(logging, tag)),
+    hourMetrics: switchedOn(parts.get('HourMetrics')),
+    minuteMetrics: switchedOn(parts.get('MinuteMetrics')),
+    corsRules: cors?.children.length,
+    defaultServiceVersion: version?.text,
+    deleteRetention: retention && readRetention(retention),
+    staticWebsite: switchedOn(parts.get('StaticWebsite')),
+  };
+}
+
+function readRetention(policy: XmlElement): boolean {
+  const enabled = flag(policy, 'Enabled');
+  const days = childOf(policy, 'Days');
+  if (enabled && !(Number(days?.text) >= 1 && Number(days?.text) <= 365)) {
+    throw invalid(days ?? policy, 'Retention days must be greater than 0 and less than or equal to 365 days.');
+  }
+  return enabled;
+}
+
+function switchedOn(part: XmlElement | undefined): boolean | undefined {
+  return part && flag(part, 'Enabled');
+}
+
+function flag(parent: XmlElement, tag: string): boolean {
+  const text = childOf(parent, tag)?.text.trim().toLowerCase() ?? 'false';
+  if (text !== 'true' && text !== 'false') throw invalid(parent, `${tag} is neither true nor false.`);
+  return text === 'true';
+}
+
+function known(element: XmlElement, ...names: string[]): void {
+  if (!names.includes(element.name)) throw invalid(element, `The element ${element.name} is not expected here.`);
+}
+
+function invalid({ line, column }: XmlElement, reason: string) {
+  return invalidXml(line, column, reason);
+}

@@ -1,0 +1,474 @@
+/** The Blob service on the wire: one row per operation, in the order of Microsoft's REST reference. */
+import { rfc1123 } from '../../base/time.ts';
+import {
+  deleteBlob,
+  getBlob,
+  getBlobProperties,
+  setBlobMetadata,
+  setBlobProperties,
+} from '../../services/blob/blobs.ts';
+import { lookAtPutBlob, putBlob } from '../../services/blob/block-blobs.ts';
+import {
+  createContainer,
+  deleteContainer,
+  getContainerProperties,
+  setContainerAcl,
+  setContainerMetadata,
+} from '../../services/blob/containers.ts';
+import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
+import { listBlobs, listContainers } from '../../services/blob/listing.ts';
+import type { Blob } from '../../services/blob/rows.ts';
+import { getServiceProperties, setServiceProperties } from '../../services/service-properties.ts';
+import type { Storage } from '../../services/storage.ts';
+import { type ConditionHeader, notImplemented, type Operation, operationOn, type Request } from '../operation.ts';
+import {
+  blobContentHeaders,
+  bodyTooLarge,
+  booleanHeader,
+  bytesBody,
+  conditions,
+  contentHeaders,
+  dateConditions,
+  header,
+  integerHeader,
+  integerQuery,
+  leaseId,
+  listQuery,
+  metadata,
+  pathPart,
+  query,
+  range,
+  requiredHeader,
+  xmlBody,
+} from '../params.ts';
+import { identityHeaders, metadataHeaders, type Reply, xmlReply } from '../reply.ts';
+import {
+  blobList,
+  containerList,
+  policyList,
+  readPolicies,
+  readServiceProperties,
+  servicePropertiesXml,
+} from './bodies.ts';
+import { deleteSnapshots, noPublicAccess } from './headers.ts';
+import { leaseHeaders } from './leases.ts';
+import { unbuiltOperations } from './unbuilt.ts';
+
+const operation = operationOn<Storage>();
+const container = pathPart(0);
+const blob = pathPart(1);
+
+const DATES: ConditionHeader[] = ['If-Modified-Since', 'If-Unmodified-Since'];
+const ALL: ConditionHeader[] = ['If-Match', 'If-None-Match', ...DATES];
+
+// Features that are missing: their headers are refused.
+const ENCRYPTION = [
+  'x-ms-encryption-key',
+  'x-ms-encryption-key-sha256',
+  'x-ms-encryption-algorithm',
+  'x-ms-encryption-scope',
+];
+const CONTAINER_ENCRYPTION = ['x-ms-default-encryption-scope', 'x-ms-deny-encryption-scope-override'];
+const IMMUTABILITY = ['x-ms-immutability-policy-until-date', 'x-ms-immutability-policy-mode', 'x-ms-legal-hold'];
+const STRUCTURED = ['x-ms-structured-body', 'x-ms-structured-content-length'];
+const OLDER = ['?snapshot', '?versionid'];
+const TAGS = ['x-ms-if-tags'];
+
+/** What a blob may hold for now: it lives in a row. */
+const INLINE_BYTES_MAX = 2 << 20;
+const BLOB_BYTES_MAX = 5000 * 1024 * 1024;
+
+const lease = {
+  action: requiredHeader('x-ms-lease-action'),
+  leaseId,
+  proposedId: header('x-ms-proposed-lease-id'),
+  seconds: integerHeader('x-ms-lease-duration', { min: -1, max: 60 }),
+  periodSeconds: integerHeader('x-ms-lease-break-period', { min: 0, max: 60 }),
+};
+const list = {
+  prefix: query('prefix'),
+  marker: query('marker'),
+  resultsMax: integerQuery('maxresults', { min: 1, max: 2 ** 31 - 1 }),
+};
+
+export const blobOperations: readonly Operation<Storage>[] = [
+  operation({
+    name: 'List Containers',
+    route: 'GET /',
+    query: { comp: 'list' },
+    permission: 'list',
+    test: 'test/end-to-end/list-containers.test.ts',
+    input: { ...list, include: listQuery('include', ['metadata', 'deleted', 'system']) },
+    run: async (storage, input) => ({ ...(await listContainers(storage, input)), input }),
+    reply: ({ containers, nextMarker, input }, request) =>
+      xmlReply(
+        200,
+        containerList(endpointOf(request), input, containers, nextMarker, input.include.includes('metadata')),
+      ),
+  }),
+  operation({
+    name: 'Get Blob Service Properties',
+    route: 'GET /',
+    query: { comp: 'properties', restype: 'service' },
+    permission: 'read',
+    test: 'test/end-to-end/service-properties.test.ts',
+    input: {},
+    run: (storage) => getServiceProperties(storage, 'blob'),
+    reply: (properties) => xmlReply(200, servicePropertiesXml(properties)),
+  }),
+  operation({
+    name: 'Set Blob Service Properties',
+    route: 'PUT /',
+    query: { comp: 'properties', restype: 'service' },
+    permission: 'write',
+    test: 'test/end-to-end/service-properties.test.ts',
+    input: { document: xmlBody('StorageServiceProperties') },
+    run: (storage, { document }) => setServiceProperties(storage, 'blob', readServiceProperties(document)),
+    reply: () => ({ status: 202 }),
+  }),
+  ...(['/', '/{container}', '/{container}/{blob}'] as const).map((shape) =>
+    operation({
+      name: 'Get Account Information',
+      route: `GET|HEAD ${shape}`,
+      query: { comp: 'properties', restype: 'account' },
+      permission: 'any',
+      test: 'test/end-to-end/account-information.test.ts',
+      input: {},
+      run: async () => undefined,
+      reply: () => ({
+        status: 200,
+        headers: {
+          'x-ms-sku-name': 'Standard_LRS',
+          'x-ms-account-kind': 'StorageV2',
+          'x-ms-is-hns-enabled': 'false',
+        },
+      }),
+    }),
+  ),
+
+  operation({
+    name: 'Create Container',
+    route: 'PUT /{container}',
+    query: { restype: 'container' },
+    permission: ['create', 'write'],
+    test: 'test/end-to-end/create-container.test.ts',
+    refuses: CONTAINER_ENCRYPTION,
+    input: { container, metadata, access: noPublicAccess },
+    run: createContainer,
+    reply: (made) => ({ status: 201, headers: identityHeaders(made) }),
+  }),
+  operation({
+    name: 'Get Container Properties',
+    route: 'GET|HEAD /{container}',
+    query: { restype: 'container' },
+    permission: 'read',
+    test: 'test/end-to-end/container-properties.test.ts',
+    input: { container, leaseId },
+    run: getContainerProperties,
+    reply: (found) => ({
+      status: 200,
+      headers: {
+        ...identityHeaders(found),
+        ...metadataHeaders(found.metadata),
+        ...leaseHeaders(found.lease, found.leaseState),
+        'x-ms-default-encryption-scope': '$account-encryption-key',
+        'x-ms-deny-encryption-scope-override': 'false',
+        'x-ms-has-immutability-policy': 'false',
+        'x-ms-has-legal-hold': 'false',
+        'x-ms-immutable-storage-with-versioning-enabled': 'false',
+      },
+    }),
+  }),
+  operation({
+    name: 'Get Container Metadata',
+    route: 'GET|HEAD /{container}',
+    query: { restype: 'container', comp: 'metadata' },
+    permission: 'read',
+    test: 'test/end-to-end/container-metadata.test.ts',
+    input: { container, leaseId },
+    run: getContainerProperties,
+    reply: (found) => ({ status: 200, headers: { ...identityHeaders(found), ...metadataHeaders(found.metadata) } }),
+  }),
+  operation({
+    name: 'Set Container Metadata',
+    route: 'PUT /{container}',
+    query: { restype: 'container', comp: 'metadata' },
+    permission: 'write',
+    conditions: ['If-Modified-Since'],
+    test: 'test/end-to-end/container-metadata.test.ts',
+    input: { container, leaseId, conditions: dateConditions, metadata },
+    run: setContainerMetadata,
+    reply: (written) => ({ status: 200, headers: identityHeaders(written) }),
+  }),
+  operation({
+    name: 'Get Container ACL',
+    route: 'GET|HEAD /{container}',
+    query: { restype: 'container', comp: 'acl' },
+    permission: 'owner',
+    test: 'test/end-to-end/container-acl.test.ts',
+    input: { container, leaseId },
+    run: getContainerProperties,
+    reply: (found) => xmlReply(200, policyList(found.policies), identityHeaders(found)),
+  }),
+  operation({
+    name: 'Set Container ACL',
+    route: 'PUT /{container}',
+    query: { restype: 'container', comp: 'acl' },
+    permission: 'owner',
+    conditions: DATES,
+    test: 'test/end-to-end/container-acl.test.ts',
+    input: {
+      container,
+      leaseId,
+      conditions: dateConditions,
+      access: noPublicAccess,
+      document: xmlBody('SignedIdentifiers'),
+    },
+    run: (storage, input) => setContainerAcl(storage, { ...input, policies: readPolicies(input.document) }),
+    reply: (written) => ({ status: 200, headers: identityHeaders(written) }),
+  }),
+  operation({
+    name: 'Delete Container',
+    route: 'DELETE /{container}',
+    query: { restype: 'container' },
+    permission: 'delete',
+    conditions: DATES,
+    test: 'test/end-to-end/delete-container.test.ts',
+    input: { container, leaseId, conditions: dateConditions },
+    run: deleteContainer,
+    reply: () => ({ status: 202 }),
+  }),
+  operation({
+    name: 'Lease Container',
+    route: 'PUT /{container}',
+    query: { restype: 'container', comp: 'lease' },
+    permission: ['write', 'delete'],
+    conditions: DATES,
+    test: 'test/end-to-end/lease-container.test.ts',
+    input: { container, conditions: dateConditions, ...lease },
+    run: async (storage, input) => ({ ...(await leaseContainer(storage, input)), action: input.action }),
+    reply: leaseReply,
+  }),
+  operation({
+    name: 'List Blobs',
+    route: 'GET /{container}',
+    query: { restype: 'container', comp: 'list' },
+    permission: 'list',
+    test: 'test/end-to-end/list-blobs.test.ts',
+    refuses: ['?startfrom', '?endbefore', '?showonly'],
+    input: {
+      container,
+      ...list,
+      delimiter: query('delimiter'),
+      // The other kinds are those of features that are missing, so there is none to include.
+      include: listQuery('include', [
+        'metadata',
+        'copy',
+        'deleted',
+        'deletedwithversions',
+        'immutabilitypolicy',
+        'legalhold',
+        'snapshots',
+        'tags',
+        'uncommittedblobs',
+        'versions',
+      ]),
+    },
+    run: async (storage, input) => ({ ...(await listBlobs(storage, input)), input }),
+    reply: ({ items, nextMarker, input }, request) =>
+      xmlReply(
+        200,
+        blobList(endpointOf(request), input.container, input, items, nextMarker, input.include.includes('metadata')),
+      ),
+  }),
+
+  operation({
+    name: 'Put Blob',
+    route: 'PUT /{container}/{blob}',
+    when: { 'x-ms-blob-type': 'BlockBlob' },
+    permission: ['write', 'create'],
+    conditions: ALL,
+    test: 'test/end-to-end/put-blob.test.ts',
+    refuses: [
+      'x-ms-tags',
+      'x-ms-access-tier',
+      'x-ms-expiry-option',
+      ...TAGS,
+      ...ENCRYPTION,
+      ...IMMUTABILITY,
+      ...STRUCTURED,
+    ],
+    input: {
+      container,
+      blob,
+      conditions,
+      leaseId,
+      content: contentHeaders,
+      metadata,
+      body: bytesBody({
+        bytesMax: INLINE_BYTES_MAX,
+        md5Headers: ['content-md5', 'x-ms-blob-content-md5'],
+        tooLarge: putBlobTooLarge,
+      }),
+    },
+    look: lookAtPutBlob,
+    run: putBlob,
+    reply: ({ md5, crc64, ...written }) => ({
+      status: 201,
+      headers: {
+        ...identityHeaders(written),
+        'Content-MD5': md5,
+        'x-ms-content-crc64': crc64,
+        'x-ms-request-server-encrypted': 'true',
+      },
+    }),
+  }),
+  operation({
+    name: 'Get Blob',
+    route: 'GET /{container}/{blob}',
+    permission: 'read',
+    conditions: ALL,
+    test: 'test/end-to-end/get-blob.test.ts',
+    refuses: [...OLDER, ...TAGS, ...ENCRYPTION, ...STRUCTURED],
+    input: {
+      container,
+      blob,
+      conditions,
+      leaseId,
+      range,
+      rangeMd5: booleanHeader('x-ms-range-get-content-md5'),
+      rangeCrc64: booleanHeader('x-ms-range-get-content-crc64'),
+    },
+    run: getBlob,
+    reply: (found) => ({
+      status: found.range ? 206 : 200,
+      headers: {
+        ...blobHeaders(found),
+        'Content-MD5': found.range ? found.rangeMd5 : found.content.contentMd5,
+        'x-ms-blob-content-md5': found.range ? found.content.contentMd5 : undefined,
+        'x-ms-content-crc64': found.rangeCrc64,
+        'Content-Range': found.range && `bytes ${found.range.from}-${found.range.to}/${found.length}`,
+        ...leaseHeaders(found.lease, found.leaseState),
+      },
+      body: found.bytes,
+    }),
+  }),
+  operation({
+    name: 'Get Blob Properties',
+    route: 'HEAD /{container}/{blob}',
+    permission: 'read',
+    conditions: ALL,
+    test: 'test/end-to-end/get-blob-properties.test.ts',
+    refuses: [...OLDER, ...TAGS, ...ENCRYPTION],
+    input: { container, blob, conditions, leaseId },
+    run: getBlobProperties,
+    reply: (found) => ({
+      status: 200,
+      headers: {
+        ...blobHeaders(found),
+        'Content-MD5': found.content.contentMd5,
+        'Content-Length': found.length,
+        'x-ms-access-tier': 'Hot',
+        'x-ms-access-tier-inferred': 'true',
+        ...leaseHeaders(found.lease, found.leaseState),
+      },
+    }),
+  }),
+  operation({
+    name: 'Get Blob Metadata',
+    route: 'GET|HEAD /{container}/{blob}',
+    query: { comp: 'metadata' },
+    permission: 'read',
+    conditions: ALL,
+    test: 'test/end-to-end/blob-metadata.test.ts',
+    refuses: [...OLDER, ...TAGS, ...ENCRYPTION],
+    input: { container, blob, conditions, leaseId },
+    run: getBlobProperties,
+    reply: (found) => ({ status: 200, headers: { ...identityHeaders(found), ...metadataHeaders(found.metadata) } }),
+  }),
+  operation({
+    name: 'Set Blob Metadata',
+    route: 'PUT /{container}/{blob}',
+    query: { comp: 'metadata' },
+    permission: 'write',
+    conditions: ALL,
+    test: 'test/end-to-end/blob-metadata.test.ts',
+    refuses: [...TAGS, ...ENCRYPTION],
+    input: { container, blob, conditions, leaseId, metadata },
+    run: setBlobMetadata,
+    reply: (written) => ({
+      status: 200,
+      headers: { ...identityHeaders(written), 'x-ms-request-server-encrypted': 'true' },
+    }),
+  }),
+  operation({
+    name: 'Set Blob Properties',
+    route: 'PUT /{container}/{blob}',
+    query: { comp: 'properties' },
+    permission: 'write',
+    conditions: ALL,
+    test: 'test/end-to-end/set-blob-properties.test.ts',
+    refuses: [...TAGS, 'x-ms-blob-content-length', 'x-ms-sequence-number-action', 'x-ms-blob-sequence-number'],
+    input: { container, blob, conditions, leaseId, content: blobContentHeaders },
+    run: setBlobProperties,
+    reply: (written) => ({ status: 200, headers: identityHeaders(written) }),
+  }),
+  operation({
+    name: 'Delete Blob',
+    route: 'DELETE /{container}/{blob}',
+    permission: 'delete',
+    conditions: ALL,
+    test: 'test/end-to-end/delete-blob.test.ts',
+    refuses: [...OLDER, ...TAGS, '?deletetype'],
+    input: { container, blob, conditions, leaseId, snapshots: deleteSnapshots },
+    run: deleteBlob,
+    reply: () => ({ status: 202, headers: { 'x-ms-delete-type-permanent': 'true' } }),
+  }),
+  operation({
+    name: 'Lease Blob',
+    route: 'PUT /{container}/{blob}',
+    query: { comp: 'lease' },
+    permission: ['write', 'delete'],
+    conditions: ALL,
+    test: 'test/end-to-end/lease-blob.test.ts',
+    refuses: [...OLDER, ...TAGS],
+    input: { container, blob, conditions, ...lease },
+    run: async (storage, input) => ({ ...(await leaseBlob(storage, input)), action: input.action }),
+    reply: leaseReply,
+  }),
+  ...unbuiltOperations,
+];
+
+function leaseReply({ action, leaseId, breakSeconds, ...found }: LeaseAnswer & { action: string }): Reply {
+  const status: Readonly<Record<string, number>> = { acquire: 201, break: 202 };
+  return {
+    status: status[action.toLowerCase()] ?? 200,
+    headers: { ...identityHeaders(found), 'x-ms-lease-id': leaseId, 'x-ms-lease-time': breakSeconds },
+  };
+}
+
+function blobHeaders(found: Blob) {
+  const { contentType, contentEncoding, contentLanguage, contentDisposition, cacheControl } = found.content;
+  return {
+    ...identityHeaders(found),
+    ...metadataHeaders(found.metadata),
+    'Accept-Ranges': 'bytes',
+    'Content-Type': contentType ?? 'application/octet-stream',
+    'Content-Encoding': contentEncoding,
+    'Content-Language': contentLanguage,
+    'Content-Disposition': contentDisposition,
+    'Cache-Control': cacheControl,
+    'x-ms-blob-type': 'BlockBlob',
+    'x-ms-creation-time': rfc1123(found.created),
+    'x-ms-server-encrypted': 'true',
+  };
+}
+
+function putBlobTooLarge({ headers }: Request) {
+  if (Number(headers['content-length']) > BLOB_BYTES_MAX) return bodyTooLarge(BLOB_BYTES_MAX);
+  return notImplemented('This version of the server takes at most 2 MiB by Put Blob; larger blobs come with the next.');
+}
+
+function endpointOf({ headers, account }: Request): string {
+  return `http://${headers.host}/${account}`;
+}

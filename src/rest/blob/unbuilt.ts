@@ -1,0 +1,54 @@
+/** What Azure's Blob service has and this server does not yet. Each is answered by name, never by a misleading 400 or 404. */
+import type { Storage } from '../../services/storage.ts';
+import { type Operation, unbuilt } from '../operation.ts';
+
+const BLOB = '/{container}/{blob}';
+const CONTAINER = '/{container}';
+
+export const unbuiltOperations: readonly Operation<Storage>[] = [
+  unbuilt('Get Blob Service Stats', 'GET /', { comp: 'stats', restype: 'service' }),
+  unbuilt('Get User Delegation Key', 'POST /', { comp: 'userdelegationkey', restype: 'service' }),
+  unbuilt('Blob Batch', 'POST /', { comp: 'batch' }),
+  unbuilt('Find Blobs by Tags', 'GET /', { comp: 'blobs' }),
+  unbuilt('Preflight Blob Request', 'OPTIONS /'),
+  unbuilt('Preflight Blob Request', `OPTIONS ${CONTAINER}`),
+  unbuilt('Preflight Blob Request', `OPTIONS ${BLOB}`),
+
+  unbuilt('Restore Container', `PUT ${CONTAINER}`, { restype: 'container', comp: 'undelete' }),
+  unbuilt('Rename Container', `PUT ${CONTAINER}`, { restype: 'container', comp: 'rename' }),
+  unbuilt('Blob Batch', `POST ${CONTAINER}`, { restype: 'container', comp: 'batch' }),
+  unbuilt('Find Blobs by Tags in Container', `GET ${CONTAINER}`, { restype: 'container', comp: 'blobs' }),
+  unbuilt('Create Session', `POST ${CONTAINER}`, { restype: 'container', comp: 'session' }),
+
+  unbuilt('Undelete Blob', `PUT ${BLOB}`, { comp: 'undelete' }),
+  unbuilt('Set Blob Expiry', `PUT ${BLOB}`, { comp: 'expiry' }),
+  unbuilt('Set Blob Immutability Policy', `PUT ${BLOB}`, { comp: 'immutabilityPolicies' }),
+  unbuilt('Delete Blob Immutability Policy', `DELETE ${BLOB}`, { comp: 'immutabilityPolicies' }),
+  unbuilt('Set Blob Legal Hold', `PUT ${BLOB}`, { comp: 'legalhold' }),
+  unbuilt('Snapshot Blob', `PUT ${BLOB}`, { comp: 'snapshot' }),
+  unbuilt('Copy Blob and Copy Blob From URL', `PUT ${BLOB}`, {}, { 'x-ms-copy-source': true }),
+  unbuilt('Abort Copy Blob', `PUT ${BLOB}`, { comp: 'copy' }),
+  unbuilt('Incremental Copy Blob', `PUT ${BLOB}`, { comp: 'incrementalcopy' }),
+  unbuilt('Set Blob Tier', `PUT ${BLOB}`, { comp: 'tier' }),
+  unbuilt('Query Blob Contents', `POST ${BLOB}`, { comp: 'query' }),
+  unbuilt('Get Blob Tags', `GET ${BLOB}`, { comp: 'tags' }),
+  unbuilt('Set Blob Tags', `PUT ${BLOB}`, { comp: 'tags' }),
+
+  ...['BlockBlob', 'AppendBlob', 'PageBlob'].map((type) =>
+    unbuilt<Storage>('Put Blob From URL', `PUT ${BLOB}`, {}, { 'x-ms-blob-type': type, 'x-ms-copy-source': true }),
+  ),
+  unbuilt('Put Block', `PUT ${BLOB}`, { comp: 'block' }),
+  unbuilt('Put Block From URL', `PUT ${BLOB}`, { comp: 'block' }, { 'x-ms-copy-source': true }),
+  unbuilt('Put Block List', `PUT ${BLOB}`, { comp: 'blocklist' }),
+  unbuilt('Get Block List', `GET ${BLOB}`, { comp: 'blocklist' }),
+
+  unbuilt('Put Blob (append blob)', `PUT ${BLOB}`, {}, { 'x-ms-blob-type': 'AppendBlob' }),
+  unbuilt('Append Block', `PUT ${BLOB}`, { comp: 'appendblock' }),
+  unbuilt('Append Block From URL', `PUT ${BLOB}`, { comp: 'appendblock' }, { 'x-ms-copy-source': true }),
+  unbuilt('Append Blob Seal', `PUT ${BLOB}`, { comp: 'seal' }),
+
+  unbuilt('Put Blob (page blob)', `PUT ${BLOB}`, {}, { 'x-ms-blob-type': 'PageBlob' }),
+  unbuilt('Put Page', `PUT ${BLOB}`, { comp: 'page' }),
+  unbuilt('Put Page From URL', `PUT ${BLOB}`, { comp: 'page' }, { 'x-ms-copy-source': true }),
+  unbuilt('Get Page Ranges', `GET ${BLOB}`, { comp: 'pagelist' }),
+];

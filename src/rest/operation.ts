@@ -1,0 +1,212 @@
+/** What a row of an operation table is, and what it is compiled into at start-up. */
+import { type Details, StorageError } from '../services/errors.ts';
+import type { Reply } from './reply.ts';
+
+export type Method = 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE' | 'PATCH' | 'OPTIONS';
+
+/** How much of the path is there: the account alone, a container, or a blob in it. */
+export type Shape = '/' | '/{container}' | '/{container}/{blob}';
+
+type Verb = Method | 'GET|HEAD';
+export type Route = `${Verb} ${Shape}`;
+
+/** One request as the readers of a row see it; header names in `headers` are lower case. */
+export interface Request {
+  readonly id: string;
+  readonly method: string;
+  /** As it stood on the request line, still encoded, without the query. */
+  readonly rawPath: string;
+  readonly rawQuery: string;
+  readonly account: string;
+  readonly container: string;
+  readonly blob: string;
+  /** By lower-case name, decoded; of a repeated one the first. */
+  readonly query: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** Name, value, name, value ... with the names as they were sent. */
+  readonly rawHeaders: readonly string[];
+  /** The x-ms-version that is served. */
+  readonly version: string;
+}
+
+/** Turns a part of the request into a typed value, or throws a StorageError. */
+export interface Reader<Value> {
+  readonly kind: 'head';
+  read(request: Request): Value;
+}
+
+/** Turns the body into a typed value; it is asked once all other readers have accepted the request. */
+export interface BodyReader<Value> {
+  readonly kind: 'body';
+  /** A declared length above this is refused before the body is read. */
+  readonly bytesMax: number;
+  /** What to answer to a body that is too long. */
+  tooLarge(request: Request): StorageError;
+  /** Refuses before the body is read. */
+  check(request: Request): void;
+  read(bytes: Buffer, request: Request): Value;
+}
+
+export type Readers = Readonly<Record<string, Reader<unknown> | BodyReader<unknown>>>;
+export type Input<Row extends Readers> = {
+  readonly [Name in keyof Row]: Row[Name] extends { read(...args: never[]): infer Value } ? Value : never;
+};
+type WithoutBody<Row extends Readers> = {
+  readonly [Name in keyof Row as Row[Name] extends BodyReader<unknown> ? never : Name]: Input<Row>[Name];
+};
+
+/** What a signature, a shared access signature or a role must allow; a list: any of them will do. */
+export type Permission =
+  | 'read'
+  | 'add'
+  | 'create'
+  | 'write'
+  | 'delete'
+  | 'list'
+  | 'owner'
+  | 'any'
+  | readonly ('read' | 'add' | 'create' | 'write' | 'delete' | 'list')[];
+
+export type ConditionHeader = 'If-Match' | 'If-None-Match' | 'If-Modified-Since' | 'If-Unmodified-Since';
+
+interface Description {
+  /** As Microsoft's REST reference calls it. */
+  readonly name: string;
+  readonly route: Route;
+  /** Query parameters that single it out on that route; true: whatever the value. */
+  readonly query?: Readonly<Record<string, string | true>>;
+  /** Request headers that do. */
+  readonly when?: Readonly<Record<string, string | true>>;
+}
+
+export interface OperationRow<Context, Row extends Readers, Output> extends Description {
+  readonly permission: Permission;
+  /** The condition headers that it honours. */
+  readonly conditions?: readonly ConditionHeader[];
+  /** The end-to-end test that covers it. */
+  readonly test: string;
+  /** Headers, and with a leading '?' query parameters, of features that are missing: refused, never ignored. */
+  readonly refuses?: readonly string[];
+  readonly input: Row;
+  /** A first look, taken before a caller that sent `Expect: 100-continue` is asked for the body. */
+  readonly look?: (context: Context, input: WithoutBody<Row>) => Promise<void>;
+  readonly run: (context: Context, input: Input<Row>) => Promise<Output>;
+  readonly reply: (output: Output, request: Request) => Reply;
+}
+
+/** A compiled row. Its input is known only to the row itself. */
+export interface Operation<Context> extends Description {
+  readonly methods: readonly Method[];
+  readonly shape: Shape;
+  readonly built: boolean;
+  readonly permission: Permission;
+  readonly conditions: readonly ConditionHeader[];
+  readonly test: string | undefined;
+  readonly body: BodyReader<unknown> | undefined;
+  /** Reads everything but the body. */
+  read(request: Request): unknown;
+  readBody(input: unknown, bytes: Buffer, request: Request): void;
+  readonly look: ((context: Context, input: unknown) => Promise<void>) | undefined;
+  run(context: Context, input: unknown): Promise<unknown>;
+  reply(output: unknown, request: Request): Reply;
+}
+
+/** `const operation = operationOn<Storage>()`, so that the rest of a row's types can be inferred. */
+export function operationOn<Context>() {
+  return <Row extends Readers, Output>(row: OperationRow<Context, Row, Output>): Operation<Context> => {
+    const bodyNames = Object.keys(row.input).filter((name) => row.input[name]!.kind === 'body');
+    if (bodyNames.length > 1) throw new Error(`${row.name} reads its body twice: ${bodyNames.join(', ')}`);
+    const bodyName = bodyNames[0];
+    const body = bodyName === undefined ? undefined : (row.input[bodyName] as BodyReader<unknown>);
+    return {
+      ...describe(row),
+      built: true,
+      permission: row.permission,
+      conditions: row.conditions ?? [],
+      test: row.test,
+      body,
+      read: refusing(row.refuses ?? [], compile(row.input, body)),
+      readBody: (input, bytes, request) => {
+        if (body) (input as Record<string, unknown>)[bodyName!] = body.read(bytes, request);
+      },
+      look: row.look as Operation<Context>['look'],
+      run: row.run as Operation<Context>['run'],
+      reply: row.reply as Operation<Context>['reply'],
+    };
+  };
+}
+
+/** An operation that Azure has and this server does not yet: it says so, by name. */
+export function unbuilt<Context>(
+  name: string,
+  route: Route,
+  query: Description['query'] = {},
+  when: Description['when'] = {},
+): Operation<Context> {
+  return {
+    ...describe({ name, route, query, when }),
+    built: false,
+    permission: 'any',
+    conditions: [],
+    test: undefined,
+    body: undefined,
+    read: () => {
+      throw notImplemented(`${name} is not implemented by this server yet; docs/operations.md lists what is.`);
+    },
+    readBody: () => {},
+    look: undefined,
+    run: async () => undefined,
+    reply: () => ({ status: 501 }),
+  };
+}
+
+export function notImplemented(message: string, details?: Details): StorageError {
+  return new StorageError('NotImplemented', 501, message, details);
+}
+
+function describe(row: Description) {
+  const [verbs, shape] = row.route.split(' ') as [string, Shape];
+  return {
+    name: row.name,
+    route: row.route,
+    methods: verbs.split('|') as Method[],
+    shape,
+    query: row.query ?? {},
+    when: row.when ?? {},
+  };
+}
+
+/**
+ * One function with one object literal, so that all inputs of a row share a hidden class and each reader has a call site
+ * of its own.
+ */
+function compile(input: Readers, body: BodyReader<unknown> | undefined): (request: Request) => unknown {
+  const names = Object.keys(input);
+  const fields = names.map((name, at) => {
+    const value = input[name]!.kind === 'head' ? `reader${at}.read(request)` : 'undefined';
+    return `${JSON.stringify(name)}: ${value}`;
+  });
+  const check = body ? 'body.check(request); ' : '';
+  const source = `return function read(request) { ${check}return { ${fields.join(', ')} }; }`;
+  return new Function('body', ...names.map((_, at) => `reader${at}`), source)(body, ...Object.values(input));
+}
+
+function refusing(refused: readonly string[], read: (request: Request) => unknown): (request: Request) => unknown {
+  const headers = refused.filter((name) => !name.startsWith('?')).map((name) => name.toLowerCase());
+  const parameters = refused.filter((name) => name.startsWith('?')).map((name) => name.slice(1).toLowerCase());
+  if (refused.length === 0) return read;
+  return (request) => {
+    for (const name of headers) {
+      if (request.headers[name] !== undefined) {
+        throw notImplemented(`The request header ${name} is not implemented by this server yet.`, { HeaderName: name });
+      }
+    }
+    for (const name of parameters) {
+      if (request.query[name] !== undefined) {
+        const message = `The query parameter ${name} is not implemented by this server yet.`;
+        throw notImplemented(message, { QueryParameterName: name });
+      }
+    }
+    return read(request);
+  };
+}

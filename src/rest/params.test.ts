@@ -1,0 +1,229 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { crc64Base64, md5Base64 } from '../base/hashes.ts';
+import { ticksOf } from '../base/time.ts';
+import { StorageError } from '../services/errors.ts';
+import type { BodyReader, Reader, Request } from './operation.ts';
+import * as params from './params.ts';
+import { queryOf } from './request.ts';
+
+function request(headers: Record<string, string> = {}, rawQuery = ''): Request {
+  const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+  return {
+    id: 'id',
+    method: 'PUT',
+    rawPath: '/devstoreaccount1/c/b',
+    rawQuery,
+    account: 'devstoreaccount1',
+    container: 'c',
+    blob: 'b',
+    query: queryOf(rawQuery),
+    headers: lower,
+    rawHeaders: Object.entries(headers).flat(),
+    version: '',
+  };
+}
+
+function refusal(read: () => unknown): StorageError {
+  try {
+    read();
+  } catch (error) {
+    if (error instanceof StorageError) return error;
+    throw error;
+  }
+  throw new Error('it was accepted');
+}
+
+describe('conditions', () => {
+  const { read } = params.conditions;
+
+  it('takes ETags with quotes, without, weak, and in lists with spaces', () => {
+    expect(read(request({ 'If-Match': '"0x8D1"' }))).toEqual({ ifMatch: ['0x8D1'] });
+    expect(read(request({ 'If-Match': '0x8D1' }))).toEqual({ ifMatch: ['0x8D1'] });
+    expect(read(request({ 'If-None-Match': 'W/"0x8D1",  "0x8D2" , 0x8D3' }))).toEqual({
+      ifNoneMatch: ['0x8D1', '0x8D2', '0x8D3'],
+    });
+    expect(read(request({ 'If-None-Match': ' * ' }))).toEqual({ ifNoneMatch: '*' });
+  });
+
+  it('takes dates and ignores what is none', () => {
+    const date = 'Wed, 01 May 2019 10:20:30 GMT';
+    const instant = ticksOf(Date.parse(date));
+    expect(read(request({ 'If-Modified-Since': date }))).toEqual({ ifModifiedSince: instant });
+    expect(read(request({ 'If-Unmodified-Since': 'Wednesday, 01-May-19 10:20:30 GMT' }))).toEqual({
+      ifUnmodifiedSince: instant,
+    });
+    expect(read(request({ 'If-Modified-Since': 'null', 'If-Unmodified-Since': '2019' }))).toEqual({});
+    expect(read(request())).toEqual({});
+  });
+
+  it('of containers are the dates only', () => {
+    expect(params.dateConditions.read(request({ 'If-Match': '"0x8D1"' }))).toEqual({});
+  });
+});
+
+describe('metadata', () => {
+  it('keeps the case of the names, and a name that was sent twice', () => {
+    const sent = { 'X-MS-Meta-Colour': ' red ', 'x-ms-meta-SIZE': '1', 'x-ms-metal': 'no', 'x-ms-meta-': 'empty' };
+    const twice = request(sent);
+    const rawHeaders = [...twice.rawHeaders, 'x-ms-meta-colour', 'blue'];
+    expect(params.metadata.read({ ...twice, rawHeaders })).toEqual([
+      ['Colour', 'red'],
+      ['SIZE', '1'],
+      ['', 'empty'],
+      ['colour', 'blue'],
+    ]);
+  });
+});
+
+describe('ranges', () => {
+  it('come from x-ms-range before Range', () => {
+    expect(params.range.read(request({ Range: 'bytes=0-1' }))).toBe('bytes=0-1');
+    expect(params.range.read(request({ Range: 'bytes=0-1', 'x-ms-range': 'bytes=2-3' }))).toBe('bytes=2-3');
+  });
+});
+
+describe('integers', () => {
+  const maxResults = params.integerQuery('maxresults', { min: 1, max: 5000 });
+
+  it('are refused out of their bounds with the bounds', () => {
+    expect(maxResults.read(request({}, 'maxresults=5000'))).toBe(5000);
+    expect(maxResults.read(request())).toBeUndefined();
+    expect(refusal(() => maxResults.read(request({}, 'maxresults=0')))).toMatchObject({
+      code: 'OutOfRangeQueryParameterValue',
+      details: {
+        QueryParameterName: 'maxresults',
+        QueryParameterValue: '0',
+        MinimumAllowed: '1',
+        MaximumAllowed: '5000',
+      },
+    });
+  });
+
+  it('are refused when they are none', () => {
+    for (const text of ['abc', '1.5', '1e3', '0x10', '99999999999999999999']) {
+      expect(refusal(() => maxResults.read(request({}, `maxresults=${text}`))).code).toBe('InvalidQueryParameterValue');
+      const header = params.integerHeader('x-ms-lease-duration', { min: -1, max: 60 });
+      expect(refusal(() => header.read(request({ 'x-ms-lease-duration': text })))).toMatchObject({
+        code: 'InvalidHeaderValue',
+        details: { HeaderName: 'x-ms-lease-duration', HeaderValue: text },
+      });
+    }
+  });
+});
+
+describe('choices', () => {
+  const include = params.listQuery('include', ['metadata'], ['snapshots']);
+
+  it('are known, not built yet, or unknown', () => {
+    expect(include.read(request({}, 'include=Metadata'))).toEqual(['metadata']);
+    expect(include.read(request({}, 'include='))).toEqual([]);
+    expect(refusal(() => include.read(request({}, 'include=metadata,snapshots')))).toMatchObject({ status: 501 });
+    expect(refusal(() => include.read(request({}, 'include=bogus'))).code).toBe('InvalidQueryParameterValue');
+  });
+});
+
+describe('content headers', () => {
+  it('stand in for each other on Put Blob, and not on Set Blob Properties', () => {
+    const sent = request({
+      'Content-Type': 'text/plain',
+      'Cache-Control': 'no-cache',
+      'x-ms-blob-cache-control': 'max-age=1',
+    });
+    expect(params.contentHeaders.read(sent)).toMatchObject({ contentType: 'text/plain', cacheControl: 'max-age=1' });
+    expect(params.blobContentHeaders.read(sent).contentType).toBeUndefined();
+  });
+
+  it('hold an MD5 of 16 bytes or none', () => {
+    const broken = request({ 'x-ms-blob-content-md5': 'AAAA' });
+    expect(refusal(() => params.blobContentHeaders.read(broken)).code).toBe('InvalidMd5');
+  });
+});
+
+describe('a body of bytes', () => {
+  const body = params.bytesBody({ bytesMax: 10, md5Headers: ['content-md5', 'x-ms-blob-content-md5'] });
+  const bytes = Buffer.from('abc');
+
+  it('comes with its checksums', () => {
+    const sent = request({ 'Content-MD5': md5Base64(bytes), 'x-ms-content-crc64': crc64Base64(bytes) });
+    expect(body.read(bytes, sent)).toEqual({ bytes, md5: md5Base64(bytes), crc64: crc64Base64(bytes) });
+  });
+
+  it('is refused when a checksum differs', () => {
+    const other = Buffer.from('abd');
+    for (const name of ['Content-MD5', 'x-ms-blob-content-md5']) {
+      expect(refusal(() => body.read(bytes, request({ [name]: md5Base64(other) })))).toMatchObject({
+        code: 'Md5Mismatch',
+        details: { UserSpecifiedMd5: md5Base64(other), ServerCalculatedMd5: md5Base64(bytes) },
+      });
+    }
+    expect(refusal(() => body.read(bytes, request({ 'x-ms-content-crc64': crc64Base64(other) }))).code).toBe(
+      'Crc64Mismatch',
+    );
+  });
+
+  it('is refused before it is read when a checksum has no form', () => {
+    expect(refusal(() => body.check(request({ 'Content-MD5': 'nonsense' }))).code).toBe('InvalidMd5');
+    expect(refusal(() => body.check(request({ 'x-ms-content-crc64': 'nonsense' }))).code).toBe('InvalidHeaderValue');
+  });
+});
+
+describe('a body of XML', () => {
+  const body = params.xmlBody('Wanted');
+
+  it('has the root that is wanted, or is empty', () => {
+    expect(body.read(Buffer.from('<Wanted><A>1</A></Wanted>'), request())?.children[0]?.text).toBe('1');
+    expect(body.read(Buffer.alloc(0), request())).toBeUndefined();
+  });
+
+  it('is refused with the place of the fault', () => {
+    expect(refusal(() => body.read(Buffer.from('\n<Other/>'), request()))).toMatchObject({
+      code: 'InvalidXmlDocument',
+      details: { LineNumber: '2', LinePosition: '2' },
+    });
+    expect(refusal(() => body.read(Buffer.from('<Wanted>'), request())).details).toHaveProperty('Reason');
+  });
+});
+
+describe('any reader', () => {
+  const heads: Reader<unknown>[] = [
+    params.conditions,
+    params.metadata,
+    params.range,
+    params.contentHeaders,
+    params.integerHeader('range'),
+    params.booleanHeader('if-match'),
+    params.requiredHeader('x-ms-copy-source'),
+    params.integerQuery('a', { max: 9 }),
+    params.listQuery('a', ['x']),
+  ];
+  const bodies: BodyReader<unknown>[] = [params.bytesBody({ bytesMax: 99 }), params.xmlBody('a')];
+  const name = fc.constantFrom(
+    'if-match',
+    'if-modified-since',
+    'range',
+    'x-ms-meta-a',
+    'x-ms-blob-content-md5',
+    'content-md5',
+  );
+  const value = fc.string({ unit: fc.integer({ min: 0x20, max: 0xff }).map((code) => String.fromCharCode(code)) });
+
+  it('gives a value or a clean refusal for anything that HTTP can carry', () => {
+    fc.assert(
+      fc.property(fc.dictionary(name, value), value, fc.uint8Array(), (headers, text, bytes) => {
+        const sent = request(headers, `a=${encodeURIComponent(text)}`);
+        for (const read of [
+          ...heads.map((head) => () => head.read(sent)),
+          ...bodies.map((body) => () => body.read(Buffer.from(bytes), sent)),
+        ]) {
+          try {
+            read();
+          } catch (error) {
+            expect(error).toBeInstanceOf(StorageError);
+            expect((error as StorageError).status).toBe(400);
+          }
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,330 @@
+/** The readers that rows share: each turns a part of the request into a typed value, or refuses it. */
+import { crc64Base64, md5Base64 } from '../base/hashes.ts';
+import { parseHttpDate } from '../base/time.ts';
+import { parseXml, type XmlElement, XmlError } from '../base/xml.ts';
+import type { Conditions, ETags } from '../rules/conditions.ts';
+import { commonErrors, raising, type StorageError } from '../services/errors.ts';
+import { type BodyReader, notImplemented, type Reader, type Request } from './operation.ts';
+
+const fail = raising(commonErrors);
+
+/** 0: the container; 1: the blob, which is everything behind the container. */
+export function pathPart(at: 0 | 1): Reader<string> {
+  return reader(at === 0 ? (request) => request.container : (request) => request.blob);
+}
+
+export const account: Reader<string> = reader((request) => request.account);
+
+export function header(name: string): Reader<string | undefined> {
+  const key = name.toLowerCase();
+  return reader((request) => headerOf(request, key));
+}
+
+export function requiredHeader(name: string): Reader<string> {
+  const key = name.toLowerCase();
+  return reader((request) => {
+    const value = headerOf(request, key);
+    if (value === undefined) throw fail('MissingRequiredHeader', { HeaderName: name });
+    return value;
+  });
+}
+
+export function query(name: string): Reader<string | undefined> {
+  const key = name.toLowerCase();
+  return reader((request) => request.query[key]);
+}
+
+export interface Bounds {
+  readonly min?: number;
+  readonly max?: number;
+}
+
+export function integerHeader(name: string, { min = 0, max = Number.MAX_SAFE_INTEGER }: Bounds = {}) {
+  const key = name.toLowerCase();
+  return reader((request): number | undefined => {
+    const text = headerOf(request, key);
+    if (text === undefined) return undefined;
+    const value = integerOf(text);
+    if (value === undefined || value < min || value > max) throw invalidHeader(name, text);
+    return value;
+  });
+}
+
+export function integerQuery(name: string, { min = 0, max = Number.MAX_SAFE_INTEGER }: Bounds = {}) {
+  const key = name.toLowerCase();
+  return reader((request): number | undefined => {
+    const text = request.query[key];
+    if (text === undefined || text === '') return undefined;
+    const value = integerOf(text);
+    if (value === undefined) throw invalidQuery(name, text, 'The value is not an integer.');
+    if (value < min || value > max) {
+      throw fail('OutOfRangeQueryParameterValue', {
+        QueryParameterName: name,
+        QueryParameterValue: text,
+        MinimumAllowed: String(min),
+        MaximumAllowed: String(max),
+      });
+    }
+    return value;
+  });
+}
+
+export function booleanHeader(name: string): Reader<boolean | undefined> {
+  const key = name.toLowerCase();
+  return reader((request) => {
+    const text = headerOf(request, key)?.toLowerCase();
+    if (text !== undefined && text !== 'true' && text !== 'false') throw invalidHeader(name, text);
+    return text === undefined ? undefined : text === 'true';
+  });
+}
+
+/**
+ * A comma-separated choice, as in include=metadata,snapshots. What the service knows and this server does not yet is
+ * `unbuilt`: asking for it is refused rather than left unanswered.
+ */
+export function listQuery<const Value extends string>(
+  name: string,
+  allowed: readonly Value[],
+  unbuilt: readonly string[] = [],
+): Reader<readonly Value[]> {
+  const key = name.toLowerCase();
+  return reader((request) => {
+    const text = request.query[key];
+    if (!text) return [];
+    return text.split(',').map((part) => {
+      const value = part.trim().toLowerCase();
+      const found = allowed.find((one) => one === value);
+      if (found !== undefined) return found;
+      if (!unbuilt.includes(value)) throw invalidQuery(name, text, `Unknown value: ${part}`);
+      throw notImplemented(`${name}=${value} is not implemented by this server yet.`, {
+        QueryParameterName: name,
+        QueryParameterValue: text,
+      });
+    });
+  });
+}
+
+const NO_CONDITIONS: Conditions = Object.freeze({});
+
+/** If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since. */
+export const conditions: Reader<Conditions> = reader((request) => {
+  const { headers } = request;
+  if (
+    headers['if-match'] === undefined &&
+    headers['if-none-match'] === undefined &&
+    headers['if-modified-since'] === undefined &&
+    headers['if-unmodified-since'] === undefined
+  ) {
+    return NO_CONDITIONS;
+  }
+  const ifMatch = etagsOf(headerOf(request, 'if-match'));
+  const ifNoneMatch = etagsOf(headerOf(request, 'if-none-match'));
+  return {
+    ...(ifMatch !== undefined && { ifMatch }),
+    ...(ifNoneMatch !== undefined && { ifNoneMatch }),
+    ...datesOf(request),
+  };
+});
+
+/** Containers honour the dates only. */
+export const dateConditions: Reader<Conditions> = reader(datesOf);
+
+/** As it was sent: whether it is a GUID is the services' to say. */
+export const leaseId: Reader<string | undefined> = header('x-ms-lease-id');
+
+/** As it was sent; x-ms-range wins. */
+export const range: Reader<string | undefined> = reader(
+  (request) => headerOf(request, 'x-ms-range') ?? headerOf(request, 'range'),
+);
+
+export type Metadata = readonly (readonly [name: string, value: string])[];
+const NO_METADATA: Metadata = Object.freeze([]);
+
+/** x-ms-meta-*: pairs as they were sent, with the case of their names, and a name sent twice is there twice. */
+export const metadata: Reader<Metadata> = reader(({ rawHeaders }) => {
+  let found: [name: string, value: string][] | undefined;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!;
+    if (name.length < 10 || name.slice(0, 10).toLowerCase() !== 'x-ms-meta-') continue;
+    found ??= [];
+    found.push([name.slice(10), rawHeaders[at + 1]!.trim()]);
+  }
+  return found ?? NO_METADATA;
+});
+
+export interface ContentHeaders {
+  readonly contentType: string | undefined;
+  readonly contentEncoding: string | undefined;
+  readonly contentLanguage: string | undefined;
+  readonly contentDisposition: string | undefined;
+  readonly cacheControl: string | undefined;
+  /** Base64 of 16 bytes. */
+  readonly contentMd5: string | undefined;
+}
+
+/** The x-ms-blob-content-* headers, as Set Blob Properties takes them. */
+export const blobContentHeaders: Reader<ContentHeaders> = reader((request) => ({
+  contentType: headerOf(request, 'x-ms-blob-content-type'),
+  contentEncoding: headerOf(request, 'x-ms-blob-content-encoding'),
+  contentLanguage: headerOf(request, 'x-ms-blob-content-language'),
+  contentDisposition: headerOf(request, 'x-ms-blob-content-disposition'),
+  cacheControl: headerOf(request, 'x-ms-blob-cache-control'),
+  contentMd5: md5Of(request, 'x-ms-blob-content-md5'),
+}));
+
+/** The same as Put Blob takes them: HTTP's own headers stand in for those that are absent. */
+export const contentHeaders: Reader<ContentHeaders> = reader((request) => {
+  const own = blobContentHeaders.read(request);
+  return {
+    contentType: own.contentType ?? headerOf(request, 'content-type'),
+    contentEncoding: own.contentEncoding ?? headerOf(request, 'content-encoding'),
+    contentLanguage: own.contentLanguage ?? headerOf(request, 'content-language'),
+    contentDisposition: own.contentDisposition,
+    cacheControl: own.cacheControl ?? headerOf(request, 'cache-control'),
+    contentMd5: own.contentMd5,
+  };
+});
+
+export interface Body {
+  readonly bytes: Buffer;
+  /** Both in base64, of the bytes as they came. */
+  readonly md5: string;
+  readonly crc64: string;
+}
+
+export interface BytesOptions {
+  readonly bytesMax: number;
+  /** What to answer to more; without it 413 RequestBodyTooLarge. */
+  readonly tooLarge?: (request: Request) => StorageError;
+  /** Headers that hold the MD5 of the body. */
+  readonly md5Headers?: readonly string[];
+}
+
+/** The whole body, held against the checksums that came with it. */
+export function bytesBody({ bytesMax, tooLarge, md5Headers = ['content-md5'] }: BytesOptions): BodyReader<Body> {
+  return {
+    kind: 'body',
+    bytesMax,
+    tooLarge: tooLarge ?? (() => bodyTooLarge(bytesMax)),
+    check: (request) => {
+      for (const name of md5Headers) md5Of(request, name);
+      crc64Of(request);
+    },
+    read: (bytes, request) => {
+      const md5 = md5Base64(bytes);
+      const crc64 = crc64Base64(bytes);
+      for (const name of md5Headers) checkMd5(md5Of(request, name), md5);
+      checkCrc64(crc64Of(request), crc64);
+      return { bytes, md5, crc64 };
+    },
+  };
+}
+
+/** A document whose root element has this name; undefined: the body is empty. */
+export function xmlBody(root: string, bytesMax = 1024 * 1024): BodyReader<XmlElement | undefined> {
+  return {
+    kind: 'body',
+    bytesMax,
+    tooLarge: () => bodyTooLarge(bytesMax),
+    check: (request) => {
+      md5Of(request, 'content-md5');
+      crc64Of(request);
+    },
+    read: (bytes, request) => {
+      const md5 = md5Of(request, 'content-md5');
+      if (md5 !== undefined) checkMd5(md5, md5Base64(bytes));
+      const crc64 = crc64Of(request);
+      if (crc64 !== undefined) checkCrc64(crc64, crc64Base64(bytes));
+      if (bytes.length === 0) return undefined;
+      try {
+        const element = parseXml(bytes);
+        if (element.name === root) return element;
+        throw new XmlError(`The root element is ${element.name}, not ${root}.`, element.line, element.column);
+      } catch (error) {
+        if (error instanceof XmlError) throw invalidXml(error.line, error.column, error.message);
+        throw error;
+      }
+    },
+  };
+}
+
+export function bodyTooLarge(bytesMax: number): StorageError {
+  return fail('RequestBodyTooLarge', { MaxLimit: String(bytesMax) });
+}
+
+export function invalidXml(line: number, column: number, reason: string): StorageError {
+  return fail('InvalidXmlDocument', { LineNumber: String(line), LinePosition: String(column), Reason: reason });
+}
+
+export function invalidHeader(name: string, value: string): StorageError {
+  return fail('InvalidHeaderValue', { HeaderName: name, HeaderValue: value });
+}
+
+export function invalidQuery(name: string, value: string, reason?: string): StorageError {
+  const details = { QueryParameterName: name, QueryParameterValue: value };
+  return fail('InvalidQueryParameterValue', reason === undefined ? details : { ...details, Reason: reason });
+}
+
+export function reader<Value>(read: (request: Request) => Value): Reader<Value> {
+  return { kind: 'head', read };
+}
+
+function headerOf(request: Request, name: string): string | undefined {
+  const value = request.headers[name];
+  return typeof value === 'string' || value === undefined ? value : value.join(',');
+}
+
+function integerOf(text: string): number | undefined {
+  const trimmed = text.trim();
+  return /^-?\d{1,15}$/.test(trimmed) ? Number(trimmed) : undefined;
+}
+
+/** Quoted or not; a weak mark is ignored, since the service compares all of them alike. */
+function etagsOf(text: string | undefined): ETags | undefined {
+  if (text === undefined) return undefined;
+  if (text.trim() === '*') return '*';
+  const tags: string[] = [];
+  for (const part of text.split(',')) {
+    let tag = part.trim();
+    if (tag.startsWith('W/')) tag = tag.slice(2);
+    if (tag.length >= 2 && tag.startsWith('"') && tag.endsWith('"')) tag = tag.slice(1, -1);
+    if (tag !== '') tags.push(tag);
+  }
+  return tags;
+}
+
+/** A date that does not parse is ignored, as the service does. */
+function datesOf(request: Request): Conditions {
+  const since = headerOf(request, 'if-modified-since');
+  const until = headerOf(request, 'if-unmodified-since');
+  if (since === undefined && until === undefined) return NO_CONDITIONS;
+  const ifModifiedSince = since === undefined ? undefined : parseHttpDate(since);
+  const ifUnmodifiedSince = until === undefined ? undefined : parseHttpDate(until);
+  return {
+    ...(ifModifiedSince !== undefined && { ifModifiedSince }),
+    ...(ifUnmodifiedSince !== undefined && { ifUnmodifiedSince }),
+  };
+}
+
+function md5Of(request: Request, name: string): string | undefined {
+  const text = headerOf(request, name);
+  if (text === undefined || text === '') return undefined;
+  if (!/^[A-Za-z0-9+/]{22}==$/.test(text)) throw fail('InvalidMd5', { HeaderName: name, HeaderValue: text });
+  return text;
+}
+
+function crc64Of(request: Request): string | undefined {
+  const text = headerOf(request, 'x-ms-content-crc64');
+  if (text !== undefined && !/^[A-Za-z0-9+/]{11}=$/.test(text)) throw invalidHeader('x-ms-content-crc64', text);
+  return text;
+}
+
+function checkMd5(sent: string | undefined, calculated: string): void {
+  if (sent === undefined || sent === calculated) return;
+  throw fail('Md5Mismatch', { UserSpecifiedMd5: sent, ServerCalculatedMd5: calculated });
+}
+
+function checkCrc64(sent: string | undefined, calculated: string): void {
+  if (sent === undefined || sent === calculated) return;
+  throw fail('Crc64Mismatch', { UserSpecifiedCrc64: sent, ServerCalculatedCrc64: calculated });
+}

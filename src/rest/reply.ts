@@ -1,0 +1,121 @@
+/** Outputs and StorageErrors → status, headers, XML. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { iso7, rfc1123, TICKS_PER_SECOND } from '../base/time.ts';
+import { escapeXml } from '../base/xml.ts';
+import type { StorageError } from '../services/errors.ts';
+
+/** Metadata as it is stored: the case of the names is kept. */
+type Pairs = Readonly<Record<string, string>>;
+
+export interface Reply {
+  readonly status: number;
+  /** Those that are undefined are left out. The server adds request id, date, version, length of the body and the rest. */
+  readonly headers?: Readonly<Record<string, string | number | undefined>>;
+  readonly body?: string | Uint8Array;
+  /** The phrase behind the status, where it is not the usual one. */
+  readonly reason?: string;
+}
+
+/** Every XML answer of the service begins with a byte order mark. */
+const XML_START = '\ufeff<?xml version="1.0" encoding="utf-8"?>';
+
+export function xmlReply(status: number, xml: string, headers?: Reply['headers']): Reply {
+  return { status, headers: { 'Content-Type': 'application/xml', ...headers }, body: XML_START + xml };
+}
+
+/** The two that nearly every answer carries. */
+export function identityHeaders(found: { readonly etag: string; readonly modified: bigint }) {
+  return { ETag: `"${found.etag}"`, 'Last-Modified': rfc1123(found.modified) };
+}
+
+export function metadataHeaders(metadata: Pairs): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const name in metadata) headers[`x-ms-meta-${name}`] = metadata[name]!;
+  return headers;
+}
+
+export function errorReply(error: StorageError, requestId: string, now: bigint, method: string): Reply {
+  const headers: Record<string, string | number | undefined> = {
+    ...error.headers,
+    'x-ms-error-code': error.code,
+    'Retry-After': error.retryAfterSeconds,
+    // A client must learn the scheme to offer next time: RFC 9110 asks for it with every 401.
+    'WWW-Authenticate': error.status === 401 ? 'SharedKey' : undefined,
+  };
+  const reason = reasonOf(error.message);
+  if (error.status === 304) return { status: 304, headers, reason };
+  if (method === 'HEAD')
+    return { status: error.status, headers: { ...headers, 'Transfer-Encoding': 'chunked' }, reason };
+  let details = '';
+  for (const name in error.details) details += `<${name}>${escapeXml(error.details[name]!)}</${name}>`;
+  const message = `${error.message}\nRequestId:${requestId}\nTime:${iso7(now)}`;
+  const xml = `<Error><Code>${error.code}</Code><Message>${escapeXml(message)}</Message>${details}</Error>`;
+  return { ...xmlReply(error.status, xml, headers), reason };
+}
+
+/** The status line takes one line of printable ASCII. */
+function reasonOf(message: string): string {
+  const end = message.indexOf('\n');
+  const line = end < 0 ? message : message.slice(0, end);
+  return line.replace(/[^\x20-\x7e]/g, '?').slice(0, 512);
+}
+
+export interface Sending {
+  readonly id: string;
+  readonly now: bigint;
+  readonly serverName: string;
+  /** Use the connection no more. */
+  readonly close: boolean;
+  /** Whether nothing is left to do but to send; otherwise the caller ends the response. */
+  readonly last: boolean;
+}
+
+const CLIENT_REQUEST_ID_MAX = 1024;
+/** What goes out in one piece with its headers. */
+const ONE_WRITE_BYTES_MAX = 16 * 1024;
+
+/** The headers go out as one flat array, which Node writes without looking at each again, in one write with a small body. */
+export function sendReply(outgoing: ServerResponse, incoming: IncomingMessage, reply: Reply, sending: Sending): void {
+  const body = typeof reply.body === 'string' ? Buffer.from(reply.body) : reply.body;
+  const headers: string[] = ['Server', sending.serverName, 'x-ms-request-id', sending.id, 'Date', dateOf(sending.now)];
+  const version = incoming.headers['x-ms-version'];
+  if (typeof version === 'string') headers.push('x-ms-version', version);
+  const clientId = incoming.headers['x-ms-client-request-id'];
+  if (typeof clientId === 'string' && clientId.length <= CLIENT_REQUEST_ID_MAX) {
+    headers.push('x-ms-client-request-id', clientId);
+  }
+  if (sending.close) headers.push('Connection', 'close');
+  let measured = reply.status === 304;
+  for (const name in reply.headers) {
+    const value = reply.headers[name];
+    if (value === undefined) continue;
+    headers.push(name, String(value));
+    if (name === 'Content-Length' || name === 'Transfer-Encoding') measured = true;
+  }
+  if (!measured) headers.push('Content-Length', String(body === undefined ? 0 : body.length));
+  outgoing.sendDate = false;
+  if (reply.reason === undefined) outgoing.writeHead(reply.status, headers);
+  else outgoing.writeHead(reply.status, reply.reason, headers);
+  if (body !== undefined && incoming.method !== 'HEAD') {
+    if (body.length <= ONE_WRITE_BYTES_MAX) outgoing.write(latin1Of(body), 'latin1');
+    else outgoing.write(body);
+  }
+  if (sending.last) outgoing.end();
+}
+
+/** As a string a body joins the headers in their buffer; one byte a character, as the headers' own bytes. */
+function latin1Of(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
+}
+
+let dateSecond = 0n;
+let dateText = '';
+
+function dateOf(now: bigint): string {
+  const second = now / TICKS_PER_SECOND;
+  if (second !== dateSecond) {
+    dateSecond = second;
+    dateText = rfc1123(now);
+  }
+  return dateText;
+}

@@ -1,0 +1,28 @@
+/** The Range and x-ms-range headers. Both ends are included. */
+export interface AskedRange {
+  readonly from: number;
+  readonly to?: number;
+}
+
+export interface ByteRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+const RANGE = /^bytes=(\d+)-(\d*)$/i;
+
+/** Undefined is a range the service does not know, such as the last n bytes: it answers as if none had been sent. */
+export function parseRange(text: string): AskedRange | undefined {
+  const match = RANGE.exec(text.trim());
+  if (match === null) return undefined;
+  const from = Number(match[1]);
+  if (match[2] === '') return { from };
+  const to = Number(match[2]);
+  return to < from ? undefined : { from, to };
+}
+
+/** A range may reach past the end but must begin before it, so an empty blob has no range at all. */
+export function resolveRange(range: AskedRange, length: number): ByteRange | 'InvalidRange' {
+  if (range.from >= length) return 'InvalidRange';
+  return { from: range.from, to: Math.min(range.to ?? length - 1, length - 1) };
+}

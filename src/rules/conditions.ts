@@ -1,0 +1,85 @@
+/** Conditional headers: what a resource's ETag and last change say to what the caller asked. */
+import { wholeSecond } from '../base/time.ts';
+
+/** Without quotes. */
+export type ETags = '*' | readonly string[];
+
+/** Instants are ticks, as in base/time.ts. */
+export interface Conditions {
+  ifMatch?: ETags | undefined;
+  ifNoneMatch?: ETags | undefined;
+  ifModifiedSince?: bigint | undefined;
+  ifUnmodifiedSince?: bigint | undefined;
+}
+
+export interface Found {
+  readonly etag: string;
+  readonly modified: bigint;
+}
+
+export type ReadVerdict = 'proceed' | 'ConditionNotMet' | 'NotModified' | 'UnsatisfiableCondition';
+export type WriteVerdict = 'proceed' | 'ConditionNotMet' | 'BlobAlreadyExists';
+
+export interface WriteKind {
+  /** Put Blob and the like: the write may make the resource. */
+  readonly creates: boolean;
+  /** The request carries the valid id of the active lease. */
+  readonly leaseHeld: boolean;
+}
+
+/** The documentation says 412, the service is reported to let such a write pass. */
+const NONE_MATCH_ANY_IS_IGNORED = true;
+
+/** A read takes any combination: If-Match and If-Unmodified-Since must hold, and one of the other two if any was sent. */
+export function judgeRead(found: Found, conditions: Conditions): ReadVerdict {
+  const { ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince } = conditions;
+  if (ifNoneMatch === '*') return 'UnsatisfiableCondition';
+  if (ifMatch !== undefined && !names(ifMatch, found)) return 'ConditionNotMet';
+  if (ifUnmodifiedSince !== undefined && changedAfter(ifUnmodifiedSince, found)) return 'ConditionNotMet';
+  if (ifNoneMatch === undefined && ifModifiedSince === undefined) return 'proceed';
+  const differs = ifNoneMatch !== undefined && !names(ifNoneMatch, found);
+  const changed = ifModifiedSince !== undefined && changedAfter(ifModifiedSince, found);
+  return differs || changed ? 'proceed' : 'NotModified';
+}
+
+/** A write takes one condition (see oneCondition); beside an ETag condition its date counterpart does not count. */
+export function judgeWrite(found: Found | undefined, conditions: Conditions, kind: WriteKind): WriteVerdict {
+  const { ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince } = conditions;
+  if (found === undefined) return ifMatch === undefined ? 'proceed' : 'ConditionNotMet';
+
+  if (ifMatch !== undefined) {
+    if (!names(ifMatch, found)) return 'ConditionNotMet';
+  } else if (ifUnmodifiedSince !== undefined && changedAfter(ifUnmodifiedSince, found)) return 'ConditionNotMet';
+
+  if (ifNoneMatch === '*') return judgeNoneMatchAny(kind);
+  if (ifNoneMatch !== undefined) return names(ifNoneMatch, found) ? 'ConditionNotMet' : 'proceed';
+  if (ifModifiedSince !== undefined && !changedAfter(ifModifiedSince, found)) return 'ConditionNotMet';
+  return 'proceed';
+}
+
+/** What a write may ask: one condition with one ETag, or an ETag condition with its date counterpart. */
+export function oneCondition(conditions: Conditions): boolean {
+  const { ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince } = conditions;
+  if (countOf(ifMatch) > 1 || countOf(ifNoneMatch) > 1) return false;
+  const asksForSame = ifMatch !== undefined || ifUnmodifiedSince !== undefined;
+  const asksForOther = ifNoneMatch !== undefined || ifModifiedSince !== undefined;
+  return !(asksForSame && asksForOther);
+}
+
+function judgeNoneMatchAny({ creates, leaseHeld }: WriteKind): WriteVerdict {
+  if (!creates) return NONE_MATCH_ANY_IS_IGNORED ? 'proceed' : 'ConditionNotMet';
+  return leaseHeld ? 'proceed' : 'BlobAlreadyExists';
+}
+
+function names(etags: ETags, found: Found): boolean {
+  return etags === '*' || etags.includes(found.etag);
+}
+
+/** HTTP's dates know seconds only, so the change is cut to its second before they are compared. */
+function changedAfter(date: bigint, found: Found): boolean {
+  return wholeSecond(found.modified) > date;
+}
+
+function countOf(etags: ETags | undefined): number {
+  return etags === undefined || etags === '*' ? 0 : etags.length;
+}

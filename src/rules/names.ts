@@ -1,0 +1,20 @@
+/** Which names the service takes for containers and blobs. */
+export type NameFault = 'InvalidResourceName' | 'OutOfRangeInput';
+
+const SYSTEM_CONTAINERS = new Set(['$root', '$web', '$logs']);
+const CONTAINER_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
+const CONTAINER_NAME_MIN = 3;
+const CONTAINER_NAME_MAX = 63;
+const BLOB_NAME_MAX = 1024;
+
+/** The length is looked at first: a short name with bad characters is out of range. */
+export function containerNameFault(name: string): NameFault | undefined {
+  if (name.length < CONTAINER_NAME_MIN || name.length > CONTAINER_NAME_MAX) return 'OutOfRangeInput';
+  if (SYSTEM_CONTAINERS.has(name) || CONTAINER_NAME.test(name)) return undefined;
+  return 'InvalidResourceName';
+}
+
+/** Any text will do; it is counted in UTF-16 units, as .NET counts. */
+export function blobNameFault(name: string): NameFault | undefined {
+  return name.length < 1 || name.length > BLOB_NAME_MAX ? 'OutOfRangeInput' : undefined;
+}

@@ -1,0 +1,117 @@
+import type { Conditions } from '../../rules/conditions.ts';
+import { etagOf } from '../../rules/etag.ts';
+import { leaseState } from '../../rules/lease.ts';
+import type { Storage } from '../storage.ts';
+import { encodeValue } from '../values.ts';
+import { fail } from './errors.ts';
+import {
+  checkContainerName,
+  checkWriteConditions,
+  leaseIdOf,
+  mayWrite,
+  metadataOf,
+  type SentMetadata,
+  useLease,
+} from './requests.ts';
+import {
+  type AccessPolicy,
+  anchorOf,
+  type ContainerProperties,
+  containerAt,
+  encodeName,
+  encodeProperties,
+  nameKey,
+  propertiesKey,
+  trashKey,
+} from './rows.ts';
+
+export interface ContainerInput {
+  readonly container: string;
+}
+
+export async function createContainer(storage: Storage, input: ContainerInput & { metadata: SentMetadata }) {
+  const { container } = input;
+  checkContainerName(container);
+  const metadata = metadataOf(input.metadata);
+  const { account } = storage;
+  const { stamp } = await storage.partition.transact(anchorOf(account, container), async (tx) => {
+    if (await tx.get(nameKey(account, container))) throw fail('ContainerAlreadyExists');
+    const properties = propertiesKey(account, tx.stamp);
+    // Two processes may give out one stamp for different names: this check lets only one of them use it as an id.
+    await tx.get(properties);
+    tx.put(nameKey(account, container), encodeName(tx.stamp));
+    tx.put(properties, encodeProperties({ metadata, policies: [] }));
+  });
+  return { etag: etagOf(stamp), modified: stamp };
+}
+
+export async function getContainerProperties(
+  storage: Storage,
+  input: ContainerInput & { leaseId: string | undefined },
+) {
+  checkContainerName(input.container);
+  const leaseId = leaseIdOf(input.leaseId);
+  const { account } = storage;
+  return storage.partition.read(async (at) => {
+    const found = await containerAt(at, account, input.container);
+    useLease(at, found.lease, leaseId, 'read', 'container');
+    return { ...found, leaseState: leaseState(found.lease, at.now) };
+  });
+}
+
+export async function deleteContainer(
+  storage: Storage,
+  input: ContainerInput & { leaseId: string | undefined; conditions: Conditions },
+) {
+  const { container, conditions } = input;
+  checkContainerName(container);
+  checkWriteConditions(conditions);
+  const leaseId = leaseIdOf(input.leaseId);
+  const { account } = storage;
+  await storage.partition.transact(anchorOf(account, container), async (tx) => {
+    const found = await containerAt(tx, account, container);
+    useLease(tx, found.lease, leaseId, 'write', 'container');
+    mayWrite(found, conditions);
+    tx.remove(nameKey(account, container));
+    tx.remove(propertiesKey(account, found.id));
+    tx.put(trashKey(account, tx.stamp, found.id), encodeValue({ kind: 'container' }));
+  });
+  storage.sweeper.wake();
+}
+
+export function setContainerMetadata(
+  storage: Storage,
+  input: ContainerInput & { leaseId: string | undefined; conditions: Conditions; metadata: SentMetadata },
+) {
+  const metadata = metadataOf(input.metadata);
+  // Of the conditions only this one is honoured here, as the service does.
+  const { ifModifiedSince } = input.conditions;
+  return change(storage, { ...input, conditions: { ifModifiedSince } }, { metadata });
+}
+
+export function setContainerAcl(
+  storage: Storage,
+  input: ContainerInput & { leaseId: string | undefined; conditions: Conditions; policies: readonly AccessPolicy[] },
+) {
+  checkWriteConditions(input.conditions);
+  return change(storage, input, { policies: input.policies });
+}
+
+async function change(
+  storage: Storage,
+  input: ContainerInput & { leaseId: string | undefined; conditions: Conditions },
+  changed: Partial<Pick<ContainerProperties, 'metadata' | 'policies'>>,
+) {
+  const { container, conditions } = input;
+  checkContainerName(container);
+  const leaseId = leaseIdOf(input.leaseId);
+  const { account } = storage;
+  const { stamp } = await storage.partition.transact(anchorOf(account, container), async (tx) => {
+    const { id, ...found } = await containerAt(tx, account, container);
+    useLease(tx, found.lease, leaseId, 'read', 'container');
+    mayWrite(found, conditions);
+    const { metadata, policies, lease } = { ...found, ...changed };
+    tx.put(propertiesKey(account, id), encodeProperties({ metadata, policies, lease }));
+  });
+  return { etag: etagOf(stamp), modified: stamp };
+}

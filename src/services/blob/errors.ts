@@ -1,0 +1,28 @@
+import { commonErrors, errorTable, raising } from '../errors.ts';
+
+export const blobErrors = errorTable({
+  ...commonErrors,
+  BlobAlreadyExists: [409, 'The specified blob already exists.'],
+  BlobNotFound: [404, 'The specified blob does not exist.'],
+  ContainerAlreadyExists: [409, 'The specified container already exists.'],
+  ContainerNotFound: [404, 'The specified container does not exist.'],
+  UnsatisfiableCondition: [400, 'The request includes an unsatisfiable condition for this operation.'],
+  LeaseAlreadyPresent: [409, 'There is already a lease present.'],
+  LeaseIdMismatchWithBlobOperation: [412, 'The lease ID specified did not match the lease ID for the blob.'],
+  LeaseIdMismatchWithContainerOperation: [412, 'The lease ID specified did not match the lease ID for the container.'],
+  LeaseIdMismatchWithLeaseOperation: [409, 'The lease ID specified did not match the lease ID for the blob.'],
+  LeaseIdMissing: [412, 'There is currently a lease on the blob and no lease ID was specified in the request.'],
+  LeaseIsBreakingAndCannotBeAcquired: [409, 'The lease is breaking and cannot be acquired until it is broken.'],
+  LeaseIsBreakingAndCannotBeChanged: [409, 'The lease is breaking and cannot be changed.'],
+  LeaseIsBrokenAndCannotBeRenewed: [
+    409,
+    'The lease ID matched, but the lease has been broken explicitly and cannot be renewed.',
+  ],
+  LeaseLost: [412, 'A lease ID was specified, but the lease for the blob has expired.'],
+  LeaseNotPresentWithBlobOperation: [412, 'There is currently no lease on the blob.'],
+  LeaseNotPresentWithContainerOperation: [412, 'There is currently no lease on the container.'],
+  LeaseNotPresentWithLeaseOperation: [409, 'There is currently no lease on the blob.'],
+});
+
+export const fail = raising(blobErrors);
+export type BlobErrorCode = keyof typeof blobErrors;

@@ -1,0 +1,156 @@
+/** List Containers and List Blobs: a page is one committed state, read in slices that leave the event loop to others. */
+import { after, type Key, past, type Range } from '../../partition/keys.ts';
+import { type Row, type Snapshot, stoppedEarly } from '../../partition/partition.ts';
+import { type LeaseState, leaseState } from '../../rules/lease.ts';
+import { othersFirst, type Storage } from '../storage.ts';
+import { fail } from './errors.ts';
+import { checkContainerName } from './requests.ts';
+import {
+  type Blob,
+  type ContainerProperties,
+  containerIdAt,
+  decodeHead,
+  decodeName,
+  decodeProperties,
+  headKey,
+  headsIn,
+  type Located,
+  nameIn,
+  nameKey,
+  namesIn,
+  propertiesKey,
+} from './rows.ts';
+
+const PAGE_MAX = 5_000;
+const SLICE_ROWS = 250;
+/** A seek costs about as much as reading this many rows. */
+const SEEK_ROWS = 4;
+
+export interface ListInput {
+  readonly prefix: string | undefined;
+  readonly marker: string | undefined;
+  readonly resultsMax: number | undefined;
+}
+
+export type ListedContainer = Located<ContainerProperties> & { readonly name: string; readonly leaseState: LeaseState };
+
+export async function listContainers(storage: Storage, input: ListInput) {
+  const { account, partition } = storage;
+  const names: Names = { under: (prefix) => namesIn(account, prefix), at: (name) => nameKey(account, name) };
+  return partition.read(async (at) => {
+    const page = await readPage(at, names, input, '', async (rows) => {
+      const found = await at.getMany(rows.map((row) => propertiesKey(account, decodeName(row))));
+      return rows.map((row, i): ListedContainer => {
+        const properties = decodeProperties(found[i]!);
+        return { name: nameIn(row.key), ...properties, leaseState: leaseState(properties.lease, at.now) };
+      });
+    });
+    // Without a delimiter nothing is joined.
+    return { containers: page.items as ListedContainer[], nextMarker: page.nextMarker };
+  });
+}
+
+export interface ListBlobsInput extends ListInput {
+  readonly container: string;
+  readonly delimiter: string | undefined;
+}
+
+export type ListedBlob = Blob & { readonly name: string; readonly leaseState: LeaseState };
+
+/** In the order of their names: a blob, or what stands for all blobs whose names go on behind the delimiter. */
+export type Listed = ListedBlob | { readonly prefix: string };
+
+export async function listBlobs(storage: Storage, input: ListBlobsInput) {
+  checkContainerName(input.container);
+  const { account, partition } = storage;
+  return partition.read(async (at) => {
+    const id = await containerIdAt(at, account, input.container);
+    const names: Names = { under: (prefix) => headsIn(account, id, prefix), at: (name) => headKey(account, id, name) };
+    const page = await readPage(at, names, input, input.delimiter ?? '', async (rows) =>
+      rows.map((row): ListedBlob => {
+        const head = decodeHead(row);
+        return { name: nameIn(row.key), ...head, leaseState: leaseState(head.lease, at.now) };
+      }),
+    );
+    return { items: page.items, nextMarker: page.nextMarker };
+  });
+}
+
+/** Keys by name: where all that begin with a prefix begin, and the key of one. */
+interface Names {
+  under(prefix: string): Key;
+  at(name: string): Key;
+}
+
+/**
+ * Walks the names that begin with the prefix. Where the delimiter joins names into one item it seeks past all of them,
+ * so that the cost is that of the items, not of the names behind them.
+ */
+async function readPage<Item>(
+  at: Snapshot,
+  names: Names,
+  { prefix = '', marker, resultsMax = PAGE_MAX }: ListInput,
+  delimiter: string,
+  load: (rows: Row[]) => Promise<Item[]>,
+): Promise<{ items: (Item | { prefix: string })[]; nextMarker: string }> {
+  const limit = Math.min(resultsMax, PAGE_MAX);
+  const range: Range = { from: names.under(prefix), to: past(names.under(prefix)) };
+  const items: (Item | { prefix: string })[] = [];
+  let from = marker ? seek(names, marker, range) : range.from;
+  let last = '';
+  let slice = SLICE_ROWS;
+  let work = 0;
+  for (;;) {
+    const bounds = { limit: slice };
+    const rows = await at.scan({ from, to: range.to }, bounds);
+    const more = stoppedEarly(rows, bounds);
+    let alone: Row[] = [];
+    let joined: string | undefined;
+    for (const row of rows) {
+      if (joined !== undefined && nameIn(row.key).startsWith(joined)) continue;
+      if (items.length + alone.length >= limit) {
+        items.push(...(await load(alone)));
+        return { items, nextMarker: last };
+      }
+      const name = delimiter === '' ? '' : nameIn(row.key);
+      const end = delimiter === '' ? -1 : name.indexOf(delimiter, prefix.length);
+      if (end < 0) {
+        alone.push(row);
+        last = encodeMarker('after', nameIn(row.key));
+        joined = undefined;
+      } else {
+        items.push(...(await load(alone)));
+        alone = [];
+        joined = name.slice(0, end + delimiter.length);
+        items.push({ prefix: joined });
+        last = encodeMarker('past', joined);
+      }
+    }
+    items.push(...(await load(alone)));
+    if (!more) return { items, nextMarker: '' };
+    const end = rows.at(-1)!.key;
+    // Behind a long run of joined names a short look tells whether the next ones are joined too.
+    slice = joined === undefined ? SLICE_ROWS : Math.max(2, slice >> 2);
+    from = joined === undefined ? after(end) : past(names.under(joined));
+    work += rows.length + SEEK_ROWS;
+    if (work < SLICE_ROWS) continue;
+    work = 0;
+    await othersFirst();
+  }
+}
+
+/** Opaque to clients: where the next page begins. */
+function encodeMarker(how: 'after' | 'past', name: string): string {
+  return `1-${how}-${Buffer.from(name, 'utf16le').toString('base64url')}`;
+}
+
+function seek(names: Names, marker: string, range: Range): Key {
+  const [, how, text] = /^1-(after|past)-([\w-]*)$/.exec(marker) ?? [];
+  if (how === undefined || text === undefined) {
+    throw fail('InvalidQueryParameterValue', { QueryParameterName: 'marker', QueryParameterValue: marker });
+  }
+  const name = Buffer.from(text, 'base64url').toString('utf16le');
+  const from = how === 'past' ? past(names.under(name)) : after(names.at(name));
+  if (from < range.from) return range.from;
+  return from;
+}

@@ -1,0 +1,26 @@
+import { past, under } from '../../partition/keys.ts';
+import type { Storage } from '../storage.ts';
+import { encodeValue } from '../values.ts';
+import { anchorOf, decodeName, namesIn, propertiesKey, trashKey } from './rows.ts';
+
+const SLICE = { limit: 200 };
+
+/** Removes every container, leased or not, and the service's settings. */
+export async function emptyAccount({ partition, account, sweeper }: Storage): Promise<void> {
+  const names = { from: namesIn(account, ''), to: past(namesIn(account, '')) };
+  for (let more = true; more; ) {
+    const { value } = await partition.transact(anchorOf(account), async (tx) => {
+      const rows = await tx.scan(names, SLICE);
+      for (const row of rows) {
+        const id = decodeName(row);
+        tx.remove(row.key);
+        tx.remove(propertiesKey(account, id));
+        tx.put(trashKey(account, tx.stamp, id), encodeValue({ kind: 'container' }));
+      }
+      for (const { key } of await tx.scan(under([account, 's']), SLICE)) tx.remove(key);
+      return rows.length > 0;
+    });
+    more = value;
+  }
+  sweeper.wake();
+}

@@ -1,0 +1,17 @@
+import type { Partition } from '../partition/partition.ts';
+
+/** The first part of nearly every key, so that an account can move to another store. */
+export type AccountId = bigint;
+
+/** What every operation is handed: the store, and the account that it works for. Time comes with the snapshot. */
+export interface Storage {
+  readonly partition: Partition;
+  readonly account: AccountId;
+  /** Something was made unreachable: its rows can be given back. */
+  readonly sweeper: { wake(): void };
+}
+
+/** Slices of work on the event loop stay short: between two of them others have their turn. */
+export function othersFirst(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,34 @@
+/** How rows are written: a byte that names the format, then JSON. */
+import type { Row } from '../partition/partition.ts';
+
+const FORMAT = 1;
+
+export class UnknownFormat extends Error {
+  override readonly name = 'UnknownFormat';
+}
+
+export function encodeValue(value: object): Buffer {
+  return Buffer.from(String.fromCharCode(FORMAT) + JSON.stringify(value));
+}
+
+export function decodeValue<T>({ value }: Pick<Row, 'value'>): T {
+  checkFormat(value);
+  return JSON.parse(Buffer.from(value.buffer, value.byteOffset + 1, value.length - 1).toString()) as T;
+}
+
+/** Bytes as they are, behind the format. */
+export function encodeBytes(bytes: Uint8Array): Buffer {
+  const value = Buffer.allocUnsafe(bytes.length + 1);
+  value[0] = FORMAT;
+  value.set(bytes, 1);
+  return value;
+}
+
+export function decodeBytes({ value }: Pick<Row, 'value'>): Uint8Array {
+  checkFormat(value);
+  return value.subarray(1);
+}
+
+function checkFormat(value: Uint8Array): void {
+  if (value[0] !== FORMAT) throw new UnknownFormat(`a row of format ${value[0]}, which this version does not know`);
+}

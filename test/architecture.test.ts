@@ -1,0 +1,138 @@
+/** Who imports whom in src, and what leans the wrong way. The layers are explained in ARCHITECTURE.md. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, posix, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+interface Import {
+  readonly from: string;
+  /** A path within src, or the name of a package. */
+  readonly to: string;
+  readonly typeOnly: boolean;
+}
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+/** Layer → the folders and files it may lean on, besides itself. "types of x": by `import type` only. */
+const mayLeanOn: Readonly<Record<string, readonly string[]>> = {
+  base: [],
+  rules: ['base'],
+  partition: ['base'],
+  services: ['rules', 'base', 'partition/partition.ts', 'partition/keys.ts'],
+  rest: ['services', 'base', 'types of rules'],
+};
+
+/** Where choices are made: these see everything, and nothing below sees them. */
+const top = ['main.ts', 'cli.ts', 'config.ts', 'flags.ts'];
+
+const engines = ['partition/lmdb.ts', 'partition/memory.ts'];
+
+describe('The layers', () => {
+  const files = sourceFiles();
+  const imports = files.flatMap(importsOf);
+  const inside = imports.filter(({ to }) => to.endsWith('.ts'));
+
+  it('lean downwards only', () => {
+    console.log(whoImportsWhom(inside));
+    expect(inside.length).toBeGreaterThan(20);
+    expect(inside.map(wrongLean).filter((fault) => fault !== undefined)).toEqual([]);
+  });
+
+  it('have a name: every folder and every file of src is known here', () => {
+    expect(files.map(layerOf).filter((layer) => !(layer in mayLeanOn) && !top.includes(layer))).toEqual([]);
+  });
+
+  it('keep the rules free of I/O, clocks and waiting', () => {
+    const outside = imports.filter(({ from, to }) => layerOf(from) === 'rules' && !to.endsWith('.ts'));
+    expect(outside.filter(({ to }) => to !== 'node:assert')).toEqual([]);
+    const impure = /\bawait\b|\basync\b|\bDate\.now\b|\bnew Date\(\)|\bperformance\.|\bprocess\.|\bMath\.random\b/;
+    expect(files.filter((file) => layerOf(file) === 'rules' && impure.test(codeOf(file)))).toEqual([]);
+  });
+
+  it('use no package that the published one does not bring along', () => {
+    const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+    const packages = imports.filter(({ from, to }) => !to.endsWith('.ts') && !from.includes('conformance'));
+    const strangers = packages.filter(({ to }) => !to.startsWith('node:') && !Object.hasOwn(dependencies, to));
+    expect(strangers).toEqual([]);
+  });
+});
+
+describe('The judgement on an import', () => {
+  const judged: [from: string, to: string, typeOnly: boolean, right: boolean][] = [
+    ['base/xml.ts', 'base/time.ts', false, true],
+    ['base/xml.ts', 'rules/names.ts', true, false],
+    ['rules/lease.ts', 'partition/partition.ts', true, false],
+    ['services/blob/blobs.ts', 'partition/keys.ts', false, true],
+    ['services/blob/blobs.ts', 'partition/transact.ts', false, false],
+    ['services/blob/blobs.ts', 'rest/reply.ts', true, false],
+    ['services/queue/queues.ts', 'services/blob/blobs.ts', false, false],
+    ['services/datalake/paths.ts', 'services/blob/blobs.ts', false, true],
+    ['rest/params.ts', 'rules/lease.ts', true, true],
+    ['rest/params.ts', 'rules/lease.ts', false, false],
+    ['rest/server.ts', 'config.ts', false, false],
+    ['main.ts', 'partition/lmdb.ts', false, true],
+    ['cli.ts', 'partition/lmdb.ts', false, false],
+    ['partition/transact.ts', 'partition/memory.ts', false, false],
+    ['partition/conformance/reads.ts', 'partition/memory.ts', false, true],
+  ];
+  it.each(judged)('of %s on %s (types only: %s) is right: %s', (from, to, typeOnly, right) => {
+    expect(wrongLean({ from, to, typeOnly }) === undefined).toBe(right);
+  });
+});
+
+function wrongLean({ from, to, typeOnly }: Import): string | undefined {
+  const [lower, upper] = [layerOf(to), layerOf(from)];
+  const fault = `${from} -> ${to}`;
+  if (engines.includes(to)) return from === 'main.ts' || from.includes('conformance') ? undefined : fault;
+  if (top.includes(upper)) return undefined;
+  if (lower === upper) return sideways(from, to) ? fault : undefined;
+  const allowed = mayLeanOn[upper] ?? [];
+  return allowed.includes(lower) || allowed.includes(to) || (typeOnly && allowed.includes(`types of ${lower}`))
+    ? undefined
+    : fault;
+}
+
+/** Services do not know each other; what two of them need moves down. Data Lake works on the rows of blobs. */
+function sideways(from: string, to: string): boolean {
+  const [layer, area, file] = from.split('/');
+  const [, otherArea, otherFile] = to.split('/');
+  if (layer !== 'services' || file === undefined || otherFile === undefined) return false;
+  return area !== otherArea && !(area === 'datalake' && otherArea === 'blob');
+}
+
+/** The first folder; of a file in src itself, its name. */
+function layerOf(file: string): string {
+  return file.split('/')[0] ?? file;
+}
+
+function sourceFiles(): string[] {
+  return readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+    .map((file) => file.replaceAll(sep, '/'))
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+    .sort();
+}
+
+function codeOf(file: string): string {
+  return readFileSync(join(root, 'src', file), 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
+}
+
+function importsOf(file: string): Import[] {
+  const statement =
+    /^\s*(?:import|export)\s+(type\s)?([^'";]*?\sfrom\s+)?['"]([^'"]+)['"]|\bimport\(['"]([^'"]+)['"]\)/gm;
+  return [...codeOf(file).matchAll(statement)].map(([, type, clause, fixed, dynamic]) => {
+    const target = fixed ?? dynamic ?? '';
+    const names = /\{([^}]*)\}/.exec(clause ?? '')?.[1]?.split(',');
+    const allTypes = names?.filter((name) => name.trim() !== '').every((name) => name.trim().startsWith('type '));
+    const to = target.startsWith('.') ? posix.join(dirname(file), target) : target;
+    return { from: file, to, typeOnly: type !== undefined || allTypes === true };
+  });
+}
+
+function whoImportsWhom(inside: readonly Import[]): string {
+  const lines = new Map<string, Set<string>>();
+  for (const { from, to } of inside) {
+    const upper = layerOf(from);
+    if (upper !== layerOf(to)) lines.set(upper, (lines.get(upper) ?? new Set()).add(layerOf(to)));
+  }
+  return [...lines].map(([upper, lower]) => `${upper.padEnd(10)} -> ${[...lower].sort().join(', ')}`).join('\n');
+}

@@ -1,0 +1,18 @@
+/** Commits pairs of rows from several sides and says which were acknowledged, until somebody kills it. */
+import { encodeKey } from '../../dist/partition/keys.js';
+import { openLmdb } from '../../dist/partition/lmdb.js';
+import { openPartition } from '../../dist/partition/transact.js';
+
+const [location, wall] = process.argv.slice(2);
+const partition = openPartition(await openLmdb({ location, ...(wall && { wall: () => BigInt(wall) }) }));
+
+async function write(client) {
+  for (let i = 0; ; i++) {
+    const { stamp } = await partition.transact(encodeKey(['client', client]), async (tx) => {
+      for (const side of ['left', 'right']) tx.put(encodeKey([side, client, i]), Buffer.alloc(3000, i));
+      tx.put(encodeKey(['latest', client]), Buffer.from(String(i)));
+    });
+    process.send({ client, i, stamp: String(stamp), now: String(partition.clock.now()) });
+  }
+}
+for (let client = 0; client < 8; client++) write(client);

@@ -1,0 +1,130 @@
+/** A store so naive that one can see it is right: a sorted array, one program after another. It knows nothing of src. */
+export type Operation =
+  | { readonly kind: 'get'; readonly name: string }
+  | { readonly kind: 'getMany'; readonly names: readonly string[] }
+  | (Stretch & { readonly kind: 'scan' | 'glance' })
+  | { readonly kind: 'put'; readonly name: string; readonly value: string }
+  | { readonly kind: 'remove'; readonly name: string }
+  | { readonly kind: 'wait' };
+
+export interface Stretch {
+  readonly from: string;
+  readonly to: string;
+  readonly limit: number;
+  readonly bytesMax?: number;
+  readonly reverse: boolean;
+}
+
+/** A body; one that throws does so at its end. */
+export interface Program {
+  readonly operations: readonly Operation[];
+  readonly throws: boolean;
+}
+
+export interface ModelRow {
+  readonly name: string;
+  readonly value: string;
+  readonly stamp: bigint;
+}
+
+/** What each operation saw, as text; writes see nothing. */
+export type Observed = readonly string[];
+
+export function run(
+  before: readonly ModelRow[],
+  { operations, throws }: Program,
+  stamp: bigint,
+): { rows: readonly ModelRow[]; observed: Observed } {
+  let rows = before;
+  const observed = operations.map((operation) => {
+    switch (operation.kind) {
+      case 'get':
+        return show([find(rows, operation.name)]);
+      case 'getMany':
+        return show(operation.names.map((name) => find(rows, name)));
+      case 'scan':
+      case 'glance':
+        return show(stretch(rows, operation));
+      case 'put':
+        rows = [...without(rows, operation.name), { name: operation.name, value: operation.value, stamp }].sort(byName);
+        return '';
+      case 'remove':
+        rows = without(rows, operation.name);
+        return '';
+      default:
+        return '';
+    }
+  });
+  return { rows: throws ? before : rows, observed };
+}
+
+export function show(rows: readonly ({ name: string; value: string } | undefined)[]): string {
+  return rows.map((row) => (row ? `${row.name}=${row.value}` : '-')).join(' ');
+}
+
+/** A program as it ran beside others. */
+export interface Happened {
+  readonly program: Program;
+  /** What its last run saw. */
+  readonly observed: Observed;
+  readonly stamp: bigint;
+  /** Moments of one counter: who ended before another began comes before it. */
+  readonly began: number;
+  readonly ended: number;
+}
+
+/** An order, one program after another, that explains what each saw and what is left; undefined: there is none. */
+export function explain(
+  before: readonly ModelRow[],
+  happened: readonly Happened[],
+  left: readonly ModelRow[],
+): readonly Happened[] | undefined {
+  const dead = new Set<string>();
+
+  function search(
+    rows: readonly ModelRow[],
+    open: readonly Happened[],
+    done: readonly Happened[],
+  ): readonly Happened[] | undefined {
+    if (open.length === 0) return sameRows(rows, left) ? done : undefined;
+    const place = `${open.map(({ began }) => began)} ${text(rows)}`;
+    if (dead.has(place)) return undefined;
+    for (const next of open) {
+      if (open.some(({ ended }) => ended < next.began)) continue;
+      const result = run(rows, next.program, next.stamp);
+      const agrees = result.observed.every((seen, i) => unchecked(next.program, i) || seen === next.observed[i]);
+      if (!agrees || !stampsRise(rows, result.rows)) continue;
+      const others = open.filter((other) => other !== next);
+      const found = search(result.rows, others, [...done, next]);
+      if (found) return found;
+    }
+    dead.add(place);
+    return undefined;
+  }
+
+  return search(before, happened, []);
+}
+
+const unchecked = (program: Program, i: number): boolean => program.operations[i]?.kind === 'glance';
+const text = (rows: readonly ModelRow[]): string => rows.map((row) => `${row.name}=${row.value}@${row.stamp}`).join();
+const sameRows = (one: readonly ModelRow[], other: readonly ModelRow[]): boolean => text(one) === text(other);
+
+function stampsRise(before: readonly ModelRow[], rows: readonly ModelRow[]): boolean {
+  return rows.every((row) => row.stamp >= (find(before, row.name)?.stamp ?? 0n));
+}
+
+function stretch(rows: readonly ModelRow[], { from, to, limit, bytesMax = Infinity, reverse }: Stretch): ModelRow[] {
+  const inside = rows.filter(({ name }) => name >= from && name < to);
+  const found: ModelRow[] = [];
+  let bytes = 0;
+  for (const row of reverse ? inside.reverse() : inside) {
+    if (found.length >= limit || bytes >= bytesMax) break;
+    found.push(row);
+    bytes += row.value.length;
+  }
+  return found;
+}
+
+const find = (rows: readonly ModelRow[], name: string): ModelRow | undefined => rows.find((row) => row.name === name);
+const without = (rows: readonly ModelRow[], name: string): ModelRow[] => rows.filter((row) => row.name !== name);
+const byName = (one: ModelRow, other: ModelRow): number => (one.name < other.name ? -1 : 1);

@@ -1,0 +1,19 @@
+/** The other writer of the conformance suite: a thread or a process that opens the store and commits what it is told to. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { openLmdb } from '../../dist/partition/lmdb.js';
+import { openPartition } from '../../dist/partition/transact.js';
+
+const location = workerData?.location ?? process.argv[2];
+const port = parentPort ?? process;
+const tell = (message) => (parentPort ? parentPort.postMessage(message) : process.send(message));
+
+const partition = openPartition(await openLmdb({ location }));
+port.on('message', async ({ key, value, end }) => {
+  if (end) {
+    await partition.close();
+    process.exit();
+  }
+  await partition.transact(key, async (tx) => tx.put(key, Buffer.from(String(value))));
+  tell(value);
+});
+tell('ready');

@@ -1,0 +1,22 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { operationsPage } from '../../scripts/operations-page.mjs';
+import { blobOperations } from '../../src/rest/blob/operations.ts';
+import { routerOf } from '../../src/rest/router.ts';
+import { root } from './tree.ts';
+
+describe('docs/operations.md', () => {
+  const { rows } = routerOf(blobOperations);
+
+  it('is what npm run docs prints from the tables of today', () => {
+    expect(readFileSync(join(root, 'docs', 'operations.md'), 'utf8')).toBe(operationsPage('Blob', rows));
+  });
+
+  it.each(rows.filter((row) => row.built))('$name is covered by an end-to-end test that exists and names it', (row) => {
+    const test = row.test ?? '';
+    expect(test).toMatch(/^test\/end-to-end\/.*\.test\.ts$/);
+    expect(existsSync(join(root, test)), test).toBe(true);
+    expect(readFileSync(join(root, test), 'utf8')).toContain(row.name);
+  });
+});

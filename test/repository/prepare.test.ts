@@ -1,0 +1,106 @@
+import { existsSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { newTree, root, type Tree } from './tree.ts';
+
+describe('The first command after a clone', () => {
+  it('installs and builds what is missing, passes its arguments on, and does neither again', () => {
+    const tree = treeWithGreeting({ installed: false });
+    const npm = npmThatLinks(tree);
+
+    const first = run(tree, { npm_execpath: npm });
+    expect(first.stderr).toContain('installing packages');
+    expect(first.stderr).toContain('building');
+    expect(first.stdout).toBe('hello --location ./data\n');
+
+    const second = run(tree, { npm_execpath: npm });
+    expect(second).toMatchObject({ stdout: 'hello --location ./data\n', stderr: '', status: 0 });
+    expect(readFileSync(join(tree.folder, 'npm-calls'), 'utf8')).toBe('ci\n');
+  });
+
+  it('installs again when the lock file names another version', () => {
+    const tree = treeWithGreeting({ installed: true });
+    const lock = JSON.parse(readFileSync(join(tree.folder, 'package-lock.json'), 'utf8'));
+    lock.packages['node_modules/lmdb'].version = '0.0.1';
+    tree.write('package-lock.json', JSON.stringify(lock));
+    const { stderr } = run(tree, { npm_execpath: npmThatLinks(tree) });
+    expect(stderr).toContain('installing packages');
+  });
+
+  it('says in one line that the installation failed', () => {
+    const tree = treeWithGreeting({ installed: false });
+    tree.write('npm-cli.js', 'process.exit(1)');
+    const { status, stderr } = run(tree, { npm_execpath: join(tree.folder, 'npm-cli.js') });
+    expect(status).toBe(1);
+    expect(stderr.trim().split('\n').at(-1)).toBe('holdfast: npm ci failed. Is the network there?');
+  });
+});
+
+describe('The build', () => {
+  it('follows a changed source and leaves other files alone', () => {
+    const tree = treeWithGreeting({ installed: true });
+    run(tree);
+    const untouched = join(tree.folder, 'dist', 'word.js');
+    const { mtimeMs } = statSync(untouched);
+    tree.write('src/cli.ts', greeting('good evening'));
+    expect(run(tree).stdout).toContain('good evening');
+    expect(statSync(untouched).mtimeMs).toBe(mtimeMs);
+  });
+
+  it('keeps nothing of a deleted source', () => {
+    const tree = treeWithGreeting({ installed: true });
+    tree.write('src/old/gone.ts', 'export const gone = true;\n');
+    run(tree);
+    expect(existsSync(join(tree.folder, 'dist/old/gone.js'))).toBe(true);
+    rmSync(join(tree.folder, 'src/old'), { recursive: true });
+    run(tree);
+    expect(existsSync(join(tree.folder, 'dist/old/gone.js'))).toBe(false);
+    expect(existsSync(join(tree.folder, 'dist/cli.js'))).toBe(true);
+  });
+
+  it('does not run for a changed test', () => {
+    const tree = treeWithGreeting({ installed: true });
+    run(tree);
+    tree.write('src/cli.test.ts', 'export {};\n');
+    expect(run(tree).stderr).toBe('');
+  });
+
+  it('stops the start at a type error, and succeeds once that is gone', () => {
+    const tree = treeWithGreeting({ installed: true });
+    tree.write('src/word.ts', "export const word: number = 'hello';\n");
+    const { status, stdout, stderr } = run(tree);
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toContain('src/word.ts');
+    tree.write('src/word.ts', "export const word = 'hello';\n");
+    expect(run(tree).stdout).toContain('hello');
+  });
+});
+
+function treeWithGreeting(options: { installed: boolean }): Tree {
+  const tree = newTree(options);
+  tree.write('src/word.ts', "export const word = 'hello';\n");
+  tree.write('src/cli.ts', greeting());
+  return tree;
+}
+
+function greeting(word?: string): string {
+  const spoken = word ? JSON.stringify(word) : 'word';
+  return `import { word } from './word.ts';\nconsole.log(${spoken}, ...process.argv.slice(2), ...(word ? [] : ['']));\n`;
+}
+
+function run(tree: Tree, env?: Record<string, string>) {
+  return tree.node(['scripts/run.mjs', 'dist/cli.js', '--location', './data'], env);
+}
+
+/** In npm's place: notes the call and links the packages that are here. */
+function npmThatLinks(tree: Tree): string {
+  const packages = JSON.stringify(join(root, 'node_modules'));
+  tree.write(
+    'npm-cli.js',
+    `import * as fs from 'node:fs';
+fs.appendFileSync('npm-calls', process.argv[2] + '\\n');
+if (!fs.existsSync('node_modules')) fs.symlinkSync(${packages}, 'node_modules', 'junction');
+`,
+  );
+  return join(tree.folder, 'npm-cli.js');
+}

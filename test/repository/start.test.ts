@@ -1,0 +1,84 @@
+/** The real server, as a user meets it. */
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type Program, runProgram } from './program.ts';
+import { newFolder, root } from './tree.ts';
+
+const READY = 'successfully listening at ';
+
+describe('holdfast', () => {
+  it('serves from the folder that it names, and ends with 0 at SIGTERM', async () => {
+    const folder = newFolder();
+    const program = holdfast(folder, '--location', 'data', '--blobPort', '0');
+    await program.printed(READY);
+    expect(program.stdout()).toContain(join(folder, 'data'));
+    expect(program.stdout()).toMatch(
+      /AccountName=devstoreaccount1;AccountKey=\S+;BlobEndpoint=http:\/\/127\.0\.0\.1:\d+\//,
+    );
+    expect((await fetch(`${origin(program)}/health/live`)).status).toBe(200);
+    expect(readdirSync(join(folder, 'data'))).not.toEqual([]);
+    program.kill('SIGTERM');
+    expect(await program.ended).toEqual({ code: 0, signal: null });
+  });
+
+  it('leaves no file behind in memory', async () => {
+    const folder = newFolder();
+    const program = holdfast(folder, '--inMemoryPersistence', '--blobPort', '0');
+    await program.printed(READY);
+    program.kill('SIGINT');
+    expect(await program.ended).toEqual({ code: 0, signal: null });
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('names the port that is in use', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    onTestFinished(() => void other.close());
+    await once(other, 'listening');
+    const { port } = other.address() as { port: number };
+    expect(await refusal(newFolder(), '--blobPort', String(port))).toContain(`Port ${port} is in use`);
+  });
+
+  it('names the folder that another Holdfast uses', async () => {
+    const folder = newFolder();
+    const first = holdfast(folder, '--blobPort', '0');
+    await first.printed(READY);
+    expect(await refusal(folder, '--blobPort', '0')).toMatch(/holdfast-data.*in use/);
+    expect((await fetch(`${origin(first)}/health/live`)).status).toBe(200);
+  });
+
+  it('names the folder that it cannot write', async () => {
+    const folder = newFolder();
+    mkdirSync(join(folder, 'inner'));
+    writeFileSync(join(folder, 'inner', 'file'), '');
+    const line = await refusal(folder, '--location', join('inner', 'file'), '--blobPort', '0');
+    expect(line).toContain(join(folder, 'inner', 'file'));
+  });
+
+  it('serves the accounts of AZURITE_ACCOUNTS instead of the default one', async () => {
+    const words = [join(root, 'dist', 'cli.js'), '--inMemoryPersistence', '--blobPort', '0'];
+    const program = runProgram(process.execPath, words, { cwd: newFolder(), env: { AZURITE_ACCOUNTS: 'one:a2V5' } });
+    await program.printed(READY);
+    expect(program.stdout()).toContain('AccountName=one;AccountKey=a2V5;');
+    expect(program.stdout()).not.toContain('devstoreaccount1');
+  });
+});
+
+function holdfast(cwd: string, ...words: string[]): Program {
+  return runProgram(process.execPath, [join(root, 'dist', 'cli.js'), ...words], { cwd });
+}
+
+/** The one line of a start that fails. */
+async function refusal(cwd: string, ...words: string[]): Promise<string> {
+  const program = holdfast(cwd, ...words);
+  expect(await program.ended).toEqual({ code: 1, signal: null });
+  const lines = program.stderr().trimEnd().split('\n');
+  expect(lines).toHaveLength(1);
+  return lines[0] ?? '';
+}
+
+function origin(program: Program): string {
+  return program.stdout().split(READY)[1]?.trim() ?? '';
+}

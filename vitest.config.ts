@@ -1,0 +1,16 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    globalSetup: './scripts/vitest-setup.mjs',
+    reporters: ['default', './scripts/vitest-reporter.mjs'],
+    // Native add-ons and signals want processes of their own; more than two at once only slows the races down.
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    // 'holdfast' is dist/main.js, loaded as a user's program would load it.
+    server: { deps: { external: [/\/dist\/.*\.js$/] } },
+  },
+});
