@@ -1,4 +1,5 @@
 /** docs/operations.md, as the operation tables have it. */
+import { basename } from 'node:path';
 
 /**
  * @param {string} service
@@ -9,7 +10,9 @@ export function operationsPage(service, rows) {
   const missing = [...new Set(rows.filter((row) => !row.built).map((row) => row.name))].sort();
   return `# Operations
 
-Printed from the operation tables by \`npm run docs\`. Rows stand in the order in which a request is held against them: the one with the most tests wins.
+Printed from the operation tables by \`npm run docs\`. Rows stand in the order in which a request is held against them: the one with the most
+tests wins. The permission is what the caller must have (the account's key has all of them); the conditions are the headers that the operation honours.
+What differs from Azure is in [differences.md](differences.md).
 
 ## ${service}
 
@@ -17,7 +20,11 @@ Printed from the operation tables by \`npm run docs\`. Rows stand in the order i
 |---|---|---|---|---|
 ${built.map(line).join('\n')}
 
-Not built yet; each is answered with 501 and its name: ${missing.join(', ') || 'none'}.
+### Not built yet
+
+Each is answered with 501 and its name.
+
+${missing.map((name) => `- ${name}`).join('\n') || 'None.'}
 `;
 }
 
@@ -30,7 +37,7 @@ function line(row) {
     `\`${request}\``,
     [row.permission].flat().join(' or '),
     row.conditions.join(', '),
-    `[${row.test}](../${row.test})`,
+    `[${basename(row.test)}](../${row.test})`,
   ];
   return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
 }

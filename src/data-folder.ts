@@ -1,6 +1,16 @@
 /** The folder of the data: whether this process may use it, and what lies where. */
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, readFileSync, renameSync, rmSync, statfsSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { StartError } from './config.ts';
@@ -27,7 +37,7 @@ export function openDataFolder(location: string, onLost: () => void): DataFolder
     mkdirSync(rowsIn(location), { recursive: true });
     const lock = takeLock(location, onLost);
     try {
-      checkFormat(location);
+      if (formatOf(location) === undefined) writeFormat(location);
     } catch (error) {
       lock.release();
       throw error;
@@ -40,21 +50,24 @@ export function openDataFolder(location: string, onLost: () => void): DataFolder
   }
 }
 
-export function checkFormat(location: string): void {
+/** Refuses a folder that this version cannot read; undefined: nothing was ever stored in it. */
+export function formatOf(location: string): number | undefined {
   const file = join(location, 'holdfast.json');
-  let format: number;
+  let format: unknown;
   try {
-    format = (JSON.parse(readFileSync(file, 'utf8')) as { format: number }).format;
+    format = (JSON.parse(readFileSync(file, 'utf8')) as { format?: unknown }).format;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
-      throw new StartError(`${file} cannot be read: is it one of Holdfast's?`);
-    writeFileSync(file, `${JSON.stringify({ format: FORMAT })}\n`);
-    return;
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new StartError(`${file} cannot be read: is it one of Holdfast's? Choose another folder by --location.`);
   }
-  if (format === FORMAT) return;
+  if (format === FORMAT) return FORMAT;
   throw new StartError(
     `The folder ${location} was written by a newer Holdfast (format ${format}, this one knows ${FORMAT}): use that version, or another folder by --location.`,
   );
+}
+
+function writeFormat(location: string): void {
+  writeFileSync(join(location, 'holdfast.json'), `${JSON.stringify({ format: FORMAT })}\n`);
 }
 
 interface Owner {
@@ -63,21 +76,29 @@ interface Owner {
   readonly pid: number;
 }
 
-/** A file that its owner touches every two seconds. */
+/** A file that its owner touches every two seconds. Its creation is what only one process can do. */
 function takeLock(location: string, onLost: () => void): { release(): void } {
   const file = join(location, 'in-use');
   const owner: Owner = { id: randomUUID(), host: hostname(), pid: process.pid };
-  const other = readOwner(file);
-  if (other && isAlive(other, file)) {
-    throw new StartError(
+  const inUse = (other: Owner) =>
+    new StartError(
       `The folder ${location} is in use by another Holdfast (process ${other.pid} on ${other.host}): stop it, or choose another folder by --location.`,
     );
+  const other = readOwner(file);
+  if (other && isAlive(other, file)) throw inUse(other);
+  if (other) setAside(file, other, inUse);
+  else if (existsSync(file)) {
+    // Somebody is just writing it, or died while he did.
+    if (!isSilent(file))
+      throw new StartError(`Another Holdfast starts on the folder ${location} at this moment: try again.`);
+    rmSync(file);
   }
-  // Written apart and moved into place, so that nobody reads half of it.
-  writeFileSync(`${file}.${owner.pid}`, JSON.stringify(owner));
-  renameSync(`${file}.${owner.pid}`, file);
-  if (readOwner(file)?.id !== owner.id)
-    throw new StartError(`Another Holdfast starts on the folder ${location} at this moment.`);
+  try {
+    writeFileSync(file, JSON.stringify(owner), { flag: 'wx' });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    throw inUse(readOwner(file) ?? owner);
+  }
 
   inThisProcess.add(owner.id);
   const beat = setInterval(() => {
@@ -98,6 +119,18 @@ function takeLock(location: string, onLost: () => void): { release(): void } {
   };
 }
 
+/** Removes the lock of a dead process, unless another has done so and taken it since. */
+function setAside(file: string, dead: Owner, inUse: (other: Owner) => StartError): void {
+  const aside = `${file}.${process.pid}`;
+  renameSync(file, aside);
+  const moved = readOwner(aside);
+  if (moved && moved.id !== dead.id) {
+    renameSync(aside, file);
+    throw inUse(moved);
+  }
+  rmSync(aside);
+}
+
 function readOwner(file: string): Owner | undefined {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as Owner;
@@ -107,7 +140,7 @@ function readOwner(file: string): Owner | undefined {
 }
 
 function isAlive(owner: Owner, file: string): boolean {
-  const silent = Date.now() - statSync(file).mtimeMs > SILENT_MILLISECONDS;
+  const silent = isSilent(file);
   if (owner.host !== hostname()) return !silent;
   // A restarted container often has the number of the process that died in it: then it is us.
   if (owner.pid === process.pid) return inThisProcess.has(owner.id);
@@ -117,6 +150,10 @@ function isAlive(owner: Owner, file: string): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM' && !silent;
   }
+}
+
+function isSilent(file: string): boolean {
+  return Date.now() - statSync(file).mtimeMs > SILENT_MILLISECONDS;
 }
 
 const inThisProcess = new Set<string>();

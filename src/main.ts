@@ -1,8 +1,8 @@
 /** The composition root: the only file that names the engines. Also what `import { start } from 'holdfast'` gives. */
 import { type Log, openLog } from './base/log.ts';
 import { TICKS_PER_SECOND, ticksOf } from './base/time.ts';
-import { type Config, configOf, type StartOptions } from './config.ts';
-import { checkFormat, openDataFolder, rowsIn } from './data-folder.ts';
+import { type Config, configOf, StartError, type StartOptions } from './config.ts';
+import { formatOf, openDataFolder, rowsIn } from './data-folder.ts';
 import { openLmdb } from './partition/lmdb.ts';
 import { readLmdb } from './partition/lmdb-reads.ts';
 import { openMemory } from './partition/memory.ts';
@@ -111,7 +111,7 @@ export interface CheckResult extends CheckReport {
 
 /** Looks at all rows of a folder; a server may work on it meanwhile. */
 export async function check(location: string, onProgress?: (rows: number) => void): Promise<CheckResult> {
-  checkFormat(location);
+  if (formatOf(location) === undefined) throw new StartError(`There is no data of Holdfast in ${location}.`);
   const engine = readLmdb(rowsIn(location));
   const partition = openPartition(engine);
   try {

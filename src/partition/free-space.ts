@@ -1,48 +1,52 @@
-import { closeSync, existsSync, fsyncSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
-import { join } from 'node:path';
+import { closeSync, existsSync, fstatSync, fsyncSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 
 /** Free space below which writes are refused; on a small disk an eighth of it. */
 const WATERMARK_MAX = 64 << 20;
-/** A commit copies the pages on its way to each row. */
-const COPIED = 2;
+const BALLAST_MIN = 1 << 20;
+/** By how much the file is made to grow at once. */
+const STEP = 1 << 20;
+
+export interface Full {
+  readonly unavailable: string;
+}
 
 export interface SpaceGuard {
-  readonly message: string;
-  /** Why this many bytes cannot be written now. */
-  shortFor(bytes: number): { readonly unavailable: string } | undefined;
-  isFull(failure: string): boolean;
+  /** Why writes that may take this many bytes cannot happen now; those that free space may take the last there is. */
+  shortFor(bytes: number, kind: 'any' | 'frees'): Full | undefined;
 }
 
 /**
- * Turns writes away before LMDB meets a full disk, where it may end the process. The ballast is a file that is given up
- * when others have filled the disk, so that deletes still have the pages they need.
+ * LMDB must never meet a full disk: a failed write corrupts the memory of the process. So, when space gets short, the file is
+ * filled with zeros ahead of its use, where running out of space is an ordinary error. The ballast is another file, given up
+ * when somebody else has filled the disk, so that deletes still have the pages they need.
+ * @param extent where the pages in use end, and how many bytes before that are free
  */
-export function guardSpace(location: string): SpaceGuard {
-  const message =
-    'The disk is nearly full: writes are refused, reads and deletes go on. Free some space or delete blobs.';
-  const ballast = join(location, 'ballast');
+export function guardSpace(file: string, extent: () => { end: number; free: number }): SpaceGuard {
+  const full: Full = {
+    unavailable:
+      'The disk is nearly full: writes are refused, reads and deletes go on. Free some space or delete blobs.',
+  };
+  const folder = dirname(file);
+  const ballast = join(folder, 'ballast');
   let aboard = existsSync(ballast);
+  /** At least this much lies unused at the end of the file. */
+  let ahead = 0;
 
-  function free(): { bytes: number; watermark: number } {
-    const { bavail, bsize, blocks } = statfsSync(location);
-    return { bytes: bavail * bsize, watermark: Math.min(WATERMARK_MAX, (blocks * bsize) / 8) };
+  function disk(): { free: number; watermark: number } {
+    const { bavail, bsize, blocks } = statfsSync(folder);
+    return { free: bavail * bsize, watermark: Math.floor(Math.min(WATERMARK_MAX, (blocks * bsize) / 8)) };
   }
 
-  function load({ bytes, watermark }: { bytes: number; watermark: number }): void {
-    if (aboard || bytes < 2 * watermark) return;
+  function load(bytes: number): void {
+    const descriptor = openSync(ballast, 'w');
     try {
-      const file = openSync(ballast, 'w');
-      try {
-        const piece = Buffer.alloc(1 << 16);
-        for (let left = watermark / 32; left > 0; left -= piece.length) writeSync(file, piece);
-        fsyncSync(file);
-      } finally {
-        closeSync(file);
-      }
-      aboard = true;
-    } catch {
-      drop();
+      aboard = writeZeros(descriptor, 0, bytes);
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
     }
+    if (!aboard) drop();
   }
 
   function drop(): void {
@@ -50,16 +54,57 @@ export function guardSpace(location: string): SpaceGuard {
     aboard = false;
   }
 
-  load(free());
+  /** Whether the file has this much ahead, or can be given it and leave `floor` on the disk. */
+  function hasAhead(bytes: number, free: number, floor: number): boolean {
+    if (ahead >= bytes) return true;
+    const { end } = extent();
+    const descriptor = openSync(file, 'r+');
+    try {
+      const { size } = fstatSync(descriptor);
+      ahead = Math.max(0, size - end);
+      const missing = bytes - ahead;
+      const spare = free - floor - missing;
+      if (missing <= 0) return true;
+      if (spare < 0) return false;
+      const wanted = end + bytes + Math.min(STEP, spare);
+      if (!writeZeros(descriptor, Math.max(size, end), wanted)) return false;
+      ahead = wanted - end;
+      return true;
+    } finally {
+      closeSync(descriptor);
+    }
+  }
 
   return {
-    message,
-    shortFor(bytes) {
-      const now = free();
-      if (now.bytes < now.watermark / 8 && aboard) drop();
-      load(now);
-      return now.bytes < now.watermark + COPIED * bytes ? { unavailable: message } : undefined;
+    shortFor(bytes, kind) {
+      let { free, watermark } = disk();
+      const ballastBytes = Math.max(BALLAST_MIN, watermark >> 4);
+      if (!aboard && free >= watermark + ballastBytes) load(ballastBytes);
+      if (free >= 2 * watermark + bytes) {
+        ahead = 0;
+        return undefined;
+      }
+      if (aboard && free < watermark >> 3) {
+        drop();
+        ({ free } = disk());
+      }
+      // Pages that were given back may lie apart where a large row needs them together: then the file grows after all.
+      const floor = kind === 'frees' ? 0 : extent().free >= 2 * bytes ? watermark >> 1 : watermark;
+      if (free < floor || !hasAhead(bytes, free, floor)) return full;
+      ahead -= bytes;
+      return undefined;
     },
-    isFull: (failure) => /No space left|ENOSPC|not enough space/i.test(failure),
   };
+}
+
+/** False when the disk is full. */
+function writeZeros(descriptor: number, from: number, to: number): boolean {
+  const zeros = Buffer.alloc(1 << 18);
+  try {
+    for (let at = from; at < to; ) at += writeSync(descriptor, zeros, 0, Math.min(zeros.length, to - at), at);
+    return true;
+  } catch (error) {
+    if (['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')) return false;
+    throw error;
+  }
 }

@@ -25,6 +25,11 @@ export interface Rows extends Omit<Database<Buffer, Key>, 'getBinary' | 'getRang
   }): Iterable<{ key: Key; value: Buffer }>;
 }
 
+export const PAGE_BYTES = 8192;
+
+/** At any page size. */
+export const KEY_BYTES_MAX = 4_026;
+
 /** Snapshots that may be open at once. Bodies never wait for a client, so that few are. */
 export const READERS_MAX = 1_000;
 
@@ -33,7 +38,7 @@ export function openFiles(location: string, { readOnly = false } = {}): LmdbFile
     path: location,
     // With the default, lmdb trusts pages that no fsync confirmed; see docs/adr/0004-lmdb-and-durability.md.
     overlappingSync: false,
-    pageSize: 8192,
+    pageSize: PAGE_BYTES,
     maxDbs: 4,
     maxReaders: READERS_MAX + 24,
     readOnly,
@@ -63,4 +68,31 @@ export function store(version: Stamp, value: Uint8Array): Buffer {
 /** The instant before which this store was last used; see clock.ts. */
 export function highWaterIn(own: LmdbFiles['own']): Instant {
   return own.get('high-water')?.readBigUInt64BE() ?? 0n;
+}
+
+/** Where the pages in use end, and how many bytes before that removed rows gave back: new rows take them first. */
+export function extentOf({ rows, own }: LmdbFiles): { end: number; free: number } {
+  rows.resetReadTxn();
+  const { root, free, lastPageNumber, ...tree } = rows.getStats() as FileStats;
+  const metaPages = 2;
+  const used = [tree, own.getStats() as TreeStats, root, free].reduce((sum, each) => sum + pagesOf(each), metaPages);
+  const pages = lastPageNumber + 1;
+  return { end: pages * tree.pageSize, free: Math.max(0, pages - used) * tree.pageSize };
+}
+
+interface TreeStats {
+  readonly pageSize: number;
+  readonly treeBranchPageCount: number;
+  readonly treeLeafPageCount: number;
+  readonly overflowPages: number;
+}
+
+interface FileStats extends TreeStats {
+  readonly root: TreeStats;
+  readonly free: TreeStats;
+  readonly lastPageNumber: number;
+}
+
+function pagesOf({ treeBranchPageCount, treeLeafPageCount, overflowPages }: TreeStats): number {
+  return treeBranchPageCount + treeLeafPageCount + overflowPages;
 }

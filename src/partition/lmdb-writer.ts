@@ -1,9 +1,9 @@
 /** The one thread that writes. A synchronous commit bounds what the event loop waits for and fails cleanly on a full disk. */
+import { join } from 'node:path';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import { TICKS_PER_SECOND } from '../base/time.ts';
 import { readClock } from './clock.ts';
 import { guardSpace } from './free-space.ts';
-import { highWaterIn, openFiles, store, versionIn } from './lmdb-files.ts';
+import { extentOf, highWaterIn, openFiles, PAGE_BYTES, store, versionIn } from './lmdb-files.ts';
 import type { Commit, Instant, Outcome, Stamp } from './partition.ts';
 import { holds, type Versions } from './verify.ts';
 
@@ -25,14 +25,15 @@ export interface Answer {
 
 /** A group stays small enough that nobody waits long for it. */
 const GROUP_BYTES_MAX = 16 << 20;
-/** How far ahead of its use time is reserved, so that a restart after a crash never goes back. */
-const RESERVED = TICKS_PER_SECOND;
+const PAGES_PER_ROW = 2;
+/** The upper levels of the trees, the list of free pages, and what the engine itself remembers. */
+const PAGES_PER_COMMIT = 32;
 
 const { location, clock } = workerData as WriterData;
 const port = parentPort!;
-const { environment, rows, own } = openFiles(location);
-const space = guardSpace(location);
-let highWater = highWaterIn(own);
+const files = openFiles(location);
+const { environment, rows, own } = files;
+const space = guardSpace(join(location, 'data.mdb'), () => extentOf(files));
 /** After a failed fsync nobody knows what is on disk, until the store is opened again. */
 let broken: string | undefined;
 
@@ -63,16 +64,15 @@ port.on('message', (first: Order) => {
 
 function obey(orders: readonly Order[]): void {
   const commits = orders.flatMap((order) => ('commits' in order ? order.commits : []));
-  const answers = commits.length > 0 ? commitTogether(commits) : [];
+  const reserved = orders.findLast((order) => 'reserve' in order)?.reserve;
+  const answers = writeTogether(commits, reserved);
   let at = 0;
   for (const order of orders) {
     if ('commits' in order) {
       port.postMessage(answerOf(answers.slice(at, at + order.commits.length)));
       at += order.commits.length;
-    } else if ('reserve' in order) {
-      attempt(() => reserve(order.reserve + RESERVED));
-    } else {
-      attempt(() => reserve(order.close));
+    } else if ('close' in order) {
+      attempt(() => rows.transactionSync(() => setHighWater(order.close)));
       void environment.close().then(() => process.exit());
     }
   }
@@ -80,14 +80,21 @@ function obey(orders: readonly Order[]): void {
 
 type Decided = Outcome | { readonly unavailable: string } | { readonly inTheWay: Stamp };
 
-function commitTogether(commits: readonly Commit[]): Decided[] {
+/** All in one transaction, which is on disk when this returns. */
+function writeTogether(commits: readonly Commit[], reserved: Instant | undefined): Decided[] {
+  if (commits.length === 0 && reserved === undefined) return [];
   if (broken) return commits.map(() => ({ unavailable: broken! }));
-  const full = space.shortFor(commits.reduce((sum, commit) => sum + bytesOf(commit), 0));
-  return (
-    attempt(() =>
-      rows.transactionSync(() => commits.map((commit) => (full && !frees(commit) ? full : apply(commit)))),
-    ) ?? commits.map(() => ({ unavailable: broken ?? space.message }))
-  );
+  const decided = attempt(() => {
+    const full = space.shortFor(growthOf(commits), 'any');
+    const goOn = full ? commits.filter(frees) : commits;
+    const stuck = full && space.shortFor(growthOf(goOn), 'frees');
+    if (stuck) return commits.map(() => stuck);
+    return rows.transactionSync(() => {
+      if (reserved !== undefined && reserved > highWaterIn(own)) setHighWater(reserved);
+      return commits.map((commit) => (full && !goOn.includes(commit) ? full : apply(commit)));
+    });
+  });
+  return decided ?? commits.map(() => ({ unavailable: broken! }));
 }
 
 function apply(commit: Commit): Decided {
@@ -98,30 +105,21 @@ function apply(commit: Commit): Decided {
       if (write.kind === 'put') rows.putSync(write.key, store(stamp, write.value));
       else rows.removeSync(write.key);
     }
-    if (stamp + RESERVED / 2n > highWater) setHighWater(stamp + RESERVED);
   }
   return 'committed';
 }
 
-/** Runs a write; a full disk passes, any other failure ends writing. Nothing of a failed transaction is left. */
+/** Runs a write; a failure ends writing. Nothing of a failed transaction is left. */
 function attempt<T>(write: () => T): T | undefined {
   try {
     return write();
   } catch (error) {
-    const { message } = error as Error;
-    highWater = highWaterIn(own);
-    if (space.isFull(message)) return undefined;
-    broken = `A write to disk failed (${message}). Writes are refused until the server is started again.`;
+    broken = `A write to disk failed (${(error as Error).message}). Writes are refused until the server is started again.`;
     return undefined;
   }
 }
 
-function reserve(until: Instant): void {
-  if (until !== highWater) rows.transactionSync(() => setHighWater(until));
-}
-
 function setHighWater(until: Instant): void {
-  highWater = until;
   const bytes = Buffer.alloc(8);
   bytes.writeBigUInt64BE(until);
   own.putSync('high-water', bytes);
@@ -141,6 +139,18 @@ function answerOf(decided: readonly Decided[]): Answer {
     return 'conflict';
   });
   return observed === undefined ? { outcomes } : { outcomes, observed };
+}
+
+/** The most by which these commits make the file grow: every row may lie on a page of its own, which is copied with its parent. */
+function growthOf(commits: readonly Commit[]): number {
+  let pages = PAGES_PER_COMMIT;
+  for (const { bodies } of commits) {
+    for (const { writes } of bodies) {
+      pages += PAGES_PER_ROW * writes.length;
+      for (const write of writes) if (write.kind === 'put') pages += Math.ceil((write.value.length + 64) / PAGE_BYTES);
+    }
+  }
+  return pages * PAGE_BYTES;
 }
 
 function sizeOf(order: Order): number {

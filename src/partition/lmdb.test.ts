@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { key, numberOf, times } from './conformance/harness.ts';
+import { bytes, get, key, numberOf, put, times } from './conformance/harness.ts';
 import { type OtherWriter, partitionConformance, type Store } from './conformance.ts';
+import { past } from './keys.ts';
 import { openLmdb } from './lmdb.ts';
 import type { Engine, Stamp } from './partition.ts';
 import { openPartition } from './transact.ts';
@@ -142,5 +143,26 @@ describe('LMDB after the process was killed', () => {
     expect(ahead).toBeLessThan(20_000_000n + elapsed);
     expect(engine.clock.stamp()).toBeGreaterThan(last);
     await engine.close();
+  });
+});
+
+describe('LMDB with a key over 4,026 bytes', () => {
+  it('refuses to write it and goes on, also when one was looked for', async () => {
+    const location = await newFolder();
+    onTestFinished(() => remove(location));
+    const partition = openPartition(await openLmdb({ location }));
+    const long = key('x'.repeat(4100));
+    const neighbours = times(5, (i) => put(partition, key('row', i), i));
+    await expect(put(partition, long, 1)).rejects.toThrow();
+    const reading = partition.transact(key('anchor'), async (tx) => {
+      const row = await tx.get(long);
+      const rows = await tx.scan({ from: long, to: past(long) }, { limit: 1 });
+      tx.put(key('read'), bytes(Number(row !== undefined) + rows.length));
+    });
+    await reading.catch(() => {});
+    await Promise.all(neighbours);
+    await put(partition, key('row', 5), 5);
+    expect(await get(partition, key('row', 5))).toBe('5');
+    await partition.close();
   });
 });

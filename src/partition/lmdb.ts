@@ -1,16 +1,21 @@
 /** Rows in LMDB, one folder on a local disk. Reads happen here; all writes go to one thread, which commits them in groups. */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
+import { TICKS_PER_SECOND } from '../base/time.ts';
 import { workerFile } from '../base/worker.ts';
 import { type ClockOptions, startClock } from './clock.ts';
-import { highWaterIn, openFiles } from './lmdb-files.ts';
+import type { Key } from './keys.ts';
+import { highWaterIn, KEY_BYTES_MAX, openFiles } from './lmdb-files.ts';
 import { snapshotsOf } from './lmdb-reads.ts';
 import type { Answer, Order, WriterData } from './lmdb-writer.ts';
-import { type Commit, type Engine, type Outcome, Unavailable } from './partition.ts';
+import { type Commit, type Engine, type Instant, type Outcome, Unavailable } from './partition.ts';
 
 export interface LmdbOptions extends Pick<ClockOptions, 'wall'> {
   location: string;
 }
+
+/** How far ahead of its use time is reserved. */
+const RESERVED = TICKS_PER_SECOND;
 
 interface Pending {
   readonly data: Commit;
@@ -21,7 +26,7 @@ interface Pending {
 export async function openLmdb({ location, wall }: LmdbOptions): Promise<Engine> {
   const { environment, rows, own } = openFiles(location);
   const shared = new SharedArrayBuffer(8);
-  const clock = startClock({ wall, shared, atLeast: highWaterIn(own) });
+  const time = startClock({ wall, shared, atLeast: highWaterIn(own) });
   const writer = new Worker(workerFile(import.meta.url, './lmdb-writer.ts'), {
     workerData: { location, clock: shared } satisfies WriterData,
   });
@@ -30,8 +35,26 @@ export async function openLmdb({ location, wall }: LmdbOptions): Promise<Engine>
   const sent: Pending[][] = [];
   let dead: Error | undefined;
 
+  // Time that was told must not be told again after a crash. The order to remember it precedes every commit that uses it.
+  let reserved = 0n;
+  function reserving(now: Instant): Instant {
+    if (now + RESERVED / 2n > reserved) {
+      reserved = now + RESERVED;
+      writer.postMessage({ reserve: reserved } satisfies Order);
+    }
+    return now;
+  }
+  const clock: Engine['clock'] = {
+    now: () => reserving(time.now()),
+    stamp: () => reserving(time.stamp()),
+    async advance(ticks) {
+      await time.advance(ticks);
+      reserving(time.now());
+    },
+  };
+
   writer.on('message', ({ outcomes, observed }: Answer) => {
-    if (observed !== undefined) clock.observe(observed);
+    if (observed !== undefined) time.observe(observed);
     for (const [i, { resolve, reject }] of sent.shift()!.entries()) {
       const outcome = outcomes[i]!;
       if (typeof outcome === 'string') resolve(outcome);
@@ -56,30 +79,32 @@ export async function openLmdb({ location, wall }: LmdbOptions): Promise<Engine>
   }
 
   return {
-    clock: {
-      ...clock,
-      async advance(ticks) {
-        await clock.advance(ticks);
-        writer.postMessage({ reserve: clock.now() } satisfies Order);
-      },
-    },
+    clock,
 
     snapshot: snapshotsOf(rows, clock),
 
     commit(data): Promise<Outcome> {
       return new Promise((resolve, reject) => {
         if (dead) return reject(dead);
+        const tooLong = longKeyIn(data);
+        if (tooLong) return reject(new RangeError(`a key of ${tooLong.length} bytes`));
         if (collected.push({ data, resolve, reject }) === 1) setImmediate(send);
       });
     },
 
     async close() {
       const gone = once(writer, 'exit');
-      writer.postMessage({ close: clock.now() } satisfies Order);
+      writer.postMessage({ close: time.now() } satisfies Order);
       await gone;
       await environment.close();
     },
   };
+}
+
+/** LMDB would refuse it only in the middle of a group, and all of the group with it. */
+function longKeyIn({ bodies }: Commit): Key | undefined {
+  for (const { writes } of bodies) for (const { key } of writes) if (key.length > KEY_BYTES_MAX) return key;
+  return undefined;
 }
 
 /** All values in one buffer that can be handed over: a small Buffer would drag the whole pool it lies in along. */

@@ -10,6 +10,9 @@ export interface MemoryOptions extends ClockOptions {
   inject?: (commit: Commit) => Outcome | undefined;
 }
 
+/** Snapshots that may overlap without an end: what they no longer see goes after so many of them. */
+const FORGET_EVERY = 1_000;
+
 /** What a key held since a commit; no row: it was removed. */
 interface Past {
   readonly since: number;
@@ -24,6 +27,7 @@ export function openMemory({ inject, ...clockOptions }: MemoryOptions = {}): Eng
   const stale = new Set<Key>();
   const open = new Map<number, number>();
   let commits = 0;
+  let ended = 0;
 
   function at(key: Key, moment: number): Row | undefined {
     return pasts.get(key)?.findLast(({ since }) => since <= moment)?.row;
@@ -56,16 +60,21 @@ export function openMemory({ inject, ...clockOptions }: MemoryOptions = {}): Eng
     stale.add(key);
   }
 
+  /** Lets go of what no open snapshot can see. */
   function forget(): void {
+    const oldest = Math.min(commits, ...open.keys());
     for (const key of stale) {
-      const present = pasts.get(key)!.at(-1)!;
-      if (present.row) pasts.set(key, [present]);
-      else {
-        pasts.delete(key);
-        keys.delete(key);
-      }
+      const past = pasts.get(key)!;
+      past.splice(
+        0,
+        past.findLastIndex(({ since }) => since <= oldest),
+      );
+      if (past.length > 1) continue;
+      stale.delete(key);
+      if (past[0]!.row || past[0]!.since > oldest) continue;
+      pasts.delete(key);
+      keys.delete(key);
     }
-    stale.clear();
   }
 
   return {
@@ -82,7 +91,7 @@ export function openMemory({ inject, ...clockOptions }: MemoryOptions = {}): Eng
           const others = (open.get(moment) ?? 1) - 1;
           if (others > 0) open.set(moment, others);
           else open.delete(moment);
-          if (open.size === 0) forget();
+          if (open.size === 0 || ++ended % FORGET_EVERY === 0) forget();
         },
       };
     },

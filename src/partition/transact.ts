@@ -114,7 +114,7 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
       const tired = runs.filter(({ job }) => job.attempts >= attemptsMax);
       for (const { job } of tired) job.reject(new Unavailable('Too many others write here at the same time.'));
       line.unshift(...runs.filter((run) => !tired.includes(run)).map((run) => run.job));
-      await new Promise(setImmediate);
+      await pause(Math.max(...runs.map(({ job }) => job.attempts)));
       return;
     }
     for (const { job, view, value, refusal } of runs) {
@@ -156,6 +156,14 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
       await engine.close();
     },
   };
+}
+
+/** Who lost a race several times waits at random, or the winner would be first again and again. */
+function pause(attempts: number): Promise<void> {
+  return new Promise((resolve) => {
+    if (attempts < 3) setImmediate(resolve);
+    else setTimeout(resolve, Math.random() * Math.min(2 ** attempts, 50));
+  });
 }
 
 function commitOf(id: string, anchor: Key, judged: readonly Run[], writing: readonly Run[]): Commit {

@@ -28,7 +28,6 @@ export function readBody(incoming: IncomingMessage): Promise<Buffer> {
     incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
     incoming.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
     incoming.on('error', () => reject(new Gone('the connection broke while the body was read')));
-    incoming.on('close', () => reject(new Gone('the connection was closed while the body was read')));
   });
 }
 

@@ -101,6 +101,7 @@ export interface Operation<Context> extends Description {
   readonly built: boolean;
   readonly permission: Permission;
   readonly conditions: readonly ConditionHeader[];
+  readonly refuses: readonly string[];
   readonly test: string | undefined;
   readonly body: BodyReader<unknown> | undefined;
   /** Reads everything but the body. */
@@ -123,6 +124,7 @@ export function operationOn<Context>() {
       built: true,
       permission: row.permission,
       conditions: row.conditions ?? [],
+      refuses: row.refuses ?? [],
       test: row.test,
       body,
       read: refusing(row.refuses ?? [], compile(row.input, body)),
@@ -148,6 +150,7 @@ export function unbuilt<Context>(
     built: false,
     permission: 'any',
     conditions: [],
+    refuses: [],
     test: undefined,
     body: undefined,
     read: () => {

@@ -82,7 +82,9 @@ function unmatched<Context>(request: Routed, rows: readonly Operation<Context>[]
   const { comp, restype } = request.query;
   const place = placeOf('', request.shape, request.query);
   const here = rows.filter((row) => row.shape === request.shape && row.methods.some((one) => one === request.method));
-  if (here.length === 0 || rows.some((row) => placeOf('', row.shape, row.query) === place)) {
+  // A preflight is answered on every resource, so its row says nothing about the parameters of the other verbs.
+  const elsewhere = rows.filter((row) => !row.methods.some((one) => one === 'OPTIONS'));
+  if (here.length === 0 || elsewhere.some((row) => placeOf('', row.shape, row.query) === place)) {
     return fail('UnsupportedHttpVerb');
   }
   const known = here.some((row) => fold(row.query?.comp) === fold(comp));

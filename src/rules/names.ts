@@ -5,7 +5,8 @@ const SYSTEM_CONTAINERS = new Set(['$root', '$web', '$logs']);
 const CONTAINER_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 const CONTAINER_NAME_MIN = 3;
 const CONTAINER_NAME_MAX = 63;
-const BLOB_NAME_MAX = 1024;
+/** In UTF-16 units, as .NET counts. */
+export const BLOB_NAME_MAX = 1024;
 
 /** The length is looked at first: a short name with bad characters is out of range. */
 export function containerNameFault(name: string): NameFault | undefined {
@@ -14,7 +15,7 @@ export function containerNameFault(name: string): NameFault | undefined {
   return 'InvalidResourceName';
 }
 
-/** Any text will do; it is counted in UTF-16 units, as .NET counts. */
+/** Any text will do. */
 export function blobNameFault(name: string): NameFault | undefined {
   return name.length < 1 || name.length > BLOB_NAME_MAX ? 'OutOfRangeInput' : undefined;
 }

@@ -1,6 +1,6 @@
 /**
  * What each conditional header does to each operation. ETags are 'current' or 'other'; dates stand to the resource's
- * Last-Modified: a minute 'earlier', the 'same' second, a minute 'later'.
+ * Last-Modified: 'earlier' or 'later' by a second or more, or the 'same' second.
  */
 export type ETag = 'current' | 'other';
 export type DateWord = 'earlier' | 'same' | 'later';

@@ -18,22 +18,23 @@ import {
 
 const COUNT = 10_000;
 
-/** Readers that always have a snapshot open somewhere, until the returned function is awaited. */
-function noise(partition: Partition): () => Promise<unknown> {
-  let reading = true;
-  const readers = times(4, async (reader) => {
-    while (reading) {
-      await partition.read(async (at) => {
-        await at.get(key('noise', reader));
-        await turn();
-        await at.get(key('counter'));
-      });
-    }
-  });
-  return () => {
-    reading = false;
-    return Promise.all(readers);
-  };
+/** Reads that begin before the work and end behind it, each of which has to see one state. */
+async function amongReads<T>(partition: Partition, work: () => Promise<T>): Promise<T> {
+  const { promise, resolve } = gate();
+  const readers = times(4, () =>
+    partition.read(async (at) => {
+      const before = await at.get(key('counter'));
+      await promise;
+      const after = await at.get(key('counter'));
+      expect(after?.version).toBe(before?.version);
+    }),
+  );
+  try {
+    return await work();
+  } finally {
+    resolve();
+    await Promise.all(readers);
+  }
 }
 
 export function reads(harness: Harness): void {
@@ -41,23 +42,23 @@ export function reads(harness: Harness): void {
     it(`sees what was committed before, ${COUNT} times under other reads`, async () => {
       const partition = await openOne(harness);
       const counter = key('counter');
-      const quiet = noise(partition);
       let stale = 0;
       const line = times(20, (i) => i);
       for (let written = 0; written < COUNT; written += line.length) {
-        await Promise.all(
-          line.map(async (i) => {
-            const { stamp } = await put(partition, key('own', i), written);
-            const row = await partition.read((at) => at.get(key('own', i)));
-            if (row?.version !== stamp || numberOf(row) !== written) stale++;
-          }),
-        );
-        const { stamp } = await put(partition, counter, written);
-        if ((await partition.read((at) => at.get(counter)))?.version !== stamp) stale++;
+        await amongReads(partition, async () => {
+          await Promise.all(
+            line.map(async (i) => {
+              const { stamp } = await put(partition, key('own', i), written);
+              const row = await partition.read((at) => at.get(key('own', i)));
+              if (row?.version !== stamp || numberOf(row) !== written) stale++;
+            }),
+          );
+          const { stamp } = await put(partition, counter, written);
+          if ((await partition.read((at) => at.get(counter)))?.version !== stamp) stale++;
+        });
       }
-      await quiet();
       expect(stale).toBe(0);
-    }, 60_000);
+    }, 120_000);
 
     for (const [title, start] of Object.entries(harness.otherWriters ?? {})) {
       it(`sees what ${title} committed before, ${COUNT} times under other reads`, async () => {
@@ -65,20 +66,20 @@ export function reads(harness: Harness): void {
         const partition = openPartition(store.engine);
         const other = await start(store);
         const counter = key('counter');
-        const quiet = noise(partition);
         let stale = 0;
         try {
           for (let i = 1; i <= COUNT; i++) {
-            await other.put(counter, i);
-            const [row] = await partition.read((at) => at.getMany([counter]));
-            if (numberOf(row) !== i) stale++;
+            await amongReads(partition, async () => {
+              await other.put(counter, i);
+              const [row] = await partition.read((at) => at.getMany([counter]));
+              if (numberOf(row) !== i) stale++;
+            });
           }
         } finally {
-          await quiet();
           await other.end();
         }
         expect(stale).toBe(0);
-      }, 120_000);
+      }, 300_000);
     }
 
     it('gives a body that waits behind another the state of its own beginning', async () => {

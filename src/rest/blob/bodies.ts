@@ -178,19 +178,14 @@ export function readServiceProperties(root: XmlElement | undefined): WantedPrope
   ];
   for (const child of root.children) known(child, ...names);
 
-  const logging = parts.get('Logging');
   const cors = parts.get('Cors');
   if (cors && cors.children.length > CORS_RULES_MAX)
     throw invalid(cors, `There are more than ${CORS_RULES_MAX} rules.`);
   const version = parts.get('DefaultServiceVersion');
   if (version && !SERVICE_VERSION.test(version.text)) throw invalid(version, 'It is not a version.');
-  for (const tag of ['Logging', 'HourMetrics', 'MinuteMetrics']) {
-    const policy = parts.get(tag) && childOf(parts.get(tag)!, 'RetentionPolicy');
-    if (policy) readRetention(policy);
-  }
   const retention = parts.get('DeleteRetentionPolicy');
   return {
-    logging: logging && ['Read', 'Write', 'Delete'].some((tag) => flag(logging, tag)),
+    logging: switchedOn(parts.get('Logging'), ['Read', 'Write', 'Delete']),
     hourMetrics: switchedOn(parts.get('HourMetrics')),
     minuteMetrics: switchedOn(parts.get('MinuteMetrics')),
     corsRules: cors?.children.length,
@@ -209,8 +204,12 @@ function readRetention(policy: XmlElement): boolean {
   return enabled;
 }
 
-function switchedOn(part: XmlElement | undefined): boolean | undefined {
-  return part && flag(part, 'Enabled');
+/** To keep what is never gathered is something switched on, too. */
+function switchedOn(part: XmlElement | undefined, tags: readonly string[] = ['Enabled']): boolean | undefined {
+  if (!part) return undefined;
+  const retention = childOf(part, 'RetentionPolicy');
+  const kept = retention !== undefined && readRetention(retention);
+  return tags.map((tag) => flag(part, tag)).includes(true) || kept;
 }
 
 function flag(parent: XmlElement, tag: string): boolean {

@@ -25,7 +25,8 @@ export async function putBlob(storage: Storage, input: PutBlobInput) {
   const { account } = storage;
   const leaseId = checkWrite(input);
   const metadata = metadataOf(input.metadata);
-  const content = { ...input.content, contentMd5: input.content.contentMd5 ?? body.md5 };
+  const { contentType = 'application/octet-stream', contentMd5 = body.md5 } = input.content;
+  const content = { ...input.content, contentType, contentMd5 };
   const { stamp } = await storage.partition.transact(anchorOf(account, container, blob), async (tx) => {
     const { id, found } = await mayPut(tx, input, account, leaseId);
     const head = {

@@ -2,6 +2,7 @@
 import { after, type Key, past, type Range } from '../../partition/keys.ts';
 import { type Row, type Snapshot, stoppedEarly } from '../../partition/partition.ts';
 import { type LeaseState, leaseState } from '../../rules/lease.ts';
+import { BLOB_NAME_MAX } from '../../rules/names.ts';
 import { othersFirst, type Storage } from '../storage.ts';
 import { fail } from './errors.ts';
 import { checkContainerName } from './requests.ts';
@@ -93,6 +94,8 @@ async function readPage<Item>(
   delimiter: string,
   load: (rows: Row[]) => Promise<Item[]>,
 ): Promise<{ items: (Item | { prefix: string })[]; nextMarker: string }> {
+  // No name is longer, and a longer key is none that an engine could take.
+  if (prefix.length > BLOB_NAME_MAX) return { items: [], nextMarker: '' };
   const limit = Math.min(resultsMax, PAGE_MAX);
   const range: Range = { from: names.under(prefix), to: past(names.under(prefix)) };
   const items: (Item | { prefix: string })[] = [];
@@ -145,11 +148,11 @@ function encodeMarker(how: 'after' | 'past', name: string): string {
 }
 
 function seek(names: Names, marker: string, range: Range): Key {
-  const [, how, text] = /^1-(after|past)-([\w-]*)$/.exec(marker) ?? [];
-  if (how === undefined || text === undefined) {
+  const [, how, text = ''] = /^1-(after|past)-([\w-]+)$/.exec(marker) ?? [];
+  const name = Buffer.from(text, 'base64url').toString('utf16le');
+  if (how === undefined || name.length > BLOB_NAME_MAX) {
     throw fail('InvalidQueryParameterValue', { QueryParameterName: 'marker', QueryParameterValue: marker });
   }
-  const name = Buffer.from(text, 'base64url').toString('utf16le');
   const from = how === 'past' ? past(names.under(name)) : after(names.at(name));
   if (from < range.from) return range.from;
   return from;

@@ -1,0 +1,199 @@
+/** Rows that both servers run, interleaved. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { nameOf } from './loops.mjs';
+import { interleave, ratioOf, spread, summary } from './measure.mjs';
+import { runScript, startServer } from './servers.mjs';
+
+const count = (number) => number.toLocaleString('en');
+const clientsOf = (clients) => (clients === 1 ? '1 client' : `${clients} clients`);
+
+export const startStage = {
+  titles: ['Start to first answer', 'Private memory at start'],
+  async run(bench) {
+    const samples = [];
+    for (let round = 0; round < bench.rounds; round++) {
+      const sample = {};
+      for (const kind of ['holdfast', 'azurite']) {
+        const server = await startServer(kind, bench.newFolder());
+        await pause(500);
+        sample[kind] = { milliseconds: server.startMilliseconds, megabytes: server.privateMegabytes() };
+        await server.stop();
+      }
+      samples.push(sample);
+    }
+    bench.add({
+      title: 'Start to first answer',
+      meaning: 'from the start of the process on an empty folder to the answer to a signed List Containers',
+      ...valuesOf(samples, 'milliseconds', 'ms'),
+    });
+    bench.add({
+      title: 'Private memory at start',
+      meaning: 'half a second after that answer; Private_Clean and Private_Dirty of smaps_rollup',
+      ...valuesOf(samples, 'megabytes', 'MB'),
+    });
+  },
+};
+
+export const putStage = {
+  titles: [1, 16, 64].map((clients) => `Put Blob 1 KiB, ${clientsOf(clients)}`),
+  async run(bench) {
+    await withPair(bench, async (pair) => {
+      await createContainers(bench, pair, 'put');
+      for (const clients of [1, 16, 64]) {
+        await pairRow(bench, pair, {
+          title: `Put Blob 1 KiB, ${clientsOf(clients)}`,
+          meaning: `one container, a new name with each write; the folder is empty before the first row`,
+          spec: () => ({ loop: 'put', container: 'put', clients, run: bench.unique() }),
+        });
+      }
+    });
+  },
+};
+
+export const oneBlobStage = {
+  titles: ['writes under its lease', 'If-Match counter', 'lease as mutex'].map((end) => `One blob against 64, ${end}`),
+  async run(bench) {
+    const loops = {
+      underLease: 'every write carries the lease id that all clients share, and succeeds; rate = writes',
+      ifMatchCounter:
+        'Get Blob, then Put Blob with If-Match and the number one higher; 412 = try again; rate = answers; no update lost',
+      leaseCounter:
+        'acquire (409 = try again), Get Blob, Put Blob with lease and If-Match, release; rate = answers; no update lost',
+    };
+    await withPair(bench, async (pair) => {
+      await createContainers(bench, pair, 'one');
+      for (const [at, [loop, meaning]] of Object.entries(loops).entries()) {
+        const title = oneBlobStage.titles[at];
+        if (!bench.wanted(title)) continue;
+        bench.say(title);
+        const sides = {};
+        for (const [kind, server] of Object.entries(pair)) {
+          sides[`${kind}, one blob`] = server;
+          sides[`${kind}, 64 blobs`] = server;
+        }
+        const samples = await interleave(bench, sides, (side) => ({
+          loop,
+          container: 'one',
+          clients: 64,
+          blobs: side.endsWith('one blob') ? 1 : 64,
+          run: bench.unique(),
+        }));
+        const [ours, theirs] = ['holdfast', 'azurite'].map((kind) => ({
+          ratio: ratioOf(samples, `${kind}, one blob`, `${kind}, 64 blobs`),
+          one: summary(samples, `${kind}, one blob`),
+          many: summary(samples, `${kind}, 64 blobs`),
+        }));
+        bench.add({
+          title,
+          meaning: `64 clients, blobs of 1 KiB; ${meaning}`,
+          unit: 'x',
+          value: ours.ratio,
+          azurite: theirs.ratio,
+          loopP99: Math.max(ours.one.loopP99, ours.many.loopP99),
+          details: `${details('one blob', ours.one)}; ${details('64 blobs', ours.many)}; Azurite: ${details('one blob', theirs.one)}`,
+          samples,
+        });
+      }
+    });
+  },
+};
+
+/** Get, list and memory over a folder that was filled before the servers started. */
+export function filledStage(blobs) {
+  const gets = blobs === 10_000 ? [1, 16, 64] : [];
+  const getTitles = gets.map((clients) => `Get Blob 1 KiB, ${clientsOf(clients)}`);
+  const listTitle = `List page of 5,000 among ${count(blobs)} blobs`;
+  const memoryTitle = `Private memory with ${count(blobs)} blobs`;
+  return {
+    titles: [...getTitles, listTitle, memoryTitle],
+    async run(bench) {
+      bench.say(`filling ${count(blobs)} blobs`);
+      const folders = { holdfast: bench.newFolder(), azurite: bench.newFolder() };
+      await runScript('fill.mjs', [folders.holdfast, 'filled', blobs]);
+      await fillAzurite(bench, folders.azurite, blobs);
+      await withPair(
+        bench,
+        async (pair) => {
+          for (const [at, clients] of gets.entries()) {
+            await pairRow(bench, pair, {
+              title: getTitles[at],
+              meaning: `one container with ${count(blobs)} blobs, names by chance`,
+              spec: () => ({ loop: 'get', container: 'filled', clients, keys: blobs }),
+            });
+          }
+          const list = await pairRow(bench, pair, {
+            title: listTitle,
+            meaning: 'one client, maxresults=5000, page after page by marker, then from the beginning',
+            spec: () => ({ loop: 'list', container: 'filled', clients: 1, stepsMin: 2 }),
+          });
+          bench.remember(blobs, list);
+          const sample = {};
+          for (const [kind, server] of Object.entries(pair)) sample[kind] = { megabytes: server.privateMegabytes() };
+          bench.add({
+            title: memoryTitle,
+            meaning: `the folder filled before the start, then the rows above; private as at start`,
+            ...valuesOf([sample], 'megabytes', 'MB'),
+          });
+        },
+        folders,
+      );
+    },
+  };
+}
+
+async function pairRow(bench, pair, { title, meaning, spec }) {
+  if (!bench.wanted(title)) return undefined;
+  bench.say(title);
+  const samples = await interleave(bench, pair, spec);
+  const row = {
+    title,
+    meaning,
+    unit: 'x',
+    value: ratioOf(samples, 'holdfast', 'azurite'),
+    cpuRatio: ratioOf(samples, 'azurite', 'holdfast', 'cpuMillisecondsPerOperation'),
+    sides: { holdfast: summary(samples, 'holdfast'), azurite: summary(samples, 'azurite') },
+    samples,
+  };
+  row.loopP99 = row.sides.holdfast.loopP99;
+  bench.add(row);
+  return row;
+}
+
+async function withPair(bench, body, folders = { holdfast: bench.newFolder(), azurite: bench.newFolder() }) {
+  const pair = {};
+  try {
+    for (const kind of ['holdfast', 'azurite']) pair[kind] = await startServer(kind, folders[kind]);
+    await body(pair);
+  } finally {
+    for (const server of Object.values(pair)) await server.stop();
+    for (const folder of Object.values(folders)) bench.removeFolder(folder);
+  }
+}
+
+async function fillAzurite(bench, folder, blobs) {
+  const server = await startServer('azurite', folder);
+  try {
+    await createContainers(bench, { server }, 'filled');
+    const put = { method: 'PUT', path: `/filled/${nameOf(0)}`, headers: { 'x-ms-blob-type': 'BlockBlob' } };
+    await bench.request(server, { ...put, body: 'x'.repeat(1_024) }, 201);
+  } finally {
+    await server.stop();
+  }
+  await runScript('fill-azurite.mjs', [folder, 'filled', blobs]);
+}
+
+async function createContainers(bench, servers, container) {
+  for (const server of Object.values(servers)) {
+    await bench.request(server, { method: 'PUT', path: `/${container}`, query: { restype: 'container' } }, 201);
+  }
+}
+
+function valuesOf(samples, field, unit) {
+  const of = (kind) => spread(samples.map((sample) => sample[kind][field]));
+  return { unit, value: of('holdfast'), azurite: of('azurite'), samples };
+}
+
+function details(name, { opsPerSecond, p50, p99, increments }) {
+  const counted = increments === undefined ? '' : `, ${Math.round(increments)} increments/s`;
+  return `${name} ${Math.round(opsPerSecond.median)}/s (${p50.toFixed(1)}/${p99.toFixed(1)} ms)${counted}`;
+}

@@ -1,0 +1,93 @@
+/** What one client does, over and over, until the time is up. Each loop answers through `done(status, milliseconds)`. */
+import { randomUUID } from 'node:crypto';
+import { headerIn, maker } from './http.mjs';
+
+const BODY = 'x'.repeat(1_024);
+const blockBlob = { 'x-ms-blob-type': 'BlockBlob' };
+export const nameOf = (number) => `blob-${String(number).padStart(8, '0')}`;
+
+/** By name: (spec) -> (client's number) -> one step of that client on its connection. */
+export const loops = {
+  /** New names, one after another over all rounds. */
+  put({ container, run }) {
+    const make = maker('PUT', { headers: blockBlob, body: BODY });
+    let next = 0;
+    return () => (timed) => timed(make(`/${container}/${run}-${next++}`), 201);
+  },
+
+  /** Names that exist, by chance. */
+  overwrite({ container, keys }) {
+    const make = maker('PUT', { headers: blockBlob, body: BODY });
+    return () => (timed) => timed(make(`/${container}/${nameOf(anyOf(keys))}`), 201);
+  },
+
+  get({ container, keys }) {
+    const make = maker('GET');
+    return () => (timed) => timed(make(`/${container}/${nameOf(anyOf(keys))}`), 200);
+  },
+
+  /** Page after page, then from the beginning. */
+  list({ container }) {
+    let marker = '';
+    return () => async (timed, note) => {
+      const query = { comp: 'list', restype: 'container', maxresults: '5000', ...(marker && { marker }) };
+      const { body, bytes } = await timed(maker('GET', { query })(`/${container}`), 200, true);
+      note('bytes', bytes);
+      marker = /<NextMarker>([^<]*)<\/NextMarker>/.exec(body.subarray(-4_096).latin1Slice())?.[1] ?? '';
+    };
+  },
+
+  /** Every write carries the lease of its blob, which all clients know: each of them succeeds. */
+  underLease({ container, run, blobs, leases }) {
+    const makes = leases.map((id) => maker('PUT', { headers: { ...blockBlob, 'x-ms-lease-id': id }, body: BODY }));
+    return (client) => {
+      const path = `/${container}/${run}-${client % blobs}`;
+      return (timed) => timed(makes[client % blobs](path), 201);
+    };
+  },
+
+  /** Read the number, write it back one higher if nobody else did. */
+  ifMatchCounter({ container, run, blobs }) {
+    const read = maker('GET');
+    return (client) => {
+      const path = `/${container}/${run}-${client % blobs}`;
+      return async (timed, note) => {
+        const { head, body } = await timed(read(path), 200, true);
+        const etag = headerIn(head, 'etag');
+        const written = await timed(plusOne(body, { 'if-match': etag })(path), [201, 412]);
+        if (written.status === 201) note('increments', 1);
+      };
+    };
+  },
+
+  /** The lease as a mutex around the same counter. */
+  leaseCounter({ container, run, blobs }) {
+    const read = maker('GET');
+    const lease = (action, headers) =>
+      maker('PUT', { query: { comp: 'lease' }, headers: { 'x-ms-lease-action': action, ...headers } });
+    return (client) => {
+      const path = `/${container}/${run}-${client % blobs}`;
+      const id = randomUUID();
+      const held = { 'x-ms-lease-id': id };
+      const acquire = lease('acquire', { 'x-ms-lease-duration': '60', 'x-ms-proposed-lease-id': id });
+      const release = lease('release', held);
+      return async (timed, note) => {
+        const { status } = await timed(acquire(path), [201, 409]);
+        if (status === 409) return;
+        const { head, body } = await timed(read(path), 200, true);
+        await timed(plusOne(body, { ...held, 'if-match': headerIn(head, 'etag') })(path), 201);
+        note('increments', 1);
+        await timed(release(path), 200);
+      };
+    };
+  },
+};
+
+function plusOne(body, headers) {
+  const next = String(Number(body.latin1Slice(0, 16)) + 1);
+  return maker('PUT', { headers: { ...blockBlob, ...headers }, body: next.padEnd(1_024) });
+}
+
+function anyOf(keys) {
+  return Math.floor(Math.random() * keys);
+}

@@ -1,0 +1,58 @@
+/** Rounds and their numbers. */
+
+/** One side in one round: what the load saw, and what the server's process used for it. */
+export async function measure(load, server, spec) {
+  const before = await server.sample();
+  const result = await load.run({ ...spec, port: server.port });
+  const { cpuMilliseconds, loopP99, loopMax } = await server.sample();
+  return {
+    ...result,
+    opsPerSecond: (result.operations / result.elapsed) * 1_000,
+    cpuMillisecondsPerOperation: (cpuMilliseconds - before.cpuMilliseconds) / result.operations,
+    loopP99,
+    loopMax,
+  };
+}
+
+/** A B A B ..., so that what disturbs the machine disturbs both. A first short round warms both up and is not counted. */
+export async function interleave({ load, rounds, milliseconds }, sides, spec) {
+  const names = Object.keys(sides);
+  const specOf = (name) => (typeof spec === 'function' ? spec(name) : spec);
+  for (const name of names) await measure(load, sides[name], { ...specOf(name), milliseconds: milliseconds / 2 });
+  const taken = [];
+  for (let round = 0; round < rounds; round++) {
+    const sample = {};
+    for (const name of names) sample[name] = await measure(load, sides[name], { ...specOf(name), milliseconds });
+    taken.push(sample);
+  }
+  return taken;
+}
+
+export function spread(values) {
+  const sorted = values.filter((value) => value !== undefined).sort((a, b) => a - b);
+  if (sorted.length === 0) return undefined;
+  const middle = sorted.length >> 1;
+  const median = sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  return { median, min: sorted[0], max: sorted.at(-1) };
+}
+
+export function summary(rounds, side) {
+  const of = (field) => spread(rounds.map((round) => round[side][field]));
+  return {
+    opsPerSecond: of('opsPerSecond'),
+    p50: of('p50').median,
+    p99: of('p99').median,
+    cpuMillisecondsPerOperation: of('cpuMillisecondsPerOperation').median,
+    loopP99: of('loopP99').median,
+    ...(rounds[0][side].increments === undefined ? {} : { increments: incrementsPerSecond(rounds, side) }),
+  };
+}
+
+function incrementsPerSecond(rounds, side) {
+  return spread(rounds.map((round) => (round[side].increments / round[side].elapsed) * 1_000)).median;
+}
+
+/** How often the one side's number goes into the other's, round by round. */
+export function ratioOf(rounds, one, other, field = 'opsPerSecond') {
+  return spread(rounds.map((round) => round[one][field] / round[other][field]));
+}

@@ -1,0 +1,71 @@
+/** node bench/profile.mjs put|get|list|ifMatchCounter|... [clients]: where the CPU time of Holdfast goes under one loop. */
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { measure } from './measure.mjs';
+import { endAll, runScript, startLoad, startServer } from './servers.mjs';
+
+const BLOBS = 10_000;
+const MILLISECONDS = 4_000;
+const FUNCTIONS = 40;
+
+const [loop = 'get', clientsText = loop === 'list' ? '1' : '64'] = process.argv.slice(2);
+const clients = Number(clientsText);
+const folder = join(fileURLToPath(new URL('.', import.meta.url)), '.cache', `profile-${process.pid}`);
+const profiles = join(folder, 'profiles');
+const data = join(folder, 'data');
+process.on('exit', () => {
+  endAll();
+  rmSync(folder, { recursive: true, force: true });
+});
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
+
+mkdirSync(data, { recursive: true });
+await runScript('fill.mjs', [data, 'filled', BLOBS]);
+const server = await startServer('holdfast', data, [
+  '--cpu-prof',
+  '--cpu-prof-interval=500',
+  `--cpu-prof-dir=${profiles}`,
+]);
+const load = startLoad();
+const blobs = /Counter|Lease/.test(loop) ? { blobs: 1 } : {};
+const spec = { loop, container: 'filled', clients, keys: BLOBS, run: 'profiled', milliseconds: MILLISECONDS, ...blobs };
+await measure(load, server, { ...spec, run: 'warm-up' });
+const from = microseconds();
+const result = await measure(load, server, spec);
+const to = microseconds();
+await load.stop();
+await server.stop();
+const { opsPerSecond, cpuMillisecondsPerOperation } = result;
+console.log(
+  `${loop}, ${clients} clients: ${Math.round(opsPerSecond)}/s, ${cpuMillisecondsPerOperation.toFixed(3)} ms CPU each`,
+);
+for (const file of readdirSync(profiles)) print(JSON.parse(readFileSync(join(profiles, file), 'utf8')));
+
+/** The clock of the profiles. */
+function microseconds() {
+  return Number(process.hrtime.bigint() / 1_000n);
+}
+
+/** Self time by function, as a share of what was not idle, between the end of the warm-up and the end of the load. */
+function print({ nodes, samples, timeDeltas, startTime }) {
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const times = new Map();
+  let busy = 0;
+  let now = startTime;
+  for (const [at, id] of samples.entries()) {
+    now += timeDeltas[at];
+    if (now < from || now > to) continue;
+    const { functionName, url, lineNumber } = byId.get(id).callFrame;
+    if (functionName === '(idle)' || functionName === '(program)') continue;
+    const place = url === '' ? '' : ` ${url.replace(/^.*\/(?=dist\/|node_modules\/)/, '')}:${lineNumber + 1}`;
+    const name = `${functionName || '(anonymous)'}${place}`;
+    times.set(name, (times.get(name) ?? 0) + timeDeltas[at]);
+    busy += timeDeltas[at];
+  }
+  const writes = [...times.keys()].some((name) => name.includes('lmdb-writer'));
+  console.log(`\n${writes ? 'writer thread' : 'main thread'}: ${Math.round(busy / 1_000)} ms busy`);
+  for (const [name, time] of [...times].sort((a, b) => b[1] - a[1]).slice(0, FUNCTIONS)) {
+    console.log(`${((time / busy) * 100).toFixed(1).padStart(6)} %  ${name}`);
+  }
+}

@@ -1,0 +1,128 @@
+/** npm run bench [-- --quick | --deep] [--only <pattern>]; README.md says what it does. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpus, loadavg, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { filledStage, oneBlobStage, putStage, startStage } from './against-azurite.mjs';
+import { deleteStage, flatStage, growthStage } from './alone.mjs';
+import { judge, markdown } from './report.mjs';
+import { endAll, installAzurite, kinds, startLoad } from './servers.mjs';
+
+const { values: flags } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    deep: { type: 'boolean', default: false },
+    only: { type: 'string', default: '' },
+  },
+});
+const here = fileURLToPath(new URL('.', import.meta.url));
+// On the disk of the project: a temporary folder is memory on some machines.
+const data = join(here, '.cache', `data-${process.pid}`);
+const began = performance.now();
+
+process.on('exit', () => {
+  endAll();
+  rmSync(data, { recursive: true, force: true });
+});
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
+
+const azuriteVersion = installAzurite();
+mkdirSync(data, { recursive: true });
+const load = startLoad();
+const rows = [];
+const left = [];
+const lists = new Map();
+let folders = 0;
+let names = 0;
+
+const bench = {
+  load,
+  deep: flags.deep,
+  rounds: flags.quick ? 3 : 5,
+  milliseconds: flags.quick ? 600 : 1_500,
+  wanted: (title) => title.toLowerCase().includes(flags.only.toLowerCase()),
+  say: (text) => console.log(`[${((performance.now() - began) / 1_000).toFixed(0).padStart(4)} s] ${text}`),
+  unique: () => `run-${names++}`,
+  newFolder() {
+    const folder = join(data, String(folders++));
+    mkdirSync(folder);
+    return folder;
+  },
+  removeFolder: (folder) => rmSync(folder, { recursive: true, force: true }),
+  /** One request that must be answered with this status. */
+  async request(server, spec, status) {
+    const answer = await load.run({ ...spec, port: server.port });
+    if (answer.status !== status) throw new Error(`${spec.method} ${spec.path}: ${answer.status} ${answer.body}`);
+    return answer;
+  },
+  remember: (blobs, row) => lists.set(blobs, row),
+  remembered: (blobs) => lists.get(blobs),
+  add(row) {
+    if (bench.wanted(row.title)) rows.push(judge(row));
+  },
+};
+
+const environment = {
+  date: new Date().toISOString(),
+  commit: commit(),
+  machine: `${cpus().length} x ${cpus()[0]?.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${process.platform}`,
+  node: process.version,
+  'load before': loadavg()[0].toFixed(2),
+  Holdfast: kinds.holdfast.settings,
+  Azurite: `${azuriteVersion}; ${kinds.azurite.settings}`,
+  client:
+    'one process of its own for both, raw sockets with keep-alive, a connection per client, SharedKey signed per request',
+  rounds: `${bench.rounds} of ${bench.milliseconds} ms per side, interleaved, behind a warm-up; medians, and the spread of the rounds; CPU is that of the server's process with all its threads`,
+};
+if (loadavg()[0] > 0.5)
+  console.log(`The machine is busy (load ${loadavg()[0].toFixed(2)}): numbers will not be worth much.`);
+
+const stages = [
+  startStage,
+  putStage,
+  oneBlobStage,
+  filledStage(10_000),
+  filledStage(100_000),
+  flatStage,
+  deleteStage,
+  growthStage,
+];
+for (const stage of stages) {
+  if (!stage.titles.some(bench.wanted)) continue;
+  if (stage.deep && !flags.deep) {
+    left.push(`${stage.titles.join('; ')} (needs --deep)`);
+    continue;
+  }
+  bench.say(`${stage.titles[0]} ...`);
+  await stage.run(bench);
+}
+if (!flags.deep && deleteStage.titles.some(bench.wanted)) {
+  left.push('Delete Container with 1,000,000 blobs (needs --deep; here 100,000)');
+}
+await load.stop();
+
+const text = markdown({ environment, rows, left });
+console.log(`\n${text}`);
+const kind = flags.quick ? 'quick' : flags.deep ? 'deep' : 'default';
+const file = join(here, 'results', `${kind}${flags.only ? '-part' : ''}`);
+mkdirSync(join(here, 'results'), { recursive: true });
+writeFileSync(`${file}.md`, text);
+writeFileSync(`${file}.json`, `${JSON.stringify({ environment, left, rows }, rounded, 1)}\n`);
+bench.say(`written to bench/results/${kind}${flags.only ? '-part' : ''}.{md,json}`);
+
+function commit() {
+  try {
+    const git = (...words) =>
+      execFileSync('git', words, { cwd: here, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+    return git('rev-parse', '--short', 'HEAD').trim() + (git('status', '--porcelain', '../src') ? ' with changes' : '');
+  } catch {
+    return 'none';
+  }
+}
+
+/** Nanoseconds of a millisecond are noise. */
+function rounded(_name, value) {
+  return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value;
+}

@@ -1,0 +1,182 @@
+/** Starts, asks and ends the two servers. Everything listens on 127.0.0.1 only. */
+import { fork, spawn, spawnSync } from 'node:child_process';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { connect, maker } from './http.mjs';
+
+const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+const azuriteMain = here('node_modules/azurite/dist/src/blob/main.js');
+const children = new Set();
+
+export const kinds = {
+  holdfast: {
+    title: 'Holdfast',
+    settings: 'dist/cli.js start --silent, otherwise default: LMDB, fdatasync before each answer',
+    command: (location, port) => [
+      here('../dist/cli.js'),
+      'start',
+      '--silent',
+      '--location',
+      location,
+      '--blobPort',
+      port,
+    ],
+  },
+  azurite: {
+    title: 'Azurite',
+    settings: 'azurite-blob --silent --skipApiVersionCheck --disableTelemetry, otherwise default: on disk, no fsync',
+    command: (location, port) => [
+      azuriteMain,
+      '--silent',
+      '--skipApiVersionCheck',
+      '--disableTelemetry',
+      '--location',
+      location,
+      '--blobPort',
+      port,
+    ],
+  },
+};
+
+/** Beside the project, never in it: it is only what the bench compares with. */
+export function installAzurite() {
+  const wanted = JSON.parse(readFileSync(here('package.json'), 'utf8')).dependencies.azurite;
+  const manifest = here('node_modules/azurite/package.json');
+  const installed = () => existsSync(manifest) && JSON.parse(readFileSync(manifest, 'utf8')).version;
+  if (installed() !== wanted || !existsSync(azuriteMain)) {
+    console.log(`installing Azurite ${wanted} in bench/ ...`);
+    const options = ['install', '--no-audit', '--no-fund', '--loglevel=error'];
+    const npm = process.env.npm_execpath ?? '';
+    const [command, words] = npm.endsWith('npm-cli.js') ? [process.execPath, [npm, ...options]] : ['npm', options];
+    const shell = command === 'npm' && process.platform === 'win32';
+    const { status } = spawnSync(command, words, { cwd: here('.'), stdio: ['ignore', 1, 2], shell });
+    if (status !== 0) throw new Error('Azurite could not be installed; is the network there?');
+  }
+  return installed();
+}
+
+/** Resolves once the server has answered a signed request; `startMilliseconds` is how long that took. */
+export async function startServer(kind, location, nodeFlags = []) {
+  const port = await freePort();
+  const logFile = `${location}.log`;
+  const log = openSync(logFile, 'a');
+  const started = performance.now();
+  const words = kinds[kind].command(location, String(port));
+  const probe = ['--import', new URL('probe.mjs', import.meta.url).href];
+  const child = spawn(process.execPath, [...probe, ...nodeFlags, ...words], {
+    stdio: ['ignore', log, log, 'ipc'],
+  });
+  closeSync(log);
+  track(child);
+  let exited;
+  child.once('exit', (code, signal) => {
+    exited = `${kinds[kind].title} ended (${signal ?? code}): ${readFileSync(logFile, 'utf8').slice(-2_000)}`;
+  });
+  while (!(await answers(port))) {
+    if (exited) throw new Error(exited);
+    if (performance.now() - started > 120_000) throw new Error(`${kinds[kind].title} does not answer`);
+    await pause(4);
+  }
+  const startMilliseconds = performance.now() - started;
+  return {
+    kind,
+    port,
+    startMilliseconds,
+    /** Since the last call, but for the CPU time, which is that of its whole life. */
+    sample: () => ask(child, 'sample'),
+    privateMegabytes: () => privateMegabytes(child.pid),
+    stop: () => stopChild(child),
+  };
+}
+
+/** The load process. */
+export function startLoad() {
+  const child = fork(here('load.mjs'));
+  track(child);
+  return {
+    async run(spec) {
+      const { result, error } = await ask(child, spec);
+      if (error) throw new Error(error);
+      return result;
+    },
+    stop: () => stopChild(child),
+  };
+}
+
+export function runScript(script, words) {
+  const child = spawn(process.execPath, [here(script), ...words.map(String)], { stdio: ['ignore', 'pipe', 2] });
+  track(child);
+  let text = '';
+  child.stdout.on('data', (chunk) => {
+    text += chunk;
+  });
+  return new Promise((resolve, reject) => {
+    child.once('close', (code) => (code === 0 ? resolve(text.trim()) : reject(new Error(`${script} failed`))));
+  });
+}
+
+/** For the end of the bench, whichever it is. */
+export function endAll() {
+  for (const child of children) child.kill('SIGKILL');
+}
+
+function track(child) {
+  children.add(child);
+  child.once('exit', () => children.delete(child));
+}
+
+function ask(child, message) {
+  return new Promise((resolve, reject) => {
+    const onExit = () => reject(new Error('a process of the bench ended unexpectedly'));
+    child.once('exit', onExit);
+    child.once('message', (answer) => {
+      child.off('exit', onExit);
+      resolve(answer);
+    });
+    child.send(message);
+  });
+}
+
+async function stopChild(child) {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGTERM');
+  const hard = setTimeout(() => child.kill('SIGKILL'), 30_000);
+  await gone;
+  clearTimeout(hard);
+}
+
+async function answers(port) {
+  try {
+    const connection = await connect(port);
+    const { status } = await connection.send(maker('GET', { query: { comp: 'list' } })('/'));
+    connection.close();
+    return status === 200;
+  } catch {
+    return false;
+  }
+}
+
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = createServer().once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address();
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+/** Mapped pages of a store are the file's, not the process's own: RSS would count them. Linux only. */
+function privateMegabytes(pid) {
+  try {
+    const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
+    let kilobytes = 0;
+    for (const [, size] of text.matchAll(/^Private_(?:Clean|Dirty): +(\d+) kB/gm)) kilobytes += Number(size);
+    return kilobytes / 1_024;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,31 @@
+/** What each row must hold and what it is out for. Ratios are Holdfast's against Azurite's in the same round. */
+export const targets = {
+  'Put Blob 1 KiB, 1 client': { atLeast: true, floor: 2.5, aim: 4 },
+  'Put Blob 1 KiB, 64 clients': { atLeast: true, floor: 12, aim: 20 },
+  'Get Blob 1 KiB, 1 client': { atLeast: true, floor: 5, aim: 10 },
+  'Get Blob 1 KiB, 64 clients': { atLeast: true, floor: 7, aim: 20 },
+  'List page of 5,000 among 100,000 blobs': { atLeast: true, floor: 25, aim: 40 },
+  'List page, among 100,000 against 10,000': { floor: 1.3, aim: 1.1 },
+  'One blob against 64, writes under its lease': { atLeast: true, floor: 0.25 },
+  'One blob against 64, If-Match counter': { atLeast: true, floor: 0.25 },
+  'One blob against 64, lease as mutex': { atLeast: true, floor: 0.25 },
+  'Start to first answer': { floor: 500, aim: 300 },
+  'Private memory at start': { floor: 120, aim: 70 },
+  'Private memory with 100,000 blobs': { floor: 250, aim: 150 },
+  'Delete Container, answered': { floor: 50 },
+  'Delete Container, p99 of Put Blob while the sweeper runs': { floor: 2 },
+  'Put Blob at 1,000,000 blobs against 1,000': { floor: 1.3 },
+  'Get Blob at 1,000,000 blobs against 1,000': { floor: 1.3 },
+};
+/** Of our event loop, under each row. */
+export const LOOP_P99_MAX = 10;
+
+export function verdictOf(title, value) {
+  const target = targets[title];
+  if (!target || value === undefined) return undefined;
+  const { floor, aim, atLeast } = target;
+  const reaches = (bound) => (atLeast ? value >= bound : value <= bound);
+  const verdict = aim !== undefined && reaches(aim) ? 'aim reached' : reaches(floor) ? 'floor held' : 'BELOW FLOOR';
+  const ofAim = aim === undefined ? undefined : atLeast ? value / aim : aim / value;
+  return { floor, aim, atLeast: atLeast ?? false, verdict, ofAim };
+}

@@ -1,0 +1,143 @@
+import { cpSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { decodeKey, encodeKey, type Key } from '../../src/partition/keys.ts';
+import { openFiles, type Rows, store } from '../../src/partition/lmdb-files.ts';
+import { checkFolder } from '../crash/server.mjs';
+import { newFolder, serve } from './server.ts';
+
+interface Damage {
+  readonly what: string;
+  readonly act: (rows: Rows, key: (type: string) => Key) => void;
+  readonly findings: RegExp[];
+}
+
+const CONTENT = 'some content';
+
+/** A container `one` with a blob `blob`, damaged. */
+const damages: Damage[] = [
+  {
+    what: 'content that is missing',
+    act: (rows, key) => rows.removeSync(key('i')),
+    findings: [/"b",.*"blob"\]: its content is missing/],
+  },
+  {
+    what: 'content with a changed byte',
+    act: (rows, key) => change(rows, key('i'), (value) => value.writeUInt8((value.at(-1) ?? 0) ^ 1, value.length - 1)),
+    findings: [/"b",.*"blob"\]: its content does not match its checksum/],
+  },
+  {
+    what: 'content that is cut',
+    act: (rows, key) => change(rows, key('i'), (value) => value.subarray(0, -3)),
+    findings: [new RegExp(`"blob"\\]: its content has ${CONTENT.length - 3} bytes, not ${CONTENT.length}`)],
+  },
+  {
+    what: 'content without a blob',
+    act: (rows, key) => rows.removeSync(key('b')),
+    findings: [/"i",.*"blob"\]: content that no blob has/],
+  },
+  {
+    what: 'a container without properties',
+    act: (rows, key) => rows.removeSync(key('p')),
+    findings: [/"n","blob","one"\]: it has no properties/],
+  },
+  {
+    what: 'a container without a name, and its blobs',
+    act: (rows, key) => rows.removeSync(key('n')),
+    findings: [/"b",.*"blob"\]: its container does not exist/, /"p",.*\]: no name leads to it/],
+  },
+  {
+    what: 'a blob in a format that it does not know',
+    act: (rows, key) => change(rows, key('b'), (value) => value.writeUInt8(99, 0)),
+    findings: [/"b",.*"blob"\]: a row of format 99, which this version does not know/],
+  },
+  {
+    what: 'a name in a format that it does not know',
+    act: (rows, key) => change(rows, key('n'), (value) => value.writeUInt8(99, 0)),
+    findings: [/"n",.*"one"\]: a row of format 99/],
+  },
+  {
+    what: 'a blob that is not JSON',
+    act: (rows, key) => change(rows, key('b'), (value) => value.subarray(0, 20)),
+    findings: [/"b",.*"blob"\]: .*JSON/],
+  },
+  {
+    what: 'a row of an unknown kind',
+    act: (rows, key) => rows.putSync(encodeKey([decodeKey(key('b'))[0]!, 'z']), store(1n, Buffer.from('\x01{}'))),
+    findings: [/"z"\]: a row of a kind that this version does not know/],
+  },
+  {
+    what: 'a key that cannot be read',
+    act: (rows) => rows.putSync('\xfe\xfe' as Key, store(1n, Buffer.from('\x01{}'))),
+    findings: [/fefe: /],
+  },
+];
+
+describe('holdfast check', () => {
+  it('finds every damage and names it', async () => {
+    const sound = await newData();
+    for (const { what, act, findings } of damages) {
+      const location = copyOf(sound);
+      await damage(location, act);
+      const before = readFileSync(join(location, 'rows', 'data.mdb'));
+      const { code, text } = await checkFolder(location);
+      expect({ what, code, text }).toMatchObject({ code: 1 });
+      for (const finding of findings) expect(text).toMatch(finding);
+      // Nothing else is said about what is sound.
+      expect(text).toMatch(/\n\d+ findings\.\n$/);
+      // It only looks.
+      expect(readFileSync(join(location, 'rows', 'data.mdb')).equals(before)).toBe(true);
+    }
+  });
+
+  it('works beside a running server that writes', async () => {
+    const location = newFolder();
+    const { client } = await serve(location);
+    await client.createContainer('one');
+    let isOver = false;
+    const writing = (async () => {
+      for (let i = 0; !isOver; i++) {
+        expect((await client.putBlob(`one/${i % 50}`, Buffer.alloc(i * 10, 'x'))).status).toBe(201);
+        if (i % 3 === 0) expect((await client.deleteBlob(`one/${i % 50}`)).status).toBe(202);
+      }
+    })();
+    for (let i = 0; i < 3; i++) {
+      const { code, text } = await checkFolder(location);
+      expect({ code, text }).toMatchObject({ code: 0, text: expect.stringContaining('Everything is in order.') });
+    }
+    isOver = true;
+    await writing;
+  });
+});
+
+async function newData(): Promise<string> {
+  const location = newFolder();
+  const { client, kill } = await serve(location);
+  await client.createContainer('one');
+  await client.putBlob('one/blob', Buffer.from(CONTENT));
+  await client.createContainer('two');
+  await client.putBlob('two/blob-2', Buffer.from(CONTENT));
+  await kill('SIGTERM');
+  return location;
+}
+
+function copyOf(location: string): string {
+  const copy = newFolder();
+  cpSync(location, copy, { recursive: true });
+  return copy;
+}
+
+async function damage(location: string, act: Damage['act']): Promise<void> {
+  const { environment, rows } = openFiles(join(location, 'rows'));
+  // Of the first container and its blob.
+  const keys = [...(rows.getKeys({}) as Iterable<Key>)];
+  act(rows, (type) => keys.find((key) => decodeKey(key)[1] === type)!);
+  await environment.close();
+}
+
+/** Lets `edit` change the value of a row, in place or by another one; its version stays. */
+function change(rows: Rows, key: Key, edit: (value: Buffer) => Buffer | unknown): void {
+  const stored = Buffer.from((rows as unknown as { getBinary(key: Key): Buffer }).getBinary(key));
+  const edited = edit(stored.subarray(8));
+  rows.putSync(key, Buffer.isBuffer(edited) ? Buffer.concat([stored.subarray(0, 8), edited]) : stored);
+}

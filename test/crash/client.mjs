@@ -1,0 +1,120 @@
+/** Signed requests without an SDK: nothing is tried again, and what was not answered is known as such. */
+import { createHmac } from 'node:crypto';
+import { Agent, request } from 'node:http';
+
+const account = 'devstoreaccount1';
+const key = Buffer.from(
+  'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==',
+  'base64',
+);
+
+/**
+ * @typedef {{ status: number, headers: import('node:http').IncomingHttpHeaders, body: Buffer, code: string | undefined }} Answer
+ */
+
+/** @param {string} origin */
+export function connect(origin) {
+  const { hostname, port } = new URL(origin);
+  const agent = new Agent({ keepAlive: true });
+
+  /**
+   * Rejects when the connection broke before the whole answer came.
+   * @param {string} method
+   * @param {string} target path in the account, with its query
+   * @param {{ headers?: Record<string, string>, body?: Uint8Array, onRequest?: (outgoing: import('node:http').ClientRequest) => void }} options
+   * @returns {Promise<Answer>}
+   */
+  function send(method, target, { headers = {}, body, onRequest } = {}) {
+    const path = `/${account}${target}`;
+    const length = method === 'PUT' || body ? { 'content-length': String(body?.length ?? 0) } : {};
+    const all = { 'x-ms-date': new Date().toUTCString(), 'x-ms-version': '2025-01-05', ...length, ...headers };
+    const authorization = `SharedKey ${account}:${sign(method, path, all)}`;
+    return new Promise((resolve, reject) => {
+      const outgoing = request(
+        { hostname, port, method, path, agent, headers: { ...all, authorization } },
+        (incoming) => {
+          /** @type {Buffer[]} */
+          const chunks = [];
+          incoming.on('data', (chunk) => chunks.push(chunk));
+          incoming.on('error', reject);
+          incoming.on('end', () => {
+            if (!incoming.complete) return reject(new Error('the answer was cut'));
+            const code = incoming.headers['x-ms-error-code'];
+            resolve({
+              status: incoming.statusCode ?? 0,
+              headers: incoming.headers,
+              body: Buffer.concat(chunks),
+              code: typeof code === 'string' ? code : undefined,
+            });
+          });
+        },
+      );
+      outgoing.on('error', reject);
+      if (onRequest) onRequest(outgoing);
+      else outgoing.end(body);
+    });
+  }
+
+  return {
+    send,
+    /** @param {string} container */
+    createContainer: (container) => send('PUT', `/${container}?restype=container`),
+    /** @param {string} container */
+    deleteContainer: (container) => send('DELETE', `/${container}?restype=container`),
+    /** @param {string} path @param {Uint8Array} body @param {Record<string, string>} headers */
+    putBlob: (path, body, headers = {}) =>
+      send('PUT', `/${path}`, { headers: { 'x-ms-blob-type': 'BlockBlob', ...headers }, body }),
+    /** @param {string} path @param {Record<string, string>} headers */
+    getBlob: (path, headers = {}) => send('GET', `/${path}`, { headers }),
+    /** @param {string} path @param {Record<string, string>} headers */
+    deleteBlob: (path, headers = {}) => send('DELETE', `/${path}`, { headers }),
+    /** @param {string} path @param {string} id */
+    acquireLease: (path, id) =>
+      send('PUT', `/${path}?comp=lease`, {
+        headers: { 'x-ms-lease-action': 'acquire', 'x-ms-lease-duration': '-1', 'x-ms-proposed-lease-id': id },
+      }),
+    /** @param {string} path @param {string} id */
+    releaseLease: (path, id) =>
+      send('PUT', `/${path}?comp=lease`, { headers: { 'x-ms-lease-action': 'release', 'x-ms-lease-id': id } }),
+    /** Names of all blobs. @param {string} container @returns {Promise<string[]>} */
+    async listBlobs(container) {
+      const names = [];
+      for (let marker = ''; ; ) {
+        const { status, body } = await send('GET', `/${container}?restype=container&comp=list&marker=${marker}`);
+        if (status !== 200) throw new Error(`List Blobs was answered ${status}: ${body}`);
+        const text = body.toString();
+        for (const [, name] of text.matchAll(/<Name>([^<]*)<\/Name>/g)) names.push(name ?? '');
+        marker = encodeURIComponent(/<NextMarker>([^<]+)</.exec(text)?.[1] ?? '');
+        if (!marker) return names;
+      }
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+/** @param {string} method @param {string} path @param {Record<string, string>} headers */
+function sign(method, path, headers) {
+  const { pathname, search } = new URL(path, 'http://host');
+  const of = (/** @type {string} */ name) => headers[name] ?? '';
+  const length = of('content-length') === '0' ? '' : of('content-length');
+  const own = Object.entries(headers).filter(([name]) => name.startsWith('x-ms-'));
+  const query = [...new URLSearchParams(search)].sort(([one], [other]) => (one < other ? -1 : 1));
+  const lines = [
+    method,
+    '',
+    '',
+    length,
+    of('content-md5'),
+    of('content-type'),
+    '',
+    '',
+    of('if-match'),
+    of('if-none-match'),
+    '',
+    of('range'),
+    ...own.sort(([one], [other]) => (one < other ? -1 : 1)).map(([name, value]) => `${name}:${value}`),
+    `/${account}${pathname}`,
+    ...query.map(([name, value]) => `${name}:${value}`),
+  ];
+  return createHmac('sha256', key).update(lines.join('\n')).digest('base64');
+}

@@ -1,0 +1,72 @@
+/** A server of its own process, as users run it, that a test can kill, stop or trace. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+const READY = /successfully listening at (http:\S+)\n/;
+
+/**
+ * @param {string} location the data folder
+ * @param {{ flags?: string[], before?: string[] }} options `before` is a command that runs the server, such as strace
+ */
+export function launch(location, { flags = [], before = [] } = {}) {
+  const words = [...before, process.execPath, cli, 'start', '--location', location, '--blobPort', '0', ...flags];
+  return run(words);
+}
+
+/**
+ * @param {string} location
+ * @param {{ flags?: string[], before?: string[] }} [options]
+ */
+export async function startServer(location, options) {
+  const server = launch(location, options);
+  const origin = await server.ready;
+  if (!origin) throw new Error(`The server did not start: ${server.stderr()}`);
+  return { ...server, origin };
+}
+
+/**
+ * `holdfast check`, in a process of its own.
+ * @param {string} location
+ */
+export async function checkFolder(location) {
+  const program = run([process.execPath, cli, 'check', '--location', location]);
+  const { code } = await program.ended;
+  return { code, text: program.stdout() + program.stderr() };
+}
+
+/** @param {string[]} words */
+function run([file, ...words]) {
+  const { npm_lifecycle_event: _, AZURITE_ACCOUNTS: __, ...env } = process.env;
+  const child = spawn(/** @type {string} */ (file), words, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  let stdout = '';
+  let stderr = '';
+  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }));
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    stderr += text;
+  });
+  /** The address that it serves, or undefined if it ended before. @type {Promise<string | undefined>} */
+  const ready = new Promise((resolve) => {
+    child.stdout.setEncoding('utf8').on('data', (text) => {
+      stdout += text;
+      const found = READY.exec(stdout);
+      if (found) resolve(found[1]);
+    });
+    void ended.then(() => resolve(undefined));
+  });
+  return {
+    pid: /** @type {number} */ (child.pid),
+    ready,
+    ended,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    /** @param {NodeJS.Signals} signal */
+    async kill(signal = 'SIGKILL') {
+      child.kill(signal);
+      return ended;
+    },
+    /** @param {NodeJS.Signals} name */
+    signal: (name) => void child.kill(name),
+  };
+}

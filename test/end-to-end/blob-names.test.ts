@@ -1,0 +1,123 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { expectError, listXml, onEveryEngine, onLmdb, type Running } from './support.ts';
+
+const HEADERS = { 'x-ms-blob-type': 'BlockBlob' };
+
+describe('The name of a blob', () => {
+  onEveryEngine((running) => {
+    it.each([
+      ['one unit', 'x'],
+      ['1,024 letters', 'x'.repeat(1_024)],
+      ['1,024 units of three bytes each', '\u20ac'.repeat(1_024)],
+      ['512 emoji', '\u{1F600}'.repeat(512)],
+      ['slashes in a row', 'a//b///c'],
+      ['a slash at the end', 'folder/'],
+      ['a dot at the end', 'name.'],
+      ['an encoded slash, kept as text', 'a%2Fb'],
+      ['plus, blanks and percent', 'a+b c%d%20e'],
+      ['what queries and fragments begin with', 'a?b#c&d=e'],
+      ['quotes and XML', `"<&>'`],
+      ['a letter and its accent, not composed', 'e\u0301 \u00e9'],
+    ])('may be %s', async (_, name) => {
+      const container = await running.newContainer();
+      const blob = container.getBlockBlobClient(name);
+      await blob.upload(name, Buffer.byteLength(name));
+      expect((await blob.downloadToBuffer()).toString()).toBe(name);
+      const found = [];
+      for await (const item of container.listBlobsFlat()) found.push(item.name);
+      expect(found).toEqual([name]);
+      await blob.delete();
+    });
+
+    it('may be any text, also control characters and dots alone', async () => {
+      const container = await running.newContainer();
+      const text = fc.oneof(
+        fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }),
+        fc.constantFrom(
+          '.',
+          '..',
+          '../x',
+          './',
+          '\u0000',
+          '\u0001\u001f\u007f',
+          '\ufffe\uffff',
+          '\ufeff',
+          '\\',
+          'a\\b',
+        ),
+      );
+      await fc.assert(
+        fc.asyncProperty(text, async (name) => {
+          expect((await put(running, container.containerName, name, name)).status).toBe(201);
+          const path = `/${container.containerName}/${encodeURIComponent(name)}`;
+          expect((await running.request('GET', path)).text).toBe(name);
+          const prefix = encodeURIComponent(name);
+          const xml = await listXml(running, container.containerName, `&prefix=${prefix}`);
+          expect(namesIn(xml)).toContain(name);
+          expect((await running.request('DELETE', path)).status).toBe(202);
+        }),
+        { numRuns: 30 },
+      );
+    });
+  });
+
+  onLmdb((running) => {
+    it('has at most 1,024 UTF-16 units', async () => {
+      const { containerName } = await running.newContainer();
+      for (const name of ['x'.repeat(1_025), `${'\u{1F600}'.repeat(512)}x`]) {
+        expectError(await put(running, containerName, name, ''), 400, 'OutOfRangeInput');
+        const path = `/${containerName}/${encodeURIComponent(name)}`;
+        expectError(await running.request('GET', path), 400, 'OutOfRangeInput');
+        expectError(await running.request('DELETE', path), 400, 'OutOfRangeInput');
+      }
+    });
+
+    it('differs by case, by accents and by every slash', async () => {
+      const container = await running.newContainer();
+      const names = ['a/b', 'a//b', 'A/b', 'a/b/', 'a%2Fb', '\u00e9', 'e\u0301'];
+      for (const name of names) await put(running, container.containerName, name, name);
+      for (const name of names) {
+        const answer = await running.request('GET', `/${container.containerName}/${encodeURIComponent(name)}`);
+        expect(answer.text).toBe(name);
+      }
+    });
+
+    it('is the same whether slashes are encoded or not, and a plus is a plus', async () => {
+      const { containerName } = await running.newContainer();
+      await put(running, containerName, 'a/b+c', 'x');
+      expect((await running.request('GET', `/${containerName}/a/b+c`)).text).toBe('x');
+      expect((await running.request('GET', `/${containerName}/a%2Fb%2Bc`)).text).toBe('x');
+      expect((await running.request('GET', `/${containerName}/a/b%20c`)).status).toBe(404);
+    });
+
+    it('is refused when it is no UTF-8', async () => {
+      const { containerName } = await running.newContainer();
+      for (const name of ['%ff', '%', '%zz', '%ed%a0%80']) {
+        const answer = await running.request('PUT', `/${containerName}/${name}`, { headers: HEADERS, body: '' });
+        expectError(answer, 400, 'InvalidUri');
+      }
+    });
+  });
+});
+
+function put(running: Running, container: string, name: string, body: string) {
+  return running.request('PUT', `/${container}/${encodeURIComponent(name)}`, { headers: HEADERS, body });
+}
+
+function namesIn(xml: string): string[] {
+  return [...xml.matchAll(/<Name( Encoded="true")?>([^<]*)<\/Name>/g)].map(([, encoded, text = '']) =>
+    encoded ? decodeURIComponent(text) : unescapeXml(text),
+  );
+}
+
+function unescapeXml(text: string): string {
+  return text
+    .replace(/&#x([0-9A-Fa-f]+);/g, (_, hex) => String.fromCodePoint(Number.parseInt(hex, 16)))
+    .replace(/&#(\d+);/g, (_, digits) => String.fromCodePoint(Number(digits)))
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&apos;', "'")
+    .replaceAll('&amp;', '&');
+}

@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { expectError, expectRefusal, onEveryEngine, onLmdb } from './support.ts';
+
+describe('Delete Blob', () => {
+  onEveryEngine((running) => {
+    it('removes the blob from reads and lists', async () => {
+      const container = await running.newContainer();
+      await container.uploadBlockBlob('one', 'x', 1);
+      await container.uploadBlockBlob('two', 'x', 1);
+      const answer = await running.request('DELETE', `/${container.containerName}/one`);
+      expect([answer.status, answer.text]).toEqual([202, '']);
+      expect(answer.headers['x-ms-delete-type-permanent']).toBe('true');
+      expect(answer.headers).not.toHaveProperty('etag');
+      await expectRefusal(container.getBlobClient('one').download(), 404, 'BlobNotFound');
+      await expectRefusal(container.deleteBlob('one'), 404, 'BlobNotFound');
+      const names = [];
+      for await (const { name } of container.listBlobsFlat()) names.push(name);
+      expect(names).toEqual(['two']);
+    });
+
+    it('leaves no trace of the blob for the next of its name', async () => {
+      const blob = (await running.newContainer()).getBlockBlobClient('blob');
+      await blob.upload('x', 1, { metadata: { old: '1' } });
+      const lease = blob.getBlobLeaseClient();
+      await lease.acquireLease(-1);
+      const { createdOn } = await blob.getProperties();
+      await running.server.clock.advance(2);
+      await blob.delete({ conditions: { leaseId: lease.leaseId } });
+      await blob.upload('y', 1);
+      const found = await blob.getProperties();
+      expect(found).toMatchObject({ leaseState: 'available', metadata: {} });
+      expect(found.createdOn!.getTime()).toBeGreaterThan(createdOn!.getTime());
+    });
+
+    it('honours conditions and leases', async () => {
+      const blob = (await running.newContainer()).getBlockBlobClient('blob');
+      const { etag, lastModified } = await blob.upload('x', 1);
+      const remove = (conditions: object) => blob.delete({ conditions });
+      await expectRefusal(remove({ ifMatch: '"0x1"' }), 412, 'ConditionNotMet');
+      await expectRefusal(remove({ ifNoneMatch: etag }), 412, 'ConditionNotMet');
+      await expectRefusal(remove({ ifModifiedSince: lastModified }), 412, 'ConditionNotMet');
+      await expectRefusal(remove({ leaseId: randomUUID() }), 412, 'LeaseNotPresentWithBlobOperation');
+      const { leaseId } = await blob.getBlobLeaseClient().acquireLease(-1);
+      await expectRefusal(remove({}), 412, 'LeaseIdMissing');
+      await expectRefusal(remove({ leaseId: randomUUID() }), 412, 'LeaseIdMismatchWithBlobOperation');
+      await remove({ leaseId, ifMatch: etag });
+    });
+
+    it('says which of the two is missing', async () => {
+      const container = await running.newContainer();
+      expect((await container.getBlobClient('blob').deleteIfExists()).succeeded).toBe(false);
+      const nowhere = running.service.getContainerClient('not-there');
+      await expectRefusal(nowhere.deleteBlob('blob'), 404, 'ContainerNotFound');
+    });
+  });
+
+  onLmdb((running) => {
+    it('takes "include" for snapshots, of which there are none, and refuses "only"', async () => {
+      const container = await running.newContainer();
+      const blob = container.getBlockBlobClient('blob');
+      await blob.upload('x', 1);
+      const remove = (value: string) =>
+        running.request('DELETE', `/${container.containerName}/blob`, { headers: { 'x-ms-delete-snapshots': value } });
+      expectError(await remove('only'), 501, 'NotImplemented');
+      expectError(await remove('all'), 400, 'InvalidHeaderValue', { HeaderName: 'x-ms-delete-snapshots' });
+      expect(await blob.exists()).toBe(true);
+      await blob.delete({ deleteSnapshots: 'include' });
+      expect(await blob.exists()).toBe(false);
+    });
+
+    it('refuses a snapshot, a version or a permanent deletion, which are not built', async () => {
+      const container = await running.newContainer();
+      await container.uploadBlockBlob('blob', 'x', 1);
+      for (const query of ['snapshot=2022-05-23T20:10:08.4782043Z', 'versionid=x', 'deletetype=permanent']) {
+        expectError(
+          await running.request('DELETE', `/${container.containerName}/blob?${query}`),
+          501,
+          'NotImplemented',
+        );
+      }
+      expect(await container.getBlobClient('blob').exists()).toBe(true);
+    });
+  });
+});

@@ -1,0 +1,272 @@
+import { once } from 'node:events';
+import type { ContainerClient } from '@azure/storage-blob';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { elementOf, expectError, expectRefusal, listXml, onEveryEngine, onLmdb, type Running } from './support.ts';
+
+const ALPHABET = ['a', 'b', '/', '//', '.', ' ', '+', '%2F', '~', 'é', '\u{1F600}', '\uFFFD', 'Z', '0'];
+const names = fc.uniqueArray(
+  fc.array(fc.constantFrom(...ALPHABET), { minLength: 1, maxLength: 5 }).map((parts) => parts.join('')),
+  { minLength: 1, maxLength: 14 },
+);
+
+describe('List Blobs', () => {
+  onEveryEngine((running) => {
+    it('lists any names in UTF-16 order, flat and by hierarchy, page by page', async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          names,
+          fc.constantFrom('', 'a', '/', 'a/', '\u{1F600}', 'b//'),
+          fc.constantFrom('/', '//', 'a', '%2F', '/a', '\u{1F600}'),
+          fc.integer({ min: 1, max: 6 }),
+          async (all, prefix, delimiter, maxPageSize) => {
+            const container = await running.newContainer();
+            await Promise.all(all.map((name) => put(running, container, name)));
+            expect(await flat(container, prefix, maxPageSize)).toEqual(expectedFlat(all, prefix));
+            const found = await byHierarchy(container, delimiter, prefix, maxPageSize);
+            expect(found).toEqual(expectedByHierarchy(all, prefix, delimiter));
+          },
+        ),
+        { numRuns: 12 },
+      );
+    });
+
+    it('gives the properties, and metadata only when asked for it', async () => {
+      const container = await running.newContainer();
+      const { etag, lastModified } = (
+        await container.uploadBlockBlob('blob', 'Hello World', 11, {
+          metadata: { Key: 'a<b&c' },
+          blobHTTPHeaders: { blobContentType: 'text/plain', blobCacheControl: 'no-cache' },
+        })
+      ).response;
+      const plain = (await container.listBlobsFlat().next()).value;
+      expect(plain).toMatchObject({
+        name: 'blob',
+        properties: {
+          etag: etag!.replaceAll('"', ''),
+          lastModified,
+          createdOn: lastModified,
+          contentLength: 11,
+          contentType: 'text/plain',
+          cacheControl: 'no-cache',
+          blobType: 'BlockBlob',
+          accessTier: 'Hot',
+          accessTierInferred: true,
+          leaseState: 'available',
+          leaseStatus: 'unlocked',
+          serverEncrypted: true,
+        },
+      });
+      expect(Buffer.from(plain.properties.contentMD5).toString('base64')).toBe('sQqNsWTgdUEFt6mb5y4/5Q==');
+      expect(plain.metadata).toBeUndefined();
+      expect((await container.listBlobsFlat({ includeMetadata: true }).next()).value.metadata).toEqual({
+        Key: 'a<b&c',
+      });
+    });
+
+    it('goes on behind what was deleted or made between two pages', async () => {
+      const container = await running.newContainer();
+      for (const name of ['a', 'b/1', 'b/2', 'c', 'd']) await put(running, container, name);
+      const pages = container.listBlobsByHierarchy('/').byPage({ maxPageSize: 2 });
+      const first = (await pages.next()).value.segment;
+      expect(first.blobItems.map(({ name }: { name: string }) => name)).toEqual(['a']);
+      expect(first.blobPrefixes.map(({ name }: { name: string }) => name)).toEqual(['b/']);
+      await container.deleteBlob('b/1');
+      await container.deleteBlob('b/2');
+      await container.deleteBlob('c');
+      await put(running, container, 'a0');
+      await put(running, container, 'b/3');
+      await put(running, container, 'cc');
+      const second = (await pages.next()).value.segment;
+      expect(second.blobItems.map(({ name }: { name: string }) => name)).toEqual(['cc', 'd']);
+    });
+
+    it('seeks past the many blobs behind one prefix', async () => {
+      const container = await running.newContainer();
+      for (const folder of ['a', 'b']) await fill(running, container, 600, (at) => `${folder}/${at}`);
+      for (const name of ['a', 'a0', 'c']) await put(running, container, name);
+      for (const maxPageSize of [1, 2, 5]) {
+        const found = await byHierarchy(container, '/', '', maxPageSize);
+        expect(found).toEqual(['a', 'prefix a/', 'a0', 'prefix b/', 'c']);
+      }
+      expect(await byHierarchy(container, '1', 'a/59', 3)).toEqual(expectedUnder('a/59', '1'));
+    });
+
+    it('says that the container is missing', async () => {
+      const nowhere = running.service.getContainerClient('not-there');
+      await expectRefusal(nowhere.listBlobsFlat().next(), 404, 'ContainerNotFound');
+    });
+  });
+
+  onLmdb((running) => {
+    it('pages through 12,000 blobs, 5,000 at a time', async () => {
+      const container = await running.newContainer();
+      await fill(running, container, 12_000, (at) => `blob-${String(at).padStart(5, '0')}`);
+      const all = Array.from({ length: 12_000 }, (_, at) => `blob-${String(at).padStart(5, '0')}`);
+      const sizes: number[] = [];
+      const found: string[] = [];
+      for await (const { segment } of container.listBlobsFlat().byPage()) {
+        sizes.push(segment.blobItems.length);
+        found.push(...segment.blobItems.map(({ name }) => name));
+      }
+      expect(sizes).toEqual([5_000, 5_000, 2_000]);
+      expect(found).toEqual(all);
+      expect(await flat(container, 'blob-119', 33)).toEqual(all.slice(11_900));
+    }, 120_000);
+
+    it('answers as the service does, and echoes what was asked', async () => {
+      const container = await running.newContainer();
+      for (const name of ['x/1', 'x/2', 'y']) await put(running, container, name);
+      const xml = await listXml(
+        running,
+        container.containerName,
+        '&prefix=x&delimiter=%2F&maxresults=1&include=metadata',
+      );
+      expect(xml).toMatch(/^\ufeff<\?xml version="1\.0" encoding="utf-8"\?><EnumerationResults ServiceEndpoint="http/);
+      expect(xml).toContain(` ContainerName="${container.containerName}"><Prefix>x</Prefix><MaxResults>1</MaxResults>`);
+      expect(xml).toContain('<Delimiter>/</Delimiter><Blobs><BlobPrefix><Name>x/</Name></BlobPrefix></Blobs>');
+      expect(xml).toContain('<NextMarker />');
+      const blob = await listXml(running, container.containerName, '&prefix=y');
+      expect(blob).toContain('<Name>y</Name><Properties><Creation-Time>');
+      expect(elementOf(blob, 'Etag')).toMatch(/^0x[0-9A-F]+$/);
+      expect(blob).toContain('<OrMetadata /></Blob>');
+    });
+
+    it('begins the next page where its own marker says, also with another prefix', async () => {
+      const container = await running.newContainer();
+      for (const name of ['a', 'b', 'c', 'd']) await put(running, container, name);
+      const first = await listXml(running, container.containerName, '&maxresults=2');
+      const marker = encodeURIComponent(elementOf(first, 'NextMarker')!);
+      expect(elementOf(await listXml(running, container.containerName, `&marker=${marker}`), 'Name')).toBe('c');
+      expect(elementOf(await listXml(running, container.containerName, `&marker=${marker}&prefix=d`), 'Name')).toBe(
+        'd',
+      );
+      expect(await listXml(running, container.containerName, `&marker=${marker}&prefix=a`)).toContain(
+        '<Blobs></Blobs>',
+      );
+    });
+
+    it('refuses parameters that make no sense', async () => {
+      const { containerName } = await running.newContainer();
+      const list = (query: string) => running.request('GET', `/${containerName}?restype=container&comp=list&${query}`);
+      expectError(await list('maxresults=0'), 400, 'OutOfRangeQueryParameterValue', {
+        QueryParameterName: 'maxresults',
+        QueryParameterValue: '0',
+        MinimumAllowed: '1',
+      });
+      expectError(await list('maxresults=-1'), 400, 'OutOfRangeQueryParameterValue');
+      expectError(await list('maxresults=1.5'), 400, 'InvalidQueryParameterValue');
+      for (const marker of ['nowhere', '1-after-!', '2-after-YQ', `1-after-${'A'.repeat(20_000)}`]) {
+        const answer = await list(`marker=${marker}`);
+        expectError(answer, 400, 'InvalidQueryParameterValue', { QueryParameterName: 'marker' });
+      }
+      expectError(await list('include=metadata,everything'), 400, 'InvalidQueryParameterValue');
+      expectError(await list('startfrom=a'), 501, 'NotImplemented');
+    });
+
+    it('finds nothing under a prefix that no name can have', async () => {
+      const { containerName } = await running.newContainer();
+      for (const length of [1_024, 1_025, 8_000]) {
+        const xml = await listXml(
+          running,
+          containerName,
+          `&prefix=${'a'.repeat(length)}&delimiter=${'b'.repeat(length)}`,
+        );
+        expect(xml).toContain('<Blobs></Blobs><NextMarker />');
+      }
+    });
+
+    it('encodes what XML cannot carry', async () => {
+      const container = await running.newContainer();
+      await put(running, container, 'dir1/dir2/file\uffff.blob');
+      await put(running, container, 'dir1/\u0001/x');
+      const xml = await listXml(running, container.containerName);
+      expect(xml).toContain('<Name Encoded="true">dir1%2Fdir2%2Ffile%EF%BF%BF.blob</Name>');
+      expect(xml).toContain('<Name Encoded="true">dir1%2F%01%2Fx</Name>');
+      expect(await flat(container, '', 10)).toEqual(['dir1/\u0001/x', 'dir1/dir2/file\uffff.blob']);
+      const folders = await listXml(running, container.containerName, '&prefix=dir1%2F&delimiter=%2F');
+      expect(folders).toContain('<BlobPrefix><Name Encoded="true">dir1%2F%01%2F</Name></BlobPrefix>');
+    });
+
+    it('echoes a prefix, delimiter or marker that XML cannot carry without breaking the document', async () => {
+      const { containerName } = await running.newContainer();
+      const xml = await listXml(running, containerName, '&prefix=%01%3C&delimiter=%00%EF%BF%BF');
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be there
+      expect(xml).not.toMatch(/[\u0000-\u0008\uffff]/);
+    });
+  });
+});
+
+/** Small uploads by hand: thousands by the client take their time. */
+async function put(running: Running, container: ContainerClient, name: string): Promise<void> {
+  const answer = await running.request('PUT', `/${container.containerName}/${encodeURIComponent(name)}`, {
+    headers: { 'x-ms-blob-type': 'BlockBlob' },
+    body: '',
+  });
+  expect(answer.status).toBe(201);
+}
+
+/** Pipelined over a few connections, which is what thousands of uploads take the least time by. */
+async function fill(running: Running, container: ContainerClient, count: number, nameOf: (at: number) => string) {
+  const worker = async (first: number, step: number) => {
+    const socket = running.socket();
+    let answers = '';
+    socket.on('data', (chunk) => {
+      answers += chunk;
+    });
+    const headers = { 'x-ms-blob-type': 'BlockBlob', 'Content-Length': 0 };
+    let sent = 0;
+    for (let at = first; at < count; at += step, sent++) {
+      const last = at + step >= count ? { Connection: 'close' } : {};
+      const path = `/${container.containerName}/${encodeURIComponent(nameOf(at))}`;
+      socket.write(running.head('PUT', path, { ...headers, ...last }));
+    }
+    await once(socket, 'close');
+    expect(answers.match(/HTTP\/1\.1 201 /g)).toHaveLength(sent);
+  };
+  await Promise.all([0, 1, 2, 3, 4, 5, 6, 7].map((first) => worker(first, 8)));
+}
+
+async function flat(container: ContainerClient, prefix: string, maxPageSize: number): Promise<string[]> {
+  const found: string[] = [];
+  for await (const { segment } of container.listBlobsFlat({ prefix }).byPage({ maxPageSize })) {
+    expect(segment.blobItems.length).toBeLessThanOrEqual(maxPageSize);
+    found.push(...segment.blobItems.map(({ name }) => name));
+  }
+  return found;
+}
+
+async function byHierarchy(container: ContainerClient, delimiter: string, prefix: string, maxPageSize: number) {
+  const found: string[] = [];
+  for await (const { segment } of container.listBlobsByHierarchy(delimiter, { prefix }).byPage({ maxPageSize })) {
+    const folders = segment.blobPrefixes ?? [];
+    expect(segment.blobItems.length + folders.length).toBeLessThanOrEqual(maxPageSize);
+    const page = [...segment.blobItems.map(({ name }) => ({ name, text: name }))];
+    page.push(...folders.map(({ name }) => ({ name, text: `prefix ${name}` })));
+    // The client keeps blobs and prefixes apart; on the wire they come in the order of their names.
+    found.push(...page.sort((one, other) => (one.name < other.name ? -1 : 1)).map(({ text }) => text));
+  }
+  return found;
+}
+
+/** JavaScript compares strings by UTF-16 units, as the service does. */
+function expectedFlat(all: readonly string[], prefix: string): string[] {
+  return all.filter((name) => name.startsWith(prefix)).sort((one, other) => (one < other ? -1 : 1));
+}
+
+function expectedByHierarchy(all: readonly string[], prefix: string, delimiter: string): string[] {
+  const found = new Set<string>();
+  for (const name of expectedFlat(all, prefix)) {
+    const end = name.indexOf(delimiter, prefix.length);
+    found.add(end < 0 ? name : `prefix ${name.slice(0, end + delimiter.length)}`);
+  }
+  return [...found];
+}
+
+function expectedUnder(prefix: string, delimiter: string): string[] {
+  return expectedByHierarchy(
+    Array.from({ length: 600 }, (_, at) => `a/${at}`),
+    prefix,
+    delimiter,
+  );
+}

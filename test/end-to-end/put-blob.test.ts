@@ -1,0 +1,272 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { describe, expect, it } from 'vitest';
+import { expectError, expectRefusal, onEveryEngine, onLmdb, type Running } from './support.ts';
+
+const TYPE = { 'x-ms-blob-type': 'BlockBlob' };
+const BYTES_MAX = 2 << 20;
+
+const md5 = (body: string | Uint8Array) => createHash('md5').update(body).digest('base64');
+
+describe('Put Blob', () => {
+  onEveryEngine((running) => {
+    it('stores bytes, headers and metadata', async () => {
+      const container = await running.newContainer();
+      const blob = container.getBlockBlobClient('folder/blob.txt');
+      const bytes = randomBytes(100_000);
+      const made = await blob.uploadData(bytes, {
+        metadata: { Owner: 'me', empty_: 'x' },
+        blobHTTPHeaders: {
+          blobContentType: 'text/plain; charset=utf-8',
+          blobContentEncoding: 'identity',
+          blobContentLanguage: 'de',
+          blobContentDisposition: 'attachment; filename="a b"',
+          blobCacheControl: 'no-store',
+        },
+      });
+      expect(made._response.status).toBe(201);
+      expect(made.etag).toMatch(/^"0x[0-9A-F]{15,16}"$/);
+      const found = await blob.downloadToBuffer();
+      expect(found.equals(bytes)).toBe(true);
+      expect(await blob.getProperties()).toMatchObject({
+        contentLength: 100_000,
+        contentType: 'text/plain; charset=utf-8',
+        contentEncoding: 'identity',
+        contentLanguage: 'de',
+        contentDisposition: 'attachment; filename="a b"',
+        cacheControl: 'no-store',
+        blobType: 'BlockBlob',
+        accessTier: 'Hot',
+        etag: made.etag,
+        lastModified: made.lastModified,
+        metadata: { owner: 'me', empty_: 'x' },
+      });
+    });
+
+    it('answers as the service does', async () => {
+      const { containerName } = await running.newContainer();
+      const answer = await running.request('PUT', `/${containerName}/blob`, { headers: TYPE, body: 'Hello World' });
+      expect(answer.status).toBe(201);
+      expect(answer.headers).toMatchObject({
+        'content-length': '0',
+        'content-md5': 'sQqNsWTgdUEFt6mb5y4/5Q==',
+        'x-ms-content-crc64': 'YeJLfssylmU=',
+        'x-ms-request-server-encrypted': 'true',
+        server: 'Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0',
+      });
+      expect(answer.headers['last-modified']).toMatch(/ GMT$/);
+    });
+
+    it('gives every write an ETag of its own, and keeps the time of creation', async () => {
+      const blob = (await running.newContainer()).getBlockBlobClient('blob');
+      const etags = new Set<string>();
+      let created: Date | undefined;
+      for (let at = 0; at < 20; at++) {
+        etags.add((await blob.upload('same', 4)).etag!);
+        const { createdOn } = await blob.getProperties();
+        created ??= createdOn!;
+        expect(createdOn).toEqual(created);
+      }
+      expect(etags.size).toBe(20);
+    });
+
+    it('replaces bytes, headers and metadata of an older blob', async () => {
+      const blob = (await running.newContainer()).getBlockBlobClient('blob');
+      await blob.upload('older', 5, { metadata: { a: '1' }, blobHTTPHeaders: { blobContentType: 'text/html' } });
+      await blob.upload('new', 3);
+      expect((await blob.downloadToBuffer()).toString()).toBe('new');
+      expect(await blob.getProperties()).toMatchObject({ metadata: {}, contentType: 'application/octet-stream' });
+    });
+
+    it('takes an empty blob, and one of 2 MiB', async () => {
+      const container = await running.newContainer();
+      await container.uploadBlockBlob('empty', '', 0);
+      expect(await container.getBlobClient('empty').getProperties()).toMatchObject({ contentLength: 0 });
+      expect((await container.getBlobClient('empty').downloadToBuffer()).length).toBe(0);
+      const bytes = randomBytes(BYTES_MAX);
+      await container.uploadBlockBlob('large', bytes, bytes.length);
+      expect((await container.getBlobClient('large').downloadToBuffer()).equals(bytes)).toBe(true);
+    });
+
+    it('honours conditions', async () => {
+      const blob = (await running.newContainer()).getBlockBlobClient('blob');
+      const put = (conditions: object) => blob.upload('x', 1, { conditions });
+      await expectRefusal(put({ ifMatch: '*' }), 412, 'ConditionNotMet');
+      const { etag, lastModified } = await put({ ifNoneMatch: '*' });
+      await expectRefusal(put({ ifNoneMatch: '*' }), 409, 'BlobAlreadyExists');
+      await expectRefusal(put({ ifNoneMatch: etag }), 412, 'ConditionNotMet');
+      await expectRefusal(put({ ifMatch: '"0x1"' }), 412, 'ConditionNotMet');
+      await expectRefusal(put({ ifModifiedSince: lastModified }), 412, 'ConditionNotMet');
+      await expectRefusal(put({ ifUnmodifiedSince: new Date(0) }), 412, 'ConditionNotMet');
+      await put({ ifMatch: etag });
+      await expectRefusal(put({ ifMatch: etag }), 412, 'ConditionNotMet');
+      await expectRefusal(put({ ifMatch: '*', ifNoneMatch: '*' }), 400, 'MultipleConditionHeadersNotSupported');
+    });
+
+    it('refuses a write without the lease id while leased, and keeps the lease with it', async () => {
+      const blob = (await running.newContainer()).getBlockBlobClient('blob');
+      await blob.upload('1', 1);
+      const lease = blob.getBlobLeaseClient();
+      await lease.acquireLease(-1);
+      await expectRefusal(blob.upload('2', 1), 412, 'LeaseIdMissing');
+      const other = { leaseId: randomUUID() };
+      await expectRefusal(blob.upload('2', 1, { conditions: other }), 412, 'LeaseIdMismatchWithBlobOperation');
+      await blob.upload('2', 1, { conditions: { leaseId: lease.leaseId } });
+      expect(await blob.getProperties()).toMatchObject({ leaseState: 'leased', leaseDuration: 'infinite' });
+    });
+
+    it('lets the id of the lease lift If-None-Match: *', async () => {
+      const blob = (await running.newContainer()).getBlockBlobClient('blob');
+      await blob.upload('1', 1);
+      const lease = blob.getBlobLeaseClient();
+      await lease.acquireLease(15);
+      await blob.upload('2', 1, { conditions: { ifNoneMatch: '*', leaseId: lease.leaseId } });
+      await expectRefusal(blob.upload('3', 1, { conditions: { ifNoneMatch: '*' } }), 412, 'LeaseIdMissing');
+    });
+
+    it('refuses a lease id for a blob that does not exist', async () => {
+      const blob = (await running.newContainer()).getBlockBlobClient('blob');
+      const conditions = { leaseId: randomUUID() };
+      await expectRefusal(blob.upload('1', 1, { conditions }), 412, 'LeaseNotPresentWithBlobOperation');
+    });
+
+    it('needs a container', async () => {
+      const container = running.service.getContainerClient('not-there');
+      await expectRefusal(container.uploadBlockBlob('blob', 'x', 1), 404, 'ContainerNotFound');
+      const answer = await running.request('PUT', '/no--name/blob', { headers: TYPE, body: 'x' });
+      expectError(answer, 400, 'InvalidResourceName');
+    });
+  });
+
+  onLmdb((running) => {
+    it('holds the body against each checksum that comes with it', async () => {
+      const container = await running.newContainer();
+      const path = `/${container.containerName}/blob`;
+      const put = (headers: Record<string, string>) =>
+        running.request('PUT', path, { headers: { ...TYPE, ...headers }, body: 'Hello World' });
+      const right = 'sQqNsWTgdUEFt6mb5y4/5Q==';
+      for (const name of ['Content-MD5', 'x-ms-blob-content-md5']) {
+        const details = { UserSpecifiedMd5: md5('other'), ServerCalculatedMd5: right };
+        expectError(await put({ [name]: md5('other') }), 400, 'Md5Mismatch', details);
+        expectError(await put({ [name]: 'short' }), 400, 'InvalidMd5');
+      }
+      const crc64 = { UserSpecifiedCrc64: 'AAAAAAAAAAA=', ServerCalculatedCrc64: 'YeJLfssylmU=' };
+      expectError(await put({ 'x-ms-content-crc64': 'AAAAAAAAAAA=' }), 400, 'Crc64Mismatch', crc64);
+      expectError(await put({ 'x-ms-content-crc64': '?' }), 400, 'InvalidHeaderValue');
+      expect(await container.getBlobClient('blob').exists()).toBe(false);
+      expect((await put({ 'Content-MD5': right, 'x-ms-content-crc64': 'YeJLfssylmU=' })).status).toBe(201);
+    });
+
+    it('answers 501 for more than 2 MiB, before the body is sent', async () => {
+      const container = await running.newContainer();
+      const path = `/${container.containerName}/blob`;
+      const bytes = Buffer.alloc(BYTES_MAX + 1);
+      await expectRefusal(container.uploadBlockBlob('blob', bytes, bytes.length), 501, 'NotImplemented');
+      const answer = await answerTo(running, 'PUT', path, { ...TYPE, 'Content-Length': BYTES_MAX + 1 });
+      expect(answer).toMatch(/^HTTP\/1\.1 501 .*2 MiB/);
+    });
+
+    it('answers 411 without a length', async () => {
+      const { containerName } = await running.newContainer();
+      const headers = { ...TYPE, 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' };
+      const answer = await running.request('PUT', `/${containerName}/blob`, { headers, body: 'x' });
+      expectError(answer, 411, 'MissingContentLengthHeader');
+    });
+
+    it('asks for the type of the blob', async () => {
+      const { containerName } = await running.newContainer();
+      const path = `/${containerName}/blob`;
+      expectError(await running.request('PUT', path, { body: 'x' }), 400, 'MissingRequiredHeader', {
+        HeaderName: 'x-ms-blob-type',
+      });
+      const headers = { 'x-ms-blob-type': 'Round' };
+      expectError(await running.request('PUT', path, { headers, body: 'x' }), 400, 'InvalidHeaderValue');
+    });
+
+    it('stores nothing of an upload that is cut off, and goes on', async () => {
+      const container = await running.newContainer();
+      const blob = container.getBlockBlobClient('blob');
+      await blob.upload('whole', 5);
+      const socket = running.socket();
+      socket.write(running.head('PUT', `/${container.containerName}/blob`, { ...TYPE, 'Content-Length': 100_000 }));
+      socket.write(Buffer.alloc(50_000));
+      await blob.getProperties();
+      socket.destroy();
+      await once(socket, 'close');
+      expect((await blob.downloadToBuffer()).toString()).toBe('whole');
+      await blob.upload('again', 5);
+    });
+
+    it('decides before the body when the caller waits to be asked for it', async () => {
+      const container = await running.newContainer();
+      const headers = { ...TYPE, 'Content-Length': 5, Expect: '100-continue' };
+      const path = `/${container.containerName}/blob`;
+      const refused = await answerTo(running, 'PUT', path, { ...headers, 'If-Match': '"0x1"' });
+      expect(refused).toMatch(/^HTTP\/1\.1 412 /);
+      expect(refused).toContain('ConditionNotMet');
+
+      const socket = running.socket();
+      socket.write(running.head('PUT', path, headers));
+      const [first] = await once(socket, 'data');
+      expect(String(first)).toBe('HTTP/1.1 100 Continue\r\n\r\n');
+      socket.write('bytes');
+      const [second] = await once(socket, 'data');
+      expect(String(second)).toMatch(/^HTTP\/1\.1 201 /);
+      socket.destroy();
+      expect((await container.getBlobClient('blob').downloadToBuffer()).toString()).toBe('bytes');
+    });
+
+    it('refuses metadata that is none', async () => {
+      const { containerName } = await running.newContainer();
+      const put = (headers: Record<string, string | string[]>) =>
+        running.request('PUT', `/${containerName}/blob`, { headers: { ...TYPE, ...headers }, body: '' });
+      expectError(await put({ 'x-ms-meta-': 'x' }), 400, 'EmptyMetadataKey');
+      for (const name of ['1a', 'a-b', 'a.b']) {
+        expectError(await put({ [`x-ms-meta-${name}`]: 'x' }), 400, 'InvalidMetadata');
+      }
+      expectError(await put({ 'x-ms-meta-a': ['1', '2'] }), 400, 'InvalidMetadata');
+      expectError(await put({ 'x-ms-meta-a': 'x'.repeat(8 * 1024) }), 400, 'MetadataTooLarge');
+      expect((await put({ 'x-ms-meta-a': 'x'.repeat(8 * 1024 - 1) })).status).toBe(201);
+    });
+
+    it.each([
+      ['x-ms-tags', 'a=b'],
+      ['x-ms-access-tier', 'Cool'],
+      ['x-ms-encryption-key', 'AAAA'],
+      ['x-ms-encryption-scope', 'scope'],
+      ['x-ms-immutability-policy-mode', 'unlocked'],
+      ['x-ms-legal-hold', 'true'],
+      ['x-ms-structured-body', 'XSM/1.0; properties=crc64'],
+      ['x-ms-if-tags', '"a"=\'b\''],
+    ])('refuses %s, which is not built, instead of ignoring it', async (name, value) => {
+      const container = await running.newContainer();
+      const headers = { ...TYPE, [name]: value };
+      const answer = await running.request('PUT', `/${container.containerName}/blob`, { headers, body: 'x' });
+      expectError(answer, 501, 'NotImplemented');
+      expect(answer.text).toContain(name);
+      expect(await container.getBlobClient('blob').exists()).toBe(false);
+    });
+
+    it('takes the order of checks from the service: the lease comes before the conditions', async () => {
+      const blob = (await running.newContainer()).getBlockBlobClient('blob');
+      await blob.upload('1', 1);
+      await blob.getBlobLeaseClient().acquireLease(-1);
+      await expectRefusal(blob.upload('2', 1, { conditions: { ifMatch: '"0x1"' } }), 412, 'LeaseIdMissing');
+    });
+  });
+});
+
+/** What the server says to the headers alone. */
+async function answerTo(running: Running, method: string, path: string, headers: Record<string, string | number>) {
+  const socket = running.socket();
+  socket.write(running.head(method, path, headers));
+  let text = '';
+  socket.on('data', (chunk) => {
+    text += chunk;
+  });
+  // Nothing more is sent, so the server lets go of the connection behind its answer.
+  await once(socket, 'data');
+  socket.end();
+  await once(socket, 'close');
+  return text;
+}

@@ -1,0 +1,190 @@
+/** What this server does not do it refuses: nothing is taken, stored and then without effect. */
+import { beforeEach, describe, expect, it } from 'vitest';
+import { blobOperations } from '../../src/rest/blob/operations.ts';
+import type { Operation } from '../../src/rest/operation.ts';
+import { type Answer, serverFor } from './support.ts';
+
+const running = serverFor('memory');
+const CONTAINER = '/kept';
+const BLOB = '/kept/blob';
+
+type Row = Pick<Operation<never>, 'name' | 'shape' | 'query' | 'when'>;
+type Headers = Readonly<Record<string, string>>;
+
+/** What a row's request needs besides that which singles it out. */
+const completions: Readonly<Record<string, { path?: string; headers?: Headers }>> = {
+  'Create Container': { path: '/made' },
+  'Lease Container': { headers: { 'x-ms-lease-action': 'acquire', 'x-ms-lease-duration': '-1' } },
+  'Lease Blob': { headers: { 'x-ms-lease-action': 'acquire', 'x-ms-lease-duration': '-1' } },
+};
+
+beforeEach(async () => {
+  await running.server.reset();
+  const made = await running.request('PUT', `${CONTAINER}?restype=container`, { headers: { 'x-ms-meta-kept': 'yes' } });
+  const headers = { 'x-ms-blob-type': 'BlockBlob', 'x-ms-meta-kept': 'yes' };
+  const put = await running.request('PUT', BLOB, { headers, body: 'kept' });
+  expect([made.status, put.status]).toEqual([201, 201]);
+});
+
+function send(method: string, row: Row, extra: { headers?: Headers; query?: Headers } = {}): Promise<Answer> {
+  const { path: special, headers } = completions[row.name] ?? {};
+  const path = special ?? { '/': '/', '/{container}': CONTAINER, '/{container}/{blob}': BLOB }[row.shape];
+  const query = new URLSearchParams({ ...texts(row.query), ...extra.query }).toString();
+  return running.request(method, query ? `${path}?${query}` : path, {
+    headers: { ...texts(row.when), ...headers, ...extra.headers },
+  });
+}
+
+/** Any text will do where a row asks only that something be there. */
+function texts(tests: Row['query'] = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(tests).map(([name, value]) => [name, value === true ? 'some' : value]));
+}
+
+/** All that a request could have changed. */
+async function picture(): Promise<unknown> {
+  const requests = [
+    '/?comp=list&include=metadata',
+    '/?comp=properties&restype=service',
+    `${CONTAINER}?restype=container`,
+    `${CONTAINER}?restype=container&comp=acl`,
+    `${CONTAINER}?restype=container&comp=list&include=metadata`,
+    BLOB,
+  ];
+  const seen: unknown[] = [];
+  for (const path of requests) {
+    const { status, headers, text } = await running.request('GET', path);
+    expect(status).toBe(200);
+    const { date, 'x-ms-request-id': id, ...lasting } = headers;
+    seen.push({ path, lasting, text });
+  }
+  return seen;
+}
+
+async function expectRefused(ask: () => Promise<Answer>, status: number, code: string, ...words: string[]) {
+  const before = await picture();
+  const answer = await ask();
+  expect([answer.status, answer.headers['x-ms-error-code']]).toEqual([status, code]);
+  for (const word of words) expect(answer.text || answer.reason).toContain(word);
+  expect(await picture()).toEqual(before);
+}
+
+const cells = blobOperations.flatMap((row) =>
+  row.refuses.flatMap((refused) => row.methods.map((method) => ({ row, method, refused }))),
+);
+
+describe('A header or parameter of a feature that is missing', () => {
+  it('is all that is wrong with the requests below', async () => {
+    const rows = new Set(cells.map(({ row }) => row));
+    for (const row of rows) {
+      // It would take the blob away; a test of its own shows that it does.
+      if (row.name === 'Delete Blob') continue;
+      for (const method of row.methods) {
+        const { status, text } = await send(method, row);
+        expect(status, `${method} ${row.name}: ${text}`).toBeLessThan(300);
+      }
+    }
+  });
+
+  for (const { row, method, refused } of cells) {
+    it(`is refused: ${refused} in ${row.name} (${method})`, async () => {
+      const name = refused.replace('?', '');
+      const extra = refused.startsWith('?') ? { query: { [name]: 'some' } } : { headers: { [name]: 'some' } };
+      await expectRefused(() => send(method, row, extra), 501, 'NotImplemented', name);
+    });
+  }
+});
+
+describe('An operation that is missing', () => {
+  const missing = blobOperations.filter((row) => !row.built);
+
+  for (const row of missing) {
+    for (const method of row.methods) {
+      it(`is refused: ${row.name} (${method} ${row.shape})`, () =>
+        expectRefused(() => send(method, row), 501, 'NotImplemented', row.name));
+    }
+  }
+});
+
+describe('Public access', () => {
+  const rows = blobOperations.filter(({ name }) => name === 'Create Container' || name === 'Set Container ACL');
+
+  for (const row of rows) {
+    for (const value of ['container', 'blob', 'Blob']) {
+      it(`is refused: ${value} in ${row.name}`, () => {
+        const headers = { 'x-ms-blob-public-access': value };
+        return expectRefused(() => send('PUT', row, { headers }), 409, 'PublicAccessNotPermitted');
+      });
+    }
+    it(`is refused where it is no kind of access: ${row.name}`, () => {
+      const headers = { 'x-ms-blob-public-access': 'everything' };
+      return expectRefused(() => send('PUT', row, { headers }), 400, 'InvalidHeaderValue');
+    });
+  }
+
+  it('is asked of both operations that take it', () => expect(rows).toHaveLength(2));
+});
+
+describe('Delete Blob', () => {
+  const row = blobOperations.find(({ name }) => name === 'Delete Blob')!;
+
+  it('refuses to delete the snapshots only, and keeps the blob', () => {
+    const headers = { 'x-ms-delete-snapshots': 'only' };
+    return expectRefused(() => send('DELETE', row, { headers }), 501, 'NotImplemented');
+  });
+
+  it('deletes when it is asked for nothing that is missing', async () => {
+    expect((await send('DELETE', row)).status).toBe(202);
+    expect((await running.request('HEAD', BLOB)).status).toBe(404);
+  });
+});
+
+describe('Set Blob Service Properties', () => {
+  const retention = '<RetentionPolicy><Enabled>true</Enabled><Days>7</Days></RetentionPolicy>';
+  const none = '<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy>';
+  const logging = (on: string, kept: string) =>
+    `<Logging><Version>1.0</Version>${['Delete', 'Read', 'Write'].map((tag) => `<${tag}>${tag === on}</${tag}>`).join('')}${kept}</Logging>`;
+  const metrics = (tag: string, on: boolean, kept: string) =>
+    `<${tag}><Version>1.0</Version><Enabled>${on}</Enabled>${on ? '<IncludeAPIs>true</IncludeAPIs>' : ''}${kept}</${tag}>`;
+  const rule =
+    '<CorsRule><AllowedOrigins>*</AllowedOrigins><AllowedMethods>GET</AllowedMethods><MaxAgeInSeconds>1</MaxAgeInSeconds>' +
+    '<ExposedHeaders>*</ExposedHeaders><AllowedHeaders>*</AllowedHeaders></CorsRule>';
+
+  const refused: [title: string, xml: string, word: string][] = [
+    ['logging of deletes', logging('Delete', none), 'Logging'],
+    ['logging of reads', logging('Read', none), 'Logging'],
+    ['logging of writes', logging('Write', none), 'Logging'],
+    ['retention of logs', logging('', retention), 'Logging'],
+    ['metrics by the hour', metrics('HourMetrics', true, none), 'HourMetrics'],
+    ['retention of metrics by the hour', metrics('HourMetrics', false, retention), 'HourMetrics'],
+    ['metrics by the minute', metrics('MinuteMetrics', true, none), 'MinuteMetrics'],
+    ['retention of metrics by the minute', metrics('MinuteMetrics', false, retention), 'MinuteMetrics'],
+    ['CORS rules', `<Cors>${rule}</Cors>`, 'Cors'],
+    ['soft delete', retention.replaceAll('RetentionPolicy', 'DeleteRetentionPolicy'), 'DeleteRetentionPolicy'],
+    ['a static website', '<StaticWebsite><Enabled>true</Enabled></StaticWebsite>', 'StaticWebsite'],
+  ];
+  const version = '<DefaultServiceVersion>2019-12-12</DefaultServiceVersion>';
+  const set = (xml: string) =>
+    running.request('PUT', '/?restype=service&comp=properties', {
+      body: `<?xml version="1.0" encoding="utf-8"?><StorageServiceProperties>${xml}</StorageServiceProperties>`,
+    });
+
+  it.each(refused)('refuses %s, and stores nothing of the document', (_title, xml, word) =>
+    expectRefused(() => set(version + xml), 501, 'NotImplemented', word),
+  );
+
+  it('takes a document in which all of that is switched off', async () => {
+    const off = [
+      logging('', none),
+      metrics('HourMetrics', false, none),
+      metrics('MinuteMetrics', false, none),
+      '<Cors />',
+      '<DeleteRetentionPolicy><Enabled>false</Enabled></DeleteRetentionPolicy>',
+      '<StaticWebsite><Enabled>false</Enabled></StaticWebsite>',
+    ];
+    expect((await set(version + off.join(''))).status).toBe(202);
+    expect((await running.request('GET', '/?restype=service&comp=properties')).text).toContain(version);
+  });
+
+  it('refuses a setting that nobody knows', () =>
+    expectRefused(() => set(`${version}<Teleport><Enabled>true</Enabled></Teleport>`), 400, 'InvalidXmlDocument'));
+});

@@ -1,0 +1,227 @@
+/** A server for the tests of one file, Microsoft's client for it, and requests that this client cannot express. */
+import { createHmac, randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { BlobServiceClient, type ContainerClient, newPipeline, StorageSharedKeyCredential } from '@azure/storage-blob';
+import { type HoldfastServer, type StartOptions, start } from 'holdfast';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+
+export const account = 'devstoreaccount1';
+export const accountKey = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
+export const version = '2025-07-05';
+
+type HeaderValue = string | number | readonly string[] | undefined;
+
+export interface RawRequest {
+  /** Undefined values take a header away that would be sent otherwise. */
+  readonly headers?: Readonly<Record<string, HeaderValue>>;
+  readonly body?: string | Uint8Array;
+  /** What is signed with; undefined with `unsigned`. */
+  readonly key?: string;
+  readonly unsigned?: boolean;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly reason: string;
+  readonly headers: IncomingHttpHeaders;
+  /** Names and values in turns, with the case of the names. */
+  readonly rawHeaders: readonly string[];
+  readonly bytes: Buffer;
+  readonly text: string;
+}
+
+export interface Running {
+  readonly server: HoldfastServer;
+  /** Undefined in memory. */
+  readonly folder: string | undefined;
+  readonly service: BlobServiceClient;
+  /** A new container with a name of its own. */
+  newContainer(): Promise<ContainerClient>;
+  /** A signed request; the path begins behind the account and is sent as it is. */
+  request(method: string, path: string, request?: RawRequest): Promise<Answer>;
+  /** The text of a signed request, to be sent over a socket. */
+  head(method: string, path: string, headers: Readonly<Record<string, HeaderValue>>): string;
+  socket(): Socket;
+}
+
+export type Engine = 'LMDB' | 'memory';
+
+export function onEveryEngine(tests: (running: Running) => void): void {
+  onEngine('LMDB', tests);
+  onEngine('memory', tests);
+}
+
+export function onLmdb(tests: (running: Running) => void): void {
+  onEngine('LMDB', tests);
+}
+
+function onEngine(engine: Engine, tests: (running: Running) => void): void {
+  describe(`on ${engine}`, () => tests(serverFor(engine)));
+}
+
+/** Starts before the tests of the surrounding describe, and ends behind them. */
+export function serverFor(engine: Engine, options: StartOptions = {}): Running {
+  let running: { server: HoldfastServer; folder: string | undefined; agent: Agent } | undefined;
+  let service: BlobServiceClient;
+  beforeAll(async () => {
+    const folder = engine === 'LMDB' ? mkdtempSync(join(tmpdir(), 'holdfast-')) : undefined;
+    const place = folder === undefined ? { inMemory: true } : { location: folder, testClock: true };
+    const server = await start({ blobPort: 0, ...place, ...options });
+    running = { server, folder, agent: new Agent({ keepAlive: true }) };
+    service = clientOf(server.blobUrl);
+  });
+  afterAll(async () => {
+    running?.agent.destroy();
+    await running?.server.stop();
+    if (running?.folder !== undefined) rmSync(running.folder, { recursive: true, force: true });
+  });
+  const origin = () => new URL(running!.server.blobUrl);
+  return {
+    get server() {
+      return running!.server;
+    },
+    get folder() {
+      return running!.folder;
+    },
+    get service() {
+      return service;
+    },
+    async newContainer() {
+      const container = service.getContainerClient(`c-${randomUUID()}`);
+      await container.create();
+      return container;
+    },
+    request: (method, path, request = {}) => send(origin(), running!.agent, method, path, request),
+    head(method, path, headers) {
+      const all = signed(origin().host, method, `/${account}${path}`, { headers });
+      let text = `${method} /${account}${path} HTTP/1.1\r\n`;
+      for (let at = 0; at < all.length; at += 2) text += `${all[at]}: ${all[at + 1]}\r\n`;
+      return `${text}\r\n`;
+    },
+    socket: () => connect({ host: origin().hostname, port: Number(origin().port) }),
+  };
+}
+
+/** Never tries again, so that every refusal is seen. */
+export function clientOf(blobUrl: string, key = accountKey): BlobServiceClient {
+  const credential = new StorageSharedKeyCredential(account, key);
+  return new BlobServiceClient(blobUrl, newPipeline(credential, { retryOptions: { maxTries: 1 } }));
+}
+
+function send(origin: URL, agent: Agent, method: string, path: string, request: RawRequest): Promise<Answer> {
+  // The server's own endpoints lie outside all accounts.
+  const fullPath = /^\/(?:_holdfast|health)\//.test(path) ? path : `/${account}${path}`;
+  return new Promise((resolve, reject) => {
+    const outgoing = httpRequest({
+      host: origin.hostname,
+      port: origin.port,
+      method,
+      path: fullPath,
+      headers: signed(origin.host, method, fullPath, request),
+      agent,
+    });
+    outgoing.on('error', reject);
+    outgoing.on('response', (incoming) => {
+      const chunks: Buffer[] = [];
+      incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+      incoming.on('error', reject);
+      incoming.on('end', () => {
+        const bytes = Buffer.concat(chunks);
+        const { statusCode: status = 0, statusMessage: reason = '', headers, rawHeaders } = incoming;
+        resolve({ status, reason, headers, rawHeaders, bytes, text: bytes.toString() });
+      });
+    });
+    outgoing.end(request.body);
+  });
+}
+
+const STANDARD = [
+  'content-encoding',
+  'content-language',
+  'content-length',
+  'content-md5',
+  'content-type',
+  'date',
+  'if-modified-since',
+  'if-match',
+  'if-none-match',
+  'if-unmodified-since',
+  'range',
+];
+
+/** Names and values in turns, with a SharedKey signature as Microsoft describes it; written apart from the server's. */
+function signed(host: string, method: string, fullPath: string, request: RawRequest): string[] {
+  const bodyLength = request.body === undefined ? undefined : Buffer.byteLength(request.body);
+  const wanted: Record<string, HeaderValue> = {
+    Host: host,
+    'x-ms-date': new Date().toUTCString(),
+    'x-ms-version': version,
+    'Content-Length': bodyLength ?? (method === 'PUT' ? 0 : undefined),
+    ...request.headers,
+  };
+  const pairs = Object.entries(wanted).flatMap(([name, value]): [string, string][] => {
+    if (value === undefined) return [];
+    return typeof value === 'object' ? value.map((one) => [name, one]) : [[name, String(value)]];
+  });
+  if (request.unsigned || 'Authorization' in wanted) return pairs.flat();
+  const [path = '', queryText = ''] = fullPath.split('?');
+  const headerOf = (name: string) => pairs.find((pair) => pair[0].toLowerCase() === name)?.[1] ?? '';
+  const standard = STANDARD.map((name) => (name === 'content-length' && headerOf(name) === '0' ? '' : headerOf(name)));
+  const custom = new Map<string, string>();
+  for (const [name, value] of pairs) {
+    const key = name.toLowerCase();
+    if (key.startsWith('x-ms-')) custom.set(key, custom.has(key) ? `${custom.get(key)},${value.trim()}` : value.trim());
+  }
+  const sorted = (entries: Iterable<[string, string]>) => [...entries].sort(([a], [b]) => (a < b ? -1 : 1));
+  const lines = sorted(custom).map(([name, value]) => `${name}:${value}\n`);
+  const parameters = sorted(new URLSearchParams(queryText)).map(([name, value]) => `\n${name.toLowerCase()}:${value}`);
+  const text = `${[method, ...standard].join('\n')}\n${lines.join('')}/${account}${path}${parameters.join('')}`;
+  const key = Buffer.from(request.key ?? accountKey, 'base64');
+  const signature = createHmac('sha256', key).update(text).digest('base64');
+  return [...pairs.flat(), 'Authorization', `SharedKey ${account}:${signature}`];
+}
+
+/** The refusal of a call of Microsoft's client. */
+export async function refusal(call: Promise<unknown>): Promise<{ status: number; code: string; details: unknown }> {
+  const error = await call.then(
+    () => new Error('the call succeeded'),
+    (reason: unknown) => reason,
+  );
+  const { statusCode, response, details } = error as {
+    statusCode?: number;
+    response?: { headers: { get(name: string): string | undefined } };
+    details?: unknown;
+  };
+  if (statusCode === undefined || response === undefined) throw error;
+  return { status: statusCode, code: response.headers.get('x-ms-error-code') ?? '', details };
+}
+
+export async function expectRefusal(call: Promise<unknown>, status: number, code: string): Promise<void> {
+  const refused = await refusal(call);
+  expect([refused.status, refused.code]).toEqual([status, code]);
+}
+
+/** A refusal as it goes over the wire: the code in a header and in the body, and what else the body says. */
+export function expectError(answer: Answer, status: number, code: string, details: Record<string, string> = {}): void {
+  expect([answer.status, answer.headers['x-ms-error-code']]).toEqual([status, code]);
+  expect(answer.headers['content-type']).toBe('application/xml');
+  expect(answer.text).toContain(`<Code>${code}</Code>`);
+  for (const [name, value] of Object.entries(details)) expect(elementOf(answer.text, name)).toBe(value);
+}
+
+/** The text of the first element with this name. */
+export function elementOf(xml: string, name: string): string | undefined {
+  const found = new RegExp(`<${name}(?: [^>]*)?>([^<]*)</${name}>`).exec(xml)?.[1];
+  return found?.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"').replaceAll('&amp;', '&');
+}
+
+/** A list over the wire, as XML. */
+export async function listXml(running: Running, container: string, query = ''): Promise<string> {
+  const answer = await running.request('GET', `/${container}?restype=container&comp=list${query}`);
+  expect(answer.status).toBe(200);
+  return answer.text;
+}

@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import { unbuiltOperations } from '../../src/rest/blob/unbuilt.ts';
+import { expectError, expectRefusal, onLmdb } from './support.ts';
+
+describe('An operation that is not built yet', () => {
+  onLmdb((running) => {
+    it.each(unbuiltOperations.map((row) => [row.name, row] as const))(
+      'is answered by its name: %s',
+      async (name, row) => {
+        const { containerName } = await running.newContainer();
+        const path = { '/': '/', '/{container}': `/${containerName}`, '/{container}/{blob}': `/${containerName}/blob` };
+        const query = Object.entries(row.query ?? {}).map(([key, value]) => `${key}=${value}`);
+        const headers = Object.fromEntries(
+          Object.entries(row.when ?? {}).map(([key, value]) => [key, value === true ? 'x' : value]),
+        );
+        const question = query.length > 0 ? `?${query.join('&')}` : '';
+        const answer = await running.request(row.methods[0]!, `${path[row.shape]}${question}`, { headers });
+        expectError(answer, 501, 'NotImplemented');
+        expect(answer.text).toContain(name);
+        expect(answer.text).toContain('operations.md');
+      },
+    );
+
+    it('is refused to the client too', async () => {
+      const container = await running.newContainer();
+      const blob = container.getBlockBlobClient('blob');
+      await blob.upload('x', 1);
+      await expectRefusal(blob.createSnapshot(), 501, 'NotImplemented');
+      await expectRefusal(blob.setTags({ a: 'b' }), 501, 'NotImplemented');
+      await expectRefusal(blob.stageBlock('AAAA', 'x', 1), 501, 'NotImplemented');
+      await expectRefusal(container.getAppendBlobClient('log').create(), 501, 'NotImplemented');
+      await expectRefusal(container.getPageBlobClient('disk').create(512), 501, 'NotImplemented');
+    });
+
+    it('is told from what the service does not have', async () => {
+      const { containerName } = await running.newContainer();
+      const ask = (method: string, path: string) => running.request(method, path);
+      expectError(await ask('GET', `/${containerName}/blob?comp=nothing`), 400, 'InvalidQueryParameterValue');
+      expectError(await ask('GET', `/${containerName}?restype=folder`), 400, 'InvalidQueryParameterValue');
+      expectError(await ask('PATCH', `/${containerName}/blob`), 405, 'UnsupportedHttpVerb');
+    });
+  });
+});
