@@ -14,11 +14,11 @@ export async function measure(load, server, spec) {
   };
 }
 
-/** A B A B ..., so that what disturbs the machine disturbs both. A first short round warms both up and is not counted. */
+/** A B A B ..., so that what disturbs the machine disturbs both. A first round warms both up and is not counted. */
 export async function interleave({ load, rounds, milliseconds }, sides, spec) {
   const names = Object.keys(sides);
   const specOf = (name) => (typeof spec === 'function' ? spec(name) : spec);
-  for (const name of names) await measure(load, sides[name], { ...specOf(name), milliseconds: milliseconds / 2 });
+  for (const name of names) await measure(load, sides[name], { ...specOf(name), milliseconds });
   const taken = [];
   for (let round = 0; round < rounds; round++) {
     const sample = {};

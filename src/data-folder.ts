@@ -14,6 +14,7 @@ import {
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { StartError } from './config.ts';
+import { dropBallast } from './partition/free-space.ts';
 
 /** Of everything in the folder. A newer one is refused, an older one migrated. */
 const FORMAT = 1;
@@ -93,11 +94,17 @@ function takeLock(location: string, onLost: () => void): { release(): void } {
       throw new StartError(`Another Holdfast starts on the folder ${location} at this moment: try again.`);
     rmSync(file);
   }
+  const write = () => writeFileSync(file, JSON.stringify(owner), { flag: 'wx' });
   try {
-    writeFileSync(file, JSON.stringify(owner), { flag: 'wx' });
+    write();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    throw inUse(readOwner(file) ?? owner);
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') throw inUse(readOwner(file) ?? owner);
+    if (code !== 'ENOSPC') throw error;
+    // What is stored can still be read and deleted.
+    rmSync(file, { force: true });
+    dropBallast(rowsIn(location));
+    write();
   }
 
   inThisProcess.add(owner.id);

@@ -28,7 +28,7 @@ export function guardSpace(file: string, extent: () => { end: number; free: numb
       'The disk is nearly full: writes are refused, reads and deletes go on. Free some space or delete blobs.',
   };
   const folder = dirname(file);
-  const ballast = join(folder, 'ballast');
+  const ballast = ballastIn(folder);
   let aboard = existsSync(ballast);
   /** At least this much lies unused at the end of the file. */
   let ahead = 0;
@@ -50,7 +50,7 @@ export function guardSpace(file: string, extent: () => { end: number; free: numb
   }
 
   function drop(): void {
-    rmSync(ballast, { force: true });
+    dropBallast(folder);
     aboard = false;
   }
 
@@ -96,6 +96,12 @@ export function guardSpace(file: string, extent: () => { end: number; free: numb
     },
   };
 }
+
+export function dropBallast(folder: string): void {
+  rmSync(ballastIn(folder), { force: true });
+}
+
+const ballastIn = (folder: string): string => join(folder, 'ballast');
 
 /** False when the disk is full. */
 function writeZeros(descriptor: number, from: number, to: number): boolean {

@@ -142,6 +142,16 @@ export function createRestServer<Context>(options: RestServerOptions<Context>): 
   server.on('request', (incoming, outgoing) => take(incoming, outgoing, false));
   server.on('checkContinue', (incoming, outgoing) => take(incoming, outgoing, true));
   server.on('clientError', refuseBytes);
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  function closeIdle(): void {
+    server.closeIdleConnections();
+    // A connection that has not said a word yet is none of these to Node.
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+  }
 
   return {
     listen: (port, host) =>
@@ -155,14 +165,14 @@ export function createRestServer<Context>(options: RestServerOptions<Context>): 
     close: (graceMilliseconds = 10_000) =>
       new Promise((resolve) => {
         closing = true;
-        const idle = setInterval(() => server.closeIdleConnections(), 50);
+        const idle = setInterval(closeIdle, 50);
         const cut = setTimeout(() => server.closeAllConnections(), graceMilliseconds);
         server.close(() => {
           clearInterval(idle);
           clearTimeout(cut);
           resolve();
         });
-        server.closeIdleConnections();
+        closeIdle();
       }),
   };
 }

@@ -43,10 +43,14 @@ interface Known {
 
 async function containersOf(at: Snapshot): Promise<Known> {
   const known: Known = { named: new Set(), trashed: new Set() };
-  for await (const { key, value, version } of allRows(at)) {
-    const [account, type, , id] = decodeKey(key);
-    if (type === 'n') known.named.add(`${account}/${decodeName({ key, value, version })}`);
-    if (type === 'x') known.trashed.add(`${account}/${id}`);
+  for await (const row of allRows(at)) {
+    try {
+      const [account, type, , id] = decodeKey(row.key);
+      if (type === 'n') known.named.add(`${account}/${decodeName(row)}`);
+      if (type === 'x') known.trashed.add(`${account}/${id}`);
+    } catch {
+      // It is reported when the turn comes to the row itself.
+    }
   }
   return known;
 }
@@ -108,5 +112,9 @@ async function* allRows(at: Snapshot): AsyncIterable<Row> {
 }
 
 function describe(key: Key): string {
-  return `row ${JSON.stringify(decodeKey(key).map((part) => (typeof part === 'bigint' ? part.toString() : part)))}`;
+  try {
+    return `row ${JSON.stringify(decodeKey(key).map((part) => (typeof part === 'bigint' ? part.toString() : part)))}`;
+  } catch {
+    return `row ${Buffer.from(key, 'latin1').toString('hex')}`;
+  }
 }

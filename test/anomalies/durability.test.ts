@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-blob';
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { checkFolder } from '../crash/server.mjs';
 import { newFolder, noStrace, type Server, serve } from './server.ts';
 import { callsOf, unsafeAnswers } from './trace.ts';
@@ -11,7 +11,9 @@ const CONCURRENT = 48;
 const STRACE = ['strace', '-D', '-f', '-qq', '-yy', '-s', '160'];
 const CALLS = 'openat,read,readv,recvfrom,recvmsg,fdatasync,fsync,msync,pwrite64,pwritev,write,writev,sendmsg,sendto';
 
-describe.skipIf(noStrace)(`Durability${noStrace ? ` (skipped: ${noStrace})` : ''}`, () => {
+describe('Durability', () => {
+  beforeEach(({ skip }) => skip(noStrace !== undefined, noStrace));
+
   it('answers no write before the fdatasync of its commit', async () => {
     const folder = newFolder();
     const trace = join(folder, 'trace');
@@ -40,7 +42,8 @@ describe.skipIf(noStrace)(`Durability${noStrace ? ` (skipped: ${noStrace})` : ''
 
   it('refuses all writes after a failed fdatasync, and has what it acknowledged after a restart', async () => {
     const location = newFolder();
-    const inject = ['-o', '/dev/null', '-e', 'trace=fdatasync', '-e', 'inject=fdatasync:error=EIO:when=15+'];
+    // Only one fails: the syncs after it say nothing about the pages that it lost.
+    const inject = ['-o', '/dev/null', '-e', 'trace=fdatasync', '-e', 'inject=fdatasync:error=EIO:when=15'];
     const server = await serve(location, { before: [...STRACE, ...inject] });
     const { client } = server;
     await client.createContainer('one');

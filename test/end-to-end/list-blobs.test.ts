@@ -1,8 +1,16 @@
-import { once } from 'node:events';
 import type { ContainerClient } from '@azure/storage-blob';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { elementOf, expectError, expectRefusal, listXml, onEveryEngine, onLmdb, type Running } from './support.ts';
+import {
+  elementOf,
+  expectError,
+  expectRefusal,
+  fill,
+  listXml,
+  onEveryEngine,
+  onLmdb,
+  type Running,
+} from './support.ts';
 
 const ALPHABET = ['a', 'b', '/', '//', '.', ' ', '+', '%2F', '~', 'é', '\u{1F600}', '\uFFFD', 'Z', '0'];
 const names = fc.uniqueArray(
@@ -197,34 +205,12 @@ describe('List Blobs', () => {
   });
 });
 
-/** Small uploads by hand: thousands by the client take their time. */
 async function put(running: Running, container: ContainerClient, name: string): Promise<void> {
   const answer = await running.request('PUT', `/${container.containerName}/${encodeURIComponent(name)}`, {
     headers: { 'x-ms-blob-type': 'BlockBlob' },
     body: '',
   });
   expect(answer.status).toBe(201);
-}
-
-/** Pipelined over a few connections, which is what thousands of uploads take the least time by. */
-async function fill(running: Running, container: ContainerClient, count: number, nameOf: (at: number) => string) {
-  const worker = async (first: number, step: number) => {
-    const socket = running.socket();
-    let answers = '';
-    socket.on('data', (chunk) => {
-      answers += chunk;
-    });
-    const headers = { 'x-ms-blob-type': 'BlockBlob', 'Content-Length': 0 };
-    let sent = 0;
-    for (let at = first; at < count; at += step, sent++) {
-      const last = at + step >= count ? { Connection: 'close' } : {};
-      const path = `/${container.containerName}/${encodeURIComponent(nameOf(at))}`;
-      socket.write(running.head('PUT', path, { ...headers, ...last }));
-    }
-    await once(socket, 'close');
-    expect(answers.match(/HTTP\/1\.1 201 /g)).toHaveLength(sent);
-  };
-  await Promise.all([0, 1, 2, 3, 4, 5, 6, 7].map((first) => worker(first, 8)));
 }
 
 async function flat(container: ContainerClient, prefix: string, maxPageSize: number): Promise<string[]> {

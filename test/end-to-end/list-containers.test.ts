@@ -67,11 +67,6 @@ describe('List Containers', () => {
       expectError(await list('include=everything'), 400, 'InvalidQueryParameterValue');
       expectError(await running.request('GET', '/?comp=nothing'), 400, 'InvalidQueryParameterValue');
     });
-
-    it('sees the containers of its own account only', async () => {
-      await running.service.createContainer('only-here');
-      for (const { name } of await listed(running, { prefix: 'only' })) expect(name).toBe('only-here');
-    });
   });
 });
 

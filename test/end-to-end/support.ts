@@ -1,5 +1,6 @@
 /** A server for the tests of one file, Microsoft's client for it, and requests that this client cannot express. */
 import { createHmac, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -135,7 +136,8 @@ function send(origin: URL, agent: Agent, method: string, path: string, request: 
         resolve({ status, reason, headers, rawHeaders, bytes, text: bytes.toString() });
       });
     });
-    outgoing.end(request.body);
+    // Together with a string as its body Node would send the headers as UTF-8 instead of Latin-1.
+    outgoing.end(request.body === undefined ? undefined : Buffer.from(request.body));
   });
 }
 
@@ -224,4 +226,30 @@ export async function listXml(running: Running, container: string, query = ''): 
   const answer = await running.request('GET', `/${container}?restype=container&comp=list${query}`);
   expect(answer.status).toBe(200);
   return answer.text;
+}
+
+/** Many empty blobs: pipelined over a few connections, thousands of uploads take the least time. */
+export async function fill(
+  running: Running,
+  container: ContainerClient,
+  count: number,
+  nameOf: (at: number) => string,
+): Promise<void> {
+  const worker = async (first: number, step: number) => {
+    const socket = running.socket();
+    let answers = '';
+    socket.on('data', (chunk) => {
+      answers += chunk;
+    });
+    const headers = { 'x-ms-blob-type': 'BlockBlob', 'Content-Length': 0 };
+    let sent = 0;
+    for (let at = first; at < count; at += step, sent++) {
+      const last = at + step >= count ? { Connection: 'close' } : {};
+      const path = `/${container.containerName}/${encodeURIComponent(nameOf(at))}`;
+      socket.write(running.head('PUT', path, { ...headers, ...last }));
+    }
+    await once(socket, 'close');
+    expect(answers.match(/HTTP\/1\.1 201 /g)).toHaveLength(sent);
+  };
+  await Promise.all([0, 1, 2, 3, 4, 5, 6, 7].map((first) => worker(first, 8)));
 }

@@ -1,0 +1,163 @@
+import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import type { ClientRequest } from 'node:http';
+import { connect as connectTo } from 'node:net';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { checkFolder, launch } from '../crash/server.mjs';
+import { newFolder, type Server, serve } from './server.ts';
+
+const BODY = Buffer.alloc(200_000, 'slow');
+
+describe('A signal', () => {
+  it('lets it finish an upload that is under way, take no new connection, and end with 0', async () => {
+    const location = newFolder();
+    const server = await serve(location);
+    await server.client.createContainer('one');
+    const upload = await halfUpload(server);
+    server.signal('SIGTERM');
+    await untilClosed(server);
+    upload.request.end(BODY.subarray(BODY.length / 2));
+    const { status, headers } = await upload.answer;
+    expect(status).toBe(201);
+    expect(await server.ended).toEqual({ code: 0, signal: null });
+    expect(existsSync(join(location, 'in-use'))).toBe(false);
+
+    const next = await serve(location);
+    const found = await next.client.getBlob('one/slow');
+    expect(found.body.equals(BODY)).toBe(true);
+    expect(found.headers.etag).toBe(headers.etag);
+  });
+
+  it('that comes a second time ends it at once, and nothing acknowledged is lost', async () => {
+    const location = newFolder();
+    const server = await serve(location);
+    await server.client.createContainer('one');
+    expect((await server.client.putBlob('one/before', Buffer.from('before'))).status).toBe(201);
+    const upload = await halfUpload(server);
+    server.signal('SIGINT');
+    await untilClosed(server);
+    server.signal('SIGINT');
+    expect(await server.ended).toEqual({ code: 130, signal: null });
+    await expect(upload.answer).rejects.toThrow();
+
+    expect(await checkFolder(location)).toMatchObject({ code: 0 });
+    const next = await serve(location);
+    expect(await next.client.listBlobs('one')).toEqual(['before']);
+    expect((await next.client.getBlob('one/before')).body.toString()).toBe('before');
+  });
+});
+
+describe('A stop', () => {
+  it('does not wait for idle connections', async () => {
+    const server = await serve(newFolder(), { flags: ['--blobKeepAliveTimeout', '600'] });
+    await server.client.createContainer('one');
+    const idle = connectTo(Number(new URL(server.origin).port), '127.0.0.1');
+    await new Promise((done) => idle.once('connect', done));
+    const closed = new Promise((done) => idle.once('close', done));
+    idle.resume();
+    const started = Date.now();
+    expect(await server.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+    await closed;
+    // Those that are still there after ten seconds are cut.
+    expect(Date.now() - started).toBeLessThan(8_000);
+  });
+});
+
+describe('The lock of the data folder', () => {
+  it('keeps a second server out, which says so in one line', async () => {
+    const location = newFolder();
+    const first = await serve(location);
+    expect(await refusal(location)).toContain(`in use by another Holdfast (process ${first.pid} on ${hostname()})`);
+    expect((await first.client.createContainer('one')).status).toBe(201);
+  });
+
+  it('is free at once when its owner was killed', async () => {
+    const location = newFolder();
+    for (let i = 0; i < 3; i++) {
+      const server = await serve(location);
+      expect((await server.client.createContainer(`container-${i}`)).status).toBe(201);
+      expect(existsSync(join(location, 'in-use'))).toBe(true);
+      await server.kill('SIGKILL');
+    }
+  });
+
+  it('is free when another process got the number of its owner, who has long been silent', async () => {
+    const location = newFolder();
+    writeOwner(location, { host: hostname(), pid: process.pid });
+    expect(await refusal(location)).toContain('in use');
+    const longAgo = new Date(Date.now() - 60_000);
+    utimesSync(join(location, 'in-use'), longAgo, longAgo);
+    await serve(location);
+  });
+
+  it('of a process on another machine is respected until it has long been silent', async () => {
+    const location = newFolder();
+    writeOwner(location, { host: 'some-other-machine', pid: 1 });
+    expect(await refusal(location)).toContain('on some-other-machine');
+    const longAgo = new Date(Date.now() - 60_000);
+    utimesSync(join(location, 'in-use'), longAgo, longAgo);
+    const server = await serve(location);
+    await server.kill('SIGTERM');
+    expect(readdirSync(location).sort()).toEqual(['holdfast.json', 'rows']);
+  });
+});
+
+describe('A data folder of a newer format', () => {
+  it('is refused and left as it is', async () => {
+    const location = newFolder();
+    const server = await serve(location);
+    await server.kill('SIGTERM');
+    const file = join(location, 'holdfast.json');
+    writeFileSync(file, '{"format":99}\n');
+    expect(await refusal(location)).toMatch(/written by a newer Holdfast \(format 99/);
+    expect((await checkFolder(location)).text).toMatch(/written by a newer Holdfast/);
+    expect(readFileSync(file, 'utf8')).toBe('{"format":99}\n');
+    expect(readdirSync(location).sort()).toEqual(['holdfast.json', 'rows']);
+  });
+});
+
+/** A Put Blob whose second half is still to be sent. */
+async function halfUpload({ client }: Server) {
+  let request: ClientRequest | undefined;
+  const headers = { 'x-ms-blob-type': 'BlockBlob', 'content-length': String(BODY.length) };
+  const answer = client.send('PUT', '/one/slow', {
+    headers,
+    onRequest(outgoing) {
+      request = outgoing;
+    },
+  });
+  answer.catch(() => {});
+  await new Promise((done) => request?.write(BODY.subarray(0, BODY.length / 2), done));
+  // The server answers another request of the same time only once it has seen this one.
+  await client.send('GET', '/one?restype=container');
+  return { request: request!, answer };
+}
+
+/** The server has seen the signal once it takes no connection. */
+async function untilClosed({ origin }: Server): Promise<void> {
+  const port = Number(new URL(origin).port);
+  const isOpen = () =>
+    new Promise<boolean>((resolve) => {
+      const socket = connectTo(port, '127.0.0.1', () => {
+        socket.destroy();
+        resolve(true);
+      });
+      socket.on('error', () => resolve(false));
+    });
+  while (await isOpen()) await pause(5);
+}
+
+/** The one line of a start that fails. */
+async function refusal(location: string): Promise<string> {
+  const program = launch(location);
+  expect(await program.ended).toEqual({ code: 1, signal: null });
+  const lines = program.stderr().trimEnd().split('\n');
+  expect(lines).toHaveLength(1);
+  return lines[0] ?? '';
+}
+
+function writeOwner(location: string, owner: { host: string; pid: number }): void {
+  writeFileSync(join(location, 'in-use'), JSON.stringify({ id: 'an-id', ...owner }));
+}
