@@ -1,8 +1,8 @@
 /** MD5, and the CRC64 of Azure Storage. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 export function md5Base64(bytes: Uint8Array): string {
-  return createHash('md5').update(bytes).digest('base64');
+  return hash('md5', bytes, 'base64');
 }
 
 export interface Crc64 {

@@ -11,9 +11,19 @@ export function millisecondsOf(ticks: bigint): number {
   return Number((ticks - UNIX_EPOCH) / 10_000n);
 }
 
-/** HTTP's dates know seconds only: what lies behind them is cut off. */
+const dates = new Map<bigint, string>();
+const DATES_KEPT_MAX = 1_000;
+
+/** HTTP's dates know seconds only: what lies behind them is cut off. Many rows share a second, so dates are kept for a while. */
 export function rfc1123(ticks: bigint): string {
-  return new Date(millisecondsOf(ticks)).toUTCString();
+  const second = ticks / TICKS_PER_SECOND;
+  let text = dates.get(second);
+  if (text === undefined) {
+    text = new Date(millisecondsOf(ticks)).toUTCString();
+    if (dates.size >= DATES_KEPT_MAX) dates.clear();
+    dates.set(second, text);
+  }
+  return text;
 }
 
 export function wholeSecond(ticks: bigint): bigint {
@@ -28,9 +38,14 @@ export function iso7(ticks: bigint): string {
 
 const HTTP_DATE = /^(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?, /i;
 
-/** RFC 1123 and RFC 850 dates; anything else is undefined. */
+let parsedText = '';
+let parsedTicks: bigint | undefined;
+
+/** RFC 1123 and RFC 850 dates; anything else is undefined. The last one is kept: requests of one second carry the same. */
 export function parseHttpDate(text: string): bigint | undefined {
-  if (!HTTP_DATE.test(text)) return undefined;
-  const milliseconds = Date.parse(text);
-  return Number.isNaN(milliseconds) ? undefined : ticksOf(milliseconds);
+  if (text === parsedText) return parsedTicks;
+  const milliseconds = HTTP_DATE.test(text) ? Date.parse(text) : Number.NaN;
+  parsedText = text;
+  parsedTicks = Number.isNaN(milliseconds) ? undefined : ticksOf(milliseconds);
+  return parsedTicks;
 }

@@ -18,6 +18,9 @@ export interface ClockOptions {
   shared?: SharedArrayBuffer;
 }
 
+/** The machine's clock is asked only now and then: it costs more than the rest. */
+const LOOK_EVERY = TICKS_PER_SECOND / 100n;
+
 /**
  * Monotonic time plus an offset, so that a clock set back never revives a lease. A wall clock that runs ahead raises the
  * offset: a machine that slept does not count the hours, but leases run out in them.
@@ -26,10 +29,13 @@ export function startClock({ wall = () => ticksOf(Date.now()), atLeast = 0n, sha
   const offset = new BigInt64Array(shared ?? new SharedArrayBuffer(8));
   let moved = 0n;
   let last = 0n;
+  let lookAgain = 0n;
   Atomics.store(offset, 0, later(wall(), atLeast) - monotonic());
 
   function now(): Instant {
     const elapsed = Atomics.load(offset, 0) + monotonic();
+    if (elapsed < lookAgain) return later(elapsed, last);
+    lookAgain = elapsed + LOOK_EVERY;
     const outside = wall() + moved;
     if (outside <= elapsed + TICKS_PER_SECOND) return later(elapsed, last);
     Atomics.store(offset, 0, outside - monotonic());

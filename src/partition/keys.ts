@@ -49,6 +49,11 @@ export function decodeKey(key: Key): (string | bigint | Uint8Array)[] {
   return parts;
 }
 
+/** The string that ends a key which goes on behind `beginning(parts, '')`: cheaper than to decode all of it. */
+export function endingOf(key: Key, beginningOfIt: Key): string {
+  return decodeString(key.slice(beginningOfIt.length, -1).replaceAll('\x00\xff', '\x00'));
+}
+
 /** All keys that begin with these parts. */
 export function under(parts: readonly Part[]): Range {
   const from = encodeKey(parts);

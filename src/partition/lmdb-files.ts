@@ -12,8 +12,10 @@ export interface LmdbFiles {
 }
 
 /** lmdb's own types leave out that a read may name its transaction. */
-export interface Rows extends Omit<Database<Buffer, Key>, 'getBinary' | 'getRange'> {
-  getBinary(key: Key, options: { transaction: Transaction }): Buffer | undefined;
+export interface Rows extends Omit<Database<Buffer, Key>, 'getBinaryFast' | 'getRange'> {
+  getBinaryFast(key: Key, options?: { transaction: Transaction }): Buffer | undefined;
+  /** How much of that buffer is the value. */
+  readonly lastSize: number;
   getRange(options: {
     start: Key;
     end: Key;
@@ -54,8 +56,8 @@ const keysAsBytes = {
   readKey: (source: Buffer, start: number, end: number) => source.toString('latin1', start, end) as Key,
 };
 
-export function versionIn(stored: Uint8Array): Stamp {
-  return new DataView(stored.buffer, stored.byteOffset).getBigUint64(0);
+export function versionIn(stored: Buffer): Stamp {
+  return stored.readBigUInt64BE();
 }
 
 export function store(version: Stamp, value: Uint8Array): Buffer {

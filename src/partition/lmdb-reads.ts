@@ -27,8 +27,8 @@ export function snapshotsOf(rows: Rows, clock: Pick<Clock, 'now'>): Engine['snap
     rows.resetReadTxn();
     const transaction = rows.useReadTransaction();
     const get = (key: Key): Row | undefined => {
-      const stored = rows.getBinary(key, { transaction });
-      return stored && rowOf(key, stored);
+      const shared = rows.getBinaryFast(key, { transaction });
+      return shared && copyOf(key, shared, rows.lastSize);
     };
     return {
       now: clock.now(),
@@ -58,6 +58,13 @@ function scan(rows: Rows, transaction: Transaction, range: Range, options: ScanO
     if (bytes >= bytesMax) break;
   }
   return found;
+}
+
+/** lmdb reads into one buffer again and again. A copy from the pool costs less than one with memory of its own. */
+function copyOf(key: Key, shared: Buffer, size: number): Row {
+  const value = Buffer.allocUnsafe(size - 8);
+  shared.copy(value, 0, 8, size);
+  return { key, version: versionIn(shared), value };
 }
 
 function rowOf(key: Key, stored: Buffer): Row {

@@ -4,7 +4,8 @@ import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_thread
 import { readClock } from './clock.ts';
 import { guardSpace } from './free-space.ts';
 import { extentOf, highWaterIn, openFiles, PAGE_BYTES, store, versionIn } from './lmdb-files.ts';
-import type { Commit, Instant, Outcome, Stamp } from './partition.ts';
+import { type Judged, type Parcel, unpack } from './lmdb-parcel.ts';
+import type { Instant, Outcome, Stamp } from './partition.ts';
 import { holds, type Versions } from './verify.ts';
 
 export interface WriterData {
@@ -12,10 +13,7 @@ export interface WriterData {
   readonly clock: SharedArrayBuffer;
 }
 
-export type Order =
-  | { readonly commits: readonly Commit[] }
-  | { readonly reserve: Instant }
-  | { readonly close: Instant };
+export type Order = { readonly parcel: Parcel } | { readonly reserve: Instant } | { readonly close: Instant };
 
 export interface Answer {
   readonly outcomes: readonly (Outcome | { readonly unavailable: string })[];
@@ -63,15 +61,12 @@ port.on('message', (first: Order) => {
 });
 
 function obey(orders: readonly Order[]): void {
-  const commits = orders.flatMap((order) => ('commits' in order ? order.commits : []));
+  const parcels = orders.map((order) => ('parcel' in order ? unpack(order.parcel) : []));
   const reserved = orders.findLast((order) => 'reserve' in order)?.reserve;
-  const answers = writeTogether(commits, reserved);
-  let at = 0;
-  for (const order of orders) {
-    if ('commits' in order) {
-      port.postMessage(answerOf(answers.slice(at, at + order.commits.length)));
-      at += order.commits.length;
-    } else if ('close' in order) {
+  const answers = writeTogether(parcels.flat(), reserved);
+  for (const [i, order] of orders.entries()) {
+    if ('parcel' in order) port.postMessage(answerOf(answers.splice(0, parcels[i]!.length)));
+    else if ('close' in order) {
       attempt(() => rows.transactionSync(() => setHighWater(order.close)));
       void environment.close().then(() => process.exit());
     }
@@ -81,7 +76,7 @@ function obey(orders: readonly Order[]): void {
 type Decided = Outcome | { readonly unavailable: string } | { readonly inTheWay: Stamp };
 
 /** All in one transaction, which is on disk when this returns. */
-function writeTogether(commits: readonly Commit[], reserved: Instant | undefined): Decided[] {
+function writeTogether(commits: readonly Judged[], reserved: Instant | undefined): Decided[] {
   if (commits.length === 0 && reserved === undefined) return [];
   if (broken) return commits.map(() => ({ unavailable: broken! }));
   const decided = attempt(() => {
@@ -97,7 +92,7 @@ function writeTogether(commits: readonly Commit[], reserved: Instant | undefined
   return decided ?? commits.map(() => ({ unavailable: broken! }));
 }
 
-function apply(commit: Commit): Decided {
+function apply(commit: Judged): Decided {
   const verdict = holds(commit, versions, readClock(clock));
   if (verdict !== 'holds') return verdict === 'changed' ? 'conflict' : verdict;
   for (const { stamp, writes } of commit.bodies) {
@@ -126,7 +121,7 @@ function setHighWater(until: Instant): void {
 }
 
 /** On a full disk only what gives space back goes on. */
-function frees({ bodies }: Commit): boolean {
+function frees({ bodies }: Judged): boolean {
   const writes = bodies.flatMap((body) => body.writes);
   return writes.filter(({ kind }) => kind === 'remove').length * 2 > writes.length;
 }
@@ -142,7 +137,7 @@ function answerOf(decided: readonly Decided[]): Answer {
 }
 
 /** The most by which these commits make the file grow: every row may lie on a page of its own, which is copied with its parent. */
-function growthOf(commits: readonly Commit[]): number {
+function growthOf(commits: readonly Judged[]): number {
   let pages = PAGES_PER_COMMIT;
   for (const { bodies } of commits) {
     for (const { writes } of bodies) {
@@ -154,13 +149,5 @@ function growthOf(commits: readonly Commit[]): number {
 }
 
 function sizeOf(order: Order): number {
-  return 'commits' in order ? order.commits.reduce((sum, commit) => sum + bytesOf(commit), 0) : 0;
-}
-
-function bytesOf({ bodies }: Commit): number {
-  let bytes = 0;
-  for (const { writes } of bodies) {
-    for (const write of writes) bytes += write.key.length + (write.kind === 'put' ? write.value.length : 0);
-  }
-  return bytes;
+  return 'parcel' in order ? order.parcel.keys.length + order.parcel.values.length : 0;
 }

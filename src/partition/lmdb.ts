@@ -6,6 +6,7 @@ import { workerFile } from '../base/worker.ts';
 import { type ClockOptions, startClock } from './clock.ts';
 import type { Key } from './keys.ts';
 import { highWaterIn, KEY_BYTES_MAX, openFiles } from './lmdb-files.ts';
+import { buffersOf, pack } from './lmdb-parcel.ts';
 import { snapshotsOf } from './lmdb-reads.ts';
 import type { Answer, Order, WriterData } from './lmdb-writer.ts';
 import { type Commit, type Engine, type Instant, type Outcome, Unavailable } from './partition.ts';
@@ -72,10 +73,9 @@ export async function openLmdb({ location, wall }: LmdbOptions): Promise<Engine>
   function send(): void {
     if (dead) return;
     const group = collected.splice(0);
-    const commits = group.map(({ data }) => data);
-    const bytes = packValues(commits);
+    const parcel = pack(group.map(({ data }) => data));
     sent.push(group);
-    writer.postMessage({ commits: bytes.commits } satisfies Order, [bytes.buffer]);
+    writer.postMessage({ parcel } satisfies Order, buffersOf(parcel));
   }
 
   return {
@@ -105,28 +105,4 @@ export async function openLmdb({ location, wall }: LmdbOptions): Promise<Engine>
 function longKeyIn({ bodies }: Commit): Key | undefined {
   for (const { writes } of bodies) for (const { key } of writes) if (key.length > KEY_BYTES_MAX) return key;
   return undefined;
-}
-
-/** All values in one buffer that can be handed over: a small Buffer would drag the whole pool it lies in along. */
-function packValues(commits: readonly Commit[]): { commits: Commit[]; buffer: ArrayBuffer } {
-  let length = 0;
-  for (const { bodies } of commits) {
-    for (const { writes } of bodies) for (const write of writes) if (write.kind === 'put') length += write.value.length;
-  }
-  const buffer = new ArrayBuffer(length);
-  let at = 0;
-  const packed = commits.map((commit) => ({
-    ...commit,
-    bodies: commit.bodies.map(({ stamp, writes }) => ({
-      stamp,
-      writes: writes.map((write) => {
-        if (write.kind !== 'put') return write;
-        const value = new Uint8Array(buffer, at, write.value.length);
-        value.set(write.value);
-        at += value.length;
-        return { ...write, value };
-      }),
-    })),
-  }));
-  return { commits: packed, buffer };
 }

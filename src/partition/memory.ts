@@ -1,7 +1,15 @@
 /** Rows in memory, for tests and for servers that shall forget. */
 import { type ClockOptions, startClock } from './clock.ts';
 import type { Key, Range } from './keys.ts';
-import type { Commit, Engine, Outcome, Row, ScanOptions, Snapshot } from './partition.ts';
+import {
+  bufferOf,
+  type Commit,
+  type Engine,
+  type Outcome,
+  type Row,
+  type ScanOptions,
+  type Snapshot,
+} from './partition.ts';
 import { SortedKeys } from './sorted-keys.ts';
 import { holds, type Versions } from './verify.ts';
 
@@ -102,7 +110,7 @@ export function openMemory({ inject, ...clockOptions }: MemoryOptions = {}): Eng
       commits++;
       for (const { stamp, writes } of data.bodies) {
         for (const { key, ...rest } of writes) {
-          write(key, rest.kind === 'put' ? { key, value: rest.value, version: stamp } : undefined);
+          write(key, rest.kind === 'put' ? { key, value: bufferOf(rest.value), version: stamp } : undefined);
         }
       }
       return 'committed';

@@ -9,7 +9,7 @@ export type Stamp = bigint;
 
 export interface Row {
   readonly key: Key;
-  readonly value: Uint8Array;
+  readonly value: Buffer;
   readonly version: Stamp;
 }
 
@@ -96,6 +96,11 @@ export interface Engine {
   snapshot(): Snapshot & { end(): void };
   commit(data: Commit): Promise<Outcome>;
   close(): Promise<void>;
+}
+
+/** The same bytes, not a copy. */
+export function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
 /** Whether a scan stopped at its bounds, so that more rows may follow. */

@@ -12,13 +12,15 @@ export interface Versions {
  * A stamp that does not lie above what it replaces is answered with the version in its way.
  */
 export function holds(
-  commit: Commit,
+  commit: Omit<Commit, 'id' | 'anchors'>,
   rows: Versions,
   now: Instant,
 ): 'holds' | 'changed' | { readonly inTheWay: Stamp } {
   if (commit.before !== undefined && now >= commit.before) return 'changed';
+  const known = new Map<Key, Stamp | undefined>();
   for (const { key, version } of commit.checks) {
     if (rows.versionOf(key) !== version) return 'changed';
+    known.set(key, version);
   }
   for (const { range, rows: seen } of commit.ranges) {
     const found = rows.rowsIn(range, seen.length + 1);
@@ -27,7 +29,7 @@ export function holds(
   }
   for (const { stamp, writes } of commit.bodies) {
     for (const { key } of writes) {
-      const version = rows.versionOf(key);
+      const version = known.has(key) ? known.get(key) : rows.versionOf(key);
       if (version !== undefined && version >= stamp) return { inTheWay: version };
     }
   }

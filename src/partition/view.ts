@@ -1,6 +1,6 @@
 import { after, type Key, type Range } from './keys.ts';
 import type { Check, Instant, RangeCheck, Row, ScanOptions, Snapshot, Stamp, Transaction } from './partition.ts';
-import { stoppedEarly } from './partition.ts';
+import { bufferOf, stoppedEarly } from './partition.ts';
 
 /** A write that is not committed yet; no value: a removal. */
 export interface Held {
@@ -144,7 +144,7 @@ function* present([key, held]: [Key, Held]): Iterable<Row> {
 }
 
 function rowOf(key: Key, { value, stamp }: Held): Row | undefined {
-  return value && { key, value, version: stamp };
+  return value && { key, value: bufferOf(value), version: stamp };
 }
 
 function upTo(range: Range, last: Key, reverse = false): Range {

@@ -22,7 +22,10 @@ export function checkLength(incoming: IncomingMessage, reader: BodyReader<unknow
 }
 
 /** The parser holds the sender to its Content-Length, so `checkLength` has bounded what comes. */
-export function readBody(incoming: IncomingMessage): Promise<Buffer> {
+export async function readBody(incoming: IncomingMessage): Promise<Buffer> {
+  if (incoming.destroyed) throw new Gone('the connection broke before the body was read');
+  // A small body has come with its headers.
+  if (incoming.complete) return (incoming.read() as Buffer | null) ?? Buffer.alloc(0);
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     incoming.on('data', (chunk: Buffer) => chunks.push(chunk));

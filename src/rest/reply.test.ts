@@ -19,7 +19,7 @@ describe('an error', () => {
       reason: 'The value for one of the HTTP headers is not in the correct format.',
       headers: { 'Content-Type': 'application/xml', 'x-ms-error-code': 'InvalidHeaderValue' },
     });
-    expect(reply.body).toBe(
+    expect(String(reply.body)).toBe(
       '\ufeff<?xml version="1.0" encoding="utf-8"?><Error><Code>InvalidHeaderValue</Code>' +
         '<Message>The value for one of the HTTP headers is not in the correct format.\n' +
         'RequestId:the-id\nTime:2019-05-01T10:20:30.1234567Z</Message>' +

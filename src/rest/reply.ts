@@ -16,11 +16,13 @@ export interface Reply {
   readonly reason?: string;
 }
 
-/** Every XML answer of the service begins with a byte order mark. */
-const XML_START = '\ufeff<?xml version="1.0" encoding="utf-8"?>';
+/** Every XML answer of the service begins with a byte order mark. As text it would make two bytes of every character. */
+const XML_START = Buffer.from('\ufeff<?xml version="1.0" encoding="utf-8"?>');
 
-export function xmlReply(status: number, xml: string, headers?: Reply['headers']): Reply {
-  return { status, headers: { 'Content-Type': 'application/xml', ...headers }, body: XML_START + xml };
+export function xmlReply(status: number, xml: string | readonly string[], headers?: Reply['headers']): Reply {
+  const pieces = typeof xml === 'string' ? [xml] : xml;
+  const body = Buffer.concat([XML_START, ...pieces.map((piece) => Buffer.from(piece))]);
+  return { status, headers: { 'Content-Type': 'application/xml', ...headers }, body };
 }
 
 /** The two that nearly every answer carries. */
@@ -96,11 +98,20 @@ export function sendReply(outgoing: ServerResponse, incoming: IncomingMessage, r
   outgoing.sendDate = false;
   if (reply.reason === undefined) outgoing.writeHead(reply.status, headers);
   else outgoing.writeHead(reply.status, reply.reason, headers);
-  if (body !== undefined && incoming.method !== 'HEAD') {
-    if (body.length <= ONE_WRITE_BYTES_MAX) outgoing.write(latin1Of(body), 'latin1');
-    else outgoing.write(body);
+  if (body === undefined || body.length === 0 || incoming.method === 'HEAD') {
+    if (sending.last) outgoing.end();
+  } else if (body.length <= ONE_WRITE_BYTES_MAX) {
+    outgoing.write(latin1Of(body), 'latin1');
+    // Ended only behind the write, which comes in the next tick: together they would be two pieces for the kernel to gather.
+    if (sending.last) process.nextTick(end, outgoing);
+  } else {
+    outgoing.write(body);
+    if (sending.last) outgoing.end();
   }
-  if (sending.last) outgoing.end();
+}
+
+function end(outgoing: ServerResponse): void {
+  outgoing.end();
 }
 
 /** As a string a body joins the headers in their buffer; one byte a character, as the headers' own bytes. */

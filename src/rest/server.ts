@@ -13,6 +13,8 @@ import { routerOf } from './router.ts';
 
 const fail = raising(commonErrors);
 const SLOW_MILLISECONDS = 1_000;
+/** More would hold the event loop too long. */
+const TOGETHER_MAX = 64;
 
 /** An endpoint of the server itself, outside all accounts and without a signature. */
 export type OwnEndpoint = (query: Readonly<Record<string, string>>) => Promise<Reply>;
@@ -139,8 +141,17 @@ export function createRestServer<Context>(options: RestServerOptions<Context>): 
       log.error({ err: error, method: incoming.method, url: incoming.url }, 'no answer could be sent');
       outgoing.destroy();
     });
-  server.on('request', (incoming, outgoing) => take(incoming, outgoing, false));
-  server.on('checkContinue', (incoming, outgoing) => take(incoming, outgoing, true));
+  // Requests that arrive in one turn of the event loop go through each stage together: that keeps the processor's caches warm.
+  const arrived: Parameters<typeof take>[] = [];
+  const takeTogether = (): void => {
+    for (const exchange of arrived.splice(0, TOGETHER_MAX)) void take(...exchange);
+    if (arrived.length > 0) setImmediate(takeTogether);
+  };
+  const gather = (...exchange: Parameters<typeof take>): void => {
+    if (arrived.push(exchange) === 1) setImmediate(takeTogether);
+  };
+  server.on('request', (incoming, outgoing) => gather(incoming, outgoing, false));
+  server.on('checkContinue', (incoming, outgoing) => gather(incoming, outgoing, true));
   server.on('clientError', refuseBytes);
   const sockets = new Set<Socket>();
   server.on('connection', (socket) => {

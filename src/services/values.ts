@@ -13,7 +13,7 @@ export function encodeValue(value: object): Buffer {
 
 export function decodeValue<T>({ value }: Pick<Row, 'value'>): T {
   checkFormat(value);
-  return JSON.parse(Buffer.from(value.buffer, value.byteOffset + 1, value.length - 1).toString()) as T;
+  return JSON.parse(value.toString('utf8', 1)) as T;
 }
 
 /** Bytes as they are, behind the format. */
@@ -24,7 +24,7 @@ export function encodeBytes(bytes: Uint8Array): Buffer {
   return value;
 }
 
-export function decodeBytes({ value }: Pick<Row, 'value'>): Uint8Array {
+export function decodeBytes({ value }: Pick<Row, 'value'>): Buffer {
   checkFormat(value);
   return value.subarray(1);
 }

@@ -1,9 +1,10 @@
 /** The XML of the Blob service, in and out. */
 import { rfc1123 } from '../../base/time.ts';
 import { childOf, escapeXml, type XmlElement, xmlSafe } from '../../base/xml.ts';
-import type { Listed, ListedContainer } from '../../services/blob/listing.ts';
+import type { Listed, ListedBlob, ListedContainer } from '../../services/blob/listing.ts';
 import type { AccessPolicy } from '../../services/blob/rows.ts';
 import type { ServiceProperties, WantedProperties } from '../../services/service-properties.ts';
+import { othersFirst } from '../../services/storage.ts';
 import { invalidXml } from '../params.ts';
 import { leaseElements } from './leases.ts';
 
@@ -22,7 +23,8 @@ export function containerList(
   withMetadata: boolean,
 ): string {
   let xml = `<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}">${echo(asked)}<Containers>`;
-  for (const { name, etag, modified, lease, leaseState, metadata } of containers) {
+  for (const { name, container, leaseState } of containers) {
+    const { etag, modified, lease, metadata } = container;
     xml +=
       `<Container><Name>${escapeXml(name)}</Name><Properties><Last-Modified>${rfc1123(modified)}</Last-Modified>` +
       `<Etag>"${etag}"</Etag>${leaseElements(lease, leaseState)}` +
@@ -37,36 +39,49 @@ export function containerList(
 
 export function blobList(
   endpoint: string,
-  container: string,
-  asked: Echoed,
-  items: readonly Listed[],
+  asked: Echoed & { readonly container: string },
+  elements: readonly string[],
   nextMarker: string,
-  withMetadata: boolean,
-): string {
-  const parts = [
-    `<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}" ContainerName="${escapeXml(container)}">`,
-    `${echo(asked)}<Blobs>`,
+): string[] {
+  const container = escapeXml(asked.container);
+  return [
+    `<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}" ContainerName="${container}">${echo(asked)}<Blobs>`,
+    ...elements,
+    `</Blobs>${next(nextMarker)}</EnumerationResults>`,
   ];
-  for (const item of items) parts.push('prefix' in item ? prefixElement(item.prefix) : blobElement(item, withMetadata));
-  parts.push(`</Blobs>${next(nextMarker)}</EnumerationResults>`);
-  return parts.join('');
+}
+
+const SLICE_ITEMS = 250;
+
+/** The items of a page in a few pieces: between two of them others have their turn. */
+export async function listElements(items: readonly Listed[], withMetadata: boolean): Promise<string[]> {
+  const pieces: string[] = [];
+  for (let from = 0; from < items.length; from += SLICE_ITEMS) {
+    if (from > 0) await othersFirst();
+    let xml = '';
+    for (const item of items.slice(from, from + SLICE_ITEMS)) {
+      xml += 'prefix' in item ? prefixElement(item.prefix) : blobElement(item, withMetadata);
+    }
+    pieces.push(xml);
+  }
+  return pieces;
 }
 
 function prefixElement(prefix: string): string {
   return `<BlobPrefix>${nameElement(prefix)}</BlobPrefix>`;
 }
 
-function blobElement(item: Exclude<Listed, { prefix: string }>, withMetadata: boolean): string {
-  const { contentType, contentEncoding, contentLanguage, contentMd5, cacheControl, contentDisposition } = item.content;
+function blobElement({ name, blob, leaseState }: ListedBlob, withMetadata: boolean): string {
+  const { contentType, contentEncoding, contentLanguage, contentMd5, cacheControl, contentDisposition } = blob.content;
   return (
-    `<Blob>${nameElement(item.name)}<Properties><Creation-Time>${rfc1123(item.created)}</Creation-Time>` +
-    `<Last-Modified>${rfc1123(item.modified)}</Last-Modified><Etag>${item.etag}</Etag>` +
-    `<Content-Length>${item.length}</Content-Length>${element('Content-Type', contentType)}` +
+    `<Blob>${nameElement(name)}<Properties><Creation-Time>${rfc1123(blob.created)}</Creation-Time>` +
+    `<Last-Modified>${rfc1123(blob.modified)}</Last-Modified><Etag>${blob.etag}</Etag>` +
+    `<Content-Length>${blob.length}</Content-Length>${element('Content-Type', contentType)}` +
     `${element('Content-Encoding', contentEncoding)}${element('Content-Language', contentLanguage)}<Content-CRC64 />` +
     `${element('Content-MD5', contentMd5)}${element('Cache-Control', cacheControl)}` +
     `${element('Content-Disposition', contentDisposition)}<BlobType>BlockBlob</BlobType><AccessTier>Hot</AccessTier>` +
-    `<AccessTierInferred>true</AccessTierInferred>${leaseElements(item.lease, item.leaseState)}` +
-    `<ServerEncrypted>true</ServerEncrypted></Properties>${withMetadata ? metadataElements(item.metadata) : ''}` +
+    `<AccessTierInferred>true</AccessTierInferred>${leaseElements(blob.lease, leaseState)}` +
+    `<ServerEncrypted>true</ServerEncrypted></Properties>${withMetadata ? metadataElements(blob.metadata) : ''}` +
     '<OrMetadata /></Blob>'
   );
 }

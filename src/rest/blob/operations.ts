@@ -1,5 +1,7 @@
 /** The Blob service on the wire: one row per operation, in the order of Microsoft's REST reference. */
 import { rfc1123 } from '../../base/time.ts';
+import type { Found } from '../../rules/conditions.ts';
+import type { LeaseState } from '../../rules/lease.ts';
 import {
   deleteBlob,
   getBlob,
@@ -17,7 +19,7 @@ import {
 } from '../../services/blob/containers.ts';
 import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
 import { listBlobs, listContainers } from '../../services/blob/listing.ts';
-import type { Blob } from '../../services/blob/rows.ts';
+import type { Blob, Metadata } from '../../services/blob/rows.ts';
 import { getServiceProperties, setServiceProperties } from '../../services/service-properties.ts';
 import type { Storage } from '../../services/storage.ts';
 import { type ConditionHeader, notImplemented, type Operation, operationOn, type Request } from '../operation.ts';
@@ -45,13 +47,14 @@ import { identityHeaders, metadataHeaders, type Reply, xmlReply } from '../reply
 import {
   blobList,
   containerList,
+  listElements,
   policyList,
   readPolicies,
   readServiceProperties,
   servicePropertiesXml,
 } from './bodies.ts';
 import { deleteSnapshots, noPublicAccess } from './headers.ts';
-import { leaseHeaders } from './leases.ts';
+import { leaseDuration, leaseHeaders, leaseStatus } from './leases.ts';
 import { unbuiltOperations } from './unbuilt.ts';
 
 const operation = operationOn<Storage>();
@@ -165,12 +168,12 @@ export const blobOperations: readonly Operation<Storage>[] = [
     test: 'test/end-to-end/container-properties.test.ts',
     input: { container, leaseId },
     run: getContainerProperties,
-    reply: (found) => ({
+    reply: ({ container: found, leaseState }) => ({
       status: 200,
       headers: {
         ...identityHeaders(found),
         ...metadataHeaders(found.metadata),
-        ...leaseHeaders(found.lease, found.leaseState),
+        ...leaseHeaders(found.lease, leaseState),
         'x-ms-default-encryption-scope': '$account-encryption-key',
         'x-ms-deny-encryption-scope-override': 'false',
         'x-ms-has-immutability-policy': 'false',
@@ -187,7 +190,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     test: 'test/end-to-end/container-metadata.test.ts',
     input: { container, leaseId },
     run: getContainerProperties,
-    reply: (found) => ({ status: 200, headers: { ...identityHeaders(found), ...metadataHeaders(found.metadata) } }),
+    reply: ({ container: found }) => metadataReply(found),
   }),
   operation({
     name: 'Set Container Metadata',
@@ -208,7 +211,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     test: 'test/end-to-end/container-acl.test.ts',
     input: { container, leaseId },
     run: getContainerProperties,
-    reply: (found) => xmlReply(200, policyList(found.policies), identityHeaders(found)),
+    reply: ({ container: found }) => xmlReply(200, policyList(found.policies), identityHeaders(found)),
   }),
   operation({
     name: 'Set Container ACL',
@@ -274,12 +277,12 @@ export const blobOperations: readonly Operation<Storage>[] = [
         'versions',
       ]),
     },
-    run: async (storage, input) => ({ ...(await listBlobs(storage, input)), input }),
-    reply: ({ items, nextMarker, input }, request) =>
-      xmlReply(
-        200,
-        blobList(endpointOf(request), input.container, input, items, nextMarker, input.include.includes('metadata')),
-      ),
+    run: async (storage, input) => {
+      const { items, nextMarker } = await listBlobs(storage, input);
+      return { input, nextMarker, elements: await listElements(items, input.include.includes('metadata')) };
+    },
+    reply: ({ input, nextMarker, elements }, request) =>
+      xmlReply(200, blobList(endpointOf(request), input, elements, nextMarker)),
   }),
 
   operation({
@@ -341,18 +344,14 @@ export const blobOperations: readonly Operation<Storage>[] = [
       rangeCrc64: booleanHeader('x-ms-range-get-content-crc64'),
     },
     run: getBlob,
-    reply: (found) => ({
-      status: found.range ? 206 : 200,
-      headers: {
-        ...blobHeaders(found),
-        'Content-MD5': found.range ? found.rangeMd5 : found.content.contentMd5,
-        'x-ms-blob-content-md5': found.range ? found.content.contentMd5 : undefined,
-        'x-ms-content-crc64': found.rangeCrc64,
-        'Content-Range': found.range && `bytes ${found.range.from}-${found.range.to}/${found.length}`,
-        ...leaseHeaders(found.lease, found.leaseState),
-      },
-      body: found.bytes,
-    }),
+    reply: ({ blob: found, leaseState, bytes, range, rangeMd5, rangeCrc64 }) => {
+      const headers = blobHeaders(found, leaseState);
+      headers['Content-MD5'] = range ? rangeMd5 : found.content.contentMd5;
+      headers['x-ms-blob-content-md5'] = range && found.content.contentMd5;
+      headers['x-ms-content-crc64'] = rangeCrc64;
+      headers['Content-Range'] = range && `bytes ${range.from}-${range.to}/${found.length}`;
+      return { status: range ? 206 : 200, headers, body: bytes };
+    },
   }),
   operation({
     name: 'Get Blob Properties',
@@ -363,17 +362,14 @@ export const blobOperations: readonly Operation<Storage>[] = [
     refuses: [...OLDER, ...TAGS, ...ENCRYPTION],
     input: { container, blob, conditions, leaseId },
     run: getBlobProperties,
-    reply: (found) => ({
-      status: 200,
-      headers: {
-        ...blobHeaders(found),
-        'Content-MD5': found.content.contentMd5,
-        'Content-Length': found.length,
-        'x-ms-access-tier': 'Hot',
-        'x-ms-access-tier-inferred': 'true',
-        ...leaseHeaders(found.lease, found.leaseState),
-      },
-    }),
+    reply: ({ blob: found, leaseState }) => {
+      const headers = blobHeaders(found, leaseState);
+      headers['Content-MD5'] = found.content.contentMd5;
+      headers['Content-Length'] = found.length;
+      headers['x-ms-access-tier'] = 'Hot';
+      headers['x-ms-access-tier-inferred'] = 'true';
+      return { status: 200, headers };
+    },
   }),
   operation({
     name: 'Get Blob Metadata',
@@ -385,7 +381,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     refuses: [...OLDER, ...TAGS, ...ENCRYPTION],
     input: { container, blob, conditions, leaseId },
     run: getBlobProperties,
-    reply: (found) => ({ status: 200, headers: { ...identityHeaders(found), ...metadataHeaders(found.metadata) } }),
+    reply: ({ blob: found }) => metadataReply(found),
   }),
   operation({
     name: 'Set Blob Metadata',
@@ -460,21 +456,31 @@ function leaseReply({ action, leaseId, breakSeconds, ...found }: LeaseAnswer & {
   };
 }
 
-function blobHeaders(found: Blob) {
-  const { contentType, contentEncoding, contentLanguage, contentDisposition, cacheControl } = found.content;
-  return {
-    ...identityHeaders(found),
-    ...metadataHeaders(found.metadata),
+function metadataReply(found: Found & { readonly metadata: Metadata }): Reply {
+  return { status: 200, headers: { ...identityHeaders(found), ...metadataHeaders(found.metadata) } };
+}
+
+/** One literal, not several spread into each other, which would cost more than the rest of a Get Blob's reply. */
+function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string | number | undefined> {
+  const { content, metadata } = found;
+  const headers: Record<string, string | number | undefined> = {
+    ETag: `"${found.etag}"`,
+    'Last-Modified': rfc1123(found.modified),
     'Accept-Ranges': 'bytes',
-    'Content-Type': contentType,
-    'Content-Encoding': contentEncoding,
-    'Content-Language': contentLanguage,
-    'Content-Disposition': contentDisposition,
-    'Cache-Control': cacheControl,
+    'Content-Type': content.contentType,
+    'Content-Encoding': content.contentEncoding,
+    'Content-Language': content.contentLanguage,
+    'Content-Disposition': content.contentDisposition,
+    'Cache-Control': content.cacheControl,
     'x-ms-blob-type': 'BlockBlob',
     'x-ms-creation-time': rfc1123(found.created),
     'x-ms-server-encrypted': 'true',
+    'x-ms-lease-status': leaseStatus(leaseState),
+    'x-ms-lease-state': leaseState,
+    'x-ms-lease-duration': leaseDuration(found.lease, leaseState),
   };
+  for (const name in metadata) headers[`x-ms-meta-${name}`] = metadata[name];
+  return headers;
 }
 
 function putBlobTooLarge({ headers }: Request) {

@@ -63,7 +63,7 @@ export async function getBlob(storage: Storage, input: GetBlobInput) {
     const bytes = part ? whole.subarray(part.from, part.to + 1) : whole;
     if ((rangeMd5 || rangeCrc64) && bytes.length > HASHED_RANGE_MAX) throw fail('OutOfRangeInput');
     return {
-      ...found,
+      blob: found,
       leaseState: leaseState(found.lease, at.now),
       bytes,
       range: part,
@@ -75,7 +75,7 @@ export async function getBlob(storage: Storage, input: GetBlobInput) {
 
 export function getBlobProperties(storage: Storage, input: BlobInput) {
   return find(storage, input, async (at, _account, _id, found) => ({
-    ...found,
+    blob: found,
     leaseState: leaseState(found.lease, at.now),
   }));
 }
@@ -130,7 +130,7 @@ async function change(
   return { etag: etagOf(stamp), modified: stamp };
 }
 
-async function find<T>(
+function find<T>(
   storage: Storage,
   input: BlobInput,
   answer: (at: Snapshot, account: bigint, id: bigint, found: Blob) => Promise<T>,

@@ -55,7 +55,7 @@ export async function getContainerProperties(
   return storage.partition.read(async (at) => {
     const found = await containerAt(at, account, input.container);
     useLease(at, found.lease, leaseId, 'read', 'container');
-    return { ...found, leaseState: leaseState(found.lease, at.now) };
+    return { container: found, leaseState: leaseState(found.lease, at.now) };
   });
 }
 

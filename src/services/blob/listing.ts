@@ -1,5 +1,5 @@
 /** List Containers and List Blobs: a page is one committed state, read in slices that leave the event loop to others. */
-import { after, type Key, past, type Range } from '../../partition/keys.ts';
+import { after, endingOf, type Key, past, type Range } from '../../partition/keys.ts';
 import { type Row, type Snapshot, stoppedEarly } from '../../partition/partition.ts';
 import { type LeaseState, leaseState } from '../../rules/lease.ts';
 import { BLOB_NAME_MAX } from '../../rules/names.ts';
@@ -16,7 +16,6 @@ import {
   headKey,
   headsIn,
   type Located,
-  nameIn,
   nameKey,
   namesIn,
   propertiesKey,
@@ -33,17 +32,21 @@ export interface ListInput {
   readonly resultsMax: number | undefined;
 }
 
-export type ListedContainer = Located<ContainerProperties> & { readonly name: string; readonly leaseState: LeaseState };
+export interface ListedContainer {
+  readonly name: string;
+  readonly container: Located<ContainerProperties>;
+  readonly leaseState: LeaseState;
+}
 
 export async function listContainers(storage: Storage, input: ListInput) {
   const { account, partition } = storage;
   const names: Names = { under: (prefix) => namesIn(account, prefix), at: (name) => nameKey(account, name) };
   return partition.read(async (at) => {
-    const page = await readPage(at, names, input, '', async (rows) => {
+    const page = await readPage(at, names, input, '', async (rows, nameIn) => {
       const found = await at.getMany(rows.map((row) => propertiesKey(account, decodeName(row))));
       return rows.map((row, i): ListedContainer => {
         const properties = decodeProperties(found[i]!);
-        return { name: nameIn(row.key), ...properties, leaseState: leaseState(properties.lease, at.now) };
+        return { name: nameIn(row), container: properties, leaseState: leaseState(properties.lease, at.now) };
       });
     });
     // Without a delimiter nothing is joined.
@@ -56,7 +59,11 @@ export interface ListBlobsInput extends ListInput {
   readonly delimiter: string | undefined;
 }
 
-export type ListedBlob = Blob & { readonly name: string; readonly leaseState: LeaseState };
+export interface ListedBlob {
+  readonly name: string;
+  readonly blob: Blob;
+  readonly leaseState: LeaseState;
+}
 
 /** In the order of their names: a blob, or what stands for all blobs whose names go on behind the delimiter. */
 export type Listed = ListedBlob | { readonly prefix: string };
@@ -67,10 +74,10 @@ export async function listBlobs(storage: Storage, input: ListBlobsInput) {
   return partition.read(async (at) => {
     const id = await containerIdAt(at, account, input.container);
     const names: Names = { under: (prefix) => headsIn(account, id, prefix), at: (name) => headKey(account, id, name) };
-    const page = await readPage(at, names, input, input.delimiter ?? '', async (rows) =>
+    const page = await readPage(at, names, input, input.delimiter ?? '', async (rows, nameIn) =>
       rows.map((row): ListedBlob => {
         const head = decodeHead(row);
-        return { name: nameIn(row.key), ...head, leaseState: leaseState(head.lease, at.now) };
+        return { name: nameIn(row), blob: head, leaseState: leaseState(head.lease, at.now) };
       }),
     );
     return { items: page.items, nextMarker: page.nextMarker };
@@ -92,54 +99,59 @@ async function readPage<Item>(
   names: Names,
   { prefix = '', marker, resultsMax = PAGE_MAX }: ListInput,
   delimiter: string,
-  load: (rows: Row[]) => Promise<Item[]>,
+  load: (rows: Row[], nameIn: (row: Row) => string) => Promise<Item[]>,
 ): Promise<{ items: (Item | { prefix: string })[]; nextMarker: string }> {
   // No name is longer, and a longer key is none that an engine could take.
   if (prefix.length > BLOB_NAME_MAX) return { items: [], nextMarker: '' };
   const limit = Math.min(resultsMax, PAGE_MAX);
+  const start = names.under('');
+  const nameIn = (row: Row) => endingOf(row.key, start);
   const range: Range = { from: names.under(prefix), to: past(names.under(prefix)) };
   const items: (Item | { prefix: string })[] = [];
   let from = marker ? seek(names, marker, range) : range.from;
-  let last = '';
+  /** The last item: a row, or what several names were joined to. */
+  let last: Row | string | undefined;
   let slice = SLICE_ROWS;
   let work = 0;
   for (;;) {
     const bounds = { limit: slice };
     const rows = await at.scan({ from, to: range.to }, bounds);
-    const more = stoppedEarly(rows, bounds);
     let alone: Row[] = [];
     let joined: string | undefined;
     for (const row of rows) {
-      if (joined !== undefined && nameIn(row.key).startsWith(joined)) continue;
+      if (joined !== undefined && nameIn(row).startsWith(joined)) continue;
       if (items.length + alone.length >= limit) {
-        items.push(...(await load(alone)));
-        return { items, nextMarker: last };
+        items.push(...(await load(alone, nameIn)));
+        return {
+          items,
+          nextMarker: typeof last === 'string' ? encodeMarker('past', last) : encodeMarker('after', nameIn(last!)),
+        };
       }
-      const name = delimiter === '' ? '' : nameIn(row.key);
-      const end = delimiter === '' ? -1 : name.indexOf(delimiter, prefix.length);
-      if (end < 0) {
+      joined = delimiter === '' ? undefined : joinedName(nameIn(row), prefix, delimiter);
+      last = joined ?? row;
+      if (joined === undefined) {
         alone.push(row);
-        last = encodeMarker('after', nameIn(row.key));
-        joined = undefined;
       } else {
-        items.push(...(await load(alone)));
+        items.push(...(await load(alone, nameIn)), { prefix: joined });
         alone = [];
-        joined = name.slice(0, end + delimiter.length);
-        items.push({ prefix: joined });
-        last = encodeMarker('past', joined);
       }
     }
-    items.push(...(await load(alone)));
-    if (!more) return { items, nextMarker: '' };
-    const end = rows.at(-1)!.key;
+    items.push(...(await load(alone, nameIn)));
+    if (!stoppedEarly(rows, bounds)) return { items, nextMarker: '' };
     // Behind a long run of joined names a short look tells whether the next ones are joined too.
     slice = joined === undefined ? SLICE_ROWS : Math.max(2, slice >> 2);
-    from = joined === undefined ? after(end) : past(names.under(joined));
+    from = joined === undefined ? after(rows.at(-1)!.key) : past(names.under(joined));
     work += rows.length + SEEK_ROWS;
     if (work < SLICE_ROWS) continue;
     work = 0;
     await othersFirst();
   }
+}
+
+/** What stands for this name and all others that share its beginning up to the delimiter. */
+function joinedName(name: string, prefix: string, delimiter: string): string | undefined {
+  const end = name.indexOf(delimiter, prefix.length);
+  return end < 0 ? undefined : name.slice(0, end + delimiter.length);
 }
 
 /** Opaque to clients: where the next page begins. */
