@@ -88,7 +88,7 @@ export async function openLmdb({ location, wall }: LmdbOptions): Promise<Engine>
         if (dead) return reject(dead);
         const tooLong = longKeyIn(data);
         if (tooLong) return reject(new RangeError(`a key of ${tooLong.length} bytes`));
-        if (collected.push({ data, resolve, reject }) === 1) setImmediate(send);
+        if (collected.push({ data, resolve, reject }) === 1) queueMicrotask(send);
       });
     },
 

@@ -81,10 +81,11 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
     });
   }
 
-  function schedule(): void {
+  /** Behind everything that is already about to ask, too. */
+  function schedule(when: (serve: () => void) => void = queueMicrotask): void {
     if (scheduled) return;
     scheduled = true;
-    setImmediate(() => {
+    when(() => {
       scheduled = false;
       const turn = serveTurn().finally(() => running.delete(turn));
       running.add(turn);
@@ -107,7 +108,7 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
       room -= jobs.length;
       taken.push({ anchor, jobs });
     }
-    if (reads.length > 0 || due.length > 0) schedule();
+    if (reads.length > 0 || due.length > 0) schedule(setImmediate);
 
     let snapshot: ReturnType<Engine['snapshot']>;
     try {
