@@ -1,6 +1,6 @@
 /** Outputs and StorageErrors → status, headers, XML. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { iso7, rfc1123, TICKS_PER_SECOND } from '../base/time.ts';
+import { iso7, rfc1123 } from '../base/time.ts';
 import { escapeXml } from '../base/xml.ts';
 import type { StorageError } from '../services/errors.ts';
 
@@ -11,7 +11,7 @@ export interface Reply {
   readonly status: number;
   /** Those that are undefined are left out. The server adds request id, date, version, length of the body and the rest. */
   readonly headers?: Readonly<Record<string, string | number | undefined>>;
-  readonly body?: string | Uint8Array;
+  readonly body?: string | Uint8Array | readonly Uint8Array[];
   /** The phrase behind the status, where it is not the usual one. */
   readonly reason?: string;
 }
@@ -19,10 +19,14 @@ export interface Reply {
 /** Every XML answer of the service begins with a byte order mark. As text it would make two bytes of every character. */
 const XML_START = Buffer.from('\ufeff<?xml version="1.0" encoding="utf-8"?>');
 
-export function xmlReply(status: number, xml: string | readonly string[], headers?: Reply['headers']): Reply {
-  const pieces = typeof xml === 'string' ? [xml] : xml;
-  const body = Buffer.concat([XML_START, ...pieces.map((piece) => Buffer.from(piece))]);
+export function xmlReply(status: number, xml: string, headers?: Reply['headers']): Reply {
+  const body = Buffer.concat([XML_START, Buffer.from(xml)]);
   return { status, headers: { 'Content-Type': 'application/xml', ...headers }, body };
+}
+
+/** A long document in the pieces in which it was made: to join them would hold the event loop. */
+export function xmlPiecesReply(status: number, pieces: readonly Uint8Array[]): Reply {
+  return { status, headers: { 'Content-Type': 'application/xml' }, body: [XML_START, ...pieces] };
 }
 
 /** The two that nearly every answer carries. */
@@ -78,8 +82,9 @@ const ONE_WRITE_BYTES_MAX = 16 * 1024;
 
 /** The headers go out as one flat array, which Node writes without looking at each again, in one write with a small body. */
 export function sendReply(outgoing: ServerResponse, incoming: IncomingMessage, reply: Reply, sending: Sending): void {
-  const body = typeof reply.body === 'string' ? Buffer.from(reply.body) : reply.body;
-  const headers: string[] = ['Server', sending.serverName, 'x-ms-request-id', sending.id, 'Date', dateOf(sending.now)];
+  const pieces = piecesOf(reply.body);
+  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  const headers: string[] = ['Server', sending.serverName, 'x-ms-request-id', sending.id, 'Date', rfc1123(sending.now)];
   const version = incoming.headers['x-ms-version'];
   if (typeof version === 'string') headers.push('x-ms-version', version);
   const clientId = incoming.headers['x-ms-client-request-id'];
@@ -94,20 +99,26 @@ export function sendReply(outgoing: ServerResponse, incoming: IncomingMessage, r
     headers.push(name, String(value));
     if (name === 'Content-Length' || name === 'Transfer-Encoding') measured = true;
   }
-  if (!measured) headers.push('Content-Length', String(body === undefined ? 0 : body.length));
+  if (!measured) headers.push('Content-Length', String(length));
   outgoing.sendDate = false;
   if (reply.reason === undefined) outgoing.writeHead(reply.status, headers);
   else outgoing.writeHead(reply.status, reply.reason, headers);
-  if (body === undefined || body.length === 0 || incoming.method === 'HEAD') {
+  if (length === 0 || incoming.method === 'HEAD') {
     if (sending.last) outgoing.end();
-  } else if (body.length <= ONE_WRITE_BYTES_MAX) {
-    outgoing.write(latin1Of(body), 'latin1');
+  } else if (length <= ONE_WRITE_BYTES_MAX) {
+    outgoing.write(latin1Of(pieces), 'latin1');
     // Ended only behind the write, which comes in the next tick: together they would be two pieces for the kernel to gather.
     if (sending.last) process.nextTick(end, outgoing);
   } else {
-    outgoing.write(body);
+    for (const piece of pieces) outgoing.write(piece);
     if (sending.last) outgoing.end();
   }
+}
+
+function piecesOf(body: Reply['body']): readonly Uint8Array[] {
+  if (body === undefined) return [];
+  if (typeof body === 'string') return [Buffer.from(body)];
+  return body instanceof Uint8Array ? [body] : body;
 }
 
 function end(outgoing: ServerResponse): void {
@@ -115,18 +126,10 @@ function end(outgoing: ServerResponse): void {
 }
 
 /** As a string a body joins the headers in their buffer; one byte a character, as the headers' own bytes. */
-function latin1Of(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
+function latin1Of(pieces: readonly Uint8Array[]): string {
+  return (pieces.length === 1 ? bufferOf(pieces[0]!) : Buffer.concat(pieces)).toString('latin1');
 }
 
-let dateSecond = 0n;
-let dateText = '';
-
-function dateOf(now: bigint): string {
-  const second = now / TICKS_PER_SECOND;
-  if (second !== dateSecond) {
-    dateSecond = second;
-    dateText = rfc1123(now);
-  }
-  return dateText;
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

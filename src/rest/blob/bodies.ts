@@ -40,29 +40,26 @@ export function containerList(
 export function blobList(
   endpoint: string,
   asked: Echoed & { readonly container: string },
-  elements: readonly string[],
+  elements: readonly Buffer[],
   nextMarker: string,
-): string[] {
+): Buffer[] {
   const container = escapeXml(asked.container);
-  return [
-    `<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}" ContainerName="${container}">${echo(asked)}<Blobs>`,
-    ...elements,
-    `</Blobs>${next(nextMarker)}</EnumerationResults>`,
-  ];
+  const start = `<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}" ContainerName="${container}">${echo(asked)}<Blobs>`;
+  return [Buffer.from(start), ...elements, Buffer.from(`</Blobs>${next(nextMarker)}</EnumerationResults>`)];
 }
 
 const SLICE_ITEMS = 250;
 
 /** The items of a page in a few pieces: between two of them others have their turn. */
-export async function listElements(items: readonly Listed[], withMetadata: boolean): Promise<string[]> {
-  const pieces: string[] = [];
+export async function listElements(items: readonly Listed[], withMetadata: boolean): Promise<Buffer[]> {
+  const pieces: Buffer[] = [];
   for (let from = 0; from < items.length; from += SLICE_ITEMS) {
     if (from > 0) await othersFirst();
     let xml = '';
     for (const item of items.slice(from, from + SLICE_ITEMS)) {
       xml += 'prefix' in item ? prefixElement(item.prefix) : blobElement(item, withMetadata);
     }
-    pieces.push(xml);
+    pieces.push(Buffer.from(xml));
   }
   return pieces;
 }

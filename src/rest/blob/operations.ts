@@ -43,7 +43,7 @@ import {
   requiredHeader,
   xmlBody,
 } from '../params.ts';
-import { identityHeaders, metadataHeaders, type Reply, xmlReply } from '../reply.ts';
+import { identityHeaders, metadataHeaders, type Reply, xmlPiecesReply, xmlReply } from '../reply.ts';
 import {
   blobList,
   containerList,
@@ -282,7 +282,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
       return { input, nextMarker, elements: await listElements(items, input.include.includes('metadata')) };
     },
     reply: ({ input, nextMarker, elements }, request) =>
-      xmlReply(200, blobList(endpointOf(request), input, elements, nextMarker)),
+      xmlPiecesReply(200, blobList(endpointOf(request), input, elements, nextMarker)),
   }),
 
   operation({
