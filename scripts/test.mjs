@@ -8,7 +8,13 @@ import { ensureInstalled, root } from './prepare.mjs';
 import { summarise } from './summary.mjs';
 
 /** Slow, or in need of more than Node. */
-const notQuick = ['test/anomalies/**', 'test/simulation/**', 'test/repository/**', '**/*.slow.test.ts'];
+const notQuick = [
+  'test/anomalies/**',
+  'test/crash/**',
+  'test/simulation/**',
+  'test/repository/**',
+  '**/*.slow.test.ts',
+];
 
 const words = process.argv.slice(2);
 const quick = words.includes('--quick');

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import {
   existsSync,
+  linkSync,
   mkdirSync,
   readFileSync,
   renameSync,
@@ -94,7 +95,7 @@ function takeLock(location: string, onLost: () => void): { release(): void } {
       throw new StartError(`Another Holdfast starts on the folder ${location} at this moment: try again.`);
     rmSync(file);
   }
-  const write = () => writeFileSync(file, JSON.stringify(owner), { flag: 'wx' });
+  const write = () => createWhole(file, JSON.stringify(owner));
   try {
     write();
   } catch (error) {
@@ -124,6 +125,22 @@ function takeLock(location: string, onLost: () => void): { release(): void } {
       if (readOwner(file)?.id === owner.id) rmSync(file, { force: true });
     },
   };
+}
+
+/** Fails if the file exists. It appears with all its content: who is killed here leaves no half of it. */
+function createWhole(file: string, content: string): void {
+  const draft = `${file}.${randomUUID()}`;
+  try {
+    writeFileSync(draft, content);
+    linkSync(draft, file);
+  } catch (error) {
+    const { code, syscall } = error as NodeJS.ErrnoException;
+    if (syscall !== 'link' || code === 'EEXIST') throw error;
+    // A file system without links.
+    writeFileSync(file, content, { flag: 'wx' });
+  } finally {
+    rmSync(draft, { force: true });
+  }
 }
 
 /** Removes the lock of a dead process, unless another has done so and taken it since. */
