@@ -4,7 +4,6 @@ import { childOf, escapeXml, type XmlElement, xmlSafe } from '../../base/xml.ts'
 import type { Listed, ListedBlob, ListedContainer } from '../../services/blob/listing.ts';
 import type { AccessPolicy } from '../../services/blob/rows.ts';
 import type { ServiceProperties, WantedProperties } from '../../services/service-properties.ts';
-import { othersFirst } from '../../services/storage.ts';
 import { invalidXml } from '../params.ts';
 import { leaseElements } from './leases.ts';
 
@@ -48,20 +47,10 @@ export function blobList(
   return [Buffer.from(start), ...elements, Buffer.from(`</Blobs>${next(nextMarker)}</EnumerationResults>`)];
 }
 
-const SLICE_ITEMS = 250;
-
-/** The items of a page in a few pieces: between two of them others have their turn. */
-export async function listElements(items: readonly Listed[], withMetadata: boolean): Promise<Buffer[]> {
-  const pieces: Buffer[] = [];
-  for (let from = 0; from < items.length; from += SLICE_ITEMS) {
-    if (from > 0) await othersFirst();
-    let xml = '';
-    for (const item of items.slice(from, from + SLICE_ITEMS)) {
-      xml += 'prefix' in item ? prefixElement(item.prefix) : blobElement(item, withMetadata);
-    }
-    pieces.push(Buffer.from(xml));
-  }
-  return pieces;
+export function listElements(items: readonly Listed[], withMetadata: boolean): Buffer {
+  let xml = '';
+  for (const item of items) xml += 'prefix' in item ? prefixElement(item.prefix) : blobElement(item, withMetadata);
+  return Buffer.from(xml);
 }
 
 function prefixElement(prefix: string): string {

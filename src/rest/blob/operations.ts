@@ -278,11 +278,11 @@ export const blobOperations: readonly Operation<Storage>[] = [
       ]),
     },
     run: async (storage, input) => {
-      const { items, nextMarker } = await listBlobs(storage, input);
-      return { input, nextMarker, elements: await listElements(items, input.include.includes('metadata')) };
+      const withMetadata = input.include.includes('metadata');
+      return { input, ...(await listBlobs(storage, input, (items) => listElements(items, withMetadata))) };
     },
-    reply: ({ input, nextMarker, elements }, request) =>
-      xmlPiecesReply(200, blobList(endpointOf(request), input, elements, nextMarker)),
+    reply: ({ input, nextMarker, pieces }, request) =>
+      xmlPiecesReply(200, blobList(endpointOf(request), input, pieces, nextMarker)),
   }),
 
   operation({

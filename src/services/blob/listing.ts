@@ -42,15 +42,19 @@ export async function listContainers(storage: Storage, input: ListInput) {
   const { account, partition } = storage;
   const names: Names = { under: (prefix) => namesIn(account, prefix), at: (name) => nameKey(account, name) };
   return partition.read(async (at) => {
-    const page = await readPage(at, names, input, '', async (rows, nameIn) => {
+    const containers: ListedContainer[] = [];
+    const load = async (rows: Row[], nameIn: (row: Row) => string) => {
       const found = await at.getMany(rows.map((row) => propertiesKey(account, decodeName(row))));
       return rows.map((row, i): ListedContainer => {
         const properties = decodeProperties(found[i]!);
         return { name: nameIn(row), container: properties, leaseState: leaseState(properties.lease, at.now) };
       });
-    });
+    };
     // Without a delimiter nothing is joined.
-    return { containers: page.items as ListedContainer[], nextMarker: page.nextMarker };
+    const nextMarker = await readPage(at, names, input, '', load, (items) => {
+      containers.push(...(items as ListedContainer[]));
+    });
+    return { containers, nextMarker };
   });
 }
 
@@ -68,19 +72,27 @@ export interface ListedBlob {
 /** In the order of their names: a blob, or what stands for all blobs whose names go on behind the delimiter. */
 export type Listed = ListedBlob | { readonly prefix: string };
 
-export async function listBlobs(storage: Storage, input: ListBlobsInput) {
+/** `render` is given the items of a page slice by slice, so that thousands of them need not be held until the last was read. */
+export async function listBlobs<Piece>(
+  storage: Storage,
+  input: ListBlobsInput,
+  render: (items: readonly Listed[]) => Piece,
+): Promise<{ pieces: Piece[]; nextMarker: string }> {
   checkContainerName(input.container);
   const { account, partition } = storage;
   return partition.read(async (at) => {
     const id = await containerIdAt(at, account, input.container);
     const names: Names = { under: (prefix) => headsIn(account, id, prefix), at: (name) => headKey(account, id, name) };
-    const page = await readPage(at, names, input, input.delimiter ?? '', async (rows, nameIn) =>
+    const load = async (rows: Row[], nameIn: (row: Row) => string) =>
       rows.map((row): ListedBlob => {
-        const head = decodeHead(row);
-        return { name: nameIn(row), blob: head, leaseState: leaseState(head.lease, at.now) };
-      }),
-    );
-    return { items: page.items, nextMarker: page.nextMarker };
+        const blob = decodeHead(row);
+        return { name: nameIn(row), blob, leaseState: leaseState(blob.lease, at.now) };
+      });
+    const pieces: Piece[] = [];
+    const nextMarker = await readPage(at, names, input, input.delimiter ?? '', load, (items) => {
+      pieces.push(render(items));
+    });
+    return { pieces, nextMarker };
   });
 }
 
@@ -100,14 +112,14 @@ async function readPage<Item>(
   { prefix = '', marker, resultsMax = PAGE_MAX }: ListInput,
   delimiter: string,
   load: (rows: Row[], nameIn: (row: Row) => string) => Promise<Item[]>,
-): Promise<{ items: (Item | { prefix: string })[]; nextMarker: string }> {
+  emit: (items: readonly (Item | { prefix: string })[]) => void,
+): Promise<string> {
   // No name is longer, and a longer key is none that an engine could take.
-  if (prefix.length > BLOB_NAME_MAX) return { items: [], nextMarker: '' };
-  const limit = Math.min(resultsMax, PAGE_MAX);
+  if (prefix.length > BLOB_NAME_MAX) return '';
   const start = names.under('');
   const nameIn = (row: Row) => endingOf(row.key, start);
   const range: Range = { from: names.under(prefix), to: past(names.under(prefix)) };
-  const items: (Item | { prefix: string })[] = [];
+  let left = Math.min(resultsMax, PAGE_MAX);
   let from = marker ? seek(names, marker, range) : range.from;
   /** The last item: a row, or what several names were joined to. */
   let last: Row | string | undefined;
@@ -116,17 +128,16 @@ async function readPage<Item>(
   for (;;) {
     const bounds = { limit: slice };
     const rows = await at.scan({ from, to: range.to }, bounds);
+    const items: (Item | { prefix: string })[] = [];
     let alone: Row[] = [];
     let joined: string | undefined;
     for (const row of rows) {
       if (joined !== undefined && nameIn(row).startsWith(joined)) continue;
-      if (items.length + alone.length >= limit) {
-        items.push(...(await load(alone, nameIn)));
-        return {
-          items,
-          nextMarker: typeof last === 'string' ? encodeMarker('past', last) : encodeMarker('after', nameIn(last!)),
-        };
+      if (left === 0) {
+        emit([...items, ...(await load(alone, nameIn))]);
+        return typeof last === 'string' ? encodeMarker('past', last) : encodeMarker('after', nameIn(last!));
       }
+      left--;
       joined = delimiter === '' ? undefined : joinedName(nameIn(row), prefix, delimiter);
       last = joined ?? row;
       if (joined === undefined) {
@@ -136,8 +147,8 @@ async function readPage<Item>(
         alone = [];
       }
     }
-    items.push(...(await load(alone, nameIn)));
-    if (!stoppedEarly(rows, bounds)) return { items, nextMarker: '' };
+    emit([...items, ...(await load(alone, nameIn))]);
+    if (!stoppedEarly(rows, bounds)) return '';
     // Behind a long run of joined names a short look tells whether the next ones are joined too.
     slice = joined === undefined ? SLICE_ROWS : Math.max(2, slice >> 2);
     from = joined === undefined ? after(rows.at(-1)!.key) : past(names.under(joined));
