@@ -65,6 +65,10 @@ export function configOf(options: StartOptions = {}): Config {
       'Data is kept either in memory (inMemoryPersistence) or in a folder (location): leave one out.',
     );
   }
+  const { blobPort = 10_000 } = options;
+  if (!Number.isInteger(blobPort) || blobPort < 0 || blobPort > 65_535) {
+    throw new StartError(`blobPort: ${blobPort} is not a port: it is a whole number from 0 to 65535.`);
+  }
   const accounts = options.accounts ?? [developmentAccount];
   const fault = accountsFault(accounts);
   if (fault) throw new StartError(`accounts: ${fault}.`);
@@ -72,7 +76,7 @@ export function configOf(options: StartOptions = {}): Config {
   return Object.freeze({
     location: options.inMemory ? undefined : resolve(options.location ?? 'holdfast-data'),
     blobHost: options.blobHost ?? '127.0.0.1',
-    blobPort: options.blobPort ?? 10_000,
+    blobPort,
     blobKeepAliveSeconds: options.blobKeepAliveSeconds ?? 5,
     accounts: Object.freeze(accounts.map(({ name, keys }) => Object.freeze({ name, keys: Object.freeze([...keys]) }))),
     testClock: options.testClock ?? false,
@@ -94,6 +98,8 @@ export function parseAccounts(text: string): readonly Account[] {
   return accounts;
 }
 
+/** First segments of paths that no account can have. */
+const OWN_PATHS = new Set(['health', '_holdfast']);
 const ACCOUNT_NAME = /^[A-Za-z0-9_-]{1,63}$/;
 const BASE64 =
   /^(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$|^[A-Za-z0-9+/]{2}==$|^[A-Za-z0-9+/]{3}=$/;
@@ -106,6 +112,7 @@ function accountsFault(accounts: readonly Account[]): string | undefined {
     const entry = `entry ${index + 1}`;
     if (name === '') return `${entry} has no account name`;
     if (!ACCOUNT_NAME.test(name)) return `${entry}: an account name is 1 to 63 letters, digits, - and _`;
+    if (OWN_PATHS.has(name)) return `${entry}: ${name} is where the server's own endpoints are`;
     if (name.endsWith('-secondary')) return `${entry}: the ending -secondary belongs to secondary endpoints`;
     if (keys.length === 0) return `${entry} has no key`;
     if (keys.length > 2) return `${entry} has ${keys.length} keys, and an account has one or two`;

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { hostname } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { StartError } from './config.ts';
 import { dropBallast } from './partition/free-space.ts';
 
@@ -36,7 +36,8 @@ export const rowsIn = (location: string): string => join(location, 'rows');
 /** Throws a StartError, with a way out, if the folder cannot be used. */
 export function openDataFolder(location: string, onLost: () => void): DataFolder {
   try {
-    mkdirSync(rowsIn(location), { recursive: true });
+    formatOf(location);
+    makeFolder(rowsIn(location));
     const lock = takeLock(location, onLost);
     try {
       if (formatOf(location) === undefined) writeFormat(location);
@@ -52,12 +53,20 @@ export function openDataFolder(location: string, onLost: () => void): DataFolder
   }
 }
 
+/** Node's own recursive mkdir never ends where a folder can be made neither here nor above, as in /proc. */
+function makeFolder(path: string): void {
+  if (existsSync(path)) return;
+  makeFolder(dirname(path));
+  mkdirSync(path);
+}
+
 /** Refuses a folder that this version cannot read; undefined: nothing was ever stored in it. */
 export function formatOf(location: string): number | undefined {
   const file = join(location, 'holdfast.json');
   let format: unknown;
   try {
     format = (JSON.parse(readFileSync(file, 'utf8')) as { format?: unknown }).format;
+    if (typeof format !== 'number') throw new TypeError('no format');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw new StartError(`${file} cannot be read: is it one of Holdfast's? Choose another folder by --location.`);
@@ -110,13 +119,16 @@ function takeLock(location: string, onLost: () => void): { release(): void } {
 
   inThisProcess.add(owner.id);
   const beat = setInterval(() => {
-    if (readOwner(file)?.id !== owner.id) {
-      clearInterval(beat);
-      onLost();
-      return;
+    try {
+      const holder = JSON.parse(readFileSync(file, 'utf8')) as Owner;
+      const now = new Date();
+      if (holder.id === owner.id) return utimesSync(file, now, now);
+    } catch (error) {
+      // That it cannot be read just now, for want of descriptors say, does not mean that another has it.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return;
     }
-    const now = new Date();
-    utimesSync(file, now, now);
+    clearInterval(beat);
+    onLost();
   }, BEAT_MILLISECONDS).unref();
   return {
     release() {

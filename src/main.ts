@@ -4,6 +4,7 @@ import { TICKS_PER_SECOND, ticksOf } from './base/time.ts';
 import { type Config, configOf, StartError, type StartOptions } from './config.ts';
 import { formatOf, openDataFolder, rowsIn } from './data-folder.ts';
 import { openLmdb } from './partition/lmdb.ts';
+import { isNew, looksSound } from './partition/lmdb-damage.ts';
 import { readLmdb } from './partition/lmdb-reads.ts';
 import { openMemory } from './partition/memory.ts';
 import type { Partition } from './partition/partition.ts';
@@ -39,8 +40,11 @@ const fail = raising(commonErrors);
 
 export async function start(options: StartOptions = {}): Promise<HoldfastServer> {
   const config = configOf(options);
-  const log = openLog(config.log);
-  const { partition, release } = await openStore(config, log, () => void stop());
+  const log = logOf(config);
+  const { partition, release } = await openStore(config, log, () => {
+    process.exitCode = 1;
+    void stop();
+  });
   const accounts = await openAccounts(
     partition,
     config.accounts.map(({ name }) => name),
@@ -50,6 +54,7 @@ export async function start(options: StartOptions = {}): Promise<HoldfastServer>
   const storages = new Map<string, Storage>();
   for (const [name, account] of accounts) storages.set(name, { partition, account, sweeper });
 
+  let stopped: Promise<void> | undefined;
   const mayTest = config.testClock || config.location === undefined;
   async function reset(): Promise<void> {
     if (!mayTest) throw notForTests('Emptying the server');
@@ -69,9 +74,9 @@ export async function start(options: StartOptions = {}): Promise<HoldfastServer>
     log,
     now: () => partition.clock.now(),
     own: ownEndpoints(reset, advance),
+    isReady: () => stopped === undefined,
     keepAliveSeconds: config.blobKeepAliveSeconds,
   });
-  let stopped: Promise<void> | undefined;
   function stop(): Promise<void> {
     stopped ??= (async () => {
       await rest.close();
@@ -112,6 +117,7 @@ export interface CheckResult extends CheckReport {
 /** Looks at all rows of a folder; a server may work on it meanwhile. */
 export async function check(location: string, onProgress?: (rows: number) => void): Promise<CheckResult> {
   if (formatOf(location) === undefined) throw new StartError(`There is no data of Holdfast in ${location}.`);
+  if (!looksSound(rowsIn(location))) throw new StartError(`The rows in ${location} are missing or damaged.`);
   const engine = readLmdb(rowsIn(location));
   const partition = openPartition(engine);
   try {
@@ -127,6 +133,16 @@ export async function check(location: string, onProgress?: (rows: number) => voi
   }
 }
 
+function logOf({ log }: Config): Log {
+  try {
+    return openLog(log);
+  } catch (error) {
+    throw new StartError(
+      `Cannot write the log ${log.file} (${(error as Error).message}): choose another file by --debug.`,
+    );
+  }
+}
+
 async function openStore(
   config: Config,
   log: Log,
@@ -134,11 +150,16 @@ async function openStore(
 ): Promise<{ partition: Partition; release(): void }> {
   if (config.location === undefined) return { partition: openPartition(openMemory()), release() {} };
   const folder = openDataFolder(config.location, () => {
-    log.error('another Holdfast has taken the data folder: this one stops');
+    log.error('this server no longer holds its data folder, another may have taken it: it stops');
     onLost();
   });
   if (folder.warning) log.warn(folder.warning);
   try {
+    if (!isNew(folder.rows) && !looksSound(folder.rows)) {
+      throw new StartError(
+        `The rows in ${config.location} are damaged: restore a copy, or choose another folder by --location.`,
+      );
+    }
     return { partition: openPartition(await openLmdb({ location: folder.rows })), release: folder.release };
   } catch (error) {
     folder.release();
@@ -156,7 +177,7 @@ function ownEndpoints(
       return { status: 204 };
     },
     'POST /_holdfast/clock/advance': async ({ seconds }) => {
-      await advance(Number(seconds));
+      await advance(Number(seconds || Number.NaN));
       return { status: 204 };
     },
   };

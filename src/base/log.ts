@@ -17,8 +17,17 @@ export function openLog({ level, format, file }: LogSettings): Log {
   const destination = pino.destination({ dest: file ?? 1, sync: true, mkdir: true });
   return pino(
     { level, base: null, timestamp: pino.stdTimeFunctions.isoTime },
-    format === 'json' ? destination : textTo(destination),
+    { write: (json) => writeTo(destination, format === 'json' ? json : textLine(json)) },
   );
+}
+
+/** A log that cannot be written, on a full disk say, must not end what it tells of. */
+function writeTo(destination: DestinationStream, line: string): void {
+  try {
+    destination.write(line);
+  } catch {
+    // There is nowhere left to say so.
+  }
 }
 
 const LABELS: Readonly<Record<number, string>> = { 20: 'DEBUG', 30: 'INFO ', 40: 'WARN ', 50: 'ERROR', 60: 'FATAL' };
@@ -37,8 +46,4 @@ export function textLine(json: string): string {
 
 function quoted(text: string): string {
   return /^[\w./:?&=%$-]+$/.test(text) ? text : JSON.stringify(text);
-}
-
-function textTo(destination: DestinationStream): DestinationStream {
-  return { write: (json) => destination.write(textLine(json)) };
 }

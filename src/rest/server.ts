@@ -212,6 +212,8 @@ function health(isReady: () => boolean = () => true): Record<string, OwnEndpoint
   });
   return {
     'GET /health/live': async () => say(200, 'live\n'),
+    'HEAD /health/live': async () => say(200, ''),
+    'HEAD /health/ready': async () => say(isReady() ? 200 : 503, ''),
     'GET /health/ready': async () => (isReady() ? say(200, 'ready\n') : say(503, 'not ready\n')),
   };
 }

@@ -74,7 +74,8 @@ function blobElement({ name, blob, leaseState }: ListedBlob, withMetadata: boole
 
 /** XML cannot carry every character of a name: such a name goes percent-encoded. */
 function nameElement(name: string): string {
-  if (xmlSafe(name)) return `<Name>${escapeXml(name)}</Name>`;
+  // A carriage return would pass, but some clients do not undo its escape.
+  if (xmlSafe(name) && !name.includes('\r')) return `<Name>${escapeXml(name)}</Name>`;
   return `<Name Encoded="true">${encodeURIComponent(name)}</Name>`;
 }
 
