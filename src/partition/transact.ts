@@ -94,7 +94,7 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
 
   /**
    * What was asked for in one turn of the event loop shares a snapshot, taken after the last of it was asked for. Side by side
-   * the bodies also keep the processor's caches warm for each other: under load that makes a Get Blob cost a third.
+   * they also cost less: a Get Blob at 64 clients about a third of the CPU; see docs/adr/0003-partition-interface.md.
    */
   async function serveTurn(): Promise<void> {
     let room = bodiesMax;
