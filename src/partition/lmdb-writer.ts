@@ -1,4 +1,4 @@
-/** The one thread that writes. A synchronous commit bounds what the event loop waits for and fails cleanly on a full disk. */
+/** The one thread that writes. A synchronous commit here keeps the event loop free of the disk; a full one it must never meet. */
 import { join } from 'node:path';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { readClock } from './clock.ts';
