@@ -1,7 +1,7 @@
 import { encodeKey } from '../partition/keys.ts';
 import type { Partition } from '../partition/partition.ts';
+import { decodeValue, encodeValue } from '../partition/values.ts';
 import type { AccountId } from './storage.ts';
-import { decodeValue, encodeValue } from './values.ts';
 
 /** Account name -> id. An id is never used again, so that a removed account's rows do not come back with its name. */
 export type Accounts = ReadonlyMap<string, AccountId>;

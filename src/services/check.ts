@@ -2,9 +2,9 @@
 import { crc64Base64 } from '../base/hashes.ts';
 import { after, decodeKey, encodeKey, type Key, past } from '../partition/keys.ts';
 import type { Partition, Row, Snapshot } from '../partition/partition.ts';
+import { decodeBytes, decodeValue } from '../partition/values.ts';
 import { decodeHead, decodeName, decodeProperties, inlineKey } from './blob/rows.ts';
 import { othersFirst } from './storage.ts';
-import { decodeBytes, decodeValue } from './values.ts';
 
 export interface CheckReport {
   readonly rows: number;

@@ -1,7 +1,7 @@
 import { encodeKey } from '../partition/keys.ts';
+import { decodeValue, encodeValue } from '../partition/values.ts';
 import { commonErrors, raising } from './errors.ts';
 import type { Storage } from './storage.ts';
-import { decodeValue, encodeValue } from './values.ts';
 
 const fail = raising(commonErrors);
 

@@ -1,11 +1,11 @@
 import { crc64Base64, md5Base64 } from '../../base/hashes.ts';
 import type { Snapshot } from '../../partition/partition.ts';
+import { decodeBytes } from '../../partition/values.ts';
 import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
 import type { Conditions } from '../../rules/conditions.ts';
 import { etagOf } from '../../rules/etag.ts';
 import { afterWrite, leaseState } from '../../rules/lease.ts';
 import type { Storage } from '../storage.ts';
-import { decodeBytes } from '../values.ts';
 import { fail } from './errors.ts';
 import {
   checkBlobName,

@@ -1,7 +1,7 @@
+import { encodeBytes } from '../../partition/values.ts';
 import { etagOf } from '../../rules/etag.ts';
 import { afterWrite } from '../../rules/lease.ts';
 import type { Storage } from '../storage.ts';
-import { encodeBytes } from '../values.ts';
 import { type BlobInput, checkWrite } from './blobs.ts';
 import { type Judged, mayWrite, metadataOf, type SentMetadata, useLease } from './requests.ts';
 import { anchorOf, type ContentHeaders, containerIdAt, encodeHead, findBlob, headKey, inlineKey } from './rows.ts';

@@ -1,8 +1,8 @@
+import { encodeValue } from '../../partition/values.ts';
 import type { Conditions } from '../../rules/conditions.ts';
 import { etagOf } from '../../rules/etag.ts';
 import { leaseState } from '../../rules/lease.ts';
 import type { Storage } from '../storage.ts';
-import { encodeValue } from '../values.ts';
 import { fail } from './errors.ts';
 import {
   checkContainerName,

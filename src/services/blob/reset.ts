@@ -1,6 +1,6 @@
 import { past, under } from '../../partition/keys.ts';
+import { encodeValue } from '../../partition/values.ts';
 import type { Storage } from '../storage.ts';
-import { encodeValue } from '../values.ts';
 import { anchorOf, decodeName, namesIn, propertiesKey, trashKey } from './rows.ts';
 
 const SLICE = { limit: 200 };

@@ -1,11 +1,11 @@
 /** Containers and blobs as rows; docs/adr/0002-rows.md has the schema. */
 import { beginning, decodeKey, encodeKey, type Key, type Range, under } from '../../partition/keys.ts';
 import type { Row, Snapshot, Stamp } from '../../partition/partition.ts';
+import { decodeBytes, decodeValue, encodeBytes, encodeValue } from '../../partition/values.ts';
 import type { Found } from '../../rules/conditions.ts';
 import { etagOf } from '../../rules/etag.ts';
 import type { Lease } from '../../rules/lease.ts';
 import type { AccountId } from '../storage.ts';
-import { decodeBytes, decodeValue, encodeBytes, encodeValue } from '../values.ts';
 import { fail } from './errors.ts';
 
 export type ContainerId = bigint;

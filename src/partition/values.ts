@@ -1,5 +1,5 @@
 /** How rows are written: a byte that names the format, then JSON. */
-import type { Row } from '../partition/partition.ts';
+import type { Row } from './partition.ts';
 
 const FORMAT = 1;
 

@@ -1,0 +1,56 @@
+/** What the services know of bytes: taken from a stream before a transaction, named and let go in it, read after it. */
+import type { Snapshot, Transaction } from '../partition/partition.ts';
+import type { ContentId, Part, Piece } from './rows.ts';
+
+type AccountId = bigint;
+
+/** Bytes that are durable and that no row names yet. */
+export interface Taken {
+  readonly length: number;
+  /** Base64; only if it was asked for. */
+  readonly md5: string | undefined;
+  /** Base64. */
+  readonly crc64: string;
+  readonly parts: readonly Part[];
+  /** Whether they were named or not, the taker is done: the collector may have what no row names. */
+  release(): void;
+}
+
+/** One a process. The functions that take a transaction only read and write rows: they may run again. */
+export interface ContentStore {
+  /** Streams the bytes into extents. Just `length` of them must come. */
+  take(account: AccountId, bytes: AsyncIterable<Uint8Array>, length: number, wants: { md5: boolean }): Promise<Taken>;
+  /** Gives taken bytes their rows, each with one reference; fails if this process was declared dead. */
+  nameChunks(tx: Transaction, account: AccountId, taken: Taken): Promise<void>;
+
+  /** A name for a content that is to be made; never given twice. */
+  newId(): ContentId;
+  /** Makes a content of one reference. Its parts' references are the caller's: it has raised them, or hands over those of `nameChunks`. */
+  addContent(tx: Transaction, account: AccountId, id: ContentId, pieces: readonly Piece[]): void;
+  shareContent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;
+  /** The last one to let go of it leaves it to the sweeper. */
+  releaseContent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;
+  raiseParts(tx: Transaction, account: AccountId, parts: readonly Part[]): Promise<void>;
+  /** What nobody names any more is gone with this commit; its bytes follow when the collector comes to them. */
+  releaseParts(tx: Transaction, account: AccountId, parts: readonly Part[]): Promise<void>;
+  /** One slice of what the trash says about a content; true once nothing is left of it but the trash row. */
+  sweepContent(tx: Transaction, account: AccountId, id: ContentId): Promise<boolean>;
+
+  /** The pieces of a content in order, from the one that holds this byte on, at most `limit` or one cell of them. */
+  piecesFrom(
+    at: Snapshot,
+    account: AccountId,
+    id: ContentId,
+    offset: number,
+  ): Promise<{ offset: number; pieces: Piece[] }>;
+  /** Begun before the snapshot that finds the content: until its end nothing that it can see is taken away. */
+  beginRead(): ContentRead;
+}
+
+export interface ContentRead {
+  /** Looks up where the first bytes lie; the rest is looked up as the stream goes on. */
+  plan(at: Snapshot, account: AccountId, id: ContentId, from: number, to: number): Promise<void>;
+  /** The bytes from `from` to before `to`, checked. Ends the read when it ends, fails or is returned early. */
+  stream(): AsyncIterable<Buffer>;
+  end(): void;
+}

@@ -1,0 +1,105 @@
+/** Bytes of any length as rows; docs/adr/0002-rows.md has the schema. */
+import type { ChunkName, Place } from '../extents/extents.ts';
+import { encodeKey, type Key, type Range, under } from '../partition/keys.ts';
+import type { Row, Stamp } from '../partition/partition.ts';
+import { decodeValue, encodeValue } from '../partition/values.ts';
+
+type AccountId = bigint;
+
+/** Names a content or a chunk: the process that made it, and a number that it gives once. */
+export interface Id {
+  readonly epoch: bigint;
+  readonly number: bigint;
+}
+export type ContentId = Id;
+export type ChunkId = Id;
+
+/** A stretch of a content that was put at once, by the label under which it was: a block by its id. */
+export interface Piece {
+  readonly label?: string | undefined;
+  readonly length: number;
+  readonly parts: readonly Part[];
+}
+
+/** All bytes of one chunk. */
+export interface Part {
+  readonly chunk: ChunkId;
+  readonly length: number;
+}
+
+export interface Content {
+  /** An immutable list of pieces. Contents that change in place will be another kind. */
+  readonly kind: 'list';
+  readonly length: number;
+  /** How many heads name it. */
+  readonly refs: number;
+}
+
+export interface Chunk {
+  readonly place: Place;
+  /** How many pieces and blocks name it. */
+  readonly refs: number;
+}
+
+/** Something that nobody can reach any more, to be swept. A pending content is born with one, which its use removes. */
+export type Trash =
+  | { readonly kind: 'container'; readonly container: string }
+  | { readonly kind: 'content'; readonly content: string; readonly pending?: true }
+  | { readonly kind: 'stage'; readonly stage: string };
+
+export const contentKey = (account: AccountId, { epoch, number }: ContentId): Key =>
+  encodeKey([account, 'c', epoch, number]);
+/** The cell of the map whose first byte is this one of the content. */
+export const cellKey = (account: AccountId, { epoch, number }: ContentId, offset: number): Key =>
+  encodeKey([account, 'm', epoch, number, offset]);
+export const cellsIn = (account: AccountId, { epoch, number }: ContentId): Range =>
+  under([account, 'm', epoch, number]);
+export const chunkKey = (account: AccountId, { epoch, number }: ChunkId): Key =>
+  encodeKey([account, 'k', epoch, number]);
+/** A counter: the bytes in this extent that chunks of this account still need. */
+export const liveKey = (account: AccountId, extent: string): Key => encodeKey([account, 'l', extent]);
+export const liveIn = (account: AccountId): Range => under([account, 'l']);
+/** `id` is there only to tell apart what is trashed under one stamp. */
+export const trashKey = (account: AccountId, stamp: Stamp, id: string): Key => encodeKey([account, 'x', stamp, id]);
+export const trashIn = (account: AccountId): Range => under([account, 'x']);
+/** One a process life, of the whole store. Whoever names new bytes checks it: bytes of a dead process are not named any more. */
+export const epochKey = (epoch: bigint): Key => encodeKey(['epoch', epoch]);
+export const epochsIn = (): Range => under(['epoch']);
+
+export const textOf = ({ epoch, number }: Id): string => `${epoch}-${number}`;
+export function idOf(text: string): Id {
+  const [epoch, number] = text.split('-') as [string, string];
+  return { epoch: BigInt(epoch), number: BigInt(number) };
+}
+export const chunkNameOf = (account: AccountId, { epoch, number }: ChunkId): ChunkName => ({ account, epoch, number });
+
+export const encodeContent = (content: Content): Buffer => encodeValue(content);
+export const decodeContent = (row: Row): Content => decodeValue<Content>(row);
+export const encodeChunk = (chunk: Chunk): Buffer => encodeValue(chunk);
+export const decodeChunk = (row: Row): Chunk => decodeValue<Chunk>(row);
+
+/** Pieces of one cell of a map, at most 512. */
+export const PIECES_MAX = 512;
+type StoredPiece = [label: string | null, length: number, parts: [chunk: string, length: number][]];
+
+export function encodeCell(pieces: readonly Piece[]): Buffer {
+  const stored = pieces.map(
+    ({ label, length, parts }): StoredPiece => [
+      label ?? null,
+      length,
+      parts.map((part) => [textOf(part.chunk), part.length]),
+    ],
+  );
+  return encodeValue({ pieces: stored });
+}
+
+export function decodeCell(row: Row): Piece[] {
+  return decodeValue<{ pieces: StoredPiece[] }>(row).pieces.map(([label, length, parts]) => ({
+    label: label ?? undefined,
+    length,
+    parts: parts.map(([chunk, size]) => ({ chunk: idOf(chunk), length: size })),
+  }));
+}
+
+export const encodeTrash = (trash: Trash): Buffer => encodeValue(trash);
+export const decodeTrash = (row: Row): Trash => decodeValue<Trash>(row);

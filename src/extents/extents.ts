@@ -1,0 +1,63 @@
+/** Append-only, checksummed bytes in chunks: what every backend offers, and all that the layers above know of one. */
+
+/** Who a chunk is. Written in front of its bytes and mixed into their checksums, so that no chunk passes for another. */
+export interface ChunkName {
+  readonly account: bigint;
+  /** Of the process that wrote it. */
+  readonly epoch: bigint;
+  readonly number: bigint;
+}
+
+/** Where the bytes of a chunk lie. */
+export interface Place {
+  readonly extent: string;
+  readonly offset: number;
+  readonly length: number;
+}
+
+export const CHUNK_BYTES_MAX = 8 << 20;
+/** One checksum for so many bytes. */
+export const CHECKED_BYTES = 64 << 10;
+
+export interface ChunkWriter {
+  readonly place: Place;
+  /** Takes the next bytes; resolves once it can take more. They must not be changed until then. */
+  write(bytes: readonly Uint8Array[]): Promise<void>;
+  /** Resolves once all bytes are durable. Chunks that finish at one time share a sync. */
+  finish(): Promise<void>;
+  /** The rest will not come: the room is lost until the extent goes. */
+  abandon(): void;
+}
+
+export interface ExtentInfo {
+  readonly name: string;
+  /** What it takes from the disk. */
+  readonly bytes: number;
+  /** Whether it may still grow, or a chunk in it is being written. */
+  readonly open: boolean;
+}
+
+export interface Extents {
+  /** Room for a chunk of just this many bytes, at most CHUNK_BYTES_MAX. */
+  begin(name: ChunkName, length: number): Promise<ChunkWriter>;
+  /** The bytes from `from` up to but not including `to`, counted from the chunk's beginning; checked. Throws Damaged. */
+  read(name: ChunkName, place: Place, from: number, to: number): Promise<Buffer>;
+  /** Every chunk whose beginning can be made out, finished or not, in order. */
+  walk(extent: string): AsyncIterable<{ readonly name: ChunkName; readonly place: Place }>;
+  list(): Promise<readonly ExtentInfo[]>;
+  /** It grows no more; chunks that are being written are still finished. */
+  seal(extent: string): Promise<void>;
+  /** Gone with all that is in it. */
+  remove(extent: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** What was read is not what was written. */
+export class Damaged extends Error {
+  override readonly name = 'Damaged';
+}
+
+/** There is no room for these bytes. Nothing was written. */
+export class NoSpace extends Error {
+  override readonly name = 'NoSpace';
+}
