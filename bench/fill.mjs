@@ -14,7 +14,7 @@ import { openPartition } from '../dist/partition/transact.js';
 import { openAccounts } from '../dist/services/accounts.js';
 import { createContainer } from '../dist/services/blob/containers.js';
 import { containerIdAt, encodeHead, headKey, headsIn, inlineKey, trashIn } from '../dist/services/blob/rows.js';
-import { encodeBytes } from '../dist/services/values.js';
+import { encodeBytes } from '../dist/partition/values.js';
 import { account } from './http.mjs';
 import { nameOf } from './loops.mjs';
 

@@ -3,6 +3,7 @@ import { describe } from 'vitest';
 import { atomicity } from './conformance/atomicity.ts';
 import { checks } from './conformance/checks.ts';
 import { combining } from './conformance/combining.ts';
+import { counters } from './conformance/counters.ts';
 import type { Harness } from './conformance/harness.ts';
 import { reads } from './conformance/reads.ts';
 import { scans } from './conformance/scans.ts';
@@ -13,6 +14,6 @@ export type { Harness, OtherWriter, Store, StoreOptions } from './conformance/ha
 
 export function partitionConformance(name: string, harness: Harness): void {
   describe(`a partition on ${name}`, () => {
-    for (const part of [atomicity, serializability, reads, scans, combining, checks, time]) part(harness);
+    for (const part of [atomicity, serializability, reads, scans, combining, checks, counters, time]) part(harness);
   });
 }

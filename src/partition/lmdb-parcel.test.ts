@@ -10,6 +10,7 @@ const check: fc.Arbitrary<Check> = fc.oneof(fc.record({ key }), fc.record({ key,
 const write: fc.Arbitrary<Write> = fc.oneof(
   fc.record({ kind: fc.constant('remove' as const), key }),
   fc.record({ kind: fc.constant('put' as const), key, value: fc.uint8Array({ maxLength: 100 }) }),
+  fc.record({ kind: fc.constant('add' as const), key, n: fc.bigInt({ min: -(1n << 63n), max: (1n << 63n) - 1n }) }),
 );
 const judged: fc.Arbitrary<Judged> = fc
   .tuple(

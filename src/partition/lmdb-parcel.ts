@@ -11,11 +11,15 @@ export type Judged = Omit<Commit, 'id' | 'anchors'>;
 export interface Parcel {
   /** All keys, one behind the other. */
   readonly keys: string;
+  /** And what is added to counters. */
   readonly stamps: BigUint64Array;
   /** Lengths and counts, in the order in which they are read again. */
   readonly counts: Uint32Array;
   readonly values: Uint8Array;
 }
+
+const REMOVE = 0;
+const ADD = 0xffff_ffff;
 
 export function pack(commits: readonly Judged[]): Parcel {
   let keys = '';
@@ -54,9 +58,10 @@ export function pack(commits: readonly Judged[]): Parcel {
       counts.push(writes.length);
       for (const write of writes) {
         addKey(write.key);
-        // One more than its length, so that 0 is a removal.
-        counts.push(write.kind === 'put' ? write.value.length + 1 : 0);
+        // The kind, or of a put one more than its length.
+        counts.push(write.kind === 'put' ? write.value.length + 1 : write.kind === 'add' ? ADD : REMOVE);
         if (write.kind === 'put') values.push(write.value);
+        else if (write.kind === 'add') stamps.push(BigInt.asUintN(64, write.n));
       }
     }
   }
@@ -89,7 +94,9 @@ export function unpack({ keys, stamps, counts, values }: Parcel): Judged[] {
   const write = (): Write => {
     const written = key();
     const length = count();
-    return length === 0 ? { kind: 'remove', key: written } : { kind: 'put', key: written, value: bytes(length - 1) };
+    if (length === REMOVE) return { kind: 'remove', key: written };
+    if (length === ADD) return { kind: 'add', key: written, n: BigInt.asIntN(64, stamps[at.stamp++]!) };
+    return { kind: 'put', key: written, value: bytes(length - 1) };
   };
   const body = (): Commit['bodies'][number] => ({ stamp: stamp()!, writes: times(write) });
   return times(() => {

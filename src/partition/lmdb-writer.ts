@@ -2,10 +2,12 @@
 import { join } from 'node:path';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { readClock } from './clock.ts';
+import { plus, versionOfAdd } from './counters.ts';
 import { guardSpace } from './free-space.ts';
+import type { Key } from './keys.ts';
 import { extentOf, highWaterIn, openFiles, PAGE_BYTES, store, versionIn } from './lmdb-files.ts';
 import { type Judged, type Parcel, unpack } from './lmdb-parcel.ts';
-import type { Instant, Outcome, Stamp } from './partition.ts';
+import { COUNTER_BYTES, type Instant, type Outcome, type Stamp, type Write } from './partition.ts';
 import { holds, type Versions } from './verify.ts';
 
 export interface WriterData {
@@ -47,6 +49,7 @@ const versions: Versions = {
       version: versionIn(value),
     }));
   },
+  bytesOf: (key) => foundAt(key)?.value.length,
 };
 
 port.on('message', (first: Order) => {
@@ -94,14 +97,28 @@ function writeTogether(commits: readonly Judged[], reserved: Instant | undefined
 
 function apply(commit: Judged): Decided {
   const verdict = holds(commit, versions, readClock(clock));
-  if (verdict !== 'holds') return verdict === 'changed' ? 'conflict' : verdict;
+  if (verdict === 'changed') return 'conflict';
+  if (verdict !== 'holds') return 'mistake' in verdict ? { unavailable: verdict.mistake } : verdict;
   for (const { stamp, writes } of commit.bodies) {
     for (const write of writes) {
       if (write.kind === 'put') rows.putSync(write.key, store(stamp, write.value));
-      else rows.removeSync(write.key);
+      else if (write.kind === 'remove') rows.removeSync(write.key);
+      else add(write.key, write.n, stamp);
     }
   }
   return 'committed';
+}
+
+function add(key: Key, n: bigint, stamp: Stamp): void {
+  const found = foundAt(key);
+  const value = plus(found?.value, n);
+  if (value) rows.putSync(key, store(versionOfAdd(stamp, found?.version), value));
+  else if (found) rows.removeSync(key);
+}
+
+function foundAt(key: Key): { value: Buffer; version: Stamp } | undefined {
+  const stored = rows.getBinaryFast(key);
+  return stored && { value: stored.subarray(8, rows.lastSize), version: versionIn(stored) };
 }
 
 /** Runs a write; a failure ends writing. Nothing of a failed transaction is left. */
@@ -120,10 +137,11 @@ function setHighWater(until: Instant): void {
   own.putSync('high-water', bytes);
 }
 
-/** On a full disk only what gives space back goes on. */
+/** On a full disk only what gives space back goes on: no fewer rows go than are written, counters aside. */
 function frees({ bodies }: Judged): boolean {
-  const writes = bodies.flatMap((body) => body.writes);
-  return writes.filter(({ kind }) => kind === 'remove').length * 2 > writes.length;
+  const writes = bodies.flatMap((body) => body.writes).filter(({ kind }) => kind !== 'add');
+  const removed = writes.filter(({ kind }) => kind === 'remove').length;
+  return removed > 0 && removed * 2 >= writes.length;
 }
 
 function answerOf(decided: readonly Decided[]): Answer {
@@ -142,10 +160,14 @@ function growthOf(commits: readonly Judged[]): number {
   for (const { bodies } of commits) {
     for (const { writes } of bodies) {
       pages += PAGES_PER_ROW * writes.length;
-      for (const write of writes) if (write.kind === 'put') pages += Math.ceil((write.value.length + 64) / PAGE_BYTES);
+      for (const write of writes) if (write.kind !== 'remove') pages += pagesOf(write);
     }
   }
   return pages * PAGE_BYTES;
+}
+
+function pagesOf(write: Exclude<Write, { kind: 'remove' }>): number {
+  return Math.ceil(((write.kind === 'put' ? write.value.length : COUNTER_BYTES) + 64) / PAGE_BYTES);
 }
 
 function sizeOf(order: Order): number {

@@ -71,8 +71,11 @@ export async function openLmdb({ location, wall }: LmdbOptions): Promise<Engine>
   await once(writer, 'online');
 
   function send(): void {
-    if (dead) return;
     const group = collected.splice(0);
+    if (dead) {
+      for (const { reject } of group) reject(dead);
+      return;
+    }
     const parcel = pack(group.map(({ data }) => data));
     sent.push(group);
     writer.postMessage({ parcel } satisfies Order, buffersOf(parcel));
@@ -93,6 +96,7 @@ export async function openLmdb({ location, wall }: LmdbOptions): Promise<Engine>
     },
 
     async close() {
+      dead ??= new Unavailable('The store is closed.');
       const gone = once(writer, 'exit');
       writer.postMessage({ close: time.now() } satisfies Order);
       await gone;

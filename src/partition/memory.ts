@@ -1,5 +1,6 @@
 /** Rows in memory, for tests and for servers that shall forget. */
 import { type ClockOptions, startClock } from './clock.ts';
+import { plus, versionOfAdd } from './counters.ts';
 import type { Key, Range } from './keys.ts';
 import {
   bufferOf,
@@ -9,6 +10,8 @@ import {
   type Row,
   type ScanOptions,
   type Snapshot,
+  type Stamp,
+  type Write,
 } from './partition.ts';
 import { SortedKeys } from './sorted-keys.ts';
 import { holds, type Versions } from './verify.ts';
@@ -57,7 +60,18 @@ export function openMemory({ inject, ...clockOptions }: MemoryOptions = {}): Eng
   const latest: Versions = {
     versionOf: (key) => at(key, commits)?.version,
     rowsIn: (range, limit) => scan(range, { limit }, commits),
+    bytesOf: (key) => at(key, commits)?.value.length,
   };
+
+  /** The row that a write leaves. */
+  function after(written: Write, stamp: Stamp): Row | undefined {
+    const { key } = written;
+    if (written.kind === 'put') return { key, value: bufferOf(written.value), version: stamp };
+    if (written.kind === 'remove') return undefined;
+    const found = at(key, commits);
+    const value = plus(found?.value, written.n);
+    return value && { key, value, version: versionOfAdd(stamp, found?.version) };
+  }
 
   function write(key: Key, row: Row | undefined): void {
     const past = pasts.get(key);
@@ -106,13 +120,11 @@ export function openMemory({ inject, ...clockOptions }: MemoryOptions = {}): Eng
     async commit(data): Promise<Outcome> {
       const injected = inject?.(data);
       if (injected) return injected;
-      if (holds(data, latest, clock.now()) !== 'holds') return 'conflict';
+      const verdict = holds(data, latest, clock.now());
+      if (typeof verdict === 'object' && 'mistake' in verdict) throw new Error(verdict.mistake);
+      if (verdict !== 'holds') return 'conflict';
       commits++;
-      for (const { stamp, writes } of data.bodies) {
-        for (const { key, ...rest } of writes) {
-          write(key, rest.kind === 'put' ? { key, value: bufferOf(rest.value), version: stamp } : undefined);
-        }
-      }
+      for (const { stamp, writes } of data.bodies) for (const each of writes) write(each.key, after(each, stamp));
       return 'committed';
     },
     async close() {},

@@ -16,10 +16,12 @@ import { bytes, key, textOf, turn, turns } from './conformance/harness.ts';
 import { decodeKey, under } from './keys.ts';
 import { openLmdb } from './lmdb.ts';
 import { openMemory } from './memory.ts';
-import type { Engine, Partition, Row, Transaction } from './partition.ts';
+import { counterOf, type Engine, type Partition, type Row, type Transaction } from './partition.ts';
 import { openPartition } from './transact.ts';
 
 const aName = fc.constantFrom('a', 'ab', 'b', 'c', 'cd', 'd');
+/** Behind every stretch: a body that reads what it added to is a mistake. */
+const aCounter = fc.constantFrom('~1', '~2');
 const aStretch = fc.record({
   from: fc.constantFrom('', 'a', 'b', 'c'),
   to: fc.constantFrom('a', 'b', 'c', 'd', 'z'),
@@ -34,6 +36,11 @@ const anOperation: fc.Arbitrary<Operation> = fc.oneof(
   aStretch.map((stretch) => ({ kind: 'glance' as const, ...stretch })),
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('put' as const), name: aName, value: fc.constant('') }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('remove' as const), name: aName }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant('add' as const), name: aCounter, n: fc.bigInt({ min: -2n, max: 2n }) }),
+  },
+  fc.record({ kind: fc.constant('remove' as const), name: aCounter }),
   { weight: 2, arbitrary: fc.constant({ kind: 'wait' as const }) },
 );
 const aProgram: fc.Arbitrary<Program> = fc.record({
@@ -76,6 +83,7 @@ async function perform(
       seen = show((await tx[operation.kind](range, operation)).map(plain));
     } else if (operation.kind === 'put') tx.put(at(operation.name), bytes(operation.value));
     else if (operation.kind === 'remove') tx.remove(at(operation.name));
+    else if (operation.kind === 'add') tx.add(at(operation.name), operation.n);
     else await turn();
     observed.push(seen);
   }
@@ -84,7 +92,11 @@ async function perform(
 
 async function rowsOf(partition: Partition, space: number): Promise<ModelRow[]> {
   const rows = await partition.read((at) => at.scan(under(['space', space]), { limit: 100 }));
-  return rows.map((row) => ({ name: nameOf(row), value: textOf(row)!, stamp: row.version }));
+  return rows.map((row) => {
+    const name = nameOf(row);
+    const value = name.startsWith('~') ? String(counterOf(row)) : textOf(row)!;
+    return { name, value, stamp: row.version };
+  });
 }
 
 const engines: Record<string, { histories: number; open: () => Promise<[Engine, () => Promise<void>]> }> = {

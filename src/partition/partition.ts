@@ -37,6 +37,12 @@ export interface Transaction extends Snapshot {
   glance(range: Range, options: ScanOptions): Promise<Row[]>;
   put(key: Key, value: Uint8Array): void;
   remove(key: Key): void;
+  /**
+   * Adds to a counter; see `counterOf`. Adds conflict with nobody, so nobody may rest on what they come to: to get or scan
+   * a key that this commit adds to throws, and a glance does not see it. After a put or a removal of its key in the same body,
+   * an add counts from there; a put or a removal after it stands alone.
+   */
+  add(key: Key, n: bigint): void;
   /** Past this instant the commit is a conflict, and the body runs again. */
   before(instant: Instant): void;
 }
@@ -60,7 +66,9 @@ export interface Clock {
 
 export type Write =
   | { readonly kind: 'put'; readonly key: Key; readonly value: Uint8Array }
-  | { readonly kind: 'remove'; readonly key: Key };
+  | { readonly kind: 'remove'; readonly key: Key }
+  /** Whatever the row's version is, this is no conflict; see counters.ts. */
+  | { readonly kind: 'add'; readonly key: Key; readonly n: bigint };
 
 /** A key as a body found it; no version: it was absent. */
 export interface Check {
@@ -81,7 +89,7 @@ export interface Commit {
   readonly checks: readonly Check[];
   readonly ranges: readonly RangeCheck[];
   readonly before?: Instant;
-  /** In the order in which the bodies ran. Each stamp lies above every version that its body's writes replace, or it is a conflict. */
+  /** In the order in which the bodies ran. Each stamp lies above every version that its body puts over or removes, or it is a conflict. */
   readonly bodies: readonly { readonly stamp: Stamp; readonly writes: readonly Write[] }[];
 }
 
@@ -101,6 +109,15 @@ export interface Engine {
 /** The same bytes, not a copy. */
 export function bufferOf(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+}
+
+export const COUNTER_BYTES = 8;
+
+/** What was added up in this row, from -2^63 to 2^63 - 1; a counter at zero has no row. */
+export function counterOf(row: Pick<Row, 'value'> | undefined): bigint {
+  if (!row) return 0n;
+  if (row.value.length !== COUNTER_BYTES) throw new RangeError(`a counter of ${row.value.length} bytes`);
+  return row.value.readBigInt64BE();
 }
 
 /** Whether a scan stopped at its bounds, so that more rows may follow. */

@@ -39,6 +39,43 @@ describe('transact', () => {
     expect((await partition.read((at) => at.get(ROW)))?.version).toBe(stamp);
   });
 
+  it('gives a body the rows that it asked for, though it writes while they are on their way', async () => {
+    const partition = openPartition(openMemory());
+    const other = key('other');
+    await partition.transact(ANCHOR, async (tx) => {
+      tx.put(ROW, bytes(1));
+      tx.put(other, bytes(2));
+    });
+    const { value } = await partition.transact(ANCHOR, async (tx) => {
+      const asked = tx.getMany([ROW, other]);
+      tx.put(ROW, bytes(3));
+      return (await asked).map(numberOf);
+    });
+    expect(value).toEqual([1, 2]);
+  });
+
+  it('rejects a read whose body throws before its first await, and serves those beside it', async () => {
+    const partition = openPartition(openMemory());
+    const thrown = partition.read(() => {
+      throw new Error('at once');
+    });
+    const beside = increment(partition);
+    await expect(thrown).rejects.toThrow('at once');
+    expect((await beside).value).toBe(1);
+    await partition.close();
+  });
+
+  it('lets writers in while readers never stop', async () => {
+    const partition = openPartition(openMemory(), { bodiesMax: 8 });
+    let reading = true;
+    const readers = times(64, async () => {
+      while (reading) await partition.read((at) => at.get(ROW));
+    });
+    for (let count = 1; count <= 20; count++) expect((await increment(partition)).value).toBe(count);
+    reading = false;
+    await Promise.all(readers);
+  });
+
   it('names every commit anew', async () => {
     const ids: string[] = [];
     const partition = openPartition(

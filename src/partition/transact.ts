@@ -15,8 +15,9 @@ import {
   type Stamp,
   type Transaction,
   Unavailable,
+  type Write,
 } from './partition.ts';
-import { BodyView, type Held } from './view.ts';
+import { addedTo, BodyView, type Held } from './view.ts';
 
 export interface TransactOptions {
   /** How often a body runs before its caller is told to come back later. */
@@ -98,7 +99,8 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
    */
   async function serveTurn(): Promise<void> {
     let room = bodiesMax;
-    const asked = reads.splice(0, room);
+    // Where both wait, each has its half.
+    const asked = reads.splice(0, due.length > 0 ? Math.max(room >> 1, room - due.length) : room);
     room -= asked.length;
     const taken: { anchor: Key; jobs: Job[] }[] = [];
     while (due.length > 0 && room > 0) {
@@ -121,7 +123,13 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
       }
       return;
     }
-    const answered = asked.map(({ body, resolve, reject }) => body(snapshot).then(resolve, reject));
+    const answered = asked.map(async ({ body, resolve, reject }) => {
+      try {
+        resolve(await body(snapshot));
+      } catch (error) {
+        reject(error);
+      }
+    });
     const ran = taken.map(({ anchor, jobs }) => runTogether(anchor, jobs, snapshot));
     const settled = ran.map(async (runs, i) => settle(taken[i]!.anchor, await runs));
     try {
@@ -143,7 +151,7 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
       else runs.push(run);
       if (run.refusal) continue;
       for (const [key, write] of run.view.writes) {
-        held.set(key, write);
+        held.set(key, write.added === undefined ? write : addedTo(held.get(key), write.added, write.stamp));
         bytes += write.value?.length ?? 0;
       }
     }
@@ -239,9 +247,12 @@ function commitOf(id: string, anchor: Key, judged: readonly Run[], writing: read
     ...(before === undefined ? {} : { before }),
     bodies: writing.map(({ view }) => ({
       stamp: view.stamp,
-      writes: [...view.writes].map(([key, { value }]) =>
-        value ? { kind: 'put' as const, key, value } : { kind: 'remove' as const, key },
-      ),
+      writes: [...view.writes].map(writeOf),
     })),
   };
+}
+
+function writeOf([key, { value, added }]: [Key, Held]): Write {
+  if (value) return { kind: 'put', key, value };
+  return added === undefined ? { kind: 'remove', key } : { kind: 'add', key, n: added };
 }

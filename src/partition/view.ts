@@ -1,10 +1,12 @@
+import { plus } from './counters.ts';
 import { after, type Key, type Range } from './keys.ts';
 import type { Check, Instant, RangeCheck, Row, ScanOptions, Snapshot, Stamp, Transaction } from './partition.ts';
-import { bufferOf, stoppedEarly } from './partition.ts';
+import { bufferOf, counterOf, stoppedEarly } from './partition.ts';
 
-/** A write that is not committed yet; no value: a removal. */
+/** A write that is not committed yet; no value: a removal, or what is added to a row that nobody looked at. */
 export interface Held {
   readonly value?: Uint8Array;
+  readonly added?: bigint;
   readonly stamp: Stamp;
 }
 
@@ -37,20 +39,21 @@ export class BodyView implements Transaction {
   }
 
   async getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
-    const unheld = keys.filter((key) => !this.#held(key));
+    // Asked once: while the rows are on their way the body may write.
+    const held = keys.map((key) => this.#held(key));
+    const unheld = keys.filter((_, i) => !held[i]);
     const rows = await this.#snapshot.getMany(unheld);
     unheld.forEach((key, i) => {
       this.#check(key, rows[i]);
     });
     let next = 0;
-    return keys.map((key) => {
-      const held = this.#held(key);
-      return held ? rowOf(key, held) : rows[next++];
-    });
+    return keys.map((key, i) => (held[i] ? rowOf(key, held[i]) : rows[next++]));
   }
 
   async scan(range: Range, options: ScanOptions): Promise<Row[]> {
-    const { rows, seen } = await this.#merge(range, options);
+    const held = this.#heldIn(range, options.reverse);
+    for (const [, write] of held) refuseAdded(write);
+    const { rows, seen } = await this.#merge(range, options, held);
     const last = rows.at(-1)?.key;
     const looked = last !== undefined && stoppedEarly(rows, options) ? upTo(range, last, options.reverse) : range;
     this.ranges.push({
@@ -63,7 +66,9 @@ export class BodyView implements Transaction {
   }
 
   async glance(range: Range, options: ScanOptions): Promise<Row[]> {
-    return (await this.#merge(range, options)).rows;
+    const held = this.#heldIn(range, options.reverse);
+    const known = held.filter(([, { added }]) => added === undefined);
+    return (await this.#merge(range, options, known)).rows;
   }
 
   put(key: Key, value: Uint8Array): void {
@@ -74,16 +79,26 @@ export class BodyView implements Transaction {
     this.writes.set(key, { stamp: this.stamp });
   }
 
+  add(key: Key, n: bigint): void {
+    if (BigInt.asIntN(64, n) !== n) throw new RangeError(`not a signed 64-bit number: ${n}`);
+    const earlier = this.writes.get(key);
+    const held = earlier ?? this.#before.get(key);
+    // To add to a row that is no counter is a mistake, found here or at the commit.
+    if (held?.value) counterOf({ value: bufferOf(held.value) });
+    this.writes.set(key, addedTo(earlier, n, this.stamp));
+  }
+
   before(instant: Instant): void {
     if (this.deadline === undefined || instant < this.deadline) this.deadline = instant;
   }
 
   #held(key: Key): Held | undefined {
     const own = this.writes.get(key);
-    if (own) return own;
+    if (own) return refuseAdded(own);
     const earlier = this.#before.get(key);
-    if (earlier) this.readHeld = true;
-    return earlier;
+    if (!earlier) return undefined;
+    this.readHeld = true;
+    return refuseAdded(earlier);
   }
 
   #check(key: Key, row: Row | undefined): void {
@@ -91,9 +106,11 @@ export class BodyView implements Transaction {
   }
 
   /** Rows of the snapshot and held writes in one order; `seen` are the snapshot's rows, in the order of their keys. */
-  async #merge(range: Range, options: ScanOptions): Promise<{ rows: Row[]; seen: Row[] }> {
-    const { limit, bytesMax = Infinity, reverse = false } = options;
-    const held = this.#heldIn(range, reverse);
+  async #merge(
+    range: Range,
+    { limit, bytesMax = Infinity, reverse = false }: ScanOptions,
+    held: [Key, Held][],
+  ): Promise<{ rows: Row[]; seen: Row[] }> {
     const rows: Row[] = [];
     const seen: Row[] = [];
     let bytes = 0;
@@ -113,7 +130,7 @@ export class BodyView implements Transaction {
     }
   }
 
-  #heldIn({ from, to }: Range, reverse: boolean): [Key, Held][] {
+  #heldIn({ from, to }: Range, reverse = false): [Key, Held][] {
     const found = new Map<Key, Held>();
     for (const writes of [this.#before, this.writes]) {
       for (const [key, held] of writes) {
@@ -125,6 +142,19 @@ export class BodyView implements Transaction {
     const sign = reverse ? -1 : 1;
     return [...found].sort(([a], [b]) => (a < b ? -sign : sign));
   }
+}
+
+/** What a key holds once `n` is added to it. */
+export function addedTo(earlier: Held | undefined, n: bigint, stamp: Stamp): Held {
+  if (!earlier) return { added: n, stamp };
+  if (earlier.added !== undefined) return { added: BigInt.asIntN(64, earlier.added + n), stamp };
+  const value = plus(earlier.value, n);
+  return value ? { value, stamp } : { stamp };
+}
+
+function refuseAdded(held: Held): Held {
+  if (held.added !== undefined) throw new Error('a counter is not read in a body');
+  return held;
 }
 
 /** Takes from `held` what lies in the page's stretch; a held write stands for the row that it replaces. */

@@ -56,4 +56,22 @@ export const mutants = [
     replace: 'if (commit.before !== undefined && now < 0n)',
     tests: ['src/partition/memory.test.ts'],
   },
+  {
+    name: 'a commit that conflicts adds to its counters',
+    file: 'src/partition/memory.ts',
+    find: "if (verdict !== 'holds') return 'conflict';",
+    replace: `if (verdict !== 'holds') {
+        for (const { stamp, writes } of data.bodies)
+          for (const each of writes) if (each.kind === 'add') write(each.key, after(each, stamp));
+        return 'conflict';
+      }`,
+    tests: ['src/partition/memory.test.ts'],
+  },
+  {
+    name: 'an add with a late stamp is a conflict',
+    file: 'src/partition/verify.ts',
+    find: '        continue;',
+    replace: '',
+    tests: ['src/partition/memory.test.ts'],
+  },
 ];

@@ -11,6 +11,7 @@ async function write(client) {
     const { stamp } = await partition.transact(encodeKey(['client', client]), async (tx) => {
       for (const side of ['left', 'right']) tx.put(encodeKey([side, client, i]), Buffer.alloc(3000, i));
       tx.put(encodeKey(['latest', client]), Buffer.from(String(i)));
+      tx.add(encodeKey(['commits']), 1n);
     });
     process.send({ client, i, stamp: String(stamp), now: String(partition.clock.now()) });
   }

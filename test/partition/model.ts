@@ -5,6 +5,7 @@ export type Operation =
   | (Stretch & { readonly kind: 'scan' | 'glance' })
   | { readonly kind: 'put'; readonly name: string; readonly value: string }
   | { readonly kind: 'remove'; readonly name: string }
+  | { readonly kind: 'add'; readonly name: string; readonly n: bigint }
   | { readonly kind: 'wait' };
 
 export interface Stretch {
@@ -50,6 +51,9 @@ export function run(
         return '';
       case 'remove':
         rows = without(rows, operation.name);
+        return '';
+      case 'add':
+        rows = sum(rows, operation.name, operation.n, versionOver(find(before, operation.name), stamp));
         return '';
       default:
         return '';
@@ -123,6 +127,18 @@ function stretch(rows: readonly ModelRow[], { from, to, limit, bytesMax = Infini
     bytes += row.value.length;
   }
   return found;
+}
+
+/** A counter is a row that holds a number; at zero it is none. */
+function sum(rows: readonly ModelRow[], name: string, n: bigint, stamp: bigint): readonly ModelRow[] {
+  const value = String(BigInt(find(rows, name)?.value ?? 0) + n);
+  const others = without(rows, name);
+  return value === '0' ? others : [...others, { name, value, stamp }].sort(byName);
+}
+
+/** An add may come behind one with a higher stamp. */
+function versionOver(replaced: ModelRow | undefined, stamp: bigint): bigint {
+  return replaced && replaced.stamp >= stamp ? replaced.stamp + 1n : stamp;
 }
 
 const find = (rows: readonly ModelRow[], name: string): ModelRow | undefined => rows.find((row) => row.name === name);

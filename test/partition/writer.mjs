@@ -8,12 +8,15 @@ const port = parentPort ?? process;
 const tell = (message) => (parentPort ? parentPort.postMessage(message) : process.send(message));
 
 const partition = openPartition(await openLmdb({ location }));
-port.on('message', async ({ key, value, end }) => {
+port.on('message', async ({ key, value, n, end }) => {
   if (end) {
     await partition.close();
     process.exit();
   }
-  await partition.transact(key, async (tx) => tx.put(key, Buffer.from(String(value))));
-  tell(value);
+  await partition.transact(key, async (tx) => {
+    if (n === undefined) tx.put(key, Buffer.from(String(value)));
+    else tx.add(key, BigInt(n));
+  });
+  tell('done');
 });
 tell('ready');

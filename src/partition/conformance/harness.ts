@@ -22,6 +22,8 @@ export interface Store {
 export interface OtherWriter {
   /** Puts this number under the key and resolves when the commit was acknowledged over there. */
   put(key: Key, value: number): Promise<void>;
+  /** Adds this number to the counter, likewise. */
+  add(key: Key, n: number): Promise<void>;
   end(): Promise<void>;
 }
 
