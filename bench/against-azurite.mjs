@@ -42,7 +42,7 @@ export const putStage = {
       for (const clients of [1, 16, 64]) {
         await pairRow(bench, pair, {
           title: `Put Blob 1 KiB, ${clientsOf(clients)}`,
-          meaning: `one container, a new name with each write; the folder is empty before the first row`,
+          meaning: 'one container, a new name with each write; the folder is empty before the first row',
           spec: () => ({ loop: 'put', container: 'put', clients, run: bench.unique() }),
         });
       }
@@ -157,10 +157,10 @@ async function pairRow(bench, pair, { title, meaning, spec }) {
   bench.add(row);
 }
 
-async function withPair(bench, body, folders = { holdfast: bench.newFolder(), azurite: bench.newFolder() }) {
+export async function withPair(bench, body, folders = { holdfast: bench.newFolder(), azurite: bench.newFolder() }) {
   const pair = {};
   try {
-    for (const kind of ['holdfast', 'azurite']) pair[kind] = await startServer(kind, folders[kind]);
+    for (const kind of Object.keys(folders)) pair[kind] = await startServer(kind, folders[kind]);
     await body(pair);
   } finally {
     for (const server of Object.values(pair)) await server.stop();
@@ -180,7 +180,7 @@ async function fillAzurite(bench, folder, blobs) {
   await runScript('fill-azurite.mjs', [folder, 'filled', blobs]);
 }
 
-async function createContainers(bench, servers, container) {
+export async function createContainers(bench, servers, container) {
   for (const server of Object.values(servers)) {
     await bench.request(server, { method: 'PUT', path: `/${container}`, query: { restype: 'container' } }, 201);
   }

@@ -29,6 +29,13 @@ export const loops = {
     return () => (timed) => timed(make(`/${container}/${nameOf(anyOf(keys))}`), 201);
   },
 
+  /** Each name once, so that `get` finds them. */
+  fill({ container, keys }) {
+    const make = maker('PUT', { headers: blockBlob, body: BODY });
+    let next = 0;
+    return () => (timed) => timed(make(`/${container}/${nameOf(next++ % keys)}`), 201);
+  },
+
   get({ container, keys }) {
     const make = maker('GET');
     const signed = Array.from({ length: SIGNED_AHEAD }, () => make(`/${container}/${nameOf(anyOf(keys))}`));

@@ -14,10 +14,18 @@ export async function measure(load, server, spec) {
   };
 }
 
-/** A B A B ..., so that what disturbs the machine disturbs both. A first round warms both up and is not counted. */
+/** With fewer requests than these clients send in a round, V8 is still compiling. */
+const WARM_CLIENTS = 64;
+
+/** A B A B ..., so that what disturbs the machine disturbs both. First rounds warm both up and are not counted. */
 export async function interleave({ load, rounds, milliseconds }, sides, spec) {
   const names = Object.keys(sides);
   const specOf = (name) => (typeof spec === 'function' ? spec(name) : spec);
+  for (const name of names) {
+    const warm = specOf(name);
+    if (warm.clients > 1 || warm.loop === 'list') continue;
+    await measure(load, sides[name], { ...warm, clients: WARM_CLIENTS, milliseconds: 2 * milliseconds });
+  }
   for (const name of names) await measure(load, sides[name], { ...specOf(name), milliseconds });
   const taken = [];
   for (let round = 0; round < rounds; round++) {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { filledStage, oneBlobStage, putStage, startStage } from './against-azurite.mjs';
+import { limitStage } from './against-limit.mjs';
 import { deleteStage, flatStage, growthStage } from './alone.mjs';
 import { judge, markdown } from './report.mjs';
 import { endAll, installAzurite, kinds, startLoad } from './servers.mjs';
@@ -69,6 +70,7 @@ const environment = {
   'load before': loadavg()[0].toFixed(2),
   Holdfast: kinds.holdfast.settings,
   Azurite: `${azuriteVersion}; ${kinds.azurite.settings}`,
+  'the limit': kinds.limit.settings,
   client:
     'one process of its own for both, raw sockets with keep-alive, a connection per client, SharedKey, requests of the 1 KiB rows signed before the clock runs',
   rounds: `${bench.rounds} of ${bench.milliseconds} ms per side, interleaved, behind a warm-up; medians, and the spread of the rounds; CPU is that of the server's process with all its threads`,
@@ -79,6 +81,7 @@ if (loadavg()[0] > 0.5)
 const stages = [
   startStage,
   putStage,
+  limitStage,
   oneBlobStage,
   filledStage(10_000),
   filledStage(100_000),

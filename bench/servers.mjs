@@ -38,6 +38,11 @@ export const kinds = {
       port,
     ],
   },
+  limit: {
+    title: 'The limit',
+    settings: 'limit.mjs: bare node:http with the same answers; a Put is a write and an fdatasync',
+    command: (location, port) => [here('limit.mjs'), location, port],
+  },
 };
 
 /** Beside the project, never in it: it is only what the bench compares with. */
@@ -169,13 +174,11 @@ function freePort() {
   });
 }
 
-/** Mapped pages of a store are the file's, not the process's own: RSS would count them. Linux only. */
+/** What the process itself holds: pages of a mapped file are the system's, even where nobody else maps them. Linux only. */
 function privateMegabytes(pid) {
   try {
-    const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
-    let kilobytes = 0;
-    for (const [, size] of text.matchAll(/^Private_(?:Clean|Dirty): +(\d+) kB/gm)) kilobytes += Number(size);
-    return kilobytes / 1_024;
+    const [, kilobytes] = /^Anonymous: +(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'));
+    return Number(kilobytes) / 1_024;
   } catch {
     return undefined;
   }

@@ -45,8 +45,11 @@ export function openFiles(location: string, { readOnly = false } = {}): LmdbFile
     maxReaders: READERS_MAX + 24,
     readOnly,
   });
-  const options = { keyEncoder: keysAsBytes, encoding: 'binary' } as const;
-  const rows = environment.openDB<Buffer, Key>('rows', options) as unknown as Rows;
+  const rows = environment.openDB<Buffer, Key>('rows', {
+    keyEncoder: keysAsBytes,
+    encoding: 'binary',
+    encoder: bytesAsTheyAre,
+  } as object) as unknown as Rows;
   const own = environment.openDB<Buffer, string>('own', { encoding: 'binary' });
   return { environment, rows, own };
 }
@@ -55,6 +58,25 @@ const keysAsBytes = {
   writeKey: (key: Key, target: Buffer, position: number) => position + target.write(key, position, 'latin1'),
   readKey: (source: Buffer, start: number, end: number) => source.toString('latin1', start, end) as Key,
 };
+
+/**
+ * What a scan does with each value. lmdb reads into one buffer again and again, whose length is not its own; a copy from Node's
+ * pool costs less than lmdb's, which has memory of its own.
+ */
+const bytesAsTheyAre = {
+  encode: (bytes: Buffer) => bytes,
+  decode(shared: Buffer, size: number): Buffer {
+    if (read !== shared) {
+      read = shared;
+      whole = Buffer.from(shared.buffer as ArrayBuffer, shared.byteOffset);
+    }
+    const bytes = Buffer.allocUnsafe(size);
+    whole.copy(bytes, 0, 0, size);
+    return bytes;
+  },
+};
+let read: Buffer | undefined;
+let whole = Buffer.alloc(0);
 
 export function versionIn(stored: Buffer): Stamp {
   return stored.readBigUInt64BE();
