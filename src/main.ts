@@ -1,8 +1,18 @@
 /** The composition root: the only file that names the engines. Also what `import { start } from 'holdfast'` gives. */
+import { existsSync } from 'node:fs';
+import { openHashers } from './base/hashing.ts';
 import { type Log, openLog } from './base/log.ts';
 import { TICKS_PER_SECOND, ticksOf } from './base/time.ts';
 import { type Config, configOf, StartError, type StartOptions } from './config.ts';
-import { formatOf, openDataFolder, rowsIn } from './data-folder.ts';
+import { createChunkChecker } from './content/chunk-check.ts';
+import { startCollector } from './content/collector.ts';
+import { openEpoch } from './content/epochs.ts';
+import { createReads } from './content/reads.ts';
+import { createContentStore } from './content/store.ts';
+import { extentsIn, formatOf, openDataFolder, rowsIn } from './data-folder.ts';
+import type { Extents } from './extents/extents.ts';
+import { openLocalExtents } from './extents/local.ts';
+import { openMemoryExtents } from './extents/memory.ts';
 import { openLmdb } from './partition/lmdb.ts';
 import { isNew, looksSound } from './partition/lmdb-damage.ts';
 import { readLmdb } from './partition/lmdb-reads.ts';
@@ -13,7 +23,7 @@ import { blobOperations } from './rest/blob/operations.ts';
 import { createRestServer, type OwnEndpoint } from './rest/server.ts';
 import { openAccounts } from './services/accounts.ts';
 import { emptyAccount } from './services/blob/reset.ts';
-import { type CheckReport, check as checkRows } from './services/check.ts';
+import { type CheckProgress, type CheckReport, check as checkStore } from './services/check.ts';
 import { commonErrors, raising } from './services/errors.ts';
 import type { Storage } from './services/storage.ts';
 import { startSweeper } from './services/sweeper.ts';
@@ -41,18 +51,10 @@ const fail = raising(commonErrors);
 export async function start(options: StartOptions = {}): Promise<HoldfastServer> {
   const config = configOf(options);
   const log = logOf(config);
-  const { partition, release } = await openStore(config, log, () => {
+  const { partition, storages, closeStore } = await openStore(config, log, () => {
     process.exitCode = 1;
     void stop();
   });
-  const accounts = await openAccounts(
-    partition,
-    config.accounts.map(({ name }) => name),
-  );
-  const sweeper = startSweeper(partition, accounts.values(), (error) => log.warn({ err: error }, 'sweeping failed'));
-  sweeper.wake();
-  const storages = new Map<string, Storage>();
-  for (const [name, account] of accounts) storages.set(name, { partition, account, sweeper });
 
   let stopped: Promise<void> | undefined;
   const mayTest = config.testClock || config.location === undefined;
@@ -84,12 +86,6 @@ export async function start(options: StartOptions = {}): Promise<HoldfastServer>
     })();
     return stopped;
   }
-  async function closeStore(): Promise<void> {
-    await sweeper.stop();
-    await partition.close();
-    release();
-  }
-
   let port: number;
   try {
     port = await rest.listen(config.blobPort, config.blobHost);
@@ -114,14 +110,18 @@ export interface CheckResult extends CheckReport {
   readonly notes: readonly string[];
 }
 
-/** Looks at all rows of a folder; a server may work on it meanwhile. */
-export async function check(location: string, onProgress?: (rows: number) => void): Promise<CheckResult> {
+/** Looks at all rows and bytes of a folder; a server may work on it meanwhile. */
+export async function check(location: string, onProgress?: (progress: CheckProgress) => void): Promise<CheckResult> {
   if (formatOf(location) === undefined) throw new StartError(`There is no data of Holdfast in ${location}.`);
   if (!looksSound(rowsIn(location))) throw new StartError(`The rows in ${location} are missing or damaged.`);
   const engine = readLmdb(rowsIn(location));
   const partition = openPartition(engine);
+  // It never writes, so that no process has the epoch 0.
+  const extents = existsSync(extentsIn(location))
+    ? await openLocalExtents({ folder: extentsIn(location), epoch: 0n })
+    : openMemoryExtents({ epoch: 0n });
   try {
-    const report = await checkRows(partition, onProgress);
+    const report = await checkStore(partition, createChunkChecker(partition, extents), onProgress);
     const ahead = engine.clock.now() - ticksOf(Date.now());
     const { rows, containers, blobs, bytes } = report;
     const notes = [`${rows} rows: ${containers} containers, ${blobs} blobs with ${bytes} bytes.`];
@@ -129,6 +129,7 @@ export async function check(location: string, onProgress?: (rows: number) => voi
       notes.push(`Its time is ${ahead / TICKS_PER_SECOND} s ahead of this machine's clock.`);
     return { ...report, notes };
   } finally {
+    await extents.close();
     await partition.close();
   }
 }
@@ -143,28 +144,74 @@ function logOf({ log }: Config): Log {
   }
 }
 
-async function openStore(
-  config: Config,
-  log: Log,
-  onLost: () => void,
-): Promise<{ partition: Partition; release(): void }> {
-  if (config.location === undefined) return { partition: openPartition(openMemory()), release() {} };
+interface Store {
+  readonly partition: Partition;
+  /** By the name of the account. */
+  readonly storages: ReadonlyMap<string, Storage>;
+  closeStore(): Promise<void>;
+}
+
+async function openStore(config: Config, log: Log, onLost: () => void): Promise<Store> {
+  const closing: (() => unknown)[] = [];
+  async function closeStore(): Promise<void> {
+    for (const close of closing.splice(0).reverse()) await close();
+  }
+  try {
+    const partition = await openRows(config, log, onLost, closing);
+    closing.push(() => partition.close());
+    const epoch = await openEpoch(partition);
+    const extents = await openBytes(config, log, epoch);
+    closing.push(() => extents.close());
+    const accounts = await openAccounts(
+      partition,
+      config.accounts.map(({ name }) => name),
+    );
+    const hashers = openHashers();
+    closing.push(() => hashers.close());
+    const reads = createReads();
+    const content = createContentStore({ partition, extents, epoch, reads, hashers });
+    const { heldExtents } = content;
+    const sweeper = startSweeper({
+      ...{ partition, content, accounts: accounts.values(), reads, epoch },
+      onFailure: (error) => log.warn({ err: error }, 'sweeping failed'),
+    });
+    closing.push(() => sweeper.stop());
+    const collector = startCollector({
+      ...{ partition, extents, epoch, reads, heldExtents },
+      onFailure: (error) => log.warn({ err: error }, 'collecting failed'),
+      onDamage: (error) => log.error({ err: error }, 'damaged'),
+    });
+    closing.push(() => collector.stop());
+    sweeper.wake();
+    const storages = new Map<string, Storage>();
+    for (const [name, account] of accounts) storages.set(name, { partition, account, content, sweeper });
+    return { partition, storages, closeStore };
+  } catch (error) {
+    await closeStore();
+    throw error;
+  }
+}
+
+async function openRows(config: Config, log: Log, onLost: () => void, closing: (() => unknown)[]): Promise<Partition> {
+  if (config.location === undefined) return openPartition(openMemory());
   const folder = openDataFolder(config.location, () => {
     log.error('this server no longer holds its data folder, another may have taken it: it stops');
     onLost();
   });
+  closing.push(folder.release);
   if (folder.warning) log.warn(folder.warning);
-  try {
-    if (!isNew(folder.rows) && !looksSound(folder.rows)) {
-      throw new StartError(
-        `The rows in ${config.location} are damaged: restore a copy, or choose another folder by --location.`,
-      );
-    }
-    return { partition: openPartition(await openLmdb({ location: folder.rows })), release: folder.release };
-  } catch (error) {
-    folder.release();
-    throw error;
+  if (!isNew(folder.rows) && !looksSound(folder.rows)) {
+    throw new StartError(
+      `The rows in ${config.location} are damaged: restore a copy, or choose another folder by --location.`,
+    );
   }
+  return openPartition(await openLmdb({ location: folder.rows }));
+}
+
+function openBytes({ location }: Config, log: Log, epoch: bigint): Extents | Promise<Extents> {
+  if (location === undefined) return openMemoryExtents({ epoch });
+  const onDamage = (error: Error) => log.error({ err: error }, 'damaged');
+  return openLocalExtents({ folder: extentsIn(location), epoch, onDamage });
 }
 
 function ownEndpoints(

@@ -13,19 +13,24 @@ interface Import {
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
+/** What the layers above know of the rows. */
+const ofPartition = ['partition/partition.ts', 'partition/keys.ts', 'partition/values.ts'];
+
 /** Layer → the folders and files it may lean on, besides itself. "types of x": by `import type` only. */
 const mayLeanOn: Readonly<Record<string, readonly string[]>> = {
   base: [],
   rules: ['base'],
   partition: ['base'],
-  services: ['rules', 'base', 'partition/partition.ts', 'partition/keys.ts'],
+  extents: ['base'],
+  content: ['base', ...ofPartition, 'extents/extents.ts'],
+  services: ['rules', 'content', 'base', ...ofPartition],
   rest: ['services', 'base', 'types of rules'],
 };
 
 /** Where choices are made: these see everything, and nothing below sees them. */
 const top = ['main.ts', 'cli.ts', 'config.ts', 'flags.ts', 'data-folder.ts'];
 
-const engines = ['partition/lmdb.ts', 'partition/memory.ts'];
+const engines = ['partition/lmdb.ts', 'partition/memory.ts', 'extents/local.ts', 'extents/memory.ts'];
 
 describe('The layers', () => {
   const files = sourceFiles();
@@ -64,7 +69,21 @@ describe('The judgement on an import', () => {
     ['rules/lease.ts', 'partition/partition.ts', true, false],
     ['services/blob/blobs.ts', 'partition/keys.ts', false, true],
     ['services/blob/blobs.ts', 'partition/transact.ts', false, false],
+    ['services/blob/blobs.ts', 'content/content.ts', false, true],
+    ['services/blob/blobs.ts', 'extents/extents.ts', true, false],
     ['services/blob/blobs.ts', 'rest/reply.ts', true, false],
+    ['content/store.ts', 'extents/extents.ts', false, true],
+    ['content/store.ts', 'extents/local.ts', false, false],
+    ['content/store.ts', 'partition/values.ts', false, true],
+    ['content/store.ts', 'partition/transact.ts', false, false],
+    ['content/store.ts', 'services/storage.ts', true, false],
+    ['content/store.ts', 'rules/etag.ts', true, false],
+    ['extents/local.ts', 'base/log.ts', false, true],
+    ['extents/local.ts', 'partition/partition.ts', true, false],
+    ['extents/local.ts', 'content/rows.ts', true, false],
+    ['extents/conformance/damage.ts', 'extents/memory.ts', false, true],
+    ['partition/lmdb.ts', 'extents/extents.ts', true, false],
+    ['rest/server.ts', 'content/content.ts', true, false],
     ['services/queue/queues.ts', 'services/blob/blobs.ts', false, false],
     ['services/datalake/paths.ts', 'services/blob/blobs.ts', false, true],
     ['rest/params.ts', 'rules/lease.ts', true, true],

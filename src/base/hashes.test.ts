@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { crc64, crc64Base64, md5Base64 } from './hashes.ts';
+import { crc64, crc64Base64, hasher, hashesOf, md5Base64 } from './hashes.ts';
 
 /** Bit by bit, by the definition: reflected polynomial, all ones at the start and at the end. */
 function naiveCrc64(bytes: Uint8Array): string {
@@ -31,6 +31,38 @@ describe('CRC64', () => {
         expect(crc.digest()).toBe(naiveCrc64(Buffer.concat(pieces)));
       }),
     );
+  });
+});
+
+describe('CRC64 of long bytes', () => {
+  const long = Buffer.from(Uint8Array.from({ length: 200_003 }, (_, i) => Math.imul(i, 2654435761) >>> 24));
+
+  it('agrees with its definition', () => {
+    expect(crc64Base64(long)).toBe(naiveCrc64(long));
+  });
+
+  it('does not depend on where they are cut, nor on others that are computed in between', () => {
+    const other = crc64();
+    for (const cut of [1, 65_535, 65_536, 65_537, 131_072, 200_002]) {
+      const crc = crc64();
+      crc.update(long.subarray(0, cut));
+      other.update(long.subarray(cut));
+      crc.update(long.subarray(cut));
+      expect(crc.digest()).toBe(crc64Base64(long));
+    }
+  });
+});
+
+describe('Both hashes', () => {
+  it('are the same in one piece or several, and MD5 is there if it was asked for', () => {
+    const bytes = Buffer.from('some bytes');
+    const crc64 = crc64Base64(bytes);
+    expect(hashesOf(bytes, { md5: false })).toEqual({ md5: undefined, crc64 });
+    expect(hashesOf(bytes, { md5: true })).toEqual({ md5: md5Base64(bytes), crc64 });
+    const hashes = hasher({ md5: true });
+    hashes.update(bytes.subarray(0, 3));
+    hashes.update(bytes.subarray(3));
+    expect(hashes.digest()).toEqual({ md5: md5Base64(bytes), crc64 });
   });
 });
 

@@ -42,6 +42,18 @@ interface Open {
 
 /** The root element. UTF-8, or UTF-16 if a byte order mark says so. How many bytes are too many is the caller's to say. */
 export function parseXml(bytes: Uint8Array): XmlElement {
+  const reader = xmlReader();
+  reader.write(bytes);
+  return reader.end();
+}
+
+export interface XmlReader {
+  write(bytes: Uint8Array): void;
+  end(): XmlElement;
+}
+
+/** For a document that comes in pieces. Children of the root are handed to `onChild` and not kept, so that there may be any number. */
+export function xmlReader(onChild?: (child: XmlElement) => void): XmlReader {
   const parser = new SaxesParser();
   const open: Open[] = [];
   let root: Open | undefined;
@@ -49,6 +61,7 @@ export function parseXml(bytes: Uint8Array): XmlElement {
   const refuse = (reason: string): never => {
     throw new XmlError(reason, parser.line, parser.column + 1);
   };
+  const decode = decoder(refuse);
   parser.on('error', (error) => refuse(error.message.replace(/^\d+:\d+: /, '')));
   parser.on('doctype', () => refuse('A document type declaration is not allowed.'));
   parser.on('opentagstart', ({ name }) => {
@@ -57,15 +70,20 @@ export function parseXml(bytes: Uint8Array): XmlElement {
     const { line } = parser;
     const column = parser.column - name.length;
     const element: Open = { name, text: '', children: [], line, column, endLine: line, endColumn: column };
-    open.at(-1)?.children.push(element);
+    const parent = open.at(-1);
+    if (!onChild || parent !== root) parent?.children.push(element);
     root ??= element;
     open.push(element);
   });
   parser.on('closetag', ({ name, isSelfClosing }) => {
     const element = open.pop()!;
-    if (isSelfClosing) return;
-    element.endLine = parser.line;
-    element.endColumn = parser.column - name.length;
+    if (!isSelfClosing) {
+      element.endLine = parser.line;
+      element.endColumn = parser.column - name.length;
+    }
+    if (!onChild || open.length !== 1) return;
+    elements = 1;
+    onChild(element);
   });
   const addText = (text: string) => {
     const element = open.at(-1);
@@ -73,8 +91,15 @@ export function parseXml(bytes: Uint8Array): XmlElement {
   };
   parser.on('text', addText);
   parser.on('cdata', addText);
-  parser.write(decode(bytes, refuse)).close();
-  return root ?? refuse('There is no root element.');
+  return {
+    write: (bytes) => {
+      parser.write(decode(bytes));
+    },
+    end() {
+      parser.write(decode(undefined)).close();
+      return root ?? refuse('There is no root element.');
+    },
+  };
 }
 
 export function childOf(element: XmlElement, name: string): XmlElement | undefined {
@@ -107,16 +132,24 @@ const ESCAPES: Readonly<Record<string, string>> = {
   '\r': '&#xD;',
 };
 
-const decoders = {
-  'utf-8': new TextDecoder('utf-8', { fatal: true }),
-  'utf-16le': new TextDecoder('utf-16le', { fatal: true }),
-};
-
-function decode(bytes: Uint8Array, refuse: (reason: string) => never): string {
-  const encoding = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : 'utf-8';
-  try {
-    return decoders[encoding].decode(bytes);
-  } catch {
-    return refuse(`The document is not valid ${encoding.toUpperCase()}.`);
-  }
+/** Undefined: nothing follows. The first two bytes tell the encoding, and may come one by one. */
+function decoder(refuse: (reason: string) => never): (bytes: Uint8Array | undefined) => string {
+  let first: Uint8Array | undefined;
+  let encoding = 'utf-8';
+  let text: InstanceType<typeof TextDecoder> | undefined;
+  return (bytes) => {
+    let next = bytes;
+    if (!text) {
+      first = first && bytes ? Buffer.concat([first, bytes]) : (first ?? bytes);
+      if (bytes && (!first || first.length < 2)) return '';
+      if (first?.[0] === 0xff && first[1] === 0xfe) encoding = 'utf-16le';
+      text = new TextDecoder(encoding, { fatal: true });
+      next = first;
+    }
+    try {
+      return text.decode(next, { stream: bytes !== undefined });
+    } catch {
+      return refuse(`The document is not valid ${encoding.toUpperCase()}.`);
+    }
+  };
 }

@@ -1,4 +1,6 @@
 /** What the services know of bytes: taken from a stream before a transaction, named and let go in it, read after it. */
+import type { Place } from '../extents/extents.ts';
+import type { Key } from '../partition/keys.ts';
 import type { Snapshot, Transaction } from '../partition/partition.ts';
 import type { ContentId, Part, Piece } from './rows.ts';
 
@@ -12,6 +14,8 @@ export interface Taken {
   /** Base64. */
   readonly crc64: string;
   readonly parts: readonly Part[];
+  /** Where the parts lie, in their order. */
+  readonly places: readonly Place[];
   /** Whether they were named or not, the taker is done: the collector may have what no row names. */
   release(): void;
 }
@@ -25,18 +29,36 @@ export interface ContentStore {
 
   /** A name for a content that is to be made; never given twice. */
   newId(): ContentId;
-  /** Makes a content of one reference. Its parts' references are the caller's: it has raised them, or hands over those of `nameChunks`. */
+  /**
+   * Makes a content of one reference. Its parts' references are the caller's: it has raised them, or hands over those of
+   * `nameChunks`. No piece is empty.
+   */
   addContent(tx: Transaction, account: AccountId, id: ContentId, pieces: readonly Piece[]): void;
+  /**
+   * The first step to a content that is too large for one commit: a trash row, whose key it returns. The sweeper lets it lie
+   * while this process lives. Then come cells, each slice in a transaction of its own, then the finish or the end of it.
+   */
+  beginPending(tx: Transaction, account: AccountId, id: ContentId): Promise<Key>;
+  /** Pieces from this offset on. As with `addContent`, their parts' references are the caller's: raised in the same transaction. */
+  addCells(tx: Transaction, account: AccountId, id: ContentId, offset: number, pieces: readonly Piece[]): Promise<void>;
+  /** It becomes a content of one reference, just as one of `addContent`. */
+  finishPending(tx: Transaction, account: AccountId, id: ContentId, trash: Key, length: number): Promise<void>;
+  /** It will not be finished: the sweeper may have it. */
+  abandonPending(tx: Transaction, account: AccountId, id: ContentId, trash: Key): void;
   shareContent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;
   /** The last one to let go of it leaves it to the sweeper. */
   releaseContent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;
+  /** Throws PartGone if one of them is: whoever looked them up outside of this transaction looks again. */
   raiseParts(tx: Transaction, account: AccountId, parts: readonly Part[]): Promise<void>;
   /** What nobody names any more is gone with this commit; its bytes follow when the collector comes to them. */
   releaseParts(tx: Transaction, account: AccountId, parts: readonly Part[]): Promise<void>;
   /** One slice of what the trash says about a content; true once nothing is left of it but the trash row. */
   sweepContent(tx: Transaction, account: AccountId, id: ContentId): Promise<boolean>;
 
-  /** The pieces of a content in order, from the one that holds this byte on, at most `limit` or one cell of them. */
+  /**
+   * The pieces of a content in order, from the one that holds this byte on, as many as lie in one cell; `offset` is that of
+   * the first. None: the content ends here.
+   */
   piecesFrom(
     at: Snapshot,
     account: AccountId,
@@ -53,4 +75,11 @@ export interface ContentRead {
   /** The bytes from `from` to before `to`, checked. Ends the read when it ends, fails or is returned early. */
   stream(): AsyncIterable<Buffer>;
   end(): void;
+}
+
+export { Damaged, NoSpace } from '../extents/extents.ts';
+
+/** A part that nobody names any more. */
+export class PartGone extends Error {
+  override readonly name = 'PartGone';
 }

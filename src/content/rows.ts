@@ -1,6 +1,6 @@
 /** Bytes of any length as rows; docs/adr/0002-rows.md has the schema. */
 import type { ChunkName, Place } from '../extents/extents.ts';
-import { encodeKey, type Key, type Range, under } from '../partition/keys.ts';
+import { decodeKey, encodeKey, type Key, type Range, under } from '../partition/keys.ts';
 import type { Row, Stamp } from '../partition/partition.ts';
 import { decodeValue, encodeValue } from '../partition/values.ts';
 
@@ -27,6 +27,7 @@ export interface Part {
   readonly length: number;
 }
 
+/** It is there as long as heads name it. What the sweeper has still to let go of has cells, and no row of its own. */
 export interface Content {
   /** An immutable list of pieces. Contents that change in place will be another kind. */
   readonly kind: 'list';
@@ -52,6 +53,7 @@ export const contentKey = (account: AccountId, { epoch, number }: ContentId): Ke
 /** The cell of the map whose first byte is this one of the content. */
 export const cellKey = (account: AccountId, { epoch, number }: ContentId, offset: number): Key =>
   encodeKey([account, 'm', epoch, number, offset]);
+export const cellOffset = (key: Key): number => Number(decodeKey(key).at(-1));
 export const cellsIn = (account: AccountId, { epoch, number }: ContentId): Range =>
   under([account, 'm', epoch, number]);
 export const chunkKey = (account: AccountId, { epoch, number }: ChunkId): Key =>
@@ -78,8 +80,11 @@ export const decodeContent = (row: Row): Content => decodeValue<Content>(row);
 export const encodeChunk = (chunk: Chunk): Buffer => encodeValue(chunk);
 export const decodeChunk = (row: Row): Chunk => decodeValue<Chunk>(row);
 
-/** Pieces of one cell of a map, at most 512. */
-export const PIECES_MAX = 512;
+/**
+ * Parts, and so pieces, of one cell of a map, unless a single piece has more. It is also what a slice of the sweeper lets go
+ * of: each part is a row, and so may be the live bytes of its extent, and a commit leaves at most 1,000.
+ */
+export const CELL_PARTS_MAX = 480;
 type StoredPiece = [label: string | null, length: number, parts: [chunk: string, length: number][]];
 
 export function encodeCell(pieces: readonly Piece[]): Buffer {

@@ -1,7 +1,8 @@
-/** Bodies of requests: read whole and bounded, or let go. */
+/** Bodies of requests: read whole and bounded, handed on as they come, or let go. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { commonErrors, raising } from '../services/errors.ts';
 import type { BodyReader, Request } from './operation.ts';
+import { type Wait, waitFor } from './patience.ts';
 
 const fail = raising(commonErrors);
 
@@ -14,29 +15,87 @@ export class Gone extends Error {
   override readonly name = 'Gone';
 }
 
-/** Refuses by what the headers say, before a byte of the body is read. */
-export function checkLength(incoming: IncomingMessage, reader: BodyReader<unknown>, request: Request): void {
+/** Refuses by what the headers say, before a byte of the body is read. Returns the length. */
+export function checkLength(incoming: IncomingMessage, reader: BodyReader<unknown>, request: Request): number {
   const declared = incoming.headers['content-length'];
   if (declared === undefined) throw fail('MissingContentLengthHeader');
-  if (Number(declared) > reader.bytesMax) throw reader.tooLarge(request);
+  const length = Number(declared);
+  if (length > reader.bytesMax) throw reader.tooLarge(request);
+  return length;
 }
 
-/** The parser holds the sender to its Content-Length, so `checkLength` has bounded what comes. */
-export async function readBody(incoming: IncomingMessage): Promise<Buffer> {
-  if (incoming.destroyed) throw new Gone('the connection broke before the body was read');
-  // A small body has come with its headers.
-  if (incoming.complete) return (incoming.read() as Buffer | null) ?? Buffer.alloc(0);
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
-    incoming.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
-    incoming.on('error', () => reject(new Gone('the connection broke while the body was read')));
-  });
+/** A small body has come with its headers. */
+export function arrivedBody(incoming: IncomingMessage): Buffer | undefined {
+  if (!incoming.complete || incoming.destroyed) return undefined;
+  return (incoming.read() as Buffer | null) ?? Buffer.alloc(0);
+}
+
+/** A body on its way. To be read once; it fails with Gone when the connection does. */
+export interface BodyStream extends AsyncIterableIterator<Uint8Array> {
+  /** Bytes that nobody has asked for yet. */
+  left(): number;
+  /** Spent waiting for the sender. */
+  waitedMilliseconds(): number;
+  /** It is to be answered: what is left is dropped as it comes, and whoever still waits for it gets Gone. */
+  letGo(): void;
+}
+
+/** The parser holds the sender to its Content-Length, and Node stops reading from it while about 64 KiB are not asked for. */
+export function streamBody(incoming: IncomingMessage, length: number, idleMilliseconds: number): BodyStream {
+  let left = length;
+  let waited = 0;
+  let stopped = false;
+  let wait: Wait | undefined;
+
+  function stop(): void {
+    stopped = true;
+    wait?.end();
+  }
+
+  async function next(): Promise<IteratorResult<Uint8Array>> {
+    while (left > 0) {
+      if (stopped || incoming.socket.destroyed) throw new Gone('the connection broke before the end of the body');
+      const chunk = incoming.read() as Buffer | null;
+      if (chunk) {
+        left -= chunk.length;
+        return { done: false, value: chunk };
+      }
+      const began = performance.now();
+      wait = waitFor(incoming, 'readable', incoming.socket, idleMilliseconds);
+      await wait.over;
+      waited += performance.now() - began;
+    }
+    return { done: true, value: undefined };
+  }
+
+  return {
+    next,
+    return: async () => {
+      stop();
+      return { done: true, value: undefined };
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    left: () => left,
+    waitedMilliseconds: () => waited,
+    letGo() {
+      stop();
+      incoming.resume();
+    },
+  };
+}
+
+export async function joined(body: BodyStream): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of body) chunks.push(chunk);
+  return Buffer.concat(chunks);
 }
 
 /** Whether so much of the body is still to come that the connection should not be used again. */
-export function isBurdened(incoming: IncomingMessage): boolean {
+export function isBurdened(incoming: IncomingMessage, body: BodyStream | undefined): boolean {
   if (incoming.complete || incoming.readableEnded) return false;
+  if (body) return body.left() > DROP_BYTES_MAX;
   const declared = incoming.headers['content-length'];
   return declared === undefined
     ? incoming.headers['transfer-encoding'] !== undefined

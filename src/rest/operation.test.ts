@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { StorageError } from '../services/errors.ts';
+import type { SentContent } from '../services/sent-content.ts';
 import { operationOn, type Request, unbuilt } from './operation.ts';
-import { type Body, bytesBody, header, integerQuery, pathPart } from './params.ts';
+import { contentBody, header, integerQuery, pathPart } from './params.ts';
 
 interface Store {
   readonly greeting: string;
@@ -18,7 +19,7 @@ const row = operation({
     container: pathPart(0),
     leaseId: header('x-ms-lease-id'),
     count: integerQuery('count'),
-    body: bytesBody({ bytesMax: 10 }),
+    body: contentBody({ bytesMax: 10 }),
     'odd "name"': pathPart(1),
   },
   run: async (store, input) => {
@@ -26,8 +27,8 @@ const row = operation({
     const container: string = input.container;
     const leaseId: string | undefined = input.leaseId;
     const count: number | undefined = input.count;
-    const body: Body = input.body;
-    return { text: `${store.greeting} ${container} ${leaseId} ${count} ${body.bytes} ${input['odd "name"']}` };
+    const body: SentContent = input.body;
+    return { text: `${store.greeting} ${container} ${leaseId} ${count} ${body.whole} ${input['odd "name"']}` };
   },
   reply: ({ text }, request) => ({ status: 201, body: `${text} ${request.id}` }),
 });
@@ -54,6 +55,14 @@ describe('a row', () => {
     expect(row.reply(output, request)).toEqual({ status: 201, body: 'hello c lease 3 bytes b id' });
   });
 
+  it('takes a body as it comes', () => {
+    const input = row.read(request) as { body: SentContent };
+    const stream = (async function* () {})();
+    row.readBody(input, stream, request);
+    expect(input.body.whole).toBeUndefined();
+    expect(input.body.bytes()).toBe(stream);
+  });
+
   it('refuses headers and parameters of features that are missing, by name', () => {
     const refused = (sent: Request) => {
       try {
@@ -72,7 +81,7 @@ describe('a row', () => {
   });
 
   it('reads its body once', () => {
-    const body = bytesBody({ bytesMax: 1 });
+    const body = contentBody({ bytesMax: 1 });
     const twice = {
       name: 'Twice',
       route: 'PUT /',

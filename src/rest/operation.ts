@@ -44,7 +44,10 @@ export interface BodyReader<Value> {
   tooLarge(request: Request): StorageError;
   /** Refuses before the body is read. */
   check(request: Request): void;
+  /** A body of more bytes is not read before the operation runs: it is handed over as it comes. */
+  readonly wholeBytesMax?: number;
   read(bytes: Buffer, request: Request): Value;
+  stream?(bytes: AsyncIterable<Uint8Array>, request: Request): Value;
 }
 
 export type Readers = Readonly<Record<string, Reader<unknown> | BodyReader<unknown>>>;
@@ -106,7 +109,7 @@ export interface Operation<Context> extends Description {
   readonly body: BodyReader<unknown> | undefined;
   /** Reads everything but the body. */
   read(request: Request): unknown;
-  readBody(input: unknown, bytes: Buffer, request: Request): void;
+  readBody(input: unknown, bytes: Buffer | AsyncIterable<Uint8Array>, request: Request): void;
   readonly look: ((context: Context, input: unknown) => Promise<void>) | undefined;
   run(context: Context, input: unknown): Promise<unknown>;
   reply(output: unknown, request: Request): Reply;
@@ -129,7 +132,7 @@ export function operationOn<Context>() {
       body,
       read: refusing(row.refuses ?? [], compile(row.input, body)),
       readBody: (input, bytes, request) => {
-        if (body) (input as Record<string, unknown>)[bodyName!] = body.read(bytes, request);
+        if (body) (input as Record<string, unknown>)[bodyName!] = bodyValue(body, bytes, request);
       },
       look: row.look as Operation<Context>['look'],
       run: row.run as Operation<Context>['run'],
@@ -177,6 +180,10 @@ function describe(row: Description) {
     query: row.query ?? {},
     when: row.when ?? {},
   };
+}
+
+function bodyValue(body: BodyReader<unknown>, bytes: Buffer | AsyncIterable<Uint8Array>, request: Request): unknown {
+  return Buffer.isBuffer(bytes) ? body.read(bytes, request) : body.stream!(bytes, request);
 }
 
 /**

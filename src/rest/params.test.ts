@@ -1,3 +1,4 @@
+import { buffer } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { crc64Base64, md5Base64 } from '../base/hashes.ts';
@@ -140,31 +141,41 @@ describe('content headers', () => {
   });
 });
 
-describe('a body of bytes', () => {
-  const body = params.bytesBody({ bytesMax: 10, md5Headers: ['content-md5', 'x-ms-blob-content-md5'] });
+describe('a body of content', () => {
+  const body = params.contentBody({ bytesMax: 10, md5Headers: ['content-md5', 'x-ms-blob-content-md5'] });
   const bytes = Buffer.from('abc');
+  const md5 = md5Base64(bytes);
 
-  it('comes with its checksums', () => {
-    const sent = request({ 'Content-MD5': md5Base64(bytes), 'x-ms-content-crc64': crc64Base64(bytes) });
-    expect(body.read(bytes, sent)).toEqual({ bytes, md5: md5Base64(bytes), crc64: crc64Base64(bytes) });
+  it('comes whole with the checksums that are expected of it', async () => {
+    const crc64 = crc64Base64(bytes);
+    const sent = body.read(bytes, request({ 'Content-MD5': md5, 'x-ms-content-crc64': crc64 }));
+    expect(sent).toMatchObject({ length: 3, expected: { md5, crc64 }, whole: bytes });
+    expect(await buffer(sent.bytes())).toEqual(bytes);
+    expect(body.read(bytes, request()).expected).toEqual({});
+    expect(await buffer(body.read(Buffer.alloc(0), request()).bytes())).toEqual(Buffer.alloc(0));
   });
 
-  it('is refused when a checksum differs', () => {
-    const other = Buffer.from('abd');
-    for (const name of ['Content-MD5', 'x-ms-blob-content-md5']) {
-      expect(refusal(() => body.read(bytes, request({ [name]: md5Base64(other) })))).toMatchObject({
-        code: 'Md5Mismatch',
-        details: { UserSpecifiedMd5: md5Base64(other), ServerCalculatedMd5: md5Base64(bytes) },
-      });
-    }
-    expect(refusal(() => body.read(bytes, request({ 'x-ms-content-crc64': crc64Base64(other) }))).code).toBe(
-      'Crc64Mismatch',
-    );
+  it('comes as a stream of the length that was declared', () => {
+    const stream = (async function* () {})();
+    const sent = body.stream!(stream, request({ 'Content-Length': '99999', 'x-ms-blob-content-md5': md5 }));
+    expect(sent).toMatchObject({ length: 99_999, expected: { md5 } });
+    expect(sent.whole).toBeUndefined();
+    expect(sent.bytes()).toBe(stream);
   });
 
-  it('is refused before it is read when a checksum has no form', () => {
+  it('has one way to write a checksum', () => {
+    const other = `${md5.slice(0, 21)}${String.fromCharCode(md5.charCodeAt(21) + 1)}==`;
+    expect(Buffer.from(other, 'base64')).toEqual(Buffer.from(md5, 'base64'));
+    expect(body.read(bytes, request({ 'Content-MD5': other })).expected.md5).toBe(md5);
+  });
+
+  it('is refused before it is read when a checksum has no form, or two of them differ', () => {
     expect(refusal(() => body.check(request({ 'Content-MD5': 'nonsense' }))).code).toBe('InvalidMd5');
     expect(refusal(() => body.check(request({ 'x-ms-content-crc64': 'nonsense' }))).code).toBe('InvalidHeaderValue');
+    const other = md5Base64(Buffer.from('abd'));
+    const both = { 'Content-MD5': md5, 'x-ms-blob-content-md5': other };
+    expect(refusal(() => body.check(request(both))).code).toBe('Md5Mismatch');
+    body.check(request({ ...both, 'x-ms-blob-content-md5': md5 }));
   });
 });
 
@@ -174,6 +185,16 @@ describe('a body of XML', () => {
   it('has the root that is wanted, or is empty', () => {
     expect(body.read(Buffer.from('<Wanted><A>1</A></Wanted>'), request())?.children[0]?.text).toBe('1');
     expect(body.read(Buffer.alloc(0), request())).toBeUndefined();
+  });
+
+  it('is refused when a checksum differs', () => {
+    const document = Buffer.from('<Wanted/>');
+    const other = Buffer.from('<Wanted />');
+    const wrong = { 'Content-MD5': md5Base64(other), 'x-ms-content-crc64': crc64Base64(other) };
+    expect(refusal(() => body.read(document, request(wrong))).code).toBe('Md5Mismatch');
+    const right = { 'Content-MD5': md5Base64(document), 'x-ms-content-crc64': crc64Base64(document) };
+    expect(body.read(document, request(right))?.name).toBe('Wanted');
+    expect(refusal(() => body.read(document, request({ ...wrong, 'Content-MD5': '' }))).code).toBe('Crc64Mismatch');
   });
 
   it('is refused with the place of the fault', () => {
@@ -197,7 +218,7 @@ describe('any reader', () => {
     params.integerQuery('a', { max: 9 }),
     params.listQuery('a', ['x']),
   ];
-  const bodies: BodyReader<unknown>[] = [params.bytesBody({ bytesMax: 99 }), params.xmlBody('a')];
+  const bodies: BodyReader<unknown>[] = [params.contentBody({ bytesMax: 99 }), params.xmlBody('a')];
   const name = fc.constantFrom(
     'if-match',
     'if-modified-since',

@@ -4,6 +4,7 @@ import { parseHttpDate } from '../base/time.ts';
 import { parseXml, type XmlElement, XmlError } from '../base/xml.ts';
 import type { Conditions, ETags } from '../rules/conditions.ts';
 import { commonErrors, raising, type StorageError } from '../services/errors.ts';
+import { checkHashes, type Hashes, type SentContent, WHOLE_BYTES_MAX } from '../services/sent-content.ts';
 import { type BodyReader, notImplemented, type Reader, type Request } from './operation.ts';
 
 const fail = raising(commonErrors);
@@ -185,39 +186,59 @@ export const contentHeaders: Reader<ContentHeaders> = reader((request) => {
   };
 });
 
-export interface Body {
-  readonly bytes: Buffer;
-  /** Both in base64, of the bytes as they came. */
-  readonly md5: string;
-  readonly crc64: string;
-}
-
-export interface BytesOptions {
+export interface ContentOptions {
   readonly bytesMax: number;
   /** What to answer to more; without it 413 RequestBodyTooLarge. */
   readonly tooLarge?: (request: Request) => StorageError;
-  /** Headers that hold the MD5 of the body. */
-  readonly md5Headers?: readonly string[];
+  /** Headers that hold the MD5 of the body; without it Content-MD5. */
+  readonly md5Headers?: readonly string[] | undefined;
 }
 
-/** The whole body, held against the checksums that came with it. */
-export function bytesBody({ bytesMax, tooLarge, md5Headers = ['content-md5'] }: BytesOptions): BodyReader<Body> {
+/** The bytes as they come. Whoever takes them holds them against the checksums that came with them. */
+export function contentBody({ bytesMax, tooLarge, md5Headers }: ContentOptions): BodyReader<SentContent> {
   return {
     kind: 'body',
     bytesMax,
     tooLarge: tooLarge ?? (() => bodyTooLarge(bytesMax)),
     check: (request) => {
-      for (const name of md5Headers) md5Of(request, name);
-      crc64Of(request);
+      expectedOf(request, md5Headers);
     },
-    read: (bytes, request) => {
-      const md5 = md5Base64(bytes);
-      const crc64 = crc64Base64(bytes);
-      for (const name of md5Headers) checkMd5(md5Of(request, name), md5);
-      checkCrc64(crc64Of(request), crc64);
-      return { bytes, md5, crc64 };
-    },
+    wholeBytesMax: WHOLE_BYTES_MAX,
+    read: (whole, request) => ({
+      length: whole.length,
+      expected: expectedOf(request, md5Headers),
+      whole,
+      bytes: () => oneOf(whole),
+    }),
+    stream: (bytes, request) => ({
+      length: Number(request.headers['content-length']),
+      expected: expectedOf(request, md5Headers),
+      bytes: () => bytes,
+    }),
   };
+}
+
+const NOTHING_EXPECTED: Hashes = Object.freeze({});
+
+/** Of two MD5s that differ one is wrong, whatever comes. */
+function expectedOf(request: Request, md5Headers: readonly string[] = ['content-md5']): Hashes {
+  const crc64 = canonical(crc64Of(request));
+  let md5: string | undefined;
+  for (const name of md5Headers) {
+    const sent = canonical(md5Of(request, name));
+    if (sent !== undefined && md5 !== undefined && sent !== md5) throw fail('Md5Mismatch', { UserSpecifiedMd5: sent });
+    md5 ??= sent;
+  }
+  return md5 === undefined && crc64 === undefined ? NOTHING_EXPECTED : { md5, crc64 };
+}
+
+/** Base64 has several ways to write one hash: the last character has bits to spare. */
+function canonical(base64: string | undefined): string | undefined {
+  return base64 && Buffer.from(base64, 'base64').toString('base64');
+}
+
+async function* oneOf(whole: Buffer): AsyncGenerator<Buffer> {
+  if (whole.length > 0) yield whole;
 }
 
 /** Parsing takes 1 ms for about 12 KiB, in one stretch. */
@@ -230,14 +251,14 @@ export function xmlBody(root: string, bytesMax = XML_BYTES_MAX): BodyReader<XmlE
     bytesMax,
     tooLarge: () => bodyTooLarge(bytesMax),
     check: (request) => {
-      md5Of(request, 'content-md5');
-      crc64Of(request);
+      expectedOf(request);
     },
     read: (bytes, request) => {
-      const md5 = md5Of(request, 'content-md5');
-      if (md5 !== undefined) checkMd5(md5, md5Base64(bytes));
-      const crc64 = crc64Of(request);
-      if (crc64 !== undefined) checkCrc64(crc64, crc64Base64(bytes));
+      const expected = expectedOf(request);
+      checkHashes(expected, {
+        md5: expected.md5 && md5Base64(bytes),
+        crc64: expected.crc64 && crc64Base64(bytes),
+      });
       if (bytes.length === 0) return undefined;
       try {
         const element = parseXml(bytes);
@@ -320,14 +341,4 @@ function crc64Of(request: Request): string | undefined {
   const text = headerOf(request, 'x-ms-content-crc64');
   if (text !== undefined && !/^[A-Za-z0-9+/]{11}=$/.test(text)) throw invalidHeader('x-ms-content-crc64', text);
   return text;
-}
-
-function checkMd5(sent: string | undefined, calculated: string): void {
-  if (sent === undefined || sent === calculated) return;
-  throw fail('Md5Mismatch', { UserSpecifiedMd5: sent, ServerCalculatedMd5: calculated });
-}
-
-function checkCrc64(sent: string | undefined, calculated: string): void {
-  if (sent === undefined || sent === calculated) return;
-  throw fail('Crc64Mismatch', { UserSpecifiedCrc64: sent, ServerCalculatedCrc64: calculated });
 }

@@ -11,7 +11,8 @@ export interface Reply {
   readonly status: number;
   /** Those that are undefined are left out. The server adds request id, date, version, length of the body and the rest. */
   readonly headers?: Readonly<Record<string, string | number | undefined>>;
-  readonly body?: string | Uint8Array | readonly Uint8Array[];
+  /** A stream goes out as the client takes it; its row gives Content-Length. However it ends, it is let go of. */
+  readonly body?: string | Uint8Array | readonly Uint8Array[] | AsyncIterable<Uint8Array> | undefined;
   /** The phrase behind the status, where it is not the usual one. */
   readonly reason?: string;
 }
@@ -115,10 +116,12 @@ export function sendReply(outgoing: ServerResponse, incoming: IncomingMessage, r
   }
 }
 
+/** A stream is not sent here. */
 function piecesOf(body: Reply['body']): readonly Uint8Array[] {
   if (body === undefined) return [];
   if (typeof body === 'string') return [Buffer.from(body)];
-  return body instanceof Uint8Array ? [body] : body;
+  if (body instanceof Uint8Array) return [body];
+  return Symbol.asyncIterator in body ? [] : body;
 }
 
 function end(outgoing: ServerResponse): void {

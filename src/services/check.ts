@@ -1,9 +1,14 @@
-/** Looks at every row of one committed state: can it be read, and does everything that it refers to exist? */
-import { crc64Base64 } from '../base/hashes.ts';
+/**
+ * Looks at every row of one committed state, and then at every byte. It only looks, and a server may work meanwhile: chunks
+ * that it has let go of or moved since are looked up again.
+ */
+import type { ChunkChecker } from '../content/chunk-check.ts';
+import { type Chunk, type ChunkId, decodeCell, decodeChunk, textOf } from '../content/rows.ts';
 import { after, decodeKey, encodeKey, type Key, past } from '../partition/keys.ts';
 import type { Partition, Row, Snapshot } from '../partition/partition.ts';
-import { decodeBytes, decodeValue } from '../partition/values.ts';
-import { decodeHead, decodeName, decodeProperties, inlineKey } from './blob/rows.ts';
+import { decodeHead, decodeName } from './blob/rows.ts';
+import { count, nameOf, newCounts } from './check-counts.ts';
+import { checkRow, missingCounters, type Tally } from './check-rows.ts';
 import { othersFirst } from './storage.ts';
 
 export interface CheckReport {
@@ -15,90 +20,141 @@ export interface CheckReport {
   readonly findings: readonly string[];
 }
 
+export interface CheckProgress {
+  readonly what: 'counting rows' | 'checking rows' | 'reading bytes';
+  readonly done: number;
+  /** Undefined: not known yet. */
+  readonly total: number | undefined;
+}
+
+type OnProgress = (progress: CheckProgress) => void;
+
 const SLICE = { limit: 200, bytesMax: 1 << 20 };
 const EVERYTHING = { from: '' as Key, to: past('' as Key) };
+const PROGRESS_ROWS = 1_000;
 
-export function check(partition: Partition, onProgress: (rows: number) => void = () => {}): Promise<CheckReport> {
-  return partition.read(async (at) => {
-    const known = await containersOf(at);
-    const tally = { rows: 0, containers: 0, blobs: 0, bytes: 0, findings: [] as string[] };
-    for await (const row of allRows(at)) {
-      tally.rows++;
-      try {
-        await checkRow(at, row, known, tally);
-      } catch (error) {
-        tally.findings.push(`${describe(row.key)}: ${(error as Error).message}`);
-      }
-      if (tally.rows % 1_000 === 0) onProgress(tally.rows);
-    }
-    return tally;
-  });
+export async function check(
+  partition: Partition,
+  chunks: ChunkChecker,
+  onProgress: OnProgress = () => {},
+): Promise<CheckReport> {
+  const tally: Tally = { rows: 0, containers: 0, blobs: 0, bytes: 0, findings: [] };
+  const bytes = await partition.read((at) => checkRows(at, tally, onProgress));
+  const damaged = await checkBytes(partition, chunks, bytes, tally, onProgress);
+  if (damaged.size > 0) tally.findings.push(...(await partition.read((at) => blobsWith(at, damaged))));
+  return tally;
 }
 
-/** By account and id: containers that have a name, and those in the trash. */
-interface Known {
-  readonly named: Set<string>;
-  readonly trashed: Set<string>;
-}
-
-async function containersOf(at: Snapshot): Promise<Known> {
-  const known: Known = { named: new Set(), trashed: new Set() };
+/** How many bytes there are to be read. */
+async function checkRows(at: Snapshot, tally: Tally, onProgress: OnProgress): Promise<number> {
+  const counts = newCounts();
+  let total = 0;
   for await (const row of allRows(at)) {
     try {
-      const [account, type, , id] = decodeKey(row.key);
-      if (type === 'n') known.named.add(`${account}/${decodeName(row)}`);
-      if (type === 'x') known.trashed.add(`${account}/${id}`);
+      count(counts, row);
     } catch {
       // It is reported when the turn comes to the row itself.
     }
+    if (++total % PROGRESS_ROWS === 0) onProgress({ what: 'counting rows', done: total, total: undefined });
   }
-  return known;
-}
-
-async function checkRow(at: Snapshot, row: Row, known: Known, tally: Tally): Promise<void> {
-  const [account, type, ...rest] = decodeKey(row.key);
-  if (account === 'account') {
-    decodeValue(row);
-    return;
-  }
-  const container = (id: unknown) => `${account}/${id}`;
-  const exists = (id: unknown) => known.named.has(container(id)) || known.trashed.has(container(id));
-  switch (type) {
-    case 'n':
-      tally.containers++;
-      if (!(await at.get(encodeKey([account!, 'p', rest[0]!, decodeName(row)]))))
-        throw new Error('it has no properties');
-      return;
-    case 'p':
-      decodeProperties(row);
-      if (!known.named.has(container(rest[1]))) throw new Error('no name leads to it');
-      return;
-    case 'b': {
-      tally.blobs++;
-      const head = decodeHead(row);
-      tally.bytes += head.length;
-      if (!exists(rest[0])) throw new Error('its container does not exist');
-      const inline = await at.get(inlineKey(account as bigint, rest[0] as bigint, rest[2] as string));
-      if (!inline) throw new Error('its content is missing');
-      const bytes = decodeBytes(inline);
-      if (bytes.length !== head.length) throw new Error(`its content has ${bytes.length} bytes, not ${head.length}`);
-      if (crc64Base64(bytes) !== head.crc64) throw new Error('its content does not match its checksum');
-      return;
+  for await (const row of allRows(at)) {
+    tally.rows++;
+    try {
+      await checkRow(at, row, counts, tally);
+    } catch (error) {
+      tally.findings.push(`${describe(row.key)}: ${(error as Error).message}`);
     }
-    case 'i':
-      decodeBytes(row);
-      if (!(await at.get(encodeKey([account!, 'b', ...rest])))) throw new Error('content that no blob has');
-      return;
-    case 's':
-    case 'x':
-      decodeValue(row);
-      return;
-    default:
-      throw new Error('a row of a kind that this version does not know');
+    if (tally.rows % PROGRESS_ROWS === 0) onProgress({ what: 'checking rows', done: tally.rows, total });
+  }
+  tally.findings.push(...missingCounters(counts));
+  onProgress({ what: 'checking rows', done: tally.rows, total });
+  return [...counts.live.values()].reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+/** No snapshot is open while bytes are read: it would keep the server's rows from being used again. */
+async function checkBytes(
+  partition: Partition,
+  chunks: ChunkChecker,
+  total: number,
+  { findings }: Tally,
+  onProgress: OnProgress,
+): Promise<Set<string>> {
+  const damaged = new Set<string>();
+  let done = 0;
+  for await (const { account, id, chunk } of allChunks(partition)) {
+    const damage = await chunks.check(account, id, chunk);
+    if (damage !== undefined) {
+      findings.push(damage);
+      damaged.add(nameOf(account, textOf(id)));
+    }
+    done += chunk.place.length;
+    // More may have come meanwhile.
+    onProgress({ what: 'reading bytes', done, total: Math.max(total, done) });
+  }
+  onProgress({ what: 'reading bytes', done, total: done });
+  return damaged;
+}
+
+async function* allChunks(partition: Partition): AsyncIterable<{ account: bigint; id: ChunkId; chunk: Chunk }> {
+  for (let from = encodeKey([0n]); ; ) {
+    const [first] = await partition.read((at) => at.scan({ from, to: EVERYTHING.to }, { limit: 1 }));
+    const account = first && accountIn(first.key);
+    if (account === undefined) return;
+    const range = { from: encodeKey([account, 'k']), to: past(encodeKey([account, 'k'])) };
+    for (let next = range.from; ; ) {
+      const rows = await partition.read((at) => at.scan({ from: next, to: range.to }, SLICE));
+      const last = rows.at(-1);
+      if (!last) break;
+      for (const row of rows) {
+        try {
+          const [, , epoch, number] = decodeKey(row.key) as [bigint, string, bigint, bigint];
+          yield { account, id: { epoch, number }, chunk: decodeChunk(row) };
+        } catch {
+          // The look at the rows has reported it.
+        }
+      }
+      next = after(last.key);
+    }
+    from = past(encodeKey([account]));
   }
 }
 
-type Tally = { rows: number; containers: number; blobs: number; bytes: number; findings: string[] };
+function accountIn(key: Key): bigint | undefined {
+  try {
+    const [account] = decodeKey(key);
+    return typeof account === 'bigint' ? account : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whom it concerns. */
+async function blobsWith(at: Snapshot, damaged: ReadonlySet<string>): Promise<string[]> {
+  const contents = new Set<string>();
+  const containers = new Map<string, string>();
+  const blobs: string[] = [];
+  for (const pass of ['m', 'b']) {
+    for await (const row of allRows(at)) {
+      try {
+        const [account, type, ...rest] = decodeKey(row.key);
+        if (type === 'n') containers.set(nameOf(account, decodeName(row)), rest[1] as string);
+        if (type !== pass) continue;
+        if (type === 'm') {
+          const names = decodeCell(row).flatMap(({ parts }) =>
+            parts.map((part) => nameOf(account, textOf(part.chunk))),
+          );
+          if (names.some((name) => damaged.has(name))) contents.add(nameOf(account, `${rest[0]}-${rest[1]}`));
+        } else if (contents.has(nameOf(account, decodeHead(row).contentId))) {
+          const container = containers.get(nameOf(account, rest[0]));
+          if (container !== undefined) blobs.push(`blob ${container}/${rest[2]}: some of its bytes are damaged`);
+        }
+      } catch {
+        // The look at the rows has reported it.
+      }
+    }
+  }
+  return blobs;
+}
 
 async function* allRows(at: Snapshot): AsyncIterable<Row> {
   for (let from = EVERYTHING.from; ; ) {

@@ -1,4 +1,5 @@
 /** A refusal that Azure has a code for. Services throw codes; each front end knows how to say them on its wire. */
+import { NoSpace } from '../content/content.ts';
 import { Unavailable } from '../partition/partition.ts';
 
 /** What a code means: status, message, and the code on the wire where that is another one. */
@@ -54,7 +55,8 @@ export function raising<Table extends ErrorTable>(table: Table): Fail<keyof Tabl
 /** What a caller can be told about this error; undefined: it is a bug. */
 export function asStorageError(error: unknown): StorageError | undefined {
   if (error instanceof StorageError) return error;
-  if (error instanceof Unavailable) return new StorageError('ServerBusy', 503, error.message, undefined, 1);
+  if (error instanceof Unavailable || error instanceof NoSpace)
+    return new StorageError('ServerBusy', 503, error.message, undefined, 1);
   return undefined;
 }
 

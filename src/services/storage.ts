@@ -1,3 +1,4 @@
+import type { ContentStore } from '../content/content.ts';
 import type { Partition } from '../partition/partition.ts';
 
 /** The first part of nearly every key, so that an account can move to another store. */
@@ -7,6 +8,8 @@ export type AccountId = bigint;
 export interface Storage {
   readonly partition: Partition;
   readonly account: AccountId;
+  /** Bytes of any length. */
+  readonly content: ContentStore;
   /** Something was made unreachable: its rows can be given back. */
   readonly sweeper: { wake(): void };
 }

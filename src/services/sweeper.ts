@@ -1,94 +1,197 @@
-/** Gives back the rows of what was deleted in O(1), in slices, beside everything else. It remembers nothing: the trash does. */
+/** Gives back the rows of what was deleted in O(1) or has expired, in slices, beside everything else. The trash remembers what is left. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { decodeKey, past } from '../partition/keys.ts';
-import type { Partition, Row } from '../partition/partition.ts';
-import { headsIn, inlineKey, nameIn, trashIn } from './blob/rows.ts';
+import type { Reads } from '../content/reads.ts';
+import { decodeTrash, idOf, trashIn } from '../content/rows.ts';
+import { after, type Key } from '../partition/keys.ts';
+import type { Row } from '../partition/partition.ts';
+import { dueIn } from './blob/rows.ts';
 import type { AccountId } from './storage.ts';
+import { lookAtDue, type Sweeping, sweepSlice } from './sweeping.ts';
 
 export interface Sweeper {
   wake(): void;
-  /** Resolves once there is no trash left. */
+  /** Resolves once all is swept that can be swept now; what a running read still needs waits for its end. */
   idle(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Blobs a slice; each leaves two rows. */
-const SLICE_BLOBS = 100;
+export interface SweeperOptions extends Sweeping {
+  readonly accounts: Iterable<AccountId>;
+  readonly reads: Reads;
+  /** Of this process: its pending contents are being worked on. */
+  readonly epoch: bigint;
+  readonly onFailure?: (error: unknown) => void;
+}
+
+/** Trash rows that are swept side by side; their commits share a sync. */
+const ABREAST = 32;
+/** After so long the rows behind have their turn, too. */
+const TURN_MILLISECONDS = 1_000;
 /** The pause between slices, in lengths of the slice before: the disk belongs to the requests. */
 const REST = 2;
 const RETRY_MILLISECONDS = 5_000;
+const EVERY_MILLISECONDS = 60_000;
+/** Contents of which it is known since when nobody can find them. More of them wait until these are gone. */
+const NOTED_MAX = 100_000;
 
-export function startSweeper(
-  partition: Partition,
-  accounts: Iterable<AccountId>,
-  onFailure: (error: unknown) => void = () => {},
-): Sweeper {
-  const ids = [...accounts];
+export function startSweeper(options: SweeperOptions): Sweeper {
+  const { partition, reads, epoch, onFailure = () => {} } = options;
+  const ids = [...options.accounts];
+  /** By trash row: the number of the first read that cannot have found its content. */
+  const noted = new Map<Key, number>();
+  /** Up to where the trash of an account is known to wait for this read. Most new trash lies behind. */
+  const seen = new Map<AccountId, { readonly oldest: number; readonly upTo: Key }>();
+  const failed = new Set<Key>();
+  const stopping = new AbortController();
   let running: Promise<void> | undefined;
   let again = false;
-  const stopping = new AbortController();
+  let waiting = false;
 
   async function run(): Promise<void> {
     while (again && !stopping.signal.aborted) {
       again = false;
-      try {
-        for (const account of ids) await sweepAccount(account);
-      } catch (error) {
-        if (stopping.signal.aborted) return;
-        onFailure(error);
-        again = true;
-        await rest(RETRY_MILLISECONDS);
+      for (const account of ids) {
+        try {
+          await sweepDue(account);
+          while (!stopping.signal.aborted && (await sweepAccount(account)));
+        } catch (error) {
+          if (!stopping.signal.aborted) retry(error);
+        }
       }
     }
   }
 
-  async function sweepAccount(account: AccountId): Promise<void> {
-    for (;;) {
-      const [trash] = await partition.read((at) => at.scan(trashIn(account), { limit: 1 }));
-      if (!trash) return;
-      for (;;) {
-        if (stopping.signal.aborted) return;
-        const started = performance.now();
-        if (await sweepContainer(partition, account, trash)) break;
-        await rest(REST * (performance.now() - started));
-      }
+  async function sweepDue(account: AccountId): Promise<void> {
+    for (let from: Key | undefined; !stopping.signal.aborted; ) {
+      const rows = await partition.read((at) => {
+        const range = dueIn(account, at.now);
+        return at.scan({ from: from ?? range.from, to: range.to }, { limit: ABREAST });
+      });
+      const last = rows.at(-1);
+      if (!last) return;
+      from = after(last.key);
+      const started = performance.now();
+      await allOf(rows, (row) => lookAtDue(options, account, row));
+      await rest(REST * (performance.now() - started));
     }
+  }
+
+  /** Once through the trash; true: there is more to do now. */
+  async function sweepAccount(account: AccountId): Promise<boolean> {
+    const range = trashIn(account);
+    const oldest = reads.oldest();
+    const known = seen.get(account);
+    let from = known && oldest < Infinity && known.oldest === oldest ? after(known.upTo) : range.from;
+    let isUnfinished = false;
+    let upTo: Key | undefined;
+    while (!stopping.signal.aborted) {
+      const rows = await partition.read((at) => at.scan({ from, to: range.to }, { limit: ABREAST }));
+      upTo = rows.at(-1)?.key;
+      if (!upTo) break;
+      from = after(upTo);
+      if (!(await sweepAbreast(account, rows.filter(isReady)))) isUnfinished = true;
+      if (!isUnfinished) seen.set(account, { oldest, upTo });
+    }
+    return isUnfinished;
+  }
+
+  /** Slice after slice of each, until nothing is left or others should have their turn. */
+  async function sweepAbreast(account: AccountId, rows: readonly Row[]): Promise<boolean> {
+    const end = performance.now() + TURN_MILLISECONDS;
+    for (let left = rows; left.length > 0; ) {
+      const started = performance.now();
+      if (started > end || stopping.signal.aborted) return false;
+      const done = new Set<Row>();
+      await allOf(left, async (row) => {
+        if (!(await sweepSlice(options, account, row.key))) return;
+        done.add(row);
+        noted.delete(row.key);
+      });
+      left = left.filter((row) => !done.has(row) && !failed.has(row.key));
+      await rest(REST * (performance.now() - started));
+    }
+    return true;
+  }
+
+  function isReady(row: Row): boolean {
+    if (failed.has(row.key)) return false;
+    try {
+      return mayGo(row);
+    } catch (error) {
+      failed.add(row.key);
+      retry(error);
+      return false;
+    }
+  }
+
+  /** Contents wait for the reads that may have found them before nobody could any more. */
+  function mayGo(row: Row): boolean {
+    const trash = decodeTrash(row);
+    if (trash.kind !== 'content') return true;
+    if (trash.pending) return idOf(trash.content).epoch !== epoch;
+    let since = noted.get(row.key);
+    if (since === undefined) {
+      since = reads.next();
+      if (reads.oldest() >= since) return true;
+      if (noted.size >= NOTED_MAX) return false;
+      noted.set(row.key, since);
+    }
+    if (reads.oldest() >= since) return true;
+    wakeAfter(since);
+    return false;
+  }
+
+  function wakeAfter(read: number): void {
+    if (waiting) return;
+    waiting = true;
+    void reads.ended(read).then(() => {
+      waiting = false;
+      wake();
+    });
+  }
+
+  /** What fails does not keep the others waiting. */
+  async function allOf(rows: readonly Row[], work: (row: Row) => Promise<void>): Promise<void> {
+    const results = await Promise.allSettled(rows.map(work));
+    for (const [i, { status }] of results.entries()) if (status === 'rejected') failed.add(rows[i]!.key);
+    const failure = results.find((result) => result.status === 'rejected');
+    if (failure && !stopping.signal.aborted) retry(failure.reason);
+  }
+
+  function retry(error: unknown): void {
+    onFailure(error);
+    void rest(RETRY_MILLISECONDS).then(startOver);
+  }
+
+  function startOver(): void {
+    failed.clear();
+    seen.clear();
+    wake();
   }
 
   async function rest(milliseconds: number): Promise<void> {
     await pause(milliseconds, undefined, { signal: stopping.signal, ref: false }).catch(() => {});
   }
 
+  function wake(): void {
+    again = true;
+    if (stopping.signal.aborted) return;
+    running ??= run().finally(() => {
+      running = undefined;
+      if (again) wake();
+    });
+  }
+
+  const timer = setInterval(startOver, EVERY_MILLISECONDS).unref();
   return {
-    wake() {
-      again = true;
-      running ??= run().finally(() => {
-        running = undefined;
-        if (again && !stopping.signal.aborted) this.wake();
-      });
-    },
+    wake,
     async idle() {
       while (running) await running;
     },
     async stop() {
+      clearInterval(timer);
       stopping.abort();
       await running;
     },
   };
-}
-
-/** One slice; true once nothing is left. The container's name is gone, so nobody adds to it: a look at its rows is enough. */
-async function sweepContainer(partition: Partition, account: AccountId, trash: Row): Promise<boolean> {
-  const id = decodeKey(trash.key).at(-1) as bigint;
-  const heads = headsIn(account, id, '');
-  const { value } = await partition.transact(trash.key, async (tx) => {
-    const rows = await tx.glance({ from: heads, to: past(heads) }, { limit: SLICE_BLOBS });
-    for (const { key } of rows) {
-      tx.remove(key);
-      tx.remove(inlineKey(account, id, nameIn(key)));
-    }
-    if (rows.length === 0) tx.remove(trash.key);
-    return rows.length === 0;
-  });
-  return value;
 }

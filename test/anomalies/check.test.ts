@@ -1,4 +1,4 @@
-import { cpSync, readFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { check } from '../../src/main.ts';
@@ -14,6 +14,30 @@ interface Damage {
 }
 
 const CONTENT = 'some content';
+/** In extents, in two chunks. */
+const LARGE = Buffer.alloc(9 << 20, 'large ');
+
+/** What happens to the file of the only extent, in which a blob `two/large` lies. */
+const losses: { readonly what: string; readonly act: (file: string) => void; readonly findings: RegExp[] }[] = [
+  {
+    what: 'a bit that has changed',
+    act: (file) => flip(file, 5 << 20),
+    findings: [
+      /^Damaged: chunk \d+-\d+ of account \d+ in extent \d+-\d+ at \d+: its bytes \d+ to \d+ are not what was written/,
+      /^blob two\/large: some of its bytes are damaged$/,
+    ],
+  },
+  {
+    what: 'an end that is cut off',
+    act: (file) => truncateSync(file, 8 << 20),
+    findings: [/the extent ends at/, /the extent ends at/, /^blob two\/large: /],
+  },
+  {
+    what: 'a file that is gone',
+    act: (file) => rmSync(file),
+    findings: [/extent \d+-\d+ is missing/, /is missing/, /^blob two\/large: /],
+  },
+];
 
 /** A container `one` with a blob `blob`, damaged. */
 const damages: Damage[] = [
@@ -88,6 +112,18 @@ describe('holdfast check', () => {
     }
   });
 
+  it('finds what happened to the bytes, and whose they are', async () => {
+    const sound = await newData();
+    expect((await check(sound)).findings).toEqual([]);
+    for (const { what, act, findings } of losses) {
+      const location = copyOf(sound);
+      const [extent] = readdirSync(join(location, 'extents'));
+      act(join(location, 'extents', extent!));
+      const found = (await check(location)).findings;
+      expect({ what, found }).toEqual({ what, found: findings.map((finding) => expect.stringMatching(finding)) });
+    }
+  });
+
   it('works beside a running server that writes', async () => {
     const location = newFolder();
     const { client } = await serve(location);
@@ -95,7 +131,8 @@ describe('holdfast check', () => {
     let isOver = false;
     const writing = (async () => {
       for (let i = 0; !isOver; i++) {
-        expect((await client.putBlob(`one/${i % 50}`, Buffer.alloc(i * 10, 'x'))).status).toBe(201);
+        const body = Buffer.alloc(i % 5 === 0 ? 1 << 20 : i * 10, 'x');
+        expect((await client.putBlob(`one/${i % 50}`, body)).status).toBe(201);
         if (i % 3 === 0) expect((await client.deleteBlob(`one/${i % 50}`)).status).toBe(202);
       }
     })();
@@ -115,6 +152,7 @@ async function newData(): Promise<string> {
   await client.putBlob('one/blob', Buffer.from(CONTENT));
   await client.createContainer('two');
   await client.putBlob('two/blob-2', Buffer.from(CONTENT));
+  await client.putBlob('two/large', LARGE);
   await kill('SIGTERM');
   return location;
 }
@@ -138,4 +176,10 @@ function change(rows: Rows, key: Key, edit: (value: Buffer) => Buffer | unknown)
   const stored = Buffer.from((rows as unknown as { getBinary(key: Key): Buffer }).getBinary(key));
   const edited = edit(stored.subarray(8));
   rows.putSync(key, Buffer.isBuffer(edited) ? Buffer.concat([stored.subarray(0, 8), edited]) : stored);
+}
+
+function flip(file: string, at: number): void {
+  const bytes = readFileSync(file);
+  bytes.writeUInt8(bytes.readUInt8(at) ^ 1, at);
+  writeFileSync(file, bytes);
 }

@@ -66,6 +66,15 @@ export function connect(origin) {
       send('PUT', `/${path}`, { headers: { 'x-ms-blob-type': 'BlockBlob', ...headers }, body }),
     /** @param {string} path @param {Record<string, string>} headers */
     getBlob: (path, headers = {}) => send('GET', `/${path}`, { headers }),
+    /** @param {string} path @param {string} id @param {Uint8Array} body @param {Record<string, string>} headers */
+    putBlock: (path, id, body, headers = {}) =>
+      send('PUT', `/${path}?comp=block&blockid=${encodeURIComponent(id)}`, { headers, body }),
+    /** @param {string} path @param {string} list its entries, as XML @param {Record<string, string>} headers */
+    putBlockList: (path, list, headers = {}) =>
+      send('PUT', `/${path}?comp=blocklist`, { headers, body: Buffer.from(`<BlockList>${list}</BlockList>`) }),
+    /** @param {string} source @param {string} path @param {Record<string, string>} headers */
+    copyBlob: (source, path, headers = {}) =>
+      send('PUT', `/${path}`, { headers: { 'x-ms-copy-source': `${origin}/${account}/${source}`, ...headers } }),
     /** @param {string} path @param {Record<string, string>} headers */
     deleteBlob: (path, headers = {}) => send('DELETE', `/${path}`, { headers }),
     /** @param {string} path @param {string} id */
@@ -77,10 +86,11 @@ export function connect(origin) {
     releaseLease: (path, id) =>
       send('PUT', `/${path}?comp=lease`, { headers: { 'x-ms-lease-action': 'release', 'x-ms-lease-id': id } }),
     /** Names of all blobs. @param {string} container @returns {Promise<string[]>} */
-    async listBlobs(container) {
+    async listBlobs(container, include = '') {
       const names = [];
       for (let marker = ''; ; ) {
-        const { status, body } = await send('GET', `/${container}?restype=container&comp=list&marker=${marker}`);
+        const query = `restype=container&comp=list&include=${include}&marker=${marker}`;
+        const { status, body } = await send('GET', `/${container}?${query}`);
         if (status !== 200) throw new Error(`List Blobs was answered ${status}: ${body}`);
         const text = body.toString();
         for (const [, name] of text.matchAll(/<Name>([^<]*)<\/Name>/g)) names.push(name ?? '');
@@ -88,8 +98,22 @@ export function connect(origin) {
         if (!marker) return names;
       }
     },
+    /** @param {string} path */
+    async getBlockList(path) {
+      const { status, body } = await send('GET', `/${path}?comp=blocklist&blocklisttype=all`);
+      if (status !== 200) throw new Error(`Get Block List of ${path} was answered ${status}: ${body}`);
+      const text = body.toString();
+      const middle = text.indexOf('<UncommittedBlocks');
+      return { committed: blocksIn(text.slice(0, middle)), uncommitted: blocksIn(text.slice(middle)) };
+    },
     close: () => agent.destroy(),
   };
+}
+
+/** @param {string} xml */
+function blocksIn(xml) {
+  const found = xml.matchAll(/<Name>([^<]*)<\/Name><Size>(\d+)<\/Size>/g);
+  return [...found].map(([, id = '', length]) => ({ id, length: Number(length), seed: '' }));
 }
 
 /** @param {string} method @param {string} path @param {Record<string, string>} headers */

@@ -45,5 +45,8 @@ export function newCounter() {
       unanswered = 0;
       return faults;
     },
+
+    /** @param {ReturnType<import('./client.mjs').connect>} client */
+    removeAll: (client) => client.deleteContainer('counter'),
   };
 }

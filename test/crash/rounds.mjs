@@ -1,5 +1,6 @@
 /** Rounds of: several clients write, the server is killed at a random moment, and everything acknowledged must be there. */
 import { setTimeout as pause } from 'node:timers/promises';
+import { extentBytes } from '../large/extent-folder.mjs';
 import { connect } from './client.mjs';
 import { newCounter } from './counter.mjs';
 import { randomOf } from './random.mjs';
@@ -8,6 +9,9 @@ import { newWriter } from './writer.mjs';
 
 const WRITERS = 6;
 const COUNTERS = 2;
+const IN_A_HURRY = { imports: [new URL('./in-a-hurry.mjs', import.meta.url).href] };
+/** What a server says when it did not do what it should: no crash is an excuse for it. */
+const COMPLAINT = /^\S+ (?:ERROR|FATAL|WARN +(?!slow request)).*/m;
 
 /**
  * @param {{ location: string, rounds: number, seed: number, onRound?: (line: string) => void }} options
@@ -20,24 +24,30 @@ export async function crash({ location, rounds, seed, onRound = () => {} }) {
   /** @type {string[]} */
   const faults = [];
   const acknowledged = () => writers.reduce((sum, writer) => sum + writer.acknowledged(), counter.acknowledged());
-  let server = await startServer(location);
+  let server = await startServer(location, IN_A_HURRY);
   await withClient(server.origin, counter.create);
 
   let round = 0;
   try {
     while (round < rounds && faults.length === 0) {
       round++;
-      const alive = random.below(800);
+      const alive = random.below(2_000);
       faults.push(...(await writeUntilKilled(server, alive)));
+      const mebibytes = Math.round((await extentBytes(location)) / 2 ** 20);
       await judge('after the kill');
       if (random.chance(0.3)) await killWhileItStarts(random.below(400));
 
-      server = await startServer(location);
+      // Now and then just as users run it.
+      server = await startServer(location, random.chance(0.8) ? IN_A_HURRY : {});
       const beside = judge('beside the server');
-      for (const part of [counter, ...writers]) faults.push(...(await withClient(server.origin, part.verify)));
+      const verdicts = [counter, ...writers].map((part) => withClient(server.origin, part.verify));
+      faults.push(...(await Promise.all(verdicts)).flat());
       await beside;
-      onRound(`round ${round}: killed after ${alive} ms, ${acknowledged()} acknowledged, ${faults.length} faults`);
+      onRound(
+        `round ${round}: killed after ${alive} ms, ${mebibytes} MiB of extents, ${acknowledged()} acknowledged, ${faults.length} faults`,
+      );
     }
+    if (faults.length === 0) faults.push(...(await leaks()));
   } finally {
     await server.kill('SIGKILL');
   }
@@ -59,7 +69,25 @@ export async function crash({ location, rounds, seed, onRound = () => {} }) {
     await server.kill('SIGKILL');
     const failures = (await all).flatMap((one) => (one.status === 'rejected' ? [String(one.reason)] : []));
     for (const client of clients) client.close();
-    return failures;
+    return [...failures, ...complaints(server)];
+  }
+
+  /** Everything is deleted: not a byte and not a row may stay. */
+  async function leaks() {
+    for (const part of [counter, ...writers]) await withClient(server.origin, part.removeAll);
+    faults.push(...complaints(server));
+    await server.kill('SIGKILL');
+    server = await startServer(location);
+    const end = Date.now() + 60_000;
+    for (;;) {
+      const bytes = await extentBytes(location);
+      const { code, text } = await checkFolder(location);
+      if (code !== 0) return [`holdfast check at the end: ${text}`];
+      // The account and the epoch.
+      if (bytes === 0 && text.startsWith('2 rows:')) return complaints(server);
+      if (Date.now() > end) return [`though all was deleted, ${bytes} bytes of extents stay, and ${text}`];
+      await pause(250);
+    }
   }
 
   /** @param {string} when */
@@ -70,10 +98,16 @@ export async function crash({ location, rounds, seed, onRound = () => {} }) {
 
   /** @param {number} milliseconds */
   async function killWhileItStarts(milliseconds) {
-    const starting = launch(location);
+    const starting = launch(location, IN_A_HURRY);
     await pause(milliseconds);
     await starting.kill('SIGKILL');
   }
+}
+
+/** @param {{ stdout: () => string }} server */
+function complaints(server) {
+  const found = COMPLAINT.exec(server.stdout());
+  return found ? [`the server logged ${server.stdout().slice(found.index, found.index + 2_000)}`] : [];
 }
 
 /**

@@ -7,17 +7,33 @@ const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 const READY = /successfully listening at (http:\S+)\n/;
 
 /**
- * @param {string} location the data folder
- * @param {{ flags?: string[], before?: string[] }} options `before` is a command that runs the server, such as strace
+ * `before` is a command that runs the server, such as strace; `imports` are modules that Node loads first.
+ * @typedef {{ flags?: string[], before?: string[], imports?: string[] }} LaunchOptions
  */
-export function launch(location, { flags = [], before = [] } = {}) {
-  const words = [...before, process.execPath, cli, 'start', '--location', location, '--blobPort', '0', ...flags];
-  return run(words);
+
+/**
+ * @param {string} location the data folder
+ * @param {LaunchOptions} options
+ */
+export function launch(location, { flags = [], before = [], imports = [] } = {}) {
+  const first = imports.flatMap((module) => ['--import', module]);
+  return run([
+    ...before,
+    process.execPath,
+    ...first,
+    cli,
+    'start',
+    '--location',
+    location,
+    '--blobPort',
+    '0',
+    ...flags,
+  ]);
 }
 
 /**
  * @param {string} location
- * @param {{ flags?: string[], before?: string[] }} [options]
+ * @param {LaunchOptions} [options]
  */
 export async function startServer(location, options) {
   const server = launch(location, options);

@@ -1,224 +1,134 @@
 /**
- * One client that writes one request after another, and knows what it left: the world that every answer confirmed, and the
- * world as it is if the request that was never answered happened after all. Nothing else may be found after a crash.
+ * One client that writes and knows what it left: the world that every answer confirmed, and the requests that were never
+ * answered, each of which happened or did not. Nothing else may be found after a crash.
  */
-import { createHash } from 'node:crypto';
-
-const NAMES = 24;
+import { putBlockList, putBlocks } from './block-steps.mjs';
+import { copyBlob, createContainer, deleteBlob, deleteContainer, putBlob, setMetadata, turnLease } from './steps.mjs';
+import { copyOf, differences, newWorld, observe } from './world.mjs';
 
 /**
- * @typedef {{ md5: string, metadata: string | undefined, leased: boolean, etag: string | undefined }} Blob
- * @typedef {{ containers: Set<string>, blobs: Map<string, Blob> }} World
+ * @typedef {import('./steps.mjs').Step} Step
+ * @typedef {import('./steps.mjs').Scene} Scene
+ * @typedef {import('./steps.mjs').Client} Client
+ * @typedef {import('./steps.mjs').Random} Random
  */
+
+const KIB = 2 ** 10;
+const MIB = 2 ** 20;
 
 /** @param {number} number */
 export function newWriter(number) {
-  const home = `home-${number}`;
-  const passing = `passing-${number}`;
-  /** @type {World} */
-  let world = { containers: new Set(), blobs: new Map() };
-  /** @type {World | undefined} */
-  let unanswered;
+  const [home, passing, large] = [`home-${number}`, `passing-${number}`, `large-${number}`];
+  const containers = [home, passing, large];
+  let world = newWorld();
+  /** @type {Set<Step>} */
+  const unanswered = new Set();
   /** Every ETag that was ever seen: none comes twice. @type {Set<string>} */
   const etags = new Set();
   let acknowledged = 0;
   let serial = 0;
 
-  /**
-   * @param {ReturnType<import('./client.mjs').connect>} client
-   * @param {ReturnType<import('./random.mjs').randomOf>} random
-   */
-  function newStep(client, random) {
-    const path = random.chance(0.8) ? `${home}/blob-${random.below(NAMES)}` : `${passing}/blob-${random.below(4)}`;
-    const container = path.slice(0, path.indexOf('/'));
-    if (!world.containers.has(container)) {
-      return step(
-        201,
-        () => client.createContainer(container),
-        (next) => next.containers.add(container),
-      );
-    }
-    if (container === passing && random.chance(0.2)) {
-      return step(
-        202,
-        () => client.deleteContainer(passing),
-        (next) => {
-          next.containers.delete(passing);
-          for (const each of [...next.blobs.keys()]) if (each.startsWith(`${passing}/`)) next.blobs.delete(each);
-        },
-      );
-    }
-    const blob = world.blobs.get(path);
-    const lease = blob?.leased ? { 'x-ms-lease-id': leaseIdOf(path) } : {};
-    const kind = blob ? random.oneOf(['put', 'put', 'put', 'if-match', 'metadata', 'lease', 'delete']) : 'put';
-    const metadata = `${number}-${serial++}`;
-    if (blob && kind === 'metadata') {
-      const headers = { ...lease, 'x-ms-meta-serial': metadata };
-      return step(
-        200,
-        () => client.send('PUT', `/${path}?comp=metadata`, { headers }),
-        (next, etag) => next.blobs.set(path, { ...blob, metadata, etag }),
-      );
-    }
-    if (blob && kind === 'lease') {
-      const act = blob.leased ? client.releaseLease : client.acquireLease;
-      return step(
-        blob.leased ? 200 : 201,
-        () => act(path, leaseIdOf(path)),
-        (next) => next.blobs.set(path, { ...blob, leased: !blob.leased }),
-      );
-    }
-    if (blob && kind === 'delete') {
-      return step(
-        202,
-        () => client.deleteBlob(path, lease),
-        (next) => next.blobs.delete(path),
-      );
-    }
-    const bytes = contentOf(random, metadata);
-    const headers = { ...lease, ...(kind === 'if-match' ? { 'if-match': blob?.etag ?? '' } : {}) };
-    return step(
-      201,
-      () => client.putBlob(path, bytes, { ...headers, 'x-ms-meta-serial': metadata }),
-      (next, etag) => next.blobs.set(path, { md5: md5Of(bytes), metadata, leased: blob?.leased ?? false, etag }),
-    );
+  /** The next requests, to be sent at one time. @param {Client} client @param {Random} random @returns {Step[]} */
+  function newSteps(client, random) {
+    const container = random.chance(0.4) ? large : random.chance(0.8) ? home : passing;
+    const path = `${container}/blob-${random.below(container === large ? 5 : container === home ? 24 : 4)}`;
+    if (!world.containers.has(container)) return [createContainer(client, container)];
+    if (container === passing && random.chance(0.2)) return [deleteContainer(client, passing)];
+    const scene = { client, random, world, path, mark: `${number}-${serial++}` };
+    return container === large ? largeSteps(scene) : [smallStep(scene)];
   }
 
-  /**
-   * @param {number} status what the answer must be
-   * @param {() => Promise<import('./client.mjs').Answer>} ask
-   * @param {(next: World, etag: string | undefined) => void} change
-   */
-  function step(status, ask, change) {
-    return async () => {
-      const next = { containers: new Set(world.containers), blobs: new Map(world.blobs) };
-      change(next, undefined);
-      unanswered = next;
-      const answer = await ask();
-      if (answer.status !== status)
-        throw new Error(`answered ${answer.status} ${answer.code}, not ${status}: ${answer.body}`);
-      const { etag } = answer.headers;
-      change(next, etag);
-      world = next;
-      unanswered = undefined;
-      acknowledged++;
-      return etag;
-    };
+  /** @param {Scene} scene @returns {Step} */
+  function smallStep(scene) {
+    const { random, path } = scene;
+    const blob = world.blobs.get(path);
+    const kind = random.oneOf(['put', 'put', 'put', 'if-match', 'metadata', 'lease', 'delete']);
+    if (blob && kind === 'metadata') return setMetadata(scene, blob);
+    if (blob && kind === 'lease') return turnLease(scene, blob);
+    if (blob && kind === 'delete') return deleteBlob(scene);
+    const length = random.below(random.chance(0.3) ? 40_000 : 4_000);
+    return putBlob(scene, length, blob !== undefined && kind === 'if-match');
+  }
+
+  /** @param {Scene} scene @returns {Step[]} */
+  function largeSteps(scene) {
+    const { random, path } = scene;
+    const blob = world.blobs.get(path);
+    const kind = random.oneOf(['put', 'block', 'block', 'block', 'block', 'list', 'list', 'copy', 'delete', 'lease']);
+    if (kind === 'block') return putBlocks(scene);
+    if (kind === 'list' && (blob?.blocks.length || world.staged.has(path))) return [putBlockList(scene)];
+    const source = random.oneOf([...world.blobs.keys()]);
+    if (kind === 'copy' && source) return [copyBlob(scene, source)];
+    if (kind === 'delete' && (blob || world.staged.has(path))) return [deleteBlob(scene)];
+    if (kind === 'lease' && blob) return [turnLease(scene, blob)];
+    return [putBlob(scene, largeLength(random))];
+  }
+
+  /** @param {Step} step */
+  async function take(step) {
+    const { status, ask, change } = step;
+    unanswered.add(step);
+    const answer = await ask();
+    if (answer.status !== status)
+      throw new Error(`answered ${answer.status} ${answer.code}, not ${status}: ${answer.body}`);
+    world = copyOf(world);
+    change(world, answer.headers.etag);
+    unanswered.delete(step);
+    acknowledged++;
   }
 
   return {
     acknowledged: () => acknowledged,
 
-    /**
-     * Writes until the server is gone.
-     * @param {ReturnType<import('./client.mjs').connect>} client
-     * @param {ReturnType<import('./random.mjs').randomOf>} random
-     */
+    /** Writes until the server is gone. @param {Client} client @param {Random} random */
     async write(client, random, isOver = () => false) {
       while (!isOver()) {
-        try {
-          await newStep(client, random)();
-        } catch (error) {
-          if (/** @type {NodeJS.ErrnoException} */ (error).code || isOver()) return;
-          throw error;
-        }
+        const results = await Promise.allSettled(newSteps(client, random).map(take));
+        const failure = results.find((result) => result.status === 'rejected');
+        if (!failure) continue;
+        if (failure.reason.code || isOver()) return;
+        throw failure.reason;
       }
     },
 
-    /**
-     * What is wrong with what the server shows now, in plain words.
-     * @param {ReturnType<import('./client.mjs').connect>} client
-     */
+    /** What is wrong with what the server shows now, in plain words. @param {Client} client */
     async verify(client) {
-      const found = await observe(client, [home, passing]);
+      const found = await observe(client, containers);
       if (typeof found === 'string') return [found];
-      const faults = differences(world, found.world, etags);
-      if (faults.length > 0 && !(unanswered && differences(unanswered, found.world, etags).length === 0)) return faults;
-      for (const { etag } of found.world.blobs.values()) if (etag) etags.add(etag);
-      world = found.world;
-      unanswered = undefined;
+      const possible = worldsAfter(world, [...unanswered]);
+      const right = possible.find((one) => differences(one, found.world, etags).length === 0);
+      if (!right) return differences(world, found.world, etags);
+      for (const [path, blob] of right.blobs) {
+        const { etag } = /** @type {import('./world.mjs').Blob} */ (found.world.blobs.get(path));
+        right.blobs.set(path, { ...blob, etag });
+        if (etag) etags.add(etag);
+      }
+      world = right;
+      unanswered.clear();
       return [];
+    },
+
+    /** @param {Client} client */
+    async removeAll(client) {
+      for (const container of [...world.containers]) await take(deleteContainer(client, container));
     },
   };
 }
 
-/**
- * @param {ReturnType<import('./client.mjs').connect>} client
- * @param {string[]} containers
- * @returns {Promise<{ world: World } | string>}
- */
-async function observe(client, containers) {
-  /** @type {World} */
-  const world = { containers: new Set(), blobs: new Map() };
-  for (const container of containers) {
-    const { status } = await client.send('GET', `/${container}?restype=container`);
-    if (status !== 200 && status !== 404) return `${container}: its properties were answered ${status}`;
-    if (status === 404) continue;
-    world.containers.add(container);
-    for (const name of await client.listBlobs(container)) {
-      const path = `${container}/${name}`;
-      const { status, headers, body, code } = await client.getBlob(path);
-      if (status !== 200) return `${path}: it is listed, and answered ${status} ${code}`;
-      const md5 = md5Of(body);
-      if (headers['content-md5'] !== md5) return `${path}: its bytes are not those of its Content-MD5`;
-      const leased = headers['x-ms-lease-state'] === 'leased';
-      if (leased) {
-        const held = await client.getBlob(path, { 'x-ms-lease-id': leaseIdOf(path) });
-        if (held.status !== 200) return `${path}: its lease is another one (${held.code})`;
-        const without = await client.putBlob(path, Buffer.from('x'));
-        if (without.code !== 'LeaseIdMissing')
-          return `${path}: its lease does not keep writers out (${without.status})`;
-      }
-      world.blobs.set(path, { md5, metadata: String(headers['x-ms-meta-serial']), leased, etag: headers.etag });
-    }
+/** With every choice of the requests that may have happened. @param {import('./world.mjs').World} world @param {Step[]} steps */
+function worldsAfter(world, steps) {
+  let worlds = [world];
+  for (const { change } of steps) {
+    worlds = worlds.flatMap((one) => {
+      const next = copyOf(one);
+      change(next, undefined);
+      return [one, next];
+    });
   }
-  return { world };
+  return worlds;
 }
 
-/**
- * An expected blob without an ETag may have any that was never seen.
- * @param {World} expected
- * @param {World} found
- * @param {Set<string>} seen
- */
-function differences(expected, found, seen) {
-  const faults = [];
-  for (const name of new Set([...expected.containers, ...found.containers])) {
-    if (expected.containers.has(name) !== found.containers.has(name)) {
-      faults.push(`container ${name} ${found.containers.has(name) ? 'is there again' : 'is lost'}`);
-    }
-  }
-  for (const path of new Set([...expected.blobs.keys(), ...found.blobs.keys()])) {
-    const [one, other] = [expected.blobs.get(path), found.blobs.get(path)];
-    if (!one || !other) {
-      faults.push(`${path} ${other ? 'is there again' : 'is lost'}`);
-      continue;
-    }
-    if (one.md5 !== other.md5) faults.push(`${path} has other bytes`);
-    if (one.metadata !== other.metadata) faults.push(`${path} has metadata ${other.metadata}, not ${one.metadata}`);
-    if (one.leased !== other.leased) faults.push(`${path} is ${other.leased ? '' : 'not '}leased`);
-    if (one.etag ? one.etag !== other.etag : seen.has(other.etag ?? '')) {
-      faults.push(`${path} has the ETag ${other.etag}, not ${one.etag ?? 'a new one'}`);
-    }
-  }
-  return faults;
-}
-
-/** @param {ReturnType<import('./random.mjs').randomOf>} random @param {string} mark */
-function contentOf(random, mark) {
-  const length = random.chance(0.05) ? random.below(2 << 20) : random.below(random.chance(0.3) ? 40_000 : 4_000);
-  return Buffer.alloc(length, `${mark} `);
-}
-
-/** @param {Uint8Array} bytes */
-function md5Of(bytes) {
-  return createHash('md5').update(bytes).digest('base64');
-}
-
-/** @param {string} path */
-function leaseIdOf(path) {
-  return createHash('md5')
-    .update(path)
-    .digest('hex')
-    .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+/** From 20 KiB to 20 MiB, a small one as often as a large one. @param {Random} random */
+function largeLength(random) {
+  return Math.floor(20 * KIB * (MIB / KIB) ** (random.below(1e6) / 1e6));
 }

@@ -4,6 +4,23 @@ import { expectError, expectRefusal, onEveryEngine, onLmdb } from './support.ts'
 
 describe('Delete Blob', () => {
   onEveryEngine((running) => {
+    it('deletes a blob of uncommitted blocks, which cannot be read', async () => {
+      const blob = (await running.newContainer()).getBlockBlobClient('blob');
+      await blob.stageBlock('AAAA', 'x', 1);
+      await expectRefusal(blob.delete({ conditions: { ifMatch: '*' } }), 412, 'ConditionNotMet');
+      await blob.delete();
+      await expectRefusal(blob.getBlockList('all'), 404, 'BlobNotFound');
+      await expectRefusal(blob.delete(), 404, 'BlobNotFound');
+    });
+
+    it('takes uncommitted blocks along', async () => {
+      const blob = (await running.newContainer()).getBlockBlobClient('blob');
+      await blob.upload('x'.repeat(50_000), 50_000);
+      await blob.stageBlock('AAAA', 'x', 1);
+      await blob.delete();
+      await expectRefusal(blob.getBlockList('all'), 404, 'BlobNotFound');
+    });
+
     it('removes the blob from reads and lists', async () => {
       const container = await running.newContainer();
       await container.uploadBlockBlob('one', 'x', 1);

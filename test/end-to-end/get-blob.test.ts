@@ -1,6 +1,12 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { closeSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { expectError, expectRefusal, onEveryEngine, onLmdb } from './support.ts';
+
+const MIB = 1 << 20;
 
 describe('Get Blob', () => {
   onEveryEngine((running) => {
@@ -54,6 +60,39 @@ describe('Get Blob', () => {
       expect(Buffer.from(withCrc64.contentCrc64!).toString('base64')).toBe('YeJLfssylmU=');
     });
 
+    it('reads any stretch of a blob of many chunks, with its hash up to 4 MiB', async () => {
+      const blob = (await running.newContainer()).getBlockBlobClient('blob');
+      const bytes = randomBytes(20 * MIB);
+      await blob.upload(bytes, bytes.length);
+      const edges = [0, 1, 65_535, 65_536, 8 * MIB - 1, 8 * MIB, 8 * MIB + 1, 16 * MIB - 5, bytes.length - 1];
+      for (const from of edges) {
+        for (const length of [1, 100_000, 9 * MIB]) {
+          const part = await blob.downloadToBuffer(from, Math.min(length, bytes.length - from));
+          expect(part.equals(bytes.subarray(from, from + length))).toBe(true);
+        }
+      }
+      const hashed = await blob.download(5 * MIB, 4 * MIB, { rangeGetContentMD5: true });
+      const md5 = createHash('md5').update(bytes.subarray(5 * MIB, 9 * MIB));
+      expect(Buffer.from(hashed.contentMD5!).toString('base64')).toBe(md5.digest('base64'));
+      expect(hashed.contentLength).toBe(4 * MIB);
+      const tooLong = blob.download(0, 4 * MIB + 1, { rangeGetContentMD5: true });
+      await expectRefusal(tooLong, 400, 'OutOfRangeInput');
+      await expectRefusal(blob.download(bytes.length), 416, 'InvalidRange');
+    });
+
+    it('goes on with the blob as it was when it is overwritten, or deleted, in the middle', async () => {
+      const blob = (await running.newContainer()).getBlockBlobClient('blob');
+      const bytes = randomBytes(30 * MIB);
+      await blob.upload(bytes, bytes.length);
+      const first = (await blob.download()).readableStreamBody!;
+      await once(first, 'readable');
+      await blob.upload(Buffer.alloc(MIB), MIB);
+      const second = (await blob.download()).readableStreamBody!;
+      await blob.delete();
+      expect(Buffer.concat(await (first as Readable).toArray()).equals(bytes)).toBe(true);
+      expect(Buffer.concat(await (second as Readable).toArray()).equals(Buffer.alloc(MIB))).toBe(true);
+    });
+
     it('answers 304 without a body to who has the newest state', async () => {
       const container = await running.newContainer();
       const { etag, lastModified } = (await container.uploadBlockBlob('blob', 'x', 1)).response;
@@ -95,6 +134,22 @@ describe('Get Blob', () => {
   });
 
   onLmdb((running) => {
+    it('answers 500 rather than with bytes that are not those which were put', async () => {
+      const container = await running.newContainer();
+      const blob = container.getBlockBlobClient('blob');
+      const bytes = randomBytes(12 * MIB);
+      await blob.upload(bytes, bytes.length);
+      damage(join(running.folder!, 'extents'), bytes.subarray(0, 64));
+      await expectRefusal(blob.download(0, 1), 500, 'InternalError');
+      await expectRefusal(blob.download(0, MIB, { rangeGetContentMD5: true }), 500, 'InternalError');
+      const rest = await blob.downloadToBuffer(MIB, 11 * MIB);
+      expect(rest.equals(bytes.subarray(MIB))).toBe(true);
+      // Later in the stream there is no other way to say it than to break off.
+      damage(join(running.folder!, 'extents'), bytes.subarray(6 * MIB, 6 * MIB + 64));
+      const { readableStreamBody } = await blob.download(MIB, 11 * MIB);
+      await expect((readableStreamBody as Readable).toArray()).rejects.toThrow();
+    });
+
     it('reads ranges as HTTP writes them, x-ms-range before Range', async () => {
       const container = await running.newContainer();
       await container.uploadBlockBlob('blob', '0123456789', 10);
@@ -133,3 +188,17 @@ describe('Get Blob', () => {
     });
   });
 });
+
+/** Flips a bit where these bytes lie. */
+function damage(folder: string, bytes: Buffer): void {
+  for (const name of readdirSync(folder)) {
+    const file = join(folder, name);
+    const at = readFileSync(file).indexOf(bytes);
+    if (at < 0) continue;
+    const descriptor = openSync(file, 'r+');
+    writeSync(descriptor, Buffer.from([bytes[0]! ^ 1]), 0, 1, at);
+    closeSync(descriptor);
+    return;
+  }
+  throw new Error('these bytes are in no extent');
+}

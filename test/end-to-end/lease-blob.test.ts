@@ -5,6 +5,26 @@ import { expectError, expectRefusal, onEveryEngine, onLmdb, type Running } from 
 
 describe('Lease Blob', () => {
   onEveryEngine((running) => {
+    it('leases a blob of uncommitted blocks', async () => {
+      const blob = (await running.newContainer()).getBlockBlobClient('blob');
+      await blob.stageBlock('AAAA', 'x', 1);
+      const lease = blob.getBlobLeaseClient();
+      const { etag } = await lease.acquireLease(15);
+      expect(etag).toMatch(/^"0x[0-9A-F]{15,16}"$/);
+      await expectRefusal(blob.getBlobLeaseClient().acquireLease(15), 409, 'LeaseAlreadyPresent');
+      await expectRefusal(blob.upload('x', 1), 412, 'LeaseIdMissing');
+      await expectRefusal(blob.delete(), 412, 'LeaseIdMissing');
+      expect((await lease.renewLease()).etag).toBe(etag);
+      const conditions = { leaseId: lease.leaseId };
+      await blob.upload('x', 1, { conditions });
+      expect((await blob.getProperties()).leaseState).toBe('leased');
+      await blob.delete({ conditions });
+      await blob.stageBlock('AAAA', 'x', 1);
+      await blob.getBlobLeaseClient().acquireLease(15);
+      await running.server.clock.advance(16);
+      await blob.stageBlock('AAAB', 'x', 1);
+    });
+
     it('answers as the service does, and changes neither ETag nor Last-Modified', async () => {
       const { container, blob, etag } = await newBlob(running);
       const path = `/${container}/${blob.name}?comp=lease`;

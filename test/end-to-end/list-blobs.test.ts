@@ -1,4 +1,4 @@
-import type { ContainerClient } from '@azure/storage-blob';
+import type { ContainerClient, ContainerListBlobsOptions } from '@azure/storage-blob';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
@@ -36,6 +36,59 @@ describe('List Blobs', () => {
           },
         ),
         { numRuns: 12 },
+      );
+    });
+
+    it('merges blobs of uncommitted blocks into their places when asked for them', async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          names,
+          fc.constantFrom('', 'a', '/'),
+          fc.constantFrom('/', 'a', '\u{1F600}'),
+          fc.integer({ min: 1, max: 6 }),
+          async (all, prefix, delimiter, maxPageSize) => {
+            const container = await running.newContainer();
+            const uncommitted = (at: number) => at % 3 !== 0;
+            for (const [at, name] of all.entries()) {
+              if (!uncommitted(at)) await put(running, container, name);
+              // Some have both, and are listed once.
+              if (uncommitted(at) || at % 6 === 0) await stage(running, container, name);
+            }
+            const include = { includeUncommitedBlobs: true };
+            expect(await flat(container, prefix, maxPageSize, include)).toEqual(expectedFlat(all, prefix));
+            const found = await byHierarchy(container, delimiter, prefix, maxPageSize, include);
+            expect(found).toEqual(expectedByHierarchy(all, prefix, delimiter));
+            const committed = all.filter((_, at) => !uncommitted(at));
+            expect(await flat(container, prefix, maxPageSize)).toEqual(expectedFlat(committed, prefix));
+          },
+        ),
+        { numRuns: 12 },
+      );
+    });
+
+    it('merges them over many slices', async () => {
+      const container = await running.newContainer();
+      const all = Array.from({ length: 600 }, (_, at) => `${at < 300 ? 'a' : 'z'}${String(at).padStart(3, '0')}`);
+      await fill(running, container, 300, (at) => all[at]!);
+      for (let from = 300; from < 600; from += 50) {
+        await Promise.all(all.slice(from, from + 50).map((name) => stage(running, container, name)));
+      }
+      const include = { includeUncommitedBlobs: true };
+      expect(await flat(container, '', 5_000, include)).toEqual(all);
+      expect(await flat(container, '', 299, include)).toEqual(all);
+      expect(await byHierarchy(container, '2', '', 5_000, include)).toEqual(expectedByHierarchy(all, '', '2'));
+    });
+
+    it('shows of uncommitted blocks no more than their name and lease', async () => {
+      const container = await running.newContainer();
+      const blob = container.getBlockBlobClient('blob');
+      await blob.stageBlock('AAAA', 'Hello', 5);
+      await blob.getBlobLeaseClient().acquireLease(-1);
+      expect(await listXml(running, container.containerName, '&include=uncommittedblobs,metadata')).toContain(
+        '<Blobs><Blob><Name>blob</Name><Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType>' +
+          '<AccessTier>Hot</AccessTier><AccessTierInferred>true</AccessTierInferred><LeaseStatus>locked</LeaseStatus>' +
+          '<LeaseState>leased</LeaseState><LeaseDuration>infinite</LeaseDuration>' +
+          '<ServerEncrypted>false</ServerEncrypted></Properties></Blob></Blobs>',
       );
     });
 
@@ -213,18 +266,35 @@ async function put(running: Running, container: ContainerClient, name: string): 
   expect(answer.status).toBe(201);
 }
 
-async function flat(container: ContainerClient, prefix: string, maxPageSize: number): Promise<string[]> {
+async function stage(running: Running, { containerName }: ContainerClient, name: string): Promise<void> {
+  const path = `/${containerName}/${encodeURIComponent(name)}?comp=block&blockid=AAAA`;
+  expect((await running.request('PUT', path, { body: 'x' })).status).toBe(201);
+}
+
+async function flat(
+  container: ContainerClient,
+  prefix: string,
+  maxPageSize: number,
+  include: ContainerListBlobsOptions = {},
+): Promise<string[]> {
   const found: string[] = [];
-  for await (const { segment } of container.listBlobsFlat({ prefix }).byPage({ maxPageSize })) {
+  for await (const { segment } of container.listBlobsFlat({ prefix, ...include }).byPage({ maxPageSize })) {
     expect(segment.blobItems.length).toBeLessThanOrEqual(maxPageSize);
     found.push(...segment.blobItems.map(({ name }) => name));
   }
   return found;
 }
 
-async function byHierarchy(container: ContainerClient, delimiter: string, prefix: string, maxPageSize: number) {
+async function byHierarchy(
+  container: ContainerClient,
+  delimiter: string,
+  prefix: string,
+  maxPageSize: number,
+  include: ContainerListBlobsOptions = {},
+) {
   const found: string[] = [];
-  for await (const { segment } of container.listBlobsByHierarchy(delimiter, { prefix }).byPage({ maxPageSize })) {
+  const pages = container.listBlobsByHierarchy(delimiter, { prefix, ...include }).byPage({ maxPageSize });
+  for await (const { segment } of pages) {
     const folders = segment.blobPrefixes ?? [];
     expect(segment.blobItems.length + folders.length).toBeLessThanOrEqual(maxPageSize);
     const page = [...segment.blobItems.map(({ name }) => ({ name, text: name }))];

@@ -1,10 +1,10 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { expectError, expectRefusal, onEveryEngine, onLmdb, type Running } from './support.ts';
+import { answerTo, expectError, expectRefusal, onEveryEngine, onLmdb } from './support.ts';
 
 const TYPE = { 'x-ms-blob-type': 'BlockBlob' };
-const BYTES_MAX = 2 << 20;
+const MIB = 1 << 20;
 
 const md5 = (body: string | Uint8Array) => createHash('md5').update(body).digest('base64');
 
@@ -78,14 +78,18 @@ describe('Put Blob', () => {
       expect(await blob.getProperties()).toMatchObject({ metadata: {}, contentType: 'application/octet-stream' });
     });
 
-    it('takes an empty blob, and one of 2 MiB', async () => {
+    it('takes an empty blob, and such as are larger than a row', async () => {
       const container = await running.newContainer();
       await container.uploadBlockBlob('empty', '', 0);
       expect(await container.getBlobClient('empty').getProperties()).toMatchObject({ contentLength: 0 });
       expect((await container.getBlobClient('empty').downloadToBuffer()).length).toBe(0);
-      const bytes = randomBytes(BYTES_MAX);
-      await container.uploadBlockBlob('large', bytes, bytes.length);
-      expect((await container.getBlobClient('large').downloadToBuffer()).equals(bytes)).toBe(true);
+      for (const length of [16 << 10, (16 << 10) + 1, 2 * MIB, 20 * MIB + 7]) {
+        const bytes = randomBytes(length);
+        const put = await container.uploadBlockBlob('large', bytes, length);
+        expect(Buffer.from(put.response.contentMD5!).toString('base64')).toBe(md5(bytes));
+        expect((await container.getBlobClient('large').downloadToBuffer()).equals(bytes)).toBe(true);
+        expect(await container.getBlobClient('large').getProperties()).toMatchObject({ contentLength: length });
+      }
     });
 
     it('honours conditions', async () => {
@@ -157,13 +161,32 @@ describe('Put Blob', () => {
       expect((await put({ 'Content-MD5': right, 'x-ms-content-crc64': 'YeJLfssylmU=' })).status).toBe(201);
     });
 
-    it('answers 501 for more than 2 MiB, before the body is sent', async () => {
+    it('holds a body that is streamed against its checksums, too, and keeps the blob as it was', async () => {
       const container = await running.newContainer();
-      const path = `/${container.containerName}/blob`;
-      const bytes = Buffer.alloc(BYTES_MAX + 1);
-      await expectRefusal(container.uploadBlockBlob('blob', bytes, bytes.length), 501, 'NotImplemented');
-      const answer = await answerTo(running, 'PUT', path, { ...TYPE, 'Content-Length': BYTES_MAX + 1 });
-      expect(answer).toMatch(/^HTTP\/1\.1 501 .*2 MiB/);
+      await container.uploadBlockBlob('blob', 'older', 5);
+      const bytes = randomBytes(3 * MIB);
+      const put = (headers: Record<string, string>) =>
+        running.request('PUT', `/${container.containerName}/blob`, { headers: { ...TYPE, ...headers }, body: bytes });
+      expectError(await put({ 'Content-MD5': md5('other') }), 400, 'Md5Mismatch', { ServerCalculatedMd5: md5(bytes) });
+      expectError(await put({ 'x-ms-content-crc64': 'AAAAAAAAAAA=' }), 400, 'Crc64Mismatch');
+      expect((await container.getBlobClient('blob').downloadToBuffer()).toString()).toBe('older');
+      expect((await put({ 'Content-MD5': md5(bytes) })).status).toBe(201);
+    });
+
+    it.each([
+      ['2025-07-05', 5000],
+      ['2019-12-12', 5000],
+      ['2019-07-07', 256],
+      ['2016-05-31', 256],
+      ['2015-12-11', 64],
+    ])('answers 413 in version %s for more than %i MiB, before the body is sent', async (version, mebibytes) => {
+      const { containerName } = await running.newContainer();
+      const length = mebibytes * MIB + 1;
+      const headers = { ...TYPE, 'x-ms-version': version, 'Content-Length': length };
+      const answer = await answerTo(running, 'PUT', `/${containerName}/blob`, headers);
+      expect(answer).toMatch(/^HTTP\/1\.1 413 /);
+      expect(answer).toContain('RequestBodyTooLarge');
+      expect(answer).toContain(`<MaxLimit>${length - 1}</MaxLimit>`);
     });
 
     it('answers 411 without a length', async () => {
@@ -188,8 +211,8 @@ describe('Put Blob', () => {
       const blob = container.getBlockBlobClient('blob');
       await blob.upload('whole', 5);
       const socket = running.socket();
-      socket.write(running.head('PUT', `/${container.containerName}/blob`, { ...TYPE, 'Content-Length': 100_000 }));
-      socket.write(Buffer.alloc(50_000));
+      socket.write(running.head('PUT', `/${container.containerName}/blob`, { ...TYPE, 'Content-Length': 20 * MIB }));
+      socket.write(Buffer.alloc(9 * MIB));
       await blob.getProperties();
       socket.destroy();
       await once(socket, 'close');
@@ -255,18 +278,3 @@ describe('Put Blob', () => {
     });
   });
 });
-
-/** What the server says to the headers alone. */
-async function answerTo(running: Running, method: string, path: string, headers: Record<string, string | number>) {
-  const socket = running.socket();
-  socket.write(running.head(method, path, headers));
-  let text = '';
-  socket.on('data', (chunk) => {
-    text += chunk;
-  });
-  // Nothing more is sent, so the server lets go of the connection behind its answer.
-  await once(socket, 'data');
-  socket.end();
-  await once(socket, 'close');
-  return text;
-}

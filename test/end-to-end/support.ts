@@ -228,6 +228,26 @@ export async function listXml(running: Running, container: string, query = ''): 
   return answer.text;
 }
 
+/** What the server says to the headers alone. */
+export async function answerTo(
+  running: Running,
+  method: string,
+  path: string,
+  headers: Record<string, string | number>,
+) {
+  const socket = running.socket();
+  socket.write(running.head(method, path, headers));
+  let text = '';
+  socket.on('data', (chunk) => {
+    text += chunk;
+  });
+  // Nothing more is sent, so the server lets go of the connection behind its answer.
+  await once(socket, 'data');
+  socket.end();
+  await once(socket, 'close');
+  return text;
+}
+
 /** Many empty blobs: pipelined over a few connections, thousands of uploads take the least time. */
 export async function fill(
   running: Running,

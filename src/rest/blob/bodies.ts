@@ -2,7 +2,7 @@
 import { rfc1123 } from '../../base/time.ts';
 import { childOf, escapeXml, type XmlElement, xmlSafe } from '../../base/xml.ts';
 import type { Listed, ListedBlob, ListedContainer } from '../../services/blob/listing.ts';
-import type { AccessPolicy } from '../../services/blob/rows.ts';
+import type { AccessPolicy, CopyState } from '../../services/blob/rows.ts';
 import type { ServiceProperties, WantedProperties } from '../../services/service-properties.ts';
 import { invalidXml } from '../params.ts';
 import { leaseElements } from './leases.ts';
@@ -47,9 +47,14 @@ export function blobList(
   return [Buffer.from(start), ...elements, Buffer.from(`</Blobs>${next(nextMarker)}</EnumerationResults>`)];
 }
 
-export function listElements(items: readonly Listed[], withMetadata: boolean): Buffer {
+export interface Included {
+  readonly metadata: boolean;
+  readonly copy: boolean;
+}
+
+export function listElements(items: readonly Listed[], included: Included): Buffer {
   let xml = '';
-  for (const item of items) xml += 'prefix' in item ? prefixElement(item.prefix) : blobElement(item, withMetadata);
+  for (const item of items) xml += 'prefix' in item ? prefixElement(item.prefix) : blobElement(item, included);
   return Buffer.from(xml);
 }
 
@@ -57,7 +62,14 @@ function prefixElement(prefix: string): string {
   return `<BlobPrefix>${nameElement(prefix)}</BlobPrefix>`;
 }
 
-function blobElement({ name, blob, leaseState }: ListedBlob, withMetadata: boolean): string {
+function blobElement({ name, blob, lease, leaseState }: ListedBlob, included: Included): string {
+  if (!blob) {
+    return (
+      `<Blob>${nameElement(name)}<Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType>` +
+      `<AccessTier>Hot</AccessTier><AccessTierInferred>true</AccessTierInferred>${leaseElements(lease, leaseState)}` +
+      '<ServerEncrypted>false</ServerEncrypted></Properties></Blob>'
+    );
+  }
   const { contentType, contentEncoding, contentLanguage, contentMd5, cacheControl, contentDisposition } = blob.content;
   return (
     `<Blob>${nameElement(name)}<Properties><Creation-Time>${rfc1123(blob.created)}</Creation-Time>` +
@@ -66,9 +78,16 @@ function blobElement({ name, blob, leaseState }: ListedBlob, withMetadata: boole
     `${element('Content-Encoding', contentEncoding)}${element('Content-Language', contentLanguage)}<Content-CRC64 />` +
     `${element('Content-MD5', contentMd5)}${element('Cache-Control', cacheControl)}` +
     `${element('Content-Disposition', contentDisposition)}<BlobType>BlockBlob</BlobType><AccessTier>Hot</AccessTier>` +
-    `<AccessTierInferred>true</AccessTierInferred>${leaseElements(blob.lease, leaseState)}` +
-    `<ServerEncrypted>true</ServerEncrypted></Properties>${withMetadata ? metadataElements(blob.metadata) : ''}` +
-    '<OrMetadata /></Blob>'
+    `<AccessTierInferred>true</AccessTierInferred>${leaseElements(lease, leaseState)}` +
+    `${included.copy && blob.copy ? copyElements(blob.copy) : ''}<ServerEncrypted>true</ServerEncrypted></Properties>` +
+    `${included.metadata ? metadataElements(blob.metadata) : ''}<OrMetadata /></Blob>`
+  );
+}
+
+function copyElements({ id, source, bytes, completed }: CopyState): string {
+  return (
+    `<CopyId>${id}</CopyId><CopySource>${escapeXml(source)}</CopySource><CopyStatus>success</CopyStatus>` +
+    `<CopyProgress>${bytes}/${bytes}</CopyProgress><CopyCompletionTime>${rfc1123(completed)}</CopyCompletionTime>`
   );
 }
 

@@ -1,7 +1,10 @@
-/** Headers that this service takes only in part, for now. */
-import { StorageError } from '../../services/errors.ts';
+/** Readers of this service: headers that it takes only in part, for now, and limits that depend on the version. */
+import type { BlockListType } from '../../services/blob/blocks.ts';
+import { commonErrors, raising, StorageError } from '../../services/errors.ts';
 import { notImplemented, type Reader, type Request } from '../operation.ts';
-import { invalidHeader, reader } from '../params.ts';
+import { bodyTooLarge, invalidHeader, invalidQuery, reader } from '../params.ts';
+
+const fail = raising(commonErrors);
 
 /** Every container is private: anything else is what Azure answers for an account that forbids public access. */
 export const noPublicAccess: Reader<void> = reader((request) => {
@@ -16,6 +19,51 @@ export const deleteSnapshots: Reader<void> = reader((request) => {
   const value = lowerCase(request, 'x-ms-delete-snapshots');
   if (value === 'only') throw notImplemented('x-ms-delete-snapshots: only is not implemented by this server yet.');
   if (value !== undefined && value !== 'include') throw invalidHeader('x-ms-delete-snapshots', value);
+});
+
+const MIB = 1 << 20;
+
+/** What a body may have, by the first version with that limit, newest first. */
+export type SizeLimits = readonly (readonly [version: string, bytes: number])[];
+
+export const PUT_BLOB_SIZES: SizeLimits = [
+  ['2019-12-12', 5000 * MIB],
+  ['2016-05-31', 256 * MIB],
+  ['', 64 * MIB],
+];
+export const PUT_BLOCK_SIZES: SizeLimits = [
+  ['2019-12-12', 4000 * MIB],
+  ['2016-05-31', 100 * MIB],
+  ['', 4 * MIB],
+];
+
+/** A request without a version gets the newest limit. */
+export function sizeLimit(limits: SizeLimits): Reader<void> {
+  return reader(({ headers, version }) => {
+    const found = version === '' ? limits[0] : limits.find(([since]) => version >= since);
+    const bytesMax = found![1];
+    if (Number(headers['content-length']) > bytesMax) throw bodyTooLarge(bytesMax);
+  });
+}
+
+/** From this version on, a checksum that was not sent is answered by a CRC64, which costs less. */
+export const beforeCrc64: Reader<boolean> = reader(({ version }) => version !== '' && version < '2019-02-02');
+
+export function requiredQuery(name: string): Reader<string> {
+  return reader(({ query }) => {
+    const value = query[name];
+    if (value === undefined) throw fail('MissingRequiredQueryParameter', { QueryParameterName: name });
+    return value;
+  });
+}
+
+const BLOCK_LIST_TYPES: readonly BlockListType[] = ['committed', 'uncommitted', 'all'];
+
+export const blockListType: Reader<BlockListType> = reader(({ query }) => {
+  const text = query.blocklisttype ?? 'committed';
+  const found = BLOCK_LIST_TYPES.find((type) => type === text.toLowerCase());
+  if (found === undefined) throw invalidQuery('blocklisttype', text);
+  return found;
 });
 
 function lowerCase({ headers }: Request, name: string): string | undefined {

@@ -10,6 +10,8 @@ import {
   setBlobProperties,
 } from '../../services/blob/blobs.ts';
 import { lookAtPutBlob, putBlob } from '../../services/blob/block-blobs.ts';
+import { putBlockList } from '../../services/blob/block-lists.ts';
+import { getBlockList, lookAtPutBlock, putBlock } from '../../services/blob/blocks.ts';
 import {
   createContainer,
   deleteContainer,
@@ -17,18 +19,18 @@ import {
   setContainerAcl,
   setContainerMetadata,
 } from '../../services/blob/containers.ts';
+import { abortCopy, copyBlob } from '../../services/blob/copies.ts';
 import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
 import { listBlobs, listContainers } from '../../services/blob/listing.ts';
 import type { Blob, Metadata } from '../../services/blob/rows.ts';
 import { getServiceProperties, setServiceProperties } from '../../services/service-properties.ts';
 import type { Storage } from '../../services/storage.ts';
-import { type ConditionHeader, notImplemented, type Operation, operationOn, type Request } from '../operation.ts';
+import { type ConditionHeader, type Operation, operationOn, type Request } from '../operation.ts';
 import {
   blobContentHeaders,
-  bodyTooLarge,
   booleanHeader,
-  bytesBody,
   conditions,
+  contentBody,
   contentHeaders,
   dateConditions,
   header,
@@ -44,6 +46,7 @@ import {
   xmlBody,
 } from '../params.ts';
 import { identityHeaders, metadataHeaders, type Reply, xmlPiecesReply, xmlReply } from '../reply.ts';
+import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
 import {
   blobList,
   containerList,
@@ -53,7 +56,17 @@ import {
   readServiceProperties,
   servicePropertiesXml,
 } from './bodies.ts';
-import { deleteSnapshots, noPublicAccess } from './headers.ts';
+import { abortAction, asynchronous, copySource, sourceConditions } from './copies.ts';
+import {
+  beforeCrc64,
+  blockListType,
+  deleteSnapshots,
+  noPublicAccess,
+  PUT_BLOB_SIZES,
+  PUT_BLOCK_SIZES,
+  requiredQuery,
+  sizeLimit,
+} from './headers.ts';
 import { leaseDuration, leaseHeaders, leaseStatus } from './leases.ts';
 import { unbuiltOperations } from './unbuilt.ts';
 
@@ -76,10 +89,6 @@ const IMMUTABILITY = ['x-ms-immutability-policy-until-date', 'x-ms-immutability-
 const STRUCTURED = ['x-ms-structured-body', 'x-ms-structured-content-length'];
 const OLDER = ['?snapshot', '?versionid'];
 const TAGS = ['x-ms-if-tags'];
-
-/** What a blob may hold for now: it lives in a row. */
-const INLINE_BYTES_MAX = 2 << 20;
-const BLOB_BYTES_MAX = 5000 * 1024 * 1024;
 
 const lease = {
   action: requiredHeader('x-ms-lease-action'),
@@ -278,8 +287,10 @@ export const blobOperations: readonly Operation<Storage>[] = [
       ]),
     },
     run: async (storage, input) => {
-      const withMetadata = input.include.includes('metadata');
-      return { input, ...(await listBlobs(storage, input, (items) => listElements(items, withMetadata))) };
+      const { include } = input;
+      const included = { metadata: include.includes('metadata'), copy: include.includes('copy') };
+      const asked = { ...input, uncommitted: include.includes('uncommittedblobs') };
+      return { input, ...(await listBlobs(storage, asked, (items) => listElements(items, included))) };
     },
     reply: ({ input, nextMarker, pieces }, request) =>
       xmlPiecesReply(200, blobList(endpointOf(request), input, pieces, nextMarker)),
@@ -309,10 +320,10 @@ export const blobOperations: readonly Operation<Storage>[] = [
       leaseId,
       content: contentHeaders,
       metadata,
-      body: bytesBody({
-        bytesMax: INLINE_BYTES_MAX,
+      size: sizeLimit(PUT_BLOB_SIZES),
+      body: contentBody({
+        bytesMax: PUT_BLOB_SIZES[0]![1],
         md5Headers: ['content-md5', 'x-ms-blob-content-md5'],
-        tooLarge: putBlobTooLarge,
       }),
     },
     look: lookAtPutBlob,
@@ -344,11 +355,12 @@ export const blobOperations: readonly Operation<Storage>[] = [
       rangeCrc64: booleanHeader('x-ms-range-get-content-crc64'),
     },
     run: getBlob,
-    reply: ({ blob: found, leaseState, bytes, range, rangeMd5, rangeCrc64 }) => {
+    reply: ({ blob: found, leaseState, bytes, length, range, rangeMd5, rangeCrc64 }) => {
       const headers = blobHeaders(found, leaseState);
       headers['Content-MD5'] = range ? rangeMd5 : found.content.contentMd5;
       headers['x-ms-blob-content-md5'] = range && found.content.contentMd5;
       headers['x-ms-content-crc64'] = rangeCrc64;
+      headers['Content-Length'] = length;
       headers['Content-Range'] = range && `bytes ${range.from}-${range.to}/${found.length}`;
       return { status: range ? 206 : 200, headers, body: bytes };
     },
@@ -445,6 +457,130 @@ export const blobOperations: readonly Operation<Storage>[] = [
     run: async (storage, input) => ({ ...(await leaseBlob(storage, input)), action: input.action }),
     reply: leaseReply,
   }),
+  operation({
+    name: 'Copy Blob',
+    route: 'PUT /{container}/{blob}',
+    when: { 'x-ms-copy-source': true },
+    permission: ['write', 'create'],
+    conditions: ALL,
+    test: 'test/end-to-end/copy-blob.test.ts',
+    refuses: [
+      'x-ms-tags',
+      'x-ms-access-tier',
+      'x-ms-rehydrate-priority',
+      'x-ms-seal-blob',
+      'x-ms-source-if-tags',
+      'x-ms-copy-source-authorization',
+      'x-ms-copy-source-tag-option',
+      'x-ms-source-content-md5',
+      ...OLDER,
+      ...TAGS,
+      ...ENCRYPTION,
+      ...IMMUTABILITY,
+    ],
+    input: {
+      container,
+      blob,
+      conditions,
+      leaseId,
+      source: copySource,
+      sourceConditions,
+      sourceLeaseId: header('x-ms-source-lease-id'),
+      metadata,
+      sync: asynchronous,
+    },
+    run: copyBlob,
+    reply: ({ copyId, ...written }) => ({
+      status: 202,
+      headers: { ...identityHeaders(written), 'x-ms-copy-id': copyId, 'x-ms-copy-status': 'success' },
+    }),
+  }),
+  operation({
+    name: 'Abort Copy Blob',
+    route: 'PUT /{container}/{blob}',
+    query: { comp: 'copy' },
+    permission: 'write',
+    test: 'test/end-to-end/copy-blob.test.ts',
+    input: { container, blob, leaseId, copyId: requiredQuery('copyid'), action: abortAction },
+    run: abortCopy,
+    reply: () => ({ status: 204 }),
+  }),
+
+  operation({
+    name: 'Put Block',
+    route: 'PUT /{container}/{blob}',
+    query: { comp: 'block' },
+    permission: 'write',
+    test: 'test/end-to-end/put-block.test.ts',
+    refuses: [...OLDER, ...TAGS, ...ENCRYPTION, ...STRUCTURED],
+    input: {
+      container,
+      blob,
+      leaseId,
+      blockId: requiredQuery('blockid'),
+      wantsMd5: beforeCrc64,
+      size: sizeLimit(PUT_BLOCK_SIZES),
+      body: contentBody({ bytesMax: PUT_BLOCK_SIZES[0]![1] }),
+    },
+    look: lookAtPutBlock,
+    run: putBlock,
+    reply: ({ md5, crc64 }) => ({
+      status: 201,
+      headers: {
+        'Content-MD5': md5,
+        'x-ms-content-crc64': md5 === undefined ? crc64 : undefined,
+        'x-ms-request-server-encrypted': 'true',
+      },
+    }),
+  }),
+  operation({
+    name: 'Put Block List',
+    route: 'PUT /{container}/{blob}',
+    query: { comp: 'blocklist' },
+    permission: 'write',
+    conditions: ALL,
+    test: 'test/end-to-end/put-block-list.test.ts',
+    refuses: ['x-ms-tags', 'x-ms-access-tier', ...OLDER, ...TAGS, ...ENCRYPTION, ...IMMUTABILITY],
+    input: {
+      container,
+      blob,
+      conditions,
+      leaseId,
+      content: blobContentHeaders,
+      metadata,
+      wantsMd5: beforeCrc64,
+      body: contentBody({ bytesMax: BLOCK_LIST_BYTES_MAX }),
+    },
+    look: lookAtPutBlob,
+    run: async (storage, { wantsMd5, body, ...input }) => {
+      const { blocks, hashes } = await readBlockList(body, { md5: wantsMd5 });
+      return { written: await putBlockList(storage, { ...input, blocks }), hashes, wantsMd5 };
+    },
+    reply: ({ written, hashes, wantsMd5 }) => ({
+      status: 201,
+      headers: {
+        ...identityHeaders(written),
+        'Content-MD5': wantsMd5 ? hashes.md5 : undefined,
+        'x-ms-content-crc64': wantsMd5 ? undefined : hashes.crc64,
+        'x-ms-request-server-encrypted': 'true',
+      },
+    }),
+  }),
+  operation({
+    name: 'Get Block List',
+    route: 'GET /{container}/{blob}',
+    query: { comp: 'blocklist' },
+    permission: 'read',
+    test: 'test/end-to-end/get-block-list.test.ts',
+    refuses: [...OLDER, ...TAGS],
+    input: { container, blob, leaseId, type: blockListType },
+    run: (storage, input) => getBlockList(storage, input, blockElements),
+    reply: (lists) => {
+      const { status, headers, body } = xmlPiecesReply(200, blockListXml(lists));
+      const found = lists.blob && { ...identityHeaders(lists.blob), 'x-ms-blob-content-length': lists.blob.length };
+      return { status, headers: { ...headers, ...found }, body };
+    },
+  }),
   ...unbuiltOperations,
 ];
 
@@ -480,12 +616,15 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
     'x-ms-lease-duration': leaseDuration(found.lease, leaseState),
   };
   for (const name in metadata) headers[`x-ms-meta-${name}`] = metadata[name];
+  if (found.copy) {
+    const { id, source, bytes, completed } = found.copy;
+    headers['x-ms-copy-id'] = id;
+    headers['x-ms-copy-source'] = source;
+    headers['x-ms-copy-status'] = 'success';
+    headers['x-ms-copy-progress'] = `${bytes}/${bytes}`;
+    headers['x-ms-copy-completion-time'] = rfc1123(completed);
+  }
   return headers;
-}
-
-function putBlobTooLarge({ headers }: Request) {
-  if (Number(headers['content-length']) > BLOB_BYTES_MAX) return bodyTooLarge(BLOB_BYTES_MAX);
-  return notImplemented('This version of the server takes at most 2 MiB by Put Blob; larger blobs come with the next.');
 }
 
 function endpointOf({ headers, account }: Request): string {

@@ -26,21 +26,21 @@ export const unbuiltOperations: readonly Operation<Storage>[] = [
   unbuilt('Delete Blob Immutability Policy', `DELETE ${BLOB}`, { comp: 'immutabilityPolicies' }),
   unbuilt('Set Blob Legal Hold', `PUT ${BLOB}`, { comp: 'legalhold' }),
   unbuilt('Snapshot Blob', `PUT ${BLOB}`, { comp: 'snapshot' }),
-  unbuilt('Copy Blob and Copy Blob From URL', `PUT ${BLOB}`, {}, { 'x-ms-copy-source': true }),
-  unbuilt('Abort Copy Blob', `PUT ${BLOB}`, { comp: 'copy' }),
+  unbuilt('Copy Blob From URL', `PUT ${BLOB}`, {}, { 'x-ms-copy-source': true, 'x-ms-requires-sync': 'true' }),
   unbuilt('Incremental Copy Blob', `PUT ${BLOB}`, { comp: 'incrementalcopy' }),
   unbuilt('Set Blob Tier', `PUT ${BLOB}`, { comp: 'tier' }),
   unbuilt('Query Blob Contents', `POST ${BLOB}`, { comp: 'query' }),
   unbuilt('Get Blob Tags', `GET ${BLOB}`, { comp: 'tags' }),
   unbuilt('Set Blob Tags', `PUT ${BLOB}`, { comp: 'tags' }),
 
-  ...['BlockBlob', 'AppendBlob', 'PageBlob'].map((type) =>
-    unbuilt<Storage>('Put Blob From URL', `PUT ${BLOB}`, {}, { 'x-ms-blob-type': type, 'x-ms-copy-source': true }),
-  ),
-  unbuilt('Put Block', `PUT ${BLOB}`, { comp: 'block' }),
+  ...['BlockBlob', 'AppendBlob', 'PageBlob'].flatMap((type) => {
+    const headers = { 'x-ms-blob-type': type, 'x-ms-copy-source': true } as const;
+    return [
+      unbuilt<Storage>('Put Blob From URL', `PUT ${BLOB}`, {}, headers),
+      unbuilt<Storage>('Put Blob From URL', `PUT ${BLOB}`, {}, { ...headers, 'x-ms-requires-sync': 'true' }),
+    ];
+  }),
   unbuilt('Put Block From URL', `PUT ${BLOB}`, { comp: 'block' }, { 'x-ms-copy-source': true }),
-  unbuilt('Put Block List', `PUT ${BLOB}`, { comp: 'blocklist' }),
-  unbuilt('Get Block List', `GET ${BLOB}`, { comp: 'blocklist' }),
 
   unbuilt('Put Blob (append blob)', `PUT ${BLOB}`, {}, { 'x-ms-blob-type': 'AppendBlob' }),
   unbuilt('Append Block', `PUT ${BLOB}`, { comp: 'appendblock' }),

@@ -1,4 +1,5 @@
 import { crc64Base64, md5Base64 } from '../../base/hashes.ts';
+import { idOf } from '../../content/rows.ts';
 import type { Snapshot } from '../../partition/partition.ts';
 import { decodeBytes } from '../../partition/values.ts';
 import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
@@ -26,8 +27,10 @@ import {
   type ContentHeaders,
   encodeHead,
   headKey,
+  headOf,
   inlineKey,
 } from './rows.ts';
+import { leaseOn, letGo, targetAt } from './targets.ts';
 
 export interface BlobInput {
   readonly container: string;
@@ -45,6 +48,7 @@ export interface GetBlobInput extends BlobInput {
 /** Ranges whose hash may be asked for. */
 const HASHED_RANGE_MAX = 4 << 20;
 
+/** A stream ends its read; what else becomes of it, the read has ended before the answer is given. */
 export async function getBlob(storage: Storage, input: GetBlobInput) {
   const { range, rangeMd5, rangeCrc64 } = input;
   if ((rangeMd5 || rangeCrc64) && range === undefined) {
@@ -53,24 +57,43 @@ export async function getBlob(storage: Storage, input: GetBlobInput) {
       HeaderValue: 'true',
     });
   }
-  return find(storage, input, async (at, account, id, found) => {
-    const asked = range === undefined ? undefined : parseRange(range);
-    const part = asked && resolveRange(asked, found.length);
-    if (part === 'InvalidRange') throw fail('InvalidRange').with({ 'Content-Range': `bytes */${found.length}` });
-    const row = await at.get(inlineKey(account, id, input.blob));
-    if (!row) throw new Error('a blob without its content');
-    const whole = decodeBytes(row);
-    const bytes = part ? whole.subarray(part.from, part.to + 1) : whole;
-    if ((rangeMd5 || rangeCrc64) && bytes.length > HASHED_RANGE_MAX) throw fail('OutOfRangeInput');
+  const read = storage.content.beginRead();
+  let streams = false;
+  try {
+    const found = await find(storage, input, async (at, account, id, blob) => {
+      const asked = range === undefined ? undefined : parseRange(range);
+      const part = asked && resolveRange(asked, blob.length);
+      if (part === 'InvalidRange') throw fail('InvalidRange').with({ 'Content-Range': `bytes */${blob.length}` });
+      const from = part?.from ?? 0;
+      const to = part ? part.to + 1 : blob.length;
+      if ((rangeMd5 || rangeCrc64) && to - from > HASHED_RANGE_MAX) throw fail('OutOfRangeInput');
+      const state = leaseState(blob.lease, at.now);
+      if (blob.contentId !== undefined) {
+        await read.plan(at, account, idOf(blob.contentId), from, to);
+        return { blob, leaseState: state, range: part, length: to - from, inline: undefined };
+      }
+      const row = await at.get(inlineKey(account, id, input.blob));
+      if (!row) throw new Error('a blob without its content');
+      return { blob, leaseState: state, range: part, length: to - from, inline: decodeBytes(row).subarray(from, to) };
+    });
+    const hashed = rangeMd5 || rangeCrc64;
+    const whole = found.inline ?? (hashed ? await wholeOf(read.stream()) : undefined);
+    streams = whole === undefined;
     return {
-      blob: found,
-      leaseState: leaseState(found.lease, at.now),
-      bytes,
-      range: part,
-      rangeMd5: rangeMd5 ? md5Base64(bytes) : undefined,
-      rangeCrc64: rangeCrc64 ? crc64Base64(bytes) : undefined,
+      ...found,
+      bytes: whole ?? read.stream(),
+      rangeMd5: rangeMd5 ? md5Base64(whole!) : undefined,
+      rangeCrc64: rangeCrc64 ? crc64Base64(whole!) : undefined,
     };
-  });
+  } finally {
+    if (!streams) read.end();
+  }
+}
+
+async function wholeOf(stream: AsyncIterable<Buffer>): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  for await (const piece of stream) pieces.push(piece);
+  return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
 }
 
 export function getBlobProperties(storage: Storage, input: BlobInput) {
@@ -82,25 +105,28 @@ export function getBlobProperties(storage: Storage, input: BlobInput) {
 
 export function setBlobMetadata(storage: Storage, input: BlobInput & { metadata: SentMetadata }) {
   const metadata = metadataOf(input.metadata);
-  return change(storage, input, ({ content }) => ({ content, metadata }));
+  return change(storage, input, (head) => ({ ...head, metadata }));
 }
 
-/** What is not sent is cleared. */
+/** What is not sent is cleared, and with it what a copy has left. */
 export function setBlobProperties(storage: Storage, input: BlobInput & { content: ContentHeaders }) {
-  return change(storage, input, ({ metadata }) => ({ content: input.content, metadata }));
+  return change(storage, input, (head) => ({ ...head, content: input.content, copy: undefined }));
 }
 
+/** A blob of uncommitted blocks only can be deleted, though it cannot be read. */
 export async function deleteBlob(storage: Storage, input: BlobInput): Promise<void> {
   const { container, blob, conditions } = input;
-  const { account } = storage;
+  const { account, partition, sweeper } = storage;
   const leaseId = checkWrite(input);
-  await storage.partition.transact(anchorOf(account, container, blob), async (tx) => {
-    const { id, blob: found } = await blobAt(tx, account, container, blob);
-    useLease(tx, found.lease, leaseId, 'write', 'blob');
-    mayWrite(found, conditions, leaseId);
-    tx.remove(headKey(account, id, blob));
-    tx.remove(inlineKey(account, id, blob));
+  const { value: trashed } = await partition.transact(anchorOf(account, container, blob), async (tx) => {
+    const target = await targetAt(tx, storage, container, blob);
+    if (!target.blob && !target.stage) throw fail('BlobNotFound');
+    useLease(tx, leaseOn(target), leaseId, 'write', 'blob');
+    mayWrite(target.blob, conditions, leaseId);
+    tx.remove(headKey(account, target.container, blob));
+    return letGo(tx, storage, target);
   });
+  if (trashed) sweeper.wake();
 }
 
 /** The lease id, in its one form. */
@@ -111,11 +137,7 @@ export function checkWrite(input: BlobInput): string | undefined {
   return leaseIdOf(input.leaseId);
 }
 
-async function change(
-  storage: Storage,
-  input: BlobInput,
-  changed: (found: Blob) => Pick<BlobHead, 'content' | 'metadata'>,
-) {
+async function change(storage: Storage, input: BlobInput, changed: (found: BlobHead) => BlobHead) {
   const { container, blob, conditions } = input;
   const { account } = storage;
   const leaseId = checkWrite(input);
@@ -123,9 +145,8 @@ async function change(
     const { id, blob: found } = await blobAt(tx, account, container, blob);
     useLease(tx, found.lease, leaseId, 'write', 'blob');
     mayWrite(found, conditions, leaseId);
-    const { length, crc64, created } = found;
     const lease = afterWrite(found.lease, tx.now);
-    tx.put(headKey(account, id, blob), encodeHead({ length, crc64, created, lease, ...changed(found) }));
+    tx.put(headKey(account, id, blob), encodeHead({ ...changed(headOf(found)), lease }));
   });
   return { etag: etagOf(stamp), modified: stamp };
 }

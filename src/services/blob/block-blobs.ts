@@ -1,57 +1,97 @@
+import { crc64Base64, md5Base64 } from '../../base/hashes.ts';
+import { textOf } from '../../content/rows.ts';
+import type { Transaction } from '../../partition/partition.ts';
 import { encodeBytes } from '../../partition/values.ts';
 import { etagOf } from '../../rules/etag.ts';
 import { afterWrite } from '../../rules/lease.ts';
+import { checkHashes, type SentContent } from '../sent-content.ts';
 import type { Storage } from '../storage.ts';
+import { withTaken } from '../uploads.ts';
 import { type BlobInput, checkWrite } from './blobs.ts';
 import { type Judged, mayWrite, metadataOf, type SentMetadata, useLease } from './requests.ts';
-import { anchorOf, type ContentHeaders, containerIdAt, encodeHead, findBlob, headKey, inlineKey } from './rows.ts';
+import { anchorOf, type BlobHead, type ContentHeaders, encodeHead, headKey, inlineKey, type Metadata } from './rows.ts';
+import { leaseOn, letGo, type Target, targetAt } from './targets.ts';
 
 export interface PutBlobInput extends BlobInput {
   readonly content: ContentHeaders;
   readonly metadata: SentMetadata;
-  readonly body: { readonly bytes: Uint8Array; readonly md5: string; readonly crc64: string };
+  readonly body: SentContent;
 }
 
 /** Refuses what would be refused anyway, before the body is sent. */
 export async function lookAtPutBlob(storage: Storage, input: Omit<PutBlobInput, 'body'>): Promise<void> {
-  const { account } = storage;
   const leaseId = checkWrite(input);
   metadataOf(input.metadata);
-  await storage.partition.read((at) => mayPut(at, input, account, leaseId));
+  await storage.partition.read((at) => mayPut(at, storage, input, leaseId));
 }
 
 export async function putBlob(storage: Storage, input: PutBlobInput) {
-  const { container, blob, body } = input;
-  const { account } = storage;
   const leaseId = checkWrite(input);
   const metadata = metadataOf(input.metadata);
-  const { contentType = 'application/octet-stream', contentMd5 = body.md5 } = input.content;
-  const content = { ...input.content, contentType, contentMd5 };
-  const { stamp } = await storage.partition.transact(anchorOf(account, container, blob), async (tx) => {
-    const { id, found } = await mayPut(tx, input, account, leaseId);
-    const head = {
-      length: body.bytes.length,
-      crc64: body.crc64,
-      content,
-      metadata,
-      created: found?.created ?? tx.stamp,
-      lease: afterWrite(found?.lease, tx.now),
-    };
-    tx.put(headKey(account, id, blob), encodeHead(head));
-    tx.put(inlineKey(account, id, blob), encodeBytes(body.bytes));
+  const checked = { ...input, leaseId, metadata };
+  const { whole, expected } = input.body;
+  if (whole) {
+    const hashes = { md5: md5Base64(whole), crc64: crc64Base64(whole) };
+    checkHashes(expected, hashes);
+    return put(storage, checked, hashes, async (tx, { container, name }) => {
+      tx.put(inlineKey(storage.account, container, name), encodeBytes(whole));
+      return undefined;
+    });
+  }
+  return withTaken(storage, input.body, { md5: true }, (taken) => {
+    const id = storage.content.newId();
+    return put(storage, checked, { md5: taken.md5!, crc64: taken.crc64 }, async (tx) => {
+      await storage.content.nameChunks(tx, storage.account, taken);
+      storage.content.addContent(tx, storage.account, id, [{ length: taken.length, parts: taken.parts }]);
+      return textOf(id);
+    });
   });
-  return { etag: etagOf(stamp), modified: stamp, md5: body.md5, crc64: body.crc64 };
 }
 
-async function mayPut(
-  at: Judged,
-  { container, blob, conditions }: Omit<PutBlobInput, 'body'>,
-  account: bigint,
-  leaseId: string | undefined,
+/** `write` leaves the bytes, and gives the content's id if they are not in the inline row. */
+async function put(
+  storage: Storage,
+  input: Omit<PutBlobInput, 'metadata'> & { readonly metadata: Metadata },
+  { md5, crc64 }: { md5: string; crc64: string },
+  write: (tx: Transaction, target: Target) => Promise<string | undefined>,
 ) {
-  const id = await containerIdAt(at, account, container);
-  const found = await findBlob(at, account, id, blob);
-  useLease(at, found?.lease, leaseId, 'write', 'blob');
-  mayWrite(found, conditions, leaseId, true);
-  return { id, found };
+  const { metadata, leaseId, body } = input;
+  const { account, partition, sweeper } = storage;
+  const content = { ...input.content, contentMd5: input.content.contentMd5 ?? md5 };
+  const { stamp, value } = await partition.transact(anchorOf(account, input.container, input.blob), async (tx) => {
+    const target = await mayPut(tx, storage, input, leaseId);
+    const trashed = await letGo(tx, storage, target, body.whole !== undefined);
+    const contentId = await write(tx, target);
+    putHead(tx, storage, target, { length: body.length, crc64, contentId, content, metadata });
+    return trashed;
+  });
+  if (value) sweeper.wake();
+  return { etag: etagOf(stamp), modified: stamp, md5, crc64 };
+}
+
+/** The head of a blob that is new from its first byte on: it keeps only the time of its creation and a lease that holds. */
+export function putHead(
+  tx: Transaction,
+  { account }: Storage,
+  target: Target,
+  head: Pick<BlobHead, 'length' | 'crc64' | 'contentId' | 'content' | 'metadata' | 'copy'>,
+): void {
+  const { container, name, blob } = target;
+  const content = { ...head.content, contentType: head.content.contentType ?? 'application/octet-stream' };
+  const created = blob?.created ?? tx.stamp;
+  const lease = afterWrite(leaseOn(target), tx.now);
+  tx.put(headKey(account, container, name), encodeHead({ ...head, content, created, lease }));
+}
+
+/** What Put Blob, Put Block List and Copy Blob ask of the blob that they are about to replace. */
+export async function mayPut(
+  at: Judged,
+  storage: Storage,
+  input: BlobInput,
+  leaseId: string | undefined,
+): Promise<Target> {
+  const target = await targetAt(at, storage, input.container, input.blob);
+  useLease(at, leaseOn(target), leaseId, 'write', 'blob');
+  mayWrite(target.blob, input.conditions, leaseId, true);
+  return target;
 }

@@ -1,4 +1,3 @@
-import { encodeValue } from '../../partition/values.ts';
 import type { Conditions } from '../../rules/conditions.ts';
 import { etagOf } from '../../rules/etag.ts';
 import { leaseState } from '../../rules/lease.ts';
@@ -22,7 +21,7 @@ import {
   encodeProperties,
   nameKey,
   propertiesKey,
-  trashKey,
+  trashContainer,
 } from './rows.ts';
 
 export interface ContainerInput {
@@ -74,7 +73,7 @@ export async function deleteContainer(
     mayWrite(found, conditions);
     tx.remove(nameKey(account, container));
     tx.remove(propertiesKey(account, found.id));
-    tx.put(trashKey(account, tx.stamp, found.id), encodeValue({ kind: 'container' }));
+    trashContainer(tx, account, found.id);
   });
   storage.sweeper.wake();
 }

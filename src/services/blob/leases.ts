@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Transaction } from '../../partition/partition.ts';
 import type { Conditions } from '../../rules/conditions.ts';
+import { etagOf } from '../../rules/etag.ts';
 import { decidesUntil, type Lease, type LeaseAction, nextLease } from '../../rules/lease.ts';
 import type { Storage } from '../storage.ts';
 import { fail } from './errors.ts';
@@ -15,14 +16,17 @@ import {
 } from './requests.ts';
 import {
   anchorOf,
-  blobAt,
   containerAt,
   encodeHead,
   encodeProperties,
+  encodeStage,
   headKey,
+  headOf,
   type Located,
   propertiesKey,
+  stageKey,
 } from './rows.ts';
+import { targetAt } from './targets.ts';
 
 /** As the request's headers say it. */
 export interface LeaseRequest {
@@ -72,10 +76,19 @@ export async function leaseBlob(
   const action = actionOf(input);
   const { account } = storage;
   const { value } = await storage.partition.transact(anchorOf(account, container, blob), async (tx) => {
-    const { id, blob: found } = await blobAt(tx, account, container, blob);
-    return step(tx, found, action, conditions, 'blob', (lease) => {
-      const { length, crc64, content, metadata, created, stamp } = found;
-      tx.put(headKey(account, id, blob), encodeHead({ length, crc64, content, metadata, created, lease, etag: stamp }));
+    const target = await targetAt(tx, storage, container, blob);
+    const { container: id, blob: found, stage } = target;
+    if (found) {
+      return step(tx, found, action, conditions, 'blob', (lease) => {
+        tx.put(headKey(account, id, blob), encodeHead({ ...headOf(found), lease, etag: found.stamp }));
+      });
+    }
+    if (!stage) throw fail('BlobNotFound');
+    // Nothing but uncommitted blocks: it is absent to all conditions.
+    mayWrite(undefined, conditions);
+    const uncommitted = { ...stage, stamp: stage.created, etag: etagOf(stage.created), modified: stage.created };
+    return step(tx, uncommitted, action, {}, 'blob', (lease) => {
+      tx.put(stageKey(account, id, blob), encodeStage({ ...stage, lease }));
     });
   });
   return value;

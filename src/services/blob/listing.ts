@@ -1,24 +1,29 @@
 /** List Containers and List Blobs: a page is one committed state, read in slices that leave the event loop to others. */
 import { after, endingOf, type Key, past, type Range } from '../../partition/keys.ts';
-import { type Row, type Snapshot, stoppedEarly } from '../../partition/partition.ts';
-import { type LeaseState, leaseState } from '../../rules/lease.ts';
+import type { Row, Snapshot } from '../../partition/partition.ts';
+import { type Lease, type LeaseState, leaseState } from '../../rules/lease.ts';
 import { BLOB_NAME_MAX } from '../../rules/names.ts';
-import { othersFirst, type Storage } from '../storage.ts';
+import { type AccountId, othersFirst, type Storage } from '../storage.ts';
 import { fail } from './errors.ts';
 import { checkContainerName } from './requests.ts';
 import {
   type Blob,
+  type ContainerId,
   type ContainerProperties,
   containerIdAt,
   decodeHead,
   decodeName,
   decodeProperties,
+  decodeStage,
   headKey,
   headsIn,
+  isExpired,
   type Located,
   nameKey,
   namesIn,
   propertiesKey,
+  type Stage,
+  stagesIn,
 } from './rows.ts';
 
 const PAGE_MAX = 5_000;
@@ -40,8 +45,12 @@ export interface ListedContainer {
 
 export async function listContainers(storage: Storage, input: ListInput) {
   const { account, partition } = storage;
-  const names: Names = { under: (prefix) => namesIn(account, prefix), at: (name) => nameKey(account, name) };
   return partition.read(async (at) => {
+    const names: Names<Row> = {
+      under: (prefix) => namesIn(account, prefix),
+      at: (name) => nameKey(account, name),
+      scan: (range, limit) => scanOne(at, range, limit),
+    };
     const containers: ListedContainer[] = [];
     const load = async (rows: Row[], nameIn: (row: Row) => string) => {
       const found = await at.getMany(rows.map((row) => propertiesKey(account, decodeName(row))));
@@ -51,7 +60,7 @@ export async function listContainers(storage: Storage, input: ListInput) {
       });
     };
     // Without a delimiter nothing is joined.
-    const nextMarker = await readPage(at, names, input, '', load, (items) => {
+    const nextMarker = await readPage(names, input, '', load, (items) => {
       containers.push(...(items as ListedContainer[]));
     });
     return { containers, nextMarker };
@@ -61,11 +70,15 @@ export async function listContainers(storage: Storage, input: ListInput) {
 export interface ListBlobsInput extends ListInput {
   readonly container: string;
   readonly delimiter: string | undefined;
+  /** Blobs, too, that consist of uncommitted blocks. */
+  readonly uncommitted: boolean;
 }
 
 export interface ListedBlob {
   readonly name: string;
-  readonly blob: Blob;
+  /** Undefined: there are only uncommitted blocks. */
+  readonly blob: Blob | undefined;
+  readonly lease: Lease | undefined;
   readonly leaseState: LeaseState;
 }
 
@@ -82,36 +95,86 @@ export async function listBlobs<Piece>(
   const { account, partition } = storage;
   return partition.read(async (at) => {
     const id = await containerIdAt(at, account, input.container);
-    const names: Names = { under: (prefix) => headsIn(account, id, prefix), at: (name) => headKey(account, id, name) };
-    const load = async (rows: Row[], nameIn: (row: Row) => string) =>
+    const names: Names<Staged> = {
+      under: (prefix) => headsIn(account, id, prefix),
+      at: (name) => headKey(account, id, name),
+      scan: (range, limit) => (input.uncommitted ? scanBoth(at, account, id, range, limit) : scanOne(at, range, limit)),
+    };
+    const load = async (rows: Staged[], nameIn: (row: Row) => string) =>
       rows.map((row): ListedBlob => {
-        const blob = decodeHead(row);
-        return { name: nameIn(row), blob, leaseState: leaseState(blob.lease, at.now) };
+        const blob = row.stage ? undefined : decodeHead(row);
+        const { lease } = row.stage ?? blob!;
+        return { name: nameIn(row), blob, lease, leaseState: leaseState(lease, at.now) };
       });
     const pieces: Piece[] = [];
-    const nextMarker = await readPage(at, names, input, input.delimiter ?? '', load, (items) => {
+    const nextMarker = await readPage(names, input, input.delimiter ?? '', load, (items) => {
       pieces.push(render(items));
     });
     return { pieces, nextMarker };
   });
 }
 
-/** Keys by name: where all that begin with a prefix begin, and the key of one. */
-interface Names {
+/** Rows by name: where all that begin with a prefix begin, the key of one, and those in a range. */
+interface Names<Found extends Row> {
   under(prefix: string): Key;
   at(name: string): Key;
+  scan(range: Range, limit: number): Promise<Slice<Found>>;
+}
+
+interface Slice<Found extends Row> {
+  readonly rows: readonly Found[];
+  /** Where to go on; undefined: nothing follows. */
+  readonly next: Key | undefined;
+  /** Rows that were looked at for it. */
+  readonly work: number;
+}
+
+async function scanOne(at: Snapshot, range: Range, limit: number): Promise<Slice<Row>> {
+  const rows = await at.scan(range, { limit });
+  return { rows, next: rows.length < limit ? undefined : after(rows.at(-1)!.key), work: rows.length };
+}
+
+/** The row of a head; or that of a stage, under the key that its head would have. */
+type Staged = Row & { readonly stage?: Stage };
+
+/** Heads, and stages without a head, in the order of their names. Their keys differ only in their beginnings. */
+async function scanBoth(
+  at: Snapshot,
+  account: AccountId,
+  id: ContainerId,
+  { from, to }: Range,
+  limit: number,
+): Promise<Slice<Staged>> {
+  const [ofHeads, ofStages] = [headsIn(account, id, ''), stagesIn(account, id, '')];
+  const toStage = (key: Key) => (ofStages + key.slice(ofHeads.length)) as Key;
+  const toHead = (key: Key) => (ofHeads + key.slice(ofStages.length)) as Key;
+  const heads = await at.scan({ from, to }, { limit });
+  const stages = await at.scan({ from: toStage(from), to: toStage(to) }, { limit });
+  const staged = stages.map((row): Staged => ({ ...row, key: toHead(row.key), stage: decodeStage(row) }));
+  // Behind the end of the shorter one, the other may have rows that belong between.
+  const ends = [heads, staged].filter((rows) => rows.length === limit).map((rows) => rows.at(-1)!.key);
+  const end = ends.reduce<Key | undefined>(
+    (least, key) => (least === undefined || key < least ? key : least),
+    undefined,
+  );
+  const committed = new Set(heads.map(({ key }) => key));
+  const rows = [
+    ...heads,
+    ...staged.filter(({ key, stage }) => !committed.has(key) && !isExpired(stage!, at.now)),
+  ].filter(({ key }) => end === undefined || key <= end);
+  rows.sort((one, other) => (one.key < other.key ? -1 : 1));
+  return { rows, next: end && after(end), work: heads.length + stages.length };
 }
 
 /**
  * Walks the names that begin with the prefix. Where the delimiter joins names into one item it seeks past all of them,
  * so that the cost is that of the items, not of the names behind them.
  */
-async function readPage<Item>(
-  at: Snapshot,
-  names: Names,
+async function readPage<Found extends Row, Item>(
+  names: Names<Found>,
   { prefix = '', marker, resultsMax = PAGE_MAX }: ListInput,
   delimiter: string,
-  load: (rows: Row[], nameIn: (row: Row) => string) => Promise<Item[]>,
+  load: (rows: Found[], nameIn: (row: Row) => string) => Promise<Item[]>,
   emit: (items: readonly (Item | { prefix: string })[]) => void,
 ): Promise<string> {
   // No name is longer, and a longer key is none that an engine could take.
@@ -126,10 +189,9 @@ async function readPage<Item>(
   let slice = SLICE_ROWS;
   let work = 0;
   for (;;) {
-    const bounds = { limit: slice };
-    const rows = await at.scan({ from, to: range.to }, bounds);
+    const { rows, next, work: looked } = await names.scan({ from, to: range.to }, slice);
     const items: (Item | { prefix: string })[] = [];
-    let alone: Row[] = [];
+    let alone: Found[] = [];
     let joined: string | undefined;
     for (const row of rows) {
       if (joined !== undefined && nameIn(row).startsWith(joined)) continue;
@@ -148,11 +210,11 @@ async function readPage<Item>(
       }
     }
     emit([...items, ...(await load(alone, nameIn))]);
-    if (!stoppedEarly(rows, bounds)) return '';
+    if (next === undefined) return '';
     // Behind a long run of joined names a short look tells whether the next ones are joined too.
     slice = joined === undefined ? SLICE_ROWS : Math.max(2, slice >> 2);
-    from = joined === undefined ? after(rows.at(-1)!.key) : past(names.under(joined));
-    work += rows.length + SEEK_ROWS;
+    from = joined === undefined ? next : past(names.under(joined));
+    work += looked + SEEK_ROWS;
     if (work < SLICE_ROWS) continue;
     work = 0;
     await othersFirst();
@@ -170,7 +232,7 @@ function encodeMarker(how: 'after' | 'past', name: string): string {
   return `1-${how}-${Buffer.from(name, 'utf16le').toString('base64url')}`;
 }
 
-function seek(names: Names, marker: string, range: Range): Key {
+function seek(names: Names<Row>, marker: string, range: Range): Key {
   const [, how, text = ''] = /^1-(after|past)-([\w-]+)$/.exec(marker) ?? [];
   const name = Buffer.from(text, 'base64url').toString('utf16le');
   if (how === undefined || name.length > BLOB_NAME_MAX) {

@@ -1,7 +1,6 @@
 import { past, under } from '../../partition/keys.ts';
-import { encodeValue } from '../../partition/values.ts';
 import type { Storage } from '../storage.ts';
-import { anchorOf, decodeName, namesIn, propertiesKey, trashKey } from './rows.ts';
+import { anchorOf, decodeName, namesIn, propertiesKey, trashContainer } from './rows.ts';
 
 const SLICE = { limit: 200 };
 
@@ -15,7 +14,7 @@ export async function emptyAccount({ partition, account, sweeper }: Storage): Pr
         const id = decodeName(row);
         tx.remove(row.key);
         tx.remove(propertiesKey(account, id));
-        tx.put(trashKey(account, tx.stamp, id), encodeValue({ kind: 'container' }));
+        trashContainer(tx, account, id);
       }
       for (const { key } of await tx.scan(under([account, 's']), SLICE)) tx.remove(key);
       return rows.length > 0;

@@ -1,0 +1,59 @@
+/**
+ * Hands on what has come, all of it at once: while that is worked on, more is gathered, and the source waits when it is too
+ * much. A source that says little at a time leaves nothing behind in memory.
+ */
+export async function gather(
+  source: AsyncIterable<Uint8Array>,
+  bytesMax: number,
+  work: (batch: readonly Uint8Array[], bytes: number) => Promise<void>,
+): Promise<void> {
+  const pieces = source[Symbol.asyncIterator]();
+  let batch: Uint8Array[] = [];
+  let bytes = 0;
+  let working: Promise<void> | undefined;
+  let failure: { readonly error: unknown } | undefined;
+  let onRoom = () => {};
+
+  async function workOff(): Promise<void> {
+    try {
+      while (batch.length > 0) {
+        const [taken, size] = [batch, bytes];
+        [batch, bytes] = [[], 0];
+        onRoom();
+        await work(taken, size);
+      }
+    } catch (error) {
+      failure = { error };
+      onRoom();
+    }
+    working = undefined;
+  }
+
+  /** One piece. It has a function of its own, or the last piece of a slow source would stay in memory until the next one comes. */
+  async function pull(): Promise<boolean> {
+    const { done, value: piece } = await pieces.next();
+    if (done) return false;
+    if (failure || piece.length === 0) return true;
+    batch.push(piece);
+    bytes += piece.length;
+    working ??= workOff();
+    if (bytes >= bytesMax) {
+      await new Promise<void>((resolve) => {
+        onRoom = resolve;
+      });
+    }
+    return true;
+  }
+
+  try {
+    while (await pull()) {
+      if (failure) {
+        await pieces.return?.();
+        break;
+      }
+    }
+  } finally {
+    await working;
+  }
+  if (failure) throw failure.error;
+}

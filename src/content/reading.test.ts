@@ -1,0 +1,253 @@
+import { describe, expect, it } from 'vitest';
+import {
+  account,
+  bytesFrom,
+  bytesOfSeed,
+  type Faults,
+  inPieces,
+  openStore,
+  watchedExtents,
+} from '../../test/content/harness.ts';
+import { CHECKED_BYTES, Damaged } from '../extents/extents.ts';
+import { encodeKey } from '../partition/keys.ts';
+import type { Partition } from '../partition/partition.ts';
+import { type ContentId, decodeTrash, type Piece, trashIn } from './rows.ts';
+
+const anchor = encodeKey(['test']);
+const MiB = 1 << 20;
+
+/** A store with one content whose pieces have these lengths, and a count of the snapshots that were taken since. */
+async function storeWith(lengths: readonly number[], faults: Faults = {}) {
+  const snapshots = { taken: 0 };
+  const counting = (partition: Partition): Partition => ({
+    ...partition,
+    read(body) {
+      snapshots.taken++;
+      return partition.read(body);
+    },
+  });
+  const extents = watchedExtents(faults);
+  const opened = await openStore(() => extents, counting);
+  const { store, partition } = opened;
+  const bytes = bytesOfSeed(
+    3,
+    lengths.reduce((sum, length) => sum + length, 0),
+  );
+  const id = store.newId();
+  const pieces: Piece[] = [];
+  let at = 0;
+  for (const length of lengths) {
+    const taken = await store.take(account, inPieces(bytes.subarray(at, at + length), MiB), length, { md5: false });
+    await partition.transact(anchor, (tx) => store.nameChunks(tx, account, taken));
+    taken.release();
+    pieces.push({ length, parts: taken.parts });
+    at += length;
+  }
+  await partition.transact(anchor, async (tx) => store.addContent(tx, account, id, pieces));
+  snapshots.taken = 0;
+
+  async function open(from: number, to: number) {
+    const read = store.beginRead();
+    await partition.read((snapshot) => read.plan(snapshot, account, id, from, to));
+    return read;
+  }
+  return { ...opened, extents, id, bytes, open, snapshots };
+}
+
+/** As the sweeper does it: what it finds in a snapshot it touches only when no read can have seen it before that. */
+async function sweep({ partition, reads, store }: Awaited<ReturnType<typeof storeWith>>): Promise<void> {
+  const trash = await partition.read((at) => at.scan(trashIn(account), { limit: 10 }));
+  await reads.ended(reads.next());
+  for (const row of trash) {
+    const found = decodeTrash(row);
+    const [epoch, number] = (found.kind === 'content' ? found.content : '').split('-') as [string, string];
+    const id: ContentId = { epoch: BigInt(epoch), number: BigInt(number) };
+    while (!(await partition.transact(anchor, (tx) => store.sweepContent(tx, account, id))).value);
+    await partition.transact(anchor, async (tx) => tx.remove(row.key));
+  }
+}
+
+async function turns(): Promise<void> {
+  for (let i = 0; i < 20; i++) await new Promise(setImmediate);
+}
+
+describe('Reading a content', () => {
+  it('gives just the bytes that were asked for, in portions of at most 1 MiB', async () => {
+    const { open, bytes } = await storeWith([3 * MiB + 5, 1, 70_000, 9 * MiB]);
+    const edges = [0, 1, 65_535, 65_536, MiB, 3 * MiB + 4, 3 * MiB + 5, 3 * MiB + 6, 3 * MiB + 70_006, bytes.length];
+    for (const from of edges) {
+      for (const to of edges.filter((edge) => edge > from)) {
+        const read = await open(from, to);
+        const got: Buffer[] = [];
+        for await (const portion of read.stream()) {
+          expect(portion.length).toBeGreaterThan(0);
+          expect(portion.length).toBeLessThanOrEqual(MiB);
+          got.push(portion);
+        }
+        expect(Buffer.concat(got).equals(bytes.subarray(from, to)), `${from} to ${to}`).toBe(true);
+      }
+    }
+  });
+
+  it('of nothing gives nothing', async () => {
+    const { open, reads } = await storeWith([10]);
+    expect(await bytesFrom((await open(5, 5)).stream())).toHaveLength(0);
+    expect(reads.oldest()).toBe(Infinity);
+  });
+
+  it('reads each checked block once, wherever it begins', async () => {
+    const { open, extents } = await storeWith([5 * MiB]);
+    await bytesFrom((await open(100, 5 * MiB)).stream());
+    const inner = extents.reads.flatMap(({ from, to }) => [from, to]).slice(1, -1);
+    expect(inner.filter((edge) => edge % CHECKED_BYTES !== 0)).toEqual([]);
+  });
+
+  it('looks up a page of parts at a time, the first in the snapshot that found the content', async () => {
+    const { open, snapshots, bytes } = await storeWith(Array<number>(600).fill(11));
+    const read = await open(0, bytes.length);
+    expect(snapshots.taken).toBe(1);
+    expect((await bytesFrom(read.stream())).equals(bytes)).toBe(true);
+    // Of the first cell's 480 parts there are 8 pages, of the second's 120 two.
+    expect(snapshots.taken).toBe(10);
+    for (const [from, to] of [
+      [63 * 11, 64 * 11 + 1],
+      [480 * 11 - 1, 480 * 11 + 1],
+      [599 * 11 + 3, 600 * 11],
+    ] as const) {
+      expect((await bytesFrom((await open(from, to)).stream())).equals(bytes.subarray(from, to))).toBe(true);
+    }
+  });
+
+  it('reads ahead one portion, and no more, while the consumer takes the last', async () => {
+    const { open, extents } = await storeWith([5 * MiB]);
+    const stream = (await open(0, 5 * MiB)).stream()[Symbol.asyncIterator]();
+    await stream.next();
+    await turns();
+    expect(extents.reads).toHaveLength(2);
+    await stream.next();
+    await turns();
+    expect(extents.reads).toHaveLength(3);
+    await stream.return?.();
+  });
+
+  it('holds little for each of many consumers that are slow', async () => {
+    const { open, extents, reads } = await storeWith([3 * MiB]);
+    const streams = [];
+    for (let i = 0; i < 200; i++) {
+      const stream = (await open(0, 3 * MiB)).stream()[Symbol.asyncIterator]();
+      await stream.next();
+      streams.push(stream);
+    }
+    await turns();
+    const held = extents.reads.reduce((sum, { from, to }) => sum + to - from, 0);
+    expect(held).toBeLessThanOrEqual(66 * MiB + 200 * CHECKED_BYTES);
+    for (const stream of streams) await stream.return?.();
+    expect(reads.oldest()).toBe(Infinity);
+    extents.reads.length = 0;
+    await bytesFrom((await open(0, 3 * MiB)).stream());
+    expect(extents.reads).toHaveLength(3);
+  });
+});
+
+describe('A consumer that is fast', () => {
+  it('gets large portions to the end, however long the content is', async () => {
+    const { store, partition, id, extents } = await storeWith([8 * MiB]);
+    const { pieces } = await partition.read((at) => store.piecesFrom(at, account, id, 0));
+    const long = store.newId();
+    await partition.transact(anchor, async (tx) =>
+      store.addContent(tx, account, long, Array<Piece>(10).fill(pieces[0]!)),
+    );
+    const read = store.beginRead();
+    await partition.read((at) => read.plan(at, account, long, 0, 80 * MiB));
+    for await (const _ of read.stream());
+    expect(extents.reads).toHaveLength(80);
+  });
+});
+
+describe('A read', () => {
+  it('keeps its bytes while the content is released, until it ends', async () => {
+    const opened = await storeWith(Array<number>(200).fill(1000));
+    const { open, bytes, store, partition, id, reads, snapshots } = opened;
+    const read = await open(0, bytes.length);
+    const stream = read.stream()[Symbol.asyncIterator]();
+    const got = [(await stream.next()).value as Buffer];
+    await partition.transact(anchor, (tx) => store.releaseContent(tx, account, id));
+    let swept = false;
+    const sweeping = sweep(opened).then(() => {
+      swept = true;
+    });
+    for (;;) {
+      await turns();
+      expect(swept).toBe(false);
+      const { value, done } = await stream.next();
+      if (done) break;
+      got.push(value);
+    }
+    expect(Buffer.concat(got).equals(bytes)).toBe(true);
+    expect(snapshots.taken).toBeGreaterThan(3);
+    await sweeping;
+    expect(reads.oldest()).toBe(Infinity);
+    await expect(open(0, 1)).rejects.toThrow(/has no byte 0/);
+  });
+
+  it('ends with its stream, when that is left early, returned before it began, or fails', async () => {
+    let damaged = false;
+    const { open, reads } = await storeWith([4 * MiB], {
+      onRead() {
+        if (damaged) throw new Damaged('a flipped bit');
+      },
+    });
+    await bytesFrom((await open(0, 10)).stream());
+    expect(reads.oldest()).toBe(Infinity);
+
+    for await (const _ of (await open(0, 4 * MiB)).stream()) break;
+    expect(reads.oldest()).toBe(Infinity);
+
+    await (await open(0, 10)).stream()[Symbol.asyncIterator]().return?.();
+    expect(reads.oldest()).toBe(Infinity);
+
+    const planned = await open(0, 10);
+    expect(reads.oldest()).not.toBe(Infinity);
+    planned.end();
+    planned.end();
+    expect(reads.oldest()).toBe(Infinity);
+
+    damaged = true;
+    await expect(bytesFrom((await open(0, 10)).stream())).rejects.toThrow(Damaged);
+    expect(reads.oldest()).toBe(Infinity);
+  });
+
+  it('that fails ahead gives the good bytes first', async () => {
+    let reads = 0;
+    const { open } = await storeWith([2 * MiB], {
+      onRead() {
+        if (++reads > 1) throw new Damaged('a flipped bit');
+      },
+    });
+    const stream = (await open(0, 2 * MiB)).stream()[Symbol.asyncIterator]();
+    expect((await stream.next()).value).toHaveLength(MiB);
+    await turns();
+    await expect(stream.next()).rejects.toThrow(Damaged);
+  });
+
+  it('waits for what it reads ahead before it ends: the extent may go after that', async () => {
+    let go = () => {};
+    let held = 0;
+    const { open, reads } = await storeWith([2 * MiB], {
+      onRead: () =>
+        ++held === 2
+          ? new Promise<void>((resolve) => {
+              go = resolve;
+            })
+          : undefined,
+    });
+    const stream = (await open(0, 2 * MiB)).stream()[Symbol.asyncIterator]();
+    await stream.next();
+    const returned = stream.return?.();
+    await turns();
+    expect(reads.oldest()).not.toBe(Infinity);
+    go();
+    await returned;
+    expect(reads.oldest()).toBe(Infinity);
+  });
+});

@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import { createReads } from './reads.ts';
+
+describe('The running reads', () => {
+  it('have rising numbers, and the oldest is known until it ends', () => {
+    const reads = createReads();
+    expect(reads.oldest()).toBe(Infinity);
+    const [one, two] = [reads.begin(), reads.begin()];
+    expect(two.number).toBeGreaterThan(one.number);
+    expect(reads.next()).toBeGreaterThan(two.number);
+    expect(reads.oldest()).toBe(one.number);
+    one.end();
+    expect(reads.oldest()).toBe(two.number);
+    one.end();
+    two.end();
+    expect(reads.oldest()).toBe(Infinity);
+  });
+
+  it('are waited for only by those who saw something before they began', async () => {
+    const reads = createReads();
+    const [one, two] = [reads.begin(), reads.begin()];
+    const seen = reads.next();
+    const three = reads.begin();
+    const ended: string[] = [];
+    const waits = [
+      reads.ended(one.number).then(() => ended.push('none')),
+      reads.ended(two.number).then(() => ended.push('one')),
+      reads.ended(seen).then(() => ended.push('two')),
+      reads.ended(reads.next()).then(() => ended.push('three')),
+    ];
+    for (const [read, soFar] of [
+      [undefined, ['none']],
+      [one, ['none', 'one']],
+      [two, ['none', 'one', 'two']],
+      [three, ['none', 'one', 'two', 'three']],
+    ] as const) {
+      read?.end();
+      await new Promise(setImmediate);
+      expect(ended).toEqual(soFar);
+    }
+    await Promise.all(waits);
+  });
+});

@@ -1,0 +1,69 @@
+import type { Hashers } from '../base/hashing.ts';
+import type { Extents } from '../extents/extents.ts';
+import type { Partition } from '../partition/partition.ts';
+import type { ContentStore } from './content.ts';
+import { addChunks, changeReferences } from './counts.ts';
+import { checkEpoch } from './epochs.ts';
+import * as lists from './lists.ts';
+import { beginRead, type Reading } from './reading.ts';
+import type { Reads } from './reads.ts';
+import type { Id } from './rows.ts';
+import { createTaker } from './take.ts';
+
+export interface ContentStoreOptions {
+  readonly partition: Pick<Partition, 'read'>;
+  readonly extents: Extents;
+  /** Of this process. */
+  readonly epoch: bigint;
+  readonly reads: Reads;
+  readonly hashers: Hashers;
+}
+
+export interface OpenContentStore extends ContentStore {
+  /** Where bytes lie that somebody has taken, or is taking, and has not released yet: no row may name them, but one will. */
+  heldExtents(): ReadonlySet<string>;
+}
+
+export function createContentStore({
+  partition,
+  extents,
+  epoch,
+  reads,
+  hashers,
+}: ContentStoreOptions): OpenContentStore {
+  let last = 0n;
+  const newId = (): Id => ({ epoch, number: ++last });
+  const { take, heldExtents } = createTaker(extents, hashers, newId);
+  const reading: Reading = { partition, extents, reads, held: { bytes: 0 } };
+  return {
+    take,
+    heldExtents,
+    newId,
+    async nameChunks(tx, account, taken) {
+      await checkEpoch(tx, epoch);
+      addChunks(tx, account, taken);
+    },
+    addContent: lists.addContent,
+    // A pending content of a dead process is swept: nothing may be added to it behind the sweeper's back.
+    async beginPending(tx, account, id) {
+      await checkEpoch(tx, epoch);
+      return lists.beginPending(tx, account, id);
+    },
+    async addCells(tx, account, id, offset, pieces) {
+      await checkEpoch(tx, epoch);
+      lists.addCells(tx, account, id, offset, pieces);
+    },
+    async finishPending(tx, account, id, trash, length) {
+      await checkEpoch(tx, epoch);
+      await lists.finishPending(tx, account, id, trash, length);
+    },
+    abandonPending: (tx, _account, id, trash) => lists.abandonPending(tx, id, trash),
+    shareContent: lists.shareContent,
+    releaseContent: lists.releaseContent,
+    raiseParts: (tx, account, parts) => changeReferences(tx, account, parts, 1),
+    releaseParts: (tx, account, parts) => changeReferences(tx, account, parts, -1),
+    sweepContent: lists.sweepContent,
+    piecesFrom: lists.piecesFrom,
+    beginRead: () => beginRead(reading),
+  };
+}

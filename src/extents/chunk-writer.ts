@@ -1,0 +1,67 @@
+import { checksums } from './checksums.ts';
+import type { ChunkName, ChunkWriter, Place } from './extents.ts';
+import { encodeSlotHeader, HEADER_BYTES } from './slots.ts';
+
+/** What the extent does for one of its slots. */
+export interface SlotOwner {
+  readonly id: Buffer;
+  write(bytes: readonly Uint8Array[], position: number): Promise<void>;
+  sync(): Promise<void>;
+  /** Nothing more is written into the slot. */
+  release(): void;
+}
+
+/** The header goes with the first bytes and the checksums with the last. */
+export function chunkWriter(owner: SlotOwner, name: ChunkName, place: Place): ChunkWriter {
+  const { length } = place;
+  const sums = checksums(name, length);
+  let written = 0;
+  let ended = false;
+  let last: Promise<void> = Promise.resolve();
+
+  async function put(bytes: readonly Uint8Array[]): Promise<void> {
+    const size = bytes.reduce((sum, piece) => sum + piece.length, 0);
+    if (size === 0) return;
+    if (written + size > length) throw new RangeError(`A chunk of ${length} bytes was given ${written + size}.`);
+    const all = written === 0 ? [encodeSlotHeader({ id: owner.id, name, length }), ...bytes] : [...bytes];
+    const position = place.offset + (written === 0 ? 0 : HEADER_BYTES + written);
+    for (const piece of bytes) sums.add(piece);
+    written += size;
+    if (written === length) all.push(sums.table());
+    await owner.write(all, position);
+  }
+
+  function abandon(): void {
+    if (ended) return;
+    ended = true;
+    last.then(owner.release, owner.release);
+  }
+
+  /** A failure before is the better answer. */
+  const refuse = (): Promise<never> =>
+    last.then(() => {
+      throw new Error('The chunk was finished or abandoned before.');
+    });
+
+  return {
+    place,
+    write(bytes) {
+      if (ended) return refuse();
+      last = last.then(() => put(bytes));
+      last.catch(abandon);
+      return last;
+    },
+    async finish() {
+      if (ended) return refuse();
+      ended = true;
+      try {
+        await last;
+        if (written < length) throw new RangeError(`A chunk of ${length} bytes was finished after ${written}.`);
+        await owner.sync();
+      } finally {
+        owner.release();
+      }
+    },
+    abandon,
+  };
+}

@@ -1,0 +1,339 @@
+/** The suite that every engine passes. An engine's test names it and hands over a way to open one. */
+import { randomBytes } from 'node:crypto';
+import fc from 'fast-check';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import {
+  CHECKED_BYTES,
+  CHUNK_BYTES_MAX,
+  type ChunkName,
+  type ChunkWriter,
+  Damaged,
+  type Extents,
+  type Place,
+} from './extents.ts';
+
+export interface ExtentsHarness {
+  /** What was finished is there for the next process. */
+  readonly durable: boolean;
+  open(options: { epoch: bigint; extentBytesMax?: number | undefined }): Promise<{
+    readonly extents: Extents;
+    /** Closes it and opens it as another process would; engines that keep nothing have none. */
+    reopen?(options: { epoch: bigint }): Promise<Extents>;
+    drop(): Promise<void>;
+  }>;
+}
+
+export interface Written {
+  readonly name: ChunkName;
+  readonly place: Place;
+  readonly bytes: Buffer;
+}
+
+export const chunkName = (number: number | bigint, epoch = 7n): ChunkName => ({
+  account: 42n,
+  epoch,
+  number: BigInt(number),
+});
+
+export async function writeChunk(extents: Extents, name: ChunkName, bytes: Buffer, sizes = [bytes.length]) {
+  const writer = await extents.begin(name, bytes.length);
+  await writePieces(writer, bytes, sizes);
+  await writer.finish();
+  return { name, place: writer.place, bytes };
+}
+
+async function writePieces(writer: ChunkWriter, bytes: Buffer, sizes: readonly number[]): Promise<void> {
+  for (let at = 0, i = 0; at < bytes.length; i++) {
+    const size = sizes[i % sizes.length]!;
+    const piece = bytes.subarray(at, at + size);
+    await writer.write([piece.subarray(0, size >> 1), Buffer.alloc(0), piece.subarray(size >> 1)]);
+    at += size;
+  }
+}
+
+export const readWhole = (extents: Extents, { name, place }: Omit<Written, 'bytes'>): Promise<Buffer> =>
+  extents.read(name, place, 0, place.length);
+
+export async function listed<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
+const infoOf = async (extents: Extents, name: string) => (await extents.list()).find((info) => info.name === name);
+
+export function extentsConformance(engine: string, harness: ExtentsHarness): void {
+  async function opened(extentBytesMax?: number) {
+    const store = await harness.open({ epoch: 7n, extentBytesMax });
+    onTestFinished(() => store.drop());
+    return store;
+  }
+
+  describe(`a chunk on ${engine}`, () => {
+    it('gives back every range of its bytes', async () => {
+      const { extents } = await opened();
+      for (const length of [1, CHECKED_BYTES - 1, CHECKED_BYTES, CHECKED_BYTES + 1, 5 * CHECKED_BYTES + 77]) {
+        const chunk = await writeChunk(extents, chunkName(length), randomBytes(length), [40_000, 1, 90_001]);
+        const edges = [0, 1, 65_535, 65_536, 65_537, 3 * CHECKED_BYTES, length - 1, length].filter(
+          (at) => at <= length,
+        );
+        for (const from of edges) {
+          for (const to of edges.filter((edge) => edge >= from)) {
+            const bytes = await extents.read(chunk.name, chunk.place, from, to);
+            expect(bytes.equals(chunk.bytes.subarray(from, to)), `${from} to ${to} of ${length}`).toBe(true);
+          }
+        }
+      }
+    });
+
+    it('can have 8 MiB, and no more, and no fewer than one byte', async () => {
+      const { extents } = await opened();
+      const chunk = await writeChunk(extents, chunkName(1), randomBytes(CHUNK_BYTES_MAX), [1 << 20]);
+      expect((await readWhole(extents, chunk)).equals(chunk.bytes)).toBe(true);
+      for (const length of [CHUNK_BYTES_MAX + 1, 0, -1, 1.5, Number.NaN]) {
+        await expect(extents.begin(chunkName(2), length)).rejects.toThrow(RangeError);
+      }
+    });
+
+    it('is read within its bounds only', async () => {
+      const { extents } = await opened();
+      const { name, place } = await writeChunk(extents, chunkName(1), randomBytes(100));
+      for (const [from, to] of [
+        [-1, 10],
+        [0, 101],
+        [20, 10],
+        [Number.NaN, 10],
+      ] as const) {
+        await expect(extents.read(name, place, from, to)).rejects.toThrow(RangeError);
+      }
+    });
+
+    it('is as it was when it was written, whatever becomes of the buffers after that', async () => {
+      const { extents } = await opened();
+      const bytes = randomBytes(100_000);
+      const writer = await extents.begin(chunkName(1), bytes.length);
+      const buffer = Buffer.from(bytes);
+      await writer.write([buffer]);
+      buffer.fill(0);
+      await writer.finish();
+      expect((await readWhole(extents, { name: chunkName(1), place: writer.place })).equals(bytes)).toBe(true);
+    });
+
+    it('is not finished before its last byte', async () => {
+      const { extents } = await opened();
+      const writer = await extents.begin(chunkName(1), 100);
+      await writer.write([randomBytes(99)]);
+      await expect(writer.finish()).rejects.toThrow('after 99');
+      await expect(readWhole(extents, { name: chunkName(1), place: writer.place })).rejects.toThrow(Damaged);
+    });
+
+    it('takes no more bytes than were promised, and disturbs no neighbour', async () => {
+      const { extents } = await opened();
+      const writer = await extents.begin(chunkName(1), 100);
+      const neighbour = await writeChunk(extents, chunkName(2), randomBytes(100));
+      await writer.write([randomBytes(60)]);
+      await expect(writer.write([randomBytes(30), randomBytes(11)])).rejects.toThrow('given 101');
+      await expect(writer.finish()).rejects.toThrow('given 101');
+      expect((await readWhole(extents, neighbour)).equals(neighbour.bytes)).toBe(true);
+      await extents.seal(writer.place.extent);
+      expect((await infoOf(extents, writer.place.extent))?.open).toBe(false);
+    });
+
+    it('takes nothing more once it was finished or abandoned', async () => {
+      const { extents } = await opened();
+      const [finished, abandoned] = [await extents.begin(chunkName(1), 3), await extents.begin(chunkName(2), 3)];
+      await finished.write([Buffer.from('abc')]);
+      await finished.finish();
+      finished.abandon();
+      abandoned.abandon();
+      abandoned.abandon();
+      for (const writer of [finished, abandoned]) {
+        await expect(writer.write([Buffer.from('x')])).rejects.toThrow('before');
+        await expect(writer.finish()).rejects.toThrow('before');
+      }
+      expect(String(await readWhole(extents, { name: chunkName(1), place: finished.place }))).toBe('abc');
+    });
+
+    it('does not pass for another one, nor another place for its own', async () => {
+      const { extents } = await opened();
+      const one = await writeChunk(extents, chunkName(1), randomBytes(200_000));
+      const other = await writeChunk(extents, chunkName(2), one.bytes);
+      const wrong: Omit<Written, 'bytes'>[] = [
+        { name: one.name, place: other.place },
+        { name: { ...one.name, account: 43n }, place: one.place },
+        { name: { ...one.name, epoch: 8n }, place: one.place },
+        { name: one.name, place: { ...one.place, offset: one.place.offset + 64 } },
+        { name: one.name, place: { ...one.place, length: one.place.length - 1 } },
+        { name: one.name, place: { ...one.place, length: one.place.length + 1 } },
+        { name: one.name, place: { ...one.place, offset: 100 << 20 } },
+        { name: one.name, place: { ...one.place, extent: '7-999' } },
+      ];
+      for (const chunk of wrong) {
+        await expect(readWhole(extents, chunk), JSON.stringify(chunk.place)).rejects.toThrow(Damaged);
+        await expect(extents.read(chunk.name, chunk.place, 70_000, 70_001)).rejects.toThrow(Damaged);
+      }
+      expect((await readWhole(extents, other)).equals(other.bytes)).toBe(true);
+    });
+  });
+
+  describe(`an extent on ${engine}`, () => {
+    it('takes the chunks of parallel writers, and holds a thousand that come slowly', async () => {
+      const { extents } = await opened(1 << 20);
+      const all = Array.from({ length: 1000 }, (_, i) => ({ name: chunkName(i), bytes: randomBytes(20_000 + i) }));
+      const writers = await Promise.all(all.map(({ name, bytes }) => extents.begin(name, bytes.length)));
+      await Promise.all(writers.map((writer, i) => writer.write([all[i]!.bytes.subarray(0, 10_000)])));
+      await Promise.all(writers.map((writer, i) => writer.write([all[i]!.bytes.subarray(10_000)])));
+      await Promise.all(writers.map((writer) => writer.finish()));
+      for (const [i, { name, bytes }] of all.entries()) {
+        expect((await readWhole(extents, { name, place: writers[i]!.place })).equals(bytes)).toBe(true);
+      }
+      expect((await extents.list()).length).toBeGreaterThan(10);
+    });
+
+    it('grows no more when the next chunk does not fit, and is open until its last writer is done', async () => {
+      const { extents } = await opened(300_000);
+      const slow = await extents.begin(chunkName(1), 200_000);
+      const next = await extents.begin(chunkName(2), 200_000);
+      expect(next.place.extent).not.toBe(slow.place.extent);
+      expect((await infoOf(extents, slow.place.extent))?.open).toBe(true);
+      await slow.write([randomBytes(200_000)]);
+      await slow.finish();
+      expect((await infoOf(extents, slow.place.extent))?.open).toBe(false);
+      expect((await infoOf(extents, next.place.extent))?.open).toBe(true);
+      next.abandon();
+      const last = await writeChunk(extents, chunkName(3), randomBytes(1000));
+      expect(last.place.extent).toBe(next.place.extent);
+    });
+
+    it('grows no more once it is sealed; chunks that are being written are still finished', async () => {
+      const { extents } = await opened();
+      const writer = await extents.begin(chunkName(1), 5);
+      await extents.seal(writer.place.extent);
+      expect((await infoOf(extents, writer.place.extent))?.open).toBe(true);
+      expect((await extents.begin(chunkName(2), 5)).place.extent).not.toBe(writer.place.extent);
+      await writer.write([Buffer.from('hello')]);
+      await writer.finish();
+      expect((await infoOf(extents, writer.place.extent))?.open).toBe(false);
+      expect(String(await readWhole(extents, { name: chunkName(1), place: writer.place }))).toBe('hello');
+    });
+
+    it('is gone once it was removed, with all that was in it, and is not removed while it is written to', async () => {
+      const { extents } = await opened();
+      const chunk = await writeChunk(extents, chunkName(1), randomBytes(100_000));
+      const writer = await extents.begin(chunkName(2), 5);
+      await expect(extents.remove(chunk.place.extent)).rejects.toThrow('written to');
+      writer.abandon();
+      await new Promise(setImmediate);
+      await extents.remove(chunk.place.extent);
+      await extents.remove(chunk.place.extent);
+      await expect(readWhole(extents, chunk)).rejects.toThrow(`${chunk.place.extent} is missing`);
+      await expect(listed(extents.walk(chunk.place.extent))).rejects.toThrow(Damaged);
+      expect(await infoOf(extents, chunk.place.extent)).toBeUndefined();
+      const next = await writeChunk(extents, chunkName(3), randomBytes(10));
+      expect(next.place.extent).not.toBe(chunk.place.extent);
+    });
+
+    it('says what it takes from the disk', async () => {
+      const { extents } = await opened();
+      const { place } = await writeChunk(extents, chunkName(1), randomBytes(1 << 20));
+      const info = await infoOf(extents, place.extent);
+      expect(info?.bytes).toBeGreaterThan(1 << 20);
+      expect(info?.bytes).toBeLessThan(2 << 20);
+    });
+
+    it('is walked in order, past chunks that were begun and never came', async () => {
+      const { extents } = await opened();
+      const numbers = [1, 2, 3, 4, 5, 6, 7, 8];
+      const writers: ChunkWriter[] = [];
+      for (const n of numbers) writers.push(await extents.begin(chunkName(n), n * 30_000));
+      const came = writers.filter((_, i) => ![0, 3, 4, 7].includes(i));
+      for (const writer of came) await writer.write([randomBytes(writer.place.length - (writer === came[1] ? 5 : 0))]);
+      const found = await listed(extents.walk(writers[0]!.place.extent));
+      expect(found.map(({ name }) => Number(name.number))).toEqual([2, 3, 6, 7]);
+      expect(found.map(({ place }) => place)).toEqual(came.map(({ place }) => place));
+      expect(found[0]!.name).toEqual(chunkName(2));
+    });
+
+    it('is closed after what is under way; the rest is refused', async () => {
+      const { extents } = await opened();
+      const writer = await extents.begin(chunkName(1), 1 << 20);
+      await writer.write([randomBytes(1 << 19)]);
+      const more = writer.write([randomBytes(1 << 19)]).then(
+        () => 'written',
+        () => 'refused',
+      );
+      await extents.close();
+      expect(await more).toMatch(/written|refused/);
+      await expect(extents.begin(chunkName(2), 10)).rejects.toThrow();
+      await expect(readWhole(extents, { name: chunkName(1), place: writer.place })).rejects.toThrow();
+    });
+  });
+
+  describe(`extents on ${engine}`, () => {
+    it('give back what was put, whoever writes beside it and whatever is given up', async () => {
+      const piece = fc.integer({ min: 1, max: 150_000 });
+      const plan = fc.record({
+        length: fc.integer({ min: 1, max: 400_000 }),
+        sizes: fc.array(piece, { minLength: 1 }),
+      });
+      const plans = fc.array(fc.record({ plan, end: fc.constantFrom('finish', 'finish', 'abandon', 'leave') }), {
+        minLength: 1,
+        maxLength: 24,
+      });
+      const spot = fc.tuple(
+        fc.nat(),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+      );
+      await fc.assert(
+        fc.asyncProperty(plans, fc.array(spot, { maxLength: 40 }), async (all, spots) => {
+          const store = await harness.open({ epoch: 7n, extentBytesMax: 900_000 });
+          try {
+            const chunks = await Promise.all(all.map(({ plan, end }, i) => run(store.extents, i, plan, end)));
+            const kept = chunks.filter((chunk) => chunk !== undefined);
+            for (const [which, one, two] of kept.length > 0 ? spots : []) {
+              const { name, place, bytes } = kept[which % kept.length]!;
+              const [from, to] = [one, two].map((part) => Math.floor(part * bytes.length)).toSorted((a, b) => a - b);
+              expect((await store.extents.read(name, place, from!, to!)).equals(bytes.subarray(from, to))).toBe(true);
+            }
+            const walked = await Promise.all(
+              (await store.extents.list()).map(({ name }) => listed(store.extents.walk(name))),
+            );
+            expect(walked.flat()).toEqual(expect.arrayContaining(kept.map(({ name, place }) => ({ name, place }))));
+          } finally {
+            await store.drop();
+          }
+        }),
+        { numRuns: 30 },
+      );
+
+      async function run(
+        extents: Extents,
+        i: number,
+        { length, sizes }: { length: number; sizes: number[] },
+        end: string,
+      ) {
+        if (end === 'finish') return writeChunk(extents, chunkName(i), randomBytes(length), sizes);
+        const writer = await extents.begin(chunkName(i), length);
+        if (i % 2) await writePieces(writer, randomBytes(length >> 1), sizes);
+        if (end === 'abandon') writer.abandon();
+        return undefined;
+      }
+    });
+
+    if (harness.durable) {
+      it('are read by the next process, which writes into none of them', async () => {
+        const store = await opened();
+        const chunks: Written[] = [];
+        for (const n of [1, 2, 3]) chunks.push(await writeChunk(store.extents, chunkName(n), randomBytes(n * 99_999)));
+        for (const epoch of [8n, 7n]) {
+          const extents = await store.reopen!({ epoch });
+          expect((await extents.list()).some(({ open }) => open)).toBe(false);
+          for (const chunk of chunks) expect((await readWhole(extents, chunk)).equals(chunk.bytes)).toBe(true);
+          const next = await writeChunk(extents, chunkName(1, 8n), randomBytes(10));
+          expect(chunks.map(({ place }) => place.extent)).not.toContain(next.place.extent);
+        }
+      });
+    }
+  });
+}

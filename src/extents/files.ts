@@ -1,0 +1,18 @@
+/** Named files that are written at positions: all that an engine has to give. What lies in them is the same for all of them. */
+export interface Files {
+  /** Throws NoSpace if so many bytes more would not fit. */
+  roomFor(bytes: number): Promise<void>;
+  make(name: string, header: Buffer): Promise<void>;
+  /** All of the bytes, one after another from the position on. */
+  write(name: string, bytes: readonly Uint8Array[], position: number): Promise<void>;
+  /** Fewer bytes than asked for where the file ends. Throws Damaged if there is no such file. */
+  read(name: string, position: number, length: number): Promise<Buffer>;
+  /** Resolves once what was written is durable, and the file's name too. */
+  sync(name: string): Promise<void>;
+  /** Whatever else lies there is listed too. */
+  list(): Promise<readonly { readonly name: string; readonly bytes: number }[]>;
+  /** Reads that have begun go on. */
+  remove(name: string): Promise<void>;
+  /** Waits for what is under way. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,157 @@
+/** Extents as files of a folder. */
+import { fdatasync, read as readFile, writev } from 'node:fs';
+import { mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { Damaged, type Extents, NoSpace } from './extents.ts';
+import type { Files } from './files.ts';
+import { openFiles } from './open-files.ts';
+import { roomIn } from './room.ts';
+import { lastNumberOf, openSlotted, type SlottedOptions } from './slotted.ts';
+
+export interface LocalOptions extends Omit<SlottedOptions, 'lastNumber'> {
+  readonly folder: string;
+  /** Open at one time. */
+  readonly filesMax?: number | undefined;
+  /** How much of the disk is left to others. */
+  readonly reserveBytes?: number | undefined;
+}
+
+const FILES_MAX = 64;
+const writeSome = promisify(writev);
+const readSome = promisify(readFile);
+const syncData = promisify(fdatasync);
+
+export async function openLocalExtents({
+  folder,
+  epoch,
+  extentBytesMax,
+  filesMax = FILES_MAX,
+  reserveBytes,
+  onDamage,
+}: LocalOptions): Promise<Extents> {
+  const made = await mkdir(folder, { recursive: true });
+  if (made) await syncFolder(dirname(resolve(made)));
+  const files = folderFiles(folder, `${epoch}-`, filesMax, reserveBytes);
+  return openSlotted(files, { epoch, lastNumber: await lastNumberOf(files, epoch), extentBytesMax, onDamage });
+}
+
+/** @param ownPrefix of the names of files that may be written to */
+function folderFiles(folder: string, ownPrefix: string, filesMax: number, reserveBytes: number | undefined): Files {
+  const handles = openFiles(filesMax);
+  const room = roomIn(folder, reserveBytes);
+  /** Made, but after a power cut their names might not be there. */
+  const nameless = new Set<string>();
+  const pathOf = (name: string): string => join(folder, name);
+  const flagsOf = (name: string): string => (name.startsWith(ownPrefix) ? 'r+' : 'r');
+
+  async function nameDurable(name: string): Promise<void> {
+    if (!nameless.has(name)) return;
+    await syncFolder(folder);
+    nameless.delete(name);
+  }
+
+  return {
+    roomFor: room.check,
+
+    async make(name, header) {
+      nameless.add(name);
+      await orNoSpace(handles.use(pathOf(name), 'wx+', (descriptor) => writeAll(descriptor, [header], 0)));
+    },
+
+    async write(name, bytes, position) {
+      await room.take(sizeOf(bytes));
+      await orNoSpace(handles.use(pathOf(name), 'r+', (descriptor) => writeAll(descriptor, bytes, position)));
+    },
+
+    async read(name, position, length) {
+      try {
+        return await handles.use(pathOf(name), flagsOf(name), (descriptor) => readAll(descriptor, position, length));
+      } catch (error) {
+        if (codeOf(error) === 'ENOENT') throw new Damaged(`Damaged: extent ${name} is missing.`);
+        if (codeOf(error) === 'EIO') throw new Damaged(`Damaged: extent ${name} cannot be read at ${position}.`);
+        throw error;
+      }
+    },
+
+    async sync(name) {
+      await orNoSpace(Promise.all([handles.use(pathOf(name), 'r+', syncData), nameDurable(name)]));
+    },
+
+    async list() {
+      const found: { name: string; bytes: number }[] = [];
+      for (const name of await readdir(folder)) {
+        const stats = await stat(pathOf(name)).catch(unlessMissing);
+        if (stats?.isFile()) found.push({ name, bytes: stats.blocks > 0 ? stats.blocks * 512 : stats.size });
+      }
+      return found;
+    },
+
+    async remove(name) {
+      await unlink(pathOf(name)).catch(unlessMissing);
+      // Not before: a read that began meanwhile would keep it open.
+      handles.forget(pathOf(name));
+      nameless.delete(name);
+    },
+
+    close: handles.close,
+  };
+}
+
+async function writeAll(descriptor: number, bytes: readonly Uint8Array[], position: number): Promise<void> {
+  let at = position;
+  for (let rest = bytes; rest.length > 0; ) {
+    const { bytesWritten } = await writeSome(descriptor, rest, at);
+    if (bytesWritten === 0) throw new Error(`Nothing was written at ${at}.`);
+    at += bytesWritten;
+    rest = after(rest, bytesWritten);
+  }
+}
+
+/** What is left of the bytes without the first so many, and without empty pieces. */
+function after(bytes: readonly Uint8Array[], count: number): Uint8Array[] {
+  let skip = count;
+  const rest: Uint8Array[] = [];
+  for (const piece of bytes) {
+    if (piece.length > skip) rest.push(piece.subarray(skip));
+    skip = Math.max(0, skip - piece.length);
+  }
+  return rest;
+}
+
+async function readAll(descriptor: number, position: number, length: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafeSlow(length);
+  let at = 0;
+  while (at < length) {
+    const { bytesRead } = await readSome(descriptor, bytes, at, length - at, position + at);
+    if (bytesRead === 0) break;
+    at += bytesRead;
+  }
+  return bytes.subarray(0, at);
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  try {
+    const handle = await open(folder, 'r');
+    await handle.sync().finally(() => handle.close());
+  } catch (error) {
+    // Windows cannot open a folder, and keeps names without being asked.
+    if (process.platform !== 'win32' || !['EISDIR', 'EPERM', 'EACCES'].includes(codeOf(error) ?? '')) throw error;
+  }
+}
+
+async function orNoSpace<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!['ENOSPC', 'EDQUOT'].includes(codeOf(error) ?? '')) throw error;
+    throw new NoSpace('The disk is full.', { cause: error });
+  }
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (codeOf(error) !== 'ENOENT') throw error;
+}
+
+const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
+const sizeOf = (bytes: readonly Uint8Array[]): number => bytes.reduce((sum, piece) => sum + piece.length, 0);

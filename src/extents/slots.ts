@@ -1,0 +1,90 @@
+/**
+ * How an extent is laid out: a header with an id of its own, then slots. A slot is header | data | checksums, and begins at a
+ * multiple of 64 bytes, so that the next one can be found where a header is missing. A header holds the extent's id, which
+ * no client knows: bytes that somebody uploads never pass for one.
+ */
+import { randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import { CHECKED_BYTES, CHUNK_BYTES_MAX, type ChunkName } from './extents.ts';
+
+export const HEADER_BYTES = 64;
+const ALIGNMENT = 64;
+const EXTENT_MAGIC = 0x48465845;
+const SLOT_MAGIC = 0x4846534c;
+const FORMAT = 1;
+const ID_BYTES = 16;
+const SUM_BYTES = 4;
+const SUM_AT = HEADER_BYTES - SUM_BYTES;
+
+export interface Slot {
+  readonly id: Buffer;
+  readonly name: ChunkName;
+  readonly length: number;
+}
+
+export const newExtentId = (): Buffer => randomBytes(ID_BYTES);
+
+export const blocksIn = (length: number): number => Math.ceil(length / CHECKED_BYTES);
+/** Where the checksum of a block lies, counted from the first byte of the data; that of the block after the last is the end. */
+export const sumAt = (length: number, block: number): number => length + block * SUM_BYTES;
+export const slotBytes = (length: number): number =>
+  Math.ceil((HEADER_BYTES + sumAt(length, blocksIn(length))) / ALIGNMENT) * ALIGNMENT;
+export const nextSlotAt = (offset: number): number => offset + ALIGNMENT;
+
+export const encodeExtentHeader = (id: Buffer): Buffer => sealed(header(EXTENT_MAGIC, id));
+
+/** The id of the extent, if its header is whole. */
+export const decodeExtentHeader = (bytes: Buffer): Buffer | undefined =>
+  isWhole(bytes, EXTENT_MAGIC) ? idIn(bytes) : undefined;
+
+export function encodeSlotHeader({ id, name, length }: Slot): Buffer {
+  const bytes = header(SLOT_MAGIC, id);
+  encodeName(name).copy(bytes, 24);
+  bytes.writeUInt32BE(length, 48);
+  return sealed(bytes);
+}
+
+/** What a slot's header says, if it is whole. */
+export function decodeSlotHeader(bytes: Buffer): Slot | undefined {
+  if (!isWhole(bytes, SLOT_MAGIC)) return undefined;
+  const length = bytes.readUInt32BE(48);
+  if (length < 1 || length > CHUNK_BYTES_MAX) return undefined;
+  const name = {
+    account: bytes.readBigUInt64BE(24),
+    epoch: bytes.readBigUInt64BE(32),
+    number: bytes.readBigUInt64BE(40),
+  };
+  return { id: idIn(bytes), name, length };
+}
+
+export function encodeName({ account, epoch, number }: ChunkName): Buffer {
+  const bytes = Buffer.alloc(24);
+  bytes.writeBigUInt64BE(account, 0);
+  bytes.writeBigUInt64BE(epoch, 8);
+  bytes.writeBigUInt64BE(number, 16);
+  return bytes;
+}
+
+export const isSameName = (one: ChunkName, other: ChunkName): boolean =>
+  one.account === other.account && one.epoch === other.epoch && one.number === other.number;
+
+function header(magic: number, id: Buffer): Buffer {
+  const bytes = Buffer.alloc(HEADER_BYTES);
+  bytes.writeUInt32BE(magic, 0);
+  bytes.writeUInt32BE(FORMAT, 4);
+  id.copy(bytes, 8);
+  return bytes;
+}
+
+function sealed(bytes: Buffer): Buffer {
+  bytes.writeUInt32BE(crc32(bytes.subarray(0, SUM_AT)), SUM_AT);
+  return bytes;
+}
+
+const isWhole = (bytes: Buffer, magic: number): boolean =>
+  bytes.length >= HEADER_BYTES &&
+  bytes.readUInt32BE(0) === magic &&
+  bytes.readUInt32BE(4) === FORMAT &&
+  bytes.readUInt32BE(SUM_AT) === crc32(bytes.subarray(0, SUM_AT));
+
+const idIn = (bytes: Buffer): Buffer => Buffer.from(bytes.subarray(8, 8 + ID_BYTES));

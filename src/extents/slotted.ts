@@ -1,0 +1,174 @@
+/** Extents as files of slots: which file grows, who writes where, and when it is durable. The same for all engines. */
+import { chunkWriter } from './chunk-writer.ts';
+import { CHUNK_BYTES_MAX, Damaged, type Extents } from './extents.ts';
+import type { Files } from './files.ts';
+import { groupSync } from './group-sync.ts';
+import { readChecked } from './read.ts';
+import { encodeExtentHeader, HEADER_BYTES, newExtentId, slotBytes } from './slots.ts';
+import { walkSlots } from './walk.ts';
+
+export interface SlottedOptions {
+  /** Of this process: no other one, before or after, has the same. */
+  readonly epoch: bigint;
+  /** Of the extents that have this epoch already. */
+  readonly lastNumber?: number | undefined;
+  /** Past this an extent grows no more. */
+  readonly extentBytesMax?: number | undefined;
+  /** Told of all damage that a read meets, also of such that the reader does not notice. */
+  readonly onDamage?: ((damage: Damaged) => void) | undefined;
+}
+
+/** An extent that grows or in which a chunk is being written. */
+interface OpenExtent {
+  readonly name: string;
+  readonly id: Buffer;
+  readonly made: Promise<void>;
+  readonly sync: () => Promise<void>;
+  end: number;
+  grows: boolean;
+  writers: number;
+  /** Why nobody may write here any more: after a failed sync it is not known what is on the disk. */
+  broken: unknown;
+}
+
+/** Eight chunks of the greatest length fit. */
+const EXTENT_BYTES_MAX = HEADER_BYTES + 8 * slotBytes(CHUNK_BYTES_MAX);
+const NAME = /^(\d+)-(\d+)$/;
+
+export function openSlotted(
+  files: Files,
+  { epoch, lastNumber = 0, extentBytesMax = EXTENT_BYTES_MAX, onDamage }: SlottedOptions,
+): Extents {
+  const open = new Map<string, OpenExtent>();
+  let growing: OpenExtent | undefined;
+  let count = lastNumber;
+  let closed = false;
+
+  function make(): OpenExtent {
+    const name = `${epoch}-${++count}`;
+    const id = newExtentId();
+    const extent: OpenExtent = {
+      name,
+      id,
+      made: files.make(name, encodeExtentHeader(id)).catch((error: unknown) => {
+        breakDown(extent, error);
+        throw error;
+      }),
+      sync: groupSync(async () => {
+        assertWhole(extent);
+        await files.sync(name).catch((error: unknown) => {
+          breakDown(extent, error);
+          throw error;
+        });
+      }),
+      end: HEADER_BYTES,
+      grows: true,
+      writers: 0,
+      broken: undefined,
+    };
+    open.set(name, extent);
+    return extent;
+  }
+
+  function extentFor(bytes: number): OpenExtent {
+    if (growing && growing.end > HEADER_BYTES && growing.end + bytes > extentBytesMax) stopGrowing(growing);
+    growing ??= make();
+    return growing;
+  }
+
+  function stopGrowing(extent: OpenExtent): void {
+    extent.grows = false;
+    if (growing === extent) growing = undefined;
+    closeIfDone(extent);
+  }
+
+  function breakDown(extent: OpenExtent, error: unknown): void {
+    extent.broken ??= error;
+    stopGrowing(extent);
+  }
+
+  function release(extent: OpenExtent): void {
+    extent.writers--;
+    closeIfDone(extent);
+  }
+
+  function closeIfDone({ name, grows, writers }: OpenExtent): void {
+    if (!grows && writers === 0) open.delete(name);
+  }
+
+  return {
+    async begin(name, length) {
+      if (!(Number.isInteger(length) && length > 0 && length <= CHUNK_BYTES_MAX)) {
+        throw new RangeError(`A chunk cannot have ${length} bytes.`);
+      }
+      await files.roomFor(length);
+      if (closed) throw new Error('The extents are closed.');
+      const bytes = slotBytes(length);
+      const extent = extentFor(bytes);
+      const place = { extent: extent.name, offset: extent.end, length };
+      extent.end += bytes;
+      extent.writers++;
+      await extent.made.catch((error: unknown) => {
+        release(extent);
+        throw error;
+      });
+      const owner = {
+        id: extent.id,
+        async write(pieces: readonly Uint8Array[], position: number) {
+          assertWhole(extent);
+          await files.write(extent.name, pieces, position);
+        },
+        sync: extent.sync,
+        release: () => release(extent),
+      };
+      return chunkWriter(owner, name, place);
+    },
+
+    async read(name, place, from, to) {
+      try {
+        return await readChecked(files, name, place, from, to, (damage) => onDamage?.(damage));
+      } catch (error) {
+        if (error instanceof Damaged) onDamage?.(error);
+        throw error;
+      }
+    },
+
+    walk: (extent) => walkSlots(files, extent),
+
+    async list() {
+      const found = (await files.list()).filter(({ name }) => NAME.test(name));
+      return found.map(({ name, bytes }) => ({ name, bytes, open: open.has(name) }));
+    },
+
+    async seal(name) {
+      const extent = open.get(name);
+      if (extent) stopGrowing(extent);
+    },
+
+    async remove(name) {
+      const extent = open.get(name);
+      if (extent && extent.writers > 0) throw new Error(`Extent ${name} is being written to.`);
+      if (extent) stopGrowing(extent);
+      await files.remove(name);
+    },
+
+    close() {
+      closed = true;
+      return files.close();
+    },
+  };
+}
+
+function assertWhole({ broken }: OpenExtent): void {
+  if (broken !== undefined) throw broken;
+}
+
+/** Rows that were restored from a copy may give an epoch again; a name is not given twice even then. */
+export async function lastNumberOf(files: Files, epoch: bigint): Promise<number> {
+  let last = 0;
+  for (const { name } of await files.list()) {
+    const found = NAME.exec(name);
+    if (found && BigInt(found[1]!) === epoch) last = Math.max(last, Number(found[2]));
+  }
+  return last;
+}

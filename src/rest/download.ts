@@ -1,0 +1,97 @@
+/** Answers that stream: each piece is asked for once the client has taken the one before. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Gone } from './body.ts';
+import { waitFor } from './patience.ts';
+import type { Reply } from './reply.ts';
+
+export interface Download {
+  /** Asks for the first piece, so that what is wrong with it can still be answered. HEAD has none: it lets go at once. */
+  begin(): Promise<void>;
+  /** Behind the head: sends all pieces. Fails with Gone, or with what is wrong; then the connection cannot be used again. */
+  send(): Promise<void>;
+  /** Nothing follows. Resolves once the client, or the system on its behalf, has taken all. */
+  end(): Promise<void>;
+  /** What is not sent will not be. */
+  release(): Promise<void>;
+  bytesSent(): number;
+}
+
+export function isStream(body: Reply['body']): body is AsyncIterable<Uint8Array> {
+  return typeof body === 'object' && !(body instanceof Uint8Array) && Symbol.asyncIterator in body;
+}
+
+export function downloadOf(
+  body: AsyncIterable<Uint8Array>,
+  reply: Reply,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  idleMilliseconds: number,
+): Download {
+  const { socket } = incoming;
+  const pieces = body[Symbol.asyncIterator]();
+  const length = Number(reply.headers?.['Content-Length'] ?? Number.NaN);
+  let first: IteratorResult<Uint8Array> | undefined;
+  let over = false;
+  let sent = 0;
+
+  /** A stream that ended or failed has let go by itself. */
+  async function next(): Promise<IteratorResult<Uint8Array>> {
+    try {
+      const piece = await pieces.next();
+      over = piece.done === true;
+      return piece;
+    } catch (error) {
+      over = true;
+      throw error;
+    }
+  }
+
+  async function release(): Promise<void> {
+    if (over) return;
+    over = true;
+    await pieces.return?.();
+  }
+
+  async function begin(): Promise<void> {
+    try {
+      if (Number.isNaN(length)) throw new Error('a streamed answer has no Content-Length');
+      if (incoming.method === 'HEAD') return await release();
+      // Behind others on its connection it holds no piece in memory until they are through.
+      if (!outgoing.socket && !socket.destroyed) await waitFor(outgoing, 'socket', socket).over;
+      if (socket.destroyed) throw new Gone('the connection broke before the answer');
+      first = await next();
+    } catch (error) {
+      await release();
+      throw error;
+    }
+  }
+
+  async function send(): Promise<void> {
+    let piece = first;
+    first = undefined;
+    if (!piece) return;
+    try {
+      for (; !piece.done; piece = await next()) {
+        sent += piece.value.length;
+        if (sent > length) throw new Error(`the answer has more than the ${length} bytes that it promised`);
+        if (!outgoing.write(piece.value)) await takes('drain');
+        if (socket.destroyed) throw new Gone('the connection broke in the middle of the answer');
+      }
+      if (sent < length) throw new Error(`the answer has only ${sent} of the ${length} bytes that it promised`);
+    } finally {
+      await release();
+    }
+  }
+
+  async function end(): Promise<void> {
+    outgoing.end();
+    if (!outgoing.writableFinished) await takes('finish');
+    if (socket.destroyed && !outgoing.writableFinished) throw new Gone('the connection broke at the end of the answer');
+  }
+
+  async function takes(event: 'drain' | 'finish'): Promise<void> {
+    if (!socket.destroyed) await waitFor(outgoing, event, socket, idleMilliseconds).over;
+  }
+
+  return { begin, send, end, release, bytesSent: () => sent };
+}

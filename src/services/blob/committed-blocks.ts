@@ -1,0 +1,38 @@
+/** The blocks of a blob as it is. Its content never changes, so they are looked up outside of any transaction, in slices. */
+import { idOf, type Piece } from '../../content/rows.ts';
+import type { BlockChoice } from '../../rules/block-list.ts';
+import { othersFirst, type Storage } from '../storage.ts';
+import { containerIdAt, findBlob } from './rows.ts';
+
+export interface Committed {
+  /** Of the content that was looked at; undefined: there was none. */
+  readonly contentId: string | undefined;
+  readonly pieces: ReadonlyMap<string, Piece>;
+}
+
+export const NONE_COMMITTED: Committed = { contentId: undefined, pieces: new Map() };
+
+/** Those of its blocks that the list may mean. */
+export async function findCommitted(
+  { account, content, partition }: Storage,
+  { container, blob, blocks }: { container: string; blob: string; blocks: readonly BlockChoice[] },
+): Promise<Committed> {
+  const wanted = new Set(blocks.filter(({ source }) => source !== 'Uncommitted').map(({ id }) => id));
+  const pieces = new Map<string, Piece>();
+  const contentId = await partition.read(async (at) => {
+    const head = await findBlob(at, account, await containerIdAt(at, account, container), blob);
+    if (head?.contentId === undefined) return undefined;
+    for (let from = 0; wanted.size > 0; ) {
+      const found = await content.piecesFrom(at, account, idOf(head.contentId), from);
+      if (found.pieces.length === 0) break;
+      from = found.offset;
+      for (const piece of found.pieces) {
+        from += piece.length;
+        if (piece.label !== undefined && wanted.delete(piece.label)) pieces.set(piece.label, piece);
+      }
+      await othersFirst();
+    }
+    return head.contentId;
+  });
+  return { contentId, pieces };
+}

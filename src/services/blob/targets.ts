@@ -1,0 +1,62 @@
+/** What a write finds where it is about to write, and what becomes of it. */
+import { idOf } from '../../content/rows.ts';
+import type { Snapshot, Transaction } from '../../partition/partition.ts';
+import type { Lease } from '../../rules/lease.ts';
+import type { Storage } from '../storage.ts';
+import {
+  type Blob,
+  type ContainerId,
+  containerIdAt,
+  decodeHead,
+  decodeStage,
+  headKey,
+  inlineKey,
+  isExpired,
+  type Stage,
+  stageKey,
+  trashStage,
+} from './rows.ts';
+
+export interface Target {
+  readonly container: ContainerId;
+  readonly name: string;
+  readonly blob: Blob | undefined;
+  /** Its uncommitted blocks. */
+  readonly stage: Stage | undefined;
+  /** Blocks that are there only because the sweeper has not come to them. */
+  readonly expired: Stage | undefined;
+}
+
+export async function targetAt(at: Snapshot, storage: Storage, container: string, name: string): Promise<Target> {
+  const { account } = storage;
+  const id = await containerIdAt(at, account, container);
+  const [head, staged] = await at.getMany([headKey(account, id, name), stageKey(account, id, name)]);
+  const stage = staged && decodeStage(staged);
+  const expired = stage !== undefined && isExpired(stage, at.now);
+  return {
+    container: id,
+    name,
+    blob: head && decodeHead(head),
+    stage: expired ? undefined : stage,
+    expired: expired ? stage : undefined,
+  };
+}
+
+/** A blob that consists of uncommitted blocks can be leased, too. */
+export function leaseOn({ blob, stage }: Target): Lease | undefined {
+  return blob ? blob.lease : stage?.lease;
+}
+
+/**
+ * Lets go of content and uncommitted blocks for what comes instead. True: there is something to sweep.
+ * `inline`: the new content goes where an inline one may have been.
+ */
+export async function letGo(tx: Transaction, storage: Storage, target: Target, inline = false): Promise<boolean> {
+  const { account, content } = storage;
+  const { container, name, blob, stage, expired } = target;
+  if (blob?.contentId !== undefined) await content.releaseContent(tx, account, idOf(blob.contentId));
+  else if (blob && !inline) tx.remove(inlineKey(account, container, name));
+  const staged = stage ?? expired;
+  if (staged) trashStage(tx, account, container, name, staged);
+  return blob?.contentId !== undefined || staged !== undefined;
+}

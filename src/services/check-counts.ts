@@ -1,0 +1,121 @@
+/** Counts for `check` what the rows of one committed state say of each other. */
+import { cellOffset, decodeCell, decodeChunk, decodeContent, decodeTrash, type Part, textOf } from '../content/rows.ts';
+import { decodeKey } from '../partition/keys.ts';
+import { counterOf, type Row } from '../partition/partition.ts';
+import { decodeBlock, decodeHead, decodeName, decodeStage } from './blob/rows.ts';
+
+/** Things are known by account and id. */
+export interface Counts {
+  readonly containers: Set<string>;
+  /** Containers, contents and stages that are to be swept. */
+  readonly trashed: Set<string>;
+  readonly contents: Map<string, ContentCount>;
+  readonly stages: Map<string, StageCount>;
+  readonly chunks: Map<string, ChunkCount>;
+  readonly live: Map<string, LiveCount>;
+}
+
+export interface ContentCount {
+  /** What its row says, if it has one. */
+  row?: { readonly length: number };
+  heads: number;
+  /** Behind the last cell. */
+  end: number;
+  /** Where the first byte is that no cell has, or two have. */
+  gap?: number;
+}
+
+interface StageCount {
+  /** A blob has it. */
+  named?: true;
+  blocks: number;
+}
+
+interface ChunkCount {
+  row?: { readonly length: number };
+  users: number;
+}
+
+interface LiveCount {
+  row: number;
+  bytes: number;
+}
+
+export const nameOf = (account: unknown, id: unknown): string => `${account}/${id}`;
+
+export function newCounts(): Counts {
+  return {
+    containers: new Set(),
+    trashed: new Set(),
+    contents: new Map(),
+    stages: new Map(),
+    chunks: new Map(),
+    live: new Map(),
+  };
+}
+
+/** Throws where a row cannot be read: that is reported when the turn comes to the row itself. */
+export function count(counts: Counts, row: Row): void {
+  const [account, type, ...rest] = decodeKey(row.key) as [bigint, string, ...unknown[]];
+  if (typeof account !== 'bigint') return;
+  const content = (id: unknown) => entry(counts.contents, nameOf(account, id), { heads: 0, end: 0 });
+  const stage = (id: unknown) => entry(counts.stages, nameOf(account, id), { blocks: 0 });
+  const chunk = (id: unknown) => entry(counts.chunks, nameOf(account, id), { users: 0 });
+  const live = (extent: unknown) => entry(counts.live, nameOf(account, extent), { row: 0, bytes: 0 });
+  const use = (parts: readonly Part[]) => {
+    for (const part of parts) chunk(textOf(part.chunk)).users++;
+  };
+  switch (type) {
+    case 'n':
+      counts.containers.add(nameOf(account, decodeName(row)));
+      return;
+    case 'x': {
+      const trash = decodeTrash(row);
+      const id = { container: 'container', content: 'content', stage: 'stage' }[trash.kind] as keyof typeof trash;
+      counts.trashed.add(`${trash.kind} ${nameOf(account, trash[id])}`);
+      return;
+    }
+    case 'b': {
+      const { contentId } = decodeHead(row);
+      if (contentId !== undefined) content(contentId).heads++;
+      return;
+    }
+    case 'c': {
+      const { length } = decodeContent(row);
+      content(`${rest[0]}-${rest[1]}`).row = { length };
+      return;
+    }
+    case 'm': {
+      const pieces = decodeCell(row);
+      const known = content(`${rest[0]}-${rest[1]}`);
+      const offset = cellOffset(row.key);
+      if (offset !== known.end) known.gap ??= Math.min(offset, known.end);
+      known.end = pieces.reduce((end, { length }) => end + length, offset);
+      use(pieces.flatMap(({ parts }) => parts));
+      return;
+    }
+    case 'u': {
+      stage(textOf(decodeStage(row).id)).named = true;
+      return;
+    }
+    case 'y':
+      stage(`${rest[0]}-${rest[1]}`).blocks++;
+      use(decodeBlock(row).parts);
+      return;
+    case 'k': {
+      const { place } = decodeChunk(row);
+      chunk(`${rest[0]}-${rest[1]}`).row = { length: place.length };
+      live(place.extent).bytes += place.length;
+      return;
+    }
+    case 'l':
+      live(rest[0]).row = Number(counterOf(row));
+  }
+}
+
+function entry<T>(map: Map<string, T>, name: string, fresh: T): T {
+  const known = map.get(name);
+  if (known) return known;
+  map.set(name, fresh);
+  return fresh;
+}

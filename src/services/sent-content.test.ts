@@ -1,0 +1,30 @@
+import { describe, expect, it } from 'vitest';
+import { checkHashes } from './sent-content.ts';
+
+describe('The hashes that a caller expects', () => {
+  const found = { md5: 'MMMM', crc64: 'CCCC' };
+
+  it('are those that were found, as far as there are any', () => {
+    checkHashes({}, found);
+    checkHashes({}, {});
+    checkHashes({ md5: undefined, crc64: undefined }, found);
+    checkHashes(found, found);
+  });
+
+  it('refuse bytes that have others, with both', () => {
+    const details = { UserSpecifiedMd5: 'XXXX', ServerCalculatedMd5: 'MMMM' };
+    expect(() => checkHashes({ md5: 'XXXX' }, found)).toThrow(
+      expect.objectContaining({ code: 'Md5Mismatch', details }),
+    );
+    expect(() => checkHashes({ ...found, crc64: 'XXXX' }, found)).toThrow(
+      expect.objectContaining({
+        code: 'Crc64Mismatch',
+        details: { UserSpecifiedCrc64: 'XXXX', ServerCalculatedCrc64: 'CCCC' },
+      }),
+    );
+  });
+
+  it('are never taken for met when nobody calculated them', () => {
+    expect(() => checkHashes({ crc64: 'CCCC' }, { md5: 'MMMM' })).toThrow(expect.objectContaining({ status: 400 }));
+  });
+});

@@ -1,0 +1,104 @@
+/** Requests about containers and blobs, whatever their size, each with the answer and the change of the world that it must have. */
+import { bytesOf } from '../large/bytes.mjs';
+import { leaseIdOf, md5Of } from './world.mjs';
+
+/**
+ * @typedef {import('./world.mjs').World} World
+ * @typedef {import('./world.mjs').Blob} Blob
+ * @typedef {ReturnType<import('./random.mjs').randomOf>} Random
+ * @typedef {ReturnType<import('./client.mjs').connect>} Client
+ * @typedef {{ status: number, ask: () => Promise<import('./client.mjs').Answer>, change: (next: World, etag: string | undefined) => void }} Step
+ * @typedef {{ client: Client, random: Random, world: World, path: string, mark: string }} Scene `mark` is new in every step
+ */
+
+/** @param {Client} client @param {string} container @returns {Step} */
+export function createContainer(client, container) {
+  return {
+    status: 201,
+    ask: () => client.createContainer(container),
+    change: (next) => next.containers.add(container),
+  };
+}
+
+/** @param {Client} client @param {string} container @returns {Step} */
+export function deleteContainer(client, container) {
+  return {
+    status: 202,
+    ask: () => client.deleteContainer(container),
+    change(next) {
+      next.containers.delete(container);
+      for (const paths of [next.blobs, next.staged]) {
+        for (const path of [...paths.keys()]) if (path.startsWith(`${container}/`)) paths.delete(path);
+      }
+    },
+  };
+}
+
+/** @param {Scene} scene @param {number} length @param {boolean} ifMatch @returns {Step} */
+export function putBlob({ client, world, path, mark }, length, ifMatch = false) {
+  const blob = world.blobs.get(path);
+  const bytes = bytesOf(mark, length);
+  const md5 = md5Of([bytes]);
+  const condition = ifMatch ? { 'if-match': blob?.etag ?? '' } : {};
+  const headers = { ...leaseHeaders(path, blob), ...condition, 'x-ms-meta-serial': mark };
+  return {
+    status: 201,
+    ask: () => client.putBlob(path, bytes, headers),
+    change(next, etag) {
+      next.blobs.set(path, { md5, metadata: mark, leased: blob?.leased ?? false, etag, blocks: [] });
+      next.staged.delete(path);
+    },
+  };
+}
+
+/** @param {Scene} scene @param {Blob} blob @returns {Step} */
+export function setMetadata({ client, path, mark }, blob) {
+  const headers = { ...leaseHeaders(path, blob), 'x-ms-meta-serial': mark };
+  return {
+    status: 200,
+    ask: () => client.send('PUT', `/${path}?comp=metadata`, { headers }),
+    change: (next, etag) => next.blobs.set(path, { ...blob, metadata: mark, etag }),
+  };
+}
+
+/** @param {Scene} scene @param {Blob} blob @returns {Step} */
+export function turnLease({ client, path }, blob) {
+  const act = blob.leased ? client.releaseLease : client.acquireLease;
+  return {
+    status: blob.leased ? 200 : 201,
+    ask: () => act(path, leaseIdOf(path)),
+    change: (next) => next.blobs.set(path, { ...blob, leased: !blob.leased }),
+  };
+}
+
+/** @param {Scene} scene @returns {Step} */
+export function deleteBlob({ client, world, path }) {
+  return {
+    status: 202,
+    ask: () => client.deleteBlob(path, leaseHeaders(path, world.blobs.get(path))),
+    change(next) {
+      next.blobs.delete(path);
+      next.staged.delete(path);
+    },
+  };
+}
+
+/** @param {Scene} scene @param {string} source @returns {Step} */
+export function copyBlob({ client, world, path, mark }, source) {
+  const from = /** @type {Blob} */ (world.blobs.get(source));
+  const to = world.blobs.get(path);
+  const headers = { ...leaseHeaders(path, to), 'x-ms-meta-serial': mark };
+  return {
+    status: 202,
+    ask: () => client.copyBlob(source, path, headers),
+    change(next, etag) {
+      next.blobs.set(path, { ...from, metadata: mark, leased: to?.leased ?? false, etag });
+      next.staged.delete(path);
+    },
+  };
+}
+
+/** @param {string} path @param {Blob | undefined} blob @returns {Record<string, string>} */
+export function leaseHeaders(path, blob) {
+  return blob?.leased ? { 'x-ms-lease-id': leaseIdOf(path) } : {};
+}

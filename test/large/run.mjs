@@ -1,0 +1,59 @@
+/**
+ * npm run test:large [-- --space --gib 5 --rounds 5 | --memory --gib 20 | --races] [--seed 1]: minutes of large blobs, in a
+ * folder on this disk.
+ */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { memory } from './memory.mjs';
+import { space } from './space.mjs';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const { values } = parseArgs({
+  options: {
+    space: { type: 'boolean' },
+    memory: { type: 'boolean' },
+    races: { type: 'boolean' },
+    gib: { type: 'string', default: '5' },
+    rounds: { type: 'string', default: '5' },
+    seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
+  },
+});
+const all = !values.space && !values.memory && !values.races;
+const gib = Number(values.gib);
+const seed = Number(values.seed);
+const print = (/** @type {string} */ line) => console.log(line);
+
+const cache = fileURLToPath(new URL('.cache', import.meta.url));
+mkdirSync(cache, { recursive: true });
+const folder = mkdtempSync(join(cache, 'run-'));
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
+
+/** @type {string[]} */
+const faults = [];
+print(`--seed ${seed}`);
+if (all || values.space) {
+  print(`\nSpace: ${gib} GiB are written and mostly deleted in ${values.rounds} rounds`);
+  faults.push(...(await space({ location: join(folder, 'space'), gib, rounds: Number(values.rounds), seed, print })));
+  rmSync(join(folder, 'space'), { recursive: true, force: true });
+}
+if (all || values.memory) {
+  print(`\nMemory: ${gib} GiB up and down`);
+  faults.push(...(await memory({ location: join(folder, 'memory'), gib, seed, print })));
+}
+if (all || values.races) {
+  print('\nRaces, for longer than in npm test');
+  const words = ['run', 'test/races/torn-reads.test.ts', 'test/races/blocks.test.ts'];
+  const { status } = spawnSync(process.execPath, [join(root, 'node_modules/vitest/vitest.mjs'), ...words], {
+    cwd: root,
+    stdio: 'inherit',
+    env: { ...process.env, HOLDFAST_RACE_LENGTH: '30' },
+  });
+  if (status !== 0) faults.push('a race was lost');
+}
+for (const fault of faults) print(`fault: ${fault}`);
+print(faults.length === 0 ? '\nAll is well.' : `\n${faults.length} faults`);
+process.exit(faults.length === 0 ? 0 : 1);

@@ -1,0 +1,220 @@
+import { once } from 'node:events';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { randomOf } from '../crash/random.mjs';
+import { type Answer, type Engine, type Running, serverFor } from '../end-to-end/support.ts';
+import { bytesOf } from '../large/bytes.mjs';
+
+const MIB = 2 ** 20;
+const SIZE = 4 * MIB;
+/** `npm run test:large` hunts for longer. */
+const writesEach = 12 * Number(process.env.HOLDFAST_RACE_LENGTH ?? 1);
+
+const engines: readonly Engine[] = ['LMDB', 'memory'];
+/** A connection that nobody uses for a while is not to be closed just when it is used again. */
+const options = { blobKeepAliveSeconds: 600 };
+
+describe('A reader of a blob of 4 MiB', () => {
+  describe.each(engines)('on %s', (engine) => {
+    const running = serverFor(engine, options);
+
+    it('gets the bytes of just the write whose ETag it gets, while two overwrite it', async () => {
+      const { containerName } = await running.newContainer();
+      await hunt(running, `/${containerName}/blob`, overwriting(running), contentOfWrite);
+    });
+
+    it('gets the bytes of just the commit whose ETag it gets, while two commit its blocks in other orders', async () => {
+      const { containerName } = await running.newContainer();
+      const path = `/${containerName}/blob`;
+      await putBlocks(running, path);
+      await hunt(running, path, reordering(running), contentOfOrder);
+    });
+  });
+
+  describe('while extents are compacted', () => {
+    const running = serverFor('LMDB', options);
+
+    it('gets the same, and what nobody touches stays as it is', { timeout: 120_000 }, async () => {
+      const { containerName } = await running.newContainer();
+      const sparse = await fillSparsely(running, `/${containerName}`);
+      await putBlocks(running, `/${containerName}/ordered`);
+      for (let gone = 0; gone === 0; ) {
+        await Promise.all([
+          hunt(running, `/${containerName}/blob`, overwriting(running), contentOfWrite),
+          hunt(running, `/${containerName}/ordered`, reordering(running), contentOfOrder),
+          sparse.verify(),
+        ]);
+        gone = sparse.gone();
+      }
+      await sparse.verify();
+    });
+  });
+
+  describe.each(engines)('that takes its time, on %s', (engine) => {
+    const running = serverFor(engine, options);
+
+    it('gets all of what it began with, though that was overwritten and deleted meanwhile', async () => {
+      const { containerName } = await running.newContainer();
+      const path = `/${containerName}/blob`;
+      // So many blocks that where they lie is not looked up at once, and more bytes than the system keeps for a reader.
+      const ids = Array.from({ length: 160 }, (_, at) => String(at).padStart(3, '0'));
+      for (const id of ids) await putBlock(running, path, id, bytesOf(id, MIB / 4));
+      expect((await commit(running, path, ids)).status).toBe(201);
+
+      const reader = running.socket();
+      reader.write(running.head('GET', path, { Connection: 'close' }));
+      const [first] = (await once(reader, 'data')) as [Buffer];
+      reader.pause();
+      for (let at = 0; at < 6; at++) {
+        expect((await overwriting(running)(path, `late-${at}`)).status).toBe(201);
+        expect((await running.request('DELETE', path)).status).toBe(202);
+      }
+      const chunks = [first];
+      reader.on('data', (chunk) => chunks.push(chunk)).resume();
+      await once(reader, 'close');
+      const answer = Buffer.concat(chunks);
+      const body = answer.subarray(answer.indexOf('\r\n\r\n') + 4);
+      expectBytes(body, Buffer.concat(ids.map((id) => bytesOf(id, MIB / 4))), path);
+    });
+  });
+});
+
+type Write = (path: string, version: string) => Promise<Answer>;
+
+/** A version is named in the metadata, so that one answer tells its bytes, its ETag and which write it says it is of. */
+function overwriting(running: Running): Write {
+  return (path, version) =>
+    running.request('PUT', path, {
+      headers: { 'x-ms-blob-type': 'BlockBlob', 'x-ms-meta-version': version },
+      body: contentOfWrite(version),
+    });
+}
+
+const contentOfWrite = (version: string): Buffer => bytesOf(version, SIZE);
+
+const blockIds = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
+const blocks = new Map(blockIds.map((id) => [id, bytesOf(`block ${id}`, SIZE / blockIds.length)]));
+
+async function putBlocks(running: Running, path: string): Promise<void> {
+  for (const [id, bytes] of blocks) await putBlock(running, path, id, bytes);
+  expect((await reordering(running)(path, '0-0')).status).toBe(201);
+}
+
+function reordering(running: Running): Write {
+  return (path, version) => commit(running, path, [...orderOf(version)], version);
+}
+
+/** All blocks, each once: a block that a list leaves out is lost. */
+function orderOf(version: string): string {
+  const key = (id: string) => bytesOf(`${version} ${id}`, 8).toString('hex');
+  return blockIds.toSorted((one, other) => (key(one) < key(other) ? -1 : 1)).join('');
+}
+
+const contentOfOrder = (version: string): Buffer =>
+  Buffer.concat([...orderOf(version)].map((id) => blocks.get(id) ?? Buffer.alloc(0)));
+
+/** Two write versions, three read them; each answer is held against the version that it says it is of. */
+async function hunt(running: Running, path: string, write: Write, contentOf: (version: string) => Buffer) {
+  const versions = new Map<string, string>();
+  let writing = 2;
+
+  function witness({ headers }: Answer): string {
+    const [etag, version] = [headers.etag!, headers['x-ms-meta-version'] as string];
+    expect(versions.get(etag) ?? version).toBe(version);
+    versions.set(etag, version);
+    return version;
+  }
+
+  const writer = async (number: number) => {
+    for (let at = 0; at < writesEach; at++) {
+      const version = `${number}-${at}`;
+      const answer = await write(path, version);
+      expect(answer.status).toBe(201);
+      const etag = answer.headers.etag!;
+      expect(versions.get(etag) ?? version).toBe(version);
+      versions.set(etag, version);
+    }
+    writing--;
+  };
+
+  const wholeReader = async () => {
+    while (writing > 0) {
+      const answer = await running.request('GET', path);
+      if (answer.status === 404) continue;
+      expect(answer.status).toBe(200);
+      expectBytes(answer.bytes, contentOf(witness(answer)), path);
+    }
+  };
+
+  const rangeReader = async (seed: number) => {
+    const random = randomOf(seed);
+    while (writing > 0) {
+      const head = await running.request('HEAD', path);
+      if (head.status === 404) continue;
+      const version = witness(head);
+      const content = contentOf(version);
+      for (let isSame = true; isSame && writing > 0; ) {
+        const from = random.below(SIZE);
+        const to = Math.min(SIZE, from + 1 + random.below(MIB));
+        const range = { 'If-Match': head.headers.etag, 'x-ms-range': `bytes=${from}-${to - 1}` };
+        const answer = await running.request('GET', path, { headers: range });
+        isSame = answer.status === 206;
+        if (!isSame) expect(answer.status).toBe(412);
+        else {
+          expect(witness(answer)).toBe(version);
+          expectBytes(answer.bytes, content.subarray(from, to), `${path} from ${from}`);
+        }
+      }
+    }
+  };
+
+  await Promise.all([writer(1), writer(2), wholeReader(), wholeReader(), rangeReader(1)]);
+}
+
+/** Fills extents with what is deleted, and a little in each that stays: none of them can go without being compacted. */
+async function fillSparsely(running: Running, container: string) {
+  const put = overwriting(running);
+  const stays = Array.from({ length: 7 }, (_, at) => `stays-${at}`);
+  const goes = ['x', 'y', 'z'].map((name) => `${container}/${name}`);
+  const body = Buffer.alloc(4 * SIZE);
+  for (const version of stays) {
+    for (const path of goes) await running.request('PUT', path, { headers: { 'x-ms-blob-type': 'BlockBlob' }, body });
+    expect((await put(`${container}/${version}`, version)).status).toBe(201);
+  }
+  for (const path of goes) expect((await running.request('DELETE', path)).status).toBe(202);
+  const folder = join(running.folder!, 'extents');
+  const filled = readdirSync(folder);
+  return {
+    gone: () => filled.filter((name) => !existsSync(join(folder, name))).length,
+    async verify() {
+      for (const version of stays) {
+        const { status, bytes } = await running.request('GET', `${container}/${version}`);
+        expect(status).toBe(200);
+        expectBytes(bytes, contentOfWrite(version), version);
+      }
+    },
+  };
+}
+
+async function putBlock(running: Running, path: string, id: string, body: Buffer): Promise<void> {
+  const blockId = encodeURIComponent(Buffer.from(id).toString('base64'));
+  const { status } = await running.request('PUT', `${path}?comp=block&blockid=${blockId}`, { body });
+  expect(status).toBe(201);
+}
+
+function commit(running: Running, path: string, ids: readonly string[], version = ''): Promise<Answer> {
+  const list = ids.map((id) => `<Latest>${Buffer.from(id).toString('base64')}</Latest>`);
+  const body = `<BlockList>${list.join('')}</BlockList>`;
+  const headers = version === '' ? {} : { 'x-ms-meta-version': version };
+  return running.request('PUT', `${path}?comp=blocklist`, { headers, body });
+}
+
+/** A printed difference of megabytes helps nobody. */
+function expectBytes(found: Buffer, wanted: Buffer, what: string): void {
+  if (found.equals(wanted)) return;
+  const length = Math.min(found.length, wanted.length);
+  let from = 0;
+  while (from < length && found.subarray(from, from + 4096).equals(wanted.subarray(from, from + 4096))) from += 4096;
+  expect.unreachable(`${what}: ${found.length} of ${wanted.length} bytes, other ones in the 4 KiB from ${from} on`);
+}

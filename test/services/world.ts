@@ -1,0 +1,128 @@
+/** Blobs, small ones and blocks in a container of one account, written as rows; and a sweeper. */
+
+import { crc64Base64 } from '../../src/base/hashes.ts';
+import { textOf } from '../../src/content/rows.ts';
+import { decodeKey, encodeKey, under } from '../../src/partition/keys.ts';
+import type { Transaction } from '../../src/partition/partition.ts';
+import { encodeBytes, encodeValue } from '../../src/partition/values.ts';
+import {
+  blockKey,
+  dueKey,
+  encodeBlock,
+  encodeHead,
+  encodeName,
+  encodeProperties,
+  encodeStage,
+  headKey,
+  inlineKey,
+  nameKey,
+  propertiesKey,
+  type Stage,
+  stageEnd,
+  stageKey,
+} from '../../src/services/blob/rows.ts';
+import { startSweeper } from '../../src/services/sweeper.ts';
+import { bytesOfSeed, inPieces, openStore } from '../content/harness.ts';
+
+export const ACCOUNT = 7n;
+export const CONTAINER = 40n;
+
+export async function openWorld(extents?: Parameters<typeof openStore>[0]) {
+  const opened = await openStore(extents);
+  const { partition, reads, store, epoch } = opened;
+  const failures: string[] = [];
+  const dues = new Map<string, bigint>();
+  const start = (own: bigint) =>
+    startSweeper({
+      partition,
+      content: store,
+      accounts: [ACCOUNT],
+      reads,
+      epoch: own,
+      onFailure: (error) => failures.push((error as Error).message),
+    });
+  const sweeper = start(epoch);
+  const act = async <T>(body: (tx: Transaction) => Promise<T> | T): Promise<T> =>
+    (await partition.transact(encodeKey([ACCOUNT, 'test']), async (tx) => body(tx))).value;
+  const take = (length: number) =>
+    store.take(ACCOUNT, inPieces(bytesOfSeed(length, length), 70_000), length, { md5: false });
+  const head = { content: {}, metadata: {}, created: 1n };
+  const newStage = (id: Stage['id'], now: bigint, blocks: number): Stage => ({
+    id,
+    created: 1n,
+    idLength: 2,
+    count: blocks,
+    gen: 0,
+    touched: now,
+    due: stageEnd(now),
+  });
+
+  return {
+    ...opened,
+    sweeper,
+    failures,
+    dues,
+    act,
+    newStage,
+    restart: () => start(epoch),
+    stop: () => sweeper.stop(),
+    async sweep() {
+      sweeper.wake();
+      await sweeper.idle();
+    },
+    async putContainer() {
+      await act((tx) => {
+        tx.put(nameKey(ACCOUNT, 'box'), encodeName(CONTAINER));
+        tx.put(propertiesKey(ACCOUNT, CONTAINER), encodeProperties({ metadata: {}, policies: [] }));
+      });
+    },
+    async putBlob(blob: string, length: number) {
+      const taken = await take(length);
+      const id = store.newId();
+      await act(async (tx) => {
+        await store.nameChunks(tx, ACCOUNT, taken);
+        store.addContent(tx, ACCOUNT, id, [{ length, parts: taken.parts }]);
+        tx.put(headKey(ACCOUNT, CONTAINER, blob), encodeHead({ ...head, length, contentId: textOf(id) }));
+      });
+      taken.release();
+      return id;
+    },
+    async putInline(blob: string) {
+      await act((tx) => {
+        tx.put(
+          headKey(ACCOUNT, CONTAINER, blob),
+          encodeHead({ ...head, length: 3, crc64: crc64Base64(Buffer.from('abc')) }),
+        );
+        tx.put(inlineKey(ACCOUNT, CONTAINER, blob), encodeBytes(Buffer.from('abc')));
+      });
+    },
+    async putStage(blob: string, blocks: number) {
+      const id = store.newId();
+      const staged = await Promise.all(Array.from({ length: blocks }, () => take(50)));
+      await act(async (tx) => {
+        for (const [i, taken] of staged.entries()) {
+          await store.nameChunks(tx, ACCOUNT, taken);
+          const block = Buffer.alloc(2);
+          block.writeUInt16BE(i);
+          tx.put(blockKey(ACCOUNT, id, block), encodeBlock({ length: taken.length, parts: taken.parts }));
+        }
+        const stage = newStage(id, tx.now, blocks);
+        dues.set(blob, stage.due);
+        tx.put(stageKey(ACCOUNT, CONTAINER, blob), encodeStage(stage));
+        tx.put(dueKey(ACCOUNT, stage.due, CONTAINER, blob), encodeValue({}));
+      });
+      for (const taken of staged) taken.release();
+      return id;
+    },
+    /** How many rows there are of each kind. */
+    async kinds(): Promise<Record<string, number>> {
+      const rows = await partition.read((at) => at.scan(under([ACCOUNT]), { limit: 10_000 }));
+      const counts: Record<string, number> = {};
+      for (const { key } of rows) {
+        const kind = decodeKey(key)[1] as string;
+        counts[kind] = (counts[kind] ?? 0) + 1;
+      }
+      return counts;
+    },
+  };
+}
