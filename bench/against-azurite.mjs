@@ -140,6 +140,63 @@ export function filledStage(blobs) {
   };
 }
 
+const MEBIBYTE = 1 << 20;
+const large = {
+  put: 'Put Blob 1 MiB, 16 clients',
+  get: 'Get Blob 1 MiB, 16 clients',
+  upload: 'Upload of 256 MiB, blocks of 8 MiB, 4 at a time',
+  download: 'Download of 256 MiB',
+  commit: 'Put Block List of 10,000 blocks',
+};
+
+export const largeStage = {
+  titles: Object.values(large),
+  async run(bench) {
+    await withPair(bench, async (pair) => {
+      await createContainers(bench, pair, 'large');
+      const common = { container: 'large', clients: 16 };
+      const each = async (spec) => {
+        for (const server of Object.values(pair)) await bench.load.run({ ...spec, port: server.port });
+      };
+      await pairRow(bench, pair, {
+        title: large.put,
+        meaning: 'one container, a new name with each write',
+        spec: () => ({ ...common, loop: 'putLarge', bytes: MEBIBYTE, run: bench.unique() }),
+      });
+      const keys = 64;
+      const fill = { ...common, loop: 'putLarge', bytes: MEBIBYTE, run: 'get', milliseconds: 0, stepsMin: keys / 16 };
+      if (bench.wanted(large.get)) await each(fill);
+      await pairRow(bench, pair, {
+        title: large.get,
+        meaning: `${keys} blobs, one after another`,
+        spec: () => ({ ...common, loop: 'getLarge', keys, run: 'get' }),
+      });
+      const transfer = { container: 'large', clients: 1, bytes: 256 * MEBIBYTE, blockBytes: 8 * MEBIBYTE, parallel: 4 };
+      const upload = { ...transfer, loop: 'upload', run: 'up', stepsMin: 1 };
+      await pairRow(bench, pair, {
+        title: large.upload,
+        meaning: 'Put Block over four connections, then Put Block List; an operation is all of it',
+        spec: () => ({ ...upload, run: bench.unique() }),
+      });
+      if (bench.wanted(large.download)) await each({ ...upload, milliseconds: 0 });
+      await pairRow(bench, pair, {
+        title: large.download,
+        meaning: 'Get Blob of what was uploaded so, over one connection',
+        spec: () => ({ container: 'large', clients: 1, loop: 'getLarge', keys: 1, run: 'up' }),
+      });
+      const list = { container: 'large', run: 'list', blocks: 10_000 };
+      if (bench.wanted(large.commit)) {
+        await each({ ...list, loop: 'stage', clients: 16, milliseconds: 0, stepsMin: list.blocks / 16 });
+      }
+      await pairRow(bench, pair, {
+        title: large.commit,
+        meaning: 'blocks of 1 KiB that are committed again and again, each time in the opposite order',
+        spec: () => ({ ...list, loop: 'commit', clients: 1 }),
+      });
+    });
+  },
+};
+
 async function pairRow(bench, pair, { title, meaning, spec }) {
   if (!bench.wanted(title)) return;
   bench.say(title);

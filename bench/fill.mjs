@@ -6,15 +6,16 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { crc64Base64 } from '../dist/base/hashes.js';
+import { decodeTrash, trashIn } from '../dist/content/rows.js';
 import { rowsIn } from '../dist/data-folder.js';
-import { decodeKey, past } from '../dist/partition/keys.js';
+import { past } from '../dist/partition/keys.js';
 import { openLmdb } from '../dist/partition/lmdb.js';
 import { readLmdb } from '../dist/partition/lmdb-reads.js';
 import { openPartition } from '../dist/partition/transact.js';
+import { encodeBytes } from '../dist/partition/values.js';
 import { openAccounts } from '../dist/services/accounts.js';
 import { createContainer } from '../dist/services/blob/containers.js';
-import { containerIdAt, encodeHead, headKey, headsIn, inlineKey, trashIn } from '../dist/services/blob/rows.js';
-import { encodeBytes } from '../dist/partition/values.js';
+import { containerIdAt, encodeHead, headKey, headsIn, inlineKey } from '../dist/services/blob/rows.js';
 import { account } from './http.mjs';
 import { nameOf } from './loops.mjs';
 
@@ -60,8 +61,10 @@ async function blobsInTrash() {
   const id = (await openAccounts(partition, [account])).get(account);
   let count = 0;
   await partition.read(async (at) => {
-    for (const { key } of await at.scan(trashIn(id), { limit: 1_000 })) {
-      const heads = headsIn(id, decodeKey(key).at(-1), '');
+    for (const row of await at.scan(trashIn(id), { limit: 1_000 })) {
+      const trash = decodeTrash(row);
+      if (trash.kind !== 'container') continue;
+      const heads = headsIn(id, BigInt(trash.container), '');
       count += (await at.scan({ from: heads, to: past(heads) }, { limit: 10_000_000 })).length;
     }
   });

@@ -14,12 +14,13 @@ const VERSION = '2025-01-05';
 
 /**
  * Everything of a request but its path, so that making one costs an HMAC and a few strings.
- * `headers` are lower-case and hold no header with a line of its own in the signature but If-Match.
+ * `headers` are lower-case and hold no header with a line of its own in the signature but If-Match. A large body is `bytes`,
+ * which stay as they are.
  */
-export function maker(method, { headers = {}, query = {}, body = '' } = {}) {
+export function maker(method, { headers = {}, query = {}, body = '', bytes = undefined } = {}) {
   const { 'if-match': ifMatch = '', ...others } = headers;
   const all = { ...others, 'x-ms-date': new Date().toUTCString(), 'x-ms-version': VERSION };
-  const length = method === 'PUT' ? String(body.length) : '';
+  const length = method === 'PUT' ? String((bytes ?? body).length) : '';
   const canonical = Object.keys(all)
     .sort()
     .map((name) => `${name}:${all[name]}\n`)
@@ -36,7 +37,8 @@ export function maker(method, { headers = {}, query = {}, body = '' } = {}) {
   return (path) => {
     const text = `${lines}${canonical}/${account}/${account}${path}${signedQuery}`;
     const signature = createHmac('sha256', KEY).update(text).digest('base64');
-    return `${method} /${account}${path}${target}${head}${signature}\r\n\r\n${body}`;
+    const request = `${method} /${account}${path}${target}${head}${signature}\r\n\r\n${body}`;
+    return bytes ? { request, bytes } : request;
   };
 }
 
@@ -58,17 +60,23 @@ export function connect(port) {
     socket.on('close', () => fail(new Error('the server closed the connection')));
     socket.on('connect', () =>
       resolve({
-        send(text, keep = false) {
+        send(made, keep = false) {
           return new Promise((done, failed) => {
             waiting = { resolve: done, reject: failed, keep };
-            socket.write(text, 'latin1');
+            if (typeof made === 'string') return socket.write(made, 'latin1');
+            socket.cork();
+            socket.write(made.request, 'latin1');
+            socket.write(made.bytes);
+            socket.uncork();
           });
         },
         close: () => socket.destroy(),
       }),
     );
     socket.on('data', (data) => {
-      chunks.push(data);
+      // What nobody wants is only counted.
+      if (answer && !waiting.keep && !answer.chunked && answer.status < 400) chunks = [];
+      else chunks.push(data);
       size += data.length;
       if (!answer) {
         const all = chunks.length === 1 ? data : Buffer.concat(chunks);

@@ -49,7 +49,8 @@ async function measure(spec) {
         }
         return answer;
       };
-      for (let steps = 0; steps < stepsMin || performance.now() < until; steps++) await step(timed, note);
+      const record = (taken) => latencies.push(taken);
+      for (let steps = 0; steps < stepsMin || performance.now() < until; steps++) await step(timed, note, record);
     }),
   );
   const elapsed = performance.now() - started;

@@ -1,6 +1,6 @@
 /** What one client does, over and over, until the time is up. Each loop answers through `done(status, milliseconds)`. */
-import { randomUUID } from 'node:crypto';
-import { headerIn, maker } from './http.mjs';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { connect, headerIn, maker } from './http.mjs';
 
 const BODY = 'x'.repeat(1_024);
 /** Requests that are signed before the clock runs: at one client the signature would be a third of what is measured. */
@@ -41,6 +41,61 @@ export const loops = {
     const signed = Array.from({ length: SIGNED_AHEAD }, () => make(`/${container}/${nameOf(anyOf(keys))}`));
     let next = 0;
     return () => (timed) => timed(signed[next++ % SIGNED_AHEAD], 200);
+  },
+
+  /** New names, bodies of this many bytes. */
+  putLarge({ container, run, bytes }) {
+    const make = maker('PUT', { headers: blockBlob, bytes: randomBytes(bytes) });
+    let next = 0;
+    return () => (timed) => timed(make(`/${container}/${run}-${next++}`), 201);
+  },
+
+  /** The same few names, one after another. */
+  getLarge({ container, run, keys }) {
+    const make = maker('GET');
+    let next = 0;
+    return () => (timed) => timed(make(`/${container}/${run}-${next++ % keys}`), 200);
+  },
+
+  /** One blob by blocks, several at a time, and its block list: one operation. */
+  upload({ container, run, port, bytes, blockBytes, parallel }) {
+    const block = randomBytes(blockBytes);
+    const blocks = Array.from({ length: bytes / blockBytes }, (_, number) => blockIdOf(number));
+    let next = 0;
+    return () => {
+      const connections = Promise.all(Array.from({ length: parallel }, () => connect(port)));
+      return async (_timed, _note, record) => {
+        const path = `/${container}/${run}-${next++}`;
+        const started = performance.now();
+        const left = [...blocks];
+        await Promise.all(
+          (await connections).map(async (connection) => {
+            for (let id = left.shift(); id !== undefined; id = left.shift()) {
+              const query = { comp: 'block', blockid: id };
+              await expect(connection, maker('PUT', { query, bytes: block })(path), 201);
+            }
+          }),
+        );
+        await expect((await connections)[0], commit(blocks)(path), 201);
+        record(performance.now() - started);
+      };
+    };
+  },
+
+  /** Blocks that exist, committed again in the opposite order. */
+  commit({ container, run, blocks }) {
+    const ids = Array.from({ length: blocks }, (_, number) => blockIdOf(number));
+    return () => (timed) => timed(commit(ids.reverse())(`/${container}/${run}`), 201);
+  },
+
+  /** What `commit` needs. */
+  stage({ container, run, blocks }) {
+    const bytes = randomBytes(1_024);
+    let next = 0;
+    return () => (timed) => {
+      const query = { comp: 'block', blockid: blockIdOf(next++ % blocks) };
+      return timed(maker('PUT', { query, bytes })(`/${container}/${run}`), 201);
+    };
   },
 
   /** Page after page, then from the beginning. */
@@ -99,6 +154,20 @@ export const loops = {
     };
   },
 };
+
+const blockIdOf = (number) => Buffer.from(String(number).padStart(6, '0')).toString('base64');
+
+function commit(ids) {
+  const list = ids.map((id) => `<Latest>${id}</Latest>`).join('');
+  const body = `<?xml version="1.0" encoding="utf-8"?><BlockList>${list}</BlockList>`;
+  return maker('PUT', { query: { comp: 'blocklist' }, body });
+}
+
+async function expect(connection, made, status) {
+  const answer = await connection.send(made);
+  if (answer.status !== status)
+    throw new Error(`${answer.status} instead of ${status}\n${answer.head}\n${answer.body}`);
+}
 
 function plusOne(body, headers) {
   const next = String(Number(body.latin1Slice(0, 16)) + 1);

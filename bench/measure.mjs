@@ -23,7 +23,7 @@ export async function interleave({ load, rounds, milliseconds }, sides, spec) {
   const specOf = (name) => (typeof spec === 'function' ? spec(name) : spec);
   for (const name of names) {
     const warm = specOf(name);
-    if (warm.clients > 1 || warm.loop === 'list') continue;
+    if (warm.clients > 1 || !['put', 'get'].includes(warm.loop)) continue;
     await measure(load, sides[name], { ...warm, clients: WARM_CLIENTS, milliseconds: 2 * milliseconds });
   }
   for (const name of names) await measure(load, sides[name], { ...specOf(name), milliseconds });

@@ -28,8 +28,9 @@ const server = await startServer('holdfast', data, [
   `--cpu-prof-dir=${profiles}`,
 ]);
 const load = startLoad();
-const blobs = /Counter|Lease/.test(loop) ? { blobs: 1 } : {};
-const spec = { loop, container: 'filled', clients, keys: BLOBS, run: 'profiled', milliseconds: MILLISECONDS, ...blobs };
+const large = { bytes: 1 << 20, keys: 16, run: 'large' };
+const more = { ...(/Counter|Lease/.test(loop) ? { blobs: 1 } : {}), ...(/Large/.test(loop) ? large : {}) };
+const spec = { loop, container: 'filled', clients, keys: BLOBS, run: 'profiled', milliseconds: MILLISECONDS, ...more };
 await measure(load, server, { ...spec, run: 'warm-up' });
 const from = microseconds();
 const result = await measure(load, server, spec);

@@ -5,7 +5,7 @@ import { cpus, loadavg, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { filledStage, oneBlobStage, putStage, startStage } from './against-azurite.mjs';
+import { filledStage, largeStage, oneBlobStage, putStage, startStage } from './against-azurite.mjs';
 import { limitStage } from './against-limit.mjs';
 import { deleteStage, flatStage, growthStage } from './alone.mjs';
 import { judge, markdown } from './report.mjs';
@@ -85,6 +85,7 @@ const stages = [
   oneBlobStage,
   filledStage(10_000),
   filledStage(100_000),
+  largeStage,
   flatStage,
   deleteStage,
   growthStage,

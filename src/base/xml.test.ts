@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { childOf, escapeXml, parseXml, XmlError, xmlSafe } from './xml.ts';
+import { childOf, escapeXml, parseXml, type XmlElement, XmlError, xmlReader, xmlSafe } from './xml.ts';
 
 const parse = (text: string) => parseXml(Buffer.from(text));
 
@@ -131,5 +131,49 @@ describe('writing XML', () => {
 
   it('gives a document that parses even of text that XML cannot carry', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => parse(`<a>${escapeXml(text)}</a>`).name === 'a'));
+  });
+});
+
+describe('A document that comes in pieces', () => {
+  const text = '<?xml version="1.0"?>\r\n<Root a="1">\u00e4<A>x</A><B><C>\u{1F600}</C></B>\n<A/><!-- c --></Root>';
+
+  const inPieces = (bytes: Uint8Array, size: number, onChild?: (child: XmlElement) => void) => {
+    const reader = xmlReader(onChild);
+    for (let from = 0; from < bytes.length; from += size) reader.write(bytes.subarray(from, from + size));
+    return reader.end();
+  };
+
+  it.each([1, 2, 3, 7])('is read as if it had come at once, in UTF-8 and UTF-16: %i bytes at a time', (size) => {
+    const whole = parseXml(Buffer.from(text));
+    expect(inPieces(Buffer.from(text), size)).toEqual(whole);
+    expect(inPieces(Buffer.from(`\ufeff${text}`), size)).toEqual(whole);
+    expect(inPieces(Buffer.from(`\ufeff${text}`, 'utf16le'), size)).toEqual(whole);
+  });
+
+  it('hands the children of the root over, one by one, and keeps none', () => {
+    const seen: string[] = [];
+    const root = inPieces(Buffer.from(text), 5, ({ name, children }) => seen.push(`${name}${children.length}`));
+    expect(seen).toEqual(['A0', 'B1', 'A0']);
+    expect(root).toMatchObject({ name: 'Root', children: [] });
+  });
+
+  it('may have any number of children then', () => {
+    const reader = xmlReader(() => count++);
+    let count = 0;
+    reader.write(Buffer.from('<R>'));
+    const children = Buffer.from('<a/>'.repeat(1_000));
+    for (let i = 0; i < 150; i++) reader.write(children);
+    reader.write(Buffer.from('</R>'));
+    reader.end();
+    expect(count).toBe(150_000);
+  });
+
+  it.each(['', '<', '<R>', '<R></R', '<R></R><S/>', 'x', '<R><a></R>'])('is refused: %j', (wrong) => {
+    expect(() => inPieces(Buffer.from(wrong), 1)).toThrow(XmlError);
+  });
+
+  it('is refused when it ends in the middle of a character', () => {
+    const bytes = Buffer.from('<R>\u00e4');
+    expect(() => inPieces(bytes.subarray(0, -1), 2)).toThrow(XmlError);
   });
 });

@@ -109,6 +109,22 @@ describe('The collector', () => {
     await process.stop();
   });
 
+  it('keeps bytes that no row names yet until their taker lets go of them', async () => {
+    const world = newWorld();
+    const process = await world.start();
+    for (let i = 0; i < 20; i++) await process.act({ do: 'take', account: 0, bytes: 100 << 10 });
+    await process.act({ do: 'settle' });
+    for (let i = 0; i < 10; i++) await process.act({ do: 'name', which: 0 });
+    await process.act({ do: 'settle' });
+    await world.expectLive(process);
+    expect(await world.takes()).toBeGreaterThan(20 * (100 << 10));
+    for (let i = 0; i < 10; i++) await process.act({ do: 'drop', which: 0 });
+    await process.act({ do: 'settle' });
+    await world.expectLive(process);
+    expect(await world.takes()).toBeLessThan(13 * (100 << 10));
+    await process.stop();
+  });
+
   it('keeps the bytes of accounts that this server was not started with', async () => {
     const world = newWorld();
     const process = await world.start();

@@ -28,95 +28,112 @@ const READ_BYTES = 1 << 20;
 /** Above this, streams read little at a time and nothing ahead. */
 const HELD_BYTES_MAX = 64 << 20;
 
-export function beginRead({ partition, extents, reads, held }: Reading): ContentRead {
-  const read = reads.begin();
-  let lookUpMore: ((at: Snapshot) => Promise<void>) | undefined;
-  let stretches: Stretch[] = [];
+/** Most reads are of blobs that lie in a row: what a stream needs is made once there is something to stream. */
+export class RunningRead implements ContentRead {
+  readonly #reading: Reading;
+  readonly #registered: { end(): void };
+  #stream: AsyncGenerator<Buffer, void> | undefined;
+
+  constructor(reading: Reading) {
+    this.#reading = reading;
+    this.#registered = reading.reads.begin();
+  }
+
+  async plan(at: Snapshot, account: bigint, id: ContentId, from: number, to: number): Promise<void> {
+    if (from >= to) return;
+    const page = await stretchesFrom(at, account, id, from, to);
+    const lookUp = async (next: Snapshot, begin: number) => stretchesFrom(next, account, id, begin, to);
+    this.#stream = generate(this.#reading, page, to, lookUp);
+  }
+
+  stream(): AsyncIterable<Buffer> {
+    const bytes = this.#stream;
+    const ended = { done: true, value: undefined } as const;
+    const end = async () => {
+      this.end();
+      return ended;
+    };
+    return {
+      [Symbol.asyncIterator]: () => ({
+        next: async () => {
+          try {
+            const step = bytes ? await bytes.next() : ended;
+            if (step.done) this.end();
+            return step;
+          } catch (error) {
+            this.end();
+            throw error;
+          }
+        },
+        return: async () => {
+          await bytes?.return();
+          return end();
+        },
+      }),
+    };
+  }
+
+  end(): void {
+    this.#registered.end();
+  }
+}
+
+/** Stretches that were looked up together, and the byte at which the next begin. */
+interface Page {
+  readonly stretches: Stretch[];
+  readonly end: number;
+}
+
+async function* generate(
+  { partition, extents, held }: Reading,
+  page: Page,
+  to: number,
+  lookUp: (at: Snapshot, from: number) => Promise<Page>,
+): AsyncGenerator<Buffer, void> {
   let heldHere = 0;
+  let coming: Promise<Buffer | undefined> | undefined;
 
   function hold(bytes: number): void {
     heldHere += bytes;
     held.bytes += bytes;
   }
 
-  function planFrom(account: bigint, id: ContentId, from: number, to: number): void {
-    lookUpMore = async (at) => {
-      const page = await stretchesFrom(at, account, id, from, to);
-      stretches = page.stretches;
-      if (page.end < to) planFrom(account, id, page.end, to);
-      else lookUpMore = undefined;
-    };
-  }
-
   /** The next bytes; none when all are read. */
   async function next(): Promise<Buffer | undefined> {
-    if (stretches.length === 0 && lookUpMore) await partition.read(lookUpMore);
-    const stretch = stretches.shift();
+    if (page.stretches.length === 0 && page.end < to) page = await partition.read((at) => lookUp(at, page.end));
+    const stretch = page.stretches.shift();
     if (!stretch) return undefined;
-    const { name, place, from, to } = stretch;
+    const { name, place, from } = stretch;
     const most = held.bytes < HELD_BYTES_MAX ? READ_BYTES : CHECKED_BYTES;
     // A read that ends where a checksum does leaves nothing to be read again.
-    const end = Math.min(to, from - (from % CHECKED_BYTES) + most);
-    if (end < to) stretches.unshift({ name, place, from: end, to });
+    const end = Math.min(stretch.to, from - (from % CHECKED_BYTES) + most);
+    if (end < stretch.to) page.stretches.unshift({ ...stretch, from: end });
     hold(end - from);
     return extents.read(name, place, from, end);
   }
 
-  async function* generate(): AsyncGenerator<Buffer, void> {
-    let coming: Promise<Buffer | undefined> | undefined;
-    try {
-      for (;;) {
-        coming ??= next();
-        const bytes = await coming;
-        coming = undefined;
-        if (!bytes) return;
-        if (held.bytes < HELD_BYTES_MAX) {
-          coming = next();
-          // Heard of when it is its turn.
-          coming.catch(() => {});
-        }
-        yield bytes;
-        hold(-bytes.length);
+  try {
+    for (;;) {
+      coming ??= next();
+      const bytes = await coming;
+      coming = undefined;
+      if (!bytes) return;
+      if (held.bytes < HELD_BYTES_MAX) {
+        coming = next();
+        // Heard of when it is its turn.
+        coming.catch(() => {});
       }
-    } finally {
-      await coming?.catch(() => {});
-      hold(-heldHere);
-      read.end();
+      yield bytes;
+      hold(-bytes.length);
     }
+  } finally {
+    await coming?.catch(() => {});
+    hold(-heldHere);
   }
-
-  return {
-    async plan(at, account, id, from, to) {
-      if (from >= to) return;
-      planFrom(account, id, from, to);
-      await lookUpMore?.(at);
-    },
-    stream() {
-      const bytes = generate();
-      return {
-        [Symbol.asyncIterator]: () => ({
-          next: () => bytes.next(),
-          // A generator that has not begun does not come to its end when it is returned.
-          return: async () => {
-            await bytes.return();
-            read.end();
-            return { done: true, value: undefined };
-          },
-        }),
-      };
-    },
-    end: read.end,
-  };
 }
 
 /** One page of them, and where the next begins. */
-async function stretchesFrom(
-  at: Snapshot,
-  account: bigint,
-  id: ContentId,
-  from: number,
-  to: number,
-): Promise<{ stretches: Stretch[]; end: number }> {
+async function stretchesFrom(at: Snapshot, account: bigint, id: ContentId, from: number, to: number): Promise<Page> {
   const wanted: { part: Part; from: number; to: number }[] = [];
   const { offset, pieces } = await piecesFrom(at, account, id, from);
   let end = offset;

@@ -5,7 +5,7 @@ import type { ContentStore } from './content.ts';
 import { addChunks, changeReferences } from './counts.ts';
 import { checkEpoch } from './epochs.ts';
 import * as lists from './lists.ts';
-import { beginRead, type Reading } from './reading.ts';
+import { type Reading, RunningRead } from './reading.ts';
 import type { Reads } from './reads.ts';
 import type { Id } from './rows.ts';
 import { createTaker } from './take.ts';
@@ -64,6 +64,6 @@ export function createContentStore({
     releaseParts: (tx, account, parts) => changeReferences(tx, account, parts, -1),
     sweepContent: lists.sweepContent,
     piecesFrom: lists.piecesFrom,
-    beginRead: () => beginRead(reading),
+    beginRead: () => new RunningRead(reading),
   };
 }

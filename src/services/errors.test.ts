@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { Damaged, NoSpace } from '../content/content.ts';
 import { Unavailable } from '../partition/partition.ts';
 import { asStorageError, commonErrors, errorTable, raising, StorageError } from './errors.ts';
 
@@ -41,6 +42,14 @@ describe('asStorageError', () => {
       message: 'The disk is full.',
       retryAfterSeconds: 1,
     });
+  });
+
+  it('says the same where there is no room for bytes', () => {
+    expect(asStorageError(new NoSpace('The disk is full.'))).toMatchObject({ code: 'ServerBusy', status: 503 });
+  });
+
+  it('takes damage for what it is: nothing that a caller could do', () => {
+    expect(asStorageError(new Damaged('a flipped bit'))).toBeUndefined();
   });
 
   it('keeps an answer and does not take a bug for one', () => {

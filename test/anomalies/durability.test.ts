@@ -1,13 +1,15 @@
-import { readFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-blob';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { checkFolder } from '../crash/server.mjs';
-import { newFolder, noStrace, type Server, serve } from './server.ts';
-import { callsOf, unsafeAnswers } from './trace.ts';
+import { type Client, newFolder, noStrace, type Server, serve } from './server.ts';
+import { callsOf, type Upload, unsafeAnswers, unsafeUploads } from './trace.ts';
 
 const SEQUENTIAL = 15;
 const CONCURRENT = 48;
+const CHUNK_BYTES = 8 << 20;
 const STRACE = ['strace', '-D', '-f', '-qq', '-yy', '-s', '160'];
 const CALLS = 'openat,read,readv,recvfrom,recvmsg,fdatasync,fsync,msync,pwrite64,pwritev,write,writev,sendmsg,sendto';
 
@@ -38,6 +40,33 @@ describe('Durability', () => {
     // The same trace without its syncs is found out, for every answer.
     const unsynced = calls.filter(({ name }) => name !== 'fdatasync');
     expect(unsafeAnswers(unsynced, marks)).toHaveLength(marks.size);
+  });
+
+  it('answers no upload before its bytes are durable, and then the commit that names them', async () => {
+    const folder = newFolder();
+    const trace = join(folder, 'trace');
+    // Extents are small, so that several are made.
+    const server = await serve(join(folder, 'data'), {
+      before: [...STRACE, '-o', trace, '-e', `trace=${CALLS}`],
+      imports: [new URL('../crash/in-a-hurry.mjs', import.meta.url).href],
+    });
+    const { client } = server;
+    await client.createContainer('one');
+    const uploads = await putAll(client);
+    expect(await server.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+
+    const calls = callsOf(readFileSync(trace, 'utf8'));
+    expect(calls.filter(({ name, text }) => name === 'openat' && /extents.*O_EXCL/.test(text)).length).toBeGreaterThan(
+      2,
+    );
+    expect(unsafeUploads(calls, uploads)).toEqual([]);
+    // The same trace without one kind of sync is found out, for every upload that it concerns.
+    const without = (sync: RegExp) =>
+      calls.filter(({ name, text }) => !/^f(data)?sync$/.test(name) || !sync.test(text));
+    const withBytes = uploads.filter(({ chunks }) => chunks.length > 0).length;
+    expect(unsafeUploads(without(/[/]extents[/]/), uploads)).toHaveLength(withBytes);
+    expect(unsafeUploads(without(/[/]extents>/), uploads)).toHaveLength(withBytes);
+    expect(unsafeUploads(without(/data\.mdb/), uploads)).toHaveLength(uploads.length);
   });
 
   it('refuses all writes after a failed fdatasync, and has what it acknowledged after a restart', async () => {
@@ -74,7 +103,84 @@ describe('Durability', () => {
     }
     expect((await next.client.putBlob('one/again', Buffer.from('x'))).status).toBe(201);
   });
+
+  it('takes no upload whose fdatasync failed, writes no more to that extent, and goes on with another', async () => {
+    const location = newFolder();
+    const server = await serve(location);
+    const { client } = server;
+    await client.createContainer('one');
+    const contentOf = (name: string) => Buffer.alloc(100_000, name);
+    const put = (name: string) => client.putBlob(`one/${name}`, contentOf(name));
+    const before = await put('before');
+    expect(before.status).toBe(201);
+    const [extent, ...others] = readdirSync(join(location, 'extents'));
+    expect(others).toEqual([]);
+
+    await failSyncs(server.pid, join(location, 'extents', extent!));
+    expect((await put('failed')).status).toBe(500);
+    const size = statSync(join(location, 'extents', extent!)).size;
+    // Syncs of the first extent would still fail.
+    const after = await put('after');
+    expect(after.status).toBe(201);
+    expect(readdirSync(join(location, 'extents'))).toHaveLength(2);
+    expect(statSync(join(location, 'extents', extent!)).size).toBe(size);
+    await server.kill('SIGKILL');
+
+    expect(await checkFolder(location)).toMatchObject({ code: 0 });
+    const next = await serve(location);
+    expect(await next.client.listBlobs('one')).toEqual(['after', 'before']);
+    for (const [name, { headers }] of Object.entries({ before, after })) {
+      const found = await next.client.getBlob(`one/${name}`);
+      expect(found.headers.etag).toBe(headers.etag);
+      expect(found.body.equals(contentOf(name))).toBe(true);
+    }
+  });
 });
+
+/** Blobs, blocks and lists of them: one after another, so that each has a commit of its own, then all at one time. */
+async function putAll(client: Client): Promise<Upload[]> {
+  const uploads: Upload[] = [];
+  async function put(name: string): Promise<void> {
+    const [small, large] = [300_000, 12 << 20].map((length, at) => markedBytes(`${name}-${at}`, length));
+    const id = Buffer.from(name).toString('base64');
+    const account = '/devstoreaccount1';
+    const block = `comp=block&blockid=${encodeURIComponent(id)}`;
+    uploads.push({ target: `${account}/one/small-${name}`, chunks: small!.chunks });
+    expect((await client.putBlob(`one/small-${name}`, small!.bytes)).status).toBe(201);
+    uploads.push({ target: `${account}/one/blocks-${name}?${block}`, chunks: large!.chunks });
+    expect((await client.putBlock(`one/blocks-${name}`, id, large!.bytes)).status).toBe(201);
+    uploads.push({ target: `${account}/one/blocks-${name}?comp=blocklist`, chunks: [] });
+    expect((await client.putBlockList(`one/blocks-${name}`, `<Latest>${id}</Latest>`)).status).toBe(201);
+  }
+  for (const name of ['a', 'b', 'c']) await put(name);
+  await Promise.all(['d', 'e', 'f', 'g'].map(put));
+  return uploads;
+}
+
+/** Each chunk of 8 MiB begins with a mark. */
+function markedBytes(name: string, length: number) {
+  const bytes = Buffer.alloc(length, '.');
+  const chunks: { mark: string; length: number }[] = [];
+  for (let at = 0; at < length; at += CHUNK_BYTES) {
+    const mark = `mark-${name}-${at}-of-this-chunk`;
+    bytes.write(mark, at);
+    chunks.push({ mark, length: Math.min(CHUNK_BYTES, length - at) });
+  }
+  return { bytes, chunks };
+}
+
+/** From now on, of this file. */
+async function failSyncs(pid: number, file: string): Promise<void> {
+  const inject = ['-e', 'trace=fdatasync', '-e', 'inject=fdatasync:error=EIO', '-P', file];
+  const strace = spawn('strace', ['-f', '-o', '/dev/null', ...inject, '-p', String(pid)]);
+  onTestFinished(() => void strace.kill('SIGKILL'));
+  let said = '';
+  strace.stderr.setEncoding('utf8').on('data', (text) => {
+    said += text;
+  });
+  // With all threads that it has then: the line tells how many.
+  await expect.poll(() => said, { timeout: 10_000 }).toMatch(/Process \d+ attached/);
+}
 
 function sdk(server: Server): BlobServiceClient {
   const found = /AccountName=([^;]+);AccountKey=([^;]+);/.exec(server.stdout());

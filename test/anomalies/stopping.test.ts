@@ -100,7 +100,7 @@ describe('The lock of the data folder', () => {
     utimesSync(join(location, 'in-use'), longAgo, longAgo);
     const server = await serve(location);
     await server.kill('SIGTERM');
-    expect(readdirSync(location).sort()).toEqual(['holdfast.json', 'rows']);
+    expect(readdirSync(location).sort()).toEqual(['extents', 'holdfast.json', 'rows']);
   });
 });
 
@@ -114,7 +114,7 @@ describe('A data folder of a newer format', () => {
     expect(await refusal(location)).toMatch(/written by a newer Holdfast \(format 99/);
     expect((await checkFolder(location)).text).toMatch(/written by a newer Holdfast/);
     expect(readFileSync(file, 'utf8')).toBe('{"format":99}\n');
-    expect(readdirSync(location).sort()).toEqual(['holdfast.json', 'rows']);
+    expect(readdirSync(location).sort()).toEqual(['extents', 'holdfast.json', 'rows']);
   });
 });
 

@@ -9,6 +9,8 @@ export interface Call {
   exit: number;
 }
 
+const UNFINISHED = '<unfinished ...>';
+
 /** For `strace -f -yy`, which names the file or the connection of each descriptor. */
 export function callsOf(trace: string): Call[] {
   const calls: Call[] = [];
@@ -24,8 +26,9 @@ export function callsOf(trace: string): Call[] {
       call.text += resumed[1];
       call.exit = at;
     } else if (started) {
-      const isUnfinished = rest.endsWith('<unfinished ...>');
-      const call = { name: started[1]!, text: started[2]!, entry: at, exit: isUnfinished ? Infinity : at };
+      const isUnfinished = rest.endsWith(UNFINISHED);
+      const text = isUnfinished ? started[2]!.slice(0, -UNFINISHED.length).trimEnd() : started[2]!;
+      const call = { name: started[1]!, text, entry: at, exit: isUnfinished ? Infinity : at };
       calls.push(call);
       if (isUnfinished) unfinished.set(thread, call);
     }
@@ -38,24 +41,11 @@ export function callsOf(trace: string): Call[] {
  * that began after it, and a write through a descriptor that syncs by itself: the page that makes the commit valid.
  */
 export function unsafeAnswers(calls: readonly Call[], marks: ReadonlyMap<string, string>): string[] {
-  const selfSyncing = new Set(
-    calls.flatMap(({ name, text }) =>
-      name === 'openat' && /data\.mdb", .*O_DSYNC/.test(text) ? fdIn(text, '= ') : [],
-    ),
-  );
-  const writes = calls.filter(({ name, text }) => /^p?writev?(64)?2?$/.test(name) && /^\d+<[^>]*data\.mdb>/.test(text));
-  const dataWrites = writes.filter(({ text }) => !selfSyncing.has(fdIn(text)[0]!));
-  const commitWrites = writes.filter(({ text }) => selfSyncing.has(fdIn(text)[0]!));
-  const syncs = calls.filter(({ name, text }) => /^f(data)?sync$/.test(name) && /data\.mdb>.* = 0$/.test(text));
-
+  const { dataWrites, commitWrites, syncs } = rowsIn(calls);
   return [...marks].flatMap(([path, mark]) => {
-    const request = calls.find(({ name, text }) => name.startsWith('re') && text.includes(`"PUT ${path} HTTP/1.1`));
-    const connection = request && /^(\d+<TCP[^>]*>)/.exec(request.text)?.[1];
-    if (!connection) return [`${path}: its request is not in the trace`];
-    const answer = calls.find(
-      ({ entry, text }) => entry > request.exit && text.startsWith(connection) && text.includes('"HTTP/1.1 '),
-    );
-    if (!answer?.text.includes('"HTTP/1.1 201')) return [`${path}: it was not answered 201`];
+    const exchange = exchangeIn(calls, path);
+    if (typeof exchange === 'string') return [exchange];
+    const { request, answer } = exchange;
     const written = dataWrites.find(({ entry, text }) => entry > request.entry && text.includes(mark));
     if (!written || written.exit >= answer.entry) return [`${path}: answered before its bytes were written`];
     const sync = syncs.find(({ entry }) => entry > written.exit);
@@ -66,6 +56,107 @@ export function unsafeAnswers(calls: readonly Call[], marks: ReadonlyMap<string,
     const late = dataWrites.filter(({ entry }) => entry > sync.entry && entry < commit.entry);
     return late.length > 0 ? [`${path}: pages of its commit were written after the sync`] : [];
   });
+}
+
+export interface Upload {
+  /** Path and query, as they were sent. */
+  readonly target: string;
+  /** What must be in extents when it is answered: chunks, each with a mark as its first bytes. */
+  readonly chunks: readonly { readonly mark: string; readonly length: number }[];
+}
+
+/**
+ * Every answer 201 must come after a whole commit: pages, their fdatasync, and the page that makes them valid. And that must
+ * begin after all bytes of the chunks were written to their extents, an fdatasync of each that began after its last write,
+ * and, since the extent was made, an fsync of the folder.
+ */
+export function unsafeUploads(calls: readonly Call[], uploads: readonly Upload[]): string[] {
+  const { dataWrites, commitWrites, syncs } = rowsIn(calls);
+  const extents = extentsIn(calls);
+  return uploads.flatMap(({ target, chunks }) => {
+    const exchange = exchangeIn(calls, target);
+    if (typeof exchange === 'string') return [exchange];
+    const { request, answer } = exchange;
+    const durable = chunks.map(({ mark, length }) => extents.durableAt(mark, length));
+    const missing = durable.find((at) => typeof at === 'string');
+    if (missing) return [`${target}: ${missing}`];
+    const bytesAt = Math.max(request.exit, ...(durable as number[]));
+    if (bytesAt >= answer.entry) return [`${target}: answered before its bytes were durable`];
+    const pages = dataWrites.find(({ entry }) => entry > bytesAt);
+    const sync = pages && syncs.find(({ entry }) => entry > pages.exit);
+    const commit = sync && commitWrites.find(({ entry }) => entry > sync.exit);
+    return commit && commit.exit < answer.entry ? [] : [`${target}: no commit lies between its bytes and its answer`];
+  });
+}
+
+function exchangeIn(calls: readonly Call[], target: string): { request: Call; answer: Call } | string {
+  const request = calls.find(({ name, text }) => name.startsWith('re') && text.includes(`"PUT ${target} HTTP/1.1`));
+  const connection = request && /^(\d+<TCP[^>]*>)/.exec(request.text)?.[1];
+  if (!connection) return `${target}: its request is not in the trace`;
+  const answer = calls.find(
+    ({ entry, text }) => entry > request.exit && text.startsWith(connection) && text.includes('"HTTP/1.1 '),
+  );
+  return answer?.text.includes('"HTTP/1.1 201') ? { request, answer } : `${target}: it was not answered 201`;
+}
+
+/** What happens to the file of the rows. */
+function rowsIn(calls: readonly Call[]) {
+  const selfSyncing = new Set(
+    calls.flatMap(({ name, text }) =>
+      name === 'openat' && /data\.mdb", .*O_DSYNC/.test(text) ? fdIn(text, '= ') : [],
+    ),
+  );
+  const writes = calls.filter((call) => isWrite(call) && /^\d+<[^>]*data\.mdb>/.test(call.text));
+  return {
+    dataWrites: writes.filter(({ text }) => !selfSyncing.has(fdIn(text)[0]!)),
+    commitWrites: writes.filter(({ text }) => selfSyncing.has(fdIn(text)[0]!)),
+    syncs: calls.filter((call) => isSync(call, /data\.mdb>/)),
+  };
+}
+
+const HEADER_BYTES = 64;
+const CHECKED_BYTES = 64 << 10;
+
+/** What happens to the files of extents. */
+function extentsIn(calls: readonly Call[]) {
+  const inExtents = calls.filter(({ text }) => /[/]extents[/]\d+-\d+["> ]/.test(text));
+  const writes = inExtents.filter(isWrite).map((call) => {
+    const [, file = ''] = /[/]extents[/]([\d-]+)>/.exec(call.text) ?? [];
+    const [, position, bytes] = /, (\d+)\) += (\d+)$/.exec(call.text) ?? [];
+    return { ...call, file, position: Number(position), bytes: Number(bytes) };
+  });
+  const folderSyncs = calls.filter((call) => isSync(call, /[/]extents>/));
+
+  return {
+    /** When the chunk and the name of its extent were there for good, or why they never were. */
+    durableAt(mark: string, length: number): number | string {
+      const first = writes.find(({ text }) => text.includes(`"${mark}`));
+      if (!first) return 'its bytes were never written';
+      const slotBytes = HEADER_BYTES + length + 4 * Math.ceil(length / CHECKED_BYTES);
+      const own = writes.filter(
+        ({ file, position }) =>
+          file === first.file && position >= first.position && position < first.position + slotBytes,
+      );
+      if (own.reduce((sum, { bytes }) => sum + bytes, 0) !== slotBytes) return 'not all of its bytes were written';
+      const writtenAt = Math.max(...own.map(({ exit }) => exit));
+      const isOfFile = new RegExp(`[/]extents[/]${first.file}>`);
+      const sync = calls.find((call) => isSync(call, isOfFile) && call.entry > writtenAt);
+      if (!sync) return 'its bytes were never synced';
+      const made = inExtents.find(
+        ({ name, text }) => name === 'openat' && text.includes(`/${first.file}"`) && text.includes('O_EXCL'),
+      );
+      const named = made && folderSyncs.find(({ entry }) => entry > made.exit);
+      return named ? Math.max(sync.exit, named.exit) : 'the name of its extent was never synced';
+    },
+  };
+}
+
+function isWrite({ name }: Call): boolean {
+  return /^p?writev?(64)?2?$/.test(name);
+}
+
+function isSync({ name, text }: Call, file: RegExp): boolean {
+  return /^f(data)?sync$/.test(name) && file.test(text) && text.endsWith('= 0');
 }
 
 function fdIn(text: string, before = '^'): string[] {

@@ -11,7 +11,7 @@ const WRITERS = 6;
 const COUNTERS = 2;
 const IN_A_HURRY = { imports: [new URL('./in-a-hurry.mjs', import.meta.url).href] };
 /** What a server says when it did not do what it should: no crash is an excuse for it. */
-const COMPLAINT = /^\S+ (?:ERROR|FATAL|WARN +(?!slow request)).*/m;
+const COMPLAINT = /^\S+ (?:ERROR|FATAL|WARN(?! +slow request))/m;
 
 /**
  * @param {{ location: string, rounds: number, seed: number, onRound?: (line: string) => void }} options

@@ -138,6 +138,18 @@ describe('Put Block', () => {
       expect((await put(`&blockid=${encodeURIComponent(longest)}`)).status).toBe(201);
     });
 
+    it.each(['If-Match', 'If-None-Match', 'If-Modified-Since', 'If-Unmodified-Since'])(
+      'takes no conditions, and says so instead of passing %s over',
+      async (name) => {
+        const blob = await newBlob();
+        const headers = { [name]: name.endsWith('Match') ? '*' : 'Fri, 01 Jan 2021 00:00:00 GMT' };
+        const path = `${pathOf(blob)}?comp=block&blockid=${id('a')}`;
+        expectError(await running.request('PUT', path, { headers, body: 'x' }), 400, 'ConditionHeadersNotSupported');
+        const list = await running.request('GET', `${pathOf(blob)}?comp=blocklist`, { headers });
+        expectError(list, 400, 'ConditionHeadersNotSupported');
+      },
+    );
+
     it('refuses an empty block', async () => {
       const blob = await newBlob();
       const answer = await running.request('PUT', `${pathOf(blob)}?comp=block&blockid=${id('a')}`);

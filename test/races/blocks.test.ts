@@ -3,14 +3,14 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { type Answer, type Running, serverFor } from '../end-to-end/support.ts';
 
 const CLIENTS = 32;
+/** `npm run test:large` races for longer. */
+const length = Number(process.env.HOLDFAST_RACE_LENGTH ?? 1);
+const timeout = 60_000 * length;
 /** A list is committed at once or, if it is long, prepared in slices: both are to look the same. */
 const lists = [
-  { kind: 'short', blocks: 24 },
-  { kind: 'long', blocks: 1_200 },
+  { kind: 'short', blocks: 24, rounds: 4 * length },
+  { kind: 'long', blocks: 1_050, rounds: length },
 ];
-/** `npm run test:large` races for longer. */
-const rounds = 2 * Number(process.env.HOLDFAST_RACE_LENGTH ?? 1);
-const timeout = 30_000 * rounds;
 
 describe('32 clients and the blocks of one blob', () => {
   const running = serverFor('LMDB', { blobKeepAliveSeconds: 600 });
@@ -38,37 +38,45 @@ describe('32 clients and the blocks of one blob', () => {
     for (const [at, found] of (await blob.read()).entries()) expect(wanted[at]).toContain(found);
   });
 
-  it.each(lists)('commit a $kind list with the same If-Match: exactly one does', { timeout }, async ({ blocks }) => {
-    const blob = await newBlob(running);
-    await blob.putBlocks(blocks, 'first');
-    let { etag } = (await blob.commit(everyNumber(blocks))).headers;
-    for (let round = 0; round < rounds; round++) {
-      const clients = blocks > 1_000 ? 6 : CLIENTS;
-      const answers = await everyClient((at) => blob.commit(rotated(blocks, at), { 'If-Match': etag }), clients);
-      const winners = answers.filter(({ status }) => status === 201);
-      expect(winners).toHaveLength(1);
-      for (const { status, headers } of answers) {
-        if (status !== 201) expect([status, headers['x-ms-error-code']]).toEqual([412, 'ConditionNotMet']);
+  it.each(lists)(
+    'commit a $kind list with the same If-Match: exactly one does',
+    { timeout },
+    async ({ kind, blocks, rounds }) => {
+      const blob = await newBlob(running);
+      await blob.putBlocks(blocks, 'first');
+      let { etag } = (await blob.commit(everyNumber(blocks))).headers;
+      for (let round = 0; round < rounds; round++) {
+        const clients = kind === 'long' ? 6 : CLIENTS;
+        const answers = await everyClient((at) => blob.commit(rotated(blocks, at), { 'If-Match': etag }), clients);
+        const winners = answers.filter(({ status }) => status === 201);
+        expect(winners).toHaveLength(1);
+        for (const { status, headers } of answers) {
+          if (status !== 201) expect([status, headers['x-ms-error-code']]).toEqual([412, 'ConditionNotMet']);
+        }
+        etag = winners[0]!.headers.etag;
+        const order = rotated(blocks, answers.indexOf(winners[0]!));
+        expect(await blob.read(etag)).toEqual(order.map((id) => contentOf(id, 'first')));
       }
-      etag = winners[0]!.headers.etag;
-      const order = rotated(blocks, answers.indexOf(winners[0]!));
-      expect(await blob.read(etag)).toEqual(order.map((id) => contentOf(id, 'first')));
-    }
-  });
+    },
+  );
 
-  it.each(lists)('commit a $kind list without a condition: all do, and the last stays', { timeout }, async (list) => {
-    const blob = await newBlob(running);
-    await blob.putBlocks(list.blocks, 'first');
-    await blob.commit(everyNumber(list.blocks));
-    for (let round = 0; round < rounds; round++) {
-      const clients = list.kind === 'long' ? 6 : CLIENTS;
-      const answers = await everyClient((at) => blob.commit(rotated(list.blocks, at)), clients);
-      expect(answers.map(({ status }) => status)).toEqual(Array(clients).fill(201));
-      const last = lastOf(answers);
-      const order = rotated(list.blocks, answers.indexOf(last));
-      expect(await blob.read(last.headers.etag)).toEqual(order.map((id) => contentOf(id, 'first')));
-    }
-  });
+  it.each(lists)(
+    'commit a $kind list without a condition: all do, and the last stays',
+    { timeout },
+    async ({ kind, blocks, rounds }) => {
+      const blob = await newBlob(running);
+      await blob.putBlocks(blocks, 'first');
+      await blob.commit(everyNumber(blocks));
+      for (let round = 0; round < rounds; round++) {
+        const clients = kind === 'long' ? 6 : CLIENTS;
+        const answers = await everyClient((at) => blob.commit(rotated(blocks, at)), clients);
+        expect(answers.map(({ status }) => status)).toEqual(Array(clients).fill(201));
+        const last = lastOf(answers);
+        const order = rotated(blocks, answers.indexOf(last));
+        expect(await blob.read(last.headers.etag)).toEqual(order.map((id) => contentOf(id, 'first')));
+      }
+    },
+  );
 });
 
 describe('Put Block List', () => {
@@ -80,7 +88,7 @@ describe('Put Block List', () => {
     {
       timeout,
     },
-    async ({ blocks }) => {
+    async ({ blocks, rounds }) => {
       const blob = await newBlob(running);
       await blob.putBlocks(blocks, 'round -1');
       // The first round meets uncommitted blocks only, the later ones mostly committed ones.
@@ -119,7 +127,7 @@ describe('Put Block List', () => {
   it.each(lists)(
     'of a $kind list and Delete Blob: it is there whole or not at all',
     { timeout },
-    async ({ blocks }) => {
+    async ({ blocks, rounds }) => {
       const blob = await newBlob(running);
       for (let round = 0; round < rounds; round++) {
         await running.request('PUT', blob.path, { headers: { 'x-ms-blob-type': 'BlockBlob' }, body: 'before' });
@@ -136,47 +144,55 @@ describe('Put Block List', () => {
     },
   );
 
-  it.each(lists)('of a $kind list and Put Blob: the later one stays, whole', { timeout }, async ({ blocks }) => {
-    const blob = await newBlob(running);
-    for (let round = 0; round < rounds; round++) {
-      await blob.putBlocks(blocks, 'new');
-      const body = 'put at once '.repeat(4_000);
-      const [list, put] = await Promise.all([
-        blob.commit(everyNumber(blocks)),
-        later(round, () => running.request('PUT', blob.path, { headers: { 'x-ms-blob-type': 'BlockBlob' }, body })),
-      ]);
-      expect(put.status).toBe(201);
-      if (list.status !== 201) expect(list.headers['x-ms-error-code']).toBe('InvalidBlockList');
-      const last = lastOf([list, put]);
-      const found = await blob.read(last.headers.etag);
-      const wanted =
-        last === put
-          ? body
-          : everyNumber(blocks)
-              .map((id) => contentOf(id, 'new'))
-              .join('');
-      expect(found.join('')).toBe(wanted);
-    }
-  });
-
   it.each(lists)(
-    'of a $kind list of committed blocks, while they are overwritten, is refused or done',
-    {
-      timeout,
-    },
-    async ({ blocks }) => {
+    'of a $kind list and Put Blob: the later one stays, whole',
+    { timeout },
+    async ({ blocks, rounds }) => {
       const blob = await newBlob(running);
       for (let round = 0; round < rounds; round++) {
-        await blob.putBlocks(blocks, 'old');
-        await blob.commit(everyNumber(blocks));
+        await blob.putBlocks(blocks, 'new');
         const body = 'put at once '.repeat(4_000);
         const [list, put] = await Promise.all([
-          blob.commit(rotated(blocks, 1)),
+          blob.commit(everyNumber(blocks)),
           later(round, () => running.request('PUT', blob.path, { headers: { 'x-ms-blob-type': 'BlockBlob' }, body })),
         ]);
         expect(put.status).toBe(201);
-        if (list.status !== 201)
-          expect([list.status, list.headers['x-ms-error-code']]).toEqual([400, 'InvalidBlockList']);
+        if (list.status !== 201) expect(list.headers['x-ms-error-code']).toBe('InvalidBlockList');
+        const last = lastOf([list, put]);
+        const found = await blob.read(last.headers.etag);
+        const wanted =
+          last === put
+            ? body
+            : everyNumber(blocks)
+                .map((id) => contentOf(id, 'new'))
+                .join('');
+        expect(found.join('')).toBe(wanted);
+      }
+    },
+  );
+
+  it.each(lists)(
+    'of a $kind list of committed blocks, while they are overwritten, is done or finds none',
+    {
+      timeout,
+    },
+    async ({ kind, rounds }) => {
+      const blob = await newBlob(running);
+      const ids = everyNumber(24);
+      // Each of them many times: long, and put quickly.
+      const longer = kind === 'long' ? everyNumber(150).flatMap(() => ids) : ids;
+      for (let round = 0; round < 4 * rounds; round++) {
+        await blob.putBlocks(ids.length, 'old');
+        await blob.commit(ids);
+        const body = 'put at once '.repeat(4_000);
+        const [put, ...answers] = await Promise.all([
+          later(round, () => running.request('PUT', blob.path, { headers: { 'x-ms-blob-type': 'BlockBlob' }, body })),
+          ...[0, 1, 2].map(() => blob.commit(longer)),
+        ]);
+        expect(put.status).toBe(201);
+        for (const { status, headers } of answers) {
+          if (status !== 201) expect([status, headers['x-ms-error-code']]).toEqual([400, 'InvalidBlockList']);
+        }
         expect((await blob.read(put.headers.etag)).join('')).toBe(body);
       }
     },
@@ -185,7 +201,7 @@ describe('Put Block List', () => {
   it.each(lists)(
     'of a $kind list and a lease: without its id none is done behind it',
     { timeout },
-    async ({ blocks }) => {
+    async ({ blocks, rounds }) => {
       const blob = await newBlob(running);
       for (let round = 0; round < rounds; round++) {
         const before = await running.request('PUT', blob.path, {

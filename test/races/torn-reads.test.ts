@@ -91,10 +91,14 @@ function overwriting(running: Running): Write {
     });
 }
 
-const contentOfWrite = (version: string): Buffer => bytesOf(version, SIZE);
+/** The bytes of a version from one offset to before another. */
+type ContentOf = (version: string, from?: number, to?: number) => Buffer;
+
+const contentOfWrite: ContentOf = (version, from = 0, to = SIZE) => bytesOf(version, to - from, from);
 
 const blockIds = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
-const blocks = new Map(blockIds.map((id) => [id, bytesOf(`block ${id}`, SIZE / blockIds.length)]));
+const BLOCK_BYTES = SIZE / blockIds.length;
+const blocks = new Map(blockIds.map((id) => [id, bytesOf(`block ${id}`, BLOCK_BYTES)]));
 
 async function putBlocks(running: Running, path: string): Promise<void> {
   for (const [id, bytes] of blocks) await putBlock(running, path, id, bytes);
@@ -111,65 +115,74 @@ function orderOf(version: string): string {
   return blockIds.toSorted((one, other) => (key(one) < key(other) ? -1 : 1)).join('');
 }
 
-const contentOfOrder = (version: string): Buffer =>
-  Buffer.concat([...orderOf(version)].map((id) => blocks.get(id) ?? Buffer.alloc(0)));
+const contentOfOrder: ContentOf = (version, from = 0, to = SIZE) =>
+  Buffer.concat(
+    [...orderOf(version)].map((id, at) => {
+      const begin = at * BLOCK_BYTES;
+      return blocks.get(id)!.subarray(Math.max(from - begin, 0), Math.max(to - begin, 0));
+    }),
+  );
 
-/** Two write versions, three read them; each answer is held against the version that it says it is of. */
-async function hunt(running: Running, path: string, write: Write, contentOf: (version: string) => Buffer) {
+/** Two write versions, many read them; each answer is held against the version that it says it is of. */
+async function hunt(running: Running, path: string, write: Write, contentOf: ContentOf): Promise<void> {
   const versions = new Map<string, string>();
   let writing = 2;
 
-  function witness({ headers }: Answer): string {
-    const [etag, version] = [headers.etag!, headers['x-ms-meta-version'] as string];
+  function witness(etag: string, version: string): void {
     expect(versions.get(etag) ?? version).toBe(version);
     versions.set(etag, version);
-    return version;
   }
 
   const writer = async (number: number) => {
     for (let at = 0; at < writesEach; at++) {
       const version = `${number}-${at}`;
-      const answer = await write(path, version);
-      expect(answer.status).toBe(201);
-      const etag = answer.headers.etag!;
-      expect(versions.get(etag) ?? version).toBe(version);
-      versions.set(etag, version);
+      const { status, headers } = await write(path, version);
+      expect(status).toBe(201);
+      witness(headers.etag!, version);
     }
     writing--;
   };
 
+  /** The ETag; undefined: there is none, or another one. */
+  const read = async (from: number, to: number, ifMatch?: string): Promise<string | undefined> => {
+    const range = to - from === SIZE ? undefined : `bytes=${from}-${to - 1}`;
+    const answer = await running.request('GET', path, { headers: { 'If-Match': ifMatch, 'x-ms-range': range } });
+    if (answer.status === (ifMatch === undefined ? 404 : 412)) return undefined;
+    expect(answer.status).toBe(range === undefined ? 200 : 206);
+    const { etag, 'x-ms-meta-version': version } = answer.headers as Record<string, string>;
+    witness(etag!, version!);
+    expectBytes(answer.bytes, contentOf(version!, from, to), `${path} from ${from}`);
+    return etag;
+  };
+
   const wholeReader = async () => {
+    while (writing > 0) await read(0, SIZE);
+  };
+
+  /** A little of it, so often that some are always about to find out what to read. */
+  const littleReader = async (seed: number) => {
+    const random = randomOf(seed);
     while (writing > 0) {
-      const answer = await running.request('GET', path);
-      if (answer.status === 404) continue;
-      expect(answer.status).toBe(200);
-      expectBytes(answer.bytes, contentOf(witness(answer)), path);
+      const from = random.below(SIZE - 1_000);
+      await read(from, from + 1_000);
     }
   };
 
+  /** Piece by piece, as long as it is the same blob. */
   const rangeReader = async (seed: number) => {
     const random = randomOf(seed);
     while (writing > 0) {
-      const head = await running.request('HEAD', path);
-      if (head.status === 404) continue;
-      const version = witness(head);
-      const content = contentOf(version);
-      for (let isSame = true; isSame && writing > 0; ) {
+      let etag = await read(0, MIB);
+      for (const first = etag; etag !== undefined && writing > 0; ) {
         const from = random.below(SIZE);
-        const to = Math.min(SIZE, from + 1 + random.below(MIB));
-        const range = { 'If-Match': head.headers.etag, 'x-ms-range': `bytes=${from}-${to - 1}` };
-        const answer = await running.request('GET', path, { headers: range });
-        isSame = answer.status === 206;
-        if (!isSame) expect(answer.status).toBe(412);
-        else {
-          expect(witness(answer)).toBe(version);
-          expectBytes(answer.bytes, content.subarray(from, to), `${path} from ${from}`);
-        }
+        etag = await read(from, Math.min(SIZE, from + 1 + random.below(MIB)), first);
+        if (etag !== undefined) expect(etag).toBe(first);
       }
     }
   };
 
-  await Promise.all([writer(1), writer(2), wholeReader(), wholeReader(), rangeReader(1)]);
+  const little = Array.from({ length: 12 }, (_, seed) => littleReader(seed));
+  await Promise.all([writer(1), writer(2), wholeReader(), rangeReader(1), ...little]);
 }
 
 /** Fills extents with what is deleted, and a little in each that stays: none of them can go without being compacted. */

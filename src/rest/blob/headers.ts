@@ -49,6 +49,13 @@ export function sizeLimit(limits: SizeLimits): Reader<void> {
 /** From this version on, a checksum that was not sent is answered by a CRC64, which costs less. */
 export const beforeCrc64: Reader<boolean> = reader(({ version }) => version !== '' && version < '2019-02-02');
 
+/** For operations that honour none: a condition that is passed over would be worse than a refusal. */
+export const noConditions: Reader<void> = reader(({ headers }) => {
+  for (const name of ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since']) {
+    if (headers[name] !== undefined) throw fail('ConditionHeadersNotSupported', { HeaderName: name });
+  }
+});
+
 export function requiredQuery(name: string): Reader<string> {
   return reader(({ query }) => {
     const value = query[name];

@@ -61,6 +61,7 @@ import {
   beforeCrc64,
   blockListType,
   deleteSnapshots,
+  noConditions,
   noPublicAccess,
   PUT_BLOB_SIZES,
   PUT_BLOCK_SIZES,
@@ -501,7 +502,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     query: { comp: 'copy' },
     permission: 'write',
     test: 'test/end-to-end/copy-blob.test.ts',
-    input: { container, blob, leaseId, copyId: requiredQuery('copyid'), action: abortAction },
+    input: { container, blob, conditions: noConditions, leaseId, copyId: requiredQuery('copyid'), action: abortAction },
     run: abortCopy,
     reply: () => ({ status: 204 }),
   }),
@@ -516,6 +517,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     input: {
       container,
       blob,
+      conditions: noConditions,
       leaseId,
       blockId: requiredQuery('blockid'),
       wantsMd5: beforeCrc64,
@@ -573,7 +575,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     permission: 'read',
     test: 'test/end-to-end/get-block-list.test.ts',
     refuses: [...OLDER, ...TAGS],
-    input: { container, blob, leaseId, type: blockListType },
+    input: { container, blob, conditions: noConditions, leaseId, type: blockListType },
     run: (storage, input) => getBlockList(storage, input, blockElements),
     reply: (lists) => {
       const { status, headers, body } = xmlPiecesReply(200, blockListXml(lists));

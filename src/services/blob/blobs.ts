@@ -1,4 +1,4 @@
-import { crc64Base64, md5Base64 } from '../../base/hashes.ts';
+import { hasher } from '../../base/hashes.ts';
 import { idOf } from '../../content/rows.ts';
 import type { Snapshot } from '../../partition/partition.ts';
 import { decodeBytes } from '../../partition/values.ts';
@@ -76,24 +76,27 @@ export async function getBlob(storage: Storage, input: GetBlobInput) {
       if (!row) throw new Error('a blob without its content');
       return { blob, leaseState: state, range: part, length: to - from, inline: decodeBytes(row).subarray(from, to) };
     });
-    const hashed = rangeMd5 || rangeCrc64;
-    const whole = found.inline ?? (hashed ? await wholeOf(read.stream()) : undefined);
-    streams = whole === undefined;
-    return {
-      ...found,
-      bytes: whole ?? read.stream(),
-      rangeMd5: rangeMd5 ? md5Base64(whole!) : undefined,
-      rangeCrc64: rangeCrc64 ? crc64Base64(whole!) : undefined,
-    };
+    const hashed =
+      rangeMd5 || rangeCrc64
+        ? await hashedPieces(found.inline ? [found.inline] : read.stream(), rangeMd5 === true)
+        : undefined;
+    const bytes = found.inline ?? hashed?.pieces ?? read.stream();
+    streams = found.inline === undefined && hashed === undefined;
+    return { ...found, bytes, rangeMd5: hashed?.md5, rangeCrc64: rangeCrc64 ? hashed?.crc64 : undefined };
   } finally {
     if (!streams) read.end();
   }
 }
 
-async function wholeOf(stream: AsyncIterable<Buffer>): Promise<Buffer> {
+/** The hashes go out before the bytes. They are made piece by piece, as these come: 4 MiB at once would hold the event loop. */
+async function hashedPieces(stream: AsyncIterable<Buffer> | Iterable<Buffer>, md5: boolean) {
   const pieces: Buffer[] = [];
-  for await (const piece of stream) pieces.push(piece);
-  return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+  const hash = hasher({ md5 });
+  for await (const piece of stream) {
+    pieces.push(piece);
+    hash.update(piece);
+  }
+  return { pieces, ...hash.digest() };
 }
 
 export function getBlobProperties(storage: Storage, input: BlobInput) {

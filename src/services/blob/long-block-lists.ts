@@ -15,10 +15,10 @@ import { fail } from './errors.ts';
 import { anchorOf, decodeBlock, type Stage } from './rows.ts';
 import { letGo, type Target } from './targets.ts';
 
-/** Each part is a row that a slice reads and writes. */
-const SLICE_PARTS_MAX = 480;
-/** Slices under way at a time: they share commits. */
-const SLICES_MAX = 4;
+/** Each part is a row that a slice reads and writes. Those under way run in one turn of the event loop. */
+const SLICE_PARTS_MAX = 120;
+/** Their commits share a sync. */
+const SLICES_MAX = 3;
 const LOOK_BLOCKS = 250;
 
 /** What was found out about one block of the list. */
