@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { StartError, type StartOptions } from './config.ts';
 import { helpText, readCommand } from './flags.ts';
+import { progressBar } from './progress.ts';
 
 const underNpm = process.env.npm_lifecycle_event !== undefined;
 
@@ -75,7 +76,8 @@ function onOrphaned(act: () => void): void {
 async function checkFolder(location: string): Promise<void> {
   if (!existsSync(location)) throw new StartError(`There is no folder ${location}: name the data by --location.`);
   const { check } = await import('./main.ts');
-  const { notes, findings } = await check(location);
+  const bar = progressBar(process.stderr);
+  const { notes, findings } = await check(location, bar.show).finally(bar.clear);
   for (const line of [...notes, ...findings]) console.log(line);
   console.log(findings.length === 0 ? 'Everything is in order.' : `${findings.length} findings.`);
   process.exitCode = findings.length === 0 ? 0 : 1;

@@ -67,6 +67,8 @@ export async function start(options: StartOptions = {}): Promise<HoldfastServer>
     if (!(seconds >= 0) || seconds > 1e9)
       throw fail('OutOfRangeInput', undefined, 'seconds must be a number from 0 to 1e9.');
     await partition.clock.advance(BigInt(Math.round(seconds * 1e7)));
+    // Something may have become due.
+    for (const { sweeper } of storages.values()) sweeper.wake();
   }
 
   const rest = createRestServer({

@@ -28,7 +28,7 @@ const mayLeanOn: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Where choices are made: these see everything, and nothing below sees them. */
-const top = ['main.ts', 'cli.ts', 'config.ts', 'flags.ts', 'data-folder.ts'];
+const top = ['main.ts', 'cli.ts', 'config.ts', 'flags.ts', 'progress.ts', 'data-folder.ts'];
 
 const engines = ['partition/lmdb.ts', 'partition/memory.ts', 'extents/local.ts', 'extents/memory.ts'];
 
