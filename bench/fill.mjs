@@ -15,7 +15,8 @@ import { openPartition } from '../dist/partition/transact.js';
 import { encodeBytes } from '../dist/partition/values.js';
 import { openAccounts } from '../dist/services/accounts.js';
 import { createContainer } from '../dist/services/blob/containers.js';
-import { containerIdAt, encodeHead, headKey, headsIn, inlineKey } from '../dist/services/blob/rows.js';
+import { encodeHead } from '../dist/services/blob/heads.js';
+import { containerIdAt, headKey, headsIn, inlineKey } from '../dist/services/blob/rows.js';
 import { account } from './http.mjs';
 import { nameOf } from './loops.mjs';
 

@@ -8,12 +8,20 @@ export class UnknownFormat extends Error {
 }
 
 export function encodeValue(value: object): Buffer {
-  return Buffer.from(String.fromCharCode(FORMAT) + JSON.stringify(value));
+  return encodeText(JSON.stringify(value));
 }
 
-export function decodeValue<T>({ value }: Pick<Row, 'value'>): T {
+export function decodeValue<T>(row: Pick<Row, 'value'>): T {
+  return JSON.parse(decodeText(row)) as T;
+}
+
+export function encodeText(text: string): Buffer {
+  return Buffer.from(String.fromCharCode(FORMAT) + text);
+}
+
+export function decodeText({ value }: Pick<Row, 'value'>): string {
   checkFormat(value);
-  return JSON.parse(value.toString('utf8', 1)) as T;
+  return value.toString('utf8', 1);
 }
 
 /** Bytes as they are, behind the format. */

@@ -29,7 +29,9 @@ export function downloadOf(
 ): Download {
   const { socket } = incoming;
   const pieces = body[Symbol.asyncIterator]();
-  const length = Number(reply.headers?.['Content-Length'] ?? Number.NaN);
+  const { 'Content-Length': promised, 'Transfer-Encoding': coding } = reply.headers ?? {};
+  const length = Number(promised ?? Number.NaN);
+  const isMeasured = coding === undefined;
   let first: IteratorResult<Uint8Array> | undefined;
   let over = false;
   let sent = 0;
@@ -54,7 +56,7 @@ export function downloadOf(
 
   async function begin(): Promise<void> {
     try {
-      if (Number.isNaN(length)) throw new Error('a streamed answer has no Content-Length');
+      if (isMeasured && Number.isNaN(length)) throw new Error('a streamed answer has no Content-Length');
       if (incoming.method === 'HEAD') return await release();
       // Behind others on its connection it holds no piece in memory until they are through.
       if (!outgoing.socket && !socket.destroyed) await waitFor(outgoing, 'socket', socket).over;
@@ -73,11 +75,13 @@ export function downloadOf(
     try {
       for (; !piece.done; piece = await next()) {
         sent += piece.value.length;
-        if (sent > length) throw new Error(`the answer has more than the ${length} bytes that it promised`);
+        if (isMeasured && sent > length)
+          throw new Error(`the answer has more than the ${length} bytes that it promised`);
         if (!outgoing.write(piece.value)) await takes('drain');
         if (socket.destroyed) throw new Gone('the connection broke in the middle of the answer');
       }
-      if (sent < length) throw new Error(`the answer has only ${sent} of the ${length} bytes that it promised`);
+      if (isMeasured && sent < length)
+        throw new Error(`the answer has only ${sent} of the ${length} bytes that it promised`);
     } finally {
       await release();
     }

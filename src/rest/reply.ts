@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { iso7, rfc1123 } from '../base/time.ts';
 import { escapeXml } from '../base/xml.ts';
 import type { StorageError } from '../services/errors.ts';
+import { behind, type Pieces } from './pieces.ts';
 
 /** Metadata as it is stored: the case of the names is kept. */
 type Pairs = Readonly<Record<string, string>>;
@@ -11,8 +12,8 @@ export interface Reply {
   readonly status: number;
   /** Those that are undefined are left out. The server adds request id, date, version, length of the body and the rest. */
   readonly headers?: Readonly<Record<string, string | number | undefined>>;
-  /** A stream goes out as the client takes it; its row gives Content-Length. However it ends, it is let go of. */
-  readonly body?: string | Uint8Array | readonly Uint8Array[] | AsyncIterable<Uint8Array> | undefined;
+  /** A stream goes out as the client takes it; its row gives Content-Length, or says that it is chunked. However it ends, it is let go of. */
+  readonly body?: string | Uint8Array | Pieces | undefined;
   /** The phrase behind the status, where it is not the usual one. */
   readonly reason?: string;
 }
@@ -26,8 +27,10 @@ export function xmlReply(status: number, xml: string, headers?: Reply['headers']
 }
 
 /** A long document in the pieces in which it was made: to join them would hold the event loop. */
-export function xmlPiecesReply(status: number, pieces: readonly Uint8Array[]): Reply {
-  return { status, headers: { 'Content-Type': 'application/xml' }, body: [XML_START, ...pieces] };
+export function xmlPiecesReply(status: number, pieces: Pieces): Reply {
+  const body = behind(XML_START, pieces);
+  const coding = Symbol.asyncIterator in body ? { 'Transfer-Encoding': 'chunked' } : undefined;
+  return { status, headers: { 'Content-Type': 'application/xml', ...coding }, body };
 }
 
 /** The two that nearly every answer carries. */

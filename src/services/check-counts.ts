@@ -2,7 +2,8 @@
 import { cellOffset, decodeCell, decodeChunk, decodeContent, decodeTrash, type Part, textOf } from '../content/rows.ts';
 import { decodeKey } from '../partition/keys.ts';
 import { counterOf, type Row } from '../partition/partition.ts';
-import { decodeBlock, decodeHead, decodeName, decodeStage } from './blob/rows.ts';
+import { decodeHead } from './blob/heads.ts';
+import { decodeBlock, decodeName, decodeStage } from './blob/rows.ts';
 
 /** Things are known by account and id. */
 export interface Counts {

@@ -13,7 +13,8 @@ import {
 import { decodeKey, encodeKey, type Part as KeyPart } from '../partition/keys.ts';
 import { counterOf, type Row, type Snapshot } from '../partition/partition.ts';
 import { decodeBytes, decodeValue } from '../partition/values.ts';
-import { decodeBlock, decodeHead, decodeName, decodeProperties, decodeStage, dueKey, inlineKey } from './blob/rows.ts';
+import { decodeHead } from './blob/heads.ts';
+import { decodeBlock, decodeName, decodeProperties, decodeStage, dueKey, inlineKey } from './blob/rows.ts';
 import { type ContentCount, type Counts, nameOf } from './check-counts.ts';
 
 export interface Tally {

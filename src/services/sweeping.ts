@@ -4,10 +4,10 @@ import { decodeTrash, idOf, type Part } from '../content/rows.ts';
 import { decodeKey, past } from '../partition/keys.ts';
 import type { Partition, Row, Transaction } from '../partition/partition.ts';
 import { encodeValue } from '../partition/values.ts';
+import { decodeHead } from './blob/heads.ts';
 import {
   blocksIn,
   decodeBlock,
-  decodeHead,
   decodeStage,
   dueKey,
   encodeStage,

@@ -14,20 +14,21 @@ const ROOT = '/sys/fs/cgroup';
 
 const version1 = {
   root: join(ROOT, 'memory'),
-  limits: ['memory.limit_in_bytes', 'memory.memsw.limit_in_bytes'],
+  limit: 'memory.limit_in_bytes',
+  swap: 'memory.swappiness',
   /** @param {(file: string) => string} read @returns {MemoryUse} */
   use: (read) => ({
     peak: Number(read('memory.max_usage_in_bytes')),
     anonymous: fieldIn(read('memory.stat'), 'total_rss'),
-    // What would also pass the limit with swap is counted there only.
-    limitHits: Number(read('memory.failcnt')) + Number(read('memory.memsw.failcnt')),
+    limitHits: Number(read('memory.failcnt')),
     kills: fieldIn(read('memory.oom_control'), 'oom_kill'),
   }),
 };
 
 const version2 = {
   root: ROOT,
-  limits: ['memory.max'],
+  limit: 'memory.max',
+  swap: 'memory.swap.max',
   /** @param {(file: string) => string} read @returns {MemoryUse} */
   use: (read) => ({
     peak: Number(read('memory.peak')),
@@ -50,12 +51,9 @@ export function memoryGroup(bytes) {
   try {
     if (version === version2) writeFileSync(join(ROOT, 'cgroup.subtree_control'), '+memory');
     mkdirSync(group);
-    for (const file of version.limits) {
-      if (existsSync(join(group, file))) writeFileSync(join(group, file), String(bytes));
-    }
-    if (version === version2 && existsSync(join(group, 'memory.swap.max'))) {
-      writeFileSync(join(group, 'memory.swap.max'), '0');
-    }
+    writeFileSync(join(group, version.limit), String(bytes));
+    // Nothing is to be swapped out; where there is no swap, there may be no such file.
+    if (existsSync(join(group, version.swap))) writeFileSync(join(group, version.swap), '0');
     version.use((file) => readFileSync(join(group, file), 'utf8'));
   } catch (error) {
     if (existsSync(group)) rmdirSync(group);

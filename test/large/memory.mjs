@@ -26,33 +26,35 @@ export async function memory({ location, gib, seed, print }) {
     print(`SKIPPED: ${group.fault}`);
     return [];
   }
-  const server = await startServer(location, { flags: ['--log-level', 'warn'], before: group.before });
-  const end = () => server.signal('SIGKILL');
-  process.once('exit', end);
+  const { before, use, remove } = group;
   let anonymousPeak = 0;
   const watch = setInterval(() => {
-    anonymousPeak = Math.max(anonymousPeak, group.use().anonymous);
+    anonymousPeak = Math.max(anonymousPeak, use().anonymous);
   }, 200);
   /** @type {string[]} */
   const faults = [];
   try {
+    const server = await startServer(location, { flags: ['--log-level', 'warn'], before });
+    const end = () => server.signal('SIGKILL');
+    process.once('exit', end);
     faults.push(...(await load(server, { location, gib, seed, print: (line) => print(`${line}, ${used()}`) })));
+    if (faults.length > 0) print(server.stdout() + server.stderr());
+    const { code, signal } = await server.kill('SIGTERM');
+    if (code !== 0) faults.push(`the server ended with ${code ?? signal}`);
+    process.off('exit', end);
   } catch (error) {
     faults.push(String(error));
   }
   clearInterval(watch);
-  const { kills } = group.use();
   print(`in the cgroup of ${megabytes(LIMIT_BYTES)}: ${used()}`);
-  if (kills > 0) faults.push(`the server was killed ${kills} times for want of memory`);
-  if (faults.length > 0) print(server.stdout() + server.stderr());
-  const { code } = await server.kill('SIGTERM');
-  if (code !== 0) faults.push(`the server ended with ${code}`);
-  process.off('exit', end);
-  group.remove();
+  const { kills } = use();
+  if (kills > 0) faults.push(`${kills} processes were killed for want of memory`);
+  remove();
   return faults;
 
   function used() {
-    const { peak, anonymous, limitHits } = /** @type {Exclude<typeof group, { fault: string }>} */ (group).use();
+    const { peak, anonymous, limitHits } = use();
+    anonymousPeak = Math.max(anonymousPeak, anonymous);
     const rss = `rss ${megabytes(anonymous)}, at most ${megabytes(anonymousPeak)}`;
     return `${rss}; with page cache at most ${megabytes(peak)}, limit met ${limitHits} times`;
   }
@@ -83,6 +85,8 @@ async function load(server, { location, gib, seed, print }) {
     const wrong = await wrongBlock(/** @type {NodeJS.ReadableStream} */ (readableStreamBody), down.block);
     if (wrong !== undefined) return [wrong];
     return [...slow.faults, ...(await afterwards())];
+  } catch (error) {
+    return [String(error), ...slow.faults];
   } finally {
     slow.vanish();
   }

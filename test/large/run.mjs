@@ -54,6 +54,6 @@ if (all || values.races) {
   });
   if (status !== 0) faults.push('a race was lost');
 }
-for (const fault of faults) print(`fault: ${fault}`);
+for (const fault of faults.slice(0, 20)) print(`fault: ${fault}`);
 print(faults.length === 0 ? '\nAll is well.' : `\n${faults.length} faults`);
 process.exit(faults.length === 0 ? 0 : 1);

@@ -5,11 +5,11 @@ import { textOf } from '../../src/content/rows.ts';
 import { decodeKey, encodeKey, under } from '../../src/partition/keys.ts';
 import type { Transaction } from '../../src/partition/partition.ts';
 import { encodeBytes, encodeValue } from '../../src/partition/values.ts';
+import { encodeHead } from '../../src/services/blob/heads.ts';
 import {
   blockKey,
   dueKey,
   encodeBlock,
-  encodeHead,
   encodeName,
   encodeProperties,
   encodeStage,

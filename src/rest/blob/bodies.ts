@@ -36,15 +36,15 @@ export function containerList(
   return `${xml}</Containers>${next(nextMarker)}</EnumerationResults>`;
 }
 
-export function blobList(
-  endpoint: string,
-  asked: Echoed & { readonly container: string },
-  elements: readonly Buffer[],
-  nextMarker: string,
-): Buffer[] {
+export function blobListStart(endpoint: string, asked: Echoed & { readonly container: string }): Buffer {
   const container = escapeXml(asked.container);
-  const start = `<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}" ContainerName="${container}">${echo(asked)}<Blobs>`;
-  return [Buffer.from(start), ...elements, Buffer.from(`</Blobs>${next(nextMarker)}</EnumerationResults>`)];
+  return Buffer.from(
+    `<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}" ContainerName="${container}">${echo(asked)}<Blobs>`,
+  );
+}
+
+export function blobListEnd(nextMarker: string): Buffer {
+  return Buffer.from(`</Blobs>${next(nextMarker)}</EnumerationResults>`);
 }
 
 export interface Included {

@@ -45,10 +45,12 @@ import {
   requiredHeader,
   xmlBody,
 } from '../params.ts';
+import { asTheyCome, behind } from '../pieces.ts';
 import { identityHeaders, metadataHeaders, type Reply, xmlPiecesReply, xmlReply } from '../reply.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
 import {
-  blobList,
+  blobListEnd,
+  blobListStart,
   containerList,
   listElements,
   policyList,
@@ -291,10 +293,13 @@ export const blobOperations: readonly Operation<Storage>[] = [
       const { include } = input;
       const included = { metadata: include.includes('metadata'), copy: include.includes('copy') };
       const asked = { ...input, uncommitted: include.includes('uncommittedblobs') };
-      return { input, ...(await listBlobs(storage, asked, (items) => listElements(items, included))) };
+      const pieces = await asTheyCome(async (give) => {
+        give(blobListEnd(await listBlobs(storage, asked, (items) => give(listElements(items, included)))));
+      });
+      return { input, pieces };
     },
-    reply: ({ input, nextMarker, pieces }, request) =>
-      xmlPiecesReply(200, blobList(endpointOf(request), input, pieces, nextMarker)),
+    reply: ({ input, pieces }, request) =>
+      xmlPiecesReply(200, behind(blobListStart(endpointOf(request), input), pieces)),
   }),
 
   operation({

@@ -8,6 +8,7 @@ import { etagOf } from '../../rules/etag.ts';
 import { afterWrite, leaseState } from '../../rules/lease.ts';
 import type { Storage } from '../storage.ts';
 import { fail } from './errors.ts';
+import { blobAt, encodeHead } from './heads.ts';
 import {
   checkBlobName,
   checkContainerName,
@@ -19,17 +20,7 @@ import {
   type SentMetadata,
   useLease,
 } from './requests.ts';
-import {
-  anchorOf,
-  type Blob,
-  type BlobHead,
-  blobAt,
-  type ContentHeaders,
-  encodeHead,
-  headKey,
-  headOf,
-  inlineKey,
-} from './rows.ts';
+import { anchorOf, type Blob, type BlobHead, type ContentHeaders, headKey, headOf, inlineKey } from './rows.ts';
 import { leaseOn, letGo, targetAt } from './targets.ts';
 
 export interface BlobInput {

@@ -8,8 +8,9 @@ import { checkHashes, type SentContent } from '../sent-content.ts';
 import type { Storage } from '../storage.ts';
 import { withTaken } from '../uploads.ts';
 import { type BlobInput, checkWrite } from './blobs.ts';
+import { encodeHead } from './heads.ts';
 import { type Judged, mayWrite, metadataOf, type SentMetadata, useLease } from './requests.ts';
-import { anchorOf, type BlobHead, type ContentHeaders, encodeHead, headKey, inlineKey, type Metadata } from './rows.ts';
+import { anchorOf, type BlobHead, type ContentHeaders, headKey, inlineKey, type Metadata } from './rows.ts';
 import { leaseOn, letGo, type Target, targetAt } from './targets.ts';
 
 export interface PutBlobInput extends BlobInput {

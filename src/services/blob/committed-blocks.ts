@@ -2,7 +2,8 @@
 import { idOf, type Piece } from '../../content/rows.ts';
 import type { BlockChoice } from '../../rules/block-list.ts';
 import { othersFirst, type Storage } from '../storage.ts';
-import { containerIdAt, findBlob } from './rows.ts';
+import { findBlob } from './heads.ts';
+import { containerIdAt } from './rows.ts';
 
 export interface Committed {
   /** Of the content that was looked at; undefined: there was none. */

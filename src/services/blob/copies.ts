@@ -9,6 +9,7 @@ import type { Storage } from '../storage.ts';
 import { type BlobInput, checkWrite } from './blobs.ts';
 import { mayPut, putHead } from './block-blobs.ts';
 import { fail } from './errors.ts';
+import { blobAt } from './heads.ts';
 import {
   checkBlobName,
   checkContainerName,
@@ -19,7 +20,7 @@ import {
   type SentMetadata,
   useLease,
 } from './requests.ts';
-import { anchorOf, type Blob, blobAt, type ContainerId, inlineKey } from './rows.ts';
+import { anchorOf, type Blob, type ContainerId, inlineKey } from './rows.ts';
 import { leaseOn, letGo, type Target, targetAt } from './targets.ts';
 
 export interface CopySource {

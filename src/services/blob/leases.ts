@@ -5,6 +5,7 @@ import { etagOf } from '../../rules/etag.ts';
 import { decidesUntil, type Lease, type LeaseAction, nextLease } from '../../rules/lease.ts';
 import type { Storage } from '../storage.ts';
 import { fail } from './errors.ts';
+import { encodeHead } from './heads.ts';
 import {
   checkBlobName,
   checkContainerName,
@@ -17,7 +18,6 @@ import {
 import {
   anchorOf,
   containerAt,
-  encodeHead,
   encodeProperties,
   encodeStage,
   headKey,

@@ -5,13 +5,13 @@ import { type Lease, type LeaseState, leaseState } from '../../rules/lease.ts';
 import { BLOB_NAME_MAX } from '../../rules/names.ts';
 import { type AccountId, othersFirst, type Storage } from '../storage.ts';
 import { fail } from './errors.ts';
+import { decodeHead } from './heads.ts';
 import { checkContainerName } from './requests.ts';
 import {
   type Blob,
   type ContainerId,
   type ContainerProperties,
   containerIdAt,
-  decodeHead,
   decodeName,
   decodeProperties,
   decodeStage,
@@ -85,12 +85,15 @@ export interface ListedBlob {
 /** In the order of their names: a blob, or what stands for all blobs whose names go on behind the delimiter. */
 export type Listed = ListedBlob | { readonly prefix: string };
 
-/** `render` is given the items of a page slice by slice, so that thousands of them need not be held until the last was read. */
-export async function listBlobs<Piece>(
+/**
+ * `emit` is given the items of a page slice by slice, so that thousands of them need not be held until the last was read.
+ * Resolves with the marker of the next page.
+ */
+export async function listBlobs(
   storage: Storage,
   input: ListBlobsInput,
-  render: (items: readonly Listed[]) => Piece,
-): Promise<{ pieces: Piece[]; nextMarker: string }> {
+  emit: (items: readonly Listed[]) => void,
+): Promise<string> {
   checkContainerName(input.container);
   const { account, partition } = storage;
   return partition.read(async (at) => {
@@ -106,11 +109,7 @@ export async function listBlobs<Piece>(
         const { lease } = row.stage ?? blob!;
         return { name: nameIn(row), blob, lease, leaseState: leaseState(lease, at.now) };
       });
-    const pieces: Piece[] = [];
-    const nextMarker = await readPage(names, input, input.delimiter ?? '', load, (items) => {
-      pieces.push(render(items));
-    });
-    return { pieces, nextMarker };
+    return readPage(names, input, input.delimiter ?? '', load, emit);
   });
 }
 

@@ -149,25 +149,6 @@ export async function containerAt(at: Snapshot, account: AccountId, container: s
   return { id, ...decodeProperties((await at.get(propertiesKey(account, id)))!) };
 }
 
-export async function findBlob(
-  at: Snapshot,
-  account: AccountId,
-  id: ContainerId,
-  blob: string,
-): Promise<Blob | undefined> {
-  const row = await at.get(headKey(account, id, blob));
-  return row && decodeHead(row);
-}
-
-export async function blobAt(at: Snapshot, account: AccountId, container: string, blob: string) {
-  const name = await at.get(nameKey(account, container));
-  if (!name) throw fail('ContainerNotFound');
-  const id = decodeName(name);
-  const head = await at.get(headKey(account, id, blob));
-  if (!head) throw fail('BlobNotFound');
-  return { id, blob: decodeHead(head) };
-}
-
 /** What is in it can be reached no more, once its name is gone too. */
 export function trashContainer(tx: Transaction, account: AccountId, id: ContainerId): void {
   const container = id.toString();
@@ -205,39 +186,6 @@ export function encodeProperties({ metadata, policies, lease, etag }: ContainerP
 export function decodeProperties(row: Row): Located<ContainerProperties> {
   const { metadata, policies, lease, etag } = decodeValue<Stored<ContainerProperties>>(row);
   return { metadata, policies, lease: loadedLease(lease), ...located(row, etag) };
-}
-
-export function encodeHead(head: BlobHead): Buffer {
-  const { length, crc64, contentId, content, metadata, lease, created, copy, etag } = head;
-  const type = 'block';
-  return encodeValue({
-    type,
-    length,
-    crc64,
-    contentId,
-    content,
-    metadata,
-    lease: storedLease(lease),
-    created: created.toString(),
-    copy: copy && { ...copy, completed: copy.completed.toString() },
-    etag: etag?.toString(),
-  });
-}
-
-export function decodeHead(row: Row): Blob {
-  const stored = decodeValue<Stored<BlobHead>>(row);
-  const { length, crc64, contentId, content, metadata, lease, created, copy, etag } = stored;
-  return {
-    length,
-    crc64,
-    contentId,
-    content,
-    metadata,
-    lease: loadedLease(lease),
-    created: BigInt(created),
-    copy: copy && { ...copy, completed: BigInt(copy.completed) },
-    ...located(row, etag),
-  };
 }
 
 /** As it would be written again, under a new ETag. */
@@ -289,25 +237,20 @@ function stageParts(account: AccountId, { epoch, number }: StageId) {
 }
 
 /** JSON has no bigint: instants are text in a row. */
-type Stored<T> = Omit<T, 'lease' | 'etag' | 'created' | 'copy'> & {
-  lease?: StoredLease;
-  etag?: string;
-  created: string;
-  copy?: Omit<CopyState, 'completed'> & { completed: string };
-};
-type StoredLease = { id: string; state: Lease['state']; seconds?: number; until?: string };
+type Stored<T> = Omit<T, 'lease' | 'etag'> & { lease?: StoredLease; etag?: string };
+export type StoredLease = { id: string; state: Lease['state']; seconds?: number; until?: string };
 
-function storedLease(lease: Lease | undefined): StoredLease | undefined {
+export function storedLease(lease: Lease | undefined): StoredLease | undefined {
   if (!lease || lease.state === 'broken' || lease.until === undefined) return lease as StoredLease | undefined;
   return { ...lease, until: lease.until.toString() };
 }
 
-function loadedLease(lease: StoredLease | undefined): Lease | undefined {
+export function loadedLease(lease: StoredLease | undefined): Lease | undefined {
   if (!lease || lease.until === undefined) return lease as Lease | undefined;
   return { ...lease, until: BigInt(lease.until) } as Lease;
 }
 
-function located({ version }: Row, etag: string | undefined): Found & { stamp: Stamp } {
+export function located({ version }: Row, etag: string | undefined): Found & { stamp: Stamp } {
   const stamp = etag === undefined ? version : BigInt(etag);
   return { etag: etagOf(stamp), modified: stamp, stamp };
 }

@@ -3,11 +3,11 @@ import { idOf } from '../../content/rows.ts';
 import type { Snapshot, Transaction } from '../../partition/partition.ts';
 import type { Lease } from '../../rules/lease.ts';
 import type { Storage } from '../storage.ts';
+import { decodeHead } from './heads.ts';
 import {
   type Blob,
   type ContainerId,
   containerIdAt,
-  decodeHead,
   decodeStage,
   headKey,
   inlineKey,
