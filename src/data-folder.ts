@@ -17,8 +17,8 @@ import { dirname, join } from 'node:path';
 import { StartError } from './config.ts';
 import { dropBallast } from './partition/free-space.ts';
 
-/** Of everything in the folder. A newer one is refused, an older one migrated. */
-const FORMAT = 1;
+/** Of everything in the folder. A newer one is refused; so is the first one, which no release has written. */
+const FORMAT = 2;
 const BEAT_MILLISECONDS = 2_000;
 /** Silent for so long, a process on another machine, or one whose number another has got since, is taken for dead. */
 const SILENT_MILLISECONDS = 15_000;
@@ -74,8 +74,9 @@ export function formatOf(location: string): number | undefined {
     throw new StartError(`${file} cannot be read: is it one of Holdfast's? Choose another folder by --location.`);
   }
   if (format === FORMAT) return FORMAT;
+  const age = format < FORMAT ? 'an older' : 'a newer';
   throw new StartError(
-    `The folder ${location} was written by a newer Holdfast (format ${format}, this one knows ${FORMAT}): use that version, or another folder by --location.`,
+    `The folder ${location} was written by ${age} Holdfast (format ${format}, this one knows ${FORMAT}): use that version, or another folder by --location.`,
   );
 }
 

@@ -119,11 +119,20 @@ export async function check(location: string, onProgress?: (progress: CheckProgr
   const engine = readLmdb(rowsIn(location));
   const partition = openPartition(engine);
   // It never writes, so that no process has the epoch 0.
+  let damage: Error | undefined;
+  const onDamage = (error: Error) => {
+    damage = error;
+  };
+  const heard = () => {
+    const last = damage;
+    damage = undefined;
+    return last;
+  };
   const extents = existsSync(extentsIn(location))
-    ? await openLocalExtents({ folder: extentsIn(location), epoch: 0n })
+    ? await openLocalExtents({ folder: extentsIn(location), epoch: 0n, onDamage })
     : openMemoryExtents({ epoch: 0n });
   try {
-    const report = await checkStore(partition, createChunkChecker(partition, extents), onProgress);
+    const report = await checkStore(partition, createChunkChecker(partition, extents, heard), onProgress);
     const ahead = engine.clock.now() - ticksOf(Date.now());
     const { rows, containers, blobs, bytes } = report;
     const notes = [`${rows} rows: ${containers} containers, ${blobs} blobs with ${bytes} bytes.`];

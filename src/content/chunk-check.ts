@@ -4,22 +4,36 @@ import type { Partition } from '../partition/partition.ts';
 import { type Chunk, type ChunkId, chunkKey, chunkNameOf, decodeChunk } from './rows.ts';
 
 export interface ChunkChecker {
-  /** What is wrong with the bytes of a chunk, in plain words. A chunk that is gone by now has nothing wrong. */
-  check(account: bigint, id: ChunkId, chunk: Chunk): Promise<string | undefined>;
+  /** What is wrong with a chunk. A chunk that is gone by now has nothing wrong. */
+  check(account: bigint, id: ChunkId, chunk: Chunk): Promise<ChunkFault | undefined>;
+}
+
+export interface ChunkFault {
+  /** In plain words. */
+  readonly message: string;
+  /** Whether its bytes can be read all the same. */
+  readonly isReadable: boolean;
 }
 
 const PIECE_BYTES = 1 << 20;
 
-export function createChunkChecker(partition: Pick<Partition, 'read'>, extents: Pick<Extents, 'read'>): ChunkChecker {
-  async function damageAt(account: bigint, id: ChunkId, place: Place): Promise<Damaged | undefined> {
+/** @param heard the last damage that the extents told of, whether a read failed of it or not; asked again, there is none */
+export function createChunkChecker(
+  partition: Pick<Partition, 'read'>,
+  extents: Pick<Extents, 'read'>,
+  heard: () => Error | undefined = () => undefined,
+): ChunkChecker {
+  async function faultAt(account: bigint, id: ChunkId, place: Place): Promise<ChunkFault | undefined> {
     try {
+      heard();
       for (let from = 0; from < place.length; from += PIECE_BYTES) {
         const to = Math.min(from + PIECE_BYTES, place.length);
         await extents.read(chunkNameOf(account, id), place, from, to);
       }
-      return undefined;
+      const around = heard();
+      return around && { message: around.message, isReadable: true };
     } catch (error) {
-      if (error instanceof Damaged) return error;
+      if (error instanceof Damaged) return { message: error.message, isReadable: false };
       throw error;
     }
   }
@@ -32,10 +46,10 @@ export function createChunkChecker(partition: Pick<Partition, 'read'>, extents: 
   return {
     async check(account, id, chunk) {
       for (let place: Place | undefined = chunk.place; place; ) {
-        const damage = await damageAt(account, id, place);
-        if (!damage) return undefined;
+        const fault = await faultAt(account, id, place);
+        if (!fault) return undefined;
         const now = await placeOf(account, id);
-        if (now?.extent === place.extent && now.offset === place.offset) return damage.message;
+        if (now?.extent === place.extent && now.offset === place.offset) return fault;
         place = now;
       }
       return undefined;

@@ -63,7 +63,7 @@ export async function moveAll(store: Store, extent: string, rest: () => Promise<
 async function move(store: Store, slots: readonly Slot[]): Promise<void> {
   const writers: ChunkWriter[] = [];
   try {
-    for (const { name, place } of slots) writers.push(await store.extents.begin(name, place.length));
+    for (const { name, place } of slots) writers.push(await store.extents.begin(name, place.length, 'frees'));
     const left = slots.entries();
     await settled(Array.from({ length: ABREAST }, () => copyEach(store.extents, left, writers)));
     await settled(writers.map((writer) => writer.finish()));

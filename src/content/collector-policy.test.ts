@@ -59,6 +59,17 @@ describe('The choice of extents to give back', () => {
     }));
     expect(choose(folder).compact).toEqual(['1-1', '1-3']);
   });
+
+  it('wins back what it can when there is no space, but not at any price', () => {
+    const use = { bytes: EXTENT_BYTES, held: false };
+    const folder = [
+      { ...use, name: 'open', open: true, live: EXTENT_BYTES * 0.8 },
+      { ...use, name: 'sealed', open: false, live: EXTENT_BYTES * 0.8 },
+      { ...use, name: 'full', open: false, live: EXTENT_BYTES * 0.97 },
+    ];
+    expect(choose(folder)).toMatchObject({ seal: [], compact: [] });
+    expect(choose(folder, undefined, true)).toMatchObject({ seal: ['open'], compact: ['sealed'] });
+  });
 });
 
 /** Does what is chosen until nothing is: copies go to the end of an open extent, which is sealed when it is full. */

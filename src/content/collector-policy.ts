@@ -35,13 +35,22 @@ export interface Bounds {
 
 const RATIO = 1.2;
 const BOUNDS: Bounds = { slackBytes: 48 << 20, sealBytesMin: 8 << 20 };
+/** Where uploads are refused for want of space, a byte that is won is worth twenty that are copied. */
+const RATIO_WHEN_SHORT = 1.05;
 
-export function choose(extents: readonly ExtentUse[], { slackBytes, sealBytesMin }: Bounds = BOUNDS): Choice {
+/** @param short there is no space for uploads */
+export function choose(
+  extents: readonly ExtentUse[],
+  { slackBytes: slackMax, sealBytesMin }: Bounds = BOUNDS,
+  short = false,
+): Choice {
+  const slackBytes = short ? Math.min(sealBytesMin, slackMax) : slackMax;
+  const ratio = short ? RATIO_WHEN_SHORT : RATIO;
   const idle = extents.filter(({ held }) => !held);
   const sealed = idle.filter(({ open }) => !open);
   const used = sealed.filter(({ live }) => live > 0).sort((a, b) => a.live / a.bytes - b.live / b.bytes);
   let excess = -slackBytes;
-  for (const { bytes, live } of used) excess += bytes - RATIO * live;
+  for (const { bytes, live } of used) excess += bytes - ratio * live;
   const inHaste = excess > slackBytes / 2;
   const compact: string[] = [];
   for (const { name, bytes, live } of used) {
@@ -52,7 +61,9 @@ export function choose(extents: readonly ExtentUse[], { slackBytes, sealBytesMin
   return {
     remove: sealed.filter(({ live }) => live === 0).map(({ name }) => name),
     seal: idle
-      .filter(({ open, bytes, live }) => open && bytes >= sealBytesMin && live < bytes / 2)
+      .filter(
+        ({ open, bytes, live }) => open && bytes >= sealBytesMin && bytes - live > (short ? sealBytesMin : bytes / 2),
+      )
       .map(({ name }) => name),
     compact,
     inHaste,

@@ -68,7 +68,7 @@ export function startCollector(options: CollectorOptions): Collector {
   /** Whether something was done, so that it is worth to look again. */
   async function step(): Promise<boolean> {
     const uses = await look();
-    const { remove, seal, compact, inHaste } = choose(uses, options.bounds);
+    const { remove, seal, compact, inHaste } = choose(uses, options.bounds, extents.isShort());
     const removed = await removeVacated(remove);
     for (const extent of seal) await extents.seal(extent);
     const sparsest = uses.find(({ name }) => name === compact[0]);

@@ -37,9 +37,14 @@ export interface ExtentInfo {
   readonly open: boolean;
 }
 
+/** Why bytes are written: those that replace others which then go may take space that is kept from all else. */
+export type Purpose = 'any' | 'frees';
+
 export interface Extents {
   /** Room for a chunk of just this many bytes, at most CHUNK_BYTES_MAX. */
-  begin(name: ChunkName, length: number): Promise<ChunkWriter>;
+  begin(name: ChunkName, length: number, purpose?: Purpose): Promise<ChunkWriter>;
+  /** Whether there is no space for uploads, or hardly any. */
+  isShort(): boolean;
   /** The bytes from `from` up to but not including `to`, counted from the chunk's beginning; checked. Throws Damaged. */
   read(name: ChunkName, place: Place, from: number, to: number): Promise<Buffer>;
   /** Every chunk whose beginning can be made out, finished or not, in order. */

@@ -1,10 +1,13 @@
+import type { Purpose } from './extents.ts';
+
 /** Named files that are written at positions: all that an engine has to give. What lies in them is the same for all of them. */
 export interface Files {
   /** Throws NoSpace if so many bytes more would not fit. */
-  roomFor(bytes: number): Promise<void>;
+  roomFor(bytes: number, purpose: Purpose): Promise<void>;
+  isShort(): boolean;
   make(name: string, header: Buffer): Promise<void>;
   /** All of the bytes, one after another from the position on. */
-  write(name: string, bytes: readonly Uint8Array[], position: number): Promise<void>;
+  write(name: string, bytes: readonly Uint8Array[], position: number, purpose: Purpose): Promise<void>;
   /** Fewer bytes than asked for where the file ends. Throws Damaged if there is no such file. */
   read(name: string, position: number, length: number): Promise<Buffer>;
   /** Resolves once what was written is durable, and the file's name too. */

@@ -95,19 +95,32 @@ describe('Extents on a disk with faults', () => {
     await expect(writer.write([randomBytes(10)])).rejects.toMatchObject({ code: 'EIO' });
   });
 
-  it('leave the last 64 MiB to the rows, for chunks that begin and for bytes that come late', async () => {
+  it('leave the last 128 MiB to others, for chunks that begin and for bytes that come late', async () => {
     const extents = await opened();
     const slow = await extents.begin(chunkName(1), 8 * MIB);
-    disk.freeBytes = 66 * MIB;
+    disk.freeBytes = 130 * MIB;
     await expect(extents.begin(chunkName(2), 5 * MIB)).rejects.toThrow(NoSpace);
     await slow.write([randomBytes(MIB)]);
-    disk.freeBytes = 64 * MIB;
+    disk.freeBytes = 128 * MIB;
     const rest = async () => {
       for (let i = 0; i < 7; i++) await slow.write([randomBytes(MIB)]);
     };
     await expect(rest()).rejects.toThrow(NoSpace);
-    disk.freeBytes = 80 * MIB;
+    expect(extents.isShort()).toBe(true);
+    disk.freeBytes = 144 * MIB;
     await writeChunk(extents, chunkName(3), randomBytes(8 * MIB), [MIB]);
+    expect(extents.isShort()).toBe(false);
+  });
+
+  it('let copies that free space take half of that', async () => {
+    const extents = await opened();
+    disk.freeBytes = 74 * MIB;
+    await expect(extents.begin(chunkName(1), 8 * MIB)).rejects.toThrow(NoSpace);
+    const copy = await extents.begin(chunkName(1), 8 * MIB, 'frees');
+    for (let i = 0; i < 8; i++) await copy.write([randomBytes(MIB)]);
+    await copy.finish();
+    disk.freeBytes = 66 * MIB;
+    await expect(extents.begin(chunkName(2), 8 * MIB, 'frees')).rejects.toThrow(NoSpace);
   });
 
   it('look at the disk no more than once in a few MiB', async () => {

@@ -1,13 +1,13 @@
 /** Extents as files of a folder. */
 import { fdatasync, read as readFile, writev } from 'node:fs';
-import { mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
+import { mkdir, open, readdir, stat, statfs, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { Damaged, type Extents, NoSpace } from './extents.ts';
 import type { Files } from './files.ts';
 import { openFiles } from './open-files.ts';
 import { roomIn } from './room.ts';
-import { lastNumberOf, openSlotted, type SlottedOptions } from './slotted.ts';
+import { EXTENT_BYTES_MAX, lastNumberOf, openSlotted, type SlottedOptions } from './slotted.ts';
 
 export interface LocalOptions extends Omit<SlottedOptions, 'lastNumber'> {
   readonly folder: string;
@@ -33,7 +33,18 @@ export async function openLocalExtents({
   const made = await mkdir(folder, { recursive: true });
   if (made) await syncFolder(dirname(resolve(made)));
   const files = folderFiles(folder, `${epoch}-`, filesMax, reserveBytes);
-  return openSlotted(files, { epoch, lastNumber: await lastNumberOf(files, epoch), extentBytesMax, onDamage });
+  return openSlotted(files, {
+    epoch,
+    lastNumber: await lastNumberOf(files, epoch),
+    extentBytesMax: extentBytesMax ?? (await extentBytesFor(folder)),
+    onDamage,
+  });
+}
+
+/** On a small disk an extent is small, too: to be copied, it must fit into what is kept free for that. */
+async function extentBytesFor(folder: string): Promise<number> {
+  const { blocks, bsize } = await statfs(folder);
+  return Math.min(EXTENT_BYTES_MAX, (blocks * bsize) / 32);
 }
 
 /** @param ownPrefix of the names of files that may be written to */
@@ -53,14 +64,15 @@ function folderFiles(folder: string, ownPrefix: string, filesMax: number, reserv
 
   return {
     roomFor: room.check,
+    isShort: room.isShort,
 
     async make(name, header) {
       nameless.add(name);
       await orNoSpace(handles.use(pathOf(name), 'wx+', (descriptor) => writeAll(descriptor, [header], 0)));
     },
 
-    async write(name, bytes, position) {
-      await room.take(sizeOf(bytes));
+    async write(name, bytes, position, purpose) {
+      await room.take(sizeOf(bytes), purpose);
       await orNoSpace(handles.use(pathOf(name), 'r+', (descriptor) => writeAll(descriptor, bytes, position)));
     },
 

@@ -40,6 +40,7 @@ export function memoryFiles(): Files {
 
   return {
     roomFor: async () => {},
+    isShort: () => false,
     async make(name, header) {
       files.set(name, { pages: new Map(), size: 0 });
       await write(name, [header], 0);

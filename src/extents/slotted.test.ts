@@ -29,7 +29,7 @@ beforeEach(() => {
     {
       ...files,
       make: (name, header) => step('make', name).then(() => files.make(name, header)),
-      write: (name, bytes, position) => step('write', name).then(() => files.write(name, bytes, position)),
+      write: (name, ...rest) => step('write', name).then(() => files.write(name, ...rest)),
       sync: (name) => step('sync', name).then(() => files.sync(name)),
     },
     { epoch: 7n },

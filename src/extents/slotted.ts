@@ -32,7 +32,7 @@ interface OpenExtent {
 }
 
 /** Eight chunks of the greatest length fit. */
-const EXTENT_BYTES_MAX = HEADER_BYTES + 8 * slotBytes(CHUNK_BYTES_MAX);
+export const EXTENT_BYTES_MAX = HEADER_BYTES + 8 * slotBytes(CHUNK_BYTES_MAX);
 const NAME = /^(\d+)-(\d+)$/;
 
 export function openSlotted(
@@ -97,11 +97,11 @@ export function openSlotted(
   }
 
   return {
-    async begin(name, length) {
+    async begin(name, length, purpose = 'any') {
       if (!(Number.isInteger(length) && length > 0 && length <= CHUNK_BYTES_MAX)) {
         throw new RangeError(`A chunk cannot have ${length} bytes.`);
       }
-      await files.roomFor(length);
+      await files.roomFor(length, purpose);
       if (closed) throw new Error('The extents are closed.');
       const bytes = slotBytes(length);
       const extent = extentFor(bytes);
@@ -116,7 +116,7 @@ export function openSlotted(
         id: extent.id,
         async write(pieces: readonly Uint8Array[], position: number) {
           assertWhole(extent);
-          await files.write(extent.name, pieces, position);
+          await files.write(extent.name, pieces, position, purpose);
         },
         sync: extent.sync,
         release: () => release(extent),
@@ -132,6 +132,8 @@ export function openSlotted(
         throw error;
       }
     },
+
+    isShort: () => files.isShort(),
 
     walk: (extent) => walkSlots(files, extent),
 

@@ -172,6 +172,16 @@ describe('A check of all rows and bytes', () => {
     await state.world.stop();
   });
 
+  it('tells of damage around a chunk whose bytes can be read, without calling the blob damaged', async () => {
+    const { world } = await open();
+    // The first is what was heard before the first chunk.
+    const told = [new Error('of another'), new Error('its header')];
+    const checker = createChunkChecker(world.partition, world.extents, () => told.shift());
+    const { findings } = await check(world.partition, checker);
+    expect(findings).toEqual(['its header']);
+    await world.stop();
+  });
+
   it('names the blob whose bytes are damaged', async () => {
     const { world, chunks } = await open();
     const bad = decodeChunk(chunks[0]!).place;

@@ -83,11 +83,9 @@ async function checkBytes(
   const damaged = new Set<string>();
   let done = 0;
   for await (const { account, id, chunk } of allChunks(partition)) {
-    const damage = await chunks.check(account, id, chunk);
-    if (damage !== undefined) {
-      findings.push(damage);
-      damaged.add(nameOf(account, textOf(id)));
-    }
+    const fault = await chunks.check(account, id, chunk);
+    if (fault) findings.push(fault.message);
+    if (fault && !fault.isReadable) damaged.add(nameOf(account, textOf(id)));
     done += chunk.place.length;
     // More may have come meanwhile.
     onProgress({ what: 'reading bytes', done, total: Math.max(total, done) });

@@ -58,6 +58,20 @@ describe('A full disk', () => {
     await expectSound(server, data);
   });
 
+  it('takes writes again once half of the blobs are deleted, although none of their extents is empty then', async () => {
+    const { server, data } = await serveOnDisk(200 << 20);
+    const { client } = server;
+    const count = await fill(client);
+    for (let i = 0; i < count; i += 2) expect((await client.deleteBlob(`one/${i}`)).status).toBe(202);
+    // Far more than was free before.
+    for (let i = 0; i < count / 2; i += 2) {
+      const put = async () => (await client.putBlob(`one/${i}`, contentOf(i))).status;
+      await expect.poll(put, { timeout: 20_000 }).toBe(201);
+    }
+    for (let i = 1; i < count; i += 2) expect(await isContent(client, `one/${i}`, contentOf(i))).toBe(true);
+    await expectSound(server, data);
+  });
+
   it('has the space again of an upload that did not fit', async () => {
     const { server, data } = await serveOnDisk();
     const { client } = server;
@@ -125,8 +139,8 @@ describe('A full disk', () => {
   });
 });
 
-async function serveOnDisk() {
-  const disk = newDisk(DISK_BYTES >> 20);
+async function serveOnDisk(bytes = DISK_BYTES) {
+  const disk = newDisk(bytes >> 20);
   const data = join(disk, 'data');
   const server = await serve(data);
   expect((await server.client.createContainer('one')).status).toBe(201);

@@ -104,16 +104,20 @@ describe('The lock of the data folder', () => {
   });
 });
 
-describe('A data folder of a newer format', () => {
-  it('is refused and left as it is', async () => {
+describe('A data folder of another format', () => {
+  it.each([
+    [99, 'a newer'],
+    [1, 'an older'],
+  ])('is refused and left as it is: %d', async (format, age) => {
     const location = newFolder();
     const server = await serve(location);
     await server.kill('SIGTERM');
     const file = join(location, 'holdfast.json');
-    writeFileSync(file, '{"format":99}\n');
-    expect(await refusal(location)).toMatch(/written by a newer Holdfast \(format 99/);
-    expect((await checkFolder(location)).text).toMatch(/written by a newer Holdfast/);
-    expect(readFileSync(file, 'utf8')).toBe('{"format":99}\n');
+    writeFileSync(file, `{"format":${format}}\n`);
+    const words = `written by ${age} Holdfast (format ${format}`;
+    expect(await refusal(location)).toContain(words);
+    expect((await checkFolder(location)).text).toContain(words);
+    expect(readFileSync(file, 'utf8')).toBe(`{"format":${format}}\n`);
     expect(readdirSync(location).sort()).toEqual(['extents', 'holdfast.json', 'rows']);
   });
 });

@@ -47,6 +47,7 @@ export function watchedExtents(faults: Faults = {}): WatchedExtents {
     slots,
     writes,
     reads,
+    isShort: () => false,
     async begin(name, length) {
       await faults.onBegin?.(slots.length + 1);
       if (end + length > (faults.extentBytes ?? 64 << 20)) {

@@ -48,7 +48,7 @@ export async function memory({ location, gib, seed, print }) {
   clearInterval(watch);
   print(`in the cgroup of ${megabytes(LIMIT_BYTES)}: ${used()}`);
   const { kills } = use();
-  if (kills > 0) faults.push(`${kills} processes were killed for want of memory`);
+  if (kills > 0) faults.unshift('the server was killed for want of memory');
   remove();
   return faults;
 
@@ -84,9 +84,9 @@ async function load(server, { location, gib, seed, print }) {
     if (contentLength !== blocks * BLOCK_BYTES) return [`the blob has ${contentLength} bytes`];
     const wrong = await wrongBlock(/** @type {NodeJS.ReadableStream} */ (readableStreamBody), down.block);
     if (wrong !== undefined) return [wrong];
-    return [...slow.faults, ...(await afterwards())];
+    return [...slow.faults(), ...(await afterwards())];
   } catch (error) {
-    return [String(error), ...slow.faults];
+    return [String(error), ...slow.faults()];
   } finally {
     slow.vanish();
   }

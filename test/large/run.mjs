@@ -50,7 +50,7 @@ if (all || values.races) {
   const { status } = spawnSync(process.execPath, [join(root, 'node_modules/vitest/vitest.mjs'), ...words], {
     cwd: root,
     stdio: 'inherit',
-    env: { ...process.env, HOLDFAST_RACE_LENGTH: '30' },
+    env: { ...process.env, HOLDFAST_RACE_LENGTH: '10' },
   });
   if (status !== 0) faults.push('a race was lost');
 }

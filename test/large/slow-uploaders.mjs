@@ -40,7 +40,8 @@ export async function startSlowUploaders(origin, container, count) {
   }, 1_000 / TURNS);
 
   return {
-    faults,
+    /** Not all of them: if one is, many are. */
+    faults: () => faults.slice(0, 3),
     vanish() {
       vanished = true;
       clearInterval(timer);

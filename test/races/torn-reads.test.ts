@@ -9,7 +9,9 @@ import { bytesOf } from '../large/bytes.mjs';
 const MIB = 2 ** 20;
 const SIZE = 4 * MIB;
 /** `npm run test:large` hunts for longer. */
-const writesEach = 12 * Number(process.env.HOLDFAST_RACE_LENGTH ?? 1);
+const length = Number(process.env.HOLDFAST_RACE_LENGTH ?? 1);
+const writesEach = 12 * length;
+const timeout = 60_000 * length;
 
 const engines: readonly Engine[] = ['LMDB', 'memory'];
 /** A connection that nobody uses for a while is not to be closed just when it is used again. */
@@ -19,12 +21,14 @@ describe('A reader of a blob of 4 MiB', () => {
   describe.each(engines)('on %s', (engine) => {
     const running = serverFor(engine, options);
 
-    it('gets the bytes of just the write whose ETag it gets, while two overwrite it', async () => {
+    it('gets the bytes of just the write whose ETag it gets, while two overwrite it', { timeout }, async () => {
       const { containerName } = await running.newContainer();
       await hunt(running, `/${containerName}/blob`, overwriting(running), contentOfWrite);
     });
 
-    it('gets the bytes of just the commit whose ETag it gets, while two commit its blocks in other orders', async () => {
+    it('gets the bytes of just the commit whose ETag it gets, while two commit its blocks in other orders', {
+      timeout,
+    }, async () => {
       const { containerName } = await running.newContainer();
       const path = `/${containerName}/blob`;
       await putBlocks(running, path);
@@ -35,7 +39,7 @@ describe('A reader of a blob of 4 MiB', () => {
   describe('while extents are compacted', () => {
     const running = serverFor('LMDB', options);
 
-    it('gets the same, and what nobody touches stays as it is', { timeout: 120_000 }, async () => {
+    it('gets the same, and what nobody touches stays as it is', { timeout: 2 * timeout }, async () => {
       const { containerName } = await running.newContainer();
       const sparse = await fillSparsely(running, `/${containerName}`);
       await putBlocks(running, `/${containerName}/ordered`);
@@ -54,7 +58,7 @@ describe('A reader of a blob of 4 MiB', () => {
   describe.each(engines)('that takes its time, on %s', (engine) => {
     const running = serverFor(engine, options);
 
-    it('gets all of what it began with, though that was overwritten and deleted meanwhile', async () => {
+    it('gets all of what it began with, though that was overwritten and deleted meanwhile', { timeout }, async () => {
       const { containerName } = await running.newContainer();
       const path = `/${containerName}/blob`;
       // So many blocks that where they lie is not looked up at once, and more bytes than the system keeps for a reader.
