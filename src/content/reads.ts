@@ -24,22 +24,21 @@ export function createReads(): Reads {
     return Infinity;
   }
 
+  function end(number: number): void {
+    if (!running.delete(number) || waiting.size === 0) return;
+    const least = oldest();
+    for (const wait of waiting) {
+      if (least < wait.before) continue;
+      waiting.delete(wait);
+      wait.resolve();
+    }
+  }
+
   return {
     begin() {
       const number = next++;
       running.add(number);
-      return {
-        number,
-        end() {
-          if (!running.delete(number) || waiting.size === 0) return;
-          const least = oldest();
-          for (const wait of waiting) {
-            if (least < wait.before) continue;
-            waiting.delete(wait);
-            wait.resolve();
-          }
-        },
-      };
+      return { number, end: () => end(number) };
     },
     next: () => next,
     oldest,

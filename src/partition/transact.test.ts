@@ -65,6 +65,31 @@ describe('transact', () => {
     await partition.close();
   });
 
+  it('lets a body through that others overtake again and again', async () => {
+    const partition = openPartition(openMemory(), { attemptsMax: 20 });
+    let writing = true;
+    // Each of them needs one turn, the slow one many: beside them it would never be done.
+    const others = times(4, async (number) => {
+      while (writing) {
+        await partition.transact(key(`other ${number}`), async (tx) => {
+          tx.put(ROW, bytes(numberOf(await tx.get(ROW)) + 1));
+        });
+        await new Promise(setImmediate);
+      }
+    });
+    const runs = { count: 0 };
+    await partition.transact(ANCHOR, async (tx) => {
+      runs.count++;
+      const found = numberOf(await tx.get(ROW));
+      for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+      tx.put(ROW, bytes(found + 1_000_000));
+    });
+    writing = false;
+    await Promise.all(others);
+    expect(runs.count).toBe(6);
+    expect(Number(await get(partition, ROW))).toBeGreaterThan(1_000_000);
+  });
+
   it('lets writers in while readers never stop', async () => {
     const partition = openPartition(openMemory(), { bodiesMax: 8 });
     let reading = true;

@@ -22,6 +22,8 @@ import { addedTo, BodyView, type Held } from './view.ts';
 export interface TransactOptions {
   /** How often a body runs before its caller is told to come back later. */
   attemptsMax?: number;
+  /** How often it runs beside others before it runs alone. */
+  attemptsBeside?: number;
   /** How many bodies share a commit: their run must not hold the event loop. */
   bodiesMax?: number;
   /** Bodies that share a commit leave at most about this many rows and bytes. */
@@ -51,11 +53,16 @@ interface Run {
 }
 
 export function openPartition(engine: Engine, options: TransactOptions = {}): Partition {
-  const { attemptsMax = 100, bodiesMax = 128, writesMax = 1_000, bytesMax = 8 << 20 } = options;
+  const { attemptsMax = 100, attemptsBeside = 5, bodiesMax = 128, writesMax = 1_000, bytesMax = 8 << 20 } = options;
   const reads: Read[] = [];
   const lines = new Map<Key, Job[]>();
   /** Whose lines go on in the next turn. */
   const due: Key[] = [];
+  /** Whose lines have lost too many races: each runs with no other beside it. */
+  const tired: Key[] = [];
+  /** Lines that run or commit; whether it is one that is to be alone. */
+  let busy = 0;
+  let alone = false;
   const running = new Set<Promise<void>>();
   const lineage = randomUUID();
   let commits = 0;
@@ -103,14 +110,17 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
     const asked = reads.splice(0, due.length > 0 ? Math.max(room >> 1, room - due.length) : room);
     room -= asked.length;
     const taken: { anchor: Key; jobs: Job[] }[] = [];
-    while (due.length > 0 && room > 0) {
-      const anchor = due.shift()!;
+    for (let anchor = nextLine(); anchor !== undefined && room > 0; anchor = nextLine()) {
+      alone = tired.length > 0;
+      (alone ? tired : due).shift();
       // Who joins the line later may know of a commit that this snapshot does not show.
       const jobs = lines.get(anchor)!.splice(0, room);
       room -= jobs.length;
       taken.push({ anchor, jobs });
+      busy++;
     }
-    if (reads.length > 0 || due.length > 0) schedule(setImmediate);
+    if (reads.length > 0 || nextLine() !== undefined) schedule(setImmediate);
+    if (asked.length === 0 && taken.length === 0) return;
 
     let snapshot: ReturnType<Engine['snapshot']>;
     try {
@@ -119,6 +129,7 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
       for (const { reject } of asked) reject(error);
       for (const { anchor, jobs } of taken) {
         for (const { reject } of jobs) reject(error);
+        leave();
         goOn(anchor);
       }
       return;
@@ -138,6 +149,13 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
       snapshot.end();
     }
     await Promise.all(settled);
+  }
+
+  /** While somebody is tired, the others wait until he is through. */
+  function nextLine(): Key | undefined {
+    if (alone) return undefined;
+    if (tired.length === 0) return due[0];
+    return busy === 0 ? tired[0] : undefined;
   }
 
   /** Those for whom there is no room in the commit wait for the next. */
@@ -162,6 +180,7 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
   /** Commits what the bodies left, and answers. Those that must run again go back to the head of their line. */
   async function settle(anchor: Key, runs: readonly Run[]): Promise<void> {
     const outcome = await commit(anchor, runs);
+    leave();
     if (outcome === 'conflict') {
       for (const { job } of runs) job.attempts++;
       const tired = runs.filter(({ job }) => job.attempts >= attemptsMax);
@@ -178,13 +197,17 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
     goOn(anchor);
   }
 
+  function leave(): void {
+    busy--;
+    alone = false;
+  }
+
   function goOn(anchor: Key): void {
-    if (lines.get(anchor)!.length === 0) {
-      lines.delete(anchor);
-      return;
-    }
-    due.push(anchor);
-    schedule();
+    const line = lines.get(anchor)!;
+    if (line.length === 0) lines.delete(anchor);
+    else if (line[0]!.attempts >= attemptsBeside) tired.push(anchor);
+    else due.push(anchor);
+    if (nextLine() !== undefined) schedule();
   }
 
   async function runBody(job: Job, snapshot: Snapshot, held: ReadonlyMap<Key, Held>): Promise<Run> {

@@ -10,7 +10,7 @@ const MIB = 2 ** 20;
 const SIZE = 4 * MIB;
 /** `npm run test:large` hunts for longer. */
 const length = Number(process.env.HOLDFAST_RACE_LENGTH ?? 1);
-const writesEach = 12 * length;
+const writesEach = 8 * length;
 const timeout = 60_000 * length;
 
 const engines: readonly Engine[] = ['LMDB', 'memory'];
@@ -185,7 +185,7 @@ async function hunt(running: Running, path: string, write: Write, contentOf: Con
     }
   };
 
-  const little = Array.from({ length: 12 }, (_, seed) => littleReader(seed));
+  const little = Array.from({ length: 8 }, (_, seed) => littleReader(seed));
   await Promise.all([writer(1), writer(2), wholeReader(), rangeReader(1), ...little]);
 }
 

@@ -186,7 +186,7 @@ function runCli(main: string, words: readonly string[], env: Record<string, stri
 /** The compiled command line, with another main.js beside it. */
 function cliFolder(main: string): string {
   const folder = newFolder();
-  for (const file of ['package.json', 'dist/cli.js', 'dist/config.js', 'dist/flags.js']) {
+  for (const file of ['package.json', 'dist/cli.js', 'dist/config.js', 'dist/flags.js', 'dist/progress.js']) {
     cpSync(join(root, file), join(folder, file));
   }
   writeFileSync(join(folder, 'dist', 'main.js'), main);

@@ -1,4 +1,5 @@
 import { hasher } from '../../base/hashes.ts';
+import type { ContentRead } from '../../content/content.ts';
 import { idOf } from '../../content/rows.ts';
 import type { Snapshot } from '../../partition/partition.ts';
 import { decodeBytes } from '../../partition/values.ts';
@@ -6,7 +7,7 @@ import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
 import type { Conditions } from '../../rules/conditions.ts';
 import { etagOf } from '../../rules/etag.ts';
 import { afterWrite, leaseState } from '../../rules/lease.ts';
-import type { Storage } from '../storage.ts';
+import type { AccountId, Storage } from '../storage.ts';
 import { fail } from './errors.ts';
 import { blobAt, encodeHead } from './heads.ts';
 import {
@@ -20,7 +21,16 @@ import {
   type SentMetadata,
   useLease,
 } from './requests.ts';
-import { anchorOf, type Blob, type BlobHead, type ContentHeaders, headKey, headOf, inlineKey } from './rows.ts';
+import {
+  anchorOf,
+  type Blob,
+  type BlobHead,
+  type ContainerId,
+  type ContentHeaders,
+  headKey,
+  headOf,
+  inlineKey,
+} from './rows.ts';
 import { leaseOn, letGo, targetAt } from './targets.ts';
 
 export interface BlobInput {
@@ -51,32 +61,50 @@ export async function getBlob(storage: Storage, input: GetBlobInput) {
   const read = storage.content.beginRead();
   let streams = false;
   try {
-    const found = await find(storage, input, async (at, account, id, blob) => {
-      const asked = range === undefined ? undefined : parseRange(range);
-      const part = asked && resolveRange(asked, blob.length);
-      if (part === 'InvalidRange') throw fail('InvalidRange').with({ 'Content-Range': `bytes */${blob.length}` });
-      const from = part?.from ?? 0;
-      const to = part ? part.to + 1 : blob.length;
-      if ((rangeMd5 || rangeCrc64) && to - from > HASHED_RANGE_MAX) throw fail('OutOfRangeInput');
-      const state = leaseState(blob.lease, at.now);
-      if (blob.contentId !== undefined) {
-        await read.plan(at, account, idOf(blob.contentId), from, to);
-        return { blob, leaseState: state, range: part, length: to - from, inline: undefined };
-      }
-      const row = await at.get(inlineKey(account, id, input.blob));
-      if (!row) throw new Error('a blob without its content');
-      return { blob, leaseState: state, range: part, length: to - from, inline: decodeBytes(row).subarray(from, to) };
-    });
+    const found = await find(storage, input, (at, account, id, blob) => locate(at, account, id, blob, input, read));
+    const { inline } = found;
     const hashed =
-      rangeMd5 || rangeCrc64
-        ? await hashedPieces(found.inline ? [found.inline] : read.stream(), rangeMd5 === true)
-        : undefined;
-    const bytes = found.inline ?? hashed?.pieces ?? read.stream();
-    streams = found.inline === undefined && hashed === undefined;
-    return { ...found, bytes, rangeMd5: hashed?.md5, rangeCrc64: rangeCrc64 ? hashed?.crc64 : undefined };
+      rangeMd5 || rangeCrc64 ? await hashedPieces(inline ? [inline] : read.stream(), rangeMd5 === true) : undefined;
+    streams = inline === undefined && hashed === undefined;
+    return {
+      blob: found.blob,
+      leaseState: found.leaseState,
+      range: found.range,
+      length: found.length,
+      bytes: inline ?? hashed?.pieces ?? read.stream(),
+      rangeMd5: hashed?.md5,
+      rangeCrc64: rangeCrc64 ? hashed?.crc64 : undefined,
+    };
   } finally {
     if (!streams) read.end();
   }
+}
+
+/** What was asked for of this blob, with its bytes, or with the read prepared for them. */
+async function locate(
+  at: Snapshot,
+  account: AccountId,
+  id: ContainerId,
+  blob: Blob,
+  { blob: name, range: text, rangeMd5, rangeCrc64 }: GetBlobInput,
+  read: ContentRead,
+) {
+  const asked = text === undefined ? undefined : parseRange(text);
+  const range = asked && resolveRange(asked, blob.length);
+  if (range === 'InvalidRange') throw fail('InvalidRange').with({ 'Content-Range': `bytes */${blob.length}` });
+  const from = range?.from ?? 0;
+  const to = range ? range.to + 1 : blob.length;
+  if ((rangeMd5 || rangeCrc64) && to - from > HASHED_RANGE_MAX) throw fail('OutOfRangeInput');
+  let inline: Buffer | undefined;
+  if (blob.contentId !== undefined) {
+    await read.plan(at, account, idOf(blob.contentId), from, to);
+  } else {
+    const row = await at.get(inlineKey(account, id, name));
+    if (!row) throw new Error('a blob without its content');
+    inline = decodeBytes(row);
+    if (range) inline = inline.subarray(from, to);
+  }
+  return { blob, leaseState: leaseState(blob.lease, at.now), range, length: to - from, inline };
 }
 
 /** The hashes go out before the bytes. They are made piece by piece, as these come: 4 MiB at once would hold the event loop. */

@@ -9,7 +9,7 @@ import { othersFirst, type Storage } from '../storage.ts';
 import { type BlobInput, checkWrite } from './blobs.ts';
 import { mayPut, putHead } from './block-blobs.ts';
 import { blockKeyOf } from './blocks.ts';
-import { type Committed, findCommitted, NONE_COMMITTED } from './committed-blocks.ts';
+import { type Committed, committedAt, findCommitted, NONE_COMMITTED } from './committed-blocks.ts';
 import { fail } from './errors.ts';
 import { putLongList } from './long-block-lists.ts';
 import { metadataOf, type SentMetadata } from './requests.ts';
@@ -44,7 +44,7 @@ export async function putBlockList(storage: Storage, input: PutBlockListInput) {
   if (input.blocks.length > BLOCKS_MAX) throw fail('BlockListTooLong');
   const list: CheckedBlockList = { ...input, leaseId, metadata, blocks: await checkIds(input.blocks) };
   let short = list.blocks.length <= SHORT_BLOCKS_MAX;
-  let committed = NONE_COMMITTED;
+  let committed: Committed | undefined = NONE_COMMITTED;
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
     const done = short ? await putShortList(storage, list, committed) : await putLongList(storage, list);
     if (typeof done === 'object') {
@@ -52,7 +52,7 @@ export async function putBlockList(storage: Storage, input: PutBlockListInput) {
       return { etag: etagOf(done.stamp), modified: done.stamp };
     }
     if (done === 'too long') short = false;
-    else if (short) committed = await findCommitted(storage, list);
+    else if (short) committed = attempt < 3 ? await findCommitted(storage, list) : undefined;
   }
   throw new Unavailable('Too many others write here at the same time.');
 }
@@ -62,13 +62,13 @@ type Done = { readonly stamp: bigint };
 async function putShortList(
   storage: Storage,
   list: CheckedBlockList,
-  committed: Committed,
+  committed: Committed | undefined,
 ): Promise<Done | 'again' | 'too long'> {
   const { account, content, partition } = storage;
   const id = content.newId();
   const { stamp, value } = await partition.transact(anchorOf(account, list.container, list.blob), async (tx) => {
     const target = await mayPut(tx, storage, list, list.leaseId);
-    const chosen = await choose(tx, storage, target, list.blocks, committed);
+    const chosen = await choose(tx, storage, target, list.blocks, committed ?? (await committedAt(tx, storage, list)));
     if (chosen === 'again') return chosen;
     const { pieces, used, raised } = chosen;
     if (pieces.reduce((sum, { parts }) => sum + parts.length, 0) > SHORT_PARTS_MAX) return 'too long';

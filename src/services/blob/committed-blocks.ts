@@ -1,5 +1,6 @@
 /** The blocks of a blob as it is. Its content never changes, so they are looked up outside of any transaction, in slices. */
 import { idOf, type Piece } from '../../content/rows.ts';
+import type { Snapshot } from '../../partition/partition.ts';
 import type { BlockChoice } from '../../rules/block-list.ts';
 import { othersFirst, type Storage } from '../storage.ts';
 import { findBlob } from './heads.ts';
@@ -13,27 +14,35 @@ export interface Committed {
 
 export const NONE_COMMITTED: Committed = { contentId: undefined, pieces: new Map() };
 
+interface Wanted {
+  container: string;
+  blob: string;
+  blocks: readonly BlockChoice[];
+}
+
 /** Those of its blocks that the list may mean. */
-export async function findCommitted(
-  { account, content, partition }: Storage,
-  { container, blob, blocks }: { container: string; blob: string; blocks: readonly BlockChoice[] },
+export function findCommitted(storage: Storage, list: Wanted): Promise<Committed> {
+  return storage.partition.read((at) => committedAt(at, storage, list));
+}
+
+export async function committedAt(
+  at: Snapshot,
+  { account, content }: Storage,
+  { container, blob, blocks }: Wanted,
 ): Promise<Committed> {
   const wanted = new Set(blocks.filter(({ source }) => source !== 'Uncommitted').map(({ id }) => id));
   const pieces = new Map<string, Piece>();
-  const contentId = await partition.read(async (at) => {
-    const head = await findBlob(at, account, await containerIdAt(at, account, container), blob);
-    if (head?.contentId === undefined) return undefined;
-    for (let from = 0; wanted.size > 0; ) {
-      const found = await content.piecesFrom(at, account, idOf(head.contentId), from);
-      if (found.pieces.length === 0) break;
-      from = found.offset;
-      for (const piece of found.pieces) {
-        from += piece.length;
-        if (piece.label !== undefined && wanted.delete(piece.label)) pieces.set(piece.label, piece);
-      }
-      await othersFirst();
+  const head = await findBlob(at, account, await containerIdAt(at, account, container), blob);
+  if (head?.contentId === undefined) return NONE_COMMITTED;
+  for (let from = 0; wanted.size > 0; ) {
+    const found = await content.piecesFrom(at, account, idOf(head.contentId), from);
+    if (found.pieces.length === 0) break;
+    from = found.offset;
+    for (const piece of found.pieces) {
+      from += piece.length;
+      if (piece.label !== undefined && wanted.delete(piece.label)) pieces.set(piece.label, piece);
     }
-    return head.contentId;
-  });
-  return { contentId, pieces };
+    await othersFirst();
+  }
+  return { contentId: head.contentId, pieces };
 }

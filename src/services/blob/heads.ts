@@ -45,11 +45,12 @@ export function encodeHead(head: BlobHead): Buffer {
     copy ? JSON.stringify({ ...copy, completed: copy.completed.toString() }) : '',
   ];
   while (fields.at(-1) === '') fields.pop();
-  return encodeText(fields.join('\n'));
+  return encodeText(`${fields.join('\n')}\n`);
 }
 
 export function decodeHead(row: Row): Blob {
   const fields = decodeText(row).split('\n');
+  if (fields.length < 4 || fields.at(-1) !== '') throw new Error('a head without its end');
   const { etag, modified, stamp } = located(row, fields[11] || undefined);
   return {
     length: Number(fields[1]),

@@ -2,6 +2,7 @@
  * A block list that is too long for one commit. The content is made in slices while nobody can see it; then one commit
  * checks that blob and blocks are still those that it was made of, and swaps it in.
  */
+import { PartGone } from '../../content/content.ts';
 import { type ContentId, cellKey, type Piece, textOf } from '../../content/rows.ts';
 import type { Key } from '../../partition/keys.ts';
 import type { Transaction } from '../../partition/partition.ts';
@@ -56,7 +57,7 @@ export async function putLongList(storage: Storage, list: CheckedBlockList): Pro
       if (await tx.get(trash)) content.abandonPending(tx, account, id, trash);
     });
     storage.sweeper.wake();
-    if (error instanceof Changed) return 'again';
+    if (error instanceof Changed || error instanceof PartGone) return 'again';
     throw error;
   }
 }
