@@ -72,7 +72,10 @@ export interface ContentStore {
 export interface ContentRead {
   /** Looks up where the first bytes lie; the rest is looked up as the stream goes on. */
   plan(at: Snapshot, account: AccountId, id: ContentId, from: number, to: number): Promise<void>;
-  /** The bytes from `from` to before `to`, checked. Ends the read when it ends, fails or is returned early. */
+  /**
+   * The bytes from `from` to before `to`, checked. A piece is good until the next one is asked for, or the stream is let go of: its
+   * memory is used again. Ends the read when it ends, fails or is returned early.
+   */
   stream(): AsyncIterable<Buffer>;
   end(): void;
 }

@@ -1,5 +1,12 @@
 /** The bytes of a content as a stream: no snapshot is open while the consumer takes its time, and little memory is held. */
-import { CHECKED_BYTES, type ChunkName, type Extents, type Place } from '../extents/extents.ts';
+import {
+  AROUND_BYTES_MAX,
+  CHECKED_BYTES,
+  type ChunkName,
+  type Extents,
+  type Place,
+  type Sums,
+} from '../extents/extents.ts';
 import type { Partition, Snapshot } from '../partition/partition.ts';
 import type { ContentRead } from './content.ts';
 import { piecesFrom } from './lists.ts';
@@ -12,6 +19,8 @@ export interface Reading {
   readonly reads: Reads;
   /** What all streams together have read and their consumers have not taken yet. */
   readonly held: { bytes: number };
+  /** Memory that is not in use: to allocate it for each read would keep V8's collector busy. */
+  readonly spare: Buffer[];
 }
 
 /** What is to be read of one chunk, counted from its beginning. */
@@ -20,11 +29,13 @@ interface Stretch {
   readonly place: Place;
   readonly from: number;
   readonly to: number;
+  readonly sums?: Sums;
 }
 
 /** Parts that are looked up at a time. */
 const PAGE_PARTS = 64;
-const READ_BYTES = 1 << 20;
+const READ_BYTES = 512 << 10;
+const SPARE_MAX = 32;
 /** Above this, streams read little at a time and nothing ahead. */
 const HELD_BYTES_MAX = 64 << 20;
 
@@ -86,12 +97,15 @@ interface Page {
 }
 
 async function* generate(
-  { partition, extents, held }: Reading,
+  { partition, extents, held, spare }: Reading,
   page: Page,
   to: number,
   lookUp: (at: Snapshot, from: number) => Promise<Page>,
 ): AsyncGenerator<Buffer, void> {
   let heldHere = 0;
+  /** The consumer has one of them while the other is filled. */
+  const buffers: (Buffer | undefined)[] = [undefined, undefined];
+  let turn = 0;
   let coming: Promise<Buffer | undefined> | undefined;
 
   function hold(bytes: number): void {
@@ -110,7 +124,11 @@ async function* generate(
     const end = Math.min(stretch.to, from - (from % CHECKED_BYTES) + most);
     if (end < stretch.to) page.stretches.unshift({ ...stretch, from: end });
     hold(end - from);
-    return extents.read(name, place, from, end);
+    // A small piece goes out with others' bytes, and may still lie there when the next is asked for.
+    if (end - from < CHECKED_BYTES) return extents.read(name, place, from, end);
+    turn = 1 - turn;
+    buffers[turn] ??= spare.pop() ?? Buffer.allocUnsafeSlow(READ_BYTES + AROUND_BYTES_MAX);
+    return extents.read(name, place, from, end, buffers[turn], stretch.sums);
   }
 
   try {
@@ -130,6 +148,7 @@ async function* generate(
   } finally {
     await coming?.catch(() => {});
     hold(-heldHere);
+    for (const buffer of buffers) if (buffer && spare.length < SPARE_MAX) spare.push(buffer);
   }
 }
 
@@ -149,7 +168,8 @@ async function stretchesFrom(at: Snapshot, account: bigint, id: ContentId, from:
   const stretches = wanted.map(({ part, ...stretch }, i): Stretch => {
     const row = rows[i];
     if (!row) throw new Error(`chunk ${textOf(part.chunk)} of content ${textOf(id)} has no row`);
-    return { name: chunkNameOf(account, part.chunk), place: decodeChunk(row).place, ...stretch };
+    const { place } = decodeChunk(row);
+    return { name: chunkNameOf(account, part.chunk), place, sums: {}, ...stretch };
   });
   return { stretches, end };
 }

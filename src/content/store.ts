@@ -34,7 +34,7 @@ export function createContentStore({
   let last = 0n;
   const newId = (): Id => ({ epoch, number: ++last });
   const { take, heldExtents } = createTaker(extents, hashers, newId);
-  const reading: Reading = { partition, extents, reads, held: { bytes: 0 } };
+  const reading: Reading = { partition, extents, reads, held: { bytes: 0 }, spare: [] };
   return {
     take,
     heldExtents,

@@ -18,6 +18,8 @@ export interface Place {
 export const CHUNK_BYTES_MAX = 8 << 20;
 /** One checksum for so many bytes. */
 export const CHECKED_BYTES = 64 << 10;
+/** At most so many bytes are read around those that are asked for, if these begin and end where a checksum does. */
+export const AROUND_BYTES_MAX = 128 << 10;
 
 export interface ChunkWriter {
   readonly place: Place;
@@ -27,6 +29,11 @@ export interface ChunkWriter {
   finish(): Promise<void>;
   /** The rest will not come: the room is lost until the extent goes. */
   abandon(): void;
+}
+
+/** The checksums of one chunk, once they were read. */
+export interface Sums {
+  table?: Buffer;
 }
 
 export interface ExtentInfo {
@@ -45,8 +52,12 @@ export interface Extents {
   begin(name: ChunkName, length: number, purpose?: Purpose): Promise<ChunkWriter>;
   /** Whether there is no space for uploads, or hardly any. */
   isShort(): boolean;
-  /** The bytes from `from` up to but not including `to`, counted from the chunk's beginning; checked. Throws Damaged. */
-  read(name: ChunkName, place: Place, from: number, to: number): Promise<Buffer>;
+  /**
+   * The bytes from `from` up to but not including `to`, counted from the chunk's beginning; checked. Throws Damaged.
+   * They may lie in `into`, if there is room for them and what surrounds them: then they are good until it is used again.
+   * Whoever reads a chunk piece by piece gives the same `sums` each time, so that its checksums are read once.
+   */
+  read(name: ChunkName, place: Place, from: number, to: number, into?: Buffer, sums?: Sums): Promise<Buffer>;
   /** Every chunk whose beginning can be made out, finished or not, in order. */
   walk(extent: string): AsyncIterable<{ readonly name: ChunkName; readonly place: Place }>;
   list(): Promise<readonly ExtentInfo[]>;

@@ -8,8 +8,8 @@ export interface Files {
   make(name: string, header: Buffer): Promise<void>;
   /** All of the bytes, one after another from the position on. */
   write(name: string, bytes: readonly Uint8Array[], position: number, purpose: Purpose): Promise<void>;
-  /** Fewer bytes than asked for where the file ends. Throws Damaged if there is no such file. */
-  read(name: string, position: number, length: number): Promise<Buffer>;
+  /** Fewer bytes than asked for where the file ends; in `into`, if they fit. Throws Damaged if there is no such file. */
+  read(name: string, position: number, length: number, into?: Buffer): Promise<Buffer>;
   /** Resolves once what was written is durable, and the file's name too. */
   sync(name: string): Promise<void>;
   /** Whatever else lies there is listed too. */

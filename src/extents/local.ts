@@ -76,9 +76,11 @@ function folderFiles(folder: string, ownPrefix: string, filesMax: number, reserv
       await orNoSpace(handles.use(pathOf(name), 'r+', (descriptor) => writeAll(descriptor, bytes, position)));
     },
 
-    async read(name, position, length) {
+    async read(name, position, length, into) {
       try {
-        return await handles.use(pathOf(name), flagsOf(name), (descriptor) => readAll(descriptor, position, length));
+        return await handles.use(pathOf(name), flagsOf(name), (descriptor) =>
+          readAll(descriptor, position, length, into),
+        );
       } catch (error) {
         if (codeOf(error) === 'ENOENT') throw new Damaged(`Damaged: extent ${name} is missing.`);
         if (codeOf(error) === 'EIO') throw new Damaged(`Damaged: extent ${name} cannot be read at ${position}.`);
@@ -131,8 +133,8 @@ function after(bytes: readonly Uint8Array[], count: number): Uint8Array[] {
   return rest;
 }
 
-async function readAll(descriptor: number, position: number, length: number): Promise<Buffer> {
-  const bytes = Buffer.allocUnsafeSlow(length);
+async function readAll(descriptor: number, position: number, length: number, into?: Buffer): Promise<Buffer> {
+  const bytes = into && into.length >= length ? into : Buffer.allocUnsafeSlow(length);
   let at = 0;
   while (at < length) {
     const { bytesRead } = await readSome(descriptor, bytes, at, length - at, position + at);

@@ -1,5 +1,5 @@
 import { firstWrongBlock } from './checksums.ts';
-import { CHECKED_BYTES, type ChunkName, Damaged, type Place } from './extents.ts';
+import { CHECKED_BYTES, type ChunkName, Damaged, type Place, type Sums } from './extents.ts';
 import type { Files } from './files.ts';
 import { decodeSlotHeader, HEADER_BYTES, isSameName, sumAt } from './slots.ts';
 
@@ -17,6 +17,8 @@ export async function readChecked(
   from: number,
   to: number,
   onHeader: (damage: Damaged) => void,
+  into?: Buffer,
+  sums?: Sums,
 ): Promise<Buffer> {
   const { extent, offset, length } = place;
   if (!(from >= 0 && from <= to && to <= length))
@@ -29,18 +31,24 @@ export async function readChecked(
   const sumsFrom = sumAt(length, first);
   const sumsTo = sumAt(length, end);
 
-  async function read(start: number, stop: number): Promise<Buffer> {
-    const bytes = await files.read(extent, offset + HEADER_BYTES + start, stop - start);
+  async function read(start: number, stop: number, memory?: Buffer): Promise<Buffer> {
+    const bytes = await files.read(extent, offset + HEADER_BYTES + start, stop - start, memory);
     if (bytes.length === stop - start) return bytes;
     throw damage(name, place, `the extent ends at ${offset + HEADER_BYTES + start + bytes.length}, before its end`);
   }
 
   const start = first === 0 ? -HEADER_BYTES : dataFrom;
-  const near = sumsFrom - dataTo <= GAP_BYTES_MAX;
-  const [bytes, apart] = await Promise.all([
-    read(start, near ? sumsTo : dataTo),
-    near ? undefined : read(sumsFrom, sumsTo),
-  ]);
+  const near = !sums && sumsFrom - dataTo <= GAP_BYTES_MAX;
+
+  async function readSums(): Promise<Buffer | undefined> {
+    if (near) return undefined;
+    if (!sums) return read(sumsFrom, sumsTo);
+    const all = Math.ceil(length / CHECKED_BYTES);
+    sums.table ??= await read(sumAt(length, 0), sumAt(length, all));
+    return sums.table.subarray(sumsFrom - sumAt(length, 0), sumsTo - sumAt(length, 0));
+  }
+
+  const [bytes, apart] = await Promise.all([read(start, near ? sumsTo : dataTo, into), readSums()]);
   const data = bytes.subarray(dataFrom - start, dataTo - start);
   const wrong = firstWrongBlock(name, first, data, apart ?? bytes.subarray(sumsFrom - start));
   if (wrong !== undefined) {

@@ -3,8 +3,9 @@ import { NoSpace, type Purpose } from './extents.ts';
 
 /** What uploads leave free, on a small disk a quarter of it: one half for copies that free more, one for rows and deletes. */
 const RESERVE_BYTES_MAX = 128 << 20;
-/** The disk is looked at once for so many bytes. */
+/** The disk is looked at once for so many bytes; where much is free, for as many more. */
 const LOOK_BYTES = 4 << 20;
+const LOOK_BYTES_MAX = 64 << 20;
 
 export interface Room {
   /** Throws NoSpace if so many bytes do not fit. */
@@ -24,7 +25,7 @@ export function roomIn(folder: string, reserveBytes?: number): Room {
     const { bavail, bsize, blocks } = await statfs(folder);
     const reserve = reserveBytes ?? Math.min(RESERVE_BYTES_MAX, (blocks * bsize) / 4);
     const spare = bavail * bsize - reserve;
-    left = Math.min(spare, LOOK_BYTES);
+    left = Math.min(spare, Math.max(LOOK_BYTES, Math.min(spare / 64, LOOK_BYTES_MAX)));
     short = spare < Math.max(bytes, LOOK_BYTES);
     return purpose === 'frees' ? spare + reserve / 2 : spare;
   }

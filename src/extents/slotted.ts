@@ -124,9 +124,9 @@ export function openSlotted(
       return chunkWriter(owner, name, place);
     },
 
-    async read(name, place, from, to) {
+    async read(name, place, from, to, into, sums) {
       try {
-        return await readChecked(files, name, place, from, to, (damage) => onDamage?.(damage));
+        return await readChecked(files, name, place, from, to, (damage) => onDamage?.(damage), into, sums);
       } catch (error) {
         if (error instanceof Damaged) onDamage?.(error);
         throw error;

@@ -40,29 +40,48 @@ export interface BodyStream extends AsyncIterableIterator<Uint8Array> {
   letGo(): void;
 }
 
-/** The parser holds the sender to its Content-Length, and Node stops reading from it while about 64 KiB are not asked for. */
+/** So much may have come that nobody has asked for; then the sender is not read from until half of it is taken. */
+const AHEAD_BYTES_MAX = 256 * 1024;
+
+/** The parser holds the sender to its Content-Length. */
 export function streamBody(incoming: IncomingMessage, length: number, idleMilliseconds: number): BodyStream {
+  /** As the socket gave them: Node's own buffer would join them into one. */
+  const come: Buffer[] = [];
+  let ahead = 0;
   let left = length;
   let waited = 0;
   let stopped = false;
   let wait: Wait | undefined;
 
+  function take(chunk: Buffer): void {
+    if (stopped) return;
+    come.push(chunk);
+    ahead += chunk.length;
+    if (ahead >= AHEAD_BYTES_MAX) incoming.pause();
+    wait?.end();
+  }
+
   function stop(): void {
     stopped = true;
+    come.length = 0;
     wait?.end();
   }
 
   async function next(): Promise<IteratorResult<Uint8Array>> {
+    if (left === length) incoming.on('data', take);
     while (left > 0) {
-      if (stopped || incoming.socket.destroyed) throw new Gone('the connection broke before the end of the body');
-      const chunk = incoming.read() as Buffer | null;
+      const chunk = stopped ? undefined : come.shift();
       if (chunk) {
         left -= chunk.length;
+        ahead -= chunk.length;
+        if (ahead < AHEAD_BYTES_MAX / 2 && incoming.isPaused()) incoming.resume();
         return { done: false, value: chunk };
       }
+      if (stopped || incoming.socket.destroyed) throw new Gone('the connection broke before the end of the body');
       const began = performance.now();
-      wait = waitFor(incoming, 'readable', incoming.socket, idleMilliseconds);
+      wait = waitFor(incoming, 'end', incoming.socket, idleMilliseconds);
       await wait.over;
+      wait = undefined;
       waited += performance.now() - began;
     }
     return { done: true, value: undefined };

@@ -165,7 +165,7 @@ export async function* inPieces(bytes: Buffer, size: number): AsyncGenerator<Buf
 
 export async function bytesFrom(stream: AsyncIterable<Buffer>): Promise<Buffer> {
   const pieces: Buffer[] = [];
-  for await (const piece of stream) pieces.push(piece);
+  for await (const piece of stream) pieces.push(Buffer.from(piece));
   return Buffer.concat(pieces);
 }
 

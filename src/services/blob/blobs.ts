@@ -112,8 +112,9 @@ async function hashedPieces(stream: AsyncIterable<Buffer> | Iterable<Buffer>, md
   const pieces: Buffer[] = [];
   const hash = hasher({ md5 });
   for await (const piece of stream) {
-    pieces.push(piece);
     hash.update(piece);
+    // Its memory is used again.
+    pieces.push(Buffer.from(piece));
   }
   return { pieces, ...hash.digest() };
 }
