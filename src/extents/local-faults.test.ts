@@ -96,6 +96,7 @@ describe('Extents on a disk with faults', () => {
   });
 
   it('leave the last 128 MiB to others, for chunks that begin and for bytes that come late', async () => {
+    disk.freeBytes = 256 * MIB;
     const extents = await opened();
     const slow = await extents.begin(chunkName(1), 8 * MIB);
     disk.freeBytes = 130 * MIB;
