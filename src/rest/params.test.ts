@@ -148,7 +148,7 @@ describe('a body of content', () => {
 
   it('comes whole with the checksums that are expected of it', async () => {
     const crc64 = crc64Base64(bytes);
-    const sent = body.read(bytes, request({ 'Content-MD5': md5, 'x-ms-content-crc64': crc64 }));
+    const sent = body.read(bytes, request({ 'x-ms-blob-content-md5': md5, 'x-ms-content-crc64': crc64 }));
     expect(sent).toMatchObject({ length: 3, expected: { md5, crc64 }, whole: bytes });
     expect(await buffer(sent.bytes())).toEqual(bytes);
     expect(body.read(bytes, request()).expected).toEqual({});
@@ -190,11 +190,16 @@ describe('a body of XML', () => {
   it('is refused when a checksum differs', () => {
     const document = Buffer.from('<Wanted/>');
     const other = Buffer.from('<Wanted />');
-    const wrong = { 'Content-MD5': md5Base64(other), 'x-ms-content-crc64': crc64Base64(other) };
-    expect(refusal(() => body.read(document, request(wrong))).code).toBe('Md5Mismatch');
-    const right = { 'Content-MD5': md5Base64(document), 'x-ms-content-crc64': crc64Base64(document) };
-    expect(body.read(document, request(right))?.name).toBe('Wanted');
-    expect(refusal(() => body.read(document, request({ ...wrong, 'Content-MD5': '' }))).code).toBe('Crc64Mismatch');
+    const codeOf = (headers: Record<string, string>) => refusal(() => body.read(document, request(headers))).code;
+    const right = [{ 'Content-MD5': md5Base64(document) }, { 'x-ms-content-crc64': crc64Base64(document) }] as const;
+    for (const headers of right) expect(body.read(document, request(headers))?.name).toBe('Wanted');
+    expect(codeOf({ 'Content-MD5': md5Base64(other) })).toBe('Md5Mismatch');
+    expect(codeOf({ 'Content-MD5': '', 'x-ms-content-crc64': crc64Base64(other) })).toBe('Crc64Mismatch');
+  });
+
+  it('comes with one checksum at most', () => {
+    const both = { 'Content-MD5': md5Base64(Buffer.from('')), 'x-ms-content-crc64': crc64Base64(Buffer.from('')) };
+    expect(refusal(() => body.check(request(both)))).toMatchObject({ code: 'InvalidHeaderValue' });
   });
 
   it('is refused with the place of the fault', () => {

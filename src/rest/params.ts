@@ -223,6 +223,10 @@ const NOTHING_EXPECTED: Hashes = Object.freeze({});
 /** Of two MD5s that differ one is wrong, whatever comes. */
 function expectedOf(request: Request, md5Headers: readonly string[] = ['content-md5']): Hashes {
   const crc64 = canonical(crc64Of(request));
+  // Microsoft's reference allows one hash of what is transferred.
+  if (crc64 !== undefined && md5Of(request, 'content-md5') !== undefined) {
+    throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-content-crc64', HeaderValue: crc64 });
+  }
   let md5: string | undefined;
   for (const name of md5Headers) {
     const sent = canonical(md5Of(request, name));

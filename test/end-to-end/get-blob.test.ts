@@ -176,6 +176,9 @@ describe('Get Blob', () => {
       const headers = { 'x-ms-range-get-content-md5': 'true' };
       const answer = await running.request('GET', `/${container.containerName}/blob`, { headers });
       expectError(answer, 400, 'InvalidHeaderValue', { HeaderName: 'x-ms-range-get-content-md5' });
+      const both = { ...headers, 'x-ms-range-get-content-crc64': 'true', Range: 'bytes=0-2' };
+      const refused = await running.request('GET', `/${container.containerName}/blob`, { headers: both });
+      expectError(refused, 400, 'InvalidHeaderValue', { HeaderName: 'x-ms-range-get-content-crc64' });
     });
 
     it('refuses snapshots and versions, which are not built', async () => {

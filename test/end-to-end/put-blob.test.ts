@@ -158,7 +158,10 @@ describe('Put Blob', () => {
       expectError(await put({ 'x-ms-content-crc64': 'AAAAAAAAAAA=' }), 400, 'Crc64Mismatch', crc64);
       expectError(await put({ 'x-ms-content-crc64': '?' }), 400, 'InvalidHeaderValue');
       expect(await container.getBlobClient('blob').exists()).toBe(false);
-      expect((await put({ 'Content-MD5': right, 'x-ms-content-crc64': 'YeJLfssylmU=' })).status).toBe(201);
+      const both = { 'Content-MD5': right, 'x-ms-content-crc64': 'YeJLfssylmU=' };
+      expectError(await put(both), 400, 'InvalidHeaderValue', { HeaderName: 'x-ms-content-crc64' });
+      expect((await put({ 'Content-MD5': right })).status).toBe(201);
+      expect((await put({ 'x-ms-content-crc64': 'YeJLfssylmU=' })).status).toBe(201);
     });
 
     it('holds a body that is streamed against its checksums, too, and keeps the blob as it was', async () => {

@@ -10,7 +10,7 @@ import { deleteBlob, getBlob } from './blobs.ts';
 import { putBlob } from './block-blobs.ts';
 import { putBlockList } from './block-lists.ts';
 import { getBlockList, putBlock } from './blocks.ts';
-import { deleteContainer } from './containers.ts';
+import { createContainer, deleteContainer } from './containers.ts';
 import { copyBlob } from './copies.ts';
 import { decodeStage, encodeStage, stageKey } from './rows.ts';
 
@@ -150,7 +150,7 @@ async function read(storage: Storage, blob: string): Promise<Buffer> {
   const { bytes } = await getBlob(storage, { ...base(blob), ...asked });
   if (Buffer.isBuffer(bytes)) return bytes;
   const pieces: Buffer[] = [];
-  for await (const piece of bytes) pieces.push(piece);
+  for await (const piece of bytes) pieces.push(Buffer.from(piece));
   return Buffer.concat(pieces);
 }
 
@@ -166,6 +166,28 @@ async function compare(storage: Storage, { blobs, staged }: Model): Promise<void
     expect(uncommitted!.flat()).toEqual([...(staged.get(blob)?.keys() ?? [])].sort());
   }
 }
+
+describe('An upload', () => {
+  it('does not go into a container that got the name of its own meanwhile', async () => {
+    const { world, storage } = await open();
+    const bytes = Buffer.alloc(100_000, 1);
+    const body = (): SentContent => ({
+      length: bytes.length,
+      expected: {},
+      async *bytes() {
+        yield bytes.subarray(0, 50_000);
+        await deleteContainer(storage, { container: 'box', conditions: {}, leaseId: undefined });
+        await createContainer(storage, { container: 'box', metadata: [] });
+        yield bytes.subarray(50_000);
+      },
+    });
+    const put = putBlob(storage, { ...base('blob'), content: {}, metadata: [], body: body() });
+    await expect(put).rejects.toMatchObject({ code: 'ContainerNotFound' });
+    const stage = putBlock(storage, { ...base('blob'), blockId: IDS[0]!, body: body(), wantsMd5: false });
+    await expect(stage).rejects.toMatchObject({ code: 'ContainerNotFound' });
+    await world.stop();
+  });
+});
 
 describe('Blobs and their blocks', () => {
   it('are what plain byte arrays say, whatever is done, and every count is right', async () => {

@@ -58,6 +58,9 @@ export async function getBlob(storage: Storage, input: GetBlobInput) {
       HeaderValue: 'true',
     });
   }
+  if (rangeMd5 && rangeCrc64) {
+    throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-range-get-content-crc64', HeaderValue: 'true' });
+  }
   const read = storage.content.beginRead();
   let streams = false;
   try {

@@ -11,7 +11,7 @@ import { type BlobInput, checkWrite } from './blobs.ts';
 import { encodeHead } from './heads.ts';
 import { type Judged, mayWrite, metadataOf, type SentMetadata, useLease } from './requests.ts';
 import { anchorOf, type BlobHead, type ContentHeaders, headKey, inlineKey, type Metadata } from './rows.ts';
-import { leaseOn, letGo, type Target, targetAt } from './targets.ts';
+import { checkHome, homeOf, leaseOn, letGo, type Target, targetAt } from './targets.ts';
 
 export interface PutBlobInput extends BlobInput {
   readonly content: ContentHeaders;
@@ -39,9 +39,11 @@ export async function putBlob(storage: Storage, input: PutBlobInput) {
       return undefined;
     });
   }
+  const home = await homeOf(storage, input.container);
   return withTaken(storage, input.body, { md5: true }, (taken) => {
     const id = storage.content.newId();
-    return put(storage, checked, { md5: taken.md5!, crc64: taken.crc64 }, async (tx) => {
+    return put(storage, checked, { md5: taken.md5!, crc64: taken.crc64 }, async (tx, target) => {
+      checkHome(target, home);
       await storage.content.nameChunks(tx, storage.account, taken);
       storage.content.addContent(tx, storage.account, id, [{ length: taken.length, parts: taken.parts }]);
       return textOf(id);

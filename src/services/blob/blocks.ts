@@ -25,7 +25,7 @@ import {
   stageKey,
   trashStage,
 } from './rows.ts';
-import { leaseOn, targetAt } from './targets.ts';
+import { checkHome, homeOf, leaseOn, targetAt } from './targets.ts';
 
 export interface PutBlockInput extends Omit<BlobInput, 'conditions'> {
   /** As it was sent. */
@@ -47,10 +47,12 @@ export async function putBlock(storage: Storage, input: PutBlockInput) {
   const leaseId = checkWrite({ ...input, conditions: {} });
   const blockId = blockIdOf(input.blockId);
   if (body.length === 0) throw fail('InvalidHeaderValue', { HeaderName: 'Content-Length', HeaderValue: '0' });
+  const home = await homeOf(storage, container);
   return withTaken(storage, body, { md5: input.wantsMd5 }, async (taken) => {
     const newId = content.newId();
     const { value: trashed } = await storage.partition.transact(anchorOf(account, container, blob), async (tx) => {
       const { target, replaced } = await mayStage(tx, storage, { ...input, blockId }, leaseId);
+      checkHome(target, home);
       if (target.expired) trashStage(tx, account, target.container, blob, target.expired);
       await content.nameChunks(tx, account, taken);
       if (replaced) await content.releaseParts(tx, account, replaced.parts);

@@ -3,6 +3,7 @@ import { idOf } from '../../content/rows.ts';
 import type { Snapshot, Transaction } from '../../partition/partition.ts';
 import type { Lease } from '../../rules/lease.ts';
 import type { Storage } from '../storage.ts';
+import { fail } from './errors.ts';
 import { decodeHead } from './heads.ts';
 import {
   type Blob,
@@ -40,6 +41,16 @@ export async function targetAt(at: Snapshot, storage: Storage, container: string
     stage: expired ? undefined : stage,
     expired: expired ? stage : undefined,
   };
+}
+
+/** Where an upload goes, before its bytes come. */
+export function homeOf({ account, partition }: Storage, container: string): Promise<ContainerId> {
+  return partition.read((at) => containerIdAt(at, account, container));
+}
+
+/** A container that was deleted and made again during an upload is another one, though it has the same name. */
+export function checkHome({ container }: Target, home: ContainerId): void {
+  if (container !== home) throw fail('ContainerNotFound');
 }
 
 /** A blob that consists of uncommitted blocks can be leased, too. */
