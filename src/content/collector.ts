@@ -2,7 +2,7 @@
  * Gives the bytes back that no row needs any more, beside everything else: whole extents, and sparse ones once their live
  * chunks were copied. It remembers nothing that a killed process would leave behind: the counters and the files say it all.
  */
-import { setTimeout as pause } from 'node:timers/promises';
+import { startBackground } from '../base/background.ts';
 import { Damaged, type ExtentInfo } from '../extents/extents.ts';
 import { after, decodeKey, encodeKey, past, type Range } from '../partition/keys.ts';
 import { counterOf, type Snapshot } from '../partition/partition.ts';
@@ -48,20 +48,15 @@ export function startCollector(options: CollectorOptions): Collector {
   const measured = new Map<string, Measured>();
   /** What cannot be read stays where it is, and so does all that lies beside it. */
   const damaged = new Set<string>();
-  const stopping = new AbortController();
-  let running: Promise<void> | undefined;
-  let again = false;
   let waiting = false;
+  const background = startBackground(run, EVERY_MILLISECONDS);
 
   async function run(): Promise<void> {
-    while (again && !stopping.signal.aborted) {
-      again = false;
-      try {
-        while (!stopping.signal.aborted && (await step())) await rest(0);
-      } catch (error) {
-        // It is tried again when the timer goes.
-        if (!stopping.signal.aborted) onFailure(error);
-      }
+    try {
+      while (!background.isStopping && (await step())) await background.rest(0);
+    } catch (error) {
+      // It is tried again when the timer goes.
+      if (!background.isStopping) onFailure(error);
     }
   }
 
@@ -112,7 +107,7 @@ export function startCollector(options: CollectorOptions): Collector {
       waiting = true;
       void reads.ended(wait).then(() => {
         waiting = false;
-        wake();
+        background.wake();
       });
     }
     return removed;
@@ -127,12 +122,12 @@ export function startCollector(options: CollectorOptions): Collector {
       }
       let started = performance.now();
       await moveAll(options, extent, async () => {
-        await rest(pace * (performance.now() - started));
+        await background.rest(pace * (performance.now() - started));
         started = performance.now();
-        return !stopping.signal.aborted;
+        return !background.isStopping;
       });
       const left = (await partition.read(countLive)).get(extent) ?? 0;
-      if (left > 0 && !stopping.signal.aborted)
+      if (left > 0 && !background.isStopping)
         throw new Damaged(`${left} bytes in extent ${extent} are needed and cannot be found in it`);
     } catch (error) {
       if (!(error instanceof Damaged)) throw error;
@@ -171,31 +166,7 @@ export function startCollector(options: CollectorOptions): Collector {
     }
   }
 
-  async function rest(milliseconds: number): Promise<void> {
-    await pause(milliseconds, undefined, { signal: stopping.signal, ref: false }).catch(() => {});
-  }
-
-  function wake(): void {
-    again = true;
-    if (stopping.signal.aborted) return;
-    running ??= run().finally(() => {
-      running = undefined;
-      if (again) wake();
-    });
-  }
-
-  const timer = setInterval(wake, EVERY_MILLISECONDS).unref();
-  return {
-    wake,
-    async idle() {
-      while (running) await running;
-    },
-    async stop() {
-      clearInterval(timer);
-      stopping.abort();
-      await running;
-    },
-  };
+  return { wake: background.wake, idle: background.idle, stop: background.stop };
 }
 
 /**

@@ -1,5 +1,5 @@
 /** Gives back the rows of what was deleted in O(1) or has expired, in slices, beside everything else. The trash remembers what is left. */
-import { setTimeout as pause } from 'node:timers/promises';
+import { startBackground } from '../base/background.ts';
 import type { Reads } from '../content/reads.ts';
 import { decodeTrash, idOf, trashIn } from '../content/rows.ts';
 import { after, type Key } from '../partition/keys.ts';
@@ -42,27 +42,22 @@ export function startSweeper(options: SweeperOptions): Sweeper {
   /** Up to where the trash of an account is known to wait for this read. Most new trash lies behind. */
   const seen = new Map<AccountId, { readonly oldest: number; readonly upTo: Key }>();
   const failed = new Set<Key>();
-  const stopping = new AbortController();
-  let running: Promise<void> | undefined;
-  let again = false;
   let waiting = false;
+  const background = startBackground(run, EVERY_MILLISECONDS, startOver);
 
   async function run(): Promise<void> {
-    while (again && !stopping.signal.aborted) {
-      again = false;
-      for (const account of ids) {
-        try {
-          await sweepDue(account);
-          while (!stopping.signal.aborted && (await sweepAccount(account)));
-        } catch (error) {
-          if (!stopping.signal.aborted) retry(error);
-        }
+    for (const account of ids) {
+      try {
+        await sweepDue(account);
+        while (!background.isStopping && (await sweepAccount(account)));
+      } catch (error) {
+        if (!background.isStopping) retry(error);
       }
     }
   }
 
   async function sweepDue(account: AccountId): Promise<void> {
-    for (let from: Key | undefined; !stopping.signal.aborted; ) {
+    for (let from: Key | undefined; !background.isStopping; ) {
       const rows = await partition.read((at) => {
         const range = dueIn(account, at.now);
         return at.scan({ from: from ?? range.from, to: range.to }, { limit: ABREAST });
@@ -72,7 +67,7 @@ export function startSweeper(options: SweeperOptions): Sweeper {
       from = after(last.key);
       const started = performance.now();
       await allOf(rows, (row) => lookAtDue(options, account, row));
-      await rest(REST * (performance.now() - started));
+      await background.rest(REST * (performance.now() - started));
     }
   }
 
@@ -84,7 +79,7 @@ export function startSweeper(options: SweeperOptions): Sweeper {
     let from = known && oldest < Infinity && known.oldest === oldest ? after(known.upTo) : range.from;
     let isUnfinished = false;
     let upTo: Key | undefined;
-    while (!stopping.signal.aborted) {
+    while (!background.isStopping) {
       const rows = await partition.read((at) => at.scan({ from, to: range.to }, { limit: ABREAST }));
       upTo = rows.at(-1)?.key;
       if (!upTo) break;
@@ -100,7 +95,7 @@ export function startSweeper(options: SweeperOptions): Sweeper {
     const end = performance.now() + TURN_MILLISECONDS;
     for (let left = rows; left.length > 0; ) {
       const started = performance.now();
-      if (started > end || stopping.signal.aborted) return false;
+      if (started > end || background.isStopping) return false;
       const done = new Set<Row>();
       await allOf(left, async (row) => {
         if (!(await sweepSlice(options, account, row.key))) return;
@@ -108,7 +103,7 @@ export function startSweeper(options: SweeperOptions): Sweeper {
         noted.delete(row.key);
       });
       left = left.filter((row) => !done.has(row) && !failed.has(row.key));
-      await rest(REST * (performance.now() - started));
+      await background.rest(REST * (performance.now() - started));
     }
     return true;
   }
@@ -146,7 +141,7 @@ export function startSweeper(options: SweeperOptions): Sweeper {
     waiting = true;
     void reads.ended(read).then(() => {
       waiting = false;
-      wake();
+      background.wake();
     });
   }
 
@@ -155,43 +150,19 @@ export function startSweeper(options: SweeperOptions): Sweeper {
     const results = await Promise.allSettled(rows.map(work));
     for (const [i, { status }] of results.entries()) if (status === 'rejected') failed.add(rows[i]!.key);
     const failure = results.find((result) => result.status === 'rejected');
-    if (failure && !stopping.signal.aborted) retry(failure.reason);
+    if (failure && !background.isStopping) retry(failure.reason);
   }
 
   function retry(error: unknown): void {
     onFailure(error);
-    void rest(RETRY_MILLISECONDS).then(startOver);
+    void background.rest(RETRY_MILLISECONDS).then(startOver);
   }
 
   function startOver(): void {
     failed.clear();
     seen.clear();
-    wake();
+    background.wake();
   }
 
-  async function rest(milliseconds: number): Promise<void> {
-    await pause(milliseconds, undefined, { signal: stopping.signal, ref: false }).catch(() => {});
-  }
-
-  function wake(): void {
-    again = true;
-    if (stopping.signal.aborted) return;
-    running ??= run().finally(() => {
-      running = undefined;
-      if (again) wake();
-    });
-  }
-
-  const timer = setInterval(startOver, EVERY_MILLISECONDS).unref();
-  return {
-    wake,
-    async idle() {
-      while (running) await running;
-    },
-    async stop() {
-      clearInterval(timer);
-      stopping.abort();
-      await running;
-    },
-  };
+  return { wake: background.wake, idle: background.idle, stop: background.stop };
 }
