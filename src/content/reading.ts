@@ -61,10 +61,6 @@ export class RunningRead implements ContentRead {
   stream(): AsyncIterable<Buffer> {
     const { bytes } = this;
     const ended = { done: true, value: undefined } as const;
-    const end = async () => {
-      this.end();
-      return ended;
-    };
     return {
       [Symbol.asyncIterator]: () => ({
         next: async () => {
@@ -79,7 +75,8 @@ export class RunningRead implements ContentRead {
         },
         return: async () => {
           await bytes?.return();
-          return end();
+          this.end();
+          return ended;
         },
       }),
     };

@@ -90,6 +90,23 @@ describe('transact', () => {
     expect(Number(await get(partition, ROW))).toBeGreaterThan(1_000_000);
   });
 
+  it('lets one in that is to run alone while readers never stop', async () => {
+    let conflicts = 7;
+    const inject = () => (conflicts-- > 0 ? 'conflict' : undefined);
+    const partition = openPartition(openMemory({ inject }), { bodiesMax: 8 });
+    let reading = true;
+    const readers = times(64, async () => {
+      while (reading) {
+        await partition.read((at) => at.get(ROW));
+        await new Promise(setImmediate);
+      }
+    });
+    const late = new Promise<'late'>((resolve) => setTimeout(resolve, 5_000, 'late'));
+    expect(await Promise.race([increment(partition), late])).toMatchObject({ value: 1 });
+    reading = false;
+    await Promise.all(readers);
+  });
+
   it('lets writers in while readers never stop', async () => {
     const partition = openPartition(openMemory(), { bodiesMax: 8 });
     let reading = true;

@@ -107,7 +107,8 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
   async function serveTurn(): Promise<void> {
     let room = bodiesMax;
     // Where both wait, each has its half.
-    const asked = reads.splice(0, due.length > 0 ? Math.max(room >> 1, room - due.length) : room);
+    const waiting = nextLine() === undefined ? 0 : tired.length + due.length;
+    const asked = reads.splice(0, Math.max(room >> 1, room - waiting));
     room -= asked.length;
     const taken: { anchor: Key; jobs: Job[] }[] = [];
     for (let anchor = nextLine(); anchor !== undefined && room > 0; anchor = nextLine()) {
@@ -183,9 +184,9 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
     leave();
     if (outcome === 'conflict') {
       for (const { job } of runs) job.attempts++;
-      const tired = runs.filter(({ job }) => job.attempts >= attemptsMax);
-      for (const { job } of tired) job.reject(new Unavailable('Too many others write here at the same time.'));
-      lines.get(anchor)!.unshift(...runs.filter((run) => !tired.includes(run)).map((run) => run.job));
+      const givenUp = runs.filter(({ job }) => job.attempts >= attemptsMax);
+      for (const { job } of givenUp) job.reject(new Unavailable('Too many others write here at the same time.'));
+      lines.get(anchor)!.unshift(...runs.filter((run) => !givenUp.includes(run)).map((run) => run.job));
       await pause(Math.max(...runs.map(({ job }) => job.attempts)));
     } else {
       for (const { job, view, value, refusal } of runs) {

@@ -165,6 +165,18 @@ function gated() {
   return { opened, open };
 }
 
+/** The same, which begins to read only once it is opened. */
+function gatedUpload() {
+  const { opened, open } = gated();
+  const seen = counted();
+  const read = upload;
+  upload = async (content) => {
+    await opened;
+    return read(content);
+  };
+  return { open, seen };
+}
+
 const putHead = (length: number, headers: Record<string, string> = {}) =>
   headOf('PUT', URL, { 'Content-Length': String(length), ...headers });
 const errorsLogged = () => logged.filter(({ level }) => level === 'error');
@@ -220,13 +232,7 @@ describe('A body on its way in', () => {
   });
 
   it('is read only as it is asked for', async () => {
-    const { opened, open } = gated();
-    const seen = counted();
-    const read = upload;
-    upload = async (content) => {
-      await opened;
-      return read(content);
-    };
+    const { open, seen } = gatedUpload();
     const { socket, answer } = rawClient(port);
     const length = 64 * MIB;
     socket.write(putHead(length));
@@ -272,13 +278,7 @@ describe('A body on its way in', () => {
   });
 
   it('that broke off before anybody asked for it ends with Gone', async () => {
-    const { opened, open } = gated();
-    const seen = counted();
-    const read = upload;
-    upload = async (content) => {
-      await opened;
-      return read(content);
-    };
+    const { open, seen } = gatedUpload();
     const { socket } = rawClient(port);
     socket.write(putHead(MIB));
     await eventually(() => exchanges.length).toBe(1);

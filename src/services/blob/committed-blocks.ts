@@ -1,4 +1,4 @@
-/** The blocks of a blob as it is. Its content never changes, so they are looked up outside of any transaction, in slices. */
+/** The blocks of a blob as it is. Its content never changes, so they can be looked up before the transaction that uses them, in slices. */
 import { idOf, type Piece } from '../../content/rows.ts';
 import type { Snapshot } from '../../partition/partition.ts';
 import type { BlockChoice } from '../../rules/block-list.ts';
