@@ -5,21 +5,28 @@ import { configOf, developmentAccount, parseAccounts, StartError } from './confi
 const KEY = Buffer.from('a key of some length').toString('base64');
 
 describe('Config', () => {
-  it('serves the development account on 127.0.0.1:10000 from ./holdfast-data without any option', () => {
+  it('serves the accounts of the store on 127.0.0.1:10000 from ./holdfast-data without any option', () => {
     expect(configOf()).toEqual({
       location: resolve('holdfast-data'),
       blobHost: '127.0.0.1',
       blobPort: 10_000,
       blobKeepAliveSeconds: 5,
-      accounts: [developmentAccount],
+      accounts: undefined,
       testClock: false,
+      https: undefined,
+      oauth: undefined,
+      looseMode: false,
+      pathStyleOnly: false,
+      cors: [],
+      memoryBytesMax: undefined,
       log: { level: 'silent', format: 'text', file: undefined },
     });
   });
 
   it('is frozen all the way down', () => {
-    const config = configOf();
-    for (const part of [config, config.log, config.accounts, config.accounts[0], config.accounts[0]?.keys]) {
+    const config = configOf({ accounts: [developmentAccount] });
+    const { accounts } = config;
+    for (const part of [config, config.log, accounts, accounts?.[0], accounts?.[0]?.keys]) {
       expect(Object.isFrozen(part)).toBe(true);
     }
   });
@@ -32,8 +39,15 @@ describe('Config', () => {
     expect(() => configOf({ inMemory: true, location: 'data' })).toThrow(StartError);
   });
 
+  it('refuses bearer tokens over HTTP, origins that are none, and a limit on memory that is not used', () => {
+    expect(() => configOf({ oauth: 'basic' })).toThrow('over HTTPS only');
+    expect(() => configOf({ cors: ['example.com'] })).toThrow('example.com is not an origin');
+    expect(() => configOf({ memoryBytesMax: 1 })).toThrow('needs --inMemoryPersistence');
+    expect(() => configOf({ inMemory: true, memoryBytesMax: Number.NaN })).toThrow('is more than 0');
+  });
+
   it('refuses an account without a key, given by a program', () => {
-    expect(() => configOf({ accounts: [{ name: 'one', keys: [] }] })).toThrow('entry 1 has no key');
+    expect(() => configOf({ accounts: [{ name: 'one', keys: [] }] })).toThrow('entry 1: it has no key');
   });
 });
 
@@ -49,10 +63,10 @@ describe('AZURITE_ACCOUNTS', () => {
     [';', 'names no account'],
     [`one:${KEY};;two:${KEY}`, 'entry 2 has no account name'],
     [`:${KEY}`, 'entry 1 has no account name'],
-    ['one', 'entry 1 has no key'],
+    ['one', 'entry 1: it has no key'],
     ['one:', 'entry 1: key 1 is not base64'],
     [`one:${KEY};two:${KEY}:c2Vjc`, 'entry 2: key 2 is not base64'],
-    [`one:${KEY}:${KEY}:${KEY}`, 'entry 1 has 3 keys'],
+    [`one:${KEY}:${KEY}:${KEY}`, 'entry 1: it has 3 keys'],
     [`one:${KEY};one:${KEY}`, 'entry 2 repeats'],
     [`o/ne:${KEY}`, 'entry 1: an account name is'],
     [`one-secondary:${KEY}`, 'entry 1: the ending -secondary'],

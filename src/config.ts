@@ -1,5 +1,6 @@
 /** Flags, environment and the library's options become one frozen Config. */
 import { resolve } from 'node:path';
+import { accountKeysFault, accountNameFault } from './rules/account-names.ts';
 
 /** Something that the user can put right: its message is one line that says what and how. */
 export class StartError extends Error {
@@ -24,6 +25,16 @@ export interface LogOptions {
   readonly file?: string;
 }
 
+/** Paths of files. */
+export interface CertificateFiles {
+  /** In PEM, with the certificates above it; or a PFX. */
+  readonly cert: string;
+  /** In PEM. */
+  readonly key?: string;
+  /** Of the key or the PFX. */
+  readonly password?: string;
+}
+
 /** What `start()` takes; everything has a default. */
 export interface StartOptions {
   /** Keep all data in memory, and lose it at the end. */
@@ -34,10 +45,22 @@ export interface StartOptions {
   /** 0 picks a free port. */
   readonly blobPort?: number;
   readonly blobKeepAliveSeconds?: number;
-  /** Instead of devstoreaccount1. */
+  /** Instead of devstoreaccount1 and those of earlier starts. */
   readonly accounts?: readonly Account[];
   /** Let tests move the server's time and empty the server. */
   readonly testClock?: boolean;
+  /** Serve HTTPS, with a certificate of one's own or with one that the server makes and keeps. */
+  readonly https?: 'auto' | CertificateFiles;
+  /** Take bearer tokens by what they claim, without a look at who signed them. Only with https. */
+  readonly oauth?: 'basic';
+  /** Pass over headers and parameters of missing features, instead of refusing them. */
+  readonly looseMode?: boolean;
+  /** The account is the first segment of the path, whatever the host is called. */
+  readonly pathStyleOnly?: boolean;
+  /** Origins whose pages may do everything, whatever the service properties say; '*' is all of them. */
+  readonly cors?: readonly string[];
+  /** In memory: how many bytes of blobs of more than 16 KiB, and of blocks, are held before uploads are refused. */
+  readonly memoryBytesMax?: number;
   /** Nothing is logged without it. */
   readonly log?: LogOptions;
 }
@@ -48,8 +71,15 @@ export interface Config {
   readonly blobHost: string;
   readonly blobPort: number;
   readonly blobKeepAliveSeconds: number;
-  readonly accounts: readonly Account[];
+  /** Of the environment, so to speak. */
+  readonly accounts: readonly Account[] | undefined;
   readonly testClock: boolean;
+  readonly https: 'auto' | CertificateFiles | undefined;
+  readonly oauth: 'basic' | undefined;
+  readonly looseMode: boolean;
+  readonly pathStyleOnly: boolean;
+  readonly cors: readonly string[];
+  readonly memoryBytesMax: number | undefined;
   readonly log: { readonly level: LogLevel; readonly format: LogFormat; readonly file: string | undefined };
 }
 
@@ -69,19 +99,46 @@ export function configOf(options: StartOptions = {}): Config {
   if (!Number.isInteger(blobPort) || blobPort < 0 || blobPort > 65_535) {
     throw new StartError(`blobPort: ${blobPort} is not a port: it is a whole number from 0 to 65535.`);
   }
-  const accounts = options.accounts ?? [developmentAccount];
-  const fault = accountsFault(accounts);
+  const { accounts } = options;
+  const fault = accounts && accountsFault(accounts);
   if (fault) throw new StartError(`accounts: ${fault}.`);
+  checkSurface(options);
   const { level = options.log ? 'info' : 'silent', format = 'text', file } = options.log ?? {};
   return Object.freeze({
     location: options.inMemory ? undefined : resolve(options.location ?? 'holdfast-data'),
     blobHost: options.blobHost ?? '127.0.0.1',
     blobPort,
     blobKeepAliveSeconds: options.blobKeepAliveSeconds ?? 5,
-    accounts: Object.freeze(accounts.map(({ name, keys }) => Object.freeze({ name, keys: Object.freeze([...keys]) }))),
+    accounts: accounts && Object.freeze(accounts.map(frozen)),
     testClock: options.testClock ?? false,
+    https: options.https,
+    oauth: options.oauth,
+    looseMode: options.looseMode ?? false,
+    pathStyleOnly: options.pathStyleOnly ?? false,
+    cors: Object.freeze([...(options.cors ?? [])]),
+    memoryBytesMax: options.memoryBytesMax,
     log: Object.freeze({ level, format, file: file === undefined ? undefined : resolve(file) }),
   });
+}
+
+const frozen = ({ name, keys }: Account): Account => Object.freeze({ name, keys: Object.freeze([...keys]) });
+
+const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#\s,]+$/i;
+
+function checkSurface({ https, oauth, cors = [], memoryBytesMax, inMemory }: StartOptions): void {
+  if (oauth !== undefined && https === undefined) {
+    throw new StartError('Bearer tokens (oauth) are taken over HTTPS only: give --cert and --key, or --https auto.');
+  }
+  const wrong = cors.find((origin) => origin !== '*' && !ORIGIN.test(origin));
+  if (wrong !== undefined) {
+    throw new StartError(`cors: ${wrong} is not an origin, as in https://example.com:8080, without a path; * is all.`);
+  }
+  if (memoryBytesMax !== undefined && !inMemory) {
+    throw new StartError('A limit on data in memory (extentMemoryLimit) needs --inMemoryPersistence.');
+  }
+  if (memoryBytesMax !== undefined && !(memoryBytesMax > 0)) {
+    throw new StartError('A limit on data in memory (extentMemoryLimit) is more than 0.');
+  }
 }
 
 /** AZURITE_ACCOUNTS: name:key[:key2], several separated by semicolons. */
@@ -98,12 +155,6 @@ export function parseAccounts(text: string): readonly Account[] {
   return accounts;
 }
 
-/** First segments of paths that no account can have. */
-const OWN_PATHS = new Set(['health', '_holdfast']);
-const ACCOUNT_NAME = /^[A-Za-z0-9_-]{1,63}$/;
-const BASE64 =
-  /^(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$|^[A-Za-z0-9+/]{2}==$|^[A-Za-z0-9+/]{3}=$/;
-
 /** Says which entry by its number only: where parts are mixed up, the name may be a key. */
 function accountsFault(accounts: readonly Account[]): string | undefined {
   if (accounts.length === 0) return 'it names no account';
@@ -111,13 +162,10 @@ function accountsFault(accounts: readonly Account[]): string | undefined {
   for (const [index, { name, keys }] of accounts.entries()) {
     const entry = `entry ${index + 1}`;
     if (name === '') return `${entry} has no account name`;
-    if (!ACCOUNT_NAME.test(name)) return `${entry}: an account name is 1 to 63 letters, digits, - and _`;
-    if (OWN_PATHS.has(name)) return `${entry}: ${name} is where the server's own endpoints are`;
-    if (name.endsWith('-secondary')) return `${entry}: the ending -secondary belongs to secondary endpoints`;
-    if (keys.length === 0) return `${entry} has no key`;
-    if (keys.length > 2) return `${entry} has ${keys.length} keys, and an account has one or two`;
-    const wrong = keys.findIndex((key) => !BASE64.test(key));
-    if (wrong >= 0) return `${entry}: key ${wrong + 1} is not base64`;
+    const nameFault = accountNameFault(name);
+    if (nameFault) return `${entry}: ${nameFault}`;
+    const keysFault = accountKeysFault(keys);
+    if (keysFault) return `${entry}: ${keysFault}`;
     if (names.has(name)) return `${entry} repeats the name of an earlier one`;
     names.add(name);
   }

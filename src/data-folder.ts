@@ -34,6 +34,8 @@ export interface DataFolder {
 export const rowsIn = (location: string): string => join(location, 'rows');
 /** The bytes of larger contents. */
 export const extentsIn = (location: string): string => join(location, 'extents');
+/** What --https auto has made. */
+export const certificatesIn = (location: string): string => join(location, 'tls');
 
 /** Throws a StartError, with a way out, if the folder cannot be used. */
 export function openDataFolder(location: string, onLost: () => void): DataFolder {

@@ -1,5 +1,8 @@
 /** The command line, with the flags that users of the Azurite emulator know. */
-import { parseArgs } from 'node:util';
+import { type Flag, type Flags, helpOf, readLine, suggestion, type Values } from './command-line.ts';
+import { type AccountCommand, account } from './commands/account-flags.ts';
+import { DEFAULT_LOCATION, location, type Usage } from './commands/command.ts';
+import { type SasCommand, sas } from './commands/sas-flags.ts';
 import {
   configOf,
   type LogFormat,
@@ -14,22 +17,26 @@ import {
 export type Command =
   | { readonly command: 'start'; readonly options: StartOptions; readonly silent: boolean }
   | { readonly command: 'check'; readonly location: string }
-  | { readonly command: 'help' }
+  | { readonly command: 'account'; readonly account: AccountCommand }
+  | { readonly command: 'sas'; readonly sas: SasCommand }
+  | { readonly command: 'help'; readonly topic?: string | undefined }
   | { readonly command: 'version' };
 
-interface Flag {
-  readonly type: 'string' | 'boolean';
-  readonly short?: string;
-  readonly value?: string;
-  readonly help: string;
-}
-
 const flags = {
-  location: { type: 'string', short: 'l', value: 'folder', help: 'where the data is (./holdfast-data)' },
+  location,
   inMemoryPersistence: { type: 'boolean', help: 'keep the data in memory, and lose it at the end' },
   blobHost: { type: 'string', value: 'host', help: 'address that the blob service listens on (127.0.0.1)' },
   blobPort: { type: 'string', value: 'port', help: 'port of the blob service (10000; 0 picks a free one)' },
   blobKeepAliveTimeout: { type: 'string', value: 'seconds', help: 'how long an idle connection stays open (5)' },
+  cert: { type: 'string', value: 'file', help: 'serve HTTPS with this certificate: PEM, or a PFX with its key' },
+  key: { type: 'string', value: 'file', help: 'its key in PEM' },
+  pwd: { type: 'string', value: 'password', help: 'of the key, or of the PFX' },
+  https: { type: 'string', value: 'auto', help: 'serve HTTPS with a certificate that is made and kept here' },
+  oauth: { type: 'string', value: 'basic', help: 'take bearer tokens unverified, for tests; needs HTTPS' },
+  cors: { type: 'string', value: 'origins', help: "origins whose pages may call, separated by commas; '*' is all" },
+  loose: { type: 'boolean', short: 'L', help: 'pass over headers and parameters of missing features' },
+  disableProductStyleUrl: { type: 'boolean', help: 'look for the account in the path only, never in the host' },
+  extentMemoryLimit: { type: 'string', value: 'MB', help: 'with --inMemoryPersistence: refuse uploads beyond this' },
   silent: { type: 'boolean', short: 's', help: 'print and log nothing but errors that end the start' },
   debug: { type: 'string', short: 'd', value: 'file', help: 'log at level debug, into this file' },
   'log-level': { type: 'string', value: 'level', help: `${logLevels.join(', ')} (info)` },
@@ -48,94 +55,78 @@ const laterFlags: Readonly<Record<string, string>> = {
       ['Host', 'Port', 'KeepAliveTimeout'].map((end) => [service + end, `the ${service} service`]),
     ),
   ),
-  loose: 'loose mode',
-  disableProductStyleUrl: 'host-style URLs',
-  oauth: 'bearer tokens',
-  cert: 'HTTPS',
-  key: 'HTTPS',
-  pwd: 'HTTPS',
-  extentMemoryLimit: 'a limit on data in memory',
 };
 
 type FlagName = keyof typeof flags;
-const commands = ['start', 'check', 'help', 'version'] as const;
+const commands = ['start', 'check', 'account', 'sas', 'help', 'version'] as const;
 
 export function readCommand(words: readonly string[], env: NodeJS.ProcessEnv = {}): Command {
   const [first] = words;
   const named = first !== undefined && !first.startsWith('-');
   const command = named ? commands.find((each) => each === first) : 'start';
   if (!command) throw new StartError(`There is no command ${first}.${suggestion(first ?? '', commands)}`);
-  const values = readFlags(named ? words.slice(1) : words);
-  if (values.help || command === 'help') return { command: 'help' };
+  const rest = named ? words.slice(1) : words;
+  if (command === 'help') return { command, topic: rest[0] };
+  if (command === 'account' || command === 'sas') {
+    if (rest.some((word) => word === '--help' || word === '-h')) return { command: 'help', topic: command };
+    return command === 'account'
+      ? { command, account: account.read(readLine(rest, account.flags)) }
+      : { command, sas: sas.read(readLine(rest, sas.flags)) };
+  }
+  const values = readFlags(rest);
+  if (values.help) return { command: 'help' };
   if (values.version || command === 'version') return { command: 'version' };
   if (command === 'check') {
     const other = Object.keys(values).find((name) => name !== 'location');
     if (other) throw new StartError(`check takes --location only, not --${other}.`);
-    return { command, location: values.location ?? 'holdfast-data' };
+    return { command, location: values.location ?? DEFAULT_LOCATION };
   }
   const options = startOptions(values, env);
   configOf(options);
   return { command, options, silent: values.silent ?? false };
 }
 
-export function helpText(): string {
-  const rows = Object.entries<Flag>(flags).map(([name, { short, value, help }]) => {
-    const left = `${short ? `-${short}, ` : '    '}--${name}${value ? ` <${value}>` : ''}`;
-    return `  ${left.padEnd(38)}${help}`;
-  });
-  return `Usage: holdfast [start] [flags]           serve until SIGINT or SIGTERM
-       holdfast check [--location <folder>]  look through the data of a folder, without changing it
-       holdfast help | version
+export function helpText(topic?: string): string {
+  if (topic === 'account') return topicHelp(account);
+  if (topic === 'sas') return topicHelp(sas);
+  return `Usage:
+${usageOf([
+  ['[start] [flags]', 'serve until SIGINT or SIGTERM'],
+  ['check [--location <folder>]', 'look through the data of a folder, without changing it'],
+  ...account.usage,
+  ...sas.usage,
+  ['help [account | sas]', 'the flags of these'],
+  ['version', 'print the version'],
+])}
 
-${rows.join('\n')}
+${helpOf(flags)}
 
 Environment:
   AZURITE_ACCOUNTS   name:key[:key2];...   accounts instead of devstoreaccount1, keys in base64`;
 }
 
-type Values = { [Name in FlagName]?: (typeof flags)[Name]['type'] extends 'boolean' ? true : string };
-
-function readFlags(words: readonly string[]): Values {
-  const { tokens } = parseArgs({ args: words.map(canonical), options: flags, strict: false, tokens: true });
-  const values: Record<string, string | true> = {};
-  for (const token of tokens) {
-    if (token.kind === 'positional') throw new StartError(`Unexpected ${token.value}: flags begin with --.`);
-    if (token.kind !== 'option') continue;
-    const flag = Object.hasOwn(flags, token.name) ? (flags[token.name as FlagName] as Flag) : undefined;
-    if (!flag) throw unknownFlag(token.name, token.rawName);
-    const { value, rawName } = token;
-    if (flag.type === 'boolean') {
-      if (value !== undefined) throw new StartError(`${rawName} takes no value: write just ${rawName}.`);
-      values[token.name] = true;
-    } else {
-      if (!value || (!token.inlineValue && value.startsWith('--'))) {
-        throw new StartError(`${rawName} needs a value: ${rawName} <${flag.value}>.`);
-      }
-      values[token.name] = value;
-    }
-  }
-  return values as Values;
+function topicHelp({ usage, flags: own }: { usage: Usage; flags: Flags }): string {
+  return `Usage:\n${usageOf(usage)}\n\n${helpOf(own)}`;
 }
 
-/** --blob-port and --blobport are --blobPort. */
-function canonical(word: string): string {
-  const match = /^--([^=]+)(=.*)?$/s.exec(word);
-  if (!match?.[1]) return word;
-  const known = [...Object.keys(flags), ...Object.keys(laterFlags)].find(
-    (name) => plain(name) === plain(match[1] ?? ''),
-  );
-  return known ? `--${known}${match[2] ?? ''}` : word;
+function usageOf(usage: Usage): string {
+  return usage.map(([words, does]) => `  ${`holdfast ${words}`.padEnd(38)}${does}`).join('\n');
 }
 
-function unknownFlag(name: string, rawName: string): StartError {
-  const emulators = name === 'L' ? 'loose' : name;
-  const later = Object.hasOwn(laterFlags, emulators) && laterFlags[emulators];
-  if (later) return new StartError(`This version of Holdfast does not have ${rawName} (${later}) yet: leave it out.`);
-  const near = suggestion(name, Object.keys(flags), '--');
-  return new StartError(`There is no flag ${rawName}.${near || ' See holdfast --help.'}`);
+type StartValues = Values<typeof flags>;
+
+function readFlags(words: readonly string[]): StartValues {
+  const { values, names } = readLine(words, flags, laterFlag, Object.keys(laterFlags));
+  if (names[0] !== undefined) throw new StartError(`Unexpected ${names[0]}: flags begin with --.`);
+  return values;
 }
 
-function startOptions(values: Values, env: NodeJS.ProcessEnv): StartOptions {
+function laterFlag(name: string, rawName: string): StartError | undefined {
+  if (!Object.hasOwn(laterFlags, name)) return undefined;
+  return new StartError(`This version of Holdfast does not have ${rawName} (${laterFlags[name]}) yet: leave it out.`);
+}
+
+function startOptions(values: StartValues, env: NodeJS.ProcessEnv): StartOptions {
   if (env.AZURITE_DB) {
     throw new StartError(
       'This version of Holdfast keeps no data in SQL: unset AZURITE_DB, and name a folder by --location.',
@@ -153,6 +144,14 @@ function startOptions(values: Values, env: NodeJS.ProcessEnv): StartOptions {
     }),
     ...(env.AZURITE_ACCOUNTS && { accounts: parseAccounts(env.AZURITE_ACCOUNTS) }),
     ...(values['test-clock'] && { testClock: true }),
+    ...httpsOption(values),
+    ...(values.oauth !== undefined && { oauth: oneOf<'basic'>('oauth', values.oauth, ['basic']) }),
+    ...(values.cors !== undefined && { cors: values.cors.split(',').map((origin) => origin.trim()) }),
+    ...(values.loose && { looseMode: true }),
+    ...(values.disableProductStyleUrl && { pathStyleOnly: true }),
+    ...(values.extentMemoryLimit !== undefined && {
+      memoryBytesMax: megabytes('extentMemoryLimit', values.extentMemoryLimit),
+    }),
     log: {
       level: oneOf<LogLevel>('log-level', values['log-level'] ?? quietest, logLevels),
       format: oneOf<LogFormat>('log-format', values['log-format'] ?? 'text', logFormats),
@@ -161,39 +160,35 @@ function startOptions(values: Values, env: NodeJS.ProcessEnv): StartOptions {
   };
 }
 
+function httpsOption({ cert, key, pwd, https }: StartValues): Pick<StartOptions, 'https'> {
+  if (https !== undefined) {
+    const auto = oneOf<'auto'>('https', https, ['auto']);
+    if (cert !== undefined) throw new StartError('Give either --cert or --https auto: leave one out.');
+    if (key === undefined && pwd === undefined) return { https: auto };
+  }
+  if (cert !== undefined) {
+    return { https: { cert, ...(key !== undefined && { key }), ...(pwd !== undefined && { password: pwd }) } };
+  }
+  if (key !== undefined) throw new StartError('--key is the key of a certificate: name that by --cert.');
+  if (pwd !== undefined)
+    throw new StartError('--pwd is the password of a key or a PFX: name the certificate by --cert.');
+  return {};
+}
+
 function whole(flag: FlagName, text: string, max: number): number {
   const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
   if (number <= max) return number;
   throw new StartError(`--${flag} is a whole number from 0 to ${max}, not ${text}.`);
 }
 
+/** Test containers write it with decimals. */
+function megabytes(flag: FlagName, text: string): number {
+  if (/^\d{1,7}(?:\.\d{1,9})?$/.test(text)) return Math.floor(Number(text) * 1024 * 1024);
+  throw new StartError(`--${flag} is a number of megabytes, not ${text}.`);
+}
+
 function oneOf<Choice extends string>(flag: FlagName, text: string, choices: readonly Choice[]): Choice {
   const choice = choices.find((each) => each === text);
   if (choice) return choice;
   throw new StartError(`--${flag} is ${choices.join(', ')}, not ${text}.`);
-}
-
-function suggestion(word: string, known: readonly string[], prefix = ''): string {
-  const [near] = known
-    .map((name) => ({ name, distance: editDistance(plain(word), plain(name)) }))
-    .filter(({ name, distance }) => distance <= Math.ceil(name.length / 3))
-    .sort((one, other) => one.distance - other.distance);
-  return near ? ` Did you mean ${prefix}${near.name}?` : '';
-}
-
-function plain(name: string): string {
-  return name.replaceAll('-', '').toLowerCase();
-}
-
-function editDistance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
-  for (const [index, letter] of [...from].entries()) {
-    const next = [index + 1];
-    for (let column = 0; column < to.length; column++) {
-      const replaced = row[column]! + (to[column] === letter ? 0 : 1);
-      next.push(Math.min(replaced, row[column + 1]! + 1, next[column]! + 1));
-    }
-    row = next;
-  }
-  return row[to.length]!;
 }

@@ -1,41 +1,55 @@
 /** The composition root: the only file that names the engines. Also what `import { start } from 'holdfast'` gives. */
+import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
+import { connectionStringOf, originOf } from './addresses.ts';
+import { type Admin, removeAdmin, writeAdmin } from './admin-file.ts';
 import { openHashers } from './base/hashing.ts';
 import { type Log, openLog } from './base/log.ts';
 import { TICKS_PER_SECOND, ticksOf } from './base/time.ts';
-import { type Config, configOf, StartError, type StartOptions } from './config.ts';
+import { type Authority, readCertificate, type ServerCertificate } from './certificate.ts';
+import { type Config, configOf, developmentAccount, StartError, type StartOptions } from './config.ts';
 import { createChunkChecker } from './content/chunk-check.ts';
 import { startCollector } from './content/collector.ts';
 import { openEpoch } from './content/epochs.ts';
 import { createReads } from './content/reads.ts';
 import { createContentStore } from './content/store.ts';
-import { extentsIn, formatOf, openDataFolder, rowsIn } from './data-folder.ts';
+import { certificatesIn, extentsIn, formatOf, openDataFolder, rowsIn } from './data-folder.ts';
 import type { Extents } from './extents/extents.ts';
 import { openLocalExtents } from './extents/local.ts';
 import { openMemoryExtents } from './extents/memory.ts';
+import { ownCertificate } from './own-certificate.ts';
 import { openLmdb } from './partition/lmdb.ts';
 import { isNew, looksSound } from './partition/lmdb-damage.ts';
 import { readLmdb } from './partition/lmdb-reads.ts';
 import { openMemory } from './partition/memory.ts';
 import type { Partition } from './partition/partition.ts';
 import { openPartition } from './partition/transact.ts';
+import { accountEndpoints } from './rest/admin/accounts.ts';
+import { certificateEndpoint } from './rest/admin/certificate.ts';
+import { testEndpoints } from './rest/admin/test-endpoints.ts';
 import { blobOperations } from './rest/blob/operations.ts';
-import { createRestServer, type OwnEndpoint } from './rest/server.ts';
-import { openAccounts } from './services/accounts.ts';
+import { createRestServer } from './rest/server.ts';
+import { developmentRule } from './rules/cors.ts';
+import { type AccountDirectory, type KnownAccount, openAccounts } from './services/accounts.ts';
+import { containerAccess } from './services/blob/access.ts';
 import { emptyAccount } from './services/blob/reset.ts';
 import { type CheckProgress, type CheckReport, check as checkStore } from './services/check.ts';
 import { commonErrors, raising } from './services/errors.ts';
-import type { Storage } from './services/storage.ts';
-import { startSweeper } from './services/sweeper.ts';
+import { corsRulesOf, defaultVersionOf } from './services/service-properties.ts';
+import type { Granted, Storage } from './services/storage.ts';
+import { type Sweeper, startSweeper } from './services/sweeper.ts';
 
-export type { Account, LogOptions, StartOptions } from './config.ts';
+export type { Authority } from './certificate.ts';
+export type { Account, CertificateFiles, LogOptions, StartOptions } from './config.ts';
 export { StartError } from './config.ts';
 
 export interface HoldfastServer {
-  /** For the first account, as every SDK takes it. */
+  /** For the first account, as every SDK takes it; empty if there is none. */
   readonly connectionString: string;
   /** With the name of the first account. */
   readonly blobUrl: string;
+  /** With https: 'auto', whom clients have to trust. */
+  readonly authority: Authority | undefined;
   /** Finishes the running requests, for up to ten seconds, and closes everything. */
   stop(): Promise<void>;
   /** Removes all containers and settings. Only in memory or with a test clock. */
@@ -51,16 +65,26 @@ const fail = raising(commonErrors);
 export async function start(options: StartOptions = {}): Promise<HoldfastServer> {
   const config = configOf(options);
   const log = logOf(config);
-  const { partition, storages, closeStore } = await openStore(config, log, () => {
+  const given = typeof config.https === 'object' ? readCertificate(config.https, new Date()) : undefined;
+  const {
+    partition,
+    accounts,
+    sweeper,
+    storageOf,
+    closeStore,
+    certificate = given,
+  } = await openStore(config, log, () => {
     process.exitCode = 1;
     void stop();
   });
+  for (const warning of certificate?.warnings ?? []) log.warn(warning);
 
   let stopped: Promise<void> | undefined;
+  const token = randomBytes(32).toString('base64url');
   const mayTest = config.testClock || config.location === undefined;
   async function reset(): Promise<void> {
     if (!mayTest) throw notForTests('Emptying the server');
-    for (const storage of storages.values()) await emptyAccount(storage);
+    for (const account of accounts.list()) await emptyAccount(storageOf(account));
   }
   async function advance(seconds: number): Promise<void> {
     if (!mayTest) throw notForTests('Moving the clock');
@@ -68,21 +92,35 @@ export async function start(options: StartOptions = {}): Promise<HoldfastServer>
       throw fail('OutOfRangeInput', undefined, 'seconds must be a number from 0 to 1e9.');
     await partition.clock.advance(BigInt(Math.round(seconds * 1e7)));
     // Something may have become due.
-    for (const { sweeper } of storages.values()) sweeper.wake();
+    sweeper.wake();
   }
 
+  const ownRules = config.cors.length > 0 ? [developmentRule(config.cors)] : [];
   const rest = createRestServer({
     table: blobOperations,
-    accounts: config.accounts,
-    context: (account) => storages.get(account)!,
+    service: 'b',
+    accounts,
+    context: storageOf,
+    access: containerAccess,
+    defaultVersion: (storage) => defaultVersionOf(storage, 'blob'),
+    corsRules: async (storage) => [...ownRules, ...(await corsRulesOf(storage, 'blob'))],
     log,
     now: () => partition.clock.now(),
-    own: ownEndpoints(reset, advance),
-    isReady: () => stopped === undefined,
+    own: {
+      ...testEndpoints({ reset, advance }),
+      ...accountEndpoints({ accounts, token, onRemoved: sweeper.wake }),
+      ...certificateEndpoint(certificate?.authority?.certificate),
+    },
+    tls: certificate?.tls,
+    loose: config.looseMode,
+    pathStyleOnly: config.pathStyleOnly,
+    oauth: config.oauth,
+    isReady: () => stopped === undefined && !partition.isBroken(),
     keepAliveSeconds: config.blobKeepAliveSeconds,
   });
   function stop(): Promise<void> {
     stopped ??= (async () => {
+      if (config.location !== undefined) removeAdmin(config.location, token);
       await rest.close();
       await closeStore();
     })();
@@ -95,12 +133,15 @@ export async function start(options: StartOptions = {}): Promise<HoldfastServer>
     await closeStore();
     throw error;
   }
-  const { name, keys } = config.accounts[0]!;
-  const blobUrl = `http://${reachable(config.blobHost)}:${port}/${name}`;
+  const origin = originOf(certificate ? 'https' : 'http', config.blobHost, port);
+  if (config.location !== undefined) leaveAdmin(config.location, { url: origin, token }, log);
+  const first = accounts.find((config.accounts?.[0] ?? developmentAccount).name) ?? accounts.list()[0];
+  const blobUrl = `${origin}/${first?.name ?? ''}`;
   log.info({ blobUrl, location: config.location ?? 'memory' }, 'listening');
   return {
     blobUrl,
-    connectionString: `DefaultEndpointsProtocol=http;AccountName=${name};AccountKey=${keys[0]};BlobEndpoint=${blobUrl};`,
+    connectionString: connectionStringOf(first, origin),
+    authority: certificate?.authority,
     stop,
     reset,
     clock: { advance },
@@ -157,8 +198,11 @@ function logOf({ log }: Config): Log {
 
 interface Store {
   readonly partition: Partition;
-  /** By the name of the account. */
-  readonly storages: ReadonlyMap<string, Storage>;
+  readonly accounts: AccountDirectory;
+  readonly sweeper: Sweeper;
+  readonly storageOf: (account: KnownAccount, granted?: Granted) => Storage;
+  /** Made for https: 'auto'. */
+  readonly certificate: ServerCertificate | undefined;
   closeStore(): Promise<void>;
 }
 
@@ -170,20 +214,23 @@ async function openStore(config: Config, log: Log, onLost: () => void): Promise<
   try {
     const partition = await openRows(config, log, onLost, closing);
     closing.push(() => partition.close());
+    // Here, because the lock of the folder is ours now.
+    const certificate = config.https === 'auto' ? keptCertificate(config) : undefined;
     const epoch = await openEpoch(partition);
     const extents = await openBytes(config, log, epoch);
     closing.push(() => extents.close());
-    const accounts = await openAccounts(
-      partition,
-      config.accounts.map(({ name }) => name),
-    );
+    const accounts = await openAccounts(partition, {
+      environment: config.accounts,
+      developmentKeys: developmentAccount.keys,
+    });
     const hashers = openHashers();
     closing.push(() => hashers.close());
     const reads = createReads();
     const content = createContentStore({ partition, extents, epoch, reads, hashers });
     const { heldExtents } = content;
     const sweeper = startSweeper({
-      ...{ partition, content, accounts: accounts.values(), reads, epoch },
+      ...{ partition, content, reads, epoch, removed: accounts.removed },
+      accounts: () => [...accounts.stored().map(({ id }) => id), ...accounts.removed()],
       onFailure: (error) => log.warn({ err: error }, 'sweeping failed'),
     });
     closing.push(() => sweeper.stop());
@@ -194,9 +241,10 @@ async function openStore(config: Config, log: Log, onLost: () => void): Promise<
     });
     closing.push(() => collector.stop());
     sweeper.wake();
-    const storages = new Map<string, Storage>();
-    for (const [name, account] of accounts) storages.set(name, { partition, account, content, sweeper });
-    return { partition, storages, closeStore };
+    const storageOf = ({ id: account }: KnownAccount, granted?: Granted): Storage => {
+      return { partition, account, content, sweeper, granted };
+    };
+    return { partition, accounts, sweeper, storageOf, certificate, closeStore };
   } catch (error) {
     await closeStore();
     throw error;
@@ -219,26 +267,40 @@ async function openRows(config: Config, log: Log, onLost: () => void, closing: (
   return openPartition(await openLmdb({ location: folder.rows }));
 }
 
-function openBytes({ location }: Config, log: Log, epoch: bigint): Extents | Promise<Extents> {
-  if (location === undefined) return openMemoryExtents({ epoch });
+function keptCertificate({ location, blobHost: host }: Config): ServerCertificate {
+  return ownCertificate({
+    folder: location === undefined ? undefined : certificatesIn(location),
+    host,
+    now: new Date(),
+  });
+}
+
+function openBytes({ location, memoryBytesMax }: Config, log: Log, epoch: bigint): Extents | Promise<Extents> {
+  if (location === undefined) return openMemoryExtents({ epoch, bytesMax: memoryBytesMax });
   const onDamage = (error: Error) => log.error({ err: error }, 'damaged');
   return openLocalExtents({ folder: extentsIn(location), epoch, onDamage });
 }
 
-function ownEndpoints(
-  reset: () => Promise<void>,
-  advance: (seconds: number) => Promise<void>,
-): Record<string, OwnEndpoint> {
-  return {
-    'POST /_holdfast/reset': async () => {
-      await reset();
-      return { status: 204 };
-    },
-    'POST /_holdfast/clock/advance': async ({ seconds }) => {
-      await advance(Number(seconds || Number.NaN));
-      return { status: 204 };
-    },
-  };
+/** A server that cannot write into its folder can still serve. */
+function leaveAdmin(location: string, admin: Admin, log: Log): void {
+  try {
+    writeAdmin(location, admin);
+  } catch (error) {
+    log.warn({ err: error }, 'commands will not find this server');
+  }
+}
+
+/** What a command does with the accounts of a folder that no server uses. */
+export async function withAccounts<T>(location: string, work: (accounts: AccountDirectory) => Promise<T>): Promise<T> {
+  const closing: (() => unknown)[] = [];
+  try {
+    const log = openLog({ level: 'silent', format: 'text', file: undefined });
+    const partition = await openRows(configOf({ location }), log, () => process.exit(1), closing);
+    closing.push(() => partition.close());
+    return await work(await openAccounts(partition));
+  } finally {
+    for (const close of closing.reverse()) await close();
+  }
 }
 
 function notForTests(what: string) {
@@ -247,10 +309,4 @@ function notForTests(what: string) {
     undefined,
     `${what} needs a server that was started with --test-clock or in memory.`,
   );
-}
-
-/** A host that clients can connect to, where the server listens on all of them. */
-function reachable(host: string): string {
-  if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
-  return host.includes(':') ? `[${host}]` : host;
 }

@@ -28,7 +28,25 @@ const mayLeanOn: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Where choices are made: these see everything, and nothing below sees them. */
-const top = ['main.ts', 'cli.ts', 'config.ts', 'flags.ts', 'progress.ts', 'data-folder.ts'];
+const top = [
+  'commands',
+  'addresses.ts',
+  'admin-file.ts',
+  'command-line.ts',
+  'certificate.ts',
+  'own-certificate.ts',
+  'main.ts',
+  'cli.ts',
+  'azurite.ts',
+  'azurite-blob.ts',
+  'program.ts',
+  'emulator.ts',
+  'serve.ts',
+  'config.ts',
+  'flags.ts',
+  'progress.ts',
+  'data-folder.ts',
+];
 
 const engines = ['partition/lmdb.ts', 'partition/memory.ts', 'extents/local.ts', 'extents/memory.ts'];
 

@@ -1,9 +1,12 @@
 /** Extents that are gone with the process. */
-import { Damaged, type Extents } from './extents.ts';
+import { Damaged, type Extents, NoSpace, type Purpose } from './extents.ts';
 import type { Files } from './files.ts';
-import { openSlotted, type SlottedOptions } from './slotted.ts';
+import { EXTENT_BYTES_MAX, openSlotted, type SlottedOptions } from './slotted.ts';
 
 const PAGE_BYTES = 64 << 10;
+/** Of the limit: from here on the collector hurries. */
+const SHORT_SHARE = 0.9;
+const FREEING_SHARE = 1.1;
 
 interface MemoryFile {
   /** By number; where nothing was written there is none. */
@@ -11,12 +14,27 @@ interface MemoryFile {
   size: number;
 }
 
-export function openMemoryExtents(options: SlottedOptions): Extents {
-  return openSlotted(memoryFiles(), options);
+export interface MemoryOptions extends SlottedOptions {
+  /** More is refused, as by a full disk. */
+  readonly bytesMax?: number | undefined;
 }
 
-export function memoryFiles(): Files {
+export function openMemoryExtents({ bytesMax, ...options }: MemoryOptions): Extents {
+  // As on a small disk: sparse extents are copied together in steps that the limit has room for.
+  const extentBytesMax = options.extentBytesMax ?? Math.min(EXTENT_BYTES_MAX, (bytesMax ?? Infinity) / 32);
+  return openSlotted(memoryFiles(bytesMax), { ...options, extentBytesMax });
+}
+
+export function memoryFiles(bytesMax = Number.POSITIVE_INFINITY): Files {
   const files = new Map<string, MemoryFile>();
+  let held = 0;
+
+  /** Copies that free more than they take may exceed the limit by a little: that does not last. */
+  async function roomFor(bytes: number, purpose: Purpose): Promise<void> {
+    if (held + bytes > (purpose === 'frees' ? bytesMax * FREEING_SHARE : bytesMax)) {
+      throw new NoSpace('The memory for data is full: no bytes are taken until there is space again.');
+    }
+  }
 
   function existing(name: string): MemoryFile {
     const file = files.get(name);
@@ -29,7 +47,11 @@ export function memoryFiles(): Files {
     let at = position;
     for (const piece of bytes) {
       eachPage(at, piece.length, (page, from, to, start) => {
-        const kept = file.pages.get(page) ?? Buffer.alloc(PAGE_BYTES);
+        let kept = file.pages.get(page);
+        if (!kept) {
+          kept = Buffer.alloc(PAGE_BYTES);
+          held += PAGE_BYTES;
+        }
         kept.set(piece.subarray(start, start + to - from), from);
         file.pages.set(page, kept);
       });
@@ -39,13 +61,17 @@ export function memoryFiles(): Files {
   }
 
   return {
-    roomFor: async () => {},
-    isShort: () => false,
+    roomFor,
+    isShort: () => held > bytesMax * SHORT_SHARE,
     async make(name, header) {
       files.set(name, { pages: new Map(), size: 0 });
       await write(name, [header], 0);
     },
-    write,
+    async write(name, bytes, position, purpose) {
+      const size = bytes.reduce((sum, { length }) => sum + length, 0);
+      await roomFor(size, purpose);
+      await write(name, bytes, position);
+    },
     async read(name, position, length) {
       const { pages, size } = existing(name);
       const bytes = Buffer.alloc(Math.max(0, Math.min(length, size - position)));
@@ -55,6 +81,7 @@ export function memoryFiles(): Files {
     sync: async () => {},
     list: async () => [...files].map(([name, { pages }]) => ({ name, bytes: pages.size * PAGE_BYTES })),
     async remove(name) {
+      held -= (files.get(name)?.pages.size ?? 0) * PAGE_BYTES;
       files.delete(name);
     },
     async close() {

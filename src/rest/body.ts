@@ -1,14 +1,16 @@
 /** Bodies of requests: read whole and bounded, handed on as they come, or let go. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { commonErrors, raising } from '../services/errors.ts';
+import { type Gauge, LIMITS } from './limits.ts';
 import type { BodyReader, Request } from './operation.ts';
-import { type Wait, waitFor } from './patience.ts';
+import { IDLE_MILLISECONDS, patienceOf, type Wait, waitFor } from './patience.ts';
 
 const fail = raising(commonErrors);
 
 /** What remains of a refused body up to this size is read and dropped; behind a larger one the connection ends. */
 const DROP_BYTES_MAX = 256 * 1024;
-const LINGER_MILLISECONDS = 2_000;
+/** How long what still comes is read and dropped, before a connection is closed. */
+export const LINGER_MILLISECONDS = 2_000;
 
 /** The caller went away: there is nobody to answer. */
 export class Gone extends Error {
@@ -43,8 +45,20 @@ export interface BodyStream extends AsyncIterableIterator<Uint8Array> {
 /** So much may have come that nobody has asked for; then the sender is not read from until half of it is taken. */
 const AHEAD_BYTES_MAX = 256 * 1024;
 
+export interface BodyOptions {
+  readonly idleMilliseconds?: number;
+  readonly bytesPerSecondMin?: number;
+  /** How much slowness adds up to before the connection is cut. */
+  readonly patienceMilliseconds?: number | undefined;
+  /** Bytes of all bodies that nobody has asked for yet. */
+  readonly inMemory?: Gauge;
+}
+
 /** The parser holds the sender to its Content-Length. */
-export function streamBody(incoming: IncomingMessage, length: number, idleMilliseconds: number): BodyStream {
+export function streamBody(incoming: IncomingMessage, length: number, options: BodyOptions): BodyStream {
+  const { idleMilliseconds = IDLE_MILLISECONDS, inMemory } = options;
+  const { patienceMilliseconds = IDLE_MILLISECONDS, bytesPerSecondMin = LIMITS.bytesPerSecondMin } = options;
+  const patience = patienceOf(patienceMilliseconds, bytesPerSecondMin);
   /** As the socket gave them: Node's own buffer would join them into one. */
   const come: Buffer[] = [];
   let ahead = 0;
@@ -57,13 +71,16 @@ export function streamBody(incoming: IncomingMessage, length: number, idleMillis
     if (stopped) return;
     come.push(chunk);
     ahead += chunk.length;
-    if (ahead >= AHEAD_BYTES_MAX) incoming.pause();
+    inMemory?.add(chunk.length);
+    if (ahead >= AHEAD_BYTES_MAX || inMemory?.isFull()) incoming.pause();
     wait?.end();
   }
 
   function stop(): void {
     stopped = true;
     come.length = 0;
+    inMemory?.add(-ahead);
+    ahead = 0;
     wait?.end();
   }
 
@@ -74,15 +91,22 @@ export function streamBody(incoming: IncomingMessage, length: number, idleMillis
       if (chunk) {
         left -= chunk.length;
         ahead -= chunk.length;
+        inMemory?.add(-chunk.length);
         if (ahead < AHEAD_BYTES_MAX / 2 && incoming.isPaused()) incoming.resume();
         return { done: false, value: chunk };
       }
-      if (stopped || incoming.socket.destroyed) throw new Gone('the connection broke before the end of the body');
+      if (stopped || incoming.socket.destroyed) {
+        stop();
+        throw new Gone('the connection broke before the end of the body');
+      }
       const began = performance.now();
       wait = waitFor(incoming, 'end', incoming.socket, idleMilliseconds);
       await wait.over;
       wait = undefined;
-      waited += performance.now() - began;
+      const milliseconds = performance.now() - began;
+      waited += milliseconds;
+      patience.waited(milliseconds, ahead);
+      if (patience.isOver()) incoming.socket.destroy();
     }
     return { done: true, value: undefined };
   }
@@ -103,6 +127,12 @@ export function streamBody(incoming: IncomingMessage, length: number, idleMillis
       incoming.resume();
     },
   };
+}
+
+/** What is left of the body of an answered request is dropped as it comes, but not for ever. */
+export function dropWithin(incoming: IncomingMessage, milliseconds: number): void {
+  const timer = setTimeout(() => incoming.complete || incoming.socket.destroy(), milliseconds).unref();
+  incoming.once('close', () => clearTimeout(timer));
 }
 
 export async function joined(body: BodyStream): Promise<Buffer> {

@@ -1,7 +1,8 @@
 /** Answers that stream: each piece is asked for once the client has taken the one before. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Gone } from './body.ts';
-import { waitFor } from './patience.ts';
+import { type BodyOptions, Gone } from './body.ts';
+import { serverBusy } from './limits.ts';
+import { IDLE_MILLISECONDS, waitFor } from './patience.ts';
 import type { Reply } from './reply.ts';
 
 export interface Download {
@@ -20,12 +21,33 @@ export function isStream(body: Reply['body']): body is AsyncIterable<Uint8Array>
   return typeof body === 'object' && !(body instanceof Uint8Array) && Symbol.asyncIterator in body;
 }
 
+/** Of an answer that is there as a whole, so much is handed to the system at once. */
+const SLICE_BYTES = 64 << 10;
+/** More than the system takes at once: a client may leave it lying. */
+const WHOLE_BYTES_MAX = 256 << 10;
+
+/** A large answer goes out as a stream does, so that a client that does not take it is noticed. */
+export function streamedIfLarge(reply: Reply): Reply {
+  const { body, headers } = reply;
+  if (body === undefined || typeof body === 'string' || isStream(body)) return reply;
+  const pieces: readonly Uint8Array[] = body instanceof Uint8Array ? [body] : body;
+  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  if (length <= WHOLE_BYTES_MAX) return reply;
+  return { ...reply, headers: { ...headers, 'Content-Length': length }, body: slicesOf(pieces) };
+}
+
+async function* slicesOf(pieces: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
+  for (const piece of pieces) {
+    for (let at = 0; at < piece.length; at += SLICE_BYTES) yield piece.subarray(at, at + SLICE_BYTES);
+  }
+}
+
 export function downloadOf(
   body: AsyncIterable<Uint8Array>,
   reply: Reply,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  idleMilliseconds: number,
+  { idleMilliseconds = IDLE_MILLISECONDS, inMemory }: BodyOptions,
 ): Download {
   const { socket } = incoming;
   const pieces = body[Symbol.asyncIterator]();
@@ -35,12 +57,19 @@ export function downloadOf(
   let first: IteratorResult<Uint8Array> | undefined;
   let over = false;
   let sent = 0;
+  let held = 0;
+
+  function hold(bytes: number): void {
+    inMemory?.add(bytes - held);
+    held = bytes;
+  }
 
   /** A stream that ended or failed has let go by itself. */
   async function next(): Promise<IteratorResult<Uint8Array>> {
     try {
       const piece = await pieces.next();
       over = piece.done === true;
+      hold(piece.done ? 0 : piece.value.length);
       return piece;
     } catch (error) {
       over = true;
@@ -49,6 +78,7 @@ export function downloadOf(
   }
 
   async function release(): Promise<void> {
+    hold(0);
     if (over) return;
     over = true;
     await pieces.return?.();
@@ -61,6 +91,7 @@ export function downloadOf(
       // Behind others on its connection it holds no piece in memory until they are through.
       if (!outgoing.socket && !socket.destroyed) await waitFor(outgoing, 'socket', socket).over;
       if (socket.destroyed) throw new Gone('the connection broke before the answer');
+      if (inMemory?.isFull()) throw serverBusy();
       first = await next();
     } catch (error) {
       await release();

@@ -39,6 +39,8 @@ const request: Request = {
   rawPath: '/a/c/b',
   rawQuery: '',
   account: 'a',
+  secondary: false,
+  endpoint: 'http://host/a',
   container: 'c',
   blob: 'b',
   query: { count: '3' },

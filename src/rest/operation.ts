@@ -18,6 +18,10 @@ export interface Request {
   readonly rawPath: string;
   readonly rawQuery: string;
   readonly account: string;
+  /** By an address that is for reading only. */
+  readonly secondary: boolean;
+  /** The URL of the account, as the caller wrote it. */
+  readonly endpoint: string;
   readonly container: string;
   readonly blob: string;
   /** By lower-case name, decoded; of a repeated one the first. */
@@ -86,6 +90,8 @@ export interface OperationRow<Context, Row extends Readers, Output> extends Desc
   readonly permission: Permission;
   /** The condition headers that it honours. */
   readonly conditions?: readonly ConditionHeader[];
+  /** Reads from x-ms-copy-source, which must be allowed, too. */
+  readonly copies?: boolean;
   /** The end-to-end test that covers it. */
   readonly test: string;
   /** Headers, and with a leading '?' query parameters, of features that are missing: refused, never ignored. */
@@ -105,10 +111,11 @@ export interface Operation<Context> extends Description {
   readonly permission: Permission;
   readonly conditions: readonly ConditionHeader[];
   readonly refuses: readonly string[];
+  readonly copies: boolean;
   readonly test: string | undefined;
   readonly body: BodyReader<unknown> | undefined;
-  /** Reads everything but the body. */
-  read(request: Request): unknown;
+  /** Reads everything but the body. Loosely: headers and parameters of missing features are passed over. */
+  read(request: Request, loosely?: boolean): unknown;
   readBody(input: unknown, bytes: Buffer | AsyncIterable<Uint8Array>, request: Request): void;
   readonly look: ((context: Context, input: unknown) => Promise<void>) | undefined;
   run(context: Context, input: unknown): Promise<unknown>;
@@ -128,6 +135,7 @@ export function operationOn<Context>() {
       permission: row.permission,
       conditions: row.conditions ?? [],
       refuses: row.refuses ?? [],
+      copies: row.copies ?? false,
       test: row.test,
       body,
       read: refusing(row.refuses ?? [], compile(row.input, body)),
@@ -154,6 +162,7 @@ export function unbuilt<Context>(
     permission: 'any',
     conditions: [],
     refuses: [],
+    copies: false,
     test: undefined,
     body: undefined,
     read: () => {
@@ -201,12 +210,13 @@ function compile(input: Readers, body: BodyReader<unknown> | undefined): (reques
   return new Function('body', ...names.map((_, at) => `reader${at}`), source)(body, ...Object.values(input));
 }
 
-function refusing(refused: readonly string[], read: (request: Request) => unknown): (request: Request) => unknown {
+function refusing(refused: readonly string[], read: (request: Request) => unknown): Operation<never>['read'] {
   const headers = refused.filter((name) => !name.startsWith('?')).map((name) => name.toLowerCase());
   const parameters = refused.filter((name) => name.startsWith('?')).map((name) => name.slice(1).toLowerCase());
   if (refused.length === 0) return read;
   const missing = new Set(headers);
-  return (request) => {
+  return (request, loosely = false) => {
+    if (loosely) return read(request);
     // A request has fewer headers than there are refused ones.
     for (const name in request.headers) {
       if (missing.has(name)) {

@@ -16,6 +16,8 @@ function request(headers: Record<string, string> = {}, rawQuery = ''): Request {
     rawPath: '/devstoreaccount1/c/b',
     rawQuery,
     account: 'devstoreaccount1',
+    secondary: false,
+    endpoint: 'http://host/devstoreaccount1',
     container: 'c',
     blob: 'b',
     query: queryOf(rawQuery),

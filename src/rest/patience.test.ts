@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { waitFor } from './patience.ts';
+import { patienceOf, waitFor } from './patience.ts';
 
 describe('A wait for a client', () => {
   it('is over with the event, with the connection, or when it is ended, and leaves no listener', async () => {
@@ -43,5 +43,33 @@ describe('A wait for a client', () => {
     message.emit('finish');
     expect(socket.timeout).toBe(5000);
     socket.destroy();
+  });
+});
+
+describe('Patience with a client', () => {
+  it('is used up by waiting, and given back by bytes, but never more than all of it', () => {
+    const patience = patienceOf(10_000, 100);
+    patience.waited(9_000, 0);
+    patience.waited(0, 1_000_000);
+    patience.waited(9_999, 0);
+    expect(patience.isOver()).toBe(false);
+    patience.waited(1, 0);
+    expect(patience.isOver()).toBe(true);
+  });
+
+  it('ends for who sends less than is asked for, never for who sends more, whatever has come before', () => {
+    const [slow, steady] = [patienceOf(10_000, 100), patienceOf(10_000, 100)];
+    slow.waited(1, 1_000_000);
+    let seconds = 0;
+    for (; !slow.isOver() && seconds < 1_000; seconds++) slow.waited(1_000, 90);
+    expect(seconds).toBe(100);
+    for (let count = 0; count < 10_000; count++) steady.waited(1_000, 101);
+    expect(steady.isOver()).toBe(false);
+  });
+
+  it('outlasts a stall that a burst follows', () => {
+    const patience = patienceOf(10_000, 100);
+    for (let count = 0; count < 100; count++) patience.waited(60_000, 6_000);
+    expect(patience.isOver()).toBe(false);
   });
 });

@@ -4,6 +4,21 @@ import type { Socket } from 'node:net';
 
 /** Without a byte for so long, a client that is waited for loses its connection. */
 export const IDLE_MILLISECONDS = 120_000;
+/** Waiting for a client uses it up, bytes give it back: one byte now and then does not keep a connection for ever. */
+export interface Patience {
+  waited(milliseconds: number, bytes: number): void;
+  isOver(): boolean;
+}
+
+export function patienceOf(milliseconds: number, bytesPerSecondMin: number): Patience {
+  let left = milliseconds;
+  return {
+    waited: (spent, bytes) => {
+      left = Math.min(milliseconds, left - spent + (bytes / bytesPerSecondMin) * 1_000);
+    },
+    isOver: () => left <= 0,
+  };
+}
 
 export interface Wait {
   readonly over: Promise<void>;

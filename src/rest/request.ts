@@ -1,25 +1,28 @@
-/** The request line and the headers → Request. Path-style: the first segment of the path is the account. */
+/** The request line and the headers → Request. */
 import type { IncomingMessage } from 'node:http';
 import { commonErrors, raising } from '../services/errors.ts';
+import type { Address } from './address.ts';
 import type { Request, Shape } from './operation.ts';
 
 const fail = raising(commonErrors);
 
-export type Address = Pick<Request, 'rawPath' | 'rawQuery' | 'account' | 'container' | 'blob'> & {
-  readonly shape: Shape;
-};
+/** A request, with what the router goes by. */
+export type Routable = Request & { readonly shape: Shape };
 
 const NO_QUERY: Readonly<Record<string, string>> = Object.freeze(Object.create(null));
-const VERSION = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
+export const VERSION = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
 
-export function requestOf(incoming: IncomingMessage, id: string): Request & { readonly shape: Shape } {
-  const { rawPath, rawQuery, account, container, blob, shape } = addressOf(incoming.url!);
+export function requestOf(incoming: IncomingMessage, id: string, address: Address): Routable {
+  const { rawPath, rawQuery, account, secondary, container, blob, shape, base } = address;
+  const scheme = 'encrypted' in incoming.socket ? 'https' : 'http';
   return {
     id,
     method: incoming.method!,
     rawPath,
     rawQuery,
     account,
+    secondary,
+    endpoint: `${scheme}://${incoming.headers.host}${base}`,
     container,
     blob,
     shape,
@@ -28,25 +31,6 @@ export function requestOf(incoming: IncomingMessage, id: string): Request & { re
     rawHeaders: incoming.rawHeaders,
     version: versionOf(incoming.headers['x-ms-version']),
   };
-}
-
-/** Percent-encoding is undone once, and never in the path that is signed. A blob's name may hold any number of slashes. */
-export function addressOf(url: string): Address {
-  const target = url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?]*/i, '');
-  const question = target.indexOf('?');
-  const rawPath = question < 0 ? target : target.slice(0, question);
-  const rawQuery = question < 0 ? '' : target.slice(question + 1);
-  if (!rawPath.startsWith('/')) throw fail('InvalidUri');
-  const first = rawPath.indexOf('/', 1);
-  if (first < 0) {
-    return { rawPath, rawQuery, account: decode(rawPath.slice(1)), container: '', blob: '', shape: '/' };
-  }
-  const account = decode(rawPath.slice(1, first));
-  const second = rawPath.indexOf('/', first + 1);
-  const container = decode(second < 0 ? rawPath.slice(first + 1) : rawPath.slice(first + 1, second));
-  const blob = second < 0 ? '' : decode(rawPath.slice(second + 1));
-  const shape = blob !== '' ? '/{container}/{blob}' : container !== '' ? '/{container}' : '/';
-  return { rawPath, rawQuery, account, container, blob, shape };
 }
 
 export function queryOf(rawQuery: string): Readonly<Record<string, string>> {
@@ -59,15 +43,6 @@ export function queryOf(rawQuery: string): Readonly<Record<string, string>> {
     query[name] ??= equals < 0 ? '' : decodeParameter(part.slice(equals + 1), part);
   }
   return query;
-}
-
-function decode(text: string): string {
-  if (!text.includes('%')) return text;
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    throw fail('InvalidUri');
-  }
 }
 
 function decodeParameter(text: string, part: string): string {

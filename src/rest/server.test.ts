@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { headOf, KEY, type LogLine, logInto, signedHeaders } from '../../test/rest/support.ts';
+import { headOf, type LogLine, logInto, signedHeaders, testAccounts } from '../../test/rest/support.ts';
 import { ticksOf } from '../base/time.ts';
 import { Unavailable } from '../partition/partition.ts';
 import { StorageError } from '../services/errors.ts';
@@ -72,11 +72,13 @@ let port: number;
 function start(): RestServer {
   return createRestServer({
     table,
-    accounts: [{ name: 'devstoreaccount1', keys: [KEY] }],
-    context: (account) => ({ account }),
+    service: 'b',
+    accounts: testAccounts,
+    access: async () => undefined,
+    context: ({ name }) => ({ account: name }),
     log,
     now: () => ticksOf(Date.now()),
-    own: { 'POST /_holdfast/reset': async ({ hard }) => ({ status: 200, body: `reset ${hard}` }) },
+    own: { 'POST /_holdfast/reset': async ({ query }) => ({ status: 200, body: `reset ${query.hard}` }) },
   });
 }
 

@@ -1,17 +1,28 @@
-/** The life of one request, top to bottom. */
-import { randomUUID } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+/** Connections, and the life of a request on them: taken up, answered (answering.ts), sent, logged. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Log } from '../base/log.ts';
-import { asStorageError, commonErrors, raising, type StorageError } from '../services/errors.ts';
-import { type Account, sharedKeyOf } from './auth/shared-key.ts';
-import { arrivedBody, type BodyStream, checkLength, Gone, isBurdened, joined, linger, streamBody } from './body.ts';
-import { type Download, downloadOf, isStream } from './download.ts';
-import type { Operation } from './operation.ts';
+import { asStorageError, commonErrors, raising, StorageError } from '../services/errors.ts';
+import { type AnsweringOptions, answeringOf } from './answering.ts';
+import type { Account } from './auth/shared-key.ts';
+import {
+  type BodyStream,
+  dropWithin,
+  Gone,
+  isBurdened,
+  joined,
+  LINGER_MILLISECONDS,
+  linger,
+  streamBody,
+} from './body.ts';
+import { connectionsOf } from './connections.ts';
+import { type Download, downloadOf, isStream, streamedIfLarge } from './download.ts';
+import { type Exchange, exchangeOf } from './exchange.ts';
+import { endsConnection, framingFault } from './framing.ts';
+import { gaugeOf, HEADERS_BYTES_MAX, LIMITS, type Limits, serverBusy } from './limits.ts';
 import { IDLE_MILLISECONDS } from './patience.ts';
 import { errorReply, type Reply, sendReply } from './reply.ts';
-import { requestOf } from './request.ts';
-import { routerOf } from './router.ts';
+import { createServer, type TlsOptions } from './tls.ts';
 
 const fail = raising(commonErrors);
 const SLOW_MILLISECONDS = 1_000;
@@ -20,27 +31,18 @@ const TOGETHER_MAX = 64;
 /** How long what was cut may take to put its things in order. */
 const SETTLE_MILLISECONDS = 2_000;
 
-/** An endpoint of the server itself, outside all accounts and without a signature. */
-export type OwnEndpoint = (query: Readonly<Record<string, string>>) => Promise<Reply>;
-
-export interface RestServerOptions<Context> {
-  /** The rows of one service. */
-  readonly table: readonly Operation<Context>[];
-  readonly accounts: readonly Account[];
-  /** What the operations of an account are handed. */
-  readonly context: (account: string) => Context;
+export interface RestServerOptions<Context, Known extends Account = Account> extends AnsweringOptions<Context, Known> {
   readonly log: Log;
-  /** The store's time, for Date and for errors. */
-  readonly now: () => bigint;
   /** What the service calls itself. */
   readonly serverName?: string;
-  /** By method and path: 'POST /_holdfast/reset'. */
-  readonly own?: Readonly<Record<string, OwnEndpoint>>;
-  /** Whether requests can be answered, for GET /health/ready. */
-  readonly isReady?: () => boolean;
+  /** For HTTPS. */
+  readonly tls?: TlsOptions | undefined;
   readonly keepAliveSeconds?: number;
   /** How long a client may be silent in the middle of a body, its own or the one that it is sent. */
   readonly idleMilliseconds?: number;
+  /** How much slowness of a body adds up to before its connection is cut. */
+  readonly patienceMilliseconds?: number;
+  readonly limits?: Partial<Limits>;
 }
 
 export interface RestServer {
@@ -50,13 +52,20 @@ export interface RestServer {
   close(graceMilliseconds?: number): Promise<void>;
 }
 
-export function createRestServer<Context>(options: RestServerOptions<Context>): RestServer {
-  const { log, now, context, idleMilliseconds = IDLE_MILLISECONDS } = options;
+export function createRestServer<Context, Known extends Account>(
+  options: RestServerOptions<Context, Known>,
+): RestServer {
+  const { log, now, idleMilliseconds = IDLE_MILLISECONDS } = options;
   const { serverName = 'Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0' } = options;
-  const router = routerOf(options.table);
-  const authenticate = new Map(options.accounts.map((account) => [account.name, sharedKeyOf(account)]));
-  const own = new Map(Object.entries({ ...health(options.isReady), ...options.own }));
+  const limits: Limits = { ...LIMITS, ...options.limits };
+  const answer = answeringOf(options, comingBody);
+  const connections = connectionsOf({ ...limits, idleMilliseconds });
+  const inMemory = gaugeOf(limits.bodyBytesMax);
+  const { patienceMilliseconds = IDLE_MILLISECONDS } = options;
+  const bodyOptions = { ...limits, idleMilliseconds, inMemory, patienceMilliseconds };
   let closing = false;
+  /** Requests that have arrived and are not answered yet. */
+  let open = 0;
   /** Requests whose body or answer streams: they hold things of the services. */
   const streaming = new Set<Exchange>();
   let settled = () => {};
@@ -66,7 +75,7 @@ export function createRestServer<Context>(options: RestServerOptions<Context>): 
     let reply: Reply;
     let download: Download | undefined;
     try {
-      reply = await answer(exchange);
+      reply = streamedIfLarge(await answer(exchange));
       if (isStream(reply.body)) download = await begin(exchange, reply, reply.body);
     } catch (error) {
       if (error instanceof Gone) return wentAway(exchange);
@@ -83,46 +92,29 @@ export function createRestServer<Context>(options: RestServerOptions<Context>): 
     else log.debug(line, 'request');
   }
 
-  async function answer(exchange: Exchange): Promise<Reply> {
-    const { incoming, outgoing, id } = exchange;
-    const request = requestOf(incoming, id);
-    const check = authenticate.get(request.account);
-    if (!check) {
-      const endpoint = own.get(`${request.method} ${request.rawPath}`);
-      if (endpoint) return await endpoint(request.query);
-      throw unknownAccount(request.account, incoming.headers.host);
-    }
-    check(request);
-    const row = router.match(request);
-    exchange.operation = row.name;
-
-    const input = row.read(request);
-    const storage = context(request.account);
-    if (row.body) {
-      const length = checkLength(incoming, row.body, request);
-      if (exchange.awaitsContinue) {
-        await row.look?.(storage, input);
-        outgoing.writeContinue();
-        exchange.awaitsContinue = false;
-      }
-      const whole = length <= (row.body.wholeBytesMax ?? row.body.bytesMax);
-      row.readBody(input, (whole && arrivedBody(incoming)) || (await comingBody(exchange, length, whole)), request);
-    }
-    return row.reply(await row.run(storage, input), request);
-  }
-
   async function comingBody(exchange: Exchange, length: number, whole: boolean): Promise<Buffer | BodyStream> {
-    exchange.body = streamBody(exchange.incoming, length, idleMilliseconds);
-    if (whole) return joined(exchange.body);
+    if (inMemory.isFull()) throw serverBusy();
+    exchange.body = streamBody(exchange.incoming, length, bodyOptions);
+    if (whole) return await whileWaiting(joined(exchange.body));
     streaming.add(exchange);
     return exchange.body;
+  }
+
+  /** Who waits for a client does not run. */
+  async function whileWaiting<T>(body: Promise<T>): Promise<T> {
+    open--;
+    try {
+      return await body;
+    } finally {
+      open++;
+    }
   }
 
   /** The first piece of a streamed answer, or what is wrong with it. */
   async function begin(exchange: Exchange, reply: Reply, body: AsyncIterable<Uint8Array>): Promise<Download> {
     const { incoming, outgoing } = exchange;
     streaming.add(exchange);
-    const download = downloadOf(body, reply, incoming, outgoing, idleMilliseconds);
+    const download = downloadOf(body, reply, incoming, outgoing, bodyOptions);
     await download.begin();
     return download;
   }
@@ -132,6 +124,7 @@ export function createRestServer<Context>(options: RestServerOptions<Context>): 
     const { incoming, outgoing, id, operation } = exchange;
     try {
       await download.send();
+      connections.says(incoming);
       if (exchange.burdened) linger(incoming, outgoing);
       else await download.end();
       return true;
@@ -145,8 +138,9 @@ export function createRestServer<Context>(options: RestServerOptions<Context>): 
     }
   }
 
-  function wentAway({ incoming, id }: Exchange, bytes?: number): void {
+  function wentAway({ incoming, id, body }: Exchange, bytes?: number): void {
     incoming.socket.destroy();
+    body?.letGo();
     log.debug({ requestId: id, method: incoming.method, url: incoming.url, bytes }, 'client went away');
   }
 
@@ -161,13 +155,16 @@ export function createRestServer<Context>(options: RestServerOptions<Context>): 
   }
 
   /** Of a streamed answer the head. Whether it could be sent as it was meant. */
-  function send(exchange: Exchange, reply: Reply, download: Download | undefined): boolean {
-    const { incoming, outgoing, id, awaitsContinue, body } = exchange;
+  function send(exchange: Exchange, answered: Reply, download: Download | undefined): boolean {
+    const { incoming, outgoing, id, awaitsContinue, body, besides } = exchange;
+    const reply = besides ? { ...answered, headers: { ...answered.headers, ...besides(answered) } } : answered;
     const burdened = isBurdened(incoming, body);
     body?.letGo();
     exchange.burdened = burdened;
-    const close = closing || burdened || awaitsContinue;
+    if (!burdened && !incoming.complete) dropWithin(incoming, idleMilliseconds);
+    const close = closing || burdened || awaitsContinue || connections.isLast(incoming);
     const sending = { id, now: now(), serverName, close, last: !burdened && !download };
+    if (!download) connections.says(incoming);
     try {
       sendReply(outgoing, incoming, reply, sending);
       if (burdened && !download) linger(incoming, outgoing);
@@ -180,18 +177,23 @@ export function createRestServer<Context>(options: RestServerOptions<Context>): 
     }
   }
 
-  const server = createServer({
-    // The longest legal blob name, percent-encoded, and 8 KiB of metadata are more than Node's 16 KiB.
-    maxHeaderSize: 64 * 1024,
-    headersTimeout: 20_000,
+  const httpOptions = {
+    maxHeaderSize: HEADERS_BYTES_MAX,
+    insecureHTTPParser: false,
+    // Node would refuse the request, and run the one behind it.
+    requireHostHeader: false,
+    headersTimeout: limits.headersMilliseconds,
+    connectionsCheckingInterval: Math.ceil(limits.headersMilliseconds / 4),
     // Of the whole request: an honest upload may take hours. Silence in the middle of a body is watched in patience.ts.
     requestTimeout: 0,
     keepAliveTimeout: (options.keepAliveSeconds ?? 5) * 1_000,
-  });
+  };
+  const server = createServer(options.tls, httpOptions, log);
   // Headers past a count would be dropped without a word; the size bounds them anyway.
   server.maxHeadersCount = 0;
-  async function take(incoming: IncomingMessage, outgoing: ServerResponse, awaitsContinue: boolean): Promise<void> {
-    const exchange = exchangeOf(incoming, outgoing, awaitsContinue);
+  server.maxConnections = limits.connectionsMax;
+  async function take(exchange: Exchange): Promise<void> {
+    const { incoming, outgoing } = exchange;
     try {
       await handle(exchange);
     } catch (error) {
@@ -199,25 +201,45 @@ export function createRestServer<Context>(options: RestServerOptions<Context>): 
       log.error({ err: error, method: incoming.method, url: incoming.url }, 'no answer could be sent');
       outgoing.destroy();
     }
+    open--;
     if (streaming.delete(exchange) && streaming.size === 0) settled();
   }
   // Requests that arrive in one turn of the event loop go through each stage together, which costs less CPU: docs/adr/0003.
-  const arrived: Parameters<typeof take>[] = [];
+  const arrived: Exchange[] = [];
   const takeTogether = (): void => {
-    for (const exchange of arrived.splice(0, TOGETHER_MAX)) void take(...exchange);
+    for (const exchange of arrived.splice(0, TOGETHER_MAX)) void take(exchange);
     if (arrived.length > 0) setImmediate(takeTogether);
   };
-  const gather = (...exchange: Parameters<typeof take>): void => {
-    if (arrived.push(exchange) === 1) setImmediate(takeTogether);
-  };
-  server.on('request', (incoming, outgoing) => gather(incoming, outgoing, false));
-  server.on('checkContinue', (incoming, outgoing) => gather(incoming, outgoing, true));
-  server.on('clientError', (error, socket: Socket) => {
-    // In the middle of an answer there is no place for another.
-    const within = [...streaming].some((one) => one.incoming.socket === socket && one.outgoing.headersSent);
-    if (within) socket.destroy();
-    else refuseBytes(error, socket);
-  });
+  function arrive(incoming: IncomingMessage, outgoing: ServerResponse, awaitsContinue: boolean, fault?: StorageError) {
+    if (!connections.arrives(incoming, outgoing)) return;
+    const exchange = exchangeOf(incoming, outgoing, awaitsContinue);
+    const refusal = framingFault(incoming, limits.urlBytesMax) ?? fault;
+    // Before the parser goes on: what it finds next is not to be run.
+    if (refusal || endsConnection(incoming)) connections.endWith(incoming);
+    if (refusal) refuseAtOnce(exchange, refusal);
+    else if (open - streaming.size >= limits.runningMax) refuseAtOnce(exchange, serverBusy());
+    else {
+      open++;
+      if (arrived.push(exchange) === 1) setImmediate(takeTogether);
+    }
+  }
+  function refuseAtOnce(exchange: Exchange, error: StorageError): void {
+    const reply = refuse(error, exchange);
+    try {
+      send(exchange, reply, undefined);
+      log.debug(lineOf(exchange, reply, 0), 'request');
+    } catch {
+      exchange.outgoing.destroy();
+    }
+  }
+  server.on('request', (incoming, outgoing) => arrive(incoming, outgoing, false));
+  server.on('checkContinue', (incoming, outgoing) => arrive(incoming, outgoing, true));
+  server.on('checkExpectation', (incoming, outgoing) => arrive(incoming, outgoing, false, unmetExpectation(incoming)));
+  server.on('connect', (_incoming, socket: Socket) => refuseBytes('405 Method Not Allowed', socket));
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) =>
+    connections.fail(socket, () => refuseBytes(STATUS_OF[error.code ?? ''] ?? '400 Bad Request', socket)),
+  );
+  server.on('drop', () => log.debug({ connections: limits.connectionsMax }, 'too many connections'));
   const sockets = new Set<Socket>();
   server.on('connection', (socket) => {
     sockets.add(socket);
@@ -242,6 +264,7 @@ export function createRestServer<Context>(options: RestServerOptions<Context>): 
       }),
     close: async (graceMilliseconds = 10_000) => {
       closing = true;
+      connections.close();
       await new Promise<void>((resolve) => {
         const idle = setInterval(closeIdle, 50);
         const cut = setTimeout(() => server.closeAllConnections(), graceMilliseconds);
@@ -261,25 +284,6 @@ export function createRestServer<Context>(options: RestServerOptions<Context>): 
   };
 }
 
-/** A request on its way, with what its log line needs. */
-interface Exchange {
-  readonly incoming: IncomingMessage;
-  readonly outgoing: ServerResponse;
-  readonly id: string;
-  /** The caller holds its body back until it is asked for it. */
-  awaitsContinue: boolean;
-  operation: string | undefined;
-  /** A body that had not come when the request was taken up. */
-  body: BodyStream | undefined;
-  /** Too much of the body was still to come when it was answered. */
-  burdened: boolean;
-}
-
-function exchangeOf(incoming: IncomingMessage, outgoing: ServerResponse, awaitsContinue: boolean): Exchange {
-  const id = randomUUID();
-  return { incoming, outgoing, id, awaitsContinue, operation: undefined, body: undefined, burdened: false };
-}
-
 function lineOf({ incoming, id, operation }: Exchange, reply: Reply, milliseconds: number, bytes?: number) {
   const { method, url } = incoming;
   const code = reply.headers?.['x-ms-error-code'];
@@ -292,37 +296,21 @@ function faultOf(error: unknown): string {
   return error instanceof Error && error.name === 'Damaged' ? 'damaged bytes' : 'bug';
 }
 
-function health(isReady: () => boolean = () => true): Record<string, OwnEndpoint> {
-  const say = (status: number, text: string): Reply => ({
-    status,
-    headers: { 'Content-Type': 'text/plain' },
-    body: text,
-  });
-  return {
-    'GET /health/live': async () => say(200, 'live\n'),
-    'HEAD /health/live': async () => say(200, ''),
-    'HEAD /health/ready': async () => say(isReady() ? 200 : 503, ''),
-    'GET /health/ready': async () => (isReady() ? say(200, 'ready\n') : say(503, 'not ready\n')),
-  };
+function unmetExpectation({ headers: { expect } }: IncomingMessage): StorageError {
+  return new StorageError('InvalidHeaderValue', 417, `The expectation ${expect} cannot be met.`);
 }
 
-function unknownAccount(account: string, host: string | undefined): StorageError {
-  const tried = `the first segment of the path, "${account}", is not an account of this server`;
-  return fail(
-    'InvalidUri',
-    undefined,
-    `The requested URI does not represent any resource on the server: ${tried} (host ${host ?? 'not given'}).`,
-  );
-}
+/** Of what is not HTTP, or too long or too slow to be taken for it. */
+const STATUS_OF: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+};
 
-/** What is not HTTP, or too long or too slow to be taken for it. */
-function refuseBytes(error: NodeJS.ErrnoException, socket: Socket): void {
-  const status =
-    error.code === 'HPE_HEADER_OVERFLOW'
-      ? '431 Request Header Fields Too Large'
-      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? '408 Request Timeout'
-        : '400 Bad Request';
-  if (socket.writable) socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
-  else socket.destroy();
+/** Closing at once would reset a client that still sends, and waiting for it to close would be waiting for ever. */
+function refuseBytes(status: string, socket: Socket): void {
+  if (!socket.writable) return void socket.destroy();
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+  const timer = setTimeout(() => socket.destroy(), LINGER_MILLISECONDS).unref();
+  socket.once('close', () => clearTimeout(timer));
+  socket.resume();
 }

@@ -2,11 +2,15 @@
 import { cellOffset, decodeCell, decodeChunk, decodeContent, decodeTrash, type Part, textOf } from '../content/rows.ts';
 import { decodeKey } from '../partition/keys.ts';
 import { counterOf, type Row } from '../partition/partition.ts';
+import { decodeAccount, removedId } from './account-rows.ts';
 import { decodeHead } from './blob/heads.ts';
 import { decodeBlock, decodeName, decodeStage } from './blob/rows.ts';
+import type { AccountId } from './storage.ts';
 
 /** Things are known by account and id. */
 export interface Counts {
+  /** Those that are there, and those that are to be swept. */
+  readonly accounts: Set<AccountId>;
   readonly containers: Set<string>;
   /** Containers, contents and stages that are to be swept. */
   readonly trashed: Set<string>;
@@ -46,6 +50,7 @@ export const nameOf = (account: unknown, id: unknown): string => `${account}/${i
 
 export function newCounts(): Counts {
   return {
+    accounts: new Set(),
     containers: new Set(),
     trashed: new Set(),
     contents: new Map(),
@@ -57,8 +62,12 @@ export function newCounts(): Counts {
 
 /** Throws where a row cannot be read: that is reported when the turn comes to the row itself. */
 export function count(counts: Counts, row: Row): void {
-  const [account, type, ...rest] = decodeKey(row.key) as [bigint, string, ...unknown[]];
-  if (typeof account !== 'bigint') return;
+  const [account, type, ...rest] = decodeKey(row.key) as [AccountId | string, string, ...unknown[]];
+  if (typeof account !== 'bigint') {
+    if (account === 'account') counts.accounts.add(decodeAccount(row).id);
+    if (account === 'removed') counts.accounts.add(removedId(row.key));
+    return;
+  }
   const content = (id: unknown) => entry(counts.contents, nameOf(account, id), { heads: 0, end: 0 });
   const stage = (id: unknown) => entry(counts.stages, nameOf(account, id), { blocks: 0 });
   const chunk = (id: unknown) => entry(counts.chunks, nameOf(account, id), { users: 0 });

@@ -13,6 +13,8 @@ import {
 import { decodeKey, encodeKey, type Part as KeyPart } from '../partition/keys.ts';
 import { counterOf, type Row, type Snapshot } from '../partition/partition.ts';
 import { decodeBytes, decodeValue } from '../partition/values.ts';
+import { accountKeysFault, accountNameFault } from '../rules/account-names.ts';
+import { decodeAccount } from './account-rows.ts';
 import { decodeHead } from './blob/heads.ts';
 import { decodeBlock, decodeName, decodeProperties, decodeStage, dueKey, inlineKey } from './blob/rows.ts';
 import { type ContentCount, type Counts, nameOf } from './check-counts.ts';
@@ -24,15 +26,15 @@ export interface Tally {
   /** Of the blobs, as their users see them. */
   bytes: number;
   readonly findings: string[];
+  /** Accounts that have rows and do not exist. */
+  readonly strays: Set<bigint>;
 }
 
 /** Throws what is wrong, in plain words. */
 export async function checkRow(at: Snapshot, row: Row, counts: Counts, tally: Tally): Promise<void> {
-  const [account, type, ...rest] = decodeKey(row.key) as [bigint, string, ...KeyPart[]];
-  if (typeof account !== 'bigint') {
-    decodeValue(row);
-    return;
-  }
+  const [account, type, ...rest] = decodeKey(row.key) as [bigint | string, string, ...KeyPart[]];
+  if (typeof account !== 'bigint') return checkStoreRow(account, row);
+  if (!counts.accounts.has(account)) tally.strays.add(account);
   const name = (id: unknown) => nameOf(account, id);
   const hasContainer = (id: unknown) => counts.containers.has(name(id)) || counts.trashed.has(`container ${name(id)}`);
   const own = `${rest[0]}-${rest[1]}`;
@@ -97,6 +99,15 @@ export async function checkRow(at: Snapshot, row: Row, counts: Counts, tally: Ta
     default:
       throw new Error('a row of a kind that this version does not know');
   }
+}
+
+/** Rows of the store itself. */
+function checkStoreRow(type: string, row: Row): void {
+  decodeValue(row);
+  if (type !== 'account') return;
+  const { name, keys } = decodeAccount(row);
+  const fault = accountNameFault(name) ?? (keys.length > 0 ? accountKeysFault(keys) : undefined);
+  if (fault) throw new Error(fault);
 }
 
 /** Counters that have no row, although they should. */

@@ -19,6 +19,7 @@ import { memoryFiles } from '../extents/memory.ts';
 import { openSlotted } from '../extents/slotted.ts';
 import { decodeKey, type Key, under } from '../partition/keys.ts';
 import type { Row, Transaction } from '../partition/partition.ts';
+import { accountKey, putAccount } from './account-rows.ts';
 import { dueKey, encodeStage, headKey, stageKey, trashContainer } from './blob/rows.ts';
 import { type CheckProgress, check } from './check.ts';
 
@@ -32,6 +33,16 @@ interface Damage {
 
 /** Of the blob `large`, of two chunks, which shares its content with nobody; and of a stage `staged` of three blocks. */
 const damages: Damage[] = [
+  {
+    what: 'an account that is gone, and not its rows',
+    act: (tx) => tx.remove(accountKey('seven')),
+    findings: [/^account 7: it has rows and does not exist/],
+  },
+  {
+    what: 'an account with a damaged key',
+    act: (tx) => putAccount(tx, { id: ACCOUNT, name: 'seven', keys: ['?'], from: 'command' }),
+    findings: [/"account","seven"\]: key 1 is not base64/],
+  },
   {
     what: 'bytes that have no row',
     act: async (tx, { chunks }) => tx.remove(chunks[1]!.key),

@@ -39,11 +39,12 @@ export async function check(
   chunks: ChunkChecker,
   onProgress: OnProgress = () => {},
 ): Promise<CheckReport> {
-  const tally: Tally = { rows: 0, containers: 0, blobs: 0, bytes: 0, findings: [] };
+  const tally: Tally = { rows: 0, containers: 0, blobs: 0, bytes: 0, findings: [], strays: new Set() };
   const bytes = await partition.read((at) => checkRows(at, tally, onProgress));
   const damaged = await checkBytes(partition, chunks, bytes, tally, onProgress);
   if (damaged.size > 0) tally.findings.push(...(await partition.read((at) => blobsWith(at, damaged))));
-  return tally;
+  const { strays: _, ...report } = tally;
+  return report;
 }
 
 /** How many bytes there are to be read. */
@@ -68,6 +69,7 @@ async function checkRows(at: Snapshot, tally: Tally, onProgress: OnProgress): Pr
     if (tally.rows % PROGRESS_ROWS === 0) onProgress({ what: 'checking rows', done: tally.rows, total });
   }
   tally.findings.push(...missingCounters(counts));
+  for (const account of tally.strays) tally.findings.push(`account ${account}: it has rows and does not exist`);
   onProgress({ what: 'checking rows', done: tally.rows, total });
   return [...counts.live.values()].reduce((sum, { bytes }) => sum + bytes, 0);
 }

@@ -111,11 +111,36 @@ export const commonErrors = errorTable({
     401,
     'Server failed to authenticate the request. Please refer to the information in the www-authenticate header.',
   ],
+  /** A bearer token that is read, but not taken. */
+  BearerTokenRefused: [
+    401,
+    'Server failed to authenticate the request. Please refer to the information in the www-authenticate header.',
+    'InvalidAuthenticationInfo',
+  ],
   AuthenticationFailed: [
     403,
     'Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature.',
   ],
+  AccountIsDisabled: [403, 'The specified account is disabled.'],
   AuthorizationFailure: [403, 'This request is not authorized to perform this operation.'],
+  AuthorizationPermissionMismatch: [
+    403,
+    'This request is not authorized to perform this operation using this permission.',
+  ],
+  AuthorizationProtocolMismatch: [403, 'This request is not authorized to perform this operation using this protocol.'],
+  AuthorizationResourceTypeMismatch: [
+    403,
+    'This request is not authorized to perform this operation using this resource type.',
+  ],
+  AuthorizationServiceMismatch: [403, 'This request is not authorized to perform this operation using this service.'],
+  AuthorizationSourceIPMismatch: [
+    403,
+    'This request is not authorized to perform this operation using this source IP.',
+  ],
+  InsufficientAccountPermissions: [
+    403,
+    'The account being accessed does not have sufficient permissions to execute this operation.',
+  ],
   ResourceNotFound: [404, 'The specified resource does not exist.'],
   UnsupportedHttpVerb: [405, "The resource doesn't support specified Http Verb."],
   MissingContentLengthHeader: [411, 'Content-Length HTTP header is not specified.'],

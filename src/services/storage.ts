@@ -4,6 +4,16 @@ import type { Partition } from '../partition/partition.ts';
 /** The first part of nearly every key, so that an account can move to another store. */
 export type AccountId = bigint;
 
+/** What a caller has been let in for, where that is less than everything: the operation itself must see to it. */
+export interface Granted {
+  /** The container whose settings let him in: another one of the same name does not. */
+  readonly container?: bigint | undefined;
+  /** He may make what is not there yet, and replace nothing. */
+  readonly overwrite?: false;
+  /** The container that the source of a copy was let out of. */
+  readonly source?: bigint | undefined;
+}
+
 /** What every operation is handed: the store, and the account that it works for. Time comes with the snapshot. */
 export interface Storage {
   readonly partition: Partition;
@@ -12,6 +22,8 @@ export interface Storage {
   readonly content: ContentStore;
   /** Something was made unreachable: its rows can be given back. */
   readonly sweeper: { wake(): void };
+  /** Undefined: everything. */
+  readonly granted?: Granted | undefined;
 }
 
 /** Slices of work on the event loop stay short: between two of them others have their turn. */

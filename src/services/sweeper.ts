@@ -4,6 +4,7 @@ import type { Reads } from '../content/reads.ts';
 import { decodeTrash, idOf, trashIn } from '../content/rows.ts';
 import { after, type Key } from '../partition/keys.ts';
 import type { Row } from '../partition/partition.ts';
+import { emptyAccount, hasContents } from './blob/reset.ts';
 import { dueIn } from './blob/rows.ts';
 import type { AccountId } from './storage.ts';
 import { lookAtDue, type Sweeping, sweepSlice } from './sweeping.ts';
@@ -16,7 +17,10 @@ export interface Sweeper {
 }
 
 export interface SweeperOptions extends Sweeping {
-  readonly accounts: Iterable<AccountId>;
+  /** All whose rows there may be: they come and go. */
+  readonly accounts: () => Iterable<AccountId>;
+  /** Those among them that are gone, and with them all that they held. */
+  readonly removed?: () => readonly AccountId[];
   readonly reads: Reads;
   /** Of this process: its pending contents are being worked on. */
   readonly epoch: bigint;
@@ -36,7 +40,6 @@ const NOTED_MAX = 100_000;
 
 export function startSweeper(options: SweeperOptions): Sweeper {
   const { partition, reads, epoch, onFailure = () => {} } = options;
-  const ids = [...options.accounts];
   /** By trash row: the number of the first read that cannot have found its content. */
   const noted = new Map<Key, number>();
   /** Up to where the trash of an account is known to wait for this read. Most new trash lies behind. */
@@ -46,10 +49,22 @@ export function startSweeper(options: SweeperOptions): Sweeper {
   const background = startBackground(run, EVERY_MILLISECONDS, startOver);
 
   async function run(): Promise<void> {
-    for (const account of ids) {
+    await emptyRemoved();
+    for (const account of options.accounts()) {
       try {
         await sweepDue(account);
         while (!background.isStopping && (await sweepAccount(account)));
+      } catch (error) {
+        if (!background.isStopping) retry(error);
+      }
+    }
+  }
+
+  async function emptyRemoved(): Promise<void> {
+    for (const account of options.removed?.() ?? []) {
+      try {
+        if (!background.isStopping && (await hasContents(partition, account)))
+          await emptyAccount({ partition, account, sweeper: { wake: background.wake } });
       } catch (error) {
         if (!background.isStopping) retry(error);
       }

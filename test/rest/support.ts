@@ -2,10 +2,13 @@
 import { createHmac } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { type Log, silent } from '../../src/base/log.ts';
-import { stringToSign } from '../../src/rest/auth/shared-key.ts';
+import { sharedKeyText } from '../../src/rest/auth/signing.ts';
 
 export const ACCOUNT = 'devstoreaccount1';
 export const KEY = Buffer.from('a key that is used in this test only').toString('base64');
+
+const account = { name: ACCOUNT, keys: [KEY] };
+export const testAccounts = { find: (name: string) => (name === ACCOUNT ? account : undefined) };
 
 export interface LogLine {
   readonly level: string;
@@ -32,7 +35,7 @@ export function signedHeaders(method: string, url: string, headers: Record<strin
   const lower = Object.fromEntries(Object.entries(all).map(([name, value]) => [name.toLowerCase(), value]));
   const [rawPath = '', rawQuery = ''] = url.split('?');
   const rawHeaders = Object.entries(all).flat();
-  const text = stringToSign(ACCOUNT, { method, rawPath, rawQuery, headers: lower, rawHeaders });
+  const text = sharedKeyText(ACCOUNT, { method, rawPath, rawQuery, headers: lower, rawHeaders });
   const signature = createHmac('sha256', Buffer.from(KEY, 'base64')).update(text).digest('base64');
   return { ...all, authorization: `SharedKey ${ACCOUNT}:${signature}` };
 }

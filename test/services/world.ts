@@ -5,6 +5,7 @@ import { textOf } from '../../src/content/rows.ts';
 import { decodeKey, encodeKey, under } from '../../src/partition/keys.ts';
 import type { Transaction } from '../../src/partition/partition.ts';
 import { encodeBytes, encodeValue } from '../../src/partition/values.ts';
+import { putAccount } from '../../src/services/account-rows.ts';
 import { encodeHead } from '../../src/services/blob/heads.ts';
 import {
   blockKey,
@@ -36,12 +37,15 @@ export async function openWorld(extents?: Parameters<typeof openStore>[0]) {
     startSweeper({
       partition,
       content: store,
-      accounts: [ACCOUNT],
+      accounts: () => [ACCOUNT],
       reads,
       epoch: own,
       onFailure: (error) => failures.push((error as Error).message),
     });
   const sweeper = start(epoch);
+  await partition.transact(encodeKey(['account']), async (tx) =>
+    putAccount(tx, { id: ACCOUNT, name: 'seven', keys: ['a2V5'], from: 'command' }),
+  );
   const act = async <T>(body: (tx: Transaction) => Promise<T> | T): Promise<T> =>
     (await partition.transact(encodeKey([ACCOUNT, 'test']), async (tx) => body(tx))).value;
   const take = (length: number) =>

@@ -5,8 +5,8 @@ import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-bl
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ticksOf } from '../../base/time.ts';
 import { StorageError } from '../../services/errors.ts';
-import { requestOf } from '../request.ts';
-import { type Account, type Signed, sharedKeyOf, stringToSign } from './shared-key.ts';
+import { type Account, schemeOf, sharedKeyOf } from './shared-key.ts';
+import { type Signed, sharedKeyLiteText, sharedKeyText } from './signing.ts';
 
 const key = Buffer.from('a key that is used in this test only').toString('base64');
 const otherKey = Buffer.from('another key').toString('base64');
@@ -22,9 +22,9 @@ function signed(headers: Record<string, string>, url = '/devstoreaccount1/c/b', 
 }
 
 /** Signs text that the test spells out itself. */
-function withSignature(request: Signed, text: string, name = account.name): Signed {
+function withSignature(request: Signed, text: string, name = account.name, scheme = 'SharedKey'): Signed {
   const signature = createHmac('sha256', Buffer.from(key, 'base64')).update(text).digest('base64');
-  return { ...request, headers: { ...request.headers, authorization: `SharedKey ${name}:${signature}` } };
+  return { ...request, headers: { ...request.headers, authorization: `${scheme} ${name}:${signature}` } };
 }
 
 function refusal(request: Signed): StorageError {
@@ -49,7 +49,7 @@ describe('SharedKey', () => {
         Range: 'bytes=0-1',
         'x-ms-version': '2019-02-02',
         'X-Ms-Date': DATE,
-        'x-ms-meta-b': '  two ',
+        'x-ms-meta-b': 'two',
         'x-ms-meta-A': 'one',
       },
       '/devstoreaccount1/c/a%20b?timeout=30&Comp=metadata&x=b&x=a%2Fc',
@@ -66,7 +66,7 @@ describe('SharedKey', () => {
       'timeout:30',
       'x:a/c,b',
     ].join('\n');
-    expect(stringToSign(account.name, request)).toBe(text);
+    expect(sharedKeyText(account.name, request)).toBe(text);
     expect(() => check(withSignature(request, text))).not.toThrow();
   });
 
@@ -87,7 +87,7 @@ describe('SharedKey', () => {
     const request = signed({ 'x-ms-date': DATE });
     const error = refusal(withSignature(request, 'something else'));
     expect(error).toMatchObject({ status: 403, code: 'AuthenticationFailed' });
-    expect(error.details?.AuthenticationErrorDetail).toContain(stringToSign(account.name, request));
+    expect(error.details?.AuthenticationErrorDetail).toContain(sharedKeyText(account.name, request));
     const mine = sharedKeyOf({ name: 'mine', keys: [otherKey] }, wall);
     expect(() => mine(withSignature(request, 'something else', 'mine'))).toThrow(
       expect.objectContaining({ details: { AuthenticationErrorDetail: expect.not.stringContaining('\n') } }),
@@ -96,7 +96,7 @@ describe('SharedKey', () => {
 
   it('refuses a signature that is cut or longer', () => {
     const request = signed({ 'x-ms-date': DATE });
-    const good = String(withSignature(request, stringToSign(account.name, request)).headers.authorization);
+    const good = String(withSignature(request, sharedKeyText(account.name, request)).headers.authorization);
     for (const authorization of [good.slice(0, -1), `${good}=`, good.slice(0, good.indexOf(':') + 2)]) {
       expect(refusal({ ...request, headers: { ...request.headers, authorization } }).status).toBe(403);
     }
@@ -105,11 +105,11 @@ describe('SharedKey', () => {
   it('refuses a date that is missing, broken or a quarter of an hour away', () => {
     for (const date of ['nonsense', 'Wed, 01 May 2019 10:00:00 GMT', 'Wed, 01 May 2019 10:40:00 GMT']) {
       const request = signed({ 'x-ms-date': date });
-      const error = refusal(withSignature(request, stringToSign(account.name, request)));
+      const error = refusal(withSignature(request, sharedKeyText(account.name, request)));
       expect(error).toMatchObject({ status: 403, code: 'AuthenticationFailed' });
     }
     const request = signed({});
-    expect(refusal(withSignature(request, stringToSign(account.name, request))).status).toBe(403);
+    expect(refusal(withSignature(request, sharedKeyText(account.name, request))).status).toBe(403);
   });
 
   it('refuses credentials without a form', () => {
@@ -126,19 +126,78 @@ describe('SharedKey', () => {
     expect(refusal(withSignature(request, 'x', 'other')).details?.AuthenticationErrorDetail).toContain('other');
   });
 
-  it('says which ways to authenticate are not built yet', () => {
-    expect(refusal(signed({ authorization: 'Bearer abc' }))).toMatchObject({ status: 501, code: 'NotImplemented' });
-    expect(refusal(signed({ authorization: 'SharedKeyLite a:b' }))).toMatchObject({ status: 501 });
-    expect(refusal(signed({}, '/devstoreaccount1/c/b?sv=2019-02-02&sig=abc'))).toMatchObject({ status: 501 });
+  it('sorts the names of headers by their characters, or as the service does', () => {
+    const request = signed({ 'x-ms-date': DATE, 'x-ms-meta-ab': '1', 'x-ms-meta-a_b': '2', 'x-ms-meta-a-b': '3' });
+    const textWith = (...lines: string[]) =>
+      `GET\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:${DATE}\n${lines.join('\n')}\n/devstoreaccount1/devstoreaccount1/c/b`;
+    const [ab, underscore, hyphen] = ['x-ms-meta-ab:1', 'x-ms-meta-a_b:2', 'x-ms-meta-a-b:3'] as const;
+    expect(() => check(withSignature(request, textWith(hyphen, underscore, ab)))).not.toThrow();
+    expect(() => check(withSignature(request, textWith(underscore, ab, hyphen)))).not.toThrow();
+    expect(refusal(withSignature(request, textWith(ab, underscore, hyphen))).status).toBe(403);
   });
 
-  it('asks a stranger for credentials, or shows nothing to one with an older version', () => {
-    expect(refusal(signed({ 'x-ms-version': '2021-06-08' }))).toMatchObject({
-      status: 401,
-      code: 'NoAuthenticationInformation',
+  it('takes bytes beyond ASCII as UTF-8 of Latin-1, or as they are', () => {
+    const asBytes = (text: string) => Buffer.from(text).toString('latin1');
+    const request = signed(
+      { 'x-ms-date': DATE, 'x-ms-meta-a': asBytes('é') },
+      `/devstoreaccount1/c/${asBytes('ü')}?x=%C3%A9`,
+    );
+    const text = `GET\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:${DATE}\nx-ms-meta-a:é\n/devstoreaccount1/devstoreaccount1/c/ü\nx:é`;
+    expect(() => check(withSignature(request, text))).not.toThrow();
+    expect(() => check(withSignature(request, sharedKeyText(account.name, request)))).not.toThrow();
+    expect(refusal(withSignature(request, text.replace('x:é', 'x:e'))).status).toBe(403);
+  });
+
+  it('leaves a length of 0 in before version 2015-02-21', () => {
+    const request = signed(
+      { 'Content-Length': '0', 'x-ms-date': DATE, 'x-ms-version': '2014-02-14' },
+      '/devstoreaccount1/c',
+      'PUT',
+    );
+    expect(sharedKeyText(account.name, request)).toMatch(/^PUT\n\n\n0\n/);
+  });
+});
+
+describe('SharedKeyLite', () => {
+  const headers = {
+    'Content-MD5': 'XrY7u+Ae7tCTyyK7j1rNww==',
+    'Content-Type': 'text/plain',
+    'x-ms-version': '2019-02-02',
+  };
+
+  it('takes a signature of the documented text', () => {
+    const request = signed(
+      { ...headers, 'Content-Length': '11', Date: DATE, 'x-ms-date': DATE, 'If-Match': '*' },
+      '/devstoreaccount1/c/a%20b?timeout=30&Comp=meta%64ata&x=b',
+      'PUT',
+    );
+    const text = `PUT\nXrY7u+Ae7tCTyyK7j1rNww==\ntext/plain\n\nx-ms-date:${DATE}\nx-ms-version:2019-02-02\n/devstoreaccount1/devstoreaccount1/c/a%20b?comp=metadata`;
+    expect(sharedKeyLiteText(account.name, request)).toBe(text);
+    expect(() => check(withSignature(request, text, account.name, 'SharedKeyLite'))).not.toThrow();
+    expect(refusal(withSignature(request, text)).status).toBe(403);
+    expect(refusal(withSignature(request, text, 'other', 'SharedKeyLite'))).toMatchObject({
+      code: 'AuthenticationFailed',
     });
-    expect(refusal(signed({ 'x-ms-version': '2019-02-02' }))).toMatchObject({ status: 404, code: 'ResourceNotFound' });
-    expect(refusal(signed({}))).toMatchObject({ status: 404, code: 'ResourceNotFound' });
+  });
+
+  it('signs Date where x-ms-date is absent, and no other part of the query', () => {
+    const request = signed({ Date: DATE }, '/devstoreaccount1/c/b?restype=container');
+    expect(sharedKeyLiteText(account.name, request)).toBe(`GET\n\n\n${DATE}\n/devstoreaccount1/devstoreaccount1/c/b`);
+  });
+
+  it('is refused with its own text, and for its date', () => {
+    const request = signed({ 'x-ms-date': DATE });
+    const error = refusal(withSignature(request, 'something else', account.name, 'SharedKeyLite'));
+    expect(error.details?.AuthenticationErrorDetail).toContain(`'${sharedKeyLiteText(account.name, request)}'`);
+    const late = signed({ 'x-ms-date': 'Wed, 01 May 2019 10:40:00 GMT' });
+    const sent = withSignature(late, sharedKeyLiteText(account.name, late), account.name, 'SharedKeyLite');
+    expect(refusal(sent).details?.AuthenticationErrorDetail).toContain('15 minutes');
+  });
+});
+
+describe('a scheme', () => {
+  it('is the first word of the header', () => {
+    expect(['Bearer abc', 'SharedKey a:b', 'Bearer', ''].map(schemeOf)).toEqual(['Bearer', 'SharedKey', 'Bearer', '']);
   });
 });
 
@@ -147,7 +206,9 @@ describe('the signatures of @azure/storage-blob', () => {
   const verify = sharedKeyOf({ name: 'devstoreaccount1', keys: [key] });
   const server = createServer((incoming: IncomingMessage, outgoing) => {
     try {
-      verify(requestOf(incoming, 'id'));
+      const { url = '', method = '', headers, rawHeaders } = incoming;
+      const [rawPath = '', rawQuery = ''] = url.split('?');
+      verify({ method, rawPath, rawQuery, headers, rawHeaders });
       seen.push('verified');
     } catch (error) {
       seen.push(`${(error as StorageError).code}: ${JSON.stringify((error as StorageError).details)}`);
@@ -182,7 +243,10 @@ describe('the signatures of @azure/storage-blob', () => {
       const blob = container.getBlockBlobClient(name);
       calls.push(
         () =>
-          blob.upload('content', 7, { metadata: { Colour: 'light  blue', a: '' }, conditions: { ifNoneMatch: '*' } }),
+          blob.upload('content', 7, {
+            metadata: { Colour: 'light  blue', a: '', a_b: '1', ab: '2', A1: '3', b_: '4', b1: '5', b: '6' },
+            conditions: { ifNoneMatch: '*' },
+          }),
         () => blob.upload('', 0, { blobHTTPHeaders: { blobContentType: 'text/plain; charset=utf-8' } }),
         () => blob.getProperties({ conditions: { ifModifiedSince: new Date(), leaseId: 'x' } }),
         () => blob.delete({ deleteSnapshots: 'include' }),

@@ -3,8 +3,7 @@ import { rfc1123 } from '../../base/time.ts';
 import { childOf, escapeXml, type XmlElement, xmlSafe } from '../../base/xml.ts';
 import type { Listed, ListedBlob, ListedContainer } from '../../services/blob/listing.ts';
 import type { AccessPolicy, CopyState } from '../../services/blob/rows.ts';
-import type { ServiceProperties, WantedProperties } from '../../services/service-properties.ts';
-import { invalidXml } from '../params.ts';
+import { invalidNode, known } from '../xml-nodes.ts';
 import { leaseElements } from './leases.ts';
 
 export interface Echoed {
@@ -23,10 +22,11 @@ export function containerList(
 ): string {
   let xml = `<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}">${echo(asked)}<Containers>`;
   for (const { name, container, leaseState } of containers) {
-    const { etag, modified, lease, metadata } = container;
+    const { etag, modified, lease, access, metadata } = container;
     xml +=
       `<Container><Name>${escapeXml(name)}</Name><Properties><Last-Modified>${rfc1123(modified)}</Last-Modified>` +
       `<Etag>"${etag}"</Etag>${leaseElements(lease, leaseState)}` +
+      (access ? `<PublicAccess>${access}</PublicAccess>` : '') +
       '<DefaultEncryptionScope>$account-encryption-key</DefaultEncryptionScope>' +
       '<DenyEncryptionScopeOverride>false</DenyEncryptionScopeOverride>' +
       '<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold>' +
@@ -141,10 +141,11 @@ export function readPolicies(root: XmlElement | undefined): AccessPolicy[] {
   const policies = (root?.children ?? []).map((identifier) => {
     known(identifier, 'SignedIdentifier');
     const id = childOf(identifier, 'Id')?.text.trim();
-    if (!id || id.length > POLICY_ID_MAX) throw invalid(identifier, 'An identifier needs an Id of 1 to 64 characters.');
+    if (!id || id.length > POLICY_ID_MAX)
+      throw invalidNode(identifier, 'An identifier needs an Id of 1 to 64 characters.');
     const policy = childOf(identifier, 'AccessPolicy');
     const permission = policy && childOf(policy, 'Permission')?.text.trim();
-    if (permission && !PERMISSIONS.test(permission)) throw invalid(policy, 'A permission is not known.');
+    if (permission && !PERMISSIONS.test(permission)) throw invalidNode(policy, 'A permission is not known.');
     return {
       id,
       ...dateIn(policy, 'Start', 'start'),
@@ -152,8 +153,8 @@ export function readPolicies(root: XmlElement | undefined): AccessPolicy[] {
       ...(permission ? { permission } : {}),
     };
   });
-  if (policies.length > POLICIES_MAX) throw invalid(root!, `There are more than ${POLICIES_MAX} identifiers.`);
-  if (new Set(policies.map(({ id }) => id)).size < policies.length) throw invalid(root!, 'An Id is there twice.');
+  if (policies.length > POLICIES_MAX) throw invalidNode(root!, `There are more than ${POLICIES_MAX} identifiers.`);
+  if (new Set(policies.map(({ id }) => id)).size < policies.length) throw invalidNode(root!, 'An Id is there twice.');
   return policies;
 }
 
@@ -165,84 +166,7 @@ function dateIn<Name extends string>(policy: XmlElement | undefined, tag: string
   const text = found?.text.trim();
   if (!text) return {};
   const [, day, minute = '00:00', second = '00', fraction = ''] = POLICY_DATE.exec(text) ?? [];
-  if (!day || Number.isNaN(Date.parse(`${day}T${minute}:${second}Z`))) throw invalid(found!, `${tag} is not a date.`);
+  if (!day || Number.isNaN(Date.parse(`${day}T${minute}:${second}Z`)))
+    throw invalidNode(found!, `${tag} is not a date.`);
   return { [name]: `${day}T${minute}:${second}.${fraction.padEnd(7, '0')}Z` } as { [key in Name]: string };
-}
-
-export function servicePropertiesXml({ defaultServiceVersion }: ServiceProperties): string {
-  const retention = '<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy>';
-  const metrics = `<Version>1.0</Version><Enabled>false</Enabled>${retention}`;
-  return (
-    '<StorageServiceProperties><Logging><Version>1.0</Version><Read>false</Read><Write>false</Write>' +
-    `<Delete>false</Delete>${retention}</Logging><HourMetrics>${metrics}</HourMetrics>` +
-    `<MinuteMetrics>${metrics}</MinuteMetrics><Cors />` +
-    (defaultServiceVersion ? element('DefaultServiceVersion', defaultServiceVersion) : '') +
-    '<DeleteRetentionPolicy><Enabled>false</Enabled></DeleteRetentionPolicy>' +
-    '<StaticWebsite><Enabled>false</Enabled></StaticWebsite></StorageServiceProperties>'
-  );
-}
-
-const CORS_RULES_MAX = 5;
-const SERVICE_VERSION = /^\d{4}-\d\d-\d\d$/;
-
-export function readServiceProperties(root: XmlElement | undefined): WantedProperties {
-  if (!root) throw invalidXml(1, 1, 'There is no document.');
-  const parts = new Map(root.children.map((child) => [child.name, child]));
-  const names = [
-    'Logging',
-    'HourMetrics',
-    'MinuteMetrics',
-    'Cors',
-    'DefaultServiceVersion',
-    'DeleteRetentionPolicy',
-    'StaticWebsite',
-  ];
-  for (const child of root.children) known(child, ...names);
-
-  const cors = parts.get('Cors');
-  if (cors && cors.children.length > CORS_RULES_MAX)
-    throw invalid(cors, `There are more than ${CORS_RULES_MAX} rules.`);
-  const version = parts.get('DefaultServiceVersion');
-  if (version && !SERVICE_VERSION.test(version.text)) throw invalid(version, 'It is not a version.');
-  const retention = parts.get('DeleteRetentionPolicy');
-  return {
-    logging: switchedOn(parts.get('Logging'), ['Read', 'Write', 'Delete']),
-    hourMetrics: switchedOn(parts.get('HourMetrics')),
-    minuteMetrics: switchedOn(parts.get('MinuteMetrics')),
-    corsRules: cors?.children.length,
-    defaultServiceVersion: version?.text,
-    deleteRetention: retention && readRetention(retention),
-    staticWebsite: switchedOn(parts.get('StaticWebsite')),
-  };
-}
-
-function readRetention(policy: XmlElement): boolean {
-  const enabled = flag(policy, 'Enabled');
-  const days = childOf(policy, 'Days');
-  if (enabled && !(Number(days?.text) >= 1 && Number(days?.text) <= 365)) {
-    throw invalid(days ?? policy, 'Retention days must be greater than 0 and less than or equal to 365 days.');
-  }
-  return enabled;
-}
-
-/** To keep what is never gathered is something switched on, too. */
-function switchedOn(part: XmlElement | undefined, tags: readonly string[] = ['Enabled']): boolean | undefined {
-  if (!part) return undefined;
-  const retention = childOf(part, 'RetentionPolicy');
-  const kept = retention !== undefined && readRetention(retention);
-  return tags.map((tag) => flag(part, tag)).includes(true) || kept;
-}
-
-function flag(parent: XmlElement, tag: string): boolean {
-  const text = childOf(parent, tag)?.text.trim().toLowerCase() ?? 'false';
-  if (text !== 'true' && text !== 'false') throw invalid(parent, `${tag} is neither true nor false.`);
-  return text === 'true';
-}
-
-function known(element: XmlElement, ...names: string[]): void {
-  if (!names.includes(element.name)) throw invalid(element, `The element ${element.name} is not expected here.`);
-}
-
-function invalid({ line, column }: XmlElement, reason: string) {
-  return invalidXml(line, column, reason);
 }

@@ -1,17 +1,18 @@
 /** Readers of this service: headers that it takes only in part, for now, and limits that depend on the version. */
 import type { BlockListType } from '../../services/blob/blocks.ts';
-import { commonErrors, raising, StorageError } from '../../services/errors.ts';
+import type { PublicAccess } from '../../services/blob/rows.ts';
+import { commonErrors, raising } from '../../services/errors.ts';
 import { notImplemented, type Reader, type Request } from '../operation.ts';
 import { bodyTooLarge, invalidHeader, invalidQuery, reader } from '../params.ts';
 
 const fail = raising(commonErrors);
 
-/** Every container is private: anything else is what Azure answers for an account that forbids public access. */
-export const noPublicAccess: Reader<void> = reader((request) => {
+/** Without it a container is private. */
+export const publicAccess: Reader<PublicAccess | undefined> = reader((request) => {
   const value = lowerCase(request, 'x-ms-blob-public-access');
-  if (value === undefined || value === '') return;
+  if (value === undefined || value === '') return undefined;
   if (value !== 'container' && value !== 'blob') throw invalidHeader('x-ms-blob-public-access', value);
-  throw new StorageError('PublicAccessNotPermitted', 409, 'Public access is not permitted on this storage account.');
+  return value;
 });
 
 /** There are no snapshots yet, so that a blob and its snapshots is just the blob. */

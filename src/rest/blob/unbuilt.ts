@@ -6,13 +6,9 @@ const BLOB = '/{container}/{blob}';
 const CONTAINER = '/{container}';
 
 export const unbuiltOperations: readonly Operation<Storage>[] = [
-  unbuilt('Get Blob Service Stats', 'GET /', { comp: 'stats', restype: 'service' }),
   unbuilt('Get User Delegation Key', 'POST /', { comp: 'userdelegationkey', restype: 'service' }),
   unbuilt('Blob Batch', 'POST /', { comp: 'batch' }),
   unbuilt('Find Blobs by Tags', 'GET /', { comp: 'blobs' }),
-  unbuilt('Preflight Blob Request', 'OPTIONS /'),
-  unbuilt('Preflight Blob Request', `OPTIONS ${CONTAINER}`),
-  unbuilt('Preflight Blob Request', `OPTIONS ${BLOB}`),
 
   unbuilt('Restore Container', `PUT ${CONTAINER}`, { restype: 'container', comp: 'undelete' }),
   unbuilt('Rename Container', `PUT ${CONTAINER}`, { restype: 'container', comp: 'rename' }),

@@ -177,7 +177,7 @@ describe('An upload', () => {
       async *bytes() {
         yield bytes.subarray(0, 50_000);
         await deleteContainer(storage, { container: 'box', conditions: {}, leaseId: undefined });
-        await createContainer(storage, { container: 'box', metadata: [] });
+        await createContainer(storage, { container: 'box', metadata: [], access: undefined });
         yield bytes.subarray(50_000);
       },
     });

@@ -168,7 +168,7 @@ async function change(storage: Storage, input: BlobInput, changed: (found: BlobH
   const { account } = storage;
   const leaseId = checkWrite(input);
   const { stamp } = await storage.partition.transact(anchorOf(account, container, blob), async (tx) => {
-    const { id, blob: found } = await blobAt(tx, account, container, blob);
+    const { id, blob: found } = await blobAt(tx, storage, container, blob);
     useLease(tx, found.lease, leaseId, 'write', 'blob');
     mayWrite(found, conditions, leaseId);
     const lease = afterWrite(found.lease, tx.now);
@@ -187,7 +187,7 @@ function find<T>(
   const leaseId = leaseIdOf(input.leaseId);
   const { account } = storage;
   return storage.partition.read(async (at) => {
-    const { id, blob } = await blobAt(at, account, input.container, input.blob);
+    const { id, blob } = await blobAt(at, storage, input.container, input.blob);
     useLease(at, blob.lease, leaseId, 'read', 'blob');
     mayRead(blob, input.conditions);
     return answer(at, account, id, blob);

@@ -8,6 +8,7 @@ import { checkHashes, type SentContent } from '../sent-content.ts';
 import type { Storage } from '../storage.ts';
 import { withTaken } from '../uploads.ts';
 import { type BlobInput, checkWrite } from './blobs.ts';
+import { fail } from './errors.ts';
 import { encodeHead } from './heads.ts';
 import { type Judged, mayWrite, metadataOf, type SentMetadata, useLease } from './requests.ts';
 import { anchorOf, type BlobHead, type ContentHeaders, headKey, inlineKey, type Metadata } from './rows.ts';
@@ -96,5 +97,6 @@ export async function mayPut(
   const target = await targetAt(at, storage, input.container, input.blob);
   useLease(at, leaseOn(target), leaseId, 'write', 'blob');
   mayWrite(target.blob, input.conditions, leaseId, true);
+  if (target.blob && storage.granted?.overwrite === false) throw fail('UnauthorizedBlobOverwrite');
   return target;
 }

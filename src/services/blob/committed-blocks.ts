@@ -27,12 +27,13 @@ export function findCommitted(storage: Storage, list: Wanted): Promise<Committed
 
 export async function committedAt(
   at: Snapshot,
-  { account, content }: Storage,
+  storage: Storage,
   { container, blob, blocks }: Wanted,
 ): Promise<Committed> {
+  const { account, content } = storage;
   const wanted = new Set(blocks.filter(({ source }) => source !== 'Uncommitted').map(({ id }) => id));
   const pieces = new Map<string, Piece>();
-  const head = await findBlob(at, account, await containerIdAt(at, account, container), blob);
+  const head = await findBlob(at, account, await containerIdAt(at, storage, container), blob);
   if (head?.contentId === undefined) return NONE_COMMITTED;
   for (let from = 0; wanted.size > 0; ) {
     const found = await content.piecesFrom(at, account, idOf(head.contentId), from);

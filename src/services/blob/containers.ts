@@ -1,6 +1,7 @@
 import type { Conditions } from '../../rules/conditions.ts';
 import { etagOf } from '../../rules/etag.ts';
 import { leaseState } from '../../rules/lease.ts';
+import { checkAccount } from '../account-rows.ts';
 import type { Storage } from '../storage.ts';
 import { fail } from './errors.ts';
 import {
@@ -20,6 +21,7 @@ import {
   encodeName,
   encodeProperties,
   nameKey,
+  type PublicAccess,
   propertiesKey,
   trashContainer,
 } from './rows.ts';
@@ -28,18 +30,22 @@ export interface ContainerInput {
   readonly container: string;
 }
 
-export async function createContainer(storage: Storage, input: ContainerInput & { metadata: SentMetadata }) {
+export async function createContainer(
+  storage: Storage,
+  input: ContainerInput & { metadata: SentMetadata; access: PublicAccess | undefined },
+) {
   const { container } = input;
   checkContainerName(container);
   const metadata = metadataOf(input.metadata);
   const { account } = storage;
   const { stamp } = await storage.partition.transact(anchorOf(account, container), async (tx) => {
     if (await tx.get(nameKey(account, container))) throw fail('ContainerAlreadyExists');
+    await checkAccount(tx, account);
     const properties = propertiesKey(account, tx.stamp);
     // Two processes may give out one stamp for different names: this check lets only one of them use it as an id.
     await tx.get(properties);
     tx.put(nameKey(account, container), encodeName(tx.stamp));
-    tx.put(properties, encodeProperties({ metadata, policies: [] }));
+    tx.put(properties, encodeProperties({ metadata, access: input.access, policies: [] }));
   });
   return { etag: etagOf(stamp), modified: stamp };
 }
@@ -50,9 +56,8 @@ export async function getContainerProperties(
 ) {
   checkContainerName(input.container);
   const leaseId = leaseIdOf(input.leaseId);
-  const { account } = storage;
   return storage.partition.read(async (at) => {
-    const found = await containerAt(at, account, input.container);
+    const found = await containerAt(at, storage, input.container);
     useLease(at, found.lease, leaseId, 'read', 'container');
     return { container: found, leaseState: leaseState(found.lease, at.now) };
   });
@@ -68,7 +73,7 @@ export async function deleteContainer(
   const leaseId = leaseIdOf(input.leaseId);
   const { account } = storage;
   await storage.partition.transact(anchorOf(account, container), async (tx) => {
-    const found = await containerAt(tx, account, container);
+    const found = await containerAt(tx, storage, container);
     useLease(tx, found.lease, leaseId, 'write', 'container');
     mayWrite(found, conditions);
     tx.remove(nameKey(account, container));
@@ -90,27 +95,33 @@ export function setContainerMetadata(
 
 export function setContainerAcl(
   storage: Storage,
-  input: ContainerInput & { leaseId: string | undefined; conditions: Conditions; policies: readonly AccessPolicy[] },
+  input: ContainerInput & {
+    leaseId: string | undefined;
+    conditions: Conditions;
+    access: PublicAccess | undefined;
+    policies: readonly AccessPolicy[];
+  },
 ) {
+  const { access, policies } = input;
   checkWriteConditions(input.conditions);
-  return change(storage, input, { policies: input.policies });
+  return change(storage, input, { access, policies });
 }
 
 async function change(
   storage: Storage,
   input: ContainerInput & { leaseId: string | undefined; conditions: Conditions },
-  changed: Partial<Pick<ContainerProperties, 'metadata' | 'policies'>>,
+  changed: Partial<Pick<ContainerProperties, 'metadata' | 'access' | 'policies'>>,
 ) {
   const { container, conditions } = input;
   checkContainerName(container);
   const leaseId = leaseIdOf(input.leaseId);
   const { account } = storage;
   const { stamp } = await storage.partition.transact(anchorOf(account, container), async (tx) => {
-    const { id, ...found } = await containerAt(tx, account, container);
+    const { id, ...found } = await containerAt(tx, storage, container);
     useLease(tx, found.lease, leaseId, 'read', 'container');
     mayWrite(found, conditions);
-    const { metadata, policies, lease } = { ...found, ...changed };
-    tx.put(propertiesKey(account, id), encodeProperties({ metadata, policies, lease }));
+    const { metadata, access, policies, lease } = { ...found, ...changed };
+    tx.put(propertiesKey(account, id), encodeProperties({ metadata, access, policies, lease }));
   });
   return { etag: etagOf(stamp), modified: stamp };
 }

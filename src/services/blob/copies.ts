@@ -76,12 +76,12 @@ interface Source {
 /** Who may read the source need not hold its lease; who says that he does must. */
 async function sourceAt(
   at: Judged,
-  { account }: Storage,
+  { account, granted }: Storage,
   { container, blob }: CopySource,
   conditions: Conditions,
   leaseId: string | undefined,
 ): Promise<Source> {
-  const found = await blobAt(at, account, container, blob);
+  const found = await blobAt(at, { account, granted: { container: granted?.source } }, container, blob);
   useLease(at, found.blob.lease, leaseId, 'read', 'blob');
   const verdict = judgeWrite(found.blob, conditions, { creates: false, leaseHeld: false });
   if (verdict !== 'proceed') throw fail('SourceConditionNotMet');

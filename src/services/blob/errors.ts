@@ -16,6 +16,7 @@ export const blobErrors = errorTable({
   InvalidBlockList: [400, 'The specified block list is invalid.'],
   NoPendingCopyOperation: [409, 'There is currently no pending copy operation.'],
   SourceConditionNotMet: [412, 'The source condition specified using HTTP conditional header(s) is not met.'],
+  UnauthorizedBlobOverwrite: [403, 'This request is not authorized to perform blob overwrites.'],
   UnsatisfiableCondition: [400, 'The request includes an unsatisfiable condition for this operation.'],
   LeaseAlreadyPresent: [409, 'There is already a lease present.'],
   LeaseIdMismatchWithBlobOperation: [412, 'The lease ID specified did not match the lease ID for the blob.'],

@@ -11,12 +11,12 @@ import {
   type BlobHead,
   type ContainerId,
   type CopyState,
-  decodeName,
+  containerIdAt,
   headKey,
   loadedLease,
   located,
   type Metadata,
-  nameKey,
+  type Place,
   type StoredLease,
   storedLease,
 } from './rows.ts';
@@ -84,11 +84,9 @@ export async function findBlob(
   return row && decodeHead(row);
 }
 
-export async function blobAt(at: Snapshot, account: AccountId, container: string, blob: string) {
-  const name = await at.get(nameKey(account, container));
-  if (!name) throw fail('ContainerNotFound');
-  const id = decodeName(name);
-  const head = await at.get(headKey(account, id, blob));
+export async function blobAt(at: Snapshot, place: Place, container: string, blob: string) {
+  const id = await containerIdAt(at, place, container);
+  const head = await at.get(headKey(place.account, id, blob));
   if (!head) throw fail('BlobNotFound');
   return { id, blob: decodeHead(head) };
 }

@@ -56,10 +56,10 @@ export async function leaseContainer(storage: Storage, input: Target & LeaseRequ
   const action = actionOf(input);
   const { account } = storage;
   const { value } = await storage.partition.transact(anchorOf(account, container), async (tx) => {
-    const found = await containerAt(tx, account, container);
+    const found = await containerAt(tx, storage, container);
     return step(tx, found, action, conditions, 'container', (lease) => {
-      const { id, metadata, policies, stamp } = found;
-      tx.put(propertiesKey(account, id), encodeProperties({ metadata, policies, lease, etag: stamp }));
+      const { id, metadata, access, policies, stamp } = found;
+      tx.put(propertiesKey(account, id), encodeProperties({ metadata, access, policies, lease, etag: stamp }));
     });
   });
   return value;

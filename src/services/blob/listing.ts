@@ -97,7 +97,7 @@ export async function listBlobs(
   checkContainerName(input.container);
   const { account, partition } = storage;
   return partition.read(async (at) => {
-    const id = await containerIdAt(at, account, input.container);
+    const id = await containerIdAt(at, storage, input.container);
     const names: Names<Staged> = {
       under: (prefix) => headsIn(account, id, prefix),
       at: (name) => headKey(account, id, name),

@@ -17,7 +17,7 @@ import { decodeBytes, decodeValue, encodeBytes, encodeValue } from '../../partit
 import type { Found } from '../../rules/conditions.ts';
 import { etagOf } from '../../rules/etag.ts';
 import type { Lease } from '../../rules/lease.ts';
-import type { AccountId } from '../storage.ts';
+import type { AccountId, Storage } from '../storage.ts';
 import { fail } from './errors.ts';
 
 export type ContainerId = bigint;
@@ -71,8 +71,13 @@ export interface AccessPolicy {
   readonly permission?: string;
 }
 
+/** What strangers may read: the blobs, or also what there is. */
+export type PublicAccess = 'blob' | 'container';
+
 export interface ContainerProperties extends Marked {
   readonly metadata: Metadata;
+  /** Undefined: nothing. */
+  readonly access?: PublicAccess | undefined;
   readonly policies: readonly AccessPolicy[];
   readonly lease?: Lease | undefined;
 }
@@ -138,14 +143,24 @@ export type Located<T> = Omit<T, 'etag'> & Found & { readonly stamp: Stamp };
 export type Container = Located<ContainerProperties> & { readonly id: ContainerId };
 export type Blob = Located<BlobHead>;
 
-export async function containerIdAt(at: Snapshot, account: AccountId, container: string): Promise<ContainerId> {
+/** Whose container, and for whom. */
+export type Place = Pick<Storage, 'account' | 'granted'>;
+
+export async function containerIdAt(
+  at: Snapshot,
+  { account, granted }: Place,
+  container: string,
+): Promise<ContainerId> {
   const row = await at.get(nameKey(account, container));
   if (!row) throw fail('ContainerNotFound');
-  return decodeName(row);
+  const id = decodeName(row);
+  if (granted?.container !== undefined && granted.container !== id) throw fail('ContainerNotFound');
+  return id;
 }
 
-export async function containerAt(at: Snapshot, account: AccountId, container: string): Promise<Container> {
-  const id = await containerIdAt(at, account, container);
+export async function containerAt(at: Snapshot, place: Place, container: string): Promise<Container> {
+  const { account } = place;
+  const id = await containerIdAt(at, place, container);
   return { id, ...decodeProperties((await at.get(propertiesKey(account, id)))!) };
 }
 
@@ -179,13 +194,13 @@ export function decodeName(row: Row): ContainerId {
   return decodeBytes(row).readBigUInt64BE();
 }
 
-export function encodeProperties({ metadata, policies, lease, etag }: ContainerProperties): Buffer {
-  return encodeValue({ metadata, policies, lease: storedLease(lease), etag: etag?.toString() });
+export function encodeProperties({ metadata, access, policies, lease, etag }: ContainerProperties): Buffer {
+  return encodeValue({ metadata, access, policies, lease: storedLease(lease), etag: etag?.toString() });
 }
 
 export function decodeProperties(row: Row): Located<ContainerProperties> {
-  const { metadata, policies, lease, etag } = decodeValue<Stored<ContainerProperties>>(row);
-  return { metadata, policies, lease: loadedLease(lease), ...located(row, etag) };
+  const { metadata, access, policies, lease, etag } = decodeValue<Stored<ContainerProperties>>(row);
+  return { metadata, access, policies, lease: loadedLease(lease), ...located(row, etag) };
 }
 
 /** As it would be written again, under a new ETag. */

@@ -30,7 +30,7 @@ export interface Target {
 
 export async function targetAt(at: Snapshot, storage: Storage, container: string, name: string): Promise<Target> {
   const { account } = storage;
-  const id = await containerIdAt(at, account, container);
+  const id = await containerIdAt(at, storage, container);
   const [head, staged] = await at.getMany([headKey(account, id, name), stageKey(account, id, name)]);
   const stage = staged && decodeStage(staged);
   const expired = stage !== undefined && isExpired(stage, at.now);
@@ -44,8 +44,8 @@ export async function targetAt(at: Snapshot, storage: Storage, container: string
 }
 
 /** Where an upload goes, before its bytes come. */
-export function homeOf({ account, partition }: Storage, container: string): Promise<ContainerId> {
-  return partition.read((at) => containerIdAt(at, account, container));
+export function homeOf(storage: Storage, container: string): Promise<ContainerId> {
+  return storage.partition.read((at) => containerIdAt(at, storage, container));
 }
 
 /** A container that was deleted and made again during an upload is another one, though it has the same name. */

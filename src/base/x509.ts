@@ -1,0 +1,165 @@
+/** Makes certificates: an authority that can vouch for a few names only, and what it vouches for. */
+import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto';
+import { isIP } from 'node:net';
+import {
+  bits,
+  boolean,
+  type Der,
+  instead,
+  integer,
+  objectId,
+  octets,
+  sequence,
+  set,
+  time,
+  utf8,
+  within,
+} from './der.ts';
+
+export interface KeyedCertificate {
+  /** Both in PEM. */
+  readonly certificate: string;
+  readonly key: string;
+}
+
+export interface Validity {
+  readonly from: Date;
+  readonly until: Date;
+}
+
+const ECDSA_WITH_SHA256 = sequence(objectId('1.2.840.10045.4.3.2'));
+const OF_SERVERS = extension('2.5.29.37', false, sequence(objectId('1.3.6.1.5.5.7.3.1')));
+
+export interface MadeAuthority extends KeyedCertificate {
+  /** In PEM: what clients are to trust. Its own key is gone. */
+  readonly root: string;
+}
+
+/**
+ * Whoever trusts the root trusts servers with these names, and with what is below them, only. Some clients do not apply the
+ * constraints of what they trust directly. So the root vouches for one issuer, which has them too, and then loses its key.
+ */
+export function makeAuthority(commonName: string, names: readonly string[], validity: Validity): MadeAuthority {
+  const [rootKeys, keys] = [0, 1].map(() => generateKeyPairSync('ec', { namedCurve: 'P-256' })) as [Keys, Keys];
+  const permitted = [...new Map(names.map(constraintOf).map((der) => [der.toString('hex'), der])).values()];
+  const extensions = (authoritiesBelow: number) => [
+    extension('2.5.29.19', true, sequence(boolean(true), integer(authoritiesBelow))),
+    extension('2.5.29.15', true, bits(Buffer.from([0b0000_0110]), 1)), // it signs certificates
+    extension('2.5.29.30', true, sequence(within(0, ...permitted))),
+  ];
+  const name = nameOf(commonName);
+  const common = { issuer: name, signer: rootKeys, validity };
+  const root = issue({ ...common, subject: name, ...rootKeys, extensions: extensions(1) });
+  const subject = nameOf(`${commonName} issuer`);
+  return { root: root.certificate, ...issue({ ...common, subject, ...keys, extensions: extensions(0) }) };
+}
+
+/** Of a server. The names are host names, wildcards and addresses. */
+export function makeCertificate(
+  authority: { readonly certificate: X509Certificate; readonly key: KeyObject },
+  names: readonly string[],
+  validity: Validity,
+): KeyedCertificate {
+  const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const extensions = [
+    extension('2.5.29.19', true, sequence()), // no authority
+    extension('2.5.29.15', true, bits(Buffer.from([0b1000_0000]), 7)), // it signs handshakes
+    extension('2.5.29.17', false, sequence(...names.map(generalName))),
+  ];
+  const issuer = nameOf(/^CN=(.*)$/m.exec(authority.certificate.subject)?.[1] ?? '');
+  const signer = { privateKey: authority.key, publicKey: authority.certificate.publicKey };
+  return issue({ subject: nameOf(names[0]!), issuer, ...pair, signer, validity, extensions });
+}
+
+/** Whether an issuer that was made here can vouch for the name. */
+export function permits(authority: X509Certificate, name: string): boolean {
+  return authority.raw.includes(constraintOf(name));
+}
+
+/** Whether a certificate of this module has these names, in this order, and no others. */
+export function namesExactly(certificate: X509Certificate, names: readonly string[]): boolean {
+  return certificate.raw.includes(sequence(...names.map(generalName)));
+}
+
+interface Keys {
+  readonly privateKey: KeyObject;
+  readonly publicKey: KeyObject;
+}
+
+interface Issue extends Keys {
+  readonly subject: Der;
+  readonly issuer: Der;
+  readonly signer: Keys;
+  readonly validity: Validity;
+  readonly extensions: readonly Der[];
+}
+
+function issue({ subject, issuer, privateKey, publicKey, signer, validity, extensions }: Issue): KeyedCertificate {
+  const serial = randomBytes(16);
+  serial[0]! &= 0x7f;
+  const toSign = sequence(
+    within(0, integer(2)), // version 3
+    integer(serial),
+    ECDSA_WITH_SHA256,
+    issuer,
+    sequence(time(validity.from), time(validity.until)),
+    subject,
+    spkiOf(publicKey),
+    within(
+      3,
+      sequence(
+        ...extensions,
+        OF_SERVERS,
+        extension('2.5.29.14', false, octets(keyIdOf(publicKey))),
+        extension('2.5.29.35', false, sequence(instead(0, keyIdOf(signer.publicKey)))),
+      ),
+    ),
+  );
+  const signature = sign('sha256', toSign, signer.privateKey);
+  const certificate = new X509Certificate(sequence(toSign, ECDSA_WITH_SHA256, bits(signature)));
+  return { certificate: certificate.toString(), key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() };
+}
+
+function extension(id: string, critical: boolean, value: Der): Der {
+  return sequence(objectId(id), ...(critical ? [boolean(true)] : []), octets(value));
+}
+
+function nameOf(commonName: string): Der {
+  const part = (id: string, text: string) => set(sequence(objectId(id), utf8(text)));
+  return sequence(part('2.5.4.10', 'Holdfast'), part('2.5.4.3', commonName));
+}
+
+function generalName(name: string): Der {
+  return isIP(name) ? instead(7, addressBytes(name)) : instead(2, Buffer.from(name));
+}
+
+/** What of the authority's constraints covers a name. */
+function constraintOf(name: string): Der {
+  if (isIP(name) === 0) return sequence(instead(2, Buffer.from(/(?:^|\.)localhost$/.test(name) ? 'localhost' : name)));
+  const loopback = isIP(name) === 4 && name.startsWith('127.');
+  const address = addressBytes(loopback ? '127.0.0.0' : name);
+  const mask = Buffer.alloc(address.length, 0xff);
+  if (loopback) mask.fill(0, 1);
+  return sequence(instead(7, Buffer.concat([address, mask])));
+}
+
+function addressBytes(address: string): Buffer {
+  if (isIP(address) === 4) return Buffer.from(address.split('.').map(Number));
+  // The form that a URL gives it has hexadecimal groups only.
+  const { hostname } = new URL(`http://[${address.replace(/%.*/, '')}]`);
+  const [before, after] = hostname
+    .slice(1, -1)
+    .split('::')
+    .map((half) => half.split(':').filter((group) => group !== ''));
+  const gap = Array.from({ length: after ? 8 - before!.length - after.length : 0 }, () => '0');
+  const groups = [...before!, ...gap, ...(after ?? [])];
+  return Buffer.concat(groups.map((group) => Buffer.from(group.padStart(4, '0'), 'hex')));
+}
+
+function spkiOf(key: KeyObject): Der {
+  return key.export({ type: 'spki', format: 'der' });
+}
+
+function keyIdOf(key: KeyObject): Buffer {
+  return createHash('sha256').update(spkiOf(key)).digest().subarray(0, 20);
+}

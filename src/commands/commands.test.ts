@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest';
+import { StartError } from '../config.ts';
+import { helpText, readCommand } from '../flags.ts';
+
+const common = { location: 'holdfast-data', json: false };
+
+describe('holdfast account', () => {
+  const lines: [line: string, account: object][] = [
+    ['list', { ...common, action: 'list', showKeys: false }],
+    ['list --show-keys --json', { location: 'holdfast-data', json: true, action: 'list', showKeys: true }],
+    ['add mine', { ...common, action: 'add', name: 'mine', keys: undefined }],
+    ['add mine --key YQ==', { ...common, action: 'add', name: 'mine', keys: ['YQ=='] }],
+    ['add --key YQ== --key2=Yg== mine', { ...common, action: 'add', name: 'mine', keys: ['YQ==', 'Yg=='] }],
+    ['remove mine -l data', { ...common, location: 'data', action: 'remove', name: 'mine', withData: false }],
+    ['remove mine --withData', { ...common, action: 'remove', name: 'mine', withData: true }],
+    ['rotate-key mine', { ...common, action: 'rotate-key', name: 'mine', which: 1 }],
+    ['rotate-key mine --which 2', { ...common, action: 'rotate-key', name: 'mine', which: 2 }],
+  ];
+  it.each(lines)('%s', (line, account) => {
+    expect(readCommand(['account', ...line.split(' ')])).toEqual({ command: 'account', account });
+  });
+
+  const refused: [line: string, fault: string][] = [
+    ['account', 'account needs to know what to do: list, add, remove, rotate-key.'],
+    ['account lsit', 'account cannot lsit: list, add, remove, rotate-key. Did you mean list?'],
+    ['account list mine', 'Unexpected mine'],
+    ['account add', 'account add needs a name'],
+    ['account add one two', 'Unexpected two'],
+    ['account add mine --key2 YQ==', '--key2 needs --key'],
+    ['account remove mine --which 1', '--which belongs to account rotate-key, not to account remove'],
+    ['account rotate-key mine --which 3', '--which is 1 or 2, not 3'],
+    ['account list --blobPort 1', 'There is no flag --blobPort.'],
+    ['account list --show-kesy', 'Did you mean --show-keys?'],
+    ['acount list', 'Did you mean account?'],
+  ];
+  it.each(refused)('refuses "%s" in one line', (line, fault) => {
+    const read = () => readCommand(line.split(' '));
+    expect(read).toThrow(StartError);
+    expect(read).toThrow(fault);
+  });
+
+  it.each(['help account', 'account --help', 'account add -h'])('prints its help for %s', (line) => {
+    const command = readCommand(line.split(' '));
+    expect(command).toEqual({ command: 'help', topic: 'account' });
+    expect(helpText('account')).toContain('--with-data');
+    expect(helpText('account')).not.toContain('--blobPort');
+  });
+});
+
+describe('holdfast sas', () => {
+  const read = (line: string) => {
+    const command = readCommand(`sas ${line}`.trim().split(' '));
+    return command.command === 'sas' ? command.sas : undefined;
+  };
+
+  it('is of the whole account, for reading and listing, for an hour', () => {
+    const before = Date.now();
+    const sas = read('');
+    expect(sas).toMatchObject({ container: undefined, permissions: 'rl', services: 'b', resourceTypes: 'sco' });
+    expect(Date.parse(sas?.expiry ?? '')).toBeGreaterThanOrEqual(Math.floor(before / 1_000) * 1_000 + 3_600_000);
+    expect(sas?.expiry).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+  });
+
+  it('of a blob is for reading', () => {
+    expect(read('-c box -b blob')).toMatchObject({ container: 'box', blob: 'blob', permissions: 'r' });
+  });
+
+  it('leaves to a policy what is not said', () => {
+    expect(read('-c box --policy readers')).toMatchObject({ permissions: undefined, expiry: undefined });
+    expect(read('-c box --policy readers -p r -e 2030-01-01')).toMatchObject({
+      permissions: 'r',
+      expiry: '2030-01-01T00:00:00Z',
+    });
+  });
+
+  it('takes a time of the day, too', () => {
+    expect(read('-e 2030-01-01T12:30Z')?.expiry).toBe('2030-01-01T12:30:00Z');
+  });
+
+  it('has its help', () => {
+    expect(readCommand(['help', 'sas'])).toEqual({ command: 'help', topic: 'sas' });
+    expect(helpText('sas')).toContain('--resource-types <letters>');
+  });
+});

@@ -1,0 +1,62 @@
+/** The program under one of its names: reads the command line, and does what it says. */
+import { existsSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { StartError } from './config.ts';
+import type { Surface } from './emulator.ts';
+import { helpText, readCommand } from './flags.ts';
+import { progressBar } from './progress.ts';
+import { serve } from './serve.ts';
+
+export async function main(surface: Surface): Promise<void> {
+  try {
+    await run(surface);
+  } catch (error) {
+    const line = lineOf(error);
+    if (line === undefined) throw error;
+    console.error(`${surface.name}: ${line}`);
+    process.exitCode = 1;
+  }
+}
+
+async function run(surface: Surface): Promise<void> {
+  const { words, warning } = surface.read(process.argv.slice(2));
+  const command = readCommand(words, process.env);
+  if (command.command === 'help') console.log(helpText(command.topic));
+  else if (command.command === 'version') console.log(`holdfast ${version()}`);
+  else if (command.command === 'check') await checkFolder(resolve(command.location));
+  else if (command.command === 'account')
+    console.log(await (await import('./commands/account.ts')).runAccount(command.account));
+  else if (command.command === 'sas') console.log(await (await import('./commands/sas.ts')).runSas(command.sas));
+  else {
+    if (warning) console.error(`${surface.name}: ${warning}`);
+    await serve(surface, { ...command, version: version() });
+  }
+}
+
+async function checkFolder(location: string): Promise<void> {
+  if (!existsSync(location)) throw new StartError(`There is no folder ${location}: name the data by --location.`);
+  const { check } = await import('./main.ts');
+  const bar = progressBar(process.stderr);
+  const { notes, findings } = await check(location, bar.show).finally(bar.clear);
+  for (const line of [...notes, ...findings]) console.log(line);
+  console.log(findings.length === 0 ? 'Everything is in order.' : `${findings.length} findings.`);
+  process.exitCode = findings.length === 0 ? 0 : 1;
+}
+
+function version(): string {
+  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version;
+}
+
+/** What the user can put right, in one line; undefined: a bug, whose stack is wanted. */
+function lineOf(error: unknown): string | undefined {
+  if (error instanceof StartError) return error.message;
+  if (!(error instanceof Error)) return undefined;
+  const { code, port, address, path, syscall } = error as NodeJS.ErrnoException & { port?: number; address?: string };
+  if (code === 'EADDRINUSE') return `Port ${port} is in use: choose another by --blobPort, or 0 for any free one.`;
+  if (syscall === 'listen') return `Cannot listen on ${address}:${port} (${code}): choose --blobHost and --blobPort.`;
+  if (code === 'ENOTFOUND') return `The host is not known (${error.message}): choose another by --blobHost.`;
+  if (path !== undefined && ['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST', 'ENOSPC'].includes(code ?? '')) {
+    return `Cannot write ${path} (${code}): choose another folder by --location.`;
+  }
+  return undefined;
+}

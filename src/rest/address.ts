@@ -1,0 +1,86 @@
+/** Whose data a URL is about. The accounts that there are decide how it is read, so that no flag is needed. */
+import { commonErrors, raising, type StorageError } from '../services/errors.ts';
+import type { Request, Shape } from './operation.ts';
+
+const fail = raising(commonErrors);
+
+export type Address = Pick<Request, 'rawPath' | 'rawQuery' | 'account' | 'secondary' | 'container' | 'blob'> & {
+  readonly shape: Shape;
+  /** Where the path of the account begins: behind its name, or at once if that is in the host. */
+  readonly base: string;
+};
+
+export type IsAccount = (name: string) => boolean;
+
+const SECONDARY = '-secondary';
+const ABSOLUTE = /^https?:\/\/([^/?#]*)/i;
+/** An address of numbers has no labels. */
+const NUMERIC = /^(?:[\d.]+(?::\d*)?|\[.*)$/;
+
+/**
+ * Host-style if the first label of the host is an account, otherwise path-style: the first segment of the path is the account.
+ * Percent-encoding is undone once, and never in the path that is signed. A blob's name may hold any number of slashes.
+ */
+export function addressOf(url: string, host: string | undefined, isAccount: IsAccount): Address {
+  const absolute = ABSOLUTE.exec(url);
+  const target = absolute ? url.slice(absolute[0].length) : url;
+  const question = target.indexOf('?');
+  const rawPath = question < 0 ? target : target.slice(0, question);
+  const rawQuery = question < 0 ? '' : target.slice(question + 1);
+  if (!rawPath.startsWith('/')) throw fail('InvalidUri');
+
+  const label = labelOf(absolute ? absolute[1] : host);
+  if (label !== undefined) {
+    const account = primaryOf(label);
+    if (isAccount(account)) return { ...within(rawPath, rawQuery, 0), account, secondary: account !== label, base: '' };
+  }
+  const end = rawPath.indexOf('/', 1);
+  const segment = decode(end < 0 ? rawPath.slice(1) : rawPath.slice(1, end));
+  const account = isAccount(segment) ? segment : primaryOf(segment);
+  const base = `/${segment}`;
+  return { ...within(rawPath, rawQuery, end), account, secondary: account !== segment, base };
+}
+
+/** The path from here on: /container/blob. */
+function within(rawPath: string, rawQuery: string, from: number) {
+  if (from < 0) return { rawPath, rawQuery, container: '', blob: '', shape: '/' as Shape };
+  const second = rawPath.indexOf('/', from + 1);
+  const container = decode(second < 0 ? rawPath.slice(from + 1) : rawPath.slice(from + 1, second));
+  const blob = second < 0 ? '' : decode(rawPath.slice(second + 1));
+  const shape: Shape = blob !== '' ? '/{container}/{blob}' : container !== '' ? '/{container}' : '/';
+  return { rawPath, rawQuery, container, blob, shape };
+}
+
+/** The first label of a host that has several. */
+function labelOf(host: string | undefined): string | undefined {
+  if (host === undefined || NUMERIC.test(host)) return undefined;
+  const dot = host.indexOf('.');
+  return dot < 1 ? undefined : host.slice(0, dot).toLowerCase();
+}
+
+function primaryOf(name: string): string {
+  return name.endsWith(SECONDARY) ? name.slice(0, -SECONDARY.length) : name;
+}
+
+function decode(text: string): string {
+  if (!text.includes('%')) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw fail('InvalidUri');
+  }
+}
+
+export function unknownAccount({ account }: Address, host: string | undefined): StorageError {
+  const label = labelOf(host);
+  const tried = [
+    ...(label === undefined ? [] : [`the first label of the host, "${label}"`]),
+    `the first segment of the path, "${account}"`,
+  ];
+  const verdict = tried.length > 1 ? 'neither is an account of this server' : 'is not an account of this server';
+  return fail(
+    'InvalidUri',
+    undefined,
+    `The requested URI does not represent any resource on the server: ${tried.join(', and ')}: ${verdict} (host ${host ?? 'not given'}).`,
+  );
+}

@@ -1,0 +1,71 @@
+/** Who may administer the server: somebody on this machine who can read the data folder, where the token lies. */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { asStorageError, errorTable, raising, type StorageError } from '../../services/errors.ts';
+import type { OwnCall, OwnEndpoint } from '../own-endpoints.ts';
+import type { Reply } from '../reply.ts';
+
+/** 127.0.0.0/8, also as an IPv6 socket sees it, and ::1. */
+const LOOPBACK = /^(?:::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$|^::1$/i;
+
+const errors = errorTable({
+  NotFromHere: [403, 'This endpoint answers to the loopback address of its own machine only.'],
+  TokenRequired: [401, 'This endpoint needs the token that lies in the data folder, as a bearer token.'],
+  InvalidJson: [400, 'The body is not a JSON object.'],
+});
+const fail = raising(errors);
+
+/** Without a token nobody may. */
+export function guarded(token: string, work: OwnEndpoint): OwnEndpoint {
+  const wanted = digest(`Bearer ${token}`);
+  return async (call) => {
+    try {
+      const { socket, headers } = call.incoming;
+      if (!isLoopback(socket.remoteAddress)) throw fail('NotFromHere');
+      if (!timingSafeEqual(digest(headers.authorization ?? ''), wanted)) throw fail('TokenRequired');
+      return await work(call);
+    } catch (error) {
+      const known = asStorageError(error);
+      if (!known) throw error;
+      return refusal(known);
+    }
+  };
+}
+
+export function isLoopback(address: string | undefined): boolean {
+  return address !== undefined && LOOPBACK.test(address);
+}
+
+export function jsonReply(status: number, value: unknown, headers?: Reply['headers']): Reply {
+  // Keys may be in it.
+  const always = { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' };
+  return { status, headers: { ...always, ...headers }, body: `${JSON.stringify(value)}\n` };
+}
+
+export async function jsonBody({ body }: OwnCall): Promise<Readonly<Record<string, unknown>>> {
+  const text = (await body()).toString();
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw fail('InvalidJson');
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw fail('InvalidJson');
+  return value as Record<string, unknown>;
+}
+
+function refusal({ status, code, message, retryAfterSeconds }: StorageError): Reply {
+  return jsonReply(
+    status,
+    { error: { code, message } },
+    {
+      'x-ms-error-code': code,
+      'Retry-After': retryAfterSeconds,
+      'WWW-Authenticate': status === 401 ? 'Bearer' : undefined,
+    },
+  );
+}
+
+/** Of one length, whatever was sent: the comparison tells nothing by its time. */
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}

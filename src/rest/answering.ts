@@ -1,0 +1,173 @@
+/** From a request to its reply: whose account, who asks, which operation, whether he may, and what comes of it. */
+import type { Socket } from 'node:net';
+import type { AccessPolicy } from '../services/blob/rows.ts';
+import { commonErrors, raising } from '../services/errors.ts';
+import type { Granted } from '../services/storage.ts';
+import { addressOf, unknownAccount } from './address.ts';
+import { type Account, type Authentication, authenticationOf } from './auth/authenticate.ts';
+import type { Identity } from './auth/identity.ts';
+import { type Asked, isPublic, overridesOf, permit, strangerRefused } from './auth/permissions.ts';
+import { arrivedBody, type BodyStream, checkLength } from './body.ts';
+import { sourceRequest, unverified } from './copy-source.ts';
+import { type CorsRule, corsHeaders, preflight } from './cors.ts';
+import type { Exchange } from './exchange.ts';
+import type { Operation, Request } from './operation.ts';
+import { health, type OwnEndpoints, ownLength } from './own-endpoints.ts';
+import type { Reply } from './reply.ts';
+import { queryOf, type Routable, requestOf } from './request.ts';
+import { routerOf } from './router.ts';
+
+const fail = raising(commonErrors);
+
+/** What of a container decides who else may use it. */
+export interface Access {
+  readonly id: bigint;
+  readonly level: 'blob' | 'container' | undefined;
+  readonly policies: readonly AccessPolicy[];
+}
+
+export interface AnsweringOptions<Context, Known extends Account = Account> {
+  /** The rows of one service. */
+  readonly table: readonly Operation<Context>[];
+  /** The letter of the service in signatures. */
+  readonly service: 'b';
+  readonly accounts: { find(name: string): Known | undefined };
+  /** What the operations of an account are handed. */
+  readonly context: (account: Known, granted?: Granted) => Context;
+  readonly access: (context: Context, container: string) => Promise<Access | undefined>;
+  readonly corsRules?: (context: Context) => Promise<readonly CorsRule[]>;
+  /** The version of requests that name none. */
+  readonly defaultVersion?: (context: Context) => Promise<string | undefined>;
+  /** The store's time. */
+  readonly now: () => bigint;
+  readonly own?: OwnEndpoints;
+  /** Whether requests can be answered, for GET /health/ready. */
+  readonly isReady?: () => boolean;
+  /** Pass over headers and parameters of features that are missing. */
+  readonly loose?: boolean;
+  /** Never look for an account in the host. */
+  readonly pathStyleOnly?: boolean;
+  readonly oauth?: 'basic' | undefined;
+}
+
+/** Hands over a body that has not come yet: whole, or as it comes. */
+export type ComingBody = (exchange: Exchange, length: number, whole: boolean) => Promise<Buffer | BodyStream>;
+
+export function answeringOf<Context, Known extends Account>(
+  options: AnsweringOptions<Context, Known>,
+  comingBody: ComingBody,
+) {
+  const { accounts, context, service, pathStyleOnly } = options;
+  const router = routerOf(options.table);
+  const own = new Map(Object.entries({ ...health(options.isReady), ...options.own }));
+  const authenticate: Authentication = authenticationOf(options);
+  const isAccount = (name: string) => accounts.find(name) !== undefined;
+
+  return async function answer(exchange: Exchange): Promise<Reply> {
+    const { incoming, id } = exchange;
+    const host = pathStyleOnly ? undefined : incoming.headers.host;
+    const address = addressOf(incoming.url!, host, isAccount);
+    const account = accounts.find(address.account);
+    if (!account) {
+      const endpoint = own.get(`${incoming.method} ${address.rawPath}`);
+      if (endpoint)
+        return await endpoint({ query: queryOf(address.rawQuery), incoming, body: () => ownBody(exchange) });
+      throw unknownAccount(address, host);
+    }
+    const asked = requestOf(incoming, id, address);
+    const request = asked.version === '' ? await atDefault(exchange, asked, account) : asked;
+    if (incoming.headers.origin !== undefined || request.method === 'OPTIONS') {
+      const rules = (await options.corsRules?.(context(account))) ?? [];
+      if (request.method === 'OPTIONS') return preflight(request, rules);
+      const { besides } = exchange;
+      exchange.besides = (reply) => ({ ...besides?.(reply), ...corsHeaders(request, rules, reply) });
+    }
+    const accessOf = (container: string) => options.access(context(account), container);
+    const identify = (asked: Request) => authenticate(account, asked, peerOf(incoming.socket), accessOf);
+    const found = identify(request);
+    const identity = found instanceof Promise ? await found : found;
+    const row = router.match(request);
+    exchange.operation = row.name;
+    if (request.secondary && !isRead(request.method)) throw fail('InsufficientAccountPermissions');
+    let granted =
+      identity.kind === 'anonymous' ? await welcome(row, request, accessOf) : permit(identity, row, service);
+    if (row.copies)
+      granted = { ...granted, source: await letOut(identity, sourceRequest(request), identify, accessOf) };
+    return overridden(await run(exchange, request, row, context(account, granted)), identity, row);
+  };
+
+  async function ownBody(exchange: Exchange): Promise<Buffer> {
+    const length = ownLength(exchange.incoming);
+    if (exchange.awaitsContinue) exchange.outgoing.writeContinue();
+    exchange.awaitsContinue = false;
+    return arrivedBody(exchange.incoming) ?? ((await comingBody(exchange, length, true)) as Buffer);
+  }
+
+  /** The owner of the account has said how requests without a version are meant; a shared access signature brings its own. */
+  async function atDefault(exchange: Exchange, asked: Routable, account: Known): Promise<Routable> {
+    if (asked.query.sv !== undefined) return asked;
+    const version = await options.defaultVersion?.(context(account));
+    if (version === undefined) return asked;
+    exchange.besides = () => ({ 'x-ms-version': version });
+    return { ...asked, version };
+  }
+
+  async function run(exchange: Exchange, request: Routable, row: Operation<Context>, storage: Context): Promise<Reply> {
+    const { incoming, outgoing } = exchange;
+    const input = row.read(request, options.loose);
+    if (row.body) {
+      const length = checkLength(incoming, row.body, request);
+      if (exchange.awaitsContinue) {
+        await row.look?.(storage, input);
+        outgoing.writeContinue();
+        exchange.awaitsContinue = false;
+      }
+      const whole = length <= (row.body.wholeBytesMax ?? row.body.bytesMax);
+      row.readBody(input, (whole && arrivedBody(incoming)) || (await comingBody(exchange, length, whole)), request);
+    }
+    return row.reply(await row.run(storage, input), request);
+  }
+
+  /** The container of a copy's source, if the caller may read there only because of its settings. A key opens all of the account. */
+  async function letOut(
+    identity: Identity,
+    source: Request,
+    identify: (request: Request) => Identity | Promise<Identity>,
+    accessOf: AccessOf,
+  ): Promise<bigint | undefined> {
+    if (identity.kind === 'owner' && source.query.sig === undefined) return undefined;
+    try {
+      const reader = await identify(source);
+      const granted =
+        reader.kind === 'anonymous' ? await welcome(READ_BLOB, source, accessOf) : permit(reader, READ_BLOB, service);
+      return granted?.container;
+    } catch (error) {
+      throw unverified(error);
+    }
+  }
+}
+
+const READ_BLOB: Asked = { permission: 'read', shape: '/{container}/{blob}' };
+
+type AccessOf = (container: string) => Promise<Access | undefined>;
+
+/** Lets a stranger in where the container is open to all. */
+async function welcome(row: Asked, { container, version }: Request, accessOf: AccessOf): Promise<Granted> {
+  const access = container === '' ? undefined : await accessOf(container);
+  if (!access || !isPublic(row, access.level)) throw strangerRefused(version);
+  return { container: access.id };
+}
+
+function isRead(method: string): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+function peerOf(socket: Socket) {
+  return { remoteAddress: socket.remoteAddress ?? '', secure: 'encrypted' in socket };
+}
+
+/** What is sent of a blob is said as the signature wants it. */
+function overridden<Context>(reply: Reply, identity: Identity, row: Operation<Context>): Reply {
+  const overrides = overridesOf(identity, row);
+  return overrides ? { ...reply, headers: { ...reply.headers, ...overrides } } : reply;
+}

@@ -1,0 +1,113 @@
+/** A request → who asks. Throws if what it shows is not genuine; that it shows nothing is for others to judge. */
+import type { AccessPolicy } from '../../services/blob/rows.ts';
+import { commonErrors, raising, type StorageError } from '../../services/errors.ts';
+import type { Request } from '../operation.ts';
+import { checkBearer } from './bearer.ts';
+import { ANONYMOUS, type Identity, OWNER } from './identity.ts';
+import { readSas, responseHeadersOf, type SentSas, type SentServiceSas } from './sas.ts';
+import { checkSas, mergePolicy } from './sas-checks.ts';
+import { accountStringToSign, isSignedBy, sasMismatch, serviceStringToSign } from './sas-strings.ts';
+import { type Account, schemeOf, sharedKeyOf } from './shared-key.ts';
+
+export type { Account } from './shared-key.ts';
+
+const fail = raising(commonErrors);
+
+/** Where a request comes from. */
+export interface Peer {
+  readonly remoteAddress: string;
+  /** By TLS. */
+  readonly secure: boolean;
+}
+
+export type Policies = (
+  container: string,
+) => Promise<{ readonly id: bigint; readonly policies: readonly AccessPolicy[] } | undefined>;
+
+/** Waits only where a stored policy is to be looked up. */
+export type Authentication = (
+  account: Account,
+  request: Request,
+  peer: Peer,
+  policiesOf: Policies,
+) => Identity | Promise<Identity>;
+
+export interface AuthenticationOptions {
+  /** The store's time, by which signatures begin and expire. */
+  readonly now: () => bigint;
+  /** Take bearer tokens, looking at their claims only. */
+  readonly oauth?: 'basic' | undefined;
+}
+
+export function authenticationOf({ now, oauth }: AuthenticationOptions): Authentication {
+  const sharedKeys = new WeakMap<Account, ReturnType<typeof sharedKeyOf>>();
+
+  function checkSharedKey(account: Account, request: Request): void {
+    const check = sharedKeys.get(account) ?? sharedKeyOf(account);
+    sharedKeys.set(account, check);
+    try {
+      check(request);
+    } catch (error) {
+      // Of a path-style secondary address some clients sign the primary path.
+      const primary = request.secondary ? request.rawPath.replace('-secondary', '') : request.rawPath;
+      if (primary === request.rawPath) throw error;
+      check({ ...request, rawPath: primary });
+    }
+  }
+
+  return (account, request, peer, policiesOf) => {
+    const { authorization } = request.headers;
+    if (authorization !== undefined) {
+      if (schemeOf(String(authorization)) !== 'Bearer') checkSharedKey(account, request);
+      else if (oauth) checkBearer(String(authorization), { account: account.name });
+      else throw bearerRefused();
+      return OWNER;
+    }
+    const sas = readSas(request.query);
+    if (!sas) return ANONYMOUS;
+    checkSignature(account, request, sas);
+    const circumstances = { nowTicks: now(), ...peer };
+    if (sas.kind === 'service SAS' && sas.identifier !== '') {
+      return withPolicy(sas, request.container, policiesOf, (merged) => checkSas(merged, circumstances));
+    }
+    checkSas(sas, circumstances);
+    return identityOf(sas);
+  };
+}
+
+function checkSignature(account: Account, { container, blob, query }: Request, sas: SentSas): void {
+  const { snapshot, versionid: versionId } = query;
+  const text =
+    sas.kind === 'account SAS'
+      ? accountStringToSign(account.name, sas)
+      : serviceStringToSign(account.name, { container, blob, snapshot, versionId }, sas);
+  if (!isSignedBy(sas, text, account.keys)) throw sasMismatch(account.name, text);
+}
+
+/** The policy is looked up with every request, so that a change of it holds at once. */
+async function withPolicy(
+  sas: SentServiceSas,
+  container: string,
+  policiesOf: Policies,
+  check: (merged: SentServiceSas) => void,
+): Promise<Identity> {
+  const found = await policiesOf(container);
+  const merged = mergePolicy(
+    sas,
+    found?.policies.find(({ id }) => id === sas.identifier),
+  );
+  check(merged);
+  return identityOf(merged, found?.id);
+}
+
+function identityOf(sas: SentSas, container?: bigint): Identity {
+  const { permissions } = sas;
+  if (sas.kind === 'service SAS')
+    return { kind: sas.kind, permissions, container, responseHeaders: responseHeadersOf(sas) };
+  const { services, resourceTypes } = sas;
+  return { kind: sas.kind, permissions, services, resourceTypes };
+}
+
+function bearerRefused(): StorageError {
+  return fail('NotImplemented', undefined, 'Bearer is taken only by a server that was started with --oauth basic.');
+}

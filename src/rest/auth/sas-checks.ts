@@ -1,0 +1,74 @@
+/** What a shared access signature allows besides its permissions. All of this is asked only of one that is signed. */
+import { rfc1123 } from '../../base/time.ts';
+import { commonErrors, raising } from '../../services/errors.ts';
+import { parseIpRange, parseIpv4, parseSasDate, type SentSas, type SentServiceSas, sasRefused } from './sas.ts';
+
+const fail = raising(commonErrors);
+
+/** What a stored access policy says, in the words of Set Container ACL. */
+export interface StoredPolicy {
+  readonly start?: string | undefined;
+  readonly expiry?: string | undefined;
+  readonly permission?: string | undefined;
+}
+
+/** A field stands in the signature or in the policy; undefined: there is no such policy (any more). */
+export function mergePolicy(sas: SentServiceSas, policy: StoredPolicy | undefined): SentServiceSas {
+  if (policy === undefined) throw sasRefused('SAS identifier cannot be found for specified signed identifier');
+  return {
+    ...sas,
+    start: oneOf(sas.start, policy.start),
+    expiry: oneOf(sas.expiry, policy.expiry),
+    permissions: oneOf(sas.permissions, policy.permission),
+  };
+}
+
+export interface Circumstances {
+  readonly nowTicks: bigint;
+  readonly remoteAddress: string | undefined;
+  /** Whether it came over TLS. */
+  readonly secure: boolean;
+}
+
+/** Throws unless the signature, merged with its policy, is good here and now. */
+export function checkSas(sas: SentSas, { nowTicks, remoteAddress, secure }: Circumstances): void {
+  checkTime(sas, nowTicks);
+  if (sas.protocol === 'https' && !secure) throw fail('AuthorizationProtocolMismatch');
+  if (sas.ip !== '' && !isWithin(remoteAddress ?? '', sas.ip)) {
+    throw fail(
+      'AuthorizationSourceIPMismatch',
+      undefined,
+      `This request is not authorized to perform this operation using this source IP ${remoteAddress ?? ''}.`,
+    );
+  }
+}
+
+function checkTime(sas: SentSas, now: bigint): void {
+  const start = sas.start === '' ? undefined : parseSasDate(sas.start);
+  const expiry = parseSasDate(sas.expiry);
+  if (expiry === undefined) throw sasRefused('se is mandatory. Cannot be empty');
+  if (sas.permissions === '') throw sasRefused('sp is mandatory. Cannot be empty');
+  if (expiry <= (start ?? now)) {
+    throw sasRefused(
+      `Signed expiry time [${rfc1123(expiry)}] must be after signed start time [${rfc1123(start ?? now)}]`,
+    );
+  }
+  if (start !== undefined && (now < start || now >= expiry)) {
+    throw sasRefused(
+      `Signature not valid in the specified time frame: Start [${rfc1123(start)}] - Expiry [${rfc1123(expiry)}] - Current [${rfc1123(now)}]`,
+    );
+  }
+}
+
+/** Node shows an IPv4 peer of a socket for both families as ::ffff:1.2.3.4. */
+function isWithin(address: string, range: string): boolean {
+  const found = parseIpv4(address.replace(/^::ffff:/i, ''));
+  const [first, last] = parseIpRange(range) ?? [];
+  return found !== undefined && first !== undefined && last !== undefined && first <= found && found <= last;
+}
+
+function oneOf(sent: string, stored: string | undefined): string {
+  if (sent === '') return stored ?? '';
+  if (stored) throw sasRefused('Access policy fields can be associated with signature or SAS identifier but not both.');
+  return sent;
+}

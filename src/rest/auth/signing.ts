@@ -1,0 +1,172 @@
+/** The text that a caller signs with a key of the account, of the path and query as they were sent. */
+import { createHmac } from 'node:crypto';
+
+/** What is signed of a request. */
+export interface Signed {
+  readonly method: string;
+  readonly rawPath: string;
+  readonly rawQuery: string;
+  readonly rawHeaders: readonly string[];
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+}
+
+/** Clients disagree about these; none of them changes what a request means. */
+export interface Reading {
+  /** White space inside a value is one space, as documented; most clients leave it as it is. */
+  readonly folded?: boolean;
+  /** Names in the order of a dictionary, as the service sorts them, instead of that of their characters. */
+  readonly byWord?: boolean;
+  /** Bytes beyond ASCII were signed as they were sent; others sign UTF-8 and send Latin-1. */
+  readonly bytes?: boolean;
+}
+
+export type TextToSign = (account: string, request: Signed, reading?: Reading) => string;
+
+/** The headers with a line of their own, in their order. */
+const LINES = [
+  'content-encoding',
+  'content-language',
+  'content-length',
+  'content-md5',
+  'content-type',
+  'date',
+  'if-modified-since',
+  'if-match',
+  'if-none-match',
+  'if-unmodified-since',
+  'range',
+] as const;
+/** From this version on a length of 0 is left out. */
+const NO_ZERO_SINCE = '2015-02-21';
+
+export function sharedKeyText(account: string, request: Signed, reading: Reading = {}): string {
+  let text = request.method;
+  for (const name of LINES) {
+    const value = request.headers[name];
+    if (value === undefined) text += '\n';
+    else if (name === 'content-length' && value === '0' && !isBefore(request, NO_ZERO_SINCE)) text += '\n';
+    else if (name === 'date' && request.headers['x-ms-date'] !== undefined) text += '\n';
+    else text += `\n${value}`;
+  }
+  const headers = canonicalHeaders(request.rawHeaders, reading);
+  return `${text}\n${headers}/${account}${request.rawPath}${canonicalQuery(request.rawQuery, reading)}`;
+}
+
+/** The form for blobs, queues and files; that of tables is another one. */
+export function sharedKeyLiteText(account: string, request: Signed, reading: Reading = {}): string {
+  const { headers } = request;
+  const date = headers['x-ms-date'] === undefined ? headers.date : undefined;
+  const text = `${request.method}\n${headers['content-md5'] ?? ''}\n${headers['content-type'] ?? ''}\n${date ?? ''}\n`;
+  const comp = parametersOf(request.rawQuery, reading).find(([name]) => name === 'comp')?.[1][0];
+  const resource = `/${account}${request.rawPath}${comp === undefined ? '' : `?comp=${comp}`}`;
+  return `${text}${canonicalHeaders(request.rawHeaders, reading)}${resource}`;
+}
+
+/** Whether this key made this signature of the text; a text read as bytes is hashed as bytes. */
+export function isSignature(sent: string, key: Buffer, text: string, bytes = false): boolean {
+  return isSame(sent, signatureOf(text, key, bytes));
+}
+
+export function signatureOf(text: string, key: Buffer, bytes = false): string {
+  return createHmac('sha256', key)
+    .update(text, bytes ? 'latin1' : 'utf8')
+    .digest('base64');
+}
+
+/** Takes as long whichever character differs, so that the time tells nothing about the signature. */
+export function isSame(sent: string, expected: string): boolean {
+  let difference = sent.length ^ expected.length;
+  for (let at = 0; at < expected.length; at++) difference |= sent.charCodeAt(at) ^ expected.charCodeAt(at);
+  return difference === 0;
+}
+
+function isBefore({ headers }: Signed, version: string): boolean {
+  const sent = headers['x-ms-version'];
+  return typeof sent === 'string' && sent < version;
+}
+
+/** Node has taken off the space around a value. */
+function canonicalHeaders(rawHeaders: readonly string[], reading: Reading): string {
+  const found: [name: string, value: string][] = [];
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const raw = rawHeaders[at]!;
+    if (!(raw.startsWith('x-ms-') || raw.slice(0, 5).toLowerCase() === 'x-ms-')) continue;
+    const name = raw.toLowerCase();
+    const value = rawHeaders[at + 1]!;
+    const same = found.find((pair) => pair[0] === name);
+    if (same) same[1] += `,${value}`;
+    else found.push([name, value]);
+  }
+  found.sort(reading.byWord ? byWord : byName);
+  let text = '';
+  for (const [name, value] of found) {
+    text += `${name}:${reading.folded ? value.replace(/[ \t\r\n]+/g, ' ') : value}\n`;
+  }
+  return text;
+}
+
+function canonicalQuery(rawQuery: string, reading: Reading): string {
+  if (rawQuery === '') return '';
+  const found = parametersOf(rawQuery, reading);
+  found.sort(byName);
+  let text = '';
+  for (const [name, values] of found) text += `\n${name}:${values.length === 1 ? values[0] : values.sort().join(',')}`;
+  return text;
+}
+
+function parametersOf(rawQuery: string, { bytes = false }: Reading): [name: string, values: string[]][] {
+  const found: [name: string, values: string[]][] = [];
+  for (const part of rawQuery.split('&')) {
+    if (part === '') continue;
+    const equals = part.indexOf('=');
+    const name = decode(equals < 0 ? part : part.slice(0, equals), bytes).toLowerCase();
+    const value = equals < 0 ? '' : decode(part.slice(equals + 1), bytes);
+    const same = found.find((pair) => pair[0] === name);
+    if (same) same[1].push(value);
+    else found.push([name, [value]]);
+  }
+  return found;
+}
+
+function decode(text: string, bytes: boolean): string {
+  if (!text.includes('%') && !text.includes('+')) return text;
+  const spaced = text.replaceAll('+', ' ');
+  if (bytes)
+    return spaced.replace(/%([\da-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  try {
+    return decodeURIComponent(spaced);
+  } catch {
+    return text;
+  }
+}
+
+/** By UTF-16 units; the order of a language would sort some names another way. */
+function byName(one: readonly [string, unknown], other: readonly [string, unknown]): number {
+  return one[0] < other[0] ? -1 : 1;
+}
+
+/** What may stand in the name of a header, in the order of a dictionary; hyphens and apostrophes count only between equals. */
+const RANKS = '!#$%&*.^_`|~+0123456789abcdefghijklmnopqrstuvwxyz';
+
+/** The service sorts as .NET sorts words, and Microsoft's clients do as it does. */
+function byWord([one]: readonly [string, unknown], [other]: readonly [string, unknown]): number {
+  const oneWord = wordOf(one);
+  const otherWord = wordOf(other);
+  if (oneWord !== otherWord) return oneWord < otherWord ? -1 : 1;
+  let at = 0;
+  while (one[at] === other[at] && at < one.length) at++;
+  return weightOf(one[at]) - weightOf(other[at]);
+}
+
+function wordOf(name: string): string {
+  let word = '';
+  for (const character of name) {
+    const rank = RANKS.indexOf(character);
+    if (rank >= 0) word += String.fromCharCode(rank + 1);
+  }
+  return word;
+}
+
+function weightOf(character: string | undefined): number {
+  return character === '-' ? 2 : character === "'" ? 1 : 0;
+}

@@ -1,0 +1,48 @@
+/** The URL that a copy comes from, and who may read there: what the URL itself shows counts, not who asks for the copy. */
+import { StorageError } from '../services/errors.ts';
+import { type Address, addressOf } from './address.ts';
+import { notImplemented, type Request } from './operation.ts';
+import { invalidHeader } from './params.ts';
+import { queryOf } from './request.ts';
+
+const HEADER = 'x-ms-copy-source';
+const SOURCE = /^https?:\/\/([^/?#]+)\/[^#]*$/i;
+const LOOPBACK = /^(?:localhost|127\.0\.0\.1|\[::1\])(?=:|$)/i;
+
+/** Of this account on this server. */
+export function sourceAddress(request: Request): Address & { readonly url: string } {
+  const url = String(request.headers[HEADER] ?? '');
+  const host = SOURCE.exec(url)?.[1];
+  if (host === undefined) throw invalidHeader(HEADER, url);
+  if (nameOf(host) !== nameOf(String(request.headers.host))) {
+    throw notImplemented(`Copying from another server (${host}) is not implemented by this server yet.`);
+  }
+  const address = addressOf(url, host, (name) => name === request.account);
+  if (address.account !== request.account) {
+    throw notImplemented(`Copying from another account (${address.account}) is not implemented by this server yet.`);
+  }
+  if (address.container === '' || address.blob === '') throw invalidHeader(HEADER, url);
+  return { ...address, url };
+}
+
+/** However a client calls this machine, it is this machine. */
+function nameOf(host: string): string {
+  return host.toLowerCase().replace(LOOPBACK, 'localhost');
+}
+
+/** The read of the source as a request of its own. */
+export function sourceRequest(request: Request): Request {
+  const { rawPath, rawQuery, container, blob, secondary } = sourceAddress(request);
+  const { id, account, endpoint, version } = request;
+  const query = queryOf(rawQuery);
+  return {
+    ...{ id, account, endpoint, version, rawPath, rawQuery, query, container, blob, secondary },
+    ...{ method: 'GET', headers: {}, rawHeaders: [] },
+  };
+}
+
+/** What is wrong with the source is told under a code of its own. */
+export function unverified(error: unknown): unknown {
+  if (!(error instanceof StorageError) || error.status === 501) return error;
+  return new StorageError('CannotVerifyCopySource', error.status, error.message, error.details);
+}

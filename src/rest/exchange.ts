@@ -1,0 +1,34 @@
+/** A request on its way: its two ends, and what has become known of it so far. */
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { BodyStream } from './body.ts';
+import type { Reply } from './reply.ts';
+
+export interface Exchange {
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
+  readonly id: string;
+  /** The caller holds its body back until it is asked for it. */
+  awaitsContinue: boolean;
+  operation: string | undefined;
+  /** A body that had not come when the request was taken up. */
+  body: BodyStream | undefined;
+  /** Too much of the body was still to come when it was answered. */
+  burdened: boolean;
+  /** Headers that go with the answer, whatever it is. */
+  besides: ((reply: Reply) => Reply['headers']) | undefined;
+}
+
+export function exchangeOf(incoming: IncomingMessage, outgoing: ServerResponse, awaitsContinue: boolean): Exchange {
+  const id = randomUUID();
+  return {
+    incoming,
+    outgoing,
+    id,
+    awaitsContinue,
+    operation: undefined,
+    body: undefined,
+    burdened: false,
+    besides: undefined,
+  };
+}

@@ -1,0 +1,106 @@
+/** Which requests of web pages an account's rules allow, as Microsoft's page on cross-origin resource sharing has it. */
+
+/** Names of headers are literal, or end in '*' and stand for all that begin so. */
+export interface CorsRule {
+  /** Exact origins, 'https://*.example.com' for all below a domain, or '*'. */
+  readonly allowedOrigins: readonly string[];
+  readonly allowedMethods: readonly string[];
+  readonly allowedHeaders: readonly string[];
+  readonly exposedHeaders: readonly string[];
+  readonly maxAgeSeconds: number;
+}
+
+export interface Preflight {
+  readonly origin: string;
+  readonly method: string;
+  readonly headers: readonly string[];
+}
+
+/**
+ * The rule that lets the announced request pass. The first one for its origin and method decides: if that does not know a
+ * header, no later rule helps.
+ */
+export function preflightRule(
+  rules: readonly CorsRule[],
+  { origin, method, headers }: Preflight,
+): CorsRule | undefined {
+  const rule = ruleFor(rules, origin, method);
+  return rule && headers.every((name) => matchesAny(rule.allowedHeaders, name)) ? rule : undefined;
+}
+
+/** What a page may see of the answer to an actual request. */
+export interface Sharing {
+  /** Undefined: no rule speaks for the caller. */
+  readonly rule: CorsRule | undefined;
+  readonly origin: '*' | 'the caller' | 'none';
+  /** A cache must keep the answer apart from those for other origins. */
+  readonly varies: boolean;
+}
+
+const NOTHING: Sharing = { rule: undefined, origin: 'none', varies: false };
+
+/** Also for a caller that names no origin: a cache may hand his answer to one that does. */
+export function sharingOf(rules: readonly CorsRule[], origin: string | undefined, method: string): Sharing {
+  if (rules.length === 0) return NOTHING;
+  const cached = method === 'GET' || method === 'HEAD';
+  if (origin === undefined) {
+    if (!cached) return NOTHING;
+    const open = rules.find((rule) => isOpen(rule) && rule.allowedMethods.includes(method));
+    return open ? { rule: open, origin: '*', varies: false } : { ...NOTHING, varies: true };
+  }
+  const rule = ruleFor(rules, origin, method);
+  if (!rule) return { ...NOTHING, varies: cached };
+  return isOpen(rule) ? { rule, origin: '*', varies: false } : { rule, origin: 'the caller', varies: cached };
+}
+
+/** Browsers know no beginnings: of the headers that are sent, those that the rule exposes; and its literal names, sent or not. */
+export function exposedNames({ exposedHeaders }: CorsRule, sent: Iterable<string>): string[] {
+  const patterns = exposedHeaders.filter((name) => name.endsWith('*'));
+  const names = new Map(exposedHeaders.filter((name) => !name.endsWith('*')).map((name) => [name.toLowerCase(), name]));
+  for (const name of sent) if (matchesAny(patterns, name)) names.set(name.toLowerCase(), name);
+  return [...names.values()];
+}
+
+export const CORS_METHODS: readonly string[] = ['DELETE', 'GET', 'HEAD', 'MERGE', 'POST', 'OPTIONS', 'PUT', 'PATCH'];
+
+/** Everything, for pages of these origins. */
+export function developmentRule(allowedOrigins: readonly string[]): CorsRule {
+  return {
+    allowedOrigins,
+    allowedMethods: CORS_METHODS,
+    allowedHeaders: ['*'],
+    exposedHeaders: ['*'],
+    maxAgeSeconds: 86_400,
+  };
+}
+
+function ruleFor(rules: readonly CorsRule[], origin: string, method: string): CorsRule | undefined {
+  return rules.find(
+    (rule) =>
+      rule.allowedMethods.includes(method) && rule.allowedOrigins.some((allowed) => matchesOrigin(allowed, origin)),
+  );
+}
+
+function isOpen(rule: CorsRule): boolean {
+  return rule.allowedOrigins.includes('*');
+}
+
+/** Origins are held against each other letter by letter, in their case. */
+function matchesOrigin(allowed: string, origin: string): boolean {
+  if (allowed === '*' || allowed === origin) return true;
+  const star = allowed.indexOf('://*.');
+  if (star < 0) return false;
+  const scheme = allowed.slice(0, star + 3);
+  const domain = allowed.slice(star + 4);
+  if (!origin.startsWith(scheme) || !origin.endsWith(domain)) return false;
+  const below = origin.slice(scheme.length, origin.length - domain.length);
+  return /^[\w-]+(?:\.[\w-]+)*$/.test(below);
+}
+
+function matchesAny(patterns: readonly string[], name: string): boolean {
+  const lower = name.toLowerCase();
+  return patterns.some((pattern) => {
+    const wanted = pattern.toLowerCase();
+    return wanted.endsWith('*') ? lower.startsWith(wanted.slice(0, -1)) : lower === wanted;
+  });
+}

@@ -1,0 +1,103 @@
+/** A server with a few made-up operations, whose limits a test can set. */
+import { onTestFinished } from 'vitest';
+import { ticksOf } from '../../src/base/time.ts';
+import { operationOn } from '../../src/rest/operation.ts';
+import { contentBody, pathPart, xmlBody } from '../../src/rest/params.ts';
+import { createRestServer, type RestServerOptions } from '../../src/rest/server.ts';
+import { type LogLine, logInto, testAccounts } from './support.ts';
+
+const MIB = 1 << 20;
+const PIECE = Buffer.alloc(64 << 10, 'piece');
+
+export interface Gate {
+  /** What has come to the operation 'wait' and was not let through. */
+  waiting: number;
+  most: number;
+  open(): void;
+}
+
+const operation = operationOn<Gate & { readonly opened: Promise<void> }>();
+const table = [
+  operation({
+    name: 'Upload',
+    route: 'PUT /{container}/{blob}',
+    permission: 'write',
+    test: 'none',
+    input: { content: contentBody({ bytesMax: 1024 * MIB }), blob: pathPart(1) },
+    run: async (gate, { content, blob }) => {
+      // It takes one piece, and no more until the gate opens.
+      let length = 0;
+      for await (const piece of content.bytes()) {
+        length += piece.length;
+        if (blob === 'stuck') await gate.opened;
+      }
+      return length;
+    },
+    reply: (length) => ({ status: 201, headers: { 'x-ms-length': length } }),
+  }),
+  operation({
+    name: 'Set',
+    route: 'PUT /{container}',
+    permission: 'write',
+    test: 'none',
+    input: { document: xmlBody('Document') },
+    run: async () => undefined,
+    reply: () => ({ status: 200 }),
+  }),
+  operation({
+    name: 'Get',
+    route: 'GET|HEAD /{container}/{blob}',
+    permission: 'read',
+    test: 'none',
+    input: { blob: pathPart(1) },
+    run: async (gate, { blob }) => {
+      if (blob.startsWith('wait')) {
+        gate.waiting++;
+        gate.most = Math.max(gate.most, gate.waiting);
+        await gate.opened;
+        gate.waiting--;
+      }
+      return blob;
+    },
+    reply: (blob) => {
+      if (blob === 'stream') return { status: 200, headers: { 'Content-Length': 64 * MIB }, body: stream() };
+      if (blob === 'whole') return { status: 200, body: [Buffer.alloc(64 * MIB)] };
+      return { status: 200, headers: { 'x-ms-name': blob }, body: blob };
+    },
+  }),
+];
+
+async function* stream(): AsyncGenerator<Uint8Array> {
+  for (let sent = 0; sent < 64 * MIB; sent += PIECE.length) yield PIECE;
+}
+
+type Options = Pick<
+  RestServerOptions<unknown>,
+  'limits' | 'idleMilliseconds' | 'patienceMilliseconds' | 'keepAliveSeconds'
+>;
+
+/** Stops when the test is over. */
+export async function smallServer(options: Options = {}): Promise<{ port: number; gate: Gate; logged: LogLine[] }> {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const gate = { waiting: 0, most: 0, open, opened };
+  const logged: LogLine[] = [];
+  const server = createRestServer({
+    table,
+    service: 'b',
+    accounts: testAccounts,
+    access: async () => undefined,
+    context: () => gate,
+    log: logInto(logged),
+    now: () => ticksOf(Date.now()),
+    ...options,
+  });
+  const port = await server.listen(0, '127.0.0.1');
+  onTestFinished(async () => {
+    gate.open();
+    await server.close(0);
+  });
+  return { port, gate, logged };
+}
