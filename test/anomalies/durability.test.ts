@@ -75,7 +75,9 @@ describe('Durability', () => {
     const inject = ['-o', '/dev/null', '-e', 'trace=fdatasync', '-e', 'inject=fdatasync:error=EIO:when=15'];
     const server = await serve(location, { before: [...STRACE, ...inject] });
     const { client } = server;
+    const ready = async () => (await fetch(new URL('/health/ready', server.origin))).status;
     await client.createContainer('one');
+    expect(await ready()).toBe(200);
     const answers = [];
     for (let i = 0; i < 25; i++) answers.push(await client.putBlob(`one/${i}`, Buffer.from(`content ${i}`)));
     const refusedFrom = answers.findIndex(({ status }) => status !== 201);
@@ -91,6 +93,7 @@ describe('Durability', () => {
     expect(await client.listBlobs('one')).toEqual(kept);
     expect((await client.getBlob('one/0')).body.toString()).toBe('content 0');
     expect((await client.deleteBlob('one/0')).status).toBe(503);
+    expect(await ready()).toBe(503);
     await server.kill('SIGKILL');
 
     expect(await checkFolder(location)).toMatchObject({ code: 0 });

@@ -62,12 +62,14 @@ describe('SharedKey', () => {
       );
     });
 
-    it('names what is not built: shared access signatures, SharedKeyLite, tokens', async () => {
+    it('refuses other credentials that are not genuine, and names what it takes only with a flag', async () => {
       const unsigned = { unsigned: true };
-      expectError(await running.request('GET', '/c/b?sv=2020-01-01&sig=x', unsigned), 501, 'NotImplemented');
-      for (const Authorization of [`SharedKeyLite ${account}:x`, 'Bearer token']) {
-        expectError(await running.request('GET', '/?comp=list', { headers: { Authorization } }), 501, 'NotImplemented');
-      }
+      expectError(await running.request('GET', '/c/b?sv=2020-02-10&sig=x', unsigned), 403, 'AuthenticationFailed');
+      const ask = (Authorization: string) => running.request('GET', '/?comp=list', { headers: { Authorization } });
+      expectError(await ask(`SharedKeyLite ${account}:x`), 403, 'AuthenticationFailed');
+      const answer = await ask('Bearer token');
+      expectError(answer, 501, 'NotImplemented');
+      expect(answer.text).toContain('--oauth basic');
     });
 
     it('knows its accounts', async () => {

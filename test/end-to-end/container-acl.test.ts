@@ -61,9 +61,12 @@ describe('Set Container ACL', () => {
       await set({ ifUnmodifiedSince: lastModified });
     });
 
-    it('refuses public access', async () => {
+    it('sets the public access level, and takes it back where none is sent', async () => {
       const container = await running.newContainer();
-      await expectRefusal(container.setAccessPolicy('blob'), 409, 'PublicAccessNotPermitted');
+      for (const level of ['blob', 'container', undefined] as const) {
+        await container.setAccessPolicy(level);
+        expect((await container.getAccessPolicy()).blobPublicAccess).toBe(level);
+      }
     });
   });
 

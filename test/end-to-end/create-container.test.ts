@@ -43,11 +43,13 @@ describe('Create Container', () => {
       expectError(await create(name), 400, 'OutOfRangeInput');
     });
 
-    it('refuses public access', async () => {
-      const container = running.service.getContainerClient(`c-${randomUUID()}`);
+    it('takes the public access level, and no other word for it', async () => {
       for (const access of ['blob', 'container'] as const) {
-        await expectRefusal(container.create({ access }), 409, 'PublicAccessNotPermitted');
+        const container = running.service.getContainerClient(`c-${randomUUID()}`);
+        await container.create({ access });
+        expect((await container.getProperties()).blobPublicAccess).toBe(access);
       }
+      const container = running.service.getContainerClient(`c-${randomUUID()}`);
       expectError(
         await create(container.containerName, { 'x-ms-blob-public-access': 'all' }),
         400,

@@ -124,12 +124,6 @@ describe('Public access', () => {
   const rows = blobOperations.filter(({ name }) => name === 'Create Container' || name === 'Set Container ACL');
 
   for (const row of rows) {
-    for (const value of ['container', 'blob', 'Blob']) {
-      it(`is refused: ${value} in ${row.name}`, () => {
-        const headers = { 'x-ms-blob-public-access': value };
-        return expectRefused(() => send('PUT', row, { headers }), 409, 'PublicAccessNotPermitted');
-      });
-    }
     it(`is refused where it is no kind of access: ${row.name}`, () => {
       const headers = { 'x-ms-blob-public-access': 'everything' };
       return expectRefused(() => send('PUT', row, { headers }), 400, 'InvalidHeaderValue');
@@ -160,9 +154,6 @@ describe('Set Blob Service Properties', () => {
     `<Logging><Version>1.0</Version>${['Delete', 'Read', 'Write'].map((tag) => `<${tag}>${tag === on}</${tag}>`).join('')}${kept}</Logging>`;
   const metrics = (tag: string, on: boolean, kept: string) =>
     `<${tag}><Version>1.0</Version><Enabled>${on}</Enabled>${on ? '<IncludeAPIs>true</IncludeAPIs>' : ''}${kept}</${tag}>`;
-  const rule =
-    '<CorsRule><AllowedOrigins>*</AllowedOrigins><AllowedMethods>GET</AllowedMethods><MaxAgeInSeconds>1</MaxAgeInSeconds>' +
-    '<ExposedHeaders>*</ExposedHeaders><AllowedHeaders>*</AllowedHeaders></CorsRule>';
 
   const refused: [title: string, xml: string, word: string][] = [
     ['logging of deletes', logging('Delete', none), 'Logging'],
@@ -173,7 +164,6 @@ describe('Set Blob Service Properties', () => {
     ['retention of metrics by the hour', metrics('HourMetrics', false, retention), 'HourMetrics'],
     ['metrics by the minute', metrics('MinuteMetrics', true, none), 'MinuteMetrics'],
     ['retention of metrics by the minute', metrics('MinuteMetrics', false, retention), 'MinuteMetrics'],
-    ['CORS rules', `<Cors>${rule}</Cors>`, 'Cors'],
     ['soft delete', retention.replaceAll('RetentionPolicy', 'DeleteRetentionPolicy'), 'DeleteRetentionPolicy'],
     ['a static website', '<StaticWebsite><Enabled>true</Enabled></StaticWebsite>', 'StaticWebsite'],
   ];

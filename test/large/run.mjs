@@ -1,5 +1,5 @@
 /**
- * npm run test:large [-- --space --gib 5 --rounds 5 | --memory --gib 20 | --races] [--seed 1]: minutes of large blobs, in a
+ * npm run test:large [-- --space --gib 5 --rounds 5 | --memory --gib 20 | --slow | --races] [--seed 1]: minutes of large blobs, in a
  * folder on this disk.
  */
 import { spawnSync } from 'node:child_process';
@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { memory } from './memory.mjs';
+import { slowClients } from './slow-clients.mjs';
 import { space } from './space.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -15,13 +16,14 @@ const { values } = parseArgs({
   options: {
     space: { type: 'boolean' },
     memory: { type: 'boolean' },
+    slow: { type: 'boolean' },
     races: { type: 'boolean' },
     gib: { type: 'string', default: '5' },
     rounds: { type: 'string', default: '5' },
     seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
   },
 });
-const all = !values.space && !values.memory && !values.races;
+const all = !values.space && !values.memory && !values.slow && !values.races;
 const gib = Number(values.gib);
 const seed = Number(values.seed);
 const print = (/** @type {string} */ line) => console.log(line);
@@ -43,6 +45,10 @@ if (all || values.space) {
 if (all || values.memory) {
   print(`\nMemory: ${gib} GiB up and down`);
   faults.push(...(await memory({ location: join(folder, 'memory'), gib, seed, print })));
+}
+if (all || values.slow) {
+  print('\nSlow clients: 1,000 with their headers and 1,000 with their bodies');
+  faults.push(...(await slowClients({ location: join(folder, 'slow'), print })));
 }
 if (all || values.races) {
   print('\nRaces, for longer than in npm test');

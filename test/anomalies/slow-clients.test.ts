@@ -1,0 +1,125 @@
+/** Clients that hold what they have and hardly move. The times that they are given are shortened here. */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { smallServer } from '../rest/small-server.ts';
+import { ACCOUNT, headOf, rawClient } from '../rest/support.ts';
+
+const BLOB = `/${ACCOUNT}/c/b`;
+const MIB = 1 << 20;
+
+interface Slow {
+  readonly closed: Promise<unknown>;
+  readonly socket: Socket;
+  text(): string;
+}
+
+/** Sends this, and then one more byte every few milliseconds, as long as it can. */
+function dribbler(port: number, first: string, milliseconds = 20): Slow {
+  const socket = connect(port, '127.0.0.1');
+  let text = '';
+  socket.on('error', () => {});
+  socket.on('data', (chunk) => {
+    text += chunk;
+  });
+  socket.write(first);
+  const timer = setInterval(() => socket.writable && socket.write('x'), milliseconds);
+  const closed = once(socket, 'close').then(() => clearInterval(timer));
+  onTestFinished(() => {
+    clearInterval(timer);
+    socket.destroy();
+  });
+  return { closed, socket, text: () => text };
+}
+
+const slowHeaders = (port: number) => dribbler(port, 'GET / HTTP/1.1\r\nHost: x\r\nx-ms-meta-a: ');
+const slowBody = (port: number) => dribbler(port, headOf('PUT', BLOB, { 'Content-Length': String(MIB) }));
+
+describe('A client that is slow', () => {
+  it('with its headers is told so and cut, and one that says nothing is cut', async () => {
+    const { port } = await smallServer({ limits: { headersMilliseconds: 200 } });
+    const slow = slowHeaders(port);
+    const silent = connect(port, '127.0.0.1');
+    silent.resume();
+    await Promise.all([slow.closed, once(silent, 'close')]);
+    expect(slow.text()).toMatch(/^HTTP\/1\.1 408 /);
+  });
+
+  it('with its headers cannot take its time again in a second request of its connection', async () => {
+    const { port } = await smallServer({ limits: { headersMilliseconds: 200 } });
+    const slow = dribbler(port, `${headOf('GET', BLOB)}GET / HTTP/1.1\r\nHost: x\r\nx-ms-meta-a: `);
+    await slow.closed;
+    expect(slow.text()).toMatch(/^HTTP\/1\.1 200 .*HTTP\/1\.1 408 /s);
+  });
+
+  it('with its body is cut though it is never silent, whether it streams or is read whole', async () => {
+    const { port, logged } = await smallServer({ patienceMilliseconds: 200 });
+    const document = headOf('PUT', `/${ACCOUNT}/c`, { 'Content-Length': '1000' });
+    await Promise.all([slowBody(port).closed, dribbler(port, document).closed]);
+    expect(logged.filter(({ level }) => level === 'error')).toEqual([]);
+  });
+
+  it('with a body that was refused already is cut as well', async () => {
+    const { port } = await smallServer({ idleMilliseconds: 200 });
+    const refused = dribbler(port, headOf('PUT', `/nobody/c/b`, { 'Content-Length': '1000' }));
+    await refused.closed;
+    expect(refused.text()).toMatch(/^HTTP\/1\.1 400 /);
+  });
+
+  it('and fast enough all in all is not cut', async () => {
+    const { port } = await smallServer({ patienceMilliseconds: 200 });
+    const { socket, answer } = rawClient(port);
+    socket.write(headOf('PUT', BLOB, { 'Content-Length': '8000' }));
+    for (let sent = 0; sent < 8_000; sent += 1_000) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      socket.write(Buffer.alloc(1_000));
+    }
+    expect(await answer()).toMatchObject({ status: 201, headers: { 'x-ms-length': '8000' } });
+    socket.destroy();
+  });
+});
+
+describe('A client that does not read its answer', () => {
+  it.each(['stream', 'whole'])('is cut: %s', async (name) => {
+    const { port, logged } = await smallServer({ idleMilliseconds: 100 });
+    const { socket } = rawClient(port);
+    socket.pause();
+    socket.write(headOf('GET', `/${ACCOUNT}/c/${name}`));
+    await expect.poll(() => logged.map(({ message }) => message), { timeout: 20_000 }).toEqual(['client went away']);
+    socket.destroy();
+  });
+
+  it('is cut when it asks for many small ones', async () => {
+    const { port } = await smallServer({ idleMilliseconds: 100, limits: { bytesPerSecondMin: MIB } });
+    const { socket } = rawClient(port);
+    socket.pause();
+    const request = headOf('GET', BLOB);
+    const asking = setInterval(() => socket.writable && socket.write(request.repeat(50)), 1);
+    onTestFinished(() => clearInterval(asking));
+    await new Promise((resolve) => socket.once('close', resolve));
+  });
+});
+
+describe('Hundreds of clients that are slow', () => {
+  it('with headers and bodies cost little memory, are cut, and nobody else notices', async () => {
+    const each = 200;
+    const { port } = await smallServer({ limits: { headersMilliseconds: 3_000 }, patienceMilliseconds: 3_000 });
+    await ask(port);
+    global.gc?.();
+    const before = process.memoryUsage().rss;
+    const slow = Array.from({ length: each }, () => [slowHeaders(port), slowBody(port)]).flat();
+    await Promise.all(slow.map(({ socket }) => once(socket, 'connect')));
+    for (let round = 0; round < 100; round++) expect(await ask(port)).toBe(200);
+    expect(process.memoryUsage().rss - before).toBeLessThan(128 * MIB);
+    await Promise.all(slow.map(({ closed }) => closed));
+    expect(await ask(port)).toBe(200);
+  });
+});
+
+async function ask(port: number): Promise<number> {
+  const { socket, answer } = rawClient(port);
+  socket.write(headOf('GET', BLOB));
+  const { status } = await answer();
+  socket.destroy();
+  return status;
+}
