@@ -4,23 +4,33 @@ import { accessSync, constants, existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** Command to look for, and the package that brings it. */
-const needed = [{ command: 'strace', package: 'strace' }];
-const APT_TIMEOUT_MS = 180_000;
+/** Debian's own Python: another one on the PATH does not see Debian's modules. */
+export const debianPython = '/usr/bin/python3';
+
+const needed = [
+  { name: 'strace', package: 'strace', isThere: () => onPath('strace') },
+  { name: 'rclone', package: 'rclone', isThere: () => onPath('rclone') },
+  { name: 'azure.storage.blob for Python', package: 'python3-azure-storage', isThere: hasPythonSdk },
+];
+const APT_TIMEOUT_MS = 300_000;
 
 export function ensureDebianPackages() {
-  let missing = needed.filter(({ command }) => !onPath(command));
+  let missing = needed.filter(({ isThere }) => !isThere());
   if (missing.length > 0 && existsSync('/etc/debian_version') && process.getuid?.() === 0) {
     const names = missing.map((each) => each.package);
     console.log(`Installing from Debian: ${names.join(' ')}`);
     apt('update') && apt('install', '--yes', '--no-install-recommends', ...names);
-    missing = missing.filter(({ command }) => !onPath(command));
+    missing = missing.filter(({ isThere }) => !isThere());
   }
-  for (const { command } of missing) {
+  for (const { name } of missing) {
     console.log(
-      `skip: ${command} is missing and could not be added, which takes root on Debian; tests that need it are skipped`,
+      `skip: ${name} is missing and could not be added, which takes root on Debian; tests that need it are skipped`,
     );
   }
+}
+
+function hasPythonSdk() {
+  return spawnSync(debianPython, ['-c', 'import azure.storage.blob'], { stdio: 'ignore' }).status === 0;
 }
 
 function apt(...words) {

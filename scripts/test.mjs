@@ -10,6 +10,7 @@ import { summarise } from './summary.mjs';
 /** Slow, or in need of more than Node. */
 const notQuick = [
   'test/anomalies/**',
+  'test/clients/**',
   'test/crash/**',
   'test/simulation/**',
   'test/repository/**',

@@ -1,0 +1,40 @@
+# syntax=docker/dockerfile:1
+
+FROM node:22-slim AS build
+WORKDIR /build
+COPY package.json package-lock.json .npmrc tsconfig.json tsconfig.build.json ./
+COPY scripts ./scripts
+RUN npm ci
+COPY src ./src
+RUN npm run build && rm -rf dist/*/conformance* && find dist -name '*.map' -delete
+
+FROM node:22-slim AS packages
+WORKDIR /holdfast
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --omit=dev
+
+FROM node:22-slim
+# A server needs no package manager, and every one in an image has to be patched.
+RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack \
+      /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn-* \
+ && mkdir /data && chown node:node /data
+COPY --from=packages /holdfast /holdfast
+COPY --from=build /build/dist /holdfast/dist
+COPY scripts/health.mjs LICENSE /holdfast/
+RUN cd /holdfast/dist && chmod +x cli.js azurite.js azurite-blob.js \
+ && ln -s /holdfast/dist/cli.js /usr/local/bin/holdfast \
+ && ln -s /holdfast/dist/azurite.js /usr/local/bin/azurite \
+ && ln -s /holdfast/dist/azurite-blob.js /usr/local/bin/azurite-blob
+
+ENV NODE_ENV=production
+USER node
+# Also where the data goes when a tool names no folder.
+WORKDIR /data
+VOLUME ["/data"]
+EXPOSE 10000
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --start-interval=1s --retries=3 \
+  CMD ["node", "/holdfast/health.mjs"]
+
+# No entry point: tools name the executable, as the command or as the entry point.
+ENTRYPOINT []
+CMD ["azurite", "--blobHost", "0.0.0.0", "--location", "/data"]

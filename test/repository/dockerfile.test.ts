@@ -1,0 +1,104 @@
+/** The Dockerfile cannot be built by the tests; its lines are held against what the repository has. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { start } from 'holdfast';
+import { describe, expect, it } from 'vitest';
+import { azurite } from '../../src/emulator.ts';
+import { readCommand } from '../../src/flags.ts';
+import { runProgram } from './program.ts';
+import { newFolder, root } from './tree.ts';
+
+const steps = readFileSync(join(root, 'Dockerfile'), 'utf8')
+  .replace(/\\\r?\n\s*/g, '')
+  .split(/\r?\n/)
+  .filter((line) => line !== '' && !line.startsWith('#'));
+const bin: Record<string, string> = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).bin;
+
+/** What stands behind this word, in the last stage. */
+function last(word: string): string {
+  const stage = steps.slice(steps.findLastIndex((step) => step.startsWith('FROM ')));
+  return (
+    stage
+      .findLast((step) => step.startsWith(`${word} `))
+      ?.slice(word.length)
+      .trim() ?? ''
+  );
+}
+
+describe('The Dockerfile', () => {
+  it('copies only what the repository has and .dockerignore lets through', () => {
+    const copied = steps
+      .filter((step) => step.startsWith('COPY ') && !step.includes('--from='))
+      .flatMap((step) => step.split(' ').slice(1, -1));
+    expect(copied).toContain('src');
+    expect(copied.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+    const allowed = readFileSync(join(root, '.dockerignore'), 'utf8').split(/\r?\n/);
+    expect(allowed[0]).toBe('*');
+    expect(copied.filter((path) => !allowed.includes(`!${path.split('/')[0]}`))).toEqual([]);
+  });
+
+  it('uses one major version of Node, which the package allows', () => {
+    const images = steps.filter((step) => step.startsWith('FROM ')).map((step) => step.split(' ')[1]);
+    expect(images.length).toBeGreaterThan(1);
+    expect(new Set(images)).toEqual(new Set(['node:22-slim']));
+  });
+
+  it('puts every executable of the package on the path, and makes it executable', () => {
+    const run = steps.filter((step) => step.startsWith('RUN ')).join('\n');
+    const links = [...run.matchAll(/ln -s \/holdfast\/(\S+) \/usr\/local\/bin\/(\S+)/g)];
+    expect(Object.fromEntries(links.map(([, file, name]) => [name, file]))).toEqual(bin);
+    const executable = /cd \/holdfast\/dist && chmod \+x ([^&]*)/.exec(run)?.[1]?.trim().split(' ');
+    expect(executable?.map((file) => `dist/${file}`)).toEqual(Object.values(bin));
+  });
+
+  it('leaves no package manager in the image', () => {
+    expect(last('FROM')).not.toContain(' AS ');
+    const final = steps.slice(steps.findLastIndex((step) => step.startsWith('FROM ')));
+    expect(final.filter((step) => /\b(npm|npx|yarn) (ci|install|run|exec)/.test(step))).toEqual([]);
+    for (const each of ['/usr/local/lib/node_modules', '/usr/local/bin/npm', '/usr/local/bin/npx'])
+      expect(final.join('\n')).toMatch(new RegExp(`rm -rf .*${each}\\b`));
+  });
+
+  it('runs as a user who is not root and owns the volume, which is the working directory', () => {
+    expect(last('USER')).toBe('node');
+    expect(last('WORKDIR')).toBe('/data');
+    expect(JSON.parse(last('VOLUME'))).toEqual(['/data']);
+    expect(steps.join('\n')).toContain('mkdir /data && chown node:node /data');
+  });
+
+  it('starts by a command without an entry point, so that tools can name either', () => {
+    expect(JSON.parse(last('ENTRYPOINT'))).toEqual([]);
+    const [name, ...words] = JSON.parse(last('CMD')) as string[];
+    expect(bin).toHaveProperty(name ?? '');
+    const command = readCommand(azurite.read(words).words, {});
+    expect(command).toMatchObject({ command: 'start', options: { blobHost: '0.0.0.0', location: '/data' } });
+    expect(last('EXPOSE')).toBe('10000');
+  });
+
+  it('asks for the health of the server by a script that is in the image', () => {
+    const [, command = ''] = last('HEALTHCHECK').split(' CMD ');
+    expect(JSON.parse(command)).toEqual(['node', '/holdfast/health.mjs']);
+    expect(steps.join('\n')).toMatch(/^COPY .*scripts\/health\.mjs.* \/holdfast\/$/m);
+  });
+});
+
+describe('The health check', () => {
+  const script = join(root, 'scripts', 'health.mjs');
+
+  it('ends with 0 for a server that is ready, and with 1 for none', async () => {
+    const server = await start({ inMemory: true, blobPort: 0 });
+    const { port } = new URL(server.blobUrl);
+    const healthy = runProgram(process.execPath, [script, port], { cwd: newFolder() });
+    expect((await healthy.ended).code).toBe(0);
+    await server.stop();
+    expect(spawnSync(process.execPath, [script, port]).status).toBe(1);
+  });
+
+  it('ends with 0 for a server that serves HTTPS', async () => {
+    const server = await start({ inMemory: true, blobPort: 0, https: 'auto' });
+    const healthy = runProgram(process.execPath, [script, new URL(server.blobUrl).port], { cwd: newFolder() });
+    expect((await healthy.ended).code).toBe(0);
+    await server.stop();
+  });
+});

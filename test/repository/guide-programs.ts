@@ -1,0 +1,59 @@
+/** The programs of a page of the guide, run one after the other as a reader would who types them into files of one folder. */
+import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { debianPython } from '../../scripts/debian-packages.mjs';
+import { root } from './tree.ts';
+
+/** How the blocks of a language become programs. */
+export interface Language {
+  /** The word behind the three backticks. */
+  readonly block: string;
+  /** The ending of the files. */
+  readonly ending: string;
+  readonly command: string;
+}
+
+export const javascript: Language = { block: 'js', ending: 'mjs', command: process.execPath };
+export const python: Language = { block: 'python', ending: 'py', command: debianPython };
+
+export interface GuideProgram {
+  readonly text: string;
+  /** What the page says that it prints, in a block `text` right behind the program. */
+  readonly prints: string | undefined;
+  /** Where it begins on the page. */
+  readonly line: number;
+}
+
+export function programsOf(page: string, { block }: Language): readonly GuideProgram[] {
+  const markdown = readFileSync(join(root, 'docs', 'guide', page), 'utf8').replaceAll('\r\n', '\n');
+  const blocks = [...markdown.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map((match) => {
+    const [all, language, text = ''] = match;
+    return { language, text, start: match.index, end: match.index + all.length };
+  });
+  return blocks
+    .map((each, index) => ({ ...each, next: blocks[index + 1] }))
+    .filter(({ language }) => language === block)
+    .map(({ text, next, start, end }) => {
+      // A sentence between the two belongs to the output, another program does not.
+      const prints = next?.language === 'text' && next.start - end < 200 ? next.text : undefined;
+      return { text, prints, line: markdown.slice(0, start).split('\n').length };
+    });
+}
+
+/** Runs one program in the folder; the connection string reaches it as it would reach a user's program. */
+export async function runGuideProgram(
+  { ending, command }: Language,
+  { text, line }: GuideProgram,
+  { folder, connectionString, env = {} }: { folder: string; connectionString: string; env?: Record<string, string> },
+): Promise<string> {
+  const file = join(folder, `line-${line}.${ending}`);
+  writeFileSync(file, text);
+  const { stdout } = await promisify(execFile)(command, [file], {
+    cwd: folder,
+    timeout: 25_000,
+    env: { ...process.env, ...env, AZURE_STORAGE_CONNECTION_STRING: connectionString },
+  });
+  return stdout.replaceAll('\r\n', '\n');
+}
