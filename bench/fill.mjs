@@ -17,7 +17,7 @@ import { openAccounts } from '../dist/services/accounts.js';
 import { createContainer } from '../dist/services/blob/containers.js';
 import { encodeHead } from '../dist/services/blob/heads.js';
 import { containerIdAt, headKey, headsIn, inlineKey } from '../dist/services/blob/rows.js';
-import { account } from './http.mjs';
+import { account, accountKey } from './http.mjs';
 import { nameOf } from './loops.mjs';
 
 const BLOBS_A_COMMIT = 500;
@@ -30,9 +30,10 @@ else await fill(Number(blobs));
 async function fill(count) {
   mkdirSync(rowsIn(folder), { recursive: true });
   const partition = openPartition(await openLmdb({ location: rowsIn(folder) }));
-  const id = (await openAccounts(partition, [account])).get(account);
-  await createContainer({ partition, account: id, sweeper: { wake() {} } }, { container, metadata: [] });
-  const containerId = await partition.read((at) => containerIdAt(at, id, container));
+  const { id } = (await openAccounts(partition, { developmentKeys: [accountKey] })).find(account);
+  const storage = { partition, account: id, sweeper: { wake() {} } };
+  await createContainer(storage, { container, metadata: [] });
+  const containerId = await partition.read((at) => containerIdAt(at, storage, container));
   const bytes = Buffer.alloc(1_024, 'x');
   const contentMd5 = createHash('md5').update(bytes).digest('base64');
   const head = { length: bytes.length, crc64: crc64Base64(bytes), content: { contentMd5 }, metadata: {} };
@@ -59,7 +60,7 @@ async function fill(count) {
 
 async function blobsInTrash() {
   const partition = openPartition(readLmdb(rowsIn(folder)));
-  const id = (await openAccounts(partition, [account])).get(account);
+  const { id } = (await openAccounts(partition)).find(account);
   let count = 0;
   await partition.read(async (at) => {
     for (const row of await at.scan(trashIn(id), { limit: 1_000 })) {

@@ -6,10 +6,8 @@ import { createHmac } from 'node:crypto';
 import { connect as connectSocket } from 'node:net';
 
 export const account = 'devstoreaccount1';
-const KEY = Buffer.from(
-  'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==',
-  'base64',
-);
+export const accountKey = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
+const KEY = Buffer.from(accountKey, 'base64');
 const VERSION = '2025-01-05';
 
 /**

@@ -41,6 +41,9 @@ export const certificatesIn = (location: string): string => join(location, 'tls'
 export function openDataFolder(location: string, onLost: () => void): DataFolder {
   try {
     formatOf(location);
+    makeFolder(dirname(location));
+    // The keys of the accounts lie in it.
+    if (!existsSync(location)) mkdirSync(location, { mode: 0o700 });
     makeFolder(rowsIn(location));
     const lock = takeLock(location, onLost);
     try {

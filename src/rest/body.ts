@@ -95,10 +95,7 @@ export function streamBody(incoming: IncomingMessage, length: number, options: B
         if (ahead < AHEAD_BYTES_MAX / 2 && incoming.isPaused()) incoming.resume();
         return { done: false, value: chunk };
       }
-      if (stopped || incoming.socket.destroyed) {
-        stop();
-        throw new Gone('the connection broke before the end of the body');
-      }
+      if (stopped || incoming.socket.destroyed) throw new Gone('the connection broke before the end of the body');
       const began = performance.now();
       wait = waitFor(incoming, 'end', incoming.socket, idleMilliseconds);
       await wait.over;

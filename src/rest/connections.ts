@@ -42,7 +42,7 @@ export interface Connections {
 
 const STUCK_LOOKS_MILLISECONDS = 5_000;
 /** One read of the socket can hold many more requests than may be open; no more than an honest client would send in it. */
-const AT_ONCE_FACTOR = 16;
+const AT_ONCE_FACTOR = 4;
 
 export function connectionsOf(options: ConnectionOptions): Connections {
   const { pipelinedMax, bytesPerSecondMin, idleMilliseconds } = options;

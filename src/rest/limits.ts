@@ -22,7 +22,7 @@ export const LIMITS: Limits = {
   headersMilliseconds: 20_000,
   // A modem is faster.
   bytesPerSecondMin: 256,
-  pipelinedMax: 64,
+  pipelinedMax: 256,
   runningMax: 4_096,
   bodyBytesMax: 512 << 20,
   // The longest name is 9 KiB when all of it is percent-encoded, and List Blobs may have two of them: prefix and marker.

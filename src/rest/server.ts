@@ -21,6 +21,7 @@ import { type Exchange, exchangeOf } from './exchange.ts';
 import { endsConnection, framingFault } from './framing.ts';
 import { gaugeOf, HEADERS_BYTES_MAX, LIMITS, type Limits, serverBusy } from './limits.ts';
 import { IDLE_MILLISECONDS } from './patience.ts';
+import { createRefusalLog } from './refusal-log.ts';
 import { errorReply, type Reply, sendReply } from './reply.ts';
 import { createServer, type TlsOptions } from './tls.ts';
 
@@ -59,6 +60,7 @@ export function createRestServer<Context, Known extends Account>(
   const { serverName = 'Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0' } = options;
   const limits: Limits = { ...LIMITS, ...options.limits };
   const answer = answeringOf(options, comingBody);
+  const refusals = createRefusalLog(log);
   const connections = connectionsOf({ ...limits, idleMilliseconds });
   const inMemory = gaugeOf(limits.bodyBytesMax);
   const { patienceMilliseconds = IDLE_MILLISECONDS } = options;
@@ -131,9 +133,9 @@ export function createRestServer<Context, Known extends Account>(
     } catch (error) {
       const bytes = download.bytesSent();
       outgoing.destroy();
-      const { method, url } = incoming;
+      const line = { requestId: id, operation, method: incoming.method, url: urlOf(incoming), bytes };
       if (error instanceof Gone) wentAway(exchange, bytes);
-      else log.error({ err: error, requestId: id, operation, method, url, bytes }, `answer cut: ${faultOf(error)}`);
+      else log.error({ err: error, ...line }, `answer cut: ${faultOf(error)}`);
       return false;
     }
   }
@@ -141,7 +143,7 @@ export function createRestServer<Context, Known extends Account>(
   function wentAway({ incoming, id, body }: Exchange, bytes?: number): void {
     incoming.socket.destroy();
     body?.letGo();
-    log.debug({ requestId: id, method: incoming.method, url: incoming.url, bytes }, 'client went away');
+    log.debug({ requestId: id, method: incoming.method, url: urlOf(incoming), bytes }, 'client went away');
   }
 
   /** A StorageError is an answer, anything else is a bug, or damage. */
@@ -149,7 +151,21 @@ export function createRestServer<Context, Known extends Account>(
     let known = asStorageError(error);
     if (!known) {
       known = fail('InternalError');
-      log.error({ err: error, requestId: id, operation, method: incoming.method, url: incoming.url }, faultOf(error));
+      log.error(
+        { err: error, requestId: id, operation, method: incoming.method, url: urlOf(incoming) },
+        faultOf(error),
+      );
+    } else if (isOfIdentity(known)) {
+      const { code, details } = known;
+      const line = {
+        requestId: id,
+        operation,
+        method: incoming.method,
+        url: urlOf(incoming),
+        code,
+        ...reasonOf(details),
+      };
+      refusals.refused(incoming.socket.remoteAddress, line);
     }
     return errorReply(known, id, now(), incoming.method!);
   }
@@ -198,7 +214,7 @@ export function createRestServer<Context, Known extends Account>(
       await handle(exchange);
     } catch (error) {
       // What fails even to be refused must end neither the process nor the connections of others.
-      log.error({ err: error, method: incoming.method, url: incoming.url }, 'no answer could be sent');
+      log.error({ err: error, method: incoming.method, url: urlOf(incoming) }, 'no answer could be sent');
       outgoing.destroy();
     }
     open--;
@@ -285,10 +301,27 @@ export function createRestServer<Context, Known extends Account>(
 }
 
 function lineOf({ incoming, id, operation }: Exchange, reply: Reply, milliseconds: number, bytes?: number) {
-  const { method, url } = incoming;
+  const { method } = incoming;
+  const url = urlOf(incoming);
   const code = reply.headers?.['x-ms-error-code'];
   const ms = Math.round(milliseconds * 10) / 10;
   return { requestId: id, method, url, operation, status: reply.status, code, ms, bytes };
+}
+
+/** With a signature in it, anybody who can read the log could use it. */
+function urlOf({ url }: IncomingMessage): string | undefined {
+  return url?.replace(/([?&]sig=)[^&]*/gi, '$1...');
+}
+
+/** Whether the caller was not let in, rather than asked for something that cannot be. */
+function isOfIdentity({ status, code }: StorageError): boolean {
+  return status === 401 || status === 403 || code === 'InvalidAuthenticationInfo';
+}
+
+/** Of what was to be signed the first line will do. */
+function reasonOf(details: StorageError['details']): { reason?: string } {
+  const reason = details?.AuthenticationErrorDetail?.split(/ String to sign | Server used /)[0];
+  return reason === undefined ? {} : { reason };
 }
 
 /** Told by its name: the layer that finds damage is out of sight from here. */

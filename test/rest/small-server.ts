@@ -4,6 +4,7 @@ import { ticksOf } from '../../src/base/time.ts';
 import { operationOn } from '../../src/rest/operation.ts';
 import { contentBody, pathPart, xmlBody } from '../../src/rest/params.ts';
 import { createRestServer, type RestServerOptions } from '../../src/rest/server.ts';
+import { StorageError } from '../../src/services/errors.ts';
 import { type LogLine, logInto, testAccounts } from './support.ts';
 
 const MIB = 1 << 20;
@@ -25,11 +26,12 @@ const table = [
     test: 'none',
     input: { content: contentBody({ bytesMax: 1024 * MIB }), blob: pathPart(1) },
     run: async (gate, { content, blob }) => {
-      // It takes one piece, and no more until the gate opens.
+      // Unless it is for b, one piece is taken, and no more until the gate opens.
       let length = 0;
       for await (const piece of content.bytes()) {
         length += piece.length;
-        if (blob === 'stuck') await gate.opened;
+        if (blob !== 'b') await gate.opened;
+        if (blob === 'refused') throw new StorageError('Refused', 409, 'This is refused in the middle.');
       }
       return length;
     },

@@ -135,7 +135,7 @@ export function policyList(policies: readonly AccessPolicy[]): string {
 
 const POLICIES_MAX = 5;
 const POLICY_ID_MAX = 64;
-const PERMISSIONS = /^[racwdxyltmeopi]*$/;
+const PERMISSIONS = /^[racwdxyltfmeopi]*$/;
 
 export function readPolicies(root: XmlElement | undefined): AccessPolicy[] {
   const policies = (root?.children ?? []).map((identifier) => {

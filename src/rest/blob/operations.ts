@@ -96,6 +96,11 @@ const lease = {
   seconds: integerHeader('x-ms-lease-duration', { min: -1, max: 60 }),
   periodSeconds: integerHeader('x-ms-lease-break-period', { min: 0, max: 60 }),
 };
+/** Who may delete something may break a lease on it, and no more. */
+const LEASE_PERMISSIONS = [
+  { when: {}, permission: 'write' },
+  { when: { 'x-ms-lease-action': 'break' }, permission: ['write', 'delete'] },
+] as const;
 const list = {
   prefix: query('prefix'),
   marker: query('marker'),
@@ -273,17 +278,20 @@ export const blobOperations: readonly Operation<Storage>[] = [
     run: deleteContainer,
     reply: () => ({ status: 202 }),
   }),
-  operation({
-    name: 'Lease Container',
-    route: 'PUT /{container}',
-    query: { restype: 'container', comp: 'lease' },
-    permission: ['write', 'delete'],
-    conditions: DATES,
-    test: 'test/end-to-end/lease-container.test.ts',
-    input: { container, conditions: dateConditions, ...lease },
-    run: async (storage, input) => ({ ...(await leaseContainer(storage, input)), action: input.action }),
-    reply: leaseReply,
-  }),
+  ...LEASE_PERMISSIONS.map(({ when, permission }) =>
+    operation({
+      name: 'Lease Container',
+      route: 'PUT /{container}',
+      query: { restype: 'container', comp: 'lease' },
+      when,
+      permission,
+      conditions: DATES,
+      test: 'test/end-to-end/lease-container.test.ts',
+      input: { container, conditions: dateConditions, ...lease },
+      run: async (storage, input) => ({ ...(await leaseContainer(storage, input)), action: input.action }),
+      reply: leaseReply,
+    }),
+  ),
   operation({
     name: 'List Blobs',
     route: 'GET /{container}',
@@ -470,18 +478,21 @@ export const blobOperations: readonly Operation<Storage>[] = [
     run: deleteBlob,
     reply: () => ({ status: 202, headers: { 'x-ms-delete-type-permanent': 'true' } }),
   }),
-  operation({
-    name: 'Lease Blob',
-    route: 'PUT /{container}/{blob}',
-    query: { comp: 'lease' },
-    permission: ['write', 'delete'],
-    conditions: ALL,
-    test: 'test/end-to-end/lease-blob.test.ts',
-    refuses: [...OLDER, ...TAGS],
-    input: { container, blob, conditions, ...lease },
-    run: async (storage, input) => ({ ...(await leaseBlob(storage, input)), action: input.action }),
-    reply: leaseReply,
-  }),
+  ...LEASE_PERMISSIONS.map(({ when, permission }) =>
+    operation({
+      name: 'Lease Blob',
+      route: 'PUT /{container}/{blob}',
+      query: { comp: 'lease' },
+      when,
+      permission,
+      conditions: ALL,
+      test: 'test/end-to-end/lease-blob.test.ts',
+      refuses: [...OLDER, ...TAGS],
+      input: { container, blob, conditions, ...lease },
+      run: async (storage, input) => ({ ...(await leaseBlob(storage, input)), action: input.action }),
+      reply: leaseReply,
+    }),
+  ),
   operation({
     name: 'Copy Blob',
     route: 'PUT /{container}/{blob}',

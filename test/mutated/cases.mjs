@@ -1,0 +1,150 @@
+/** Case N of a seed: a request of the corpus, spoilt and signed again. The same two numbers make the same case. */
+import { readFileSync } from 'node:fs';
+import { randomOf } from '../crash/random.mjs';
+import { mutations } from './mutations.mjs';
+import { oddValues } from './oddities.mjs';
+import { ACCOUNT, accountSas, serviceSas, sharedKey } from './signing.mjs';
+import { whole, wireMutations } from './wire.mjs';
+
+/** @typedef {import('./mutations.mjs').Plain} Plain */
+/** @typedef {import('./mutations.mjs').Random} Random */
+/** `apart`: what comes behind it on its connection may be taken for a part of it. */
+/** @typedef {{ method: string, bytes: Buffer, apart: boolean, how: string[] }} Case */
+
+export const containers = Array.from({ length: 32 }, (_, at) => `pool-${at}`);
+export const blobs = ['one', 'two', 'three', 'dir/four'];
+/** These get furthest, so they come more often. */
+const frequent = ['a header has another value', 'a header comes from another', 'a parameter has another value'];
+const names = [...Object.keys(mutations), ...frequent, ...frequent, ...frequent];
+const wireNames = Object.keys(wireMutations);
+
+/** @type {{ method: string, path: string, headers: [string, string][], body?: string, base64?: string }[]} */
+const corpus = readFileSync(new URL('corpus.jsonl', import.meta.url), 'utf8')
+  .split('\n')
+  .filter(Boolean)
+  .map((line) => JSON.parse(line));
+
+/** By operation: those with the most shapes must not be all that is asked. What has few shapes is mostly not built. */
+const groups = [...new Set(corpus.map(operationOf))]
+  .map((operation) => corpus.filter((request) => operationOf(request) === operation))
+  .filter((group) => group.length >= 3);
+
+/** @param {number} seed @param {number} number @param {string} host @returns {Case} */
+export function caseOf(seed, number, host) {
+  const random = randomOf(Math.imul(seed + 1, 0x9e3779b1) ^ Math.imul(number + 1, 0x85ebca6b));
+  const container = random.chance(0.9) ? random.oneOf(containers) : `other-${random.below(3)}`;
+  const blob = random.chance(0.85) ? random.oneOf(blobs) : `new-${random.below(20)}`;
+  /** @param {string} text */
+  const filled = (text) =>
+    text
+      .replaceAll('{origin}', `http://${host}/${ACCOUNT}`)
+      .replaceAll('{container}', container)
+      .replaceAll('{blob}', blob);
+  const alike = random.chance(0.6) ? random.oneOf(groups) : corpus;
+  const request = plainOf(random.oneOf(alike));
+  const how = [];
+  const apart = random.chance(0.12);
+  const count = random.chance(0.12) ? 0 : random.chance(0.65) ? 1 : 2 + random.below(4);
+  for (let done = 0; done < count; done++) {
+    const name = random.oneOf(names);
+    mutations[name]?.(random, request, plainOf(random.oneOf(random.chance(0.6) ? alike : corpus)));
+    how.push(name);
+  }
+  const { method } = request;
+  const takesBody = method === 'PUT' || method === 'POST' || random.chance(0.15);
+  const body = takesBody ? request.body : Buffer.alloc(0);
+  const path = `/${ACCOUNT}${filled(request.path)}`.replace(/[\0-\x20\x7f]/g, '');
+  const query = request.query.map(filled);
+  const headers = request.headers.map(([name, value]) => /** @type {[string, string]} */ ([name, filled(value)]));
+  if (body.length > 0 || method === 'PUT' || method === 'POST') headers.push(['Content-Length', String(body.length)]);
+  if (request.version !== '') headers.push(['x-ms-version', filled(request.version)]);
+  headers.push(['Host', host]);
+  how.push(authorize(random, method, path, query, headers));
+  const target = query.length > 0 ? `${path}?${query.join('&')}` : path;
+  const head = `${method} ${target} HTTP/1.1\r\n${headers.map(([name, value]) => `${name}: ${value}`).join('\r\n')}`;
+  if (!apart) return { method, bytes: whole(head, body), apart: mayHangOn(headers), how };
+  const name = random.oneOf(wireNames);
+  how.push(name);
+  return { method, bytes: wireMutations[name]?.(random, head, body) ?? body, apart, how };
+}
+
+/** @param {[string, string]} header */
+function isVersion([name]) {
+  return name.toLowerCase() === 'x-ms-version';
+}
+
+/** @param {(typeof corpus)[number]} recorded */
+function operationOf({ method, path, headers }) {
+  const [place = '', query = ''] = path.split('?');
+  const copies = headers.some(([name]) => name === 'x-ms-copy-source');
+  return `${method} ${place.split('/').length} ${/comp=\w+/.exec(query)?.[0]} ${copies}`;
+}
+
+/** @param {(typeof corpus)[number]} recorded @returns {Plain} */
+function plainOf({ method, path, headers, body, base64 }) {
+  const question = path.indexOf('?');
+  return {
+    method,
+    path: question < 0 ? path : path.slice(0, question),
+    query: question < 0 ? [] : path.slice(question + 1).split('&'),
+    version: headers.find(isVersion)?.[1] ?? '',
+    headers: headers.filter((header) => !isVersion(header)).map(([name, value]) => [name, value]),
+    body: Buffer.from(body ?? base64 ?? '', body === undefined ? 'base64' : 'utf8'),
+  };
+}
+
+/**
+ * Adds what proves who asks. Most ask as the owner: what others may not do reaches no operation.
+ * @param {Random} random @param {string} method @param {string} path @param {string[]} query @param {[string, string][]} headers
+ */
+function authorize(random, method, path, query, headers) {
+  const lot = random.below(100);
+  if (lot < 4) return 'anonymous';
+  if (lot < 10) {
+    query.push(
+      ...accountSas(oddly(random, { sv: '2021-06-08', ss: 'b', srt: 'sco', sp: 'rwdlac', se: '2040-01-01T00:00:00Z' })),
+    );
+    return 'with an account SAS';
+  }
+  if (lot < 18) {
+    const place = path.slice(ACCOUNT.length + 1);
+    const sr = random.oneOf(['b', 'c']);
+    const fields = { sv: '2021-06-08', sr, sp: 'rwdlac', se: '2040-01-01T00:00:00Z' };
+    const more = random.chance(0.3)
+      ? { [random.oneOf(['rscc', 'rscd', 'rsce', 'rscl', 'rsct'])]: random.oneOf(oddValues) }
+      : {};
+    query.push(
+      ...serviceSas(sr === 'c' ? place.split('/').slice(0, 2).join('/') : place, oddly(random, { ...fields, ...more })),
+    );
+    return 'with a service SAS';
+  }
+  headers.push(['x-ms-date', new Date().toUTCString()]);
+  const value = sharedKey(method, path, query.join('&'), headers);
+  headers.push(['Authorization', lot < 20 ? value.slice(0, -1 - random.below(20)) : value]);
+  return lot < 20 ? 'with a broken signature' : 'signed';
+}
+
+/** @param {Random} random @param {Record<string, string>} fields */
+function oddly(random, fields) {
+  if (random.chance(0.3)) {
+    const name = random.oneOf([...Object.keys(fields), 'st', 'sip', 'spr', 'si']);
+    fields[name] = random.oneOf([
+      ...oddValues.filter((value) => !/[^!-~]/.test(value)),
+      '127.0.0.1',
+      'https',
+      'https,http',
+      'w',
+      'bs',
+      'd',
+    ]);
+  }
+  return fields;
+}
+
+/** Headers that say how long the request is or what becomes of the connection. @param {[string, string][]} headers */
+function mayHangOn(headers) {
+  return headers.some(
+    ([name]) =>
+      /^(?:content-length|transfer-encoding|connection|upgrade|expect|te)$/i.test(name) && name !== 'Content-Length',
+  );
+}

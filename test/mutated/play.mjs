@@ -1,0 +1,215 @@
+/** Sends cases to a server in batches, over many connections, and gathers what was wrong. */
+import { blobs, caseOf, containers } from './cases.mjs';
+import { Fault, openConnection } from './connection.mjs';
+import { faultIn } from './judge.mjs';
+import { startServer } from './server.mjs';
+import { ACCOUNT, sharedKey } from './signing.mjs';
+import { whole } from './wire.mjs';
+
+const CONNECTIONS = 48;
+/** Behind each the server is emptied: what the cases left must neither pile up nor stand in the way of the next. */
+const BATCH = 2_500;
+const PATIENCE_MILLISECONDS = 5_000;
+const FAULTS_MAX = 20;
+const GROWTH_BYTES_MAX = 160 * 2 ** 20;
+
+/** @typedef {{ number: number | undefined, what: string, how?: string[], request?: string }} Found */
+/** @typedef {{ seed: number, count: number, first?: number, location?: string | undefined, onProgress?: (done: number) => void }} Options */
+/** @typedef {Awaited<ReturnType<typeof startServer>>} Server */
+/** @typedef {ReturnType<typeof openConnection>} Connection */
+/** @typedef {import('./cases.mjs').Case} Case */
+/** @typedef {import('./connection.mjs').Answer} Answer */
+
+/** @param {Options} options */
+export async function play({ seed, count, first = 0, location, onProgress }) {
+  const server = await startServer(location);
+  /** @type {Found[]} */
+  const faults = [];
+  /** @type {Map<string, number>} */
+  const seen = new Map();
+  /** @type {number[]} */
+  const memory = [];
+  let done = 0;
+  try {
+    for (let from = first; from < first + count && faults.length < FAULTS_MAX; from += BATCH) {
+      await prepare(server.port);
+      done += await batch(server.port, seed, from, Math.min(from + BATCH, first + count), faults, seen);
+      memory.push(await server.memoryBytes());
+      onProgress?.(done);
+    }
+    await lookAtAll(server.port);
+    const early = Math.max(...memory.slice(0, 4));
+    const late = memory.at(-1) ?? 0;
+    if (late > early + GROWTH_BYTES_MAX) throw new Fault(`memory grew from ${early} to ${late} bytes`);
+  } catch (error) {
+    faults.push({ number: undefined, what: error instanceof Fault ? error.message : String(error) });
+  }
+  if (server.end()) faults.push({ number: undefined, what: `the server ended: ${JSON.stringify(server.end())}` });
+  await server.stop();
+  return { faults, done, seen, memory, output: server.output() };
+}
+
+/** One case alone, and all that is to see of it. @param {{ seed: number, number: number, location?: string | undefined }} options */
+export async function replay({ seed, number, location }) {
+  const server = await startServer(location);
+  await prepare(server.port);
+  const one = caseOf(seed, number, `127.0.0.1:${server.port}`);
+  const connection = openConnection(server.port);
+  const { answer, what } = await exchange(connection, one);
+  connection.destroy();
+  await server.stop();
+  return { one, answer, what, output: server.output() };
+}
+
+/**
+ * @param {number} port @param {number} seed @param {number} from @param {number} to
+ * @param {Found[]} faults @param {Map<string, number>} seen
+ */
+async function batch(port, seed, from, to, faults, seen) {
+  let next = from;
+  const worker = async () => {
+    let connection = openConnection(port);
+    while (next < to && faults.length < FAULTS_MAX) {
+      const number = next++;
+      const one = caseOf(seed, number, `127.0.0.1:${port}`);
+      const used = one.apart ? openConnection(port) : connection;
+      let { answer, what } = await exchange(used, one);
+      if (!one.apart && answer === undefined && !used.isUsable()) {
+        // A server may close an idle connection just when it is used again: only a new one proves that there is no answer.
+        connection = openConnection(port);
+        ({ answer, what } = await exchange(connection, one));
+      }
+      const word = answer ? `${answer.status} ${answer.headers.get('x-ms-error-code') ?? ''}`.trim() : 'closed';
+      seen.set(word, (seen.get(word) ?? 0) + 1);
+      if (what !== undefined) faults.push({ number, what, how: one.how, request: shown(one.bytes) });
+      const isOver = one.apart || what !== undefined || answer?.headers.get('connection') === 'close';
+      if (!isOver && used.isUsable()) continue;
+      used.destroy();
+      if (!one.apart) {
+        connection.destroy();
+        connection = openConnection(port);
+      }
+    }
+    connection.destroy();
+  };
+  await Promise.all(Array.from({ length: CONNECTIONS }, worker));
+  return next - from;
+}
+
+/** @param {Connection} connection @param {Case} one @returns {Promise<{ answer?: Answer | undefined, what?: string | undefined }>} */
+async function exchange(connection, one) {
+  const method = /^([A-Z]+) /.exec(one.bytes.toString('latin1', 0, 20))?.[1] ?? one.method;
+  /** @type {NodeJS.Timeout | undefined} */
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Fault('no answer within 5 s')), PATIENCE_MILLISECONDS);
+  });
+  const asked = async () => {
+    connection.send(one.bytes);
+    // Half of a request is over when the client says so.
+    if (one.apart) connection.endSending();
+    const answer = await connection.answer(method);
+    if (!answer) return { what: one.apart ? undefined : 'closed without an answer' };
+    if (!one.apart && connection.surplus() > 0)
+      return { answer, what: `${connection.surplus()} bytes behind the answer` };
+    if (one.apart) await connection.end();
+    return { answer, what: faultIn(answer, method) };
+  };
+  try {
+    return await /** @type {Promise<any>} */ (Promise.race([asked(), late]));
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    return { what: error.message };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Empties the server, and makes what the cases ask for. @param {number} port */
+async function prepare(port) {
+  const connection = openConnection(port);
+  const say = async (/** @type {string} */ method, /** @type {string} */ path, headers = {}, body = '') => {
+    const answer = await request(connection, port, method, path, headers, body);
+    if (answer.status >= 300) throw new Fault(`${method} ${path}: ${answer.status} ${answer.body}`);
+  };
+  await say('POST', '/_holdfast/reset');
+  for (const container of containers) {
+    await say('PUT', `/${ACCOUNT}/${container}?restype=container`);
+    for (const blob of blobs) {
+      const type = { 'x-ms-blob-type': 'BlockBlob', 'x-ms-meta-made': 'before' };
+      await say('PUT', `/${ACCOUNT}/${container}/${blob}`, type, `what ${blob} holds `.repeat(50));
+    }
+    await say('PUT', `/${ACCOUNT}/${container}/one?comp=block&blockid=YQ==`, {}, 'a block');
+  }
+  connection.destroy();
+}
+
+/** Everything that is listed can be read, and a write still works. @param {number} port */
+async function lookAtAll(port) {
+  const connection = openConnection(port);
+  const get = async (/** @type {string} */ path) => {
+    const answer = await request(connection, port, 'GET', `/${ACCOUNT}${path}`);
+    if (answer.status !== 200) throw new Fault(`at the end GET ${path}: ${answer.status} ${answer.body}`);
+    const what = faultIn(answer, 'GET');
+    if (what !== undefined) throw new Fault(`at the end GET ${path}: ${what}`);
+    return answer.body.toString();
+  };
+  for (const container of namesIn(await get('/?comp=list'))) {
+    for (const blob of namesIn(await get(`/${container}?restype=container&comp=list&include=metadata`))) {
+      await get(`/${container}/${encodeURIComponent(blob)}`);
+    }
+  }
+  const path = `/${ACCOUNT}/${containers[0]}-at-the-end`;
+  for (const [method, target] of /** @type {const} */ ([
+    ['PUT', `${path}?restype=container`],
+    ['PUT', `${path}/blob`],
+    ['GET', `${path}/blob`],
+    ['DELETE', `${path}?restype=container`],
+  ])) {
+    const { status, body } = await request(connection, port, method, target, { 'x-ms-blob-type': 'BlockBlob' });
+    if (status >= 300) throw new Fault(`at the end ${method} ${target}: ${status} ${body}`);
+  }
+  connection.destroy();
+}
+
+/** @param {string} xml */
+function namesIn(xml) {
+  const entities = /** @type {Record<string, string>} */ ({ lt: '<', gt: '>', quot: '"', apos: "'", amp: '&' });
+  return [...xml.matchAll(/<Name>([^<]*)<\/Name>/g)].map(([, name = '']) =>
+    name
+      .replace(/&#x([0-9a-f]+);/gi, (_, digits) => String.fromCodePoint(Number.parseInt(digits, 16)))
+      .replace(/&(lt|gt|quot|apos|amp);/g, (_, entity) => entities[entity] ?? ''),
+  );
+}
+
+/**
+ * A good request, signed.
+ * @param {Connection} connection @param {number} port @param {string} method @param {string} target
+ * @param {Record<string, string>} more @param {string} body
+ */
+async function request(connection, port, method, target, more = {}, body = '') {
+  /** @type {[string, string][]} */
+  const headers = [
+    ['Host', `127.0.0.1:${port}`],
+    ['Content-Length', String(Buffer.byteLength(body))],
+    ['x-ms-date', new Date().toUTCString()],
+    ['x-ms-version', '2025-07-05'],
+    ...Object.entries(more),
+  ];
+  const [path = '', query = ''] = target.split('?');
+  headers.push(['Authorization', sharedKey(method, path, query, headers)]);
+  const lines = headers.map(([name, value]) => `${name}: ${value}`);
+  connection.send(whole([`${method} ${target} HTTP/1.1`, ...lines].join('\r\n'), Buffer.from(body)));
+  const answer = await connection.answer(method);
+  if (!answer) throw new Fault(`${method} ${target}: closed without an answer`);
+  return answer;
+}
+
+/** @param {Buffer} bytes */
+export function shown(bytes) {
+  const text = bytes.toString('latin1');
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are shown as escapes
+  return text.replace(/[^\x0a\x20-\x7e]/g, (letter) =>
+    letter === '\r' ? '' : `\\x${letter.charCodeAt(0).toString(16).padStart(2, '0')}`,
+  );
+}
