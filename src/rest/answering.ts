@@ -14,7 +14,7 @@ import type { Exchange } from './exchange.ts';
 import type { Operation, Request } from './operation.ts';
 import { health, type OwnEndpoints, ownLength } from './own-endpoints.ts';
 import type { Reply } from './reply.ts';
-import { queryOf, type Routable, requestOf } from './request.ts';
+import { queryOf, type Routable, requestOf, VERSION } from './request.ts';
 import { routerOf } from './router.ts';
 
 const fail = raising(commonErrors);
@@ -93,7 +93,8 @@ export function answeringOf<Context, Known extends Account>(
       identity.kind === 'anonymous' ? await welcome(row, request, accessOf) : permit(identity, row, service);
     if (row.copies)
       granted = { ...granted, source: await letOut(identity, sourceRequest(request), identify, accessOf) };
-    return overridden(await run(exchange, request, row, context(account, granted)), identity, row);
+    const reply = overridden(await run(exchange, request, row, context(account, granted)), identity, row);
+    return request.version !== '' && request.version < QUOTED_SINCE ? unquoted(reply) : reply;
   };
 
   async function ownBody(exchange: Exchange): Promise<Buffer> {
@@ -103,11 +104,16 @@ export function answeringOf<Context, Known extends Account>(
     return arrivedBody(exchange.incoming) ?? ((await comingBody(exchange, length, true)) as Buffer);
   }
 
-  /** The owner of the account has said how requests without a version are meant; a shared access signature brings its own. */
+  /**
+   * A shared access signature brings a version with it; otherwise the owner of the account has said how requests without one are
+   * meant, or a stranger gets the oldest.
+   */
   async function atDefault(exchange: Exchange, asked: Routable, account: Known): Promise<Routable> {
-    if (asked.query.sv !== undefined) return asked;
-    const version = await options.defaultVersion?.(context(account));
-    if (version === undefined) return asked;
+    const { query, headers } = asked;
+    const own = headers.authorization === undefined ? query.sv : undefined;
+    const stranger = headers.authorization === undefined ? OLDEST_VERSION : undefined;
+    const version = own ?? (await options.defaultVersion?.(context(account))) ?? stranger;
+    if (version === undefined || !VERSION.test(version)) return asked;
     exchange.besides = () => ({ 'x-ms-version': version });
     return { ...asked, version };
   }
@@ -145,6 +151,17 @@ export function answeringOf<Context, Known extends Account>(
       throw unverified(error);
     }
   }
+}
+
+const OLDEST_VERSION = '2009-09-19';
+/** From this version on ETags are as HTTP has them. */
+const QUOTED_SINCE = '2011-08-18';
+
+function unquoted(reply: Reply): Reply {
+  const etag = reply.headers?.ETag;
+  return etag === undefined
+    ? reply
+    : { ...reply, headers: { ...reply.headers, ETag: String(etag).replaceAll('"', '') } };
 }
 
 const READ_BLOB: Asked = { permission: 'read', shape: '/{container}/{blob}' };

@@ -1,7 +1,14 @@
 /** Containers that are open to strangers, by Microsoft's client without a credential. */
-import { AnonymousCredential, BlobServiceClient, newPipeline } from '@azure/storage-blob';
+import {
+  AnonymousCredential,
+  BlobServiceClient,
+  ContainerSASPermissions,
+  generateBlobSASQueryParameters,
+  newPipeline,
+  StorageSharedKeyCredential,
+} from '@azure/storage-blob';
 import { describe, expect, it } from 'vitest';
-import { elementOf, expectError, expectRefusal, onEveryEngine, type Running } from './support.ts';
+import { account, accountKey, elementOf, expectError, expectRefusal, onEveryEngine, type Running } from './support.ts';
 
 const stranger = (running: Running) =>
   new BlobServiceClient(
@@ -102,6 +109,25 @@ describe('A stranger', () => {
         headers: { 'x-ms-version': undefined, 'x-ms-date': undefined },
       });
       expect([answer.status, answer.text]).toEqual([200, 'for all']);
+      expect(answer.headers['x-ms-version']).toBe('2009-09-19');
+      // As that version had it.
+      expect(answer.headers.etag).toMatch(/^0x[0-9A-F]+$/);
+    });
+
+    it('is answered by the version of a signature that has no other', async () => {
+      const { container } = await open(running);
+      const sas = generateBlobSASQueryParameters(
+        {
+          containerName: container.containerName,
+          permissions: ContainerSASPermissions.parse('r'),
+          expiresOn: new Date(Date.now() + 3_600_000),
+          version: '2020-08-04',
+        },
+        new StorageSharedKeyCredential(account, accountKey),
+      );
+      const answer = await fetch(`${container.getBlobClient('dir/blob').url}?${sas}`);
+      expect([answer.status, answer.headers.get('x-ms-version')]).toEqual([200, '2020-08-04']);
+      expect(answer.headers.get('etag')).toMatch(/^"0x[0-9A-F]+"$/);
     });
 
     it('who shows a wrong signature is no stranger', async () => {
