@@ -92,8 +92,11 @@ describe('Bodies in memory', () => {
     expect((await ask(headOf('GET', url('stream')))).status).toBe(200);
   });
 
-  it('are forgotten with their connections', async () => {
-    const { port, gate, logged } = await smallServer({ limits: { bodyBytesMax: 100_000 } });
+  it('are forgotten with their connections, and when the rest of a body is not wanted', async () => {
+    const { port, gate } = await smallServer({ limits: { bodyBytesMax: 100_000 } });
+    const refused = rawClient(port);
+    refused.socket.write(headOf('PUT', url('refused'), { 'Content-Length': '400000' }));
+    refused.socket.write(Buffer.alloc(400_000));
     for (let round = 0; round < 3; round++) {
       const stuck = rawClient(port);
       stuck.socket.write(headOf('PUT', url('stuck'), { 'Content-Length': '400000' }));
@@ -107,7 +110,7 @@ describe('Bodies in memory', () => {
       unread.socket.destroy();
     }
     gate.open();
-    await eventually(() => logged.filter(({ message }) => message === 'client went away').length).toBeGreaterThan(2);
+    expect((await refused.answer()).status).toBe(409);
     const { socket, answer } = rawClient(port);
     await expect
       .poll(
@@ -128,7 +131,7 @@ describe('Requests one behind the other on a connection', () => {
     const { socket, answer } = rawClient(port);
     const count = 3_000;
     for (let at = 0; at < count; at++) socket.write(headOf('GET', url(`wait-${at}`)));
-    await eventually(() => gate.waiting).toBeGreaterThanOrEqual(64);
+    await eventually(() => gate.waiting).toBeGreaterThanOrEqual(256);
     gate.open();
     for (let at = 0; at < count; at++) expect((await answer()).headers['x-ms-name']).toBe(`wait-${at}`);
     expect(gate.most).toBeLessThan(1_000);
@@ -140,8 +143,7 @@ describe('Requests one behind the other on a connection', () => {
     const socket = connect(port, '127.0.0.1');
     socket.on('error', () => {});
     socket.write('GET / HTTP/1.1\r\nHost:x\r\n\r\n'.repeat(5_000));
-    socket.resume();
-    await new Promise((resolve) => socket.once('close', resolve));
+    expect(await textOf(socket).catch(() => '')).toBe('');
     const other = rawClient(port);
     other.socket.write(headOf('GET', url('b')));
     expect((await other.answer()).status).toBe(200);

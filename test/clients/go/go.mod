@@ -1,0 +1,3 @@
+module holdfast.test/clients
+
+go 1.21

@@ -1,0 +1,15 @@
+/** What the tests with programs of others need, and why they are skipped where it is missing. */
+import { spawnSync } from 'node:child_process';
+import { debianPython } from '../../scripts/debian-packages.mjs';
+
+export { debianPython };
+
+export const noPythonSdk = answers(debianPython, '-c', 'import azure.storage.blob')
+  ? undefined
+  : "Microsoft's Python SDK is not installed from Debian (python3-azure-storage)";
+
+export const noRclone = answers('rclone', 'version') ? undefined : 'rclone is not installed';
+
+function answers(command: string, ...words: string[]): boolean {
+  return spawnSync(command, words, { stdio: 'ignore' }).status === 0;
+}

@@ -1,0 +1,51 @@
+/** Microsoft's SDK for Python, as Debian packages it. Each script of python/ is a topic; its checks are the tests. */
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { type Running, serverFor } from '../end-to-end/support.ts';
+import { environmentOf, sasOfCommand } from './environment.mjs';
+import { debianPython, noPythonSdk } from './installed.ts';
+import { run } from './steps.mjs';
+
+const folder = fileURLToPath(new URL('python', import.meta.url));
+
+describe("Microsoft's SDK for Python", () => {
+  const running = serverFor('LMDB');
+  topic(running, 'containers');
+  topic(running, 'blobs');
+  topic(running, 'errors');
+  topic(running, 'sas', () => sasOfCommand(running.server, running.folder!));
+  topic(running, 'anonymous');
+  topic(running, 'host_style');
+});
+
+/** `more` gives what else the script finds in its environment. */
+function topic(running: Running, name: string, more?: () => Promise<Record<string, string>>): void {
+  describe(name, () => {
+    const script = `${folder}/${name}.py`;
+    const titles = [...readFileSync(script, 'utf8').matchAll(/^@check\((['"])(.*)\1\)$/gm)].map(
+      ([, , title]) => title!,
+    );
+    const faults = new Map<string, string | undefined>();
+    let printed = '';
+
+    beforeAll(async () => {
+      if (noPythonSdk) return;
+      const { stdout, stderr } = await run(debianPython, [script], {
+        env: { ...environmentOf(running.server), ...(await more?.()) },
+        minutes: 0.9,
+      });
+      printed = stderr;
+      for (const line of stdout.split('\n').filter((each) => each.startsWith('{'))) {
+        const { title, fault } = JSON.parse(line);
+        faults.set(title, fault);
+      }
+    });
+
+    it.for(titles)('%s', (title, context) => {
+      if (noPythonSdk) return context.skip(noPythonSdk);
+      if (!faults.has(title)) throw new Error(`The script ended before this check: ${printed}`);
+      expect(faults.get(title)).toBeUndefined();
+    });
+  });
+}
