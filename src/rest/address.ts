@@ -4,11 +4,10 @@ import type { Request, Shape } from './operation.ts';
 
 const fail = raising(commonErrors);
 
-export type Address = Pick<Request, 'rawPath' | 'rawQuery' | 'account' | 'secondary' | 'container' | 'blob'> & {
-  readonly shape: Shape;
-  /** Where the path of the account begins: behind its name, or at once if that is in the host. */
-  readonly base: string;
-};
+export type Address = Pick<
+  Request,
+  'rawPath' | 'rawQuery' | 'account' | 'secondary' | 'base' | 'container' | 'blob'
+> & { readonly shape: Shape };
 
 export type IsAccount = (name: string) => boolean;
 
@@ -22,7 +21,7 @@ const NUMERIC = /^(?:[\d.]+(?::\d*)?|\[.*)$/;
  * Percent-encoding is undone once, and never in the path that is signed. A blob's name may hold any number of slashes.
  */
 export function addressOf(url: string, host: string | undefined, isAccount: IsAccount): Address {
-  const absolute = ABSOLUTE.exec(url);
+  const absolute = url.startsWith('/') ? undefined : ABSOLUTE.exec(url);
   const target = absolute ? url.slice(absolute[0].length) : url;
   const question = target.indexOf('?');
   const rawPath = question < 0 ? target : target.slice(0, question);
@@ -32,30 +31,42 @@ export function addressOf(url: string, host: string | undefined, isAccount: IsAc
   const label = labelOf(absolute ? absolute[1] : host);
   if (label !== undefined) {
     const account = primaryOf(label);
-    if (isAccount(account)) return { ...within(rawPath, rawQuery, 0), account, secondary: account !== label, base: '' };
+    if (isAccount(account)) return within(rawPath, rawQuery, account, account !== label, '', 0);
   }
   const end = rawPath.indexOf('/', 1);
   const segment = decode(end < 0 ? rawPath.slice(1) : rawPath.slice(1, end));
   const account = isAccount(segment) ? segment : primaryOf(segment);
-  const base = `/${segment}`;
-  return { ...within(rawPath, rawQuery, end), account, secondary: account !== segment, base };
+  return within(rawPath, rawQuery, account, account !== segment, `/${segment}`, end);
 }
 
-/** The path from here on: /container/blob. */
-function within(rawPath: string, rawQuery: string, from: number) {
-  if (from < 0) return { rawPath, rawQuery, container: '', blob: '', shape: '/' as Shape };
-  const second = rawPath.indexOf('/', from + 1);
-  const container = decode(second < 0 ? rawPath.slice(from + 1) : rawPath.slice(from + 1, second));
+/** The path goes on as /container/blob from `start`; below 0: not at all. */
+function within(
+  rawPath: string,
+  rawQuery: string,
+  account: string,
+  secondary: boolean,
+  base: string,
+  start: number,
+): Address {
+  if (start < 0) return { rawPath, rawQuery, account, secondary, base, container: '', blob: '', shape: '/' };
+  const second = rawPath.indexOf('/', start + 1);
+  const container = decode(second < 0 ? rawPath.slice(start + 1) : rawPath.slice(start + 1, second));
   const blob = second < 0 ? '' : decode(rawPath.slice(second + 1));
-  const shape: Shape = blob !== '' ? '/{container}/{blob}' : container !== '' ? '/{container}' : '/';
-  return { rawPath, rawQuery, container, blob, shape };
+  const shape = blob !== '' ? '/{container}/{blob}' : container !== '' ? '/{container}' : '/';
+  return { rawPath, rawQuery, account, secondary, base, container, blob, shape };
 }
+
+/** Nearly every request names the same host as the one before. */
+let lastHost: string | undefined;
+let lastLabel: string | undefined;
 
 /** The first label of a host that has several. */
 function labelOf(host: string | undefined): string | undefined {
-  if (host === undefined || NUMERIC.test(host)) return undefined;
-  const dot = host.indexOf('.');
-  return dot < 1 ? undefined : host.slice(0, dot).toLowerCase();
+  if (host === lastHost) return lastLabel;
+  const dot = host === undefined || NUMERIC.test(host) ? -1 : host.indexOf('.');
+  lastHost = host;
+  lastLabel = dot < 1 ? undefined : host!.slice(0, dot).toLowerCase();
+  return lastLabel;
 }
 
 function primaryOf(name: string): string {

@@ -1,5 +1,4 @@
 /** From a request to its reply: whose account, who asks, which operation, whether he may, and what comes of it. */
-import type { Socket } from 'node:net';
 import type { AccessPolicy } from '../services/blob/rows.ts';
 import { commonErrors, raising } from '../services/errors.ts';
 import type { Granted } from '../services/storage.ts';
@@ -83,16 +82,17 @@ export function answeringOf<Context, Known extends Account>(
       exchange.besides = (reply) => ({ ...besides?.(reply), ...corsHeaders(request, rules, reply) });
     }
     const accessOf = (container: string) => options.access(context(account), container);
-    const identify = (asked: Request) => authenticate(account, asked, peerOf(incoming.socket), accessOf);
-    const found = identify(request);
+    const found = authenticate(account, request, incoming.socket, accessOf);
     const identity = found instanceof Promise ? await found : found;
     const row = router.match(request);
     exchange.operation = row.name;
     if (request.secondary && !isRead(request.method)) throw fail('InsufficientAccountPermissions');
     let granted =
       identity.kind === 'anonymous' ? await welcome(row, request, accessOf) : permit(identity, row, service);
-    if (row.copies)
+    if (row.copies) {
+      const identify = (source: Request) => authenticate(account, source, incoming.socket, accessOf);
       granted = { ...granted, source: await letOut(identity, sourceRequest(request), identify, accessOf) };
+    }
     const reply = overridden(await run(exchange, request, row, context(account, granted)), identity, row);
     return request.version !== '' && request.version < QUOTED_SINCE ? unquoted(reply) : reply;
   };
@@ -177,10 +177,6 @@ async function welcome(row: Asked, { container, version }: Request, accessOf: Ac
 
 function isRead(method: string): boolean {
   return method === 'GET' || method === 'HEAD';
-}
-
-function peerOf(socket: Socket) {
-  return { remoteAddress: socket.remoteAddress ?? '', secure: 'encrypted' in socket };
 }
 
 /** What is sent of a blob is said as the signature wants it. */

@@ -33,10 +33,10 @@ function nameOf(host: string): string {
 /** The read of the source as a request of its own. */
 export function sourceRequest(request: Request): Request {
   const { rawPath, rawQuery, container, blob, secondary } = sourceAddress(request);
-  const { id, account, endpoint, version } = request;
+  const { id, account, base, secure, version } = request;
   const query = queryOf(rawQuery);
   return {
-    ...{ id, account, endpoint, version, rawPath, rawQuery, query, container, blob, secondary },
+    ...{ id, account, base, secure, version, rawPath, rawQuery, query, container, blob, secondary },
     ...{ method: 'GET', headers: {}, rawHeaders: [] },
   };
 }

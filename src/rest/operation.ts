@@ -20,8 +20,10 @@ export interface Request {
   readonly account: string;
   /** By an address that is for reading only. */
   readonly secondary: boolean;
-  /** The URL of the account, as the caller wrote it. */
-  readonly endpoint: string;
+  /** What of the URL stands before the container: /account, or nothing if the host names it. */
+  readonly base: string;
+  /** By TLS. */
+  readonly secure: boolean;
   readonly container: string;
   readonly blob: string;
   /** By lower-case name, decoded; of a repeated one the first. */

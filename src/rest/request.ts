@@ -14,7 +14,6 @@ export const VERSION = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
 
 export function requestOf(incoming: IncomingMessage, id: string, address: Address): Routable {
   const { rawPath, rawQuery, account, secondary, container, blob, shape, base } = address;
-  const scheme = 'encrypted' in incoming.socket ? 'https' : 'http';
   return {
     id,
     method: incoming.method!,
@@ -22,7 +21,8 @@ export function requestOf(incoming: IncomingMessage, id: string, address: Addres
     rawQuery,
     account,
     secondary,
-    endpoint: `${scheme}://${incoming.headers.host}${base}`,
+    base,
+    secure: (incoming.socket as { encrypted?: boolean }).encrypted === true,
     container,
     blob,
     shape,
@@ -31,6 +31,11 @@ export function requestOf(incoming: IncomingMessage, id: string, address: Addres
     rawHeaders: incoming.rawHeaders,
     version: versionOf(incoming.headers['x-ms-version']),
   };
+}
+
+/** The URL of the account, as the caller knows it. */
+export function endpointOf({ secure, base, headers }: Request): string {
+  return `${secure ? 'https' : 'http'}://${headers.host}${base}/`;
 }
 
 export function queryOf(rawQuery: string): Readonly<Record<string, string>> {

@@ -1,13 +1,14 @@
 /** The other writer of the conformance suite: a thread or a process that opens the store and commits what it is told to. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { openLmdb } from '../../dist/partition/lmdb.js';
+import { openPostgres } from '../../dist/partition/postgres.js';
 import { openPartition } from '../../dist/partition/transact.js';
 
-const location = workerData?.location ?? process.argv[2];
+const { location, postgres } = workerData ?? JSON.parse(process.argv[2]);
 const port = parentPort ?? process;
 const tell = (message) => (parentPort ? parentPort.postMessage(message) : process.send(message));
 
-const partition = openPartition(await openLmdb({ location }));
+const partition = openPartition(await (postgres ? openPostgres(postgres) : openLmdb({ location })));
 port.on('message', async ({ key, value, n, end }) => {
   if (end) {
     await partition.close();

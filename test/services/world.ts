@@ -30,19 +30,18 @@ export const CONTAINER = 40n;
 
 export async function openWorld(extents?: Parameters<typeof openStore>[0]) {
   const opened = await openStore(extents);
-  const { partition, reads, store, epoch } = opened;
+  const { partition, reads, store } = opened;
   const failures: string[] = [];
   const dues = new Map<string, bigint>();
-  const start = (own: bigint) =>
+  const start = () =>
     startSweeper({
       partition,
       content: store,
       accounts: () => [ACCOUNT],
-      reads,
-      epoch: own,
+      horizon: reads,
       onFailure: (error) => failures.push((error as Error).message),
     });
-  const sweeper = start(epoch);
+  const sweeper = start();
   await partition.transact(encodeKey(['account']), async (tx) =>
     putAccount(tx, { id: ACCOUNT, name: 'seven', keys: ['a2V5'], from: 'command' }),
   );
@@ -68,7 +67,7 @@ export async function openWorld(extents?: Parameters<typeof openStore>[0]) {
     dues,
     act,
     newStage,
-    restart: () => start(epoch),
+    restart: start,
     stop: () => sweeper.stop(),
     async sweep() {
       sweeper.wake();

@@ -13,11 +13,10 @@ export type { Account } from './shared-key.ts';
 
 const fail = raising(commonErrors);
 
-/** Where a request comes from. */
+/** The socket that a request came by; only one of TLS says that it is encrypted. */
 export interface Peer {
-  readonly remoteAddress: string;
-  /** By TLS. */
-  readonly secure: boolean;
+  readonly remoteAddress?: string | undefined;
+  readonly encrypted?: boolean;
 }
 
 export type Policies = (
@@ -43,8 +42,11 @@ export function authenticationOf({ now, oauth }: AuthenticationOptions): Authent
   const sharedKeys = new WeakMap<Account, ReturnType<typeof sharedKeyOf>>();
 
   function checkSharedKey(account: Account, request: Request): void {
-    const check = sharedKeys.get(account) ?? sharedKeyOf(account);
-    sharedKeys.set(account, check);
+    let check = sharedKeys.get(account);
+    if (!check) {
+      check = sharedKeyOf(account);
+      sharedKeys.set(account, check);
+    }
     try {
       check(request);
     } catch (error) {
@@ -66,7 +68,8 @@ export function authenticationOf({ now, oauth }: AuthenticationOptions): Authent
     const sas = readSas(request.query);
     if (!sas) return ANONYMOUS;
     checkSignature(account, request, sas);
-    const circumstances = { nowTicks: now(), ...peer };
+    const { remoteAddress, encrypted: secure = false } = peer;
+    const circumstances = { nowTicks: now(), remoteAddress, secure };
     if (sas.kind === 'service SAS' && sas.identifier !== '') {
       return withPolicy(sas, request.container, policiesOf, (merged) => checkSas(merged, circumstances));
     }

@@ -49,6 +49,7 @@ import {
 } from '../params.ts';
 import { asTheyCome, behind } from '../pieces.ts';
 import { identityHeaders, metadataHeaders, type Reply, xmlPiecesReply, xmlReply } from '../reply.ts';
+import { endpointOf } from '../request.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
 import { blobListEnd, blobListStart, containerList, listElements, policyList, readPolicies } from './bodies.ts';
 import { abortAction, asynchronous, copySource, sourceConditions } from './copies.ts';
@@ -117,7 +118,10 @@ export const blobOperations: readonly Operation<Storage>[] = [
     input: { ...list, include: listQuery('include', ['metadata', 'deleted', 'system']) },
     run: async (storage, input) => ({ ...(await listContainers(storage, input)), input }),
     reply: ({ containers, nextMarker, input }, request) =>
-      xmlReply(200, containerList(request.endpoint, input, containers, nextMarker, input.include.includes('metadata'))),
+      xmlReply(
+        200,
+        containerList(endpointOf(request), input, containers, nextMarker, input.include.includes('metadata')),
+      ),
   }),
   operation({
     name: 'Get Blob Service Properties',
@@ -326,7 +330,8 @@ export const blobOperations: readonly Operation<Storage>[] = [
       });
       return { input, pieces };
     },
-    reply: ({ input, pieces }, request) => xmlPiecesReply(200, behind(blobListStart(request.endpoint, input), pieces)),
+    reply: ({ input, pieces }, request) =>
+      xmlPiecesReply(200, behind(blobListStart(endpointOf(request), input), pieces)),
   }),
 
   operation({
