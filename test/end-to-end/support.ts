@@ -1,5 +1,5 @@
 /** A server for the tests of one file, Microsoft's client for it, and requests that this client cannot express. */
-import { createHmac, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { BlobServiceClient, type ContainerClient, newPipeline, StorageSharedKeyCredential } from '@azure/storage-blob';
 import { type HoldfastServer, type StartOptions, start } from 'holdfast';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { authorizationFor } from './sign.ts';
 
 export const account = 'devstoreaccount1';
 export const accountKey = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
@@ -141,21 +142,7 @@ function send(origin: URL, agent: Agent, method: string, path: string, request: 
   });
 }
 
-const STANDARD = [
-  'content-encoding',
-  'content-language',
-  'content-length',
-  'content-md5',
-  'content-type',
-  'date',
-  'if-modified-since',
-  'if-match',
-  'if-none-match',
-  'if-unmodified-since',
-  'range',
-];
-
-/** Names and values in turns, with a SharedKey signature as Microsoft describes it; written apart from the server's. */
+/** Names and values in turns, with a SharedKey signature. */
 function signed(host: string, method: string, fullPath: string, request: RawRequest): string[] {
   const bodyLength = request.body === undefined ? undefined : Buffer.byteLength(request.body);
   const wanted: Record<string, HeaderValue> = {
@@ -170,21 +157,9 @@ function signed(host: string, method: string, fullPath: string, request: RawRequ
     return typeof value === 'object' ? value.map((one) => [name, one]) : [[name, String(value)]];
   });
   if (request.unsigned || 'Authorization' in wanted) return pairs.flat();
-  const [path = '', queryText = ''] = fullPath.split('?');
-  const headerOf = (name: string) => pairs.find((pair) => pair[0].toLowerCase() === name)?.[1] ?? '';
-  const standard = STANDARD.map((name) => (name === 'content-length' && headerOf(name) === '0' ? '' : headerOf(name)));
-  const custom = new Map<string, string>();
-  for (const [name, value] of pairs) {
-    const key = name.toLowerCase();
-    if (key.startsWith('x-ms-')) custom.set(key, custom.has(key) ? `${custom.get(key)},${value.trim()}` : value.trim());
-  }
-  const sorted = (entries: Iterable<[string, string]>) => [...entries].sort(([a], [b]) => (a < b ? -1 : 1));
-  const lines = sorted(custom).map(([name, value]) => `${name}:${value}\n`);
-  const parameters = sorted(new URLSearchParams(queryText)).map(([name, value]) => `\n${name.toLowerCase()}:${value}`);
-  const text = `${[method, ...standard].join('\n')}\n${lines.join('')}/${account}${path}${parameters.join('')}`;
-  const key = Buffer.from(request.key ?? accountKey, 'base64');
-  const signature = createHmac('sha256', key).update(text).digest('base64');
-  return [...pairs.flat(), 'Authorization', `SharedKey ${account}:${signature}`];
+  const signer = { account, key: request.key ?? accountKey };
+  const authorization = authorizationFor('SharedKey', { method, target: fullPath, headers: pairs }, signer);
+  return [...pairs.flat(), 'Authorization', authorization];
 }
 
 /** The refusal of a call of Microsoft's client. */
