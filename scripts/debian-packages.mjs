@@ -10,6 +10,7 @@ export const debianPython = '/usr/bin/python3';
 const needed = [
   { name: 'strace', package: 'strace', isThere: () => onPath('strace') },
   { name: 'rclone', package: 'rclone', isThere: () => onPath('rclone') },
+  { name: 'PostgreSQL', package: 'postgresql', isThere: () => existsSync('/usr/lib/postgresql') },
   { name: 'azure.storage.blob for Python', package: 'python3-azure-storage', isThere: hasPythonSdk },
 ];
 const APT_TIMEOUT_MS = 300_000;

@@ -12,6 +12,7 @@ const notQuick = [
   'test/anomalies/**',
   'test/clients/**',
   'test/crash/**',
+  'test/histories/**',
   'test/simulation/**',
   'test/repository/**',
   '**/*.slow.test.ts',

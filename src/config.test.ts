@@ -1,13 +1,15 @@
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { configOf, developmentAccount, parseAccounts, StartError } from './config.ts';
+import { configOf, dataOf, developmentAccount, parseAccounts, StartError } from './config.ts';
 
 const KEY = Buffer.from('a key of some length').toString('base64');
 
 describe('Config', () => {
   it('serves the accounts of the store on 127.0.0.1:10000 from ./holdfast-data without any option', () => {
     expect(configOf()).toEqual({
+      inMemory: false,
       location: resolve('holdfast-data'),
+      shared: undefined,
       blobHost: '127.0.0.1',
       blobPort: 10_000,
       blobKeepAliveSeconds: 5,
@@ -33,6 +35,16 @@ describe('Config', () => {
 
   it('has no location in memory', () => {
     expect(configOf({ inMemory: true }).location).toBeUndefined();
+  });
+
+  it('shares its data with --partition and --extents, and keeps only certificates in a location', () => {
+    const options = { partition: 'postgres://me:secret@host:1/rows', extents: 'bytes' };
+    const config = configOf(options);
+    expect(config).toMatchObject({ inMemory: false, location: undefined });
+    expect(config.shared).toEqual({ partition: options.partition, extents: resolve('bytes') });
+    expect(Object.isFrozen(config.shared)).toBe(true);
+    expect(dataOf(config)).toBe(`postgres://host:1/rows, and ${resolve('bytes')}`);
+    expect(configOf({ ...options, location: 'own', https: 'auto' }).location).toBe(resolve('own'));
   });
 
   it('refuses a location for data in memory', () => {

@@ -41,6 +41,10 @@ export interface StartOptions {
   readonly inMemory?: boolean;
   /** The folder of the data: ./holdfast-data. */
   readonly location?: string;
+  /** postgres://...: rows that any number of processes share. Then `location` only keeps certificates. */
+  readonly partition?: string;
+  /** With `partition`: the folder of bytes that they share. */
+  readonly extents?: string;
   readonly blobHost?: string;
   /** 0 picks a free port. */
   readonly blobPort?: number;
@@ -66,8 +70,11 @@ export interface StartOptions {
 }
 
 export interface Config {
-  /** An absolute path; undefined: in memory. */
+  readonly inMemory: boolean;
+  /** An absolute path; undefined: this process keeps nothing in a folder of its own. */
   readonly location: string | undefined;
+  /** Shared with other processes: the URL of the rows, and the absolute path of the folder with the bytes. */
+  readonly shared: { readonly partition: string; readonly extents: string } | undefined;
   readonly blobHost: string;
   readonly blobPort: number;
   readonly blobKeepAliveSeconds: number;
@@ -95,6 +102,7 @@ export function configOf(options: StartOptions = {}): Config {
       'Data is kept either in memory (inMemoryPersistence) or in a folder (location): leave one out.',
     );
   }
+  const shared = sharedStore(options);
   const { blobPort = 10_000 } = options;
   if (!Number.isInteger(blobPort) || blobPort < 0 || blobPort > 65_535) {
     throw new StartError(`blobPort: ${blobPort} is not a port: it is a whole number from 0 to 65535.`);
@@ -105,7 +113,9 @@ export function configOf(options: StartOptions = {}): Config {
   checkSurface(options);
   const { level = options.log ? 'info' : 'silent', format = 'text', file } = options.log ?? {};
   return Object.freeze({
-    location: options.inMemory ? undefined : resolve(options.location ?? 'holdfast-data'),
+    inMemory: options.inMemory ?? false,
+    location: locationOf(options),
+    shared,
     blobHost: options.blobHost ?? '127.0.0.1',
     blobPort,
     blobKeepAliveSeconds: options.blobKeepAliveSeconds ?? 5,
@@ -119,6 +129,42 @@ export function configOf(options: StartOptions = {}): Config {
     memoryBytesMax: options.memoryBytesMax,
     log: Object.freeze({ level, format, file: file === undefined ? undefined : resolve(file) }),
   });
+}
+
+function locationOf({ inMemory, partition, location }: StartOptions): string | undefined {
+  if (inMemory || (partition !== undefined && location === undefined)) return undefined;
+  return resolve(location ?? 'holdfast-data');
+}
+
+const PARTITION_FORM = 'postgres://user:password@host:5432/database';
+
+function sharedStore({ inMemory, partition, extents, location, https }: StartOptions): Config['shared'] {
+  if (partition === undefined) {
+    if (extents === undefined) return undefined;
+    throw new StartError('A folder of bytes (extents) goes with rows that are shared: give --partition, too.');
+  }
+  if (inMemory) throw new StartError('Data is kept either in memory (inMemoryPersistence) or in --partition.');
+  // It may hold a password: it is not repeated.
+  if (!isPartitionUrl(partition)) throw new StartError(`partition: it is a URL, as in ${PARTITION_FORM}.`);
+  if (extents === undefined) {
+    throw new StartError('With --partition the bytes lie in a folder that all processes share: name it by --extents.');
+  }
+  if (https === 'auto' && location === undefined) {
+    throw new StartError('With --partition, --https auto needs a folder to keep the certificate in: --location.');
+  }
+  return Object.freeze({ partition, extents: resolve(extents) });
+}
+
+export function isPartitionUrl(text: string): boolean {
+  return /^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text);
+}
+
+/** Where the data is, for people. Without the password. */
+export function dataOf({ inMemory, location, shared }: Config): string {
+  if (inMemory) return 'in memory, gone at the end';
+  if (!shared) return location!;
+  const { host, pathname } = new URL(shared.partition);
+  return `postgres://${host}${pathname}, and ${shared.extents}`;
 }
 
 const frozen = ({ name, keys }: Account): Account => Object.freeze({ name, keys: Object.freeze([...keys]) });

@@ -3,6 +3,7 @@ import { StartError } from './config.ts';
 import { helpText, readCommand } from './flags.ts';
 
 const log = { level: 'info', format: 'text' };
+const ROWS = 'postgres://me:secret@host/rows';
 
 describe('The command line', () => {
   const starts: [line: string, options: object][] = [
@@ -28,6 +29,7 @@ describe('The command line', () => {
     ['-d debug.log', { log: { level: 'debug', format: 'text', file: 'debug.log' } }],
     ['--log-format json --log-level warn', { log: { level: 'warn', format: 'json' } }],
     ['-s', { log: { level: 'silent', format: 'text' } }],
+    [`--partition ${ROWS} --extents ./bytes`, { partition: ROWS, extents: './bytes', log }],
   ];
   it.each(starts)('starts with "%s"', (line, options) => {
     expect(readCommand(split(line))).toEqual({ command: 'start', options, silent: line === '-s' });
@@ -38,9 +40,24 @@ describe('The command line', () => {
     expect(readCommand([], env)).toMatchObject({ options: { accounts: [{ name: 'one', keys: ['a2V5'] }] } });
   });
 
+  it('takes the rows that processes share from HOLDFAST_PARTITION, unless a flag names others', () => {
+    const env = { HOLDFAST_PARTITION: ROWS };
+    expect(readCommand(split('--extents x'), env)).toMatchObject({ options: { partition: ROWS, extents: 'x' } });
+    const other = 'postgresql://other/rows';
+    expect(readCommand(split(`--partition ${other} --extents x`), env)).toMatchObject({
+      options: { partition: other },
+    });
+    expect(readCommand(split('check --extents x'), env)).toMatchObject({ where: { partition: ROWS, extents: 'x' } });
+    expect(readCommand(split('check --location x'), env)).toMatchObject({ where: 'x' });
+    expect(readCommand(split('account list'), env)).toMatchObject({ account: { partition: ROWS } });
+    expect(readCommand(split('account list --location x'), env)).toMatchObject({ account: { partition: undefined } });
+    expect(readCommand(split(`sas --partition ${other}`), env)).toMatchObject({ sas: { partition: other } });
+    expect(readCommand([], { HOLDFAST_PARTITION: '' })).toMatchObject({ options: { log } });
+  });
+
   it('checks ./holdfast-data, or the folder that is named', () => {
-    expect(readCommand(['check'])).toEqual({ command: 'check', location: 'holdfast-data' });
-    expect(readCommand(split('check --location x'))).toEqual({ command: 'check', location: 'x' });
+    expect(readCommand(['check'])).toEqual({ command: 'check', where: 'holdfast-data' });
+    expect(readCommand(split('check --location x'))).toEqual({ command: 'check', where: 'x' });
   });
 
   it.each(['help', '--help', '-h', 'check --help'])('prints its help for %s', (line) => {
@@ -87,7 +104,18 @@ describe('The command line', () => {
     ['--inMemoryPersistence --extentMemoryLimit 0', 'is more than 0'],
     ['--inMemoryPersistence --extentMemoryLimit much', 'is a number of megabytes, not much'],
     ['--loose=yes', '--loose takes no value'],
-    ['check --blobPort 1', 'check takes --location only, not --blobPort'],
+    ['check --blobPort 1', 'check takes --location, or --partition and --extents, not --blobPort'],
+    [`--partition ${ROWS}`, 'name it by --extents'],
+    [`--partition ${ROWS} --inMemoryPersistence --extents x`, 'either in memory'],
+    ['--extents x', 'give --partition, too'],
+    ['--partition mysql://me:secret@host/rows --extents x', 'it is a URL, as in postgres://'],
+    ['--partition host=x --extents x', 'it is a URL, as in postgres://'],
+    [`--partition ${ROWS} --extents x --https auto`, 'needs a folder to keep the certificate in'],
+    [`check --partition ${ROWS}`, '--extents'],
+    ['check --extents x', '--extents goes with --partition'],
+    [`check --partition ${ROWS} --extents x --location y`, 'leave one out'],
+    [`account list --partition ${ROWS} --location y`, 'leave one out'],
+    ['sas --partition secret', '--partition is a URL'],
   ];
   it.each(refused)('refuses "%s" in one line', (line, fault) => {
     let refusal: unknown;
@@ -99,6 +127,7 @@ describe('The command line', () => {
     expect(refusal).toBeInstanceOf(StartError);
     expect((refusal as StartError).message).toContain(fault);
     expect((refusal as StartError).message).not.toContain('\n');
+    expect((refusal as StartError).message).not.toContain('secret');
   });
 
   it('refuses AZURITE_DB, which it would have to ignore', () => {

@@ -1,7 +1,7 @@
 /** The command line, with the flags that users of the Azurite emulator know. */
 import { type Flag, type Flags, helpOf, readLine, suggestion, type Values } from './command-line.ts';
 import { type AccountCommand, account } from './commands/account-flags.ts';
-import { DEFAULT_LOCATION, location, type Usage } from './commands/command.ts';
+import { DEFAULT_LOCATION, location, partition, partitionOf, type Usage } from './commands/command.ts';
 import { type SasCommand, sas } from './commands/sas-flags.ts';
 import {
   configOf,
@@ -16,7 +16,7 @@ import {
 
 export type Command =
   | { readonly command: 'start'; readonly options: StartOptions; readonly silent: boolean }
-  | { readonly command: 'check'; readonly location: string }
+  | { readonly command: 'check'; readonly where: string | { readonly partition: string; readonly extents: string } }
   | { readonly command: 'account'; readonly account: AccountCommand }
   | { readonly command: 'sas'; readonly sas: SasCommand }
   | { readonly command: 'help'; readonly topic?: string | undefined }
@@ -24,6 +24,8 @@ export type Command =
 
 const flags = {
   location,
+  partition,
+  extents: { type: 'string', value: 'folder', help: 'with --partition: the bytes that processes share' },
   inMemoryPersistence: { type: 'boolean', help: 'keep the data in memory, and lose it at the end' },
   blobHost: { type: 'string', value: 'host', help: 'address that the blob service listens on (127.0.0.1)' },
   blobPort: { type: 'string', value: 'port', help: 'port of the blob service (10000; 0 picks a free one)' },
@@ -70,16 +72,16 @@ export function readCommand(words: readonly string[], env: NodeJS.ProcessEnv = {
   if (command === 'account' || command === 'sas') {
     if (rest.some((word) => word === '--help' || word === '-h')) return { command: 'help', topic: command };
     return command === 'account'
-      ? { command, account: account.read(readLine(rest, account.flags)) }
-      : { command, sas: sas.read(readLine(rest, sas.flags)) };
+      ? { command, account: account.read(readLine(rest, account.flags), env) }
+      : { command, sas: sas.read(readLine(rest, sas.flags), env) };
   }
   const values = readFlags(rest);
   if (values.help) return { command: 'help' };
   if (values.version || command === 'version') return { command: 'version' };
   if (command === 'check') {
-    const other = Object.keys(values).find((name) => name !== 'location');
-    if (other) throw new StartError(`check takes --location only, not --${other}.`);
-    return { command, location: values.location ?? DEFAULT_LOCATION };
+    const other = Object.keys(values).find((name) => !['location', 'partition', 'extents'].includes(name));
+    if (other) throw new StartError(`check takes --location, or --partition and --extents, not --${other}.`);
+    return { command, where: whereOf(values, env) };
   }
   const options = startOptions(values, env);
   configOf(options);
@@ -92,7 +94,7 @@ export function helpText(topic?: string): string {
   return `Usage:
 ${usageOf([
   ['[start] [flags]', 'serve until SIGINT or SIGTERM'],
-  ['check [--location <folder>]', 'look through the data of a folder, without changing it'],
+  ['check [--location <folder>]', 'look through the data, without changing it'],
   ...account.usage,
   ...sas.usage,
   ['help [account | sas]', 'the flags of these'],
@@ -102,7 +104,8 @@ ${usageOf([
 ${helpOf(flags)}
 
 Environment:
-  AZURITE_ACCOUNTS   name:key[:key2];...   accounts instead of devstoreaccount1, keys in base64`;
+  AZURITE_ACCOUNTS     name:key[:key2];...   accounts instead of devstoreaccount1, keys in base64
+  HOLDFAST_PARTITION   postgres://...        as --partition, where others do not see the password`;
 }
 
 function topicHelp({ usage, flags: own }: { usage: Usage; flags: Flags }): string {
@@ -111,6 +114,16 @@ function topicHelp({ usage, flags: own }: { usage: Usage; flags: Flags }): strin
 
 function usageOf(usage: Usage): string {
   return usage.map(([words, does]) => `  ${`holdfast ${words}`.padEnd(38)}${does}`).join('\n');
+}
+
+function whereOf(values: StartValues, env: NodeJS.ProcessEnv) {
+  const url = partitionOf(values, env);
+  if (url === undefined) {
+    if (values.extents !== undefined) throw new StartError('--extents goes with --partition: give that, too.');
+    return values.location ?? DEFAULT_LOCATION;
+  }
+  if (values.extents === undefined) throw new StartError('check --partition looks at the bytes, too: --extents.');
+  return { partition: url, extents: values.extents };
 }
 
 type StartValues = Values<typeof flags>;
@@ -133,10 +146,13 @@ function startOptions(values: StartValues, env: NodeJS.ProcessEnv): StartOptions
     );
   }
   const { location, blobHost, debug } = values;
+  const url = values.partition ?? (env.HOLDFAST_PARTITION || undefined);
   const quietest: LogLevel = debug ? 'debug' : values.silent ? 'silent' : 'info';
   return {
     ...(values.inMemoryPersistence && { inMemory: true }),
     ...(location !== undefined && { location }),
+    ...(url !== undefined && { partition: url }),
+    ...(values.extents !== undefined && { extents: values.extents }),
     ...(blobHost !== undefined && { blobHost }),
     ...(values.blobPort !== undefined && { blobPort: whole('blobPort', values.blobPort, 65_535) }),
     ...(values.blobKeepAliveTimeout !== undefined && {

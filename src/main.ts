@@ -7,22 +7,19 @@ import { openHashers } from './base/hashing.ts';
 import { type Log, openLog } from './base/log.ts';
 import { TICKS_PER_SECOND, ticksOf } from './base/time.ts';
 import { type Authority, readCertificate, type ServerCertificate } from './certificate.ts';
-import { type Config, configOf, developmentAccount, StartError, type StartOptions } from './config.ts';
+import { type Config, configOf, dataOf, developmentAccount, StartError, type StartOptions } from './config.ts';
 import { createChunkChecker } from './content/chunk-check.ts';
-import { startCollector } from './content/collector.ts';
-import { openEpoch } from './content/epochs.ts';
-import { createReads } from './content/reads.ts';
-import { createContentStore } from './content/store.ts';
 import { certificatesIn, extentsIn, formatOf, openDataFolder, rowsIn } from './data-folder.ts';
 import type { Extents } from './extents/extents.ts';
 import { openLocalExtents } from './extents/local.ts';
 import { openMemoryExtents } from './extents/memory.ts';
+import { openLives } from './lives.ts';
 import { ownCertificate } from './own-certificate.ts';
 import { openLmdb } from './partition/lmdb.ts';
 import { isNew, looksSound } from './partition/lmdb-damage.ts';
 import { readLmdb } from './partition/lmdb-reads.ts';
 import { openMemory } from './partition/memory.ts';
-import type { Partition } from './partition/partition.ts';
+import type { Engine, Outcome, Partition } from './partition/partition.ts';
 import { openPartition } from './partition/transact.ts';
 import { accountEndpoints } from './rest/admin/accounts.ts';
 import { certificateEndpoint } from './rest/admin/certificate.ts';
@@ -37,7 +34,7 @@ import { type CheckProgress, type CheckReport, check as checkStore } from './ser
 import { commonErrors, raising } from './services/errors.ts';
 import { corsRulesOf, defaultVersionOf } from './services/service-properties.ts';
 import type { Granted, Storage } from './services/storage.ts';
-import { type Sweeper, startSweeper } from './services/sweeper.ts';
+import { claimExtents } from './shared-extents.ts';
 
 export type { Authority } from './certificate.ts';
 export type { Account, CertificateFiles, LogOptions, StartOptions } from './config.ts';
@@ -66,22 +63,18 @@ export async function start(options: StartOptions = {}): Promise<HoldfastServer>
   const config = configOf(options);
   const log = logOf(config);
   const given = typeof config.https === 'object' ? readCertificate(config.https, new Date()) : undefined;
-  const {
-    partition,
-    accounts,
-    sweeper,
-    storageOf,
-    closeStore,
-    certificate = given,
-  } = await openStore(config, log, () => {
+  const store = await openStore(config, log, () => {
     process.exitCode = 1;
     void stop();
   });
+  const { partition, accounts, sweeper, storageOf, closeStore, certificate = given } = store;
   for (const warning of certificate?.warnings ?? []) log.warn(warning);
 
   let stopped: Promise<void> | undefined;
   const token = randomBytes(32).toString('base64url');
-  const mayTest = config.testClock || config.location === undefined;
+  const mayTest = config.testClock || config.inMemory;
+  // A store that is shared is open to commands without this process.
+  const adminFolder = config.shared ? undefined : config.location;
   async function reset(): Promise<void> {
     if (!mayTest) throw notForTests('Emptying the server');
     for (const account of accounts.list()) await emptyAccount(storageOf(account));
@@ -115,12 +108,12 @@ export async function start(options: StartOptions = {}): Promise<HoldfastServer>
     loose: config.looseMode,
     pathStyleOnly: config.pathStyleOnly,
     oauth: config.oauth,
-    isReady: () => stopped === undefined && !partition.isBroken(),
+    isReady: () => stopped === undefined && !partition.isBroken() && store.isCurrent(),
     keepAliveSeconds: config.blobKeepAliveSeconds,
   });
   function stop(): Promise<void> {
     stopped ??= (async () => {
-      if (config.location !== undefined) removeAdmin(config.location, token);
+      if (adminFolder !== undefined) removeAdmin(adminFolder, token);
       await rest.close();
       await closeStore();
     })();
@@ -134,10 +127,10 @@ export async function start(options: StartOptions = {}): Promise<HoldfastServer>
     throw error;
   }
   const origin = originOf(certificate ? 'https' : 'http', config.blobHost, port);
-  if (config.location !== undefined) leaveAdmin(config.location, { url: origin, token }, log);
+  if (adminFolder !== undefined) leaveAdmin(adminFolder, { url: origin, token }, log);
   const first = accounts.find((config.accounts?.[0] ?? developmentAccount).name) ?? accounts.list()[0];
   const blobUrl = `${origin}/${first?.name ?? ''}`;
-  log.info({ blobUrl, location: config.location ?? 'memory' }, 'listening');
+  log.info({ blobUrl, location: config.inMemory ? 'memory' : dataOf(config) }, 'listening');
   return {
     blobUrl,
     connectionString: connectionStringOf(first, origin),
@@ -153,11 +146,13 @@ export interface CheckResult extends CheckReport {
   readonly notes: readonly string[];
 }
 
-/** Looks at all rows and bytes of a folder; a server may work on it meanwhile. */
-export async function check(location: string, onProgress?: (progress: CheckProgress) => void): Promise<CheckResult> {
-  if (formatOf(location) === undefined) throw new StartError(`There is no data of Holdfast in ${location}.`);
-  if (!looksSound(rowsIn(location))) throw new StartError(`The rows in ${location} are missing or damaged.`);
-  const engine = readLmdb(rowsIn(location));
+/** A folder, or what several processes share. */
+export type Where = string | { readonly partition: string; readonly extents: string };
+
+/** Looks at all rows and bytes; servers may work on them meanwhile. */
+export async function check(where: Where, onProgress?: (progress: CheckProgress) => void): Promise<CheckResult> {
+  const engine = typeof where === 'string' ? rowsOf(where) : await openShared(where.partition);
+  const folder = typeof where === 'string' ? extentsIn(where) : where.extents;
   const partition = openPartition(engine);
   // It never writes, so that no process has the epoch 0.
   let damage: Error | undefined;
@@ -169,8 +164,8 @@ export async function check(location: string, onProgress?: (progress: CheckProgr
     damage = undefined;
     return last;
   };
-  const extents = existsSync(extentsIn(location))
-    ? await openLocalExtents({ folder: extentsIn(location), epoch: 0n, onDamage })
+  const extents = existsSync(folder)
+    ? await openLocalExtents({ folder, epoch: 0n, onDamage })
     : openMemoryExtents({ epoch: 0n });
   try {
     const report = await checkStore(partition, createChunkChecker(partition, extents, heard), onProgress);
@@ -186,6 +181,12 @@ export async function check(location: string, onProgress?: (progress: CheckProgr
   }
 }
 
+function rowsOf(location: string): Engine {
+  if (formatOf(location) === undefined) throw new StartError(`There is no data of Holdfast in ${location}.`);
+  if (!looksSound(rowsIn(location))) throw new StartError(`The rows in ${location} are missing or damaged.`);
+  return readLmdb(rowsIn(location));
+}
+
 function logOf({ log }: Config): Log {
   try {
     return openLog(log);
@@ -199,7 +200,9 @@ function logOf({ log }: Config): Log {
 interface Store {
   readonly partition: Partition;
   readonly accounts: AccountDirectory;
-  readonly sweeper: Sweeper;
+  readonly sweeper: Storage['sweeper'];
+  /** Whether others that share the store know that this process lives. */
+  isCurrent(): boolean;
   readonly storageOf: (account: KnownAccount, granted?: Granted) => Storage;
   /** Made for https: 'auto'. */
   readonly certificate: ServerCertificate | undefined;
@@ -216,35 +219,21 @@ async function openStore(config: Config, log: Log, onLost: () => void): Promise<
     closing.push(() => partition.close());
     // Here, because the lock of the folder is ours now.
     const certificate = config.https === 'auto' ? keptCertificate(config) : undefined;
-    const epoch = await openEpoch(partition);
-    const extents = await openBytes(config, log, epoch);
-    closing.push(() => extents.close());
-    const accounts = await openAccounts(partition, {
-      environment: config.accounts,
-      developmentKeys: developmentAccount.keys,
-    });
+    const isShared = config.shared !== undefined;
+    if (config.shared) await claimExtents(partition, config.shared.extents);
+    const serves = { environment: config.accounts, developmentKeys: developmentAccount.keys };
+    const accounts = await openAccounts(partition, serves, { isShared });
     const hashers = openHashers();
     closing.push(() => hashers.close());
-    const reads = createReads();
-    const content = createContentStore({ partition, extents, epoch, reads, hashers });
-    const { heldExtents } = content;
-    const sweeper = startSweeper({
-      ...{ partition, content, reads, epoch, removed: accounts.removed },
-      accounts: () => [...accounts.stored().map(({ id }) => id), ...accounts.removed()],
-      onFailure: (error) => log.warn({ err: error }, 'sweeping failed'),
-    });
-    closing.push(() => sweeper.stop());
-    const collector = startCollector({
-      ...{ partition, extents, epoch, reads, heldExtents },
-      onFailure: (error) => log.warn({ err: error }, 'collecting failed'),
-      onDamage: (error) => log.error({ err: error }, 'damaged'),
-    });
-    closing.push(() => collector.stop());
-    sweeper.wake();
+    const openExtents = (epoch: bigint, onDamage: (error: Error) => void) => openBytes(config, epoch, onDamage);
+    const lives = await openLives({ partition, openExtents, hashers, accounts, isShared, log });
+    closing.push(() => lives.close());
+    const sweeper = { wake: () => lives.current().sweeper.wake() };
     const storageOf = ({ id: account }: KnownAccount, granted?: Granted): Storage => {
-      return { partition, account, content, sweeper, granted };
+      return { partition, account, content: lives.current().content, sweeper, granted };
     };
-    return { partition, accounts, sweeper, storageOf, certificate, closeStore };
+    const isCurrent = () => lives.current().isCurrent();
+    return { partition, accounts, sweeper, isCurrent, storageOf, certificate, closeStore };
   } catch (error) {
     await closeStore();
     throw error;
@@ -252,6 +241,11 @@ async function openStore(config: Config, log: Log, onLost: () => void): Promise<
 }
 
 async function openRows(config: Config, log: Log, onLost: () => void, closing: (() => unknown)[]): Promise<Partition> {
+  if (config.shared) {
+    const resolved = (outcome: Outcome) =>
+      log.warn({ outcome }, 'a connection was lost in a commit, which was looked up');
+    return openPartition(await openShared(config.shared.partition, resolved));
+  }
   if (config.location === undefined) return openPartition(openMemory());
   const folder = openDataFolder(config.location, () => {
     log.error('this server no longer holds its data folder, another may have taken it: it stops');
@@ -267,6 +261,17 @@ async function openRows(config: Config, log: Log, onLost: () => void, closing: (
   return openPartition(await openLmdb({ location: folder.rows }));
 }
 
+/** Loaded where it is wanted: most servers do without. */
+async function openShared(url: string, resolved: (outcome: Outcome) => void = () => {}): Promise<Engine> {
+  const { openPostgres, CannotOpen } = await import('./partition/postgres.ts');
+  try {
+    return await openPostgres({ url, resolved });
+  } catch (error) {
+    if (error instanceof CannotOpen) throw new StartError(error.message);
+    throw error;
+  }
+}
+
 function keptCertificate({ location, blobHost: host }: Config): ServerCertificate {
   return ownCertificate({
     folder: location === undefined ? undefined : certificatesIn(location),
@@ -275,9 +280,13 @@ function keptCertificate({ location, blobHost: host }: Config): ServerCertificat
   });
 }
 
-function openBytes({ location, memoryBytesMax }: Config, log: Log, epoch: bigint): Extents | Promise<Extents> {
+function openBytes(
+  { location, shared, memoryBytesMax }: Config,
+  epoch: bigint,
+  onDamage: (error: Error) => void,
+): Extents | Promise<Extents> {
+  if (shared) return openLocalExtents({ folder: shared.extents, epoch, onDamage });
   if (location === undefined) return openMemoryExtents({ epoch, bytesMax: memoryBytesMax });
-  const onDamage = (error: Error) => log.error({ err: error }, 'damaged');
   return openLocalExtents({ folder: extentsIn(location), epoch, onDamage });
 }
 
@@ -290,14 +299,20 @@ function leaveAdmin(location: string, admin: Admin, log: Log): void {
   }
 }
 
-/** What a command does with the accounts of a folder that no server uses. */
-export async function withAccounts<T>(location: string, work: (accounts: AccountDirectory) => Promise<T>): Promise<T> {
+/** What a command does with the accounts of a folder that no server uses, or of a store that any number of them may. */
+export async function withAccounts<T>(
+  where: string | { readonly partition: string },
+  work: (accounts: AccountDirectory) => Promise<T>,
+): Promise<T> {
+  const isShared = typeof where !== 'string';
   const closing: (() => unknown)[] = [];
   try {
     const log = openLog({ level: 'silent', format: 'text', file: undefined });
-    const partition = await openRows(configOf({ location }), log, () => process.exit(1), closing);
+    const partition = isShared
+      ? openPartition(await openShared(where.partition))
+      : await openRows(configOf({ location: where }), log, () => process.exit(1), closing);
     closing.push(() => partition.close());
-    return await work(await openAccounts(partition));
+    return await work(await openAccounts(partition, undefined, { isShared }));
   } finally {
     for (const close of closing.reverse()) await close();
   }

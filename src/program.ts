@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { StartError } from './config.ts';
 import type { Surface } from './emulator.ts';
 import { helpText, readCommand } from './flags.ts';
+import type { Where } from './main.ts';
 import { progressBar } from './progress.ts';
 import { serve } from './serve.ts';
 
@@ -23,7 +24,7 @@ async function run(surface: Surface): Promise<void> {
   const command = readCommand(words, process.env);
   if (command.command === 'help') console.log(helpText(command.topic));
   else if (command.command === 'version') console.log(`holdfast ${version()}`);
-  else if (command.command === 'check') await checkFolder(resolve(command.location));
+  else if (command.command === 'check') await checkAll(command.where);
   else if (command.command === 'account')
     console.log(await (await import('./commands/account.ts')).runAccount(command.account));
   else if (command.command === 'sas') console.log(await (await import('./commands/sas.ts')).runSas(command.sas));
@@ -33,11 +34,16 @@ async function run(surface: Surface): Promise<void> {
   }
 }
 
-async function checkFolder(location: string): Promise<void> {
-  if (!existsSync(location)) throw new StartError(`There is no folder ${location}: name the data by --location.`);
+async function checkAll(where: Where): Promise<void> {
+  const isFolder = typeof where === 'string';
+  const folder = resolve(isFolder ? where : where.extents);
+  if (!existsSync(folder))
+    throw new StartError(`There is no folder ${folder}: name the data by --${isFolder ? 'location' : 'extents'}.`);
   const { check } = await import('./main.ts');
   const bar = progressBar(process.stderr);
-  const { notes, findings } = await check(location, bar.show).finally(bar.clear);
+  const { notes, findings } = await check(isFolder ? folder : { ...where, extents: folder }, bar.show).finally(
+    bar.clear,
+  );
   for (const line of [...notes, ...findings]) console.log(line);
   console.log(findings.length === 0 ? 'Everything is in order.' : `${findings.length} findings.`);
   process.exitCode = findings.length === 0 ? 0 : 1;

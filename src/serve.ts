@@ -1,6 +1,5 @@
 /** A server in the foreground: from the command line until a signal, or a message of the parent, ends it. */
-import { resolve } from 'node:path';
-import { configOf, type StartOptions } from './config.ts';
+import { configOf, dataOf, type StartOptions } from './config.ts';
 import type { Listening, Surface } from './emulator.ts';
 
 export interface Serving {
@@ -15,7 +14,8 @@ export async function serve(surface: Surface, { options, silent, version }: Serv
   };
   // Who waited for its lines may close the pipe then. That ends no server.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
-  const { blobHost: host, blobPort, https } = configOf(options);
+  const config = configOf(options);
+  const { blobHost: host, blobPort, https } = config;
   const at = (port: number): Listening => ({ scheme: https ? 'https' : 'http', host, port });
   say(surface.starting(at(blobPort)));
   const starting = import('./main.ts').then(({ start }) => start(options));
@@ -29,7 +29,7 @@ export async function serve(surface: Surface, { options, silent, version }: Serv
   if (!silent) {
     console.log(`Holdfast ${version}
   blob service       ${server.blobUrl}
-  data               ${options.inMemory ? 'in memory, gone at the end' : resolve(options.location ?? 'holdfast-data')}
+  data               ${dataOf(config)}
   connection string  ${server.connectionString || 'none: holdfast account add <name> makes an account'}`);
     if (server.authority) {
       const { waysToTrust } = await import('./own-certificate.ts');

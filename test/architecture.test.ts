@@ -35,7 +35,9 @@ const top = [
   'command-line.ts',
   'certificate.ts',
   'own-certificate.ts',
+  'lives.ts',
   'main.ts',
+  'shared-extents.ts',
   'cli.ts',
   'azurite.ts',
   'azurite-blob.ts',
@@ -48,7 +50,13 @@ const top = [
   'data-folder.ts',
 ];
 
-const engines = ['partition/lmdb.ts', 'partition/memory.ts', 'extents/local.ts', 'extents/memory.ts'];
+const engines = [
+  'partition/lmdb.ts',
+  'partition/memory.ts',
+  'partition/postgres.ts',
+  'extents/local.ts',
+  'extents/memory.ts',
+];
 
 describe('The layers', () => {
   const files = sourceFiles();

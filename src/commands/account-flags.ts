@@ -1,17 +1,25 @@
 /** holdfast account: what its words mean. */
 import { suggestion } from '../command-line.ts';
 import { StartError } from '../config.ts';
-import { DEFAULT_LOCATION, json, location, ownCommand } from './command.ts';
+import { DEFAULT_LOCATION, json, location, ownCommand, partition, partitionOf } from './command.ts';
 
 const actions = ['list', 'add', 'remove', 'rotate-key'] as const;
 type Action = (typeof actions)[number];
 
-export type AccountCommand = { readonly location: string; readonly json: boolean } & (
-  | { readonly action: 'list'; readonly showKeys: boolean }
-  | { readonly action: 'add'; readonly name: string; readonly keys: readonly string[] | undefined }
-  | { readonly action: 'remove'; readonly name: string; readonly withData: boolean }
-  | { readonly action: 'rotate-key'; readonly name: string; readonly which: 1 | 2 }
-);
+interface Common {
+  readonly location: string;
+  /** Instead of the folder. */
+  readonly partition: string | undefined;
+  readonly json: boolean;
+}
+
+export type AccountCommand = Common &
+  (
+    | { readonly action: 'list'; readonly showKeys: boolean }
+    | { readonly action: 'add'; readonly name: string; readonly keys: readonly string[] | undefined }
+    | { readonly action: 'remove'; readonly name: string; readonly withData: boolean }
+    | { readonly action: 'rotate-key'; readonly name: string; readonly which: 1 | 2 }
+  );
 
 /** Flags that belong to one action; the others belong to all. */
 const only: Readonly<Record<string, Action>> = {
@@ -31,6 +39,7 @@ export const account = ownCommand({
   ],
   flags: {
     location,
+    partition,
     json,
     'show-keys': { type: 'boolean', help: 'list: print the keys, too' },
     key: { type: 'string', value: 'base64', help: 'add: its first key (a new one)' },
@@ -38,7 +47,7 @@ export const account = ownCommand({
     'with-data': { type: 'boolean', help: 'remove: with all containers and blobs' },
     which: { type: 'string', value: '1|2', help: 'rotate-key: which of the two keys (1)' },
   },
-  read({ values, names: [word, name, ...more] }): AccountCommand {
+  read({ values, names: [word, name, ...more] }, env): AccountCommand {
     const action = actions.find((each) => each === word);
     if (!action) {
       const which = word === undefined ? 'account needs to know what to do' : `account cannot ${word}`;
@@ -48,7 +57,11 @@ export const account = ownCommand({
       if (Object.hasOwn(only, flag) && only[flag] !== action)
         throw new StartError(`--${flag} belongs to account ${only[flag]}, not to account ${action}.`);
     }
-    const common = { location: values.location ?? DEFAULT_LOCATION, json: values.json ?? false };
+    const common = {
+      location: values.location ?? DEFAULT_LOCATION,
+      partition: partitionOf(values, env),
+      json: values.json ?? false,
+    };
     const surplus = action === 'list' ? name : more[0];
     if (surplus !== undefined) throw new StartError(`Unexpected ${surplus}: flags begin with --.`);
     if (action === 'list') return { ...common, action, showKeys: values['show-keys'] ?? false };

@@ -10,7 +10,8 @@ export const USUAL_ORIGIN = originOf('http', '127.0.0.1', 10_000);
 
 /** What is to be printed. */
 export function runAccount(command: AccountCommand): Promise<string> {
-  return administer(resolve(command.location), (accounts) => act(accounts, command));
+  const { partition, location } = command;
+  return administer(partition === undefined ? resolve(location) : { partition }, (accounts) => act(accounts, command));
 }
 
 async function act(accounts: Administration, command: AccountCommand): Promise<string> {

@@ -20,23 +20,30 @@ export interface Administration {
 const PATH = '/_holdfast/accounts';
 const TIMEOUT_MILLISECONDS = 60_000;
 
-/** Every refusal is a StartError. */
-export async function administer<T>(location: string, work: (accounts: Administration) => Promise<T>): Promise<T> {
+/** In a folder, or in a store that servers may share. Every refusal is a StartError. */
+export async function administer<T>(
+  where: string | { readonly partition: string },
+  work: (accounts: Administration) => Promise<T>,
+): Promise<T> {
+  const admin = typeof where === 'string' ? adminOf(where) : undefined;
+  try {
+    if (admin && (await isRunning(admin))) return await work(running(admin));
+    // If a server uses the folder after all, its lock says so.
+    const { withAccounts } = await import('../main.ts');
+    return await withAccounts(where, (accounts) => work(stopped(accounts)));
+  } catch (error) {
+    const known = asStorageError(error);
+    throw known ? new StartError(known.message) : error;
+  }
+}
+
+function adminOf(location: string): Admin | undefined {
   if (formatOf(location) === undefined) {
     throw new StartError(
       `There is no data of Holdfast in ${location}: name its folder by --location. Accounts of a server in memory cannot be changed.`,
     );
   }
-  const admin = readAdmin(location);
-  try {
-    if (admin && (await isRunning(admin))) return await work(running(admin));
-    // If a server uses the folder after all, its lock says so.
-    const { withAccounts } = await import('../main.ts');
-    return await withAccounts(location, (accounts) => work(stopped(accounts)));
-  } catch (error) {
-    const known = asStorageError(error);
-    throw known ? new StartError(known.message) : error;
-  }
+  return readAdmin(location);
 }
 
 function stopped(accounts: AccountDirectory): Administration {

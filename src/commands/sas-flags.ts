@@ -2,10 +2,12 @@
 import { millisecondsOf } from '../base/time.ts';
 import { StartError } from '../config.ts';
 import { parseSasDate } from '../rest/auth/sas.ts';
-import { location, ownCommand } from './command.ts';
+import { location, ownCommand, partition, partitionOf } from './command.ts';
 
 export interface SasCommand {
   readonly location: string | undefined;
+  /** Instead of the folder. */
+  readonly partition: string | undefined;
   readonly account: string | undefined;
   readonly container: string | undefined;
   readonly blob: string | undefined;
@@ -27,6 +29,7 @@ export const sas = ownCommand({
   usage: [['sas', 'print a URL with a signature: of an account, of a --container, or of a --blob in it']],
   flags: {
     location,
+    partition,
     account: { type: 'string', short: 'a', value: 'name', help: 'whose key signs (devstoreaccount1, or the only one)' },
     container: { type: 'string', short: 'c', value: 'name', help: 'what it is for; without it all of the account' },
     blob: { type: 'string', short: 'b', value: 'name', help: 'a blob in the container' },
@@ -40,7 +43,7 @@ export const sas = ownCommand({
     'resource-types': { type: 'string', value: 'letters', help: 'of an account: service, container, object (sco)' },
     'blob-url': { type: 'string', value: 'URL', help: 'of the blob service, where it is not the one that runs' },
   },
-  read({ values, names: [surplus] }): SasCommand {
+  read({ values, names: [surplus] }, env): SasCommand {
     const { container, blob, policy, services, permissions, ip } = values;
     if (surplus !== undefined) throw new StartError(`Unexpected ${surplus}: flags begin with --.`);
     if (container === undefined) {
@@ -54,6 +57,7 @@ export const sas = ownCommand({
       throw new StartError(`--blob-url is a URL of http or https, not ${blobUrl}.`);
     const now = Date.now();
     return {
+      partition: partitionOf(values, env),
       ...{ location: values.location, account: values.account, container, blob, policy, ip, blobUrl },
       permissions: permissions ?? (policy === undefined ? (blob === undefined ? 'rl' : 'r') : undefined),
       expiry:

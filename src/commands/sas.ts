@@ -37,14 +37,18 @@ export async function runSas(command: SasCommand): Promise<string> {
   return `${base}${path.join('') || '/'}?${token}`;
 }
 
-async function signerOf({ location, account: name }: SasCommand): Promise<{ account: Account; origin: string }> {
+async function signerOf({
+  location,
+  partition,
+  account: name,
+}: SasCommand): Promise<{ account: Account; origin: string }> {
   const folder = resolve(location ?? DEFAULT_LOCATION);
-  if (location === undefined && !existsSync(folder)) {
+  if (partition === undefined && location === undefined && !existsSync(folder)) {
     if (name !== undefined && name !== developmentAccount.name)
       throw new StartError(`There is no folder ${folder} to look for the account ${name} in: name it by --location.`);
     return { account: developmentAccount, origin: USUAL_ORIGIN };
   }
-  return administer(folder, async (accounts) => {
+  return administer(partition === undefined ? folder : { partition }, async (accounts) => {
     const stored = await accounts.list(true);
     const list = stored.filter(({ isServed }) => isServed);
     const only = name === undefined && list.length === 1 ? list[0] : undefined;

@@ -10,7 +10,7 @@ import { counterOf, type Partition } from '../partition/partition.ts';
 import { openPartition } from '../partition/transact.ts';
 import { type CollectorOptions, startCollector } from './collector.ts';
 import { openEpoch } from './epochs.ts';
-import { createReads } from './reads.ts';
+import { createReads, type Reads } from './reads.ts';
 import { chunkKey, decodeChunk, encodeChunk, liveIn, liveKey } from './rows.ts';
 
 const EXTENT_BYTES = 512 << 10;
@@ -253,7 +253,7 @@ function newStore(partition: Partition) {
       return decodeChunk((await partition.read((at) => at.get(chunkKey(name.account, name))))!).place;
     },
     /** At any moment: the collector may work meanwhile. */
-    async expectLive({ extents, reads }: Pick<CollectorOptions, 'extents' | 'reads'>): Promise<void> {
+    async expectLive({ extents, reads }: { extents: Extents; reads: Reads }): Promise<void> {
       for (const { name, data } of chunks.values()) {
         if (world.damaged.has(String(name.number))) continue;
         const read = reads.begin();
@@ -303,7 +303,7 @@ async function startProcess(world: World, partition: Partition, death?: Death) {
     partition: killed.of(failing(world, partition), ['transact']),
     extents: killed.of(extents, ['begin', 'remove', 'seal']),
     epoch,
-    reads,
+    horizon: reads,
     heldExtents: () => new Set(taken.map(({ place }) => place.extent)),
     bounds: world.bounds,
     onFailure(error) {

@@ -3,13 +3,14 @@
  * chunks were copied. It remembers nothing that a killed process would leave behind: the counters and the files say it all.
  */
 import { startBackground } from '../base/background.ts';
-import { Damaged, type ExtentInfo } from '../extents/extents.ts';
+import { Damaged, type ExtentInfo, epochOfExtent } from '../extents/extents.ts';
 import { after, decodeKey, encodeKey, past, type Range } from '../partition/keys.ts';
 import { counterOf, type Snapshot } from '../partition/partition.ts';
 import { measure, moveAll, type Store } from './collector-copy.ts';
 import { type Bounds, choose, type ExtentUse } from './collector-policy.ts';
-import type { Reads } from './reads.ts';
-import { liveIn } from './rows.ts';
+import { livingEpochs } from './epochs.ts';
+import type { Horizon } from './reads.ts';
+import { liveIn as liveRowsIn } from './rows.ts';
 
 export interface Collector {
   wake(): void;
@@ -19,7 +20,9 @@ export interface Collector {
 }
 
 export interface CollectorOptions extends Store {
-  readonly reads: Reads;
+  readonly horizon: Horizon;
+  /** Whether it looks after the extents of dead processes, besides its own; those of the living are theirs. */
+  readonly isElected?: () => boolean;
   /** Where bytes lie that this process has written, or is writing, and has not let go of: some commit may name them. */
   readonly heldExtents: () => ReadonlySet<string>;
   readonly bounds?: Bounds | undefined;
@@ -42,8 +45,9 @@ interface Measured {
 }
 
 export function startCollector(options: CollectorOptions): Collector {
-  const { partition, extents, reads, heldExtents, onFailure = () => {}, onDamage = () => {} } = options;
-  /** Extents that no row named when they were looked at, with the number of the first read that began after it. */
+  const { partition, extents, epoch, horizon, isElected = () => true, heldExtents } = options;
+  const { onFailure = () => {}, onDamage = () => {} } = options;
+  /** Extents that no row named when they were looked at, and what has to pass before they go. */
   const vacated = new Map<string, number>();
   const measured = new Map<string, Measured>();
   /** What cannot be read stays where it is, and so does all that lies beside it. */
@@ -73,13 +77,21 @@ export function startCollector(options: CollectorOptions): Collector {
 
   /**
    * The order matters. What is sealed in the list gets no more chunks; whoever wrote one of them still holds it, or has
-   * committed before the snapshot is taken.
+   * committed before the snapshot is taken. Of a process that has made one but no longer has an epoch then, nothing comes.
    */
   async function look(): Promise<ExtentUse[]> {
-    const list = await extents.list();
+    const all = await extents.list();
     const held = new Set(heldExtents());
-    const live = await partition.read(countLive);
-    await reportMissing(list, live);
+    const { live, living } = await partition.read(async (at) => ({
+      living: await livingEpochs(at),
+      live: await countLive(at),
+    }));
+    const looksAfter = (name: string): boolean => {
+      const maker = epochOfExtent(name);
+      return maker === epoch || (isElected() && !living.has(maker));
+    };
+    await reportMissing(all, new Map([...live].filter(([name]) => looksAfter(name))));
+    const list = all.filter(({ name }) => looksAfter(name));
     forgetOthers(list);
     return list
       .map(({ name, bytes, open }) => {
@@ -94,9 +106,9 @@ export function startCollector(options: CollectorOptions): Collector {
     let removed = false;
     let wait = Infinity;
     for (const name of names) {
-      const since = vacated.get(name) ?? reads.next();
+      const since = vacated.get(name) ?? horizon.next();
       vacated.set(name, since);
-      if (reads.oldest() < since) {
+      if (horizon.oldest() < since) {
         wait = Math.min(wait, since);
         continue;
       }
@@ -105,7 +117,7 @@ export function startCollector(options: CollectorOptions): Collector {
     }
     if (wait < Infinity && !waiting) {
       waiting = true;
-      void reads.ended(wait).then(() => {
+      void horizon.ended(wait).then(() => {
         waiting = false;
         background.wake();
       });
@@ -126,13 +138,18 @@ export function startCollector(options: CollectorOptions): Collector {
         started = performance.now();
         return !background.isStopping;
       });
-      const left = (await partition.read(countLive)).get(extent) ?? 0;
+      const left = await liveIn(extent);
       if (left > 0 && !background.isStopping)
         throw new Damaged(`${left} bytes in extent ${extent} are needed and cannot be found in it`);
     } catch (error) {
       if (!(error instanceof Damaged)) throw error;
-      report(extent, error);
+      // Another one may have looked after this extent, and be done.
+      if ((await liveIn(extent)) > 0) report(extent, error);
     }
+  }
+
+  async function liveIn(extent: string): Promise<number> {
+    return (await partition.read(countLive)).get(extent) ?? 0;
   }
 
   /** Small chunks take much more than their bytes, which cannot be won back. A measurement ages as chunks go. */
@@ -180,7 +197,7 @@ async function countLive(at: Snapshot): Promise<Map<string, number>> {
     const [first] = await at.scan({ from, to: everything.to }, { limit: 1 });
     if (!first) return live;
     const account = decodeKey(first.key)[0] as bigint;
-    for await (const row of rowsIn(at, liveIn(account))) {
+    for await (const row of rowsIn(at, liveRowsIn(account))) {
       const extent = decodeKey(row.key)[2] as string;
       live.set(extent, (live.get(extent) ?? 0) + Number(counterOf(row)));
     }

@@ -10,7 +10,7 @@ import {
 } from '../../test/content/harness.ts';
 import { CHECKED_BYTES, Damaged } from '../extents/extents.ts';
 import { encodeKey } from '../partition/keys.ts';
-import type { Partition } from '../partition/partition.ts';
+import { type Partition, Unavailable } from '../partition/partition.ts';
 import { type ContentId, decodeTrash, type Piece, trashIn } from './rows.ts';
 
 const anchor = encodeKey(['test']);
@@ -249,5 +249,13 @@ describe('A read', () => {
     go();
     await returned;
     expect(reads.oldest()).toBe(Infinity);
+  });
+
+  it('fails when it was cut, instead of reading what may be gone', async () => {
+    const { open, reads } = await storeWith([3 * MiB]);
+    const stream = (await open(0, 3 * MiB)).stream()[Symbol.asyncIterator]();
+    expect((await stream.next()).done).toBe(false);
+    reads.cutAll();
+    await expect(stream.next()).rejects.toThrow(Unavailable);
   });
 });

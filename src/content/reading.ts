@@ -7,10 +7,10 @@ import {
   type Place,
   type Sums,
 } from '../extents/extents.ts';
-import type { Partition, Snapshot } from '../partition/partition.ts';
+import { type Partition, type Snapshot, Unavailable } from '../partition/partition.ts';
 import type { ContentRead } from './content.ts';
 import { piecesFrom } from './lists.ts';
-import type { Reads } from './reads.ts';
+import type { Reads, RunningRead as Registered } from './reads.ts';
 import { type ContentId, chunkKey, chunkNameOf, decodeChunk, type Part, textOf } from './rows.ts';
 
 export interface Reading {
@@ -43,7 +43,7 @@ const HELD_BYTES_MAX = 64 << 20;
 export class RunningRead implements ContentRead {
   // Not #private: Node 20 takes longer to make such fields than all the rest of a small read.
   private readonly reading: Reading;
-  private readonly registered: { end(): void };
+  private readonly registered: Registered;
   private bytes: AsyncGenerator<Buffer, void> | undefined = undefined;
 
   constructor(reading: Reading) {
@@ -65,6 +65,7 @@ export class RunningRead implements ContentRead {
       [Symbol.asyncIterator]: () => ({
         next: async () => {
           try {
+            if (this.registered.isCut) throw new Unavailable('The read took too long.');
             const step = bytes ? await bytes.next() : ended;
             if (step.done) this.end();
             return step;

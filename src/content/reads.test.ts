@@ -40,4 +40,31 @@ describe('The running reads', () => {
     }
     await Promise.all(waits);
   });
+
+  it('are cut after some hours: nothing waits for them any more', async () => {
+    let now = 0;
+    const reads = createReads({ millisecondsMax: 1_000, now: () => now });
+    const [long, short] = [reads.begin(), reads.begin()];
+    const waiting = reads.ended(short.number);
+    now = 999;
+    const late = reads.begin();
+    expect([long.isCut, reads.oldest()]).toEqual([false, long.number]);
+    now = 1_500;
+    expect(reads.oldest()).toBe(late.number);
+    expect([long.isCut, short.isCut, late.isCut]).toEqual([true, true, false]);
+    await waiting;
+    long.end();
+    late.end();
+    expect(reads.oldest()).toBe(Infinity);
+  });
+
+  it('are all cut when the process has lost its place', async () => {
+    const reads = createReads();
+    const running = [reads.begin(), reads.begin()];
+    const waiting = reads.ended(reads.next());
+    reads.cutAll();
+    await waiting;
+    expect(running.map(({ isCut }) => isCut)).toEqual([true, true]);
+    expect(reads.begin().isCut).toBe(false);
+  });
 });

@@ -67,6 +67,12 @@ export const trashIn = (account: AccountId): Range => under([account, 'x']);
 /** One a process life, of the whole store. Whoever names new bytes checks it: bytes of a dead process are not named any more. */
 export const epochKey = (epoch: bigint): Key => encodeKey(['epoch', epoch]);
 export const epochsIn = (): Range => under(['epoch']);
+/** Written with every epoch that is added, where several processes share a store: so no two are equal. */
+export const LAST_EPOCH = encodeKey(['last epoch']);
+/** The life sign of a process that shares the store, by its epoch. */
+export const beatKey = (epoch: bigint): Key => encodeKey(['beat', epoch]);
+export const beatsIn = (): Range => under(['beat']);
+export const epochIn = (key: Key): bigint => decodeKey(key)[1] as bigint;
 
 export const textOf = ({ epoch, number }: Id): string => `${epoch}-${number}`;
 export function idOf(text: string): Id {

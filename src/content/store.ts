@@ -1,13 +1,13 @@
 import type { Hashers } from '../base/hashing.ts';
 import type { Extents } from '../extents/extents.ts';
-import type { Partition } from '../partition/partition.ts';
+import { type Partition, Unavailable } from '../partition/partition.ts';
 import type { ContentStore } from './content.ts';
 import { addChunks, changeReferences } from './counts.ts';
 import { checkEpoch } from './epochs.ts';
 import * as lists from './lists.ts';
 import { type Reading, RunningRead } from './reading.ts';
 import type { Reads } from './reads.ts';
-import type { Id } from './rows.ts';
+import { epochKey, type Id } from './rows.ts';
 import { createTaker } from './take.ts';
 
 export interface ContentStoreOptions {
@@ -34,9 +34,23 @@ export function createContentStore({
   let last = 0n;
   const newId = (): Id => ({ epoch, number: ++last });
   const { take, heldExtents } = createTaker(extents, hashers, newId);
+  const isGone = (): Promise<boolean> =>
+    partition
+      .read((at) => at.get(epochKey(epoch)))
+      .then(
+        (row) => row === undefined,
+        () => false,
+      );
   const reading: Reading = { partition, extents, reads, held: { bytes: 0 }, spare: [] };
   return {
-    take,
+    async take(...given) {
+      try {
+        return await take(...given);
+      } catch (error) {
+        // The others have removed the extents of a process that they took for dead: it would have failed at its commit anyway.
+        throw (await isGone()) ? new Unavailable('Another process has taken over from this one.') : error;
+      }
+    },
     heldExtents,
     newId,
     async nameChunks(tx, account, taken) {

@@ -33,7 +33,7 @@ export interface ChunkWriter {
 
 /** The checksums of one chunk, once they were read. */
 export interface Sums {
-  table?: Buffer;
+  table?: Buffer | undefined;
 }
 
 export interface ExtentInfo {
@@ -43,6 +43,14 @@ export interface ExtentInfo {
   /** Whether it may still grow, or a chunk in it is being written. */
   readonly open: boolean;
 }
+
+/** Names begin with the epoch of the process that made the extent, so that no two of them ever make the same. */
+export const extentName = (epoch: bigint, number: number): string => `${epoch}-${number}`;
+/** 0, which no process has, if the name is none. */
+export function epochOfExtent(name: string): bigint {
+  return BigInt(EXTENT_NAME.exec(name)?.[1] ?? 0);
+}
+export const EXTENT_NAME = /^(\d+)-(\d+)$/;
 
 /** Why bytes are written: those that replace others which then go may take space that is kept from all else. */
 export type Purpose = 'any' | 'frees';

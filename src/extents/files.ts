@@ -10,6 +10,8 @@ export interface Files {
   write(name: string, bytes: readonly Uint8Array[], position: number, purpose: Purpose): Promise<void>;
   /** Fewer bytes than asked for where the file ends; in `into`, if they fit. Throws Damaged if there is no such file. */
   read(name: string, position: number, length: number, into?: Buffer): Promise<Buffer>;
+  /** The next read opens it anew. */
+  forget?(name: string): void;
   /** Resolves once what was written is durable, and the file's name too. */
   sync(name: string): Promise<void>;
   /** Whatever else lies there is listed too. */

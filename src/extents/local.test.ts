@@ -1,5 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, open, readdir, readlink, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import {
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  readlink,
+  rename,
+  rm,
+  stat,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -271,3 +283,72 @@ async function damage(folder: string, chunks: readonly Written[], round: number)
 
 const isZero = (bytes: Buffer, from: number, to: number): boolean =>
   bytes.subarray(from, to).every((byte) => byte === 0);
+
+describe('Several processes with one folder of extents', () => {
+  it('make files of their own, and read those of the others, also such that grow', async () => {
+    const { folder, extents: one } = await opened();
+    const { extents: two } = await opened({ folder, epoch: 8n });
+    const written: Written[] = [];
+    for (let i = 1; i <= 6; i++) written.push(await writeChunk(i % 2 ? one : two, chunkName(i), randomBytes(70_000)));
+    expect(new Set(written.map(({ place }) => place.extent)).size).toBe(2);
+    for (const extents of [one, two]) {
+      for (const chunk of written) expect((await readWhole(extents, chunk)).equals(chunk.bytes)).toBe(true);
+      expect((await extents.list()).map(({ name, open: grows }) => [name, grows])).toEqual(
+        extents === one
+          ? [
+              ['7-1', true],
+              ['8-1', false],
+            ]
+          : [
+              ['7-1', false],
+              ['8-1', true],
+            ],
+      );
+    }
+  });
+
+  it('remove a file that another has removed already', async () => {
+    const { folder, extents: one } = await opened();
+    const { extents: two } = await opened({ folder, epoch: 8n });
+    const { place } = await writeChunk(one, chunkName(1), randomBytes(10));
+    await one.remove(place.extent);
+    await two.remove(place.extent);
+    expect(await two.list()).toEqual([]);
+  });
+
+  it.skipIf(process.platform !== 'linux')('give back the space of a file that another has removed', async () => {
+    const { folder, extents: one } = await opened();
+    const { extents: two } = await opened({ folder, epoch: 8n });
+    const chunk = await writeChunk(one, chunkName(1), randomBytes(10));
+    await readWhole(two, chunk);
+    await one.remove(chunk.place.extent);
+    const isHeld = async () => {
+      const links = (await readdir('/proc/self/fd')).map((name) =>
+        readlink(join('/proc/self/fd', name)).catch(() => ''),
+      );
+      return (await Promise.all(links)).some((link) => link.startsWith(join(folder, chunk.place.extent)));
+    };
+    expect(await isHeld()).toBe(true);
+    await two.list();
+    while (await isHeld()) await new Promise(setImmediate);
+    await expect(readWhole(two, chunk)).rejects.toThrow(Damaged);
+  });
+
+  it('open a file anew before they call it damaged, if another writes it', async () => {
+    const { folder, extents: one } = await opened();
+    const { extents: two, damages } = await opened({ folder, epoch: 8n });
+    const chunk = await writeChunk(one, chunkName(1), randomBytes(70_000));
+    const file = join(folder, chunk.place.extent);
+    await readWhole(two, chunk);
+    // What was opened before does not show what is there now, as on some network file systems.
+    const whole = await readFile(file);
+    await truncate(file, 100);
+    await rename(file, join(folder, 'old'));
+    await writeFile(file, whole);
+    expect((await readWhole(two, chunk)).equals(chunk.bytes)).toBe(true);
+    expect(damages).toEqual([]);
+    await truncate(file, 100);
+    await expect(readWhole(two, chunk)).rejects.toThrow(Damaged);
+    expect(damages).toHaveLength(1);
+  });
+});

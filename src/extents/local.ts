@@ -88,13 +88,18 @@ function folderFiles(folder: string, ownPrefix: string, filesMax: number, reserv
       }
     },
 
+    forget: (name) => handles.forget(pathOf(name)),
+
     async sync(name) {
       await orNoSpace(Promise.all([handles.use(pathOf(name), 'r+', syncData), nameDurable(name)]));
     },
 
     async list() {
       const found: { name: string; bytes: number }[] = [];
-      for (const name of await readdir(folder)) {
+      const names = await readdir(folder);
+      // A file that another process has removed takes its space as long as this one has it open.
+      handles.keepOnly(new Set(names.map(pathOf)));
+      for (const name of names) {
         const stats = await stat(pathOf(name)).catch(unlessMissing);
         if (stats?.isFile()) found.push({ name, bytes: stats.blocks > 0 ? stats.blocks * 512 : stats.size });
       }

@@ -113,4 +113,13 @@ describe('Open files', () => {
     await closing;
     expect([a, b].map(({ descriptor }) => isOpen(descriptor))).toEqual([false, false]);
   });
+
+  it('lets go of all that are not to be kept, of one in use when it is done', async () => {
+    const [a, b] = [await hold('a'), await descriptorOf('b')];
+    files.keepOnly(new Set([path('b')]));
+    expect([isOpen(a.descriptor), isOpen(b)]).toEqual([true, true]);
+    await a.end();
+    while (isOpen(a.descriptor)) await new Promise(setImmediate);
+    expect(await descriptorOf('b')).toBe(b);
+  });
 });

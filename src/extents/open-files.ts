@@ -10,6 +10,8 @@ export interface OpenFiles {
   use<T>(path: string, flags: string, work: (descriptor: number) => Promise<T>): Promise<T>;
   /** The next one to use it opens it anew. */
   forget(path: string): void;
+  /** Forgets all others. */
+  keepOnly(paths: ReadonlySet<string>): void;
   /** Waits for those who use one. */
   close(): Promise<void>;
 }
@@ -94,6 +96,9 @@ export function openFiles(max: number): OpenFiles {
       }
     },
     forget,
+    keepOnly(paths) {
+      for (const path of [...files.keys()]) if (!paths.has(path)) forget(path);
+    },
     async close() {
       closed = true;
       for (const wake of waiting.splice(0)) wake();

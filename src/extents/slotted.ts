@@ -1,6 +1,6 @@
 /** Extents as files of slots: which file grows, who writes where, and when it is durable. The same for all engines. */
 import { chunkWriter } from './chunk-writer.ts';
-import { CHUNK_BYTES_MAX, Damaged, type Extents } from './extents.ts';
+import { CHUNK_BYTES_MAX, Damaged, EXTENT_NAME, type Extents, epochOfExtent, extentName } from './extents.ts';
 import type { Files } from './files.ts';
 import { groupSync } from './group-sync.ts';
 import { readChecked } from './read.ts';
@@ -33,7 +33,6 @@ interface OpenExtent {
 
 /** Eight chunks of the greatest length fit. */
 export const EXTENT_BYTES_MAX = HEADER_BYTES + 8 * slotBytes(CHUNK_BYTES_MAX);
-const NAME = /^(\d+)-(\d+)$/;
 
 export function openSlotted(
   files: Files,
@@ -45,7 +44,7 @@ export function openSlotted(
   let closed = false;
 
   function make(): OpenExtent {
-    const name = `${epoch}-${++count}`;
+    const name = extentName(epoch, ++count);
     const id = newExtentId();
     const extent: OpenExtent = {
       name,
@@ -125,8 +124,15 @@ export function openSlotted(
     },
 
     async read(name, place, from, to, into, sums) {
+      const read = () => readChecked(files, name, place, from, to, (damage) => onDamage?.(damage), into, sums);
       try {
-        return await readChecked(files, name, place, from, to, (damage) => onDamage?.(damage), into, sums);
+        return await read().catch((error: unknown) => {
+          if (!(error instanceof Damaged) || !files.forget || epochOfExtent(place.extent) === epoch) throw error;
+          // Another machine may have written here since the file was opened: some file systems show that to who opens it anew.
+          files.forget(place.extent);
+          if (sums) sums.table = undefined;
+          return read();
+        });
       } catch (error) {
         if (error instanceof Damaged) onDamage?.(error);
         throw error;
@@ -138,7 +144,7 @@ export function openSlotted(
     walk: (extent) => walkSlots(files, extent),
 
     async list() {
-      const found = (await files.list()).filter(({ name }) => NAME.test(name));
+      const found = (await files.list()).filter(({ name }) => EXTENT_NAME.test(name));
       return found.map(({ name, bytes }) => ({ name, bytes, open: open.has(name) }));
     },
 
@@ -169,8 +175,8 @@ function assertWhole({ broken }: OpenExtent): void {
 export async function lastNumberOf(files: Files, epoch: bigint): Promise<number> {
   let last = 0;
   for (const { name } of await files.list()) {
-    const found = NAME.exec(name);
-    if (found && BigInt(found[1]!) === epoch) last = Math.max(last, Number(found[2]));
+    const number = EXTENT_NAME.exec(name)?.[2];
+    if (number !== undefined && epochOfExtent(name) === epoch) last = Math.max(last, Number(number));
   }
   return last;
 }

@@ -19,6 +19,8 @@ export type Order = { readonly parcel: Parcel } | { readonly reserve: Instant } 
 
 export interface Answer {
   readonly outcomes: readonly (Outcome | { readonly unavailable: string })[];
+  /** Nothing will be written any more. */
+  readonly broken: boolean;
   /** A version in the store that the sender's clock had not reached. */
   readonly observed?: Stamp;
 }
@@ -151,7 +153,8 @@ function answerOf(decided: readonly Decided[]): Answer {
     if (observed === undefined || one.inTheWay > observed) observed = one.inTheWay;
     return 'conflict';
   });
-  return observed === undefined ? { outcomes } : { outcomes, observed };
+  const isBroken = broken !== undefined;
+  return observed === undefined ? { outcomes, broken: isBroken } : { outcomes, broken: isBroken, observed };
 }
 
 /** The most by which these commits make the file grow: every row may lie on a page of its own, which is copied with its parent. */

@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { conversation } from '../../test/partition/conversation.ts';
 import { bytes, get, key, numberOf, put, times } from './conformance/harness.ts';
-import { type OtherWriter, partitionConformance, type Store } from './conformance.ts';
+import { partitionConformance, type Store } from './conformance.ts';
 import { past } from './keys.ts';
 import { openLmdb } from './lmdb.ts';
 import { counterOf, type Engine, type Stamp } from './partition.ts';
@@ -53,29 +54,11 @@ partitionConformance('LMDB', {
       return conversation(worker, (message) => worker.postMessage(message));
     },
     'a second process': async (store) => {
-      const child = fork(helper('writer.mjs'), [locations.get(store)!], { execArgv: [] });
+      const child = fork(helper('writer.mjs'), [JSON.stringify({ location: locations.get(store) })], { execArgv: [] });
       return conversation(child, (message) => child.send(message));
     },
   },
 });
-
-async function conversation(other: NodeJS.EventEmitter, tell: (message: object) => void): Promise<OtherWriter> {
-  await once(other, 'message');
-  const order = async (message: object): Promise<void> => {
-    const answered = once(other, 'message');
-    tell(message);
-    await answered;
-  };
-  return {
-    put: (key, value) => order({ key, value }),
-    add: (key, n) => order({ key, n }),
-    async end() {
-      const gone = once(other, 'exit');
-      tell({ end: true });
-      await gone;
-    },
-  };
-}
 
 interface Acknowledged {
   client: number;

@@ -35,6 +35,7 @@ export async function openLmdb({ location, wall }: LmdbOptions): Promise<Engine>
   const collected: Pending[] = [];
   const sent: Pending[][] = [];
   let dead: Error | undefined;
+  let isBroken = false;
 
   // Time that was told must not be told again after a crash. The order to remember it precedes every commit that uses it.
   let reserved = 0n;
@@ -54,7 +55,8 @@ export async function openLmdb({ location, wall }: LmdbOptions): Promise<Engine>
     },
   };
 
-  writer.on('message', ({ outcomes, observed }: Answer) => {
+  writer.on('message', ({ outcomes, broken, observed }: Answer) => {
+    isBroken = broken;
     if (observed !== undefined) time.observe(observed);
     for (const [i, { resolve, reject }] of sent.shift()!.entries()) {
       const outcome = outcomes[i]!;
@@ -94,6 +96,8 @@ export async function openLmdb({ location, wall }: LmdbOptions): Promise<Engine>
         if (collected.push({ data, resolve, reject }) === 1) queueMicrotask(send);
       });
     },
+
+    isBroken: () => isBroken || dead !== undefined,
 
     async close() {
       dead ??= new Unavailable('The store is closed.');

@@ -12,11 +12,13 @@ import {
   run,
   show,
 } from '../../test/partition/model.ts';
+import { missing, startCluster } from '../../test/partition/postgres-cluster.ts';
 import { bytes, key, textOf, turn, turns } from './conformance/harness.ts';
 import { decodeKey, under } from './keys.ts';
 import { openLmdb } from './lmdb.ts';
 import { openMemory } from './memory.ts';
 import { counterOf, type Engine, type Partition, type Row, type Transaction } from './partition.ts';
+import { openPostgres } from './postgres.ts';
 import { openPartition } from './transact.ts';
 
 const aName = fc.constantFrom('a', 'ab', 'b', 'c', 'cd', 'd');
@@ -99,29 +101,41 @@ async function rowsOf(partition: Partition, space: number): Promise<ModelRow[]> 
   });
 }
 
-const engines: Record<string, { histories: number; open: () => Promise<[Engine, () => Promise<void>]> }> = {
-  memory: { histories: 1_000, open: async () => [openMemory(), async () => {}] },
+interface Opened {
+  engine: Engine;
+  /** One more on the same store. */
+  beside?: Engine;
+  drop?: () => Promise<void>;
+}
+const engines: Record<string, { histories: number; open: () => Promise<Opened> }> = {
+  memory: { histories: 1_000, open: async () => ({ engine: openMemory() }) },
   LMDB: {
     histories: 150,
     async open() {
       const location = await mkdtemp(join(tmpdir(), 'holdfast-model-'));
-      return [await openLmdb({ location }), () => rm(location, { recursive: true, force: true })];
+      return { engine: await openLmdb({ location }), drop: () => rm(location, { recursive: true, force: true }) };
     },
   },
+  ...(missing ? {} : { PostgreSQL: { histories: 200, open: openTwoOnPostgres } }),
 };
 
+async function openTwoOnPostgres(): Promise<Opened> {
+  const { url, drop } = await startCluster();
+  return { engine: await openPostgres({ url }), beside: await openPostgres({ url }), drop };
+}
+
 describe.each(Object.entries(engines))('Histories on %s', (_, { histories, open }) => {
-  let engine: Engine;
-  let drop: () => Promise<void>;
+  let opened: Opened;
   let partitions: [Partition, Partition];
   let spaces = 0;
   beforeAll(async () => {
-    [engine, drop] = await open();
-    partitions = [openPartition(engine), openPartition(engine)];
+    opened = await open();
+    partitions = [openPartition(opened.engine), openPartition(opened.beside ?? opened.engine)];
   });
   afterAll(async () => {
-    await engine.close();
-    await drop();
+    await opened.engine.close();
+    await opened.beside?.close();
+    await opened.drop?.();
   });
 
   it('one body after another see and leave what a sorted array would', async () => {

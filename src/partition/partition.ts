@@ -55,6 +55,8 @@ export interface Partition {
    */
   transact<T>(anchor: Key, body: (tx: Transaction) => Promise<T>): Promise<{ value: T; stamp: Stamp }>;
   readonly clock: Clock;
+  /** Nothing can be written until the store is opened again. */
+  isBroken(): boolean;
   close(): Promise<void>;
 }
 
@@ -103,6 +105,13 @@ export interface Engine {
   /** The latest committed state: nothing that was acknowledged before this call is missing. */
   snapshot(): Snapshot & { end(): void };
   commit(data: Commit): Promise<Outcome>;
+  /**
+   * Runs the work while commits of other processes for this anchor wait. Stores that only one process writes have none. It is for
+   * those who would be overtaken again and again; nothing rests on it.
+   */
+  exclusive?(anchor: Key, work: () => Promise<void>): Promise<void>;
+  /** As of the last commit. Engines without a disk have none. */
+  isBroken?(): boolean;
   close(): Promise<void>;
 }
 

@@ -22,7 +22,9 @@ import { addedTo, BodyView, type Held } from './view.ts';
 export interface TransactOptions {
   /** How often a body runs before its caller is told to come back later. */
   attemptsMax?: number;
-  /** How often it runs beside others before it runs alone. */
+  /** How often it runs before commits of other processes for its anchor wait for it. */
+  attemptsShared?: number;
+  /** How often it runs beside others of this process before it runs alone. */
   attemptsBeside?: number;
   /** How many bodies share a commit: their run must not hold the event loop. */
   bodiesMax?: number;
@@ -49,11 +51,13 @@ interface Run {
   readonly job: Job;
   readonly view: BodyView;
   readonly value?: unknown;
+  readonly stamp?: Stamp;
   readonly refusal?: { readonly error: unknown };
 }
 
 export function openPartition(engine: Engine, options: TransactOptions = {}): Partition {
-  const { attemptsMax = 100, attemptsBeside = 5, bodiesMax = 128, writesMax = 1_000, bytesMax = 8 << 20 } = options;
+  const { attemptsMax = 100, attemptsShared = 2, attemptsBeside = 5 } = options;
+  const { bodiesMax = 128, writesMax = 1_000, bytesMax = 8 << 20 } = options;
   const reads: Read[] = [];
   const lines = new Map<Key, Job[]>();
   /** Whose lines go on in the next turn. */
@@ -95,9 +99,13 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
     scheduled = true;
     when(() => {
       scheduled = false;
-      const turn = serveTurn().finally(() => running.delete(turn));
-      running.add(turn);
+      run(serveTurn());
     });
+  }
+
+  function run(work: Promise<void>): void {
+    const turn = work.finally(() => running.delete(turn));
+    running.add(turn);
   }
 
   /**
@@ -114,25 +122,43 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
     for (let anchor = nextLine(); anchor !== undefined && room > 0; anchor = nextLine()) {
       alone = tired.length > 0;
       (alone ? tired : due).shift();
+      busy++;
+      const line = lines.get(anchor)!;
+      if (engine.exclusive && line[0]!.attempts >= attemptsShared) {
+        room--;
+        run(serveExclusively(anchor, engine.exclusive.bind(engine)));
+        continue;
+      }
       // Who joins the line later may know of a commit that this snapshot does not show.
-      const jobs = lines.get(anchor)!.splice(0, room);
+      const jobs = line.splice(0, room);
       room -= jobs.length;
       taken.push({ anchor, jobs });
-      busy++;
     }
     if (reads.length > 0 || nextLine() !== undefined) schedule(setImmediate);
-    if (asked.length === 0 && taken.length === 0) return;
+    if (asked.length > 0 || taken.length > 0) await serve(asked, taken);
+  }
 
+  /** Its snapshot is taken once the others wait, so that nobody overtakes it any more. */
+  async function serveExclusively(anchor: Key, exclusive: NonNullable<Engine['exclusive']>): Promise<void> {
+    const take = (): Job[] => lines.get(anchor)!.splice(0, bodiesMax);
+    let isServed = false;
+    try {
+      await exclusive(anchor, () => {
+        isServed = true;
+        return serve([], [{ anchor, jobs: take() }]);
+      });
+    } catch (error) {
+      if (!isServed) refuse(anchor, take(), error);
+    }
+  }
+
+  async function serve(asked: readonly Read[], taken: readonly { anchor: Key; jobs: Job[] }[]): Promise<void> {
     let snapshot: ReturnType<Engine['snapshot']>;
     try {
       snapshot = engine.snapshot();
     } catch (error) {
       for (const { reject } of asked) reject(error);
-      for (const { anchor, jobs } of taken) {
-        for (const { reject } of jobs) reject(error);
-        leave();
-        goOn(anchor);
-      }
+      for (const { anchor, jobs } of taken) refuse(anchor, jobs, error);
       return;
     }
     const answered = asked.map(async ({ body, resolve, reject }) => {
@@ -189,12 +215,18 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
       lines.get(anchor)!.unshift(...runs.filter((run) => !givenUp.includes(run)).map((run) => run.job));
       await pause(Math.max(...runs.map(({ job }) => job.attempts)));
     } else {
-      for (const { job, view, value, refusal } of runs) {
+      for (const { job, view, value, stamp, refusal } of runs) {
         if (outcome !== 'committed' && (view.writes.size > 0 || view.readHeld)) job.reject(outcome);
         else if (refusal) job.reject(refusal.error);
-        else job.resolve({ value, stamp: view.stamp });
+        else job.resolve({ value, stamp: stamp! });
       }
     }
+    goOn(anchor);
+  }
+
+  function refuse(anchor: Key, jobs: readonly Job[], error: unknown): void {
+    for (const { reject } of jobs) reject(error);
+    leave();
     goOn(anchor);
   }
 
@@ -212,9 +244,11 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
   }
 
   async function runBody(job: Job, snapshot: Snapshot, held: ReadonlyMap<Key, Held>): Promise<Run> {
-    const view = new BodyView(snapshot, held, engine.clock.stamp());
+    const view = new BodyView(snapshot, held, () => engine.clock.stamp());
     try {
-      return { job, view, value: await job.body(view) };
+      const value = await job.body(view);
+      // Bodies behind this one propose later stamps.
+      return { job, view, value, stamp: view.stamp };
     } catch (error) {
       return { job, view, refusal: { error } };
     }
@@ -238,6 +272,7 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
     read,
     transact,
     clock: engine.clock,
+    isBroken: () => engine.isBroken?.() ?? false,
     async close() {
       while (running.size > 0 || scheduled || lines.size > 0) {
         await Promise.all(running);

@@ -12,8 +12,6 @@ export interface Held {
 
 /** What one body sees: its own writes, those of the bodies before it, and the snapshot, which alone is checked. */
 export class BodyView implements Transaction {
-  readonly now: Instant;
-  readonly stamp: Stamp;
   readonly writes = new Map<Key, Held>();
   readonly checks = new Map<Key, Check>();
   readonly ranges: RangeCheck[] = [];
@@ -22,12 +20,23 @@ export class BodyView implements Transaction {
   readHeld = false;
   readonly #snapshot: Snapshot;
   readonly #before: ReadonlyMap<Key, Held>;
+  readonly #propose: (now: Instant) => Stamp;
+  #stamp: Stamp | undefined;
 
-  constructor(snapshot: Snapshot, before: ReadonlyMap<Key, Held>, stamp: Stamp) {
+  constructor(snapshot: Snapshot, before: ReadonlyMap<Key, Held>, propose: (now: Instant) => Stamp) {
     this.#snapshot = snapshot;
     this.#before = before;
-    this.stamp = stamp;
-    this.now = snapshot.now > stamp ? snapshot.now : stamp;
+    this.#propose = propose;
+  }
+
+  /** Proposed when it is wanted: a store may tell its time with the first rows, and no stamp lies before that. */
+  get stamp(): Stamp {
+    this.#stamp ??= this.#propose(this.#snapshot.now);
+    return this.#stamp;
+  }
+
+  get now(): Instant {
+    return this.stamp;
   }
 
   async get(key: Key): Promise<Row | undefined> {

@@ -266,7 +266,7 @@ describe('A removed account', () => {
     const accounts = await serve(world.partition);
     expect(accounts.removed()).toEqual([ACCOUNT]);
     const sweeper = startSweeper({
-      ...{ partition: world.partition, content: world.store, reads: world.reads, epoch: world.epoch + 1n },
+      ...{ partition: world.partition, content: world.store, horizon: world.reads },
       accounts: () => [...accounts.stored().map(({ id }) => id), ...accounts.removed()],
       removed: accounts.removed,
     });
@@ -279,5 +279,66 @@ describe('A removed account', () => {
     const next = await serve(world.partition);
     expect(next.removed()).toEqual([]);
     expect(await world.partition.read((at) => at.scan(removedIn(), { limit: 5 }))).toEqual([]);
+  });
+});
+
+describe('Accounts of a store that several processes share', () => {
+  const share = (partition: Partition) => openAccounts(partition, { developmentKeys }, { isShared: true });
+
+  it('are those of the rows after a refresh; what did not change is the same object', async () => {
+    const store = newStore();
+    const [one, two] = [await share(store), await share(store)];
+    const before = two.find('devstoreaccount1');
+    await one.add('mine', ['b25l']);
+    expect(two.find('mine')).toBeUndefined();
+    await two.refresh();
+    expect(two.find('mine')).toEqual(one.find('mine'));
+    expect(two.find('devstoreaccount1')).toBe(before);
+    const { keys } = await one.rotateKey('mine', 1);
+    const old = two.find('mine');
+    await two.refresh();
+    expect([two.find('mine')?.keys, old?.keys]).toEqual([keys, ['b25l']]);
+    await one.remove('mine', { withData: true });
+    await two.refresh();
+    expect(two.find('mine')).toBeUndefined();
+    expect(two.removed()).toEqual(one.removed());
+  });
+
+  it('are not those of an earlier state when a refresh and a change meet', async () => {
+    const store = newStore();
+    let gate: Promise<void> | undefined;
+    const slow: Partition = {
+      ...store,
+      async read(body) {
+        const held = gate;
+        gate = undefined;
+        const found = await store.read(body);
+        await held;
+        return found;
+      },
+    };
+    const accounts = await share(slow);
+    let go = () => {};
+    gate = new Promise((resolve) => {
+      go = resolve;
+    });
+    const refreshing = accounts.refresh();
+    const adding = accounts.add('mine');
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+    go();
+    await Promise.all([refreshing, adding]);
+    expect(accounts.find('mine')).toBeDefined();
+  });
+
+  it('are never forgotten once they are removed: a request may still be on its way somewhere', async () => {
+    const store = newStore();
+    const one = await share(store);
+    const { id } = await one.add('mine');
+    await one.remove('mine', { withData: false });
+    const two = await share(store);
+    expect(two.removed()).toEqual([]);
+    await two.refresh();
+    expect(two.removed()).toEqual([]);
+    await expect(newContainer(store, id, 'box')).rejects.toMatchObject({ code: 'AccountIsDisabled' });
   });
 });

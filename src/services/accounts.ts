@@ -50,6 +50,8 @@ export interface AccountDirectory {
   stored(): readonly StoredAccount[];
   /** Those that are gone, and of which there may be rows. */
   removed(): readonly AccountId[];
+  /** Other processes may have changed them. What did not change stays the same object. */
+  refresh(): Promise<void>;
 }
 
 /** Which accounts a server serves, besides those that were added by the command. */
@@ -72,14 +74,34 @@ export const accountErrors = errorTable({
 });
 const fail = raising(accountErrors);
 
+export interface AccountsOptions {
+  /** Other processes work on the store at the same time. */
+  readonly isShared?: boolean;
+}
+
 /** Without `serves` all accounts are as they are: for who only looks at them or changes them. */
-export async function openAccounts(partition: Partition, serves?: ServedAccounts): Promise<AccountDirectory> {
+export async function openAccounts(
+  partition: Partition,
+  serves?: ServedAccounts,
+  { isShared = false }: AccountsOptions = {},
+): Promise<AccountDirectory> {
   if (serves) await prepare(partition, serves);
   const environment = serves?.environment && new Set(serves.environment.map(({ name }) => name));
-  const accounts = new Map<string, StoredAccount>();
+  const accounts = new Map<string, StoredAccount & { readonly version: bigint }>();
   const served = new Map<string, KnownAccount>();
-  const removed = new Set(await unswept(partition));
-  for (const row of await partition.read((at) => allIn(at, accountsIn()))) note(decodeAccount(row));
+  const removed = new Set<AccountId>();
+  /** Gone, and nothing is left of them. */
+  const swept = new Set<AccountId>();
+  for (const [id, isEmpty] of await removedAccounts(partition, !isShared)) (isEmpty ? swept : removed).add(id);
+  await readAll();
+
+  async function readAll(): Promise<void> {
+    const [rows, gone] = await partition.read((at) => Promise.all([allIn(at, accountsIn()), allIn(at, removedIn())]));
+    const names = new Set(rows.map((row) => decodeAccount(row).name));
+    for (const name of [...accounts.keys()]) if (!names.has(name)) forget(name);
+    for (const row of rows) note(row);
+    for (const id of gone.map(({ key }) => removedId(key))) if (!swept.has(id)) removed.add(id);
+  }
 
   function isServed({ name, from, keys }: AccountRow): boolean {
     if (keys.length === 0) return false;
@@ -87,28 +109,39 @@ export async function openAccounts(partition: Partition, serves?: ServedAccounts
     return environment ? environment.has(name) : from === 'default';
   }
 
-  function note(account: AccountRow): void {
+  function note(row: Row): void {
+    const account = decodeAccount(row);
     const { id, name, keys } = account;
-    accounts.set(name, { ...account, isServed: isServed(account) });
+    if (accounts.get(name)?.version === row.version) return;
+    accounts.set(name, { ...account, isServed: isServed(account), version: row.version });
     if (isServed(account)) served.set(name, Object.freeze({ id, name, keys: Object.freeze(keys) }));
     else served.delete(name);
   }
 
+  function forget(name: string): void {
+    for (const known of [accounts, served]) known.delete(name);
+  }
+
   let last: Promise<unknown> = Promise.resolve();
-  /** One change at a time. However it ended, the directory says what the row says then. */
+  /** One at a time: what was read earlier must not come after what was read later. */
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = last.then(work);
+    last = done.catch(() => {});
+    return done;
+  }
+
+  /** However it ended, the directory says what the row says then. */
   function change<T>(name: string, body: (tx: Transaction, row: Row | undefined) => Promise<T>): Promise<T> {
     const key = accountKey(name);
-    const work = last.then(async () => {
+    return inTurn(async () => {
       try {
         return (await partition.transact(key, async (tx) => body(tx, await tx.get(key)))).value;
       } finally {
         const row = await partition.read((at) => at.get(key));
-        if (row) note(decodeAccount(row));
-        else for (const known of [accounts, served]) known.delete(name);
+        if (row) note(row);
+        else forget(name);
       }
     });
-    last = work.catch(() => {});
-    return work;
   }
 
   return {
@@ -116,6 +149,7 @@ export async function openAccounts(partition: Partition, serves?: ServedAccounts
     list: () => [...served.values()].sort(byName),
     stored: () => [...accounts.values()].sort(byName),
     removed: () => [...removed],
+    refresh: () => inTurn(readAll),
     add: async (name, given) => {
       const keys = given ?? [newKey(), newKey()];
       const fault = accountNameFault(name) ?? accountKeysFault(keys);
@@ -170,21 +204,22 @@ async function prepare(partition: Partition, { environment, developmentKeys }: S
 }
 
 /**
- * Accounts that an earlier process removed: what was on its way in it then has ended, so that one without rows is forgotten.
- * The others are swept in this process, and forgotten by the next.
+ * Accounts that were removed, and whether nothing is left of each. What was on its way in an earlier process has ended, so that
+ * one without rows is forgotten; the others are swept in this process, and forgotten by the next. Where several processes
+ * share the store a request may still be on its way that would make rows in it: none is ever forgotten.
  */
-async function unswept(partition: Partition): Promise<AccountId[]> {
-  const left: AccountId[] = [];
+async function removedAccounts(partition: Partition, mayForget: boolean): Promise<Map<AccountId, boolean>> {
+  const found = new Map<AccountId, boolean>();
   for (const { key } of await partition.read((at) => allIn(at, removedIn()))) {
     const id = removedId(key);
     const { value: isEmpty } = await partition.transact(key, async (tx) => {
       if ((await tx.scan(under([id]), { limit: 1 })).length > 0) return false;
-      tx.remove(key);
+      if (mayForget) tx.remove(key);
       return true;
     });
-    if (!isEmpty) left.push(id);
+    found.set(id, isEmpty);
   }
-  return left;
+  return found;
 }
 
 function existing(name: string, row: Row | undefined): AccountRow {

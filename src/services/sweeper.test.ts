@@ -144,6 +144,7 @@ describe('The sweeper', () => {
     await world.sweep();
     const collector = startCollector({
       ...world,
+      horizon: world.reads,
       heldExtents: world.store.heldExtents,
       bounds: { slackBytes: 0, sealBytesMin: 1 },
     });

@@ -1,6 +1,7 @@
 /** Gives back the rows of what was deleted in O(1) or has expired, in slices, beside everything else. The trash remembers what is left. */
 import { startBackground } from '../base/background.ts';
-import type { Reads } from '../content/reads.ts';
+import { livingEpochs } from '../content/epochs.ts';
+import type { Horizon } from '../content/reads.ts';
 import { decodeTrash, idOf, trashIn } from '../content/rows.ts';
 import { after, type Key } from '../partition/keys.ts';
 import type { Row } from '../partition/partition.ts';
@@ -21,9 +22,9 @@ export interface SweeperOptions extends Sweeping {
   readonly accounts: () => Iterable<AccountId>;
   /** Those among them that are gone, and with them all that they held. */
   readonly removed?: () => readonly AccountId[];
-  readonly reads: Reads;
-  /** Of this process: its pending contents are being worked on. */
-  readonly epoch: bigint;
+  readonly horizon: Horizon;
+  /** Of several processes one sweeps. */
+  readonly isElected?: () => boolean;
   readonly onFailure?: (error: unknown) => void;
 }
 
@@ -39,8 +40,8 @@ const EVERY_MILLISECONDS = 60_000;
 const NOTED_MAX = 100_000;
 
 export function startSweeper(options: SweeperOptions): Sweeper {
-  const { partition, reads, epoch, onFailure = () => {} } = options;
-  /** By trash row: the number of the first read that cannot have found its content. */
+  const { partition, horizon, isElected = () => true, onFailure = () => {} } = options;
+  /** By trash row: what has to pass until no read can have found its content. */
   const noted = new Map<Key, number>();
   /** Up to where the trash of an account is known to wait for this read. Most new trash lies behind. */
   const seen = new Map<AccountId, { readonly oldest: number; readonly upTo: Key }>();
@@ -48,12 +49,15 @@ export function startSweeper(options: SweeperOptions): Sweeper {
   let waiting = false;
   const background = startBackground(run, EVERY_MILLISECONDS, startOver);
 
+  const mayWork = (): boolean => !background.isStopping && isElected();
+
   async function run(): Promise<void> {
+    if (!mayWork()) return;
     await emptyRemoved();
     for (const account of options.accounts()) {
       try {
         await sweepDue(account);
-        while (!background.isStopping && (await sweepAccount(account)));
+        while (mayWork() && (await sweepAccount(account)));
       } catch (error) {
         if (!background.isStopping) retry(error);
       }
@@ -63,7 +67,7 @@ export function startSweeper(options: SweeperOptions): Sweeper {
   async function emptyRemoved(): Promise<void> {
     for (const account of options.removed?.() ?? []) {
       try {
-        if (!background.isStopping && (await hasContents(partition, account)))
+        if (mayWork() && (await hasContents(partition, account)))
           await emptyAccount({ partition, account, sweeper: { wake: background.wake } });
       } catch (error) {
         if (!background.isStopping) retry(error);
@@ -72,7 +76,7 @@ export function startSweeper(options: SweeperOptions): Sweeper {
   }
 
   async function sweepDue(account: AccountId): Promise<void> {
-    for (let from: Key | undefined; !background.isStopping; ) {
+    for (let from: Key | undefined; mayWork(); ) {
       const rows = await partition.read((at) => {
         const range = dueIn(account, at.now);
         return at.scan({ from: from ?? range.from, to: range.to }, { limit: ABREAST });
@@ -89,17 +93,26 @@ export function startSweeper(options: SweeperOptions): Sweeper {
   /** Once through the trash; true: there is more to do now. */
   async function sweepAccount(account: AccountId): Promise<boolean> {
     const range = trashIn(account);
-    const oldest = reads.oldest();
+    const oldest = horizon.oldest();
     const known = seen.get(account);
     let from = known && oldest < Infinity && known.oldest === oldest ? after(known.upTo) : range.from;
     let isUnfinished = false;
     let upTo: Key | undefined;
-    while (!background.isStopping) {
-      const rows = await partition.read((at) => at.scan({ from, to: range.to }, { limit: ABREAST }));
+    while (mayWork()) {
+      // In one snapshot: a process that joins later has made none of these.
+      const [rows, living] = await partition.read((at) =>
+        Promise.all([at.scan({ from, to: range.to }, { limit: ABREAST }), livingEpochs(at)]),
+      );
       upTo = rows.at(-1)?.key;
       if (!upTo) break;
       from = after(upTo);
-      if (!(await sweepAbreast(account, rows.filter(isReady)))) isUnfinished = true;
+      if (
+        !(await sweepAbreast(
+          account,
+          rows.filter((row) => isReady(row, living)),
+        ))
+      )
+        isUnfinished = true;
       if (!isUnfinished) seen.set(account, { oldest, upTo });
     }
     return isUnfinished;
@@ -110,7 +123,7 @@ export function startSweeper(options: SweeperOptions): Sweeper {
     const end = performance.now() + TURN_MILLISECONDS;
     for (let left = rows; left.length > 0; ) {
       const started = performance.now();
-      if (started > end || background.isStopping) return false;
+      if (started > end || !mayWork()) return false;
       const done = new Set<Row>();
       await allOf(left, async (row) => {
         if (!(await sweepSlice(options, account, row.key))) return;
@@ -123,10 +136,10 @@ export function startSweeper(options: SweeperOptions): Sweeper {
     return true;
   }
 
-  function isReady(row: Row): boolean {
+  function isReady(row: Row, living: ReadonlySet<bigint>): boolean {
     if (failed.has(row.key)) return false;
     try {
-      return mayGo(row);
+      return mayGo(row, living);
     } catch (error) {
       failed.add(row.key);
       retry(error);
@@ -134,19 +147,19 @@ export function startSweeper(options: SweeperOptions): Sweeper {
     }
   }
 
-  /** Contents wait for the reads that may have found them before nobody could any more. */
-  function mayGo(row: Row): boolean {
+  /** Contents wait for the reads that may have found them before nobody could any more; pending ones for those who work on them. */
+  function mayGo(row: Row, living: ReadonlySet<bigint>): boolean {
     const trash = decodeTrash(row);
     if (trash.kind !== 'content') return true;
-    if (trash.pending) return idOf(trash.content).epoch !== epoch;
+    if (trash.pending) return !living.has(idOf(trash.content).epoch);
     let since = noted.get(row.key);
     if (since === undefined) {
-      since = reads.next();
-      if (reads.oldest() >= since) return true;
+      since = horizon.next();
+      if (horizon.oldest() >= since) return true;
       if (noted.size >= NOTED_MAX) return false;
       noted.set(row.key, since);
     }
-    if (reads.oldest() >= since) return true;
+    if (horizon.oldest() >= since) return true;
     wakeAfter(since);
     return false;
   }
@@ -154,7 +167,7 @@ export function startSweeper(options: SweeperOptions): Sweeper {
   function wakeAfter(read: number): void {
     if (waiting) return;
     waiting = true;
-    void reads.ended(read).then(() => {
+    void horizon.ended(read).then(() => {
       waiting = false;
       background.wake();
     });

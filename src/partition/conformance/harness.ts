@@ -30,6 +30,8 @@ export interface OtherWriter {
 export interface Harness {
   /** What was committed is there when the store is opened again. */
   durable: boolean;
+  /** How many writes are read back; fewer where each is a round trip to a server. */
+  readBack?: number;
   open(options?: StoreOptions): Promise<Store>;
   /** By the name that titles its test: 'a second thread', 'a second process'. */
   otherWriters?: Record<string, (store: Store) => Promise<OtherWriter>>;
@@ -96,6 +98,7 @@ export function intercept(
     clock: engine.clock,
     snapshot: () => engine.snapshot(),
     commit: (data) => commit(data, () => engine.commit(data)),
+    ...(engine.exclusive && { exclusive: (anchor, work) => engine.exclusive!(anchor, work) }),
     close: () => engine.close(),
   };
 }

@@ -16,8 +16,6 @@ import {
   turn,
 } from './harness.ts';
 
-const COUNT = 10_000;
-
 /** Reads that begin before the work and end behind it, each of which has to see one state. */
 async function amongReads<T>(partition: Partition, work: () => Promise<T>): Promise<T> {
   const { promise, resolve } = gate();
@@ -38,13 +36,14 @@ async function amongReads<T>(partition: Partition, work: () => Promise<T>): Prom
 }
 
 export function reads(harness: Harness): void {
+  const { readBack: count = 10_000 } = harness;
   describe('reads', () => {
-    it(`sees what was committed before, ${COUNT} times under other reads`, async () => {
+    it(`sees what was committed before, ${count} times under other reads`, async () => {
       const partition = await openOne(harness);
       const counter = key('counter');
       let stale = 0;
       const line = times(20, (i) => i);
-      for (let written = 0; written < COUNT; written += line.length) {
+      for (let written = 0; written < count; written += line.length) {
         await amongReads(partition, async () => {
           await Promise.all(
             line.map(async (i) => {
@@ -61,14 +60,14 @@ export function reads(harness: Harness): void {
     }, 120_000);
 
     for (const [title, start] of Object.entries(harness.otherWriters ?? {})) {
-      it(`sees what ${title} committed before, ${COUNT} times under other reads`, async () => {
+      it(`sees what ${title} committed before, ${count} times under other reads`, async () => {
         const store = await openStore(harness);
         const partition = openPartition(store.engine);
         const other = await start(store);
         const counter = key('counter');
         let stale = 0;
         try {
-          for (let i = 1; i <= COUNT; i++) {
+          for (let i = 1; i <= count; i++) {
             await amongReads(partition, async () => {
               await other.put(counter, i);
               const [row] = await partition.read((at) => at.getMany([counter]));

@@ -113,6 +113,24 @@ export function serializability(harness: Harness): void {
       expect(outcomes.filter(Boolean)).toHaveLength(1);
     });
 
+    it('lets no write skew through between two who scanned an empty stretch', async () => {
+      const partitions = await openTwo(harness);
+      for (let round = 0; round < 30; round++) {
+        const bothRead = meeting(2);
+        const takers = partitions.map(async (partition, taker) => {
+          const { value } = await partition.transact(key('taker', taker), async (tx) => {
+            const found = await tx.scan(under(['seat', round]), { limit: 1 });
+            await bothRead();
+            if (found.length > 0) return false;
+            tx.put(key('seat', round, taker), bytes(1));
+            return true;
+          });
+          return value;
+        });
+        expect((await Promise.all(takers)).filter(Boolean)).toHaveLength(1);
+      }
+    });
+
     it('refuses a child whose parent was deleted after it looked', async () => {
       const [one, other] = await openTwo(harness);
       await startOver(one);

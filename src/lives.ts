@@ -1,0 +1,148 @@
+/**
+ * What a process is between two deaths. Who shares a store with others may be declared dead, because it was stopped for a while
+ * or cut off: then it begins again, under another epoch and with new extents, and what was on its way fails.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Hashers } from './base/hashing.ts';
+import type { Log } from './base/log.ts';
+import { startCollector } from './content/collector.ts';
+import type { ContentStore } from './content/content.ts';
+import { openEpoch } from './content/epochs.ts';
+import { join } from './content/members.ts';
+import { createReads } from './content/reads.ts';
+import { createContentStore } from './content/store.ts';
+import type { Extents } from './extents/extents.ts';
+import type { Partition } from './partition/partition.ts';
+import type { AccountDirectory } from './services/accounts.ts';
+import { type Sweeper, startSweeper } from './services/sweeper.ts';
+
+export interface LivesOptions {
+  readonly partition: Partition;
+  readonly openExtents: (epoch: bigint, onDamage: (error: Error) => void) => Extents | Promise<Extents>;
+  readonly hashers: Hashers;
+  readonly accounts: AccountDirectory;
+  /** Otherwise this process owns the store. */
+  readonly isShared: boolean;
+  readonly log: Log;
+  readonly beatMilliseconds?: number;
+}
+
+export interface Life {
+  readonly content: ContentStore;
+  readonly sweeper: Pick<Sweeper, 'wake'>;
+  /** Whether the others know that it lives. */
+  isCurrent(): boolean;
+  close(): Promise<void>;
+}
+
+export interface Lives {
+  /** The present one; it may be another at any time. */
+  current(): Life;
+  close(): Promise<void>;
+}
+
+const RETRY_MILLISECONDS = 1_000;
+
+export async function openLives(options: LivesOptions): Promise<Lives> {
+  const { log } = options;
+  const closings = new Set<Promise<void>>();
+  let isClosing = false;
+  const first = openLife(options, onDeath);
+  let renewed: Promise<unknown> = first;
+  let life = await first;
+
+  function onDeath(): void {
+    log.warn('the others have declared this process dead: uploads and downloads that were under way fail');
+    renewed = renewed.then(renew);
+  }
+
+  async function renew(): Promise<void> {
+    const closing = life.close().catch((error: unknown) => log.warn({ err: error }, 'closing failed'));
+    closings.add(closing);
+    void closing.then(() => closings.delete(closing));
+    while (!isClosing) {
+      try {
+        life = await openLife(options, onDeath);
+        return;
+      } catch (error) {
+        log.warn({ err: error }, 'cannot begin anew');
+        await sleep(RETRY_MILLISECONDS);
+      }
+    }
+  }
+
+  return {
+    current: () => life,
+    async close() {
+      isClosing = true;
+      await renewed;
+      await Promise.all([...closings, life.close()]);
+    },
+  };
+}
+
+async function openLife(options: LivesOptions, onDeath: () => void): Promise<Life> {
+  const { partition, hashers, accounts, log } = options;
+  const closing: (() => Promise<void>)[] = [];
+  let closed: Promise<void> | undefined;
+  function close(): Promise<void> {
+    closed ??= (async () => {
+      for (const end of closing.reverse()) await end();
+    })();
+    return closed;
+  }
+  try {
+    let onBeat = () => {};
+    const { epoch, horizon, reads, isElected, isCurrent, leave } = await enter(options, onDeath, () => onBeat());
+    // If the store gives no answer, the others find out by themselves.
+    closing.push(() => leave().catch((error: unknown) => log.warn({ err: error }, 'leaving failed')));
+    const onDamage = (error: Error) => {
+      // Of one that the others count among the dead, they do not wait for the reads.
+      if (isCurrent()) log.error({ err: error }, 'damaged');
+      else log.warn({ err: error }, 'this process has lost touch with the store');
+    };
+    const extents = await options.openExtents(epoch, onDamage);
+    closing.push(() => extents.close());
+    const content = createContentStore({ partition, extents, epoch, reads, hashers });
+    const sweeper = startSweeper({
+      ...{ partition, content, horizon, isElected, removed: accounts.removed },
+      accounts: () => [...accounts.stored().map(({ id }) => id), ...accounts.removed()],
+      onFailure: (error) => log.warn({ err: error }, 'sweeping failed'),
+    });
+    closing.push(() => sweeper.stop());
+    const collector = startCollector({
+      ...{ partition, extents, epoch, horizon, isElected, heldExtents: content.heldExtents },
+      onFailure: (error) => log.warn({ err: error }, 'collecting failed'),
+      onDamage,
+    });
+    closing.push(() => collector.stop());
+    onBeat = () => {
+      accounts.refresh().then(sweeper.wake, (error) => log.warn({ err: error }, 'reading the accounts failed'));
+    };
+    sweeper.wake();
+    return { content, sweeper, isCurrent, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** As the owner of the store, or as one of several. */
+async function enter(
+  { partition, isShared, log, beatMilliseconds }: LivesOptions,
+  onDeath: () => void,
+  onBeat: () => void,
+) {
+  const reads = createReads();
+  if (!isShared) {
+    const epoch = await openEpoch(partition);
+    const always = () => true;
+    const leave = async () => {};
+    return { epoch, reads, horizon: reads, isElected: always, isCurrent: always, leave };
+  }
+  return join({
+    ...{ partition, reads, onBeat, onDeath },
+    onFailure: (error) => log.warn({ err: error }, 'a beat failed'),
+    ...(beatMilliseconds !== undefined && { everyMilliseconds: beatMilliseconds }),
+  });
+}

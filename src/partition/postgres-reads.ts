@@ -1,0 +1,194 @@
+import type { Key, Range } from './keys.ts';
+import type { Engine, Instant, Row, ScanOptions } from './partition.ts';
+import type { ServerClock } from './postgres-clock.ts';
+import { unavailable } from './postgres-errors.ts';
+import { literal, literals } from './postgres-parcel.ts';
+import type { Connection, Pool } from './postgres-pool.ts';
+
+const BEGIN = 'begin isolation level repeatable read read only';
+const TIME = 'execute holdfast_now';
+const BYTES_MAX = '9223372036854775807';
+
+interface Asked {
+  readonly text: string;
+  readonly take: (rows: unknown[][]) => void;
+  readonly reject: (error: Error) => void;
+}
+type Answer = { rows: unknown[][] };
+
+/**
+ * A transaction that begins with the first read; what is asked for while it is on its way goes together, so that all bodies
+ * of a turn share their round trips. The time of the store comes along: another process may have moved it.
+ */
+export function snapshotsOf(pool: Pool, clock: ServerClock): { snapshot: Engine['snapshot']; end(): Promise<void> } {
+  const spare = spareConnections(pool);
+  const snapshot: Engine['snapshot'] = () => {
+    const rows = new Map<Key, Promise<Row | undefined>>();
+    let wanted: { key: Key; take: (row: Row | undefined) => void; reject: (error: Error) => void }[] = [];
+    let asked: Asked[] = [];
+    let now: Instant | undefined;
+    let connection: Connection | undefined;
+    let broken: Error | undefined;
+    let sending = false;
+    let ended = false;
+
+    function ask(): void {
+      if (sending) return;
+      sending = true;
+      setImmediate(async () => {
+        while (wanted.length + asked.length > 0) await send(takeAll());
+        sending = false;
+        if (ended) leave();
+      });
+    }
+
+    function takeAll(): Asked[] {
+      const [gets, scans] = [wanted, asked];
+      wanted = [];
+      asked = [];
+      if (gets.length === 0) return scans;
+      const get: Asked = {
+        text: `execute holdfast_get(${literals(gets.map(({ key }) => key))})`,
+        take(found) {
+          const byNumber = new Map(found.map(([n, ...row]) => [Number(n), row]));
+          for (const [i, { key, take }] of gets.entries()) {
+            const row = byNumber.get(i + 1);
+            take(row && { key, version: BigInt(row[0] as string), value: row[1] as Buffer });
+          }
+        },
+        reject: (error) => {
+          for (const { reject } of gets) reject(error);
+        },
+      };
+      return [get, ...scans];
+    }
+
+    async function send(group: readonly Asked[]): Promise<void> {
+      try {
+        if (broken) throw broken;
+        const words = group.map((each) => each.text);
+        const first: string[] = [];
+        if (!connection) {
+          const taken = await spare.take();
+          connection = taken.connection;
+          first.push(...(taken.isOver ? ['commit'] : []), BEGIN, TIME);
+        }
+        const answer = await connection.query({ text: [...first, ...words].join('; '), rowMode: 'array' });
+        const answers = [answer].flat() as Answer[];
+        const time = answers.splice(0, first.length).at(-1);
+        if (time) {
+          clock.hear(BigInt(time.rows[0]![0] as string));
+          now ??= clock.now();
+        }
+        for (const [i, { take }] of group.entries()) take(answers[i]!.rows);
+      } catch (error) {
+        broken ??= unavailable(error);
+        for (const { reject } of group) reject(broken);
+      }
+    }
+
+    function leave(): void {
+      const used = connection;
+      connection = undefined;
+      if (used && broken) used.release(true);
+      else if (used) spare.give(used);
+      broken ??= new Error('the snapshot has ended');
+    }
+
+    const get = (key: Key): Promise<Row | undefined> => {
+      let row = rows.get(key);
+      if (!row) {
+        row = new Promise((take, reject) => wanted.push({ key, take, reject }));
+        rows.set(key, row);
+        ask();
+      }
+      return row;
+    };
+    return {
+      get now() {
+        now ??= clock.now();
+        return now;
+      },
+      get,
+      getMany: (keys) => Promise.all(keys.map(get)),
+      scan: (range, options) =>
+        isEmpty(range, options)
+          ? Promise.resolve([])
+          : new Promise((resolve, reject) => {
+              const take = (found: unknown[][]) => resolve(found.map(rowOf));
+              asked.push({ text: scanText(range, options), take, reject });
+              ask();
+            }),
+      end() {
+        ended = true;
+        if (!sending) leave();
+      },
+    };
+  };
+  return { snapshot, end: spare.end };
+}
+
+/** How long a transaction that is over may wait for the next one to end it: that saves a round trip. */
+const SPARE_MILLISECONDS = 20;
+
+function spareConnections(pool: Pool) {
+  const spare: { connection: Connection; timer: NodeJS.Timeout }[] = [];
+  const leaving = new Set<Promise<void>>();
+  function leave(connection: Connection): void {
+    const left = connection
+      .query('commit')
+      .then(
+        () => connection.release(),
+        () => connection.release(true),
+      )
+      .finally(() => leaving.delete(left));
+    leaving.add(left);
+  }
+  return {
+    /** `isOver`: with a transaction that is still to be ended. */
+    async take(): Promise<{ connection: Connection; isOver: boolean }> {
+      const last = spare.pop();
+      if (!last) return { connection: await pool.connect(), isOver: false };
+      clearTimeout(last.timer);
+      return { connection: last.connection, isOver: true };
+    },
+    give(connection: Connection): void {
+      if (pool.waiting() > 0) {
+        leave(connection);
+        return;
+      }
+      const timer = setTimeout(() => {
+        spare.splice(
+          spare.findIndex((each) => each.timer === timer),
+          1,
+        );
+        leave(connection);
+      }, SPARE_MILLISECONDS);
+      spare.push({ connection, timer });
+    },
+    async end(): Promise<void> {
+      for (const { connection, timer } of spare.splice(0)) {
+        clearTimeout(timer);
+        leave(connection);
+      }
+      await Promise.all(leaving);
+    },
+  };
+}
+
+function isEmpty({ from, to }: Range, { limit, bytesMax = 1 }: ScanOptions): boolean {
+  return from >= to || limit <= 0 || bytesMax <= 0;
+}
+
+function scanText({ from, to }: Range, { limit, bytesMax = Infinity, reverse }: ScanOptions): string {
+  const bounds = `${literal(from)}, ${literal(to)}, ${limit}, ${Number.isFinite(bytesMax) ? Math.ceil(bytesMax) : BYTES_MAX}`;
+  return `execute holdfast_scan${reverse ? '_back' : ''}(${bounds})`;
+}
+
+function rowOf([key, version, value]: unknown[]): Row {
+  return {
+    key: (key as Buffer).toString('latin1') as Key,
+    version: BigInt(version as string),
+    value: value as Buffer,
+  };
+}

@@ -1,0 +1,31 @@
+/** `npm run test:failover` does it three times in a row, in three ways. */
+import { describe, expect, it } from 'vitest';
+import { failover } from '../failover/rounds.ts';
+import { missing } from '../partition/postgres-cluster.ts';
+import { newFolder } from './server.ts';
+
+const rounds = Number(process.env.HOLDFAST_FAILOVER_ROUNDS ?? 1);
+const isLong = rounds > 1;
+
+describe.skipIf(missing)(`A primary that dies under load${missing ? ` (${missing})` : ''}`, () => {
+  const timeout = 60_000 + rounds * 60_000;
+
+  it('takes no acknowledged write with it if its standby is synchronous', { timeout }, async () => {
+    const { faults, acknowledged, outageSeconds } = await failover({
+      rounds,
+      extents: newFolder(),
+      onRound: (line) => console.log(line),
+    });
+    console.log(`${acknowledged} acknowledged, ${faults.length} lost or wrong`);
+    expect(faults).toEqual([]);
+    expect(outageSeconds).toHaveLength(rounds);
+    expect(acknowledged).toBeGreaterThan(0);
+  });
+
+  if (isLong) {
+    it('is found out if its standby is not', { timeout }, async () => {
+      const { faults } = await failover({ rounds: 2, extents: newFolder(), synchronous: false });
+      expect(faults.filter((fault) => fault.startsWith('GET')).length).toBeGreaterThan(0);
+    });
+  }
+});
