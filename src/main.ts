@@ -1,44 +1,26 @@
-/** The composition root: the only file that names the engines. Also what `import { start } from 'holdfast'` gives. */
+/** Puts a server together. Also what `import { start } from 'holdfast'` gives. */
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import { connectionStringOf, originOf } from './addresses.ts';
 import { type Admin, removeAdmin, writeAdmin } from './admin-file.ts';
-import { openHashers } from './base/hashing.ts';
 import { type Log, openLog } from './base/log.ts';
-import { TICKS_PER_SECOND, ticksOf } from './base/time.ts';
-import { type Authority, readCertificate, type ServerCertificate } from './certificate.ts';
+import { type Authority, readCertificate } from './certificate.ts';
 import { type Config, configOf, dataOf, developmentAccount, StartError, type StartOptions } from './config.ts';
-import { createChunkChecker } from './content/chunk-check.ts';
-import { certificatesIn, extentsIn, formatOf, openDataFolder, rowsIn } from './data-folder.ts';
-import type { Extents } from './extents/extents.ts';
-import { openLocalExtents } from './extents/local.ts';
-import { openMemoryExtents } from './extents/memory.ts';
-import { openLives } from './lives.ts';
-import { ownCertificate } from './own-certificate.ts';
-import { openLmdb } from './partition/lmdb.ts';
-import { isNew, looksSound } from './partition/lmdb-damage.ts';
-import { readLmdb } from './partition/lmdb-reads.ts';
-import { openMemory } from './partition/memory.ts';
-import type { Engine, Outcome, Partition } from './partition/partition.ts';
-import { openPartition } from './partition/transact.ts';
 import { accountEndpoints } from './rest/admin/accounts.ts';
 import { certificateEndpoint } from './rest/admin/certificate.ts';
 import { testEndpoints } from './rest/admin/test-endpoints.ts';
 import { blobOperations } from './rest/blob/operations.ts';
 import { createRestServer } from './rest/server.ts';
 import { developmentRule } from './rules/cors.ts';
-import { type AccountDirectory, type KnownAccount, openAccounts } from './services/accounts.ts';
 import { containerAccess } from './services/blob/access.ts';
 import { emptyAccount } from './services/blob/reset.ts';
-import { type CheckProgress, type CheckReport, check as checkStore } from './services/check.ts';
 import { commonErrors, raising } from './services/errors.ts';
 import { corsRulesOf, defaultVersionOf } from './services/service-properties.ts';
-import type { Granted, Storage } from './services/storage.ts';
-import { claimExtents } from './shared-extents.ts';
+import { openStore } from './store.ts';
 
 export type { Authority } from './certificate.ts';
 export type { Account, CertificateFiles, LogOptions, StartOptions } from './config.ts';
 export { StartError } from './config.ts';
+export { type CheckResult, check, type Where, withAccounts } from './store.ts';
 
 export interface HoldfastServer {
   /** For the first account, as every SDK takes it; empty if there is none. */
@@ -141,52 +123,6 @@ export async function start(options: StartOptions = {}): Promise<HoldfastServer>
   };
 }
 
-export interface CheckResult extends CheckReport {
-  /** What the user should know, though nothing is wrong. */
-  readonly notes: readonly string[];
-}
-
-/** A folder, or what several processes share. */
-export type Where = string | { readonly partition: string; readonly extents: string };
-
-/** Looks at all rows and bytes; servers may work on them meanwhile. */
-export async function check(where: Where, onProgress?: (progress: CheckProgress) => void): Promise<CheckResult> {
-  const engine = typeof where === 'string' ? rowsOf(where) : await openShared(where.partition);
-  const folder = typeof where === 'string' ? extentsIn(where) : where.extents;
-  const partition = openPartition(engine);
-  // It never writes, so that no process has the epoch 0.
-  let damage: Error | undefined;
-  const onDamage = (error: Error) => {
-    damage = error;
-  };
-  const heard = () => {
-    const last = damage;
-    damage = undefined;
-    return last;
-  };
-  const extents = existsSync(folder)
-    ? await openLocalExtents({ folder, epoch: 0n, onDamage })
-    : openMemoryExtents({ epoch: 0n });
-  try {
-    const report = await checkStore(partition, createChunkChecker(partition, extents, heard), onProgress);
-    const ahead = engine.clock.now() - ticksOf(Date.now());
-    const { rows, containers, blobs, bytes } = report;
-    const notes = [`${rows} rows: ${containers} containers, ${blobs} blobs with ${bytes} bytes.`];
-    if (ahead > 2n * TICKS_PER_SECOND)
-      notes.push(`Its time is ${ahead / TICKS_PER_SECOND} s ahead of this machine's clock.`);
-    return { ...report, notes };
-  } finally {
-    await extents.close();
-    await partition.close();
-  }
-}
-
-function rowsOf(location: string): Engine {
-  if (formatOf(location) === undefined) throw new StartError(`There is no data of Holdfast in ${location}.`);
-  if (!looksSound(rowsIn(location))) throw new StartError(`The rows in ${location} are missing or damaged.`);
-  return readLmdb(rowsIn(location));
-}
-
 function logOf({ log }: Config): Log {
   try {
     return openLog(log);
@@ -197,124 +133,12 @@ function logOf({ log }: Config): Log {
   }
 }
 
-interface Store {
-  readonly partition: Partition;
-  readonly accounts: AccountDirectory;
-  readonly sweeper: Storage['sweeper'];
-  /** Whether others that share the store know that this process lives. */
-  isCurrent(): boolean;
-  readonly storageOf: (account: KnownAccount, granted?: Granted) => Storage;
-  /** Made for https: 'auto'. */
-  readonly certificate: ServerCertificate | undefined;
-  closeStore(): Promise<void>;
-}
-
-async function openStore(config: Config, log: Log, onLost: () => void): Promise<Store> {
-  const closing: (() => unknown)[] = [];
-  async function closeStore(): Promise<void> {
-    for (const close of closing.splice(0).reverse()) await close();
-  }
-  try {
-    const partition = await openRows(config, log, onLost, closing);
-    closing.push(() => partition.close());
-    // Here, because the lock of the folder is ours now.
-    const certificate = config.https === 'auto' ? keptCertificate(config) : undefined;
-    const isShared = config.shared !== undefined;
-    if (config.shared) await claimExtents(partition, config.shared.extents);
-    const serves = { environment: config.accounts, developmentKeys: developmentAccount.keys };
-    const accounts = await openAccounts(partition, serves, { isShared });
-    const hashers = openHashers();
-    closing.push(() => hashers.close());
-    const openExtents = (epoch: bigint, onDamage: (error: Error) => void) => openBytes(config, epoch, onDamage);
-    const lives = await openLives({ partition, openExtents, hashers, accounts, isShared, log });
-    closing.push(() => lives.close());
-    const sweeper = { wake: () => lives.current().sweeper.wake() };
-    const storageOf = ({ id: account }: KnownAccount, granted?: Granted): Storage => {
-      return { partition, account, content: lives.current().content, sweeper, granted };
-    };
-    const isCurrent = () => lives.current().isCurrent();
-    return { partition, accounts, sweeper, isCurrent, storageOf, certificate, closeStore };
-  } catch (error) {
-    await closeStore();
-    throw error;
-  }
-}
-
-async function openRows(config: Config, log: Log, onLost: () => void, closing: (() => unknown)[]): Promise<Partition> {
-  if (config.shared) {
-    const resolved = (outcome: Outcome) =>
-      log.warn({ outcome }, 'a connection was lost in a commit, which was looked up');
-    return openPartition(await openShared(config.shared.partition, resolved));
-  }
-  if (config.location === undefined) return openPartition(openMemory());
-  const folder = openDataFolder(config.location, () => {
-    log.error('this server no longer holds its data folder, another may have taken it: it stops');
-    onLost();
-  });
-  closing.push(folder.release);
-  if (folder.warning) log.warn(folder.warning);
-  if (!isNew(folder.rows) && !looksSound(folder.rows)) {
-    throw new StartError(
-      `The rows in ${config.location} are damaged: restore a copy, or choose another folder by --location.`,
-    );
-  }
-  return openPartition(await openLmdb({ location: folder.rows }));
-}
-
-/** Loaded where it is wanted: most servers do without. */
-async function openShared(url: string, resolved: (outcome: Outcome) => void = () => {}): Promise<Engine> {
-  const { openPostgres, CannotOpen } = await import('./partition/postgres.ts');
-  try {
-    return await openPostgres({ url, resolved });
-  } catch (error) {
-    if (error instanceof CannotOpen) throw new StartError(error.message);
-    throw error;
-  }
-}
-
-function keptCertificate({ location, blobHost: host }: Config): ServerCertificate {
-  return ownCertificate({
-    folder: location === undefined ? undefined : certificatesIn(location),
-    host,
-    now: new Date(),
-  });
-}
-
-function openBytes(
-  { location, shared, memoryBytesMax }: Config,
-  epoch: bigint,
-  onDamage: (error: Error) => void,
-): Extents | Promise<Extents> {
-  if (shared) return openLocalExtents({ folder: shared.extents, epoch, onDamage });
-  if (location === undefined) return openMemoryExtents({ epoch, bytesMax: memoryBytesMax });
-  return openLocalExtents({ folder: extentsIn(location), epoch, onDamage });
-}
-
 /** A server that cannot write into its folder can still serve. */
 function leaveAdmin(location: string, admin: Admin, log: Log): void {
   try {
     writeAdmin(location, admin);
   } catch (error) {
     log.warn({ err: error }, 'commands will not find this server');
-  }
-}
-
-/** What a command does with the accounts of a folder that no server uses, or of a store that any number of them may. */
-export async function withAccounts<T>(
-  where: string | { readonly partition: string },
-  work: (accounts: AccountDirectory) => Promise<T>,
-): Promise<T> {
-  const isShared = typeof where !== 'string';
-  const closing: (() => unknown)[] = [];
-  try {
-    const log = openLog({ level: 'silent', format: 'text', file: undefined });
-    const partition = isShared
-      ? openPartition(await openShared(where.partition))
-      : await openRows(configOf({ location: where }), log, () => process.exit(1), closing);
-    closing.push(() => partition.close());
-    return await work(await openAccounts(partition, undefined, { isShared }));
-  } finally {
-    for (const close of closing.reverse()) await close();
   }
 }
 
