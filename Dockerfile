@@ -4,7 +4,7 @@ FROM node:22-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json .npmrc tsconfig.json tsconfig.build.json ./
 COPY scripts ./scripts
-RUN npm ci
+RUN npm ci --include=dev
 COPY src ./src
 RUN npm run build && rm -rf dist/*/conformance* && find dist -name '*.map' -delete
 

@@ -23,6 +23,9 @@ const BEAT_MILLISECONDS = 2_000;
 /** Silent for so long, a process on another machine, or one whose number another has got since, is taken for dead. */
 const SILENT_MILLISECONDS = 15_000;
 
+/** Of a server, or for a moment of a command. */
+export class FolderInUse extends StartError {}
+
 export interface DataFolder {
   /** Where the rows lie. */
   readonly rows: string;
@@ -44,7 +47,7 @@ export function openDataFolder(location: string, onLost: () => void): DataFolder
     makeFolder(dirname(location));
     // The keys of the accounts lie in it.
     if (!existsSync(location)) mkdirSync(location, { mode: 0o700 });
-    makeFolder(rowsIn(location));
+    if (!existsSync(rowsIn(location))) mkdirSync(rowsIn(location), { mode: 0o700 });
     const lock = takeLock(location, onLost);
     try {
       if (formatOf(location) === undefined) writeFormat(location);
@@ -100,7 +103,7 @@ function takeLock(location: string, onLost: () => void): { release(): void } {
   const file = join(location, 'in-use');
   const owner: Owner = { id: randomUUID(), host: hostname(), pid: process.pid };
   const inUse = (other: Owner) =>
-    new StartError(
+    new FolderInUse(
       `The folder ${location} is in use by another Holdfast (process ${other.pid} on ${other.host}): stop it, or choose another folder by --location.`,
     );
   const other = readOwner(file);
@@ -109,7 +112,7 @@ function takeLock(location: string, onLost: () => void): { release(): void } {
   else if (existsSync(file)) {
     // Somebody is just writing it, or died while he did.
     if (!isSilent(file))
-      throw new StartError(`Another Holdfast starts on the folder ${location} at this moment: try again.`);
+      throw new FolderInUse(`Another Holdfast starts on the folder ${location} at this moment: try again.`);
     rmSync(file);
   }
   const write = () => createWhole(file, JSON.stringify(owner));

@@ -82,7 +82,7 @@ export async function start(options: StartOptions = {}): Promise<HoldfastServer>
     log,
     now: () => partition.clock.now(),
     own: {
-      ...testEndpoints({ reset, advance }),
+      ...testEndpoints({ reset, advance, forAll: config.testClock }),
       ...accountEndpoints({ accounts, token, onRemoved: sweeper.wake }),
       ...certificateEndpoint(certificate?.authority?.certificate),
     },

@@ -1,9 +1,10 @@
 /** The accounts of a folder, for a command: through the server that works on it, or in the folder itself if none does. */
 import { type IncomingMessage, request as overHttp } from 'node:http';
 import { request as overHttps } from 'node:https';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Admin, readAdmin } from '../admin-file.ts';
 import { StartError } from '../config.ts';
-import { formatOf } from '../data-folder.ts';
+import { FolderInUse, formatOf } from '../data-folder.ts';
 import { type ListedAccount, listed, type NamedKeys, namedKeys } from '../rest/admin/accounts.ts';
 import type { AccountDirectory } from '../services/accounts.ts';
 import { asStorageError } from '../services/errors.ts';
@@ -19,21 +20,31 @@ export interface Administration {
 
 const PATH = '/_holdfast/accounts';
 const TIMEOUT_MILLISECONDS = 60_000;
+const PATIENCE_MILLISECONDS = 5_000;
+const RETRY_MILLISECONDS = 100;
 
 /** In a folder, or in a store that servers may share. Every refusal is a StartError. */
 export async function administer<T>(
   where: string | { readonly partition: string },
   work: (accounts: Administration) => Promise<T>,
 ): Promise<T> {
-  const admin = typeof where === 'string' ? adminOf(where) : undefined;
-  try {
-    if (admin && (await isRunning(admin))) return await work(running(admin));
-    // If a server uses the folder after all, its lock says so.
-    const { withAccounts } = await import('../main.ts');
-    return await withAccounts(where, (accounts) => work(stopped(accounts)));
-  } catch (error) {
-    const known = asStorageError(error);
-    throw known ? new StartError(known.message) : error;
+  const deadline = performance.now() + PATIENCE_MILLISECONDS;
+  for (;;) {
+    const admin = typeof where === 'string' ? adminOf(where) : undefined;
+    try {
+      if (admin && (await isRunning(admin))) return await work(running(admin));
+      // If a server uses the folder after all, its lock says so.
+      const { withAccounts } = await import('../main.ts');
+      return await withAccounts(where, (accounts) => work(stopped(accounts)));
+    } catch (error) {
+      // Another command is soon through, and a server that starts can soon be asked.
+      if (error instanceof FolderInUse && performance.now() < deadline) {
+        await sleep(RETRY_MILLISECONDS);
+        continue;
+      }
+      const known = asStorageError(error);
+      throw known ? new StartError(known.message) : error;
+    }
   }
 }
 

@@ -29,7 +29,11 @@ export async function runSas(command: SasCommand): Promise<string> {
   } catch (error) {
     const detail = asStorageError(error)?.details?.AuthenticationErrorDetail ?? '';
     const field = /: (\w+)\.?$/.exec(detail)?.[1] ?? '';
-    throw Object.hasOwn(flagOf, field) ? new StartError(`${flagOf[field]} is nothing that a signature takes.`) : error;
+    throw Object.hasOwn(flagOf, field)
+      ? new StartError(
+          `${flagOf[field]} is nothing that a signature takes${field === 'sp' ? ': its letters come in the order racwdl' : ''}.`,
+        )
+      : error;
   }
   const path = [command.container, ...(command.blob?.split('/') ?? [])].map((part) =>
     part === undefined ? '' : `/${encodeURIComponent(part)}`,

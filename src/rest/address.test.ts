@@ -78,13 +78,6 @@ describe('the host', () => {
       });
     }
   });
-
-  it('is that of the request line where it stands there', () => {
-    expect(read('http://acc.blob.localhost/con/b', 'other.blob.localhost')).toMatchObject({
-      account: 'acc',
-      container: 'con',
-    });
-  });
 });
 
 describe('a secondary address', () => {

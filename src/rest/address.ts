@@ -12,7 +12,7 @@ export type Address = Pick<
 export type IsAccount = (name: string) => boolean;
 
 const SECONDARY = '-secondary';
-const ABSOLUTE = /^https?:\/\/([^/?#]*)/i;
+const ABSOLUTE = /^https?:\/\/[^/?#]*/i;
 /** An address of numbers has no labels. */
 const NUMERIC = /^(?:[\d.]+(?::\d*)?|\[.*)$/;
 
@@ -28,7 +28,7 @@ export function addressOf(url: string, host: string | undefined, isAccount: IsAc
   const rawQuery = question < 0 ? '' : target.slice(question + 1);
   if (!rawPath.startsWith('/')) throw fail('InvalidUri');
 
-  const label = labelOf(absolute ? absolute[1] : host);
+  const label = labelOf(host);
   if (label !== undefined) {
     const account = primaryOf(label);
     if (isAccount(account)) return within(rawPath, rawQuery, account, account !== label, '', 0);

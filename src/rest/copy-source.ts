@@ -17,7 +17,8 @@ export function sourceAddress(request: Request): Address & { readonly url: strin
   if (nameOf(host) !== nameOf(String(request.headers.host))) {
     throw notImplemented(`Copying from another server (${host}) is not implemented by this server yet.`);
   }
-  const address = addressOf(url, host, (name) => name === request.account);
+  // It is the caller's own host, so that it is read as the caller's own request was.
+  const address = addressOf(url, request.base === '' ? host : undefined, (name) => name === request.account);
   if (address.account !== request.account) {
     throw notImplemented(`Copying from another account (${address.account}) is not implemented by this server yet.`);
   }

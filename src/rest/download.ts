@@ -4,6 +4,7 @@ import { type BodyOptions, Gone } from './body.ts';
 import { serverBusy } from './limits.ts';
 import { IDLE_MILLISECONDS, waitFor } from './patience.ts';
 import type { Reply } from './reply.ts';
+import { turnsOf } from './turns.ts';
 
 export interface Download {
   /** Asks for the first piece, so that what is wrong with it can still be answered. HEAD has none: it lets go at once. */
@@ -20,6 +21,12 @@ export interface Download {
 export function isStream(body: Reply['body']): body is AsyncIterable<Uint8Array> {
   return typeof body === 'object' && !(body instanceof Uint8Array) && Symbol.asyncIterator in body;
 }
+
+/**
+ * Pieces that go out in one turn of the event loop, of all answers together. Node takes one new connection a turn: a thousand
+ * downloads must not make a turn so long that nobody else gets in.
+ */
+const turn = turnsOf(4);
 
 /** Of an answer that is there as a whole, so much is handed to the system at once. */
 const SLICE_BYTES = 64 << 10;
@@ -67,6 +74,7 @@ export function downloadOf(
   /** A stream that ended or failed has let go by itself. */
   async function next(): Promise<IteratorResult<Uint8Array>> {
     try {
+      await turn();
       const piece = await pieces.next();
       over = piece.done === true;
       hold(piece.done ? 0 : piece.value.length);

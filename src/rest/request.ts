@@ -35,7 +35,7 @@ export function requestOf(incoming: IncomingMessage, id: string, address: Addres
 
 /** The URL of the account, as the caller knows it. */
 export function endpointOf({ secure, base, headers }: Request): string {
-  return `${secure ? 'https' : 'http'}://${headers.host}${base}/`;
+  return `${secure ? 'https' : 'http'}://${headers.host ?? 'localhost'}${base}/`;
 }
 
 export function queryOf(rawQuery: string): Readonly<Record<string, string>> {

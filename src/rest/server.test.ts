@@ -301,6 +301,20 @@ describe('a body', () => {
   });
 });
 
+describe('a caller that is not let in', () => {
+  const lines = (from: number) => logged.slice(from).filter(({ message }) => message === 'refused');
+
+  it('is in the log once a second, without a signature that could be used', async () => {
+    const before = logged.length;
+    for (const name of ['sig', 'SIG', '%73ig', 's%49g', '%73%69%67']) {
+      await send('GET', `${BLOB}?sv=2020-02-10&sr=b&${name}=SECRET`, {});
+    }
+    expect(lines(before).length).toBeLessThanOrEqual(2);
+    expect(JSON.stringify(logged.slice(before))).not.toContain('SECRET');
+    expect(JSON.stringify(logged.slice(before))).toContain('sr=b');
+  });
+});
+
 describe('the endpoints of the server itself', () => {
   it('need no signature', async () => {
     expect(await send('GET', '/health/live', {})).toMatchObject({ status: 200, body: 'live\n' });

@@ -21,14 +21,16 @@ import { type Exchange, exchangeOf } from './exchange.ts';
 import { endsConnection, framingFault } from './framing.ts';
 import { gaugeOf, HEADERS_BYTES_MAX, LIMITS, type Limits, serverBusy } from './limits.ts';
 import { IDLE_MILLISECONDS } from './patience.ts';
-import { createRefusalLog } from './refusal-log.ts';
 import { errorReply, type Reply, sendReply } from './reply.ts';
+import { requestLogOf } from './request-log.ts';
 import { createServer, type TlsOptions } from './tls.ts';
 
 const fail = raising(commonErrors);
 const SLOW_MILLISECONDS = 1_000;
 /** More would hold the event loop too long. */
 const TOGETHER_MAX = 64;
+/** Connections that the system keeps until they are taken; what comes beyond must try again seconds later. */
+const BACKLOG = 4_096;
 /** How long what was cut may take to put its things in order. */
 const SETTLE_MILLISECONDS = 2_000;
 
@@ -60,7 +62,7 @@ export function createRestServer<Context, Known extends Account>(
   const { serverName = 'Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0' } = options;
   const limits: Limits = { ...LIMITS, ...options.limits };
   const answer = answeringOf(options, comingBody);
-  const refusals = createRefusalLog(log);
+  const requests = requestLogOf(log);
   const connections = connectionsOf({ ...limits, idleMilliseconds });
   const inMemory = gaugeOf(limits.bodyBytesMax);
   const { patienceMilliseconds = IDLE_MILLISECONDS } = options;
@@ -78,6 +80,7 @@ export function createRestServer<Context, Known extends Account>(
     let download: Download | undefined;
     try {
       reply = streamedIfLarge(await answer(exchange));
+      if (reply.status === 401 || reply.status === 403) requests.refused(exchange, reply.headers?.['x-ms-error-code']);
       if (isStream(reply.body)) download = await begin(exchange, reply, reply.body);
     } catch (error) {
       if (error instanceof Gone) return wentAway(exchange);
@@ -88,10 +91,9 @@ export function createRestServer<Context, Known extends Account>(
     const asMeant = send(exchange, reply, download);
     if (download && !asMeant) await download.release();
     else if (download && !(await stream(exchange, download))) return;
-    if (!slow && !log.isLevelEnabled('debug')) return;
-    const line = lineOf(exchange, reply, performance.now() - started, download?.bytesSent());
-    if (slow) log.warn(line, 'slow request');
-    else log.debug(line, 'request');
+    const milliseconds = performance.now() - started;
+    if (slow) requests.slow(exchange, reply, milliseconds, download?.bytesSent());
+    else requests.answered(exchange, reply, milliseconds, download?.bytesSent());
   }
 
   async function comingBody(exchange: Exchange, length: number, whole: boolean): Promise<Buffer | BodyStream> {
@@ -123,7 +125,7 @@ export function createRestServer<Context, Known extends Account>(
 
   /** The rest of a streamed answer. Whether all of it was sent. */
   async function stream(exchange: Exchange, download: Download): Promise<boolean> {
-    const { incoming, outgoing, id, operation } = exchange;
+    const { incoming, outgoing } = exchange;
     try {
       await download.send();
       connections.says(incoming);
@@ -133,39 +135,27 @@ export function createRestServer<Context, Known extends Account>(
     } catch (error) {
       const bytes = download.bytesSent();
       outgoing.destroy();
-      const line = { requestId: id, operation, method: incoming.method, url: urlOf(incoming), bytes };
       if (error instanceof Gone) wentAway(exchange, bytes);
-      else log.error({ err: error, ...line }, `answer cut: ${faultOf(error)}`);
+      else requests.failed(exchange, error, { bytes });
       return false;
     }
   }
 
-  function wentAway({ incoming, id, body }: Exchange, bytes?: number): void {
-    incoming.socket.destroy();
-    body?.letGo();
-    log.debug({ requestId: id, method: incoming.method, url: urlOf(incoming), bytes }, 'client went away');
+  function wentAway(exchange: Exchange, bytes?: number): void {
+    exchange.incoming.socket.destroy();
+    exchange.body?.letGo();
+    requests.wentAway(exchange, bytes);
   }
 
   /** A StorageError is an answer, anything else is a bug, or damage. */
-  function refuse(error: unknown, { incoming, id, operation }: Exchange): Reply {
+  function refuse(error: unknown, exchange: Exchange): Reply {
+    const { incoming, id } = exchange;
     let known = asStorageError(error);
     if (!known) {
       known = fail('InternalError');
-      log.error(
-        { err: error, requestId: id, operation, method: incoming.method, url: urlOf(incoming) },
-        faultOf(error),
-      );
+      requests.failed(exchange, error);
     } else if (isOfIdentity(known)) {
-      const { code, details } = known;
-      const line = {
-        requestId: id,
-        operation,
-        method: incoming.method,
-        url: urlOf(incoming),
-        code,
-        ...reasonOf(details),
-      };
-      refusals.refused(incoming.socket.remoteAddress, line);
+      requests.refused(exchange, known.code, known.details);
     }
     return errorReply(known, id, now(), incoming.method!);
   }
@@ -209,13 +199,12 @@ export function createRestServer<Context, Known extends Account>(
   server.maxHeadersCount = 0;
   server.maxConnections = limits.connectionsMax;
   async function take(exchange: Exchange): Promise<void> {
-    const { incoming, outgoing } = exchange;
     try {
       await handle(exchange);
     } catch (error) {
       // What fails even to be refused must end neither the process nor the connections of others.
-      log.error({ err: error, method: incoming.method, url: urlOf(incoming) }, 'no answer could be sent');
-      outgoing.destroy();
+      requests.failed(exchange, error);
+      exchange.outgoing.destroy();
     }
     open--;
     if (streaming.delete(exchange) && streaming.size === 0) settled();
@@ -243,7 +232,7 @@ export function createRestServer<Context, Known extends Account>(
     const reply = refuse(error, exchange);
     try {
       send(exchange, reply, undefined);
-      log.debug(lineOf(exchange, reply, 0), 'request');
+      requests.answered(exchange, reply, 0);
     } catch {
       exchange.outgoing.destroy();
     }
@@ -273,7 +262,7 @@ export function createRestServer<Context, Known extends Account>(
     listen: (port, host) =>
       new Promise((resolve, reject) => {
         server.once('error', reject);
-        server.listen(port, host, () => {
+        server.listen(port, host, BACKLOG, () => {
           server.off('error', reject);
           resolve((server.address() as AddressInfo).port);
         });
@@ -300,33 +289,9 @@ export function createRestServer<Context, Known extends Account>(
   };
 }
 
-function lineOf({ incoming, id, operation }: Exchange, reply: Reply, milliseconds: number, bytes?: number) {
-  const { method } = incoming;
-  const url = urlOf(incoming);
-  const code = reply.headers?.['x-ms-error-code'];
-  const ms = Math.round(milliseconds * 10) / 10;
-  return { requestId: id, method, url, operation, status: reply.status, code, ms, bytes };
-}
-
-/** With a signature in it, anybody who can read the log could use it. */
-function urlOf({ url }: IncomingMessage): string | undefined {
-  return url?.replace(/([?&]sig=)[^&]*/gi, '$1...');
-}
-
 /** Whether the caller was not let in, rather than asked for something that cannot be. */
 function isOfIdentity({ status, code }: StorageError): boolean {
   return status === 401 || status === 403 || code === 'InvalidAuthenticationInfo';
-}
-
-/** Of what was to be signed the first line will do. */
-function reasonOf(details: StorageError['details']): { reason?: string } {
-  const reason = details?.AuthenticationErrorDetail?.split(/ String to sign | Server used /)[0];
-  return reason === undefined ? {} : { reason };
-}
-
-/** Told by its name: the layer that finds damage is out of sight from here. */
-function faultOf(error: unknown): string {
-  return error instanceof Error && error.name === 'Damaged' ? 'damaged bytes' : 'bug';
 }
 
 function unmetExpectation({ headers: { expect } }: IncomingMessage): StorageError {

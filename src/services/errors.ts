@@ -57,8 +57,13 @@ export function asStorageError(error: unknown): StorageError | undefined {
   if (error instanceof StorageError) return error;
   if (error instanceof Unavailable || error instanceof NoSpace)
     return new StorageError('ServerBusy', 503, error.message, undefined, 1);
+  if (error instanceof Error && OUT_OF_FILES.has((error as NodeJS.ErrnoException).code ?? '')) {
+    return new StorageError('ServerBusy', 503, 'Too many files and connections are open.', undefined, 1);
+  }
   return undefined;
 }
+
+const OUT_OF_FILES = new Set(['EMFILE', 'ENFILE']);
 
 /** The codes that all services share. */
 export const commonErrors = errorTable({

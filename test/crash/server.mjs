@@ -53,7 +53,7 @@ export async function checkFolder(location) {
 }
 
 /** @param {string[]} words */
-function run([file, ...words]) {
+export function run([file, ...words]) {
   const { npm_lifecycle_event: _, AZURITE_ACCOUNTS: __, ...env } = process.env;
   const child = spawn(/** @type {string} */ (file), words, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let stdout = '';

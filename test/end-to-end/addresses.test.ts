@@ -99,6 +99,16 @@ describe('With --disableProductStyleUrl', () => {
     const refused = await ask(running, 'devstoreaccount1.blob.localhost', '/?comp=list');
     expect([refused.status, refused.code]).toEqual([400, 'InvalidUri']);
   });
+
+  it('only the path names the source of a copy', async () => {
+    const { containerName } = await running.newContainer();
+    const host = 'devstoreaccount1.blob.localhost';
+    const at = (blob: string) => `/${account}/${containerName}/${blob}`;
+    await ask(running, host, at('from'), { method: 'PUT', headers: BLOCK_BLOB, body: 'copied' });
+    const headers = { 'x-ms-copy-source': `http://${host}:${new URL(running.server.blobUrl).port}${at('from')}` };
+    expect((await ask(running, host, at('to'), { method: 'PUT', headers })).status).toBe(202);
+    expect(await ask(running, host, at('to'))).toMatchObject({ text: 'copied' });
+  });
 });
 
 describe('A secondary address', () => {

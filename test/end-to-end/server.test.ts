@@ -123,6 +123,19 @@ describe('The clock', () => {
   });
 });
 
+describe('The endpoints for tests', () => {
+  const running = serverFor('memory');
+
+  it('are closed to pages of the web, which need nothing but the address', async () => {
+    const container = await running.newContainer();
+    for (const path of ['/_holdfast/clock/advance?seconds=1', '/_holdfast/reset']) {
+      const headers = { Origin: 'https://page.example' };
+      expectError(await running.request('POST', path, { unsigned: true, headers }), 403, 'AuthorizationFailure');
+    }
+    expect(await container.exists()).toBe(true);
+  });
+});
+
 describe('Emptying the server', () => {
   onEveryEngine((running) => {
     it('removes all containers and settings, leased or not, and lets names be used again', async () => {

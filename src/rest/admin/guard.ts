@@ -8,7 +8,7 @@ import type { Reply } from '../reply.ts';
 const LOOPBACK = /^(?:::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$|^::1$/i;
 
 const errors = errorTable({
-  NotFromHere: [403, 'This endpoint answers to the loopback address of its own machine only.'],
+  NotFromHere: [403, 'This endpoint answers to its own machine only.'],
   TokenRequired: [401, 'This endpoint needs the token that lies in the data folder, as a bearer token.'],
   InvalidJson: [400, 'The body is not a JSON object.'],
 });
@@ -20,7 +20,7 @@ export function guarded(token: string, work: OwnEndpoint): OwnEndpoint {
   return async (call) => {
     try {
       const { socket, headers } = call.incoming;
-      if (!isLoopback(socket.remoteAddress)) throw fail('NotFromHere');
+      if (!isOfThisMachine(socket)) throw fail('NotFromHere');
       if (!timingSafeEqual(digest(headers.authorization ?? ''), wanted)) throw fail('TokenRequired');
       return await work(call);
     } catch (error) {
@@ -31,8 +31,16 @@ export function guarded(token: string, work: OwnEndpoint): OwnEndpoint {
   };
 }
 
-export function isLoopback(address: string | undefined): boolean {
-  return address !== undefined && LOOPBACK.test(address);
+/** Of a socket. */
+interface Ends {
+  readonly remoteAddress?: string | undefined;
+  readonly localAddress?: string | undefined;
+}
+
+/** Who comes from the address that he comes to is here, too. */
+export function isOfThisMachine({ remoteAddress, localAddress }: Ends): boolean {
+  if (remoteAddress === undefined) return false;
+  return LOOPBACK.test(remoteAddress) || remoteAddress === localAddress;
 }
 
 export function jsonReply(status: number, value: unknown, headers?: Reply['headers']): Reply {

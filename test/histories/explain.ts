@@ -1,0 +1,34 @@
+import { checkHistory, type Violation } from './checker.ts';
+import { describeOperation } from './history.ts';
+import type { Recorded } from './load.ts';
+import { describeState } from './model.ts';
+
+const LINES_MAX = 40;
+
+/** A violation as text: what failed, what it could have found, and how it came to that. */
+export function explain({ blob, reason, prefix, failing, states }: Violation): string {
+  const last = prefix.slice(-LINES_MAX);
+  const left = prefix.length - last.length;
+  return [
+    `${blob}: ${reason}:`,
+    `  ${describeOperation(failing)}`,
+    ...(states.length > 0 ? ['before it the blob was', ...states.map((state) => `  ${describeState(state)}`)] : []),
+    `the history until then, ${prefix.length} operations by the time of their calls:`,
+    ...(left > 0 ? [`  ... ${left} before`] : []),
+    ...last.map((operation) => `  ${describeOperation(operation)}`),
+  ].join('\n');
+}
+
+/** Checks what was recorded, and prints how much it was. @returns the violations, as text */
+export function report({ operations, unknown }: Recorded): string[] {
+  const started = performance.now();
+  const violations = checkHistory(operations).map(explain);
+  const seconds = ((performance.now() - started) / 1000).toFixed(2);
+  const answered = operations.filter(({ returned }) => returned);
+  const refused = answered.filter(({ returned }) => 'refused' in returned!.answer);
+  console.log(
+    `${answered.length} answers, ${refused.length} of them refusals, without an answer ${JSON.stringify(unknown)}, ` +
+      `${violations.length} violations; checked in ${seconds} s`,
+  );
+  return violations;
+}

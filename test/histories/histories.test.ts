@@ -1,0 +1,85 @@
+/** What sixteen clients are told by a server as users run it, held against every order in which it can have happened. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { report } from './explain.ts';
+import { type More, record } from './load.ts';
+import { type Bug, planted, temporaryFolder } from './planted.ts';
+import { root, type Server, serverOf, startServers, stopServers } from './servers.ts';
+
+const MEMORY = ['--inMemoryPersistence', '--test-clock'];
+const onDisk = () => ['--location', temporaryFolder(), '--test-clock'];
+
+/** @param copy of the repository, with a bug */
+async function load(flags: readonly string[], work: (more: More, server: Server) => Promise<void>, copy = root) {
+  const server = serverOf(flags, copy);
+  onTestFinished(() => stopServers([server]));
+  await startServers([server]);
+  const seed = Date.now() % 2 ** 31;
+  const recorded = await record({ servers: [server], seed, movesClock: true }, (more) => work(more, server));
+  return report(recorded);
+}
+
+async function killTwice(more: More, server: Server): Promise<void> {
+  for (let times = 0; times < 2; times++) {
+    await more(400);
+    await server.kill();
+    await server.start();
+  }
+  await more(400);
+}
+
+describe('What sixteen clients are told has an order', { timeout: 120_000 }, () => {
+  it('in memory, also when the server stands still for a while', async () => {
+    const violations = await load(MEMORY, async (more, server) => {
+      await more(600);
+      server.pause();
+      await sleep(500);
+      server.resume();
+      await more(600);
+    });
+    expect(violations).toEqual([]);
+  });
+
+  it('on disk, also when the server is killed and started again', async () => {
+    expect(await load(onDisk(), killTwice)).toEqual([]);
+  });
+});
+
+describe('The order is missed', { timeout: 120_000 }, () => {
+  it('when a server forgets what it has said', async () => {
+    expect(await load(MEMORY, killTwice)).not.toEqual([]);
+  });
+
+  const bugs: Bug[] = [
+    {
+      title: 'when conditions are not held against the ETag',
+      file: 'rules/conditions.js',
+      find: /if \(!names\(ifMatch, found\)\)\s+return 'ConditionNotMet';\n\s+\}/,
+      replace: '}',
+    },
+    {
+      title: 'when a lease is not asked for its id',
+      file: 'services/blob/requests.js',
+      find: /if \(verdict !== 'proceed'\)\s+throw leaseError/,
+      replace: "if (verdict === 'LeaseLost') throw leaseError",
+    },
+    {
+      title: 'when a snapshot is up to 20 ms old',
+      file: 'partition/lmdb-reads.js',
+      find: /rows\.resetReadTxn\(\);\s+const transaction = rows\.useReadTransaction\(\);/,
+      replace: `
+        globalThis.kept ??= (rows.resetReadTxn(), rows.useReadTransaction());
+        const transaction = globalThis.kept;
+        transaction.use();
+        globalThis.timer ??= setTimeout(() => {
+          globalThis.kept = globalThis.timer = undefined;
+          transaction.done();
+        }, 20);`,
+    },
+  ];
+  for (const bug of bugs) {
+    it(bug.title, async () => {
+      expect(await load(onDisk(), (more) => more(800), planted(bug))).not.toEqual([]);
+    });
+  }
+});

@@ -1,0 +1,183 @@
+/** Clients that work on a few blobs at once, in every way that can collide, and write down what they were told. */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect } from '../crash/client.mjs';
+import { type Answer, INFINITE, type Operation, type Request } from './history.ts';
+import { LEASE_SECONDS } from './model.ts';
+import { CONTAINER, perform, type Wire } from './requests.ts';
+import type { Server } from './servers.ts';
+
+export interface LoadOptions {
+  readonly servers: readonly Pick<Server, 'origin'>[];
+  readonly seed: number;
+  readonly clients?: number;
+  readonly blobs?: number;
+  /** Whether somebody moves the servers' time; they need a test clock. */
+  readonly movesClock?: boolean;
+  /** Milliseconds that each client rests between two operations: a long load need not be a heavy one. */
+  readonly rest?: number;
+}
+
+export interface Recorded {
+  readonly operations: readonly Operation[];
+  /** Why there was no answer, and how often. */
+  readonly unknown: Readonly<Record<string, number>>;
+}
+
+type Connection = ReturnType<typeof connect>;
+
+/** Inline in a row, and in extents. */
+const SHORT_BYTES = 20;
+const LONG_BYTES = 40_000;
+/** Longer than any stop of a server that it should wait out. */
+const PATIENCE_MILLISECONDS = 90_000;
+const SHORT_PATIENCE_MILLISECONDS = 3_000;
+const CLOCK_MOVES_MILLISECONDS = 400;
+
+/** Resolves when so many more operations were answered. */
+export type More = (answers: number) => Promise<void>;
+
+/** Goes on while the work does. Ends with a read of every blob at every server. */
+export async function record(options: LoadOptions, work: (more: More) => Promise<void>): Promise<Recorded> {
+  const { servers, clients = 16, blobs = 4, movesClock = false, rest = 0 } = options;
+  const names = Array.from({ length: blobs }, (_, i) => `blob-${i}`);
+  const operations: Operation[] = [];
+  const unknown: Record<string, number> = {};
+  const lengths = new Map<string, number>();
+  const lengthOf = (content: string): number => lengths.get(content) ?? 0;
+  const random = randomOf(options.seed);
+  const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
+  /** What anybody was told last. */
+  const leases = new Map<string, string>();
+  let written = 0;
+  let answers = 0;
+  let isOver = false;
+
+  /** One of its own to each server, which it keeps. */
+  function connections() {
+    const known = new Map<string, Connection>();
+    return {
+      to(origin: string): Connection {
+        const connection = known.get(origin) ?? connect(origin);
+        known.set(origin, connection);
+        return connection;
+      },
+      close: () => known.forEach((connection) => void connection.close()),
+    };
+  }
+
+  async function ask(client: number, on: readonly string[], request: Request, wire: Wire) {
+    const called = performance.now();
+    const outcome = await perform(on[0]!, request, wire);
+    const at = performance.now();
+    if (outcome === 'never sent') return undefined;
+    if ('unknown' in outcome) unknown[outcome.unknown] = (unknown[outcome.unknown] ?? 0) + 1;
+    const returned = 'answer' in outcome ? { returned: { at, answer: outcome.answer } } : {};
+    for (const blob of on) operations.push({ blob, client, request, called, ...returned });
+    if (!('answer' in outcome)) return undefined;
+    answers++;
+    return outcome.answer;
+  }
+
+  async function act(client: number): Promise<void> {
+    const own = connections();
+    const etags = new Map<string, string>();
+    for (let home = client; !isOver; ) {
+      const origin = (random() < 0.2 ? pick(servers) : servers[home % servers.length]!).origin();
+      if (origin === undefined) {
+        home++;
+        await sleep(5);
+        continue;
+      }
+      const blob = pick(names);
+      const request = next(blob, etags.get(blob));
+      const patience = random() < 0.3 ? SHORT_PATIENCE_MILLISECONDS : PATIENCE_MILLISECONDS;
+      const answer = await ask(client, [blob], request, { origin, connection: own.to(origin), patience, lengthOf });
+      if (answer) remember(blob, request, answer, etags);
+      else home++;
+      if (rest > 0) await sleep(rest * 2 * random());
+    }
+    own.close();
+  }
+
+  /** Later requests name what they know: the client's own ETag, and anybody's lease. */
+  function remember(blob: string, request: Request, answer: Answer, etags: Map<string, string>): void {
+    if ('refused' in answer) return;
+    if (request.kind === 'acquire') leases.set(blob, request.leaseId);
+    if (request.kind === 'change') leases.set(blob, request.newId);
+    if ((request.kind === 'put' || request.kind === 'get') && answer.etag) etags.set(blob, answer.etag);
+  }
+
+  function next(blob: string, ifMatch: string | undefined): Request {
+    const lease = leases.get(blob) ?? randomUUID();
+    const leaseId = random() < 0.4 ? lease : undefined;
+    const roll = random() * 100;
+    if (roll < 30) return { kind: 'get', leaseId: random() < 0.1 ? lease : undefined };
+    if (roll < 66) {
+      const content = `w${++written}`;
+      lengths.set(content, random() < 0.25 ? LONG_BYTES : SHORT_BYTES);
+      const put = { kind: 'put' as const, content, leaseId };
+      if (roll < 42) return put;
+      return roll < 58 ? { ...put, ifMatch } : { ...put, ifNoneMatch: '*' };
+    }
+    if (roll < 74) return { kind: 'delete', leaseId, ifMatch: roll < 70 ? ifMatch : undefined };
+    if (roll < 82) return { kind: 'acquire', leaseId: randomUUID(), seconds: roll < 78 ? INFINITE : LEASE_SECONDS };
+    if (roll < 90) return { kind: roll < 88 ? 'release' : 'renew', leaseId: lease };
+    if (roll < 94) return { kind: 'change', leaseId: lease, newId: randomUUID() };
+    return { kind: 'break' };
+  }
+
+  async function moveClock(client: number): Promise<void> {
+    const own = connections();
+    while (!isOver) {
+      await sleep(CLOCK_MOVES_MILLISECONDS * 2 * random());
+      const origin = pick(servers).origin();
+      if (origin === undefined) continue;
+      const wire = { origin, connection: own.to(origin), patience: SHORT_PATIENCE_MILLISECONDS, lengthOf };
+      await ask(client, names, { kind: 'advance' }, wire);
+    }
+    own.close();
+  }
+
+  const more: More = async (count) => {
+    const goal = answers + count;
+    while (answers < goal) await sleep(10);
+  };
+
+  await makeContainer(servers[0]!.origin()!);
+  const all = Array.from({ length: clients }, (_, client) => act(client));
+  if (movesClock) all.push(moveClock(clients));
+  try {
+    await work(more);
+  } finally {
+    isOver = true;
+    await Promise.all(all);
+  }
+  const own = connections();
+  for (const server of servers) {
+    const origin = server.origin()!;
+    const wire = { origin, connection: own.to(origin), patience: PATIENCE_MILLISECONDS, lengthOf };
+    for (const blob of names) while (!(await ask(clients + 1, [blob], { kind: 'get' }, wire))) await sleep(500);
+  }
+  own.close();
+  return { operations, unknown };
+}
+
+async function makeContainer(origin: string): Promise<void> {
+  const connection = connect(origin);
+  const { status, body } = await connection.createContainer(CONTAINER);
+  connection.close();
+  if (status !== 201 && status !== 409) throw new Error(`Create Container was answered ${status}: ${body}`);
+}
+
+/** Mulberry32. */
+function randomOf(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = state;
+    t = Math.imul(t ^ (t >>> 15), t | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

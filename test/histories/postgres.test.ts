@@ -1,0 +1,92 @@
+/** `npm run test:histories -- --postgres --minutes 5` does it for longer, with stops of 30 s. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { startCuttingProxy } from '../partition/cutting-proxy.ts';
+import { type Cluster, missing, startCluster } from '../partition/postgres-cluster.ts';
+import { report } from './explain.ts';
+import { databaseIn, killAndRestart, resolvedOutcomes, standStill, terminateBackends } from './faults.ts';
+import { record } from './load.ts';
+import { type Bug, planted, temporaryFolder } from './planted.ts';
+import { root, serverOf, startServers, stopServers } from './servers.ts';
+
+const minutes = Number(process.env.HOLDFAST_HISTORIES_MINUTES ?? 0);
+const isLong = minutes > 0;
+const STOP_SECONDS = isLong ? 30 : 3;
+const RESOLVED_MIN = isLong ? 50 : 10;
+const CUT_CHANCE = 0.05;
+
+describe.skipIf(missing)(`Three processes on PostgreSQL${missing ? ` (${missing})` : ''}`, () => {
+  let cluster: Cluster;
+  beforeAll(async () => {
+    cluster = await startCluster();
+  });
+  afterAll(() => cluster?.drop());
+
+  /** On a database of their own, by way of a proxy that can cut their connections. */
+  async function startThree(copy = root) {
+    const url = await databaseIn(cluster);
+    const proxy = await startCuttingProxy(url);
+    onTestFinished(() => proxy.close());
+    const flags = ['--partition', proxy.url, '--extents', temporaryFolder(), '--test-clock'];
+    const servers = [serverOf(flags, copy), serverOf(flags, copy), serverOf(flags, copy)] as const;
+    onTestFinished(() => stopServers(servers));
+    await startServers(servers);
+    const seed = Date.now() % 2 ** 31;
+    const resolved = () => {
+      const { committed = 0, conflict = 0 } = resolvedOutcomes(servers);
+      return committed + conflict;
+    };
+    return { url, proxy, servers, resolved, options: { servers, seed, movesClock: true, rest: isLong ? 20 : 0 } };
+  }
+
+  const timeout = 180_000 + minutes * 90_000;
+  it('tell what has an order, with connections cut inside commits, processes stopped and killed', {
+    timeout,
+  }, async () => {
+    const { url, proxy, servers, resolved, options } = await startThree();
+    const end = performance.now() + minutes * 60_000;
+    const recorded = await record(options, async (more) => {
+      await more(200);
+      for (let round = 0; round === 0 || performance.now() < end; round++) {
+        const [one, other] = [servers[round % 3]!, servers[(round + 1) % 3]!];
+        proxy.chance = CUT_CHANCE;
+        await more(200);
+        await terminateBackends(url);
+        await more(100);
+        await Promise.all([standStill(one, STOP_SECONDS), sleep(500).then(() => killAndRestart(other))]);
+        await more(200);
+      }
+      while (resolved() < RESOLVED_MIN) await more(50);
+      proxy.chance = 0;
+      await more(100);
+    });
+    const violations = report(recorded);
+    console.log(`commits cut ${JSON.stringify(proxy.cuts)}, resolved ${JSON.stringify(resolvedOutcomes(servers))}`);
+    expect(violations).toEqual([]);
+    expect(resolved()).toBeGreaterThanOrEqual(RESOLVED_MIN);
+  });
+
+  const bugs: Bug[] = [
+    {
+      title: 'when a commit does not look at its rows again',
+      file: 'partition/postgres-functions.js',
+      find: /if cardinality\(p_check_keys\) > 0 and exists/,
+      replace: 'if false and exists',
+    },
+    {
+      title: 'when a commit whose connection was lost is done again without a look',
+      file: 'partition/postgres-functions.js',
+      find: /return case when happened then 'committed' else 'conflict' end/,
+      replace: "return 'conflict'",
+    },
+  ];
+  describe.skipIf(isLong)('are found out', { timeout: 120_000 }, () => {
+    for (const bug of bugs) {
+      it(bug.title, async () => {
+        const { proxy, options } = await startThree(planted(bug));
+        proxy.chance = CUT_CHANCE;
+        expect(report(await record(options, (more) => more(1_000)))).not.toEqual([]);
+      });
+    }
+  });
+});

@@ -1,0 +1,106 @@
+/** Histories that are right because they were made so: one operation after the other, told as if they had overlapped. */
+import fc from 'fast-check';
+import { INFINITE, type Operation, type Request } from './history.ts';
+import { expired, LEASE_SECONDS, movesIn, type State, step } from './model.ts';
+
+export interface Shape {
+  readonly lengthMax: number;
+  /** How far calls and answers may lie from the moment of the operation; moments are 1 apart. */
+  readonly spread: number;
+  /** Of ten operations, how many have no answer. */
+  readonly unanswered: number;
+}
+
+/** A choice of what a client might do, for which the state has the words. */
+interface Choice {
+  readonly kind: Request['kind'];
+  /** 0 none, 1 that of the blob as it is, 2 another. */
+  readonly condition: number;
+  readonly lease: number;
+  readonly before: number;
+  readonly after: number;
+  readonly isLost: number;
+  readonly isDone: boolean;
+}
+
+const kinds = ['put', 'put', 'put', 'get', 'get', 'get', 'delete', 'acquire', 'acquire', 'renew', 'release'] as const;
+
+const choice: fc.Arbitrary<Choice> = fc.record({
+  kind: fc.constantFrom(...kinds, 'change' as const, 'break' as const, 'advance' as const),
+  condition: fc.constantFrom(0, 0, 1, 2, 3),
+  lease: fc.constantFrom(0, 0, 1, 1, 2),
+  before: fc.double({ min: 0, max: 1, noNaN: true }),
+  after: fc.double({ min: 0, max: 1, noNaN: true }),
+  isLost: fc.integer({ min: 1, max: 10 }),
+  isDone: fc.boolean(),
+});
+
+export function history({ lengthMax, spread, unanswered }: Shape): fc.Arbitrary<Operation[]> {
+  return fc.array(choice, { minLength: lengthMax >> 1, maxLength: lengthMax, size: 'max' }).map((choices) => {
+    const operations: Operation[] = [];
+    const told = new Set<string | undefined>();
+    let state: State;
+    for (const [i, made] of choices.entries()) {
+      const request = requestOf(made, i, state, told);
+      const called = i - made.before * spread;
+      const isLost = made.isLost <= unanswered;
+      const { state: next, answer } = step(state, request, { etag: `e${i}`, called });
+      if (!isLost || made.isDone) state = next;
+      const returned = { at: i + made.after * spread, answer };
+      if (!isLost && (request.kind === 'put' || request.kind === 'get') && 'etag' in answer) told.add(answer.etag);
+      operations.push({ blob: 'blob', client: i, request, called, ...(isLost ? {} : { returned }) });
+    }
+    return operations;
+  });
+}
+
+function requestOf(
+  { kind, condition, lease, isDone }: Choice,
+  i: number,
+  state: State,
+  told: ReadonlySet<string | undefined>,
+): Request {
+  const etag = condition === 1 ? state?.etag : condition === 2 ? `e${i >> 1}` : undefined;
+  const ifMatch = told.has(etag) ? etag : undefined;
+  const held = state?.lease?.id ?? 'nobody';
+  const leaseId = lease === 1 ? state?.lease?.id : lease === 2 ? `L${i >> 1}` : undefined;
+  switch (kind) {
+    case 'put':
+      return { kind, content: `w${i}`, ifMatch, ifNoneMatch: condition === 3 ? '*' : undefined, leaseId };
+    case 'delete':
+      return { kind, ifMatch, leaseId };
+    case 'get':
+      return { kind, leaseId };
+    case 'acquire':
+      return { kind, leaseId: lease === 2 ? held : `L${i}`, seconds: isDone ? INFINITE : LEASE_SECONDS };
+    case 'change':
+      return { kind, leaseId: leaseId ?? held, newId: `L${i}` };
+    case 'renew':
+    case 'release':
+      return { kind, leaseId: leaseId ?? held };
+    default:
+      return { kind };
+  }
+}
+
+/** Tries every order of every choice of the unanswered: right by its simplicity, for a handful of operations. */
+export function hasOrder(operations: readonly Operation[]): boolean {
+  return placeRest(operations, undefined, movesIn(operations));
+}
+
+function placeRest(rest: readonly Operation[], state: State, moves: readonly Operation[]): boolean {
+  if (rest.every(({ returned }) => !returned)) return true;
+  const due = Math.min(...rest.map(({ returned }) => returned?.at ?? Infinity));
+  const ended = expired(state, due, moves);
+  if (ended && placeRest(rest, ended, moves)) return true;
+  return rest.some((operation, i) => {
+    // Nobody who was called after somebody's answer comes before him.
+    if (operation.called > due) return false;
+    const { request, called, returned } = operation;
+    const told = returned?.answer ?? {};
+    const etag = ('etag' in told ? told.etag : undefined) ?? `e${operation.client}`;
+    const next = step(state, request, { etag, called });
+    if (returned && JSON.stringify(next.answer) !== JSON.stringify(returned.answer)) return false;
+    return placeRest(rest.toSpliced(i, 1), next.state, moves);
+  });
+}

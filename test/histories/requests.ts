@@ -1,0 +1,97 @@
+/** Requests of a history on the wire, and their answers. */
+import type { connect } from '../crash/client.mjs';
+import type { Answer, Request } from './history.ts';
+import { LEASE_SECONDS } from './model.ts';
+
+export const CONTAINER = 'histories';
+
+type Connection = ReturnType<typeof connect>;
+type Sent = Parameters<Connection['send']>;
+type Received = Awaited<ReturnType<Connection['send']>>;
+
+/** The answer, or why there is none. */
+export type Outcome = { readonly answer: Answer } | { readonly unknown: string } | 'never sent';
+
+export interface Wire {
+  readonly connection: Connection;
+  readonly origin: string;
+  /** After these milliseconds the client hangs up. */
+  readonly patience: number;
+  /** How many bytes the content has on the wire. */
+  lengthOf(content: string): number;
+}
+
+export async function perform(blob: string, request: Request, wire: Wire): Promise<Outcome> {
+  try {
+    if (request.kind === 'advance') return await advance(wire);
+    const [method, target, options] = sendingOf(blob, request, wire);
+    const answer = await wire.connection.send(method, target, {
+      ...options,
+      onRequest(outgoing) {
+        const timer = setTimeout(() => outgoing.destroy(new Error('impatient')), wire.patience);
+        outgoing.once('close', () => clearTimeout(timer));
+        outgoing.end(options?.body);
+      },
+    });
+    return outcomeOf(request, answer, wire);
+  } catch (error) {
+    const { code, syscall, message } = error as NodeJS.ErrnoException;
+    if (code === 'ECONNREFUSED' && syscall === 'connect') return 'never sent';
+    return { unknown: typeof code === 'string' ? code : message };
+  }
+}
+
+export function bodyOf(content: string, length: number): Buffer {
+  return Buffer.alloc(Math.max(length, content.length + 1), `${content}\n`);
+}
+
+function sendingOf(blob: string, request: Exclude<Request, { kind: 'advance' }>, { lengthOf }: Wire): Sent {
+  const target = `/${CONTAINER}/${blob}`;
+  const { kind } = request;
+  const named = 'ifMatch' in request && request.ifMatch ? { 'if-match': request.ifMatch } : {};
+  const held = 'leaseId' in request && request.leaseId ? { 'x-ms-lease-id': request.leaseId } : {};
+  switch (kind) {
+    case 'put': {
+      const absent = request.ifNoneMatch ? { 'if-none-match': '*' } : {};
+      const headers = { 'x-ms-blob-type': 'BlockBlob', ...named, ...held, ...absent };
+      return ['PUT', target, { headers, body: bodyOf(request.content, lengthOf(request.content)) }];
+    }
+    case 'get':
+      return ['GET', target, { headers: held }];
+    case 'delete':
+      return ['DELETE', target, { headers: { ...named, ...held } }];
+    default: {
+      const ofAction: Record<string, string> = {
+        ...(kind === 'acquire'
+          ? { 'x-ms-lease-duration': String(request.seconds), 'x-ms-proposed-lease-id': request.leaseId }
+          : held),
+        ...(kind === 'change' ? { 'x-ms-proposed-lease-id': request.newId } : {}),
+        ...(kind === 'break' ? { 'x-ms-lease-break-period': '0' } : {}),
+      };
+      return ['PUT', `${target}?comp=lease`, { headers: { 'x-ms-lease-action': kind, ...ofAction } }];
+    }
+  }
+}
+
+function outcomeOf(request: Request, { status, code, headers, body }: Received, wire: Wire): Outcome {
+  // Also of a 503 it is not taken for granted that nothing happened.
+  if (status >= 500) return { unknown: `${status} ${code ?? ''}` };
+  if (status >= 400) return { answer: { refused: code ?? String(status) } };
+  const { etag } = headers;
+  if (request.kind === 'delete') return { answer: {} };
+  if (request.kind !== 'get') return { answer: { etag } };
+  const lease = String(headers['x-ms-lease-state']);
+  return { answer: { content: contentOf(body, wire), etag, lease } };
+}
+
+/** A body that is not whole is no content that anybody wrote. */
+function contentOf(body: Buffer, { lengthOf }: Wire): string {
+  const content = body.subarray(0, body.indexOf('\n')).toString();
+  return body.equals(bodyOf(content, lengthOf(content))) ? content : `torn ${content} (${body.length} bytes)`;
+}
+
+async function advance({ origin, patience }: Wire): Promise<Outcome> {
+  const url = `${origin}/_holdfast/clock/advance?seconds=${LEASE_SECONDS + 1}`;
+  const { status } = await fetch(url, { method: 'POST', signal: AbortSignal.timeout(patience) });
+  return status === 204 ? { answer: {} } : { unknown: `${status} advance` };
+}

@@ -1,0 +1,268 @@
+/**
+ * Wing and Gong's search with Lowe's memory, just in time: the events are walked in order, and only where an answer is due that
+ * has no place yet, operations under way are given theirs. Each happens at one moment between its call and its answer.
+ */
+import { type Answer, grouped, type Operation, type Request } from './history.ts';
+import { expired, movesIn, type State, step } from './model.ts';
+
+export interface SearchOptions {
+  /** Past it the search throws Undecided: the history is neither right nor wrong. */
+  nodesMax?: number;
+}
+
+export class Undecided extends Error {
+  override readonly name = 'Undecided';
+}
+
+export function isLinearizable(operations: readonly Operation[], options: SearchOptions = {}): boolean {
+  return search(operations, { ...options, statesMax: 1 }).length > 0;
+}
+
+/** Some of what the blob can be after these. */
+export function endStates(operations: readonly Operation[], options: SearchOptions = {}): State[] {
+  return search(operations, { ...options, statesMax: STATES_MAX });
+}
+
+const STATES_MAX = 4;
+const NODES_MAX = 1_000_000;
+/** Bits of a small integer. */
+const SLOTS_MAX = 30;
+/** The content that a put leaves whose answer nobody has, if nobody has read it; and a lease that only its own request names. */
+const UNSEEN = 'unseen';
+/** How many ways to one place are compared with the next: the first are those that used least. */
+const WAYS_COMPARED_MAX = 16;
+
+interface Event {
+  readonly at: number;
+  readonly operation: Operation;
+  readonly isReturn: boolean;
+}
+
+/** A place in the search. */
+interface Node {
+  /** The next event. */
+  readonly at: number;
+  readonly state: State;
+  /** Operations whose place is found and whose answer is still to come: one bit for each slot. */
+  readonly placed: number;
+  /** Of every kind of unanswered operation, how many have happened. */
+  readonly used: readonly number[];
+  /** Only unanswered operations are tried here: the others have been. */
+  readonly isLast?: boolean;
+}
+
+function search(operations: readonly Operation[], options: SearchOptions & { statesMax: number }): State[] {
+  const { nodesMax = NODES_MAX, statesMax } = options;
+  const etags = etagsOf(operations);
+  const known = new Set(etags.values());
+  const events = eventsOf(operations);
+  const moves = movesIn(operations);
+  const lastSeen = lastCalls(events);
+  const { slots, underWay } = slotsOf(events);
+  const unanswered = unansweredIn(operations, etags);
+
+  const after = (state: State, { request, called }: Operation) => {
+    const etag = request.kind === 'put' ? (etags.get(request.content) ?? UNSEEN) : '';
+    return step(state, request, { etag, called });
+  };
+  /** The state that this operation leaves, if its answer is right there. */
+  const place = (state: State, operation: Operation): { state: State } | undefined => {
+    const next = after(state, operation);
+    return agrees(next.answer, operation.returned!.answer, known) ? next : undefined;
+  };
+  /** A content does not come back: as long as somebody has yet to see it, it stays. */
+  const mayFollow = ({ at, placed, state: next }: Node, former: State): boolean => {
+    if (!former || former.content === next?.content) return true;
+    if ((lastSeen.get(former.etag) ?? -1) >= at) return false;
+    return underWay[at]!.every((other) => {
+      return (placed & (1 << slots.get(other)!)) !== 0 || !needsOf(other).includes(former.etag);
+    });
+  };
+
+  /** Walks on to the first answer that has no place. What changes nothing is placed as soon as it can be. */
+  function walk(node: Node): Node {
+    const { state } = node;
+    let { at, placed } = node;
+    for (; at < events.length; at++) {
+      const { operation, isReturn } = events[at]!;
+      if (!isReturn) continue;
+      for (const other of underWay[at]!) {
+        const bit = 1 << slots.get(other)!;
+        if ((placed & bit) === 0 && changesNothing(other) && place(state, other)) placed |= bit;
+      }
+      const own = 1 << slots.get(operation)!;
+      if ((placed & own) === 0) break;
+      placed &= ~own;
+    }
+    return { ...node, at, placed };
+  }
+
+  /** What can have happened next, the likeliest last. */
+  function successors(node: Node): Node[] {
+    const { at, state, placed } = node;
+    const nodes: Node[] = [{ ...node, isLast: true }];
+    const ended = expired(state, events[at]!.at, moves);
+    if (ended) nodes.push({ ...node, state: ended });
+    for (const other of underWay[at]!) {
+      const bit = 1 << slots.get(other)!;
+      if ((placed & bit) !== 0) continue;
+      const left = place(state, other);
+      const next = left && { ...node, state: left.state, placed: placed | bit };
+      if (next && mayFollow(next, state)) nodes.push(next);
+    }
+    return nodes;
+  }
+
+  function unansweredSuccessors({ at, state, placed, used }: Node): Node[] {
+    const now = events[at]!.at;
+    return unanswered.flatMap((same, i) => {
+      const operation = same[used[i]!];
+      if (!operation || operation.called > now) return [];
+      const left = after(state, operation);
+      if ('refused' in left.answer || keyOf(left.state) === keyOf(state)) return [];
+      const next = { at, state: left.state, placed, used: used.with(i, used[i]! + 1) };
+      return mayFollow(next, state) ? [next] : [];
+    });
+  }
+
+  /** By place and state, the least that was used to get there: with more left over, everything is possible that is with less. */
+  const ways = new Map<string, (readonly number[])[]>();
+  const visited = new Set<string>();
+  function isNew({ at, state, placed, used }: Node): boolean {
+    const key = `${at}/${placed}/${keyOf(state)}`;
+    const before = ways.get(key) ?? [];
+    if (before.some((less) => less === used || less.every((n, i) => n <= used[i]!))) return false;
+    if (before.length === 0) ways.set(key, before);
+    if (before.length < WAYS_COMPARED_MAX) before.push(used);
+    const exact = `${key}/${used.join()}`;
+    if (visited.has(exact)) return false;
+    visited.add(exact);
+    return true;
+  }
+
+  const states = new Map<string, State>();
+  const stack: Node[] = [{ at: 0, state: undefined, placed: 0, used: unanswered.map(() => 0) }];
+  for (let nodes = 0; stack.length > 0 && states.size < statesMax; nodes++) {
+    if (nodes > nodesMax) throw new Undecided(`${operations.length} operations, undecided after ${nodes} steps`);
+    const top = stack.pop()!;
+    if (top.isLast) {
+      stack.push(...unansweredSuccessors(top));
+      continue;
+    }
+    const node = walk(top);
+    if (node.at === events.length) states.set(keyOf(node.state), node.state);
+    else if (isNew(node)) stack.push(...successors(node));
+  }
+  return [...states.values()];
+}
+
+/** Wherever it is placed. Others may change nothing here, and something later: a break of a broken lease. */
+function changesNothing({ request, returned }: Operation): boolean {
+  return request.kind === 'get' || 'refused' in returned!.answer;
+}
+
+function keyOf(state: State): string {
+  if (!state) return '';
+  const { content, lease } = state;
+  return lease ? `${content}/${lease.state}/${lease.id}/${'since' in lease ? lease.since : ''}` : content;
+}
+
+/** Of the put that nobody saw, an ETag may be told that nobody can place. */
+function agrees(expected: Answer, told: Answer, known: ReadonlySet<string>): boolean {
+  if ('refused' in expected || 'refused' in told) {
+    return 'refused' in expected && 'refused' in told && expected.refused === told.refused;
+  }
+  if (expected.etag === UNSEEN) return told.content === undefined && !known.has(told.etag ?? '');
+  return expected.etag === told.etag && expected.content === told.content && expected.lease === told.lease;
+}
+
+/** By content: as the put was told, or else as a reader was. */
+function etagsOf(operations: readonly Operation[]): Map<string, string> {
+  const etags = new Map<string, string>();
+  for (const pass of ['get', 'put']) {
+    for (const { request, returned } of operations) {
+      if (request.kind !== pass || !returned || 'refused' in returned.answer) continue;
+      const content = request.kind === 'put' ? request.content : returned.answer.content;
+      if (content !== undefined && returned.answer.etag !== undefined) etags.set(content, returned.answer.etag);
+    }
+  }
+  return etags;
+}
+
+/** The ETags that must still stand for its answer: it was told them, or was done because of them. */
+function needsOf({ request, returned }: Operation): readonly (string | undefined)[] {
+  const { answer } = returned!;
+  if ('refused' in answer) return [];
+  return [request.kind === 'put' ? undefined : answer.etag, 'ifMatch' in request ? request.ifMatch : undefined];
+}
+
+/** By ETag, the last call of an operation that needs it. */
+function lastCalls(events: readonly Event[]): Map<string | undefined, number> {
+  const last = new Map<string | undefined, number>();
+  for (const [at, { operation, isReturn }] of events.entries()) {
+    if (!isReturn) for (const etag of needsOf(operation)) last.set(etag, at);
+  }
+  return last;
+}
+
+/** At the same time, calls come first: then the operations overlap. */
+function eventsOf(operations: readonly Operation[]): Event[] {
+  const events: Event[] = [];
+  for (const operation of operations) {
+    if (!operation.returned) continue;
+    events.push({ at: operation.called, operation, isReturn: false });
+    events.push({ at: operation.returned.at, operation, isReturn: true });
+  }
+  return events.sort((one, other) => one.at - other.at || Number(one.isReturn) - Number(other.isReturn));
+}
+
+/** A number for each operation that no other has meanwhile; and for each return, who was under way. */
+function slotsOf(events: readonly Event[]) {
+  const slots = new Map<Operation, number>();
+  const underWay: Operation[][] = [];
+  const now = new Set<Operation>();
+  const free = Array.from({ length: SLOTS_MAX }, (_, i) => SLOTS_MAX - 1 - i);
+  for (const { operation, isReturn } of events) {
+    // In the order of their returns, the next last, as the search wants them.
+    underWay.push(isReturn ? [...now].sort((one, other) => other.returned!.at - one.returned!.at) : []);
+    if (isReturn) {
+      free.push(slots.get(operation)!);
+      now.delete(operation);
+      continue;
+    }
+    const slot = free.pop();
+    if (slot === undefined) throw new Error(`More than ${SLOTS_MAX} operations overlap.`);
+    slots.set(operation, slot);
+    now.add(operation);
+  }
+  return { slots, underWay };
+}
+
+/**
+ * Operations without an answer, those together that leave the same: of them the one that was called first has happened first, or
+ * might as well have.
+ */
+function unansweredIn(operations: readonly Operation[], etags: ReadonlyMap<string, string>): Operation[][] {
+  const open = operations.filter(({ request, returned }) => !returned && request.kind !== 'get');
+  const named = new Map<string, number>();
+  for (const { request } of operations) {
+    for (const id of leaseIdsOf(request)) named.set(id, (named.get(id) ?? 0) + 1);
+  }
+  const blurred = open.map((operation) => ({ ...operation, request: blur(operation.request, etags, named) }));
+  const kinds = grouped(blurred, ({ request }) => JSON.stringify(request));
+  return [...kinds.values()].map((same) => same.sort((one, other) => one.called - other.called));
+}
+
+/** Without what nobody can ever tell apart. */
+function blur(request: Request, etags: ReadonlyMap<string, string>, named: ReadonlyMap<string, number>): Request {
+  const isNamedOnce = (id: string) => named.get(id) === 1;
+  if (request.kind === 'put' && !etags.has(request.content)) return { ...request, content: UNSEEN };
+  if (request.kind === 'acquire' && isNamedOnce(request.leaseId)) return { ...request, leaseId: UNSEEN };
+  if (request.kind === 'change' && isNamedOnce(request.newId)) return { ...request, newId: UNSEEN };
+  return request;
+}
+
+function leaseIdsOf(request: Request): string[] {
+  const ids = 'leaseId' in request && request.leaseId !== undefined ? [request.leaseId] : [];
+  return request.kind === 'change' ? [...ids, request.newId] : ids;
+}
