@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-    globalSetup: './scripts/vitest-setup.mjs',
+    globalSetup: ['./scripts/vitest-setup.mjs', './test/partition/postgres-for-all.ts'],
     reporters: ['default', './scripts/vitest-reporter.mjs'],
     // Native add-ons and signals want processes of their own; more than two at once only slows the races down.
     pool: 'forks',

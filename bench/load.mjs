@@ -26,8 +26,10 @@ async function request({ port, method, path, query, headers, body }) {
 }
 
 async function measure(spec) {
-  const { port, clients, milliseconds, stepsMin = 1 } = spec;
-  const connections = await Promise.all(Array.from({ length: clients }, () => connect(port)));
+  const { port, ports = [port], clients, milliseconds, stepsMin = 1 } = spec;
+  const connections = await Promise.all(
+    Array.from({ length: clients }, (_, number) => connect(ports[number % ports.length])),
+  );
   if (spec.blobs) spec.leases = await prepareBlobs(connections[0], spec);
   const client = loops[spec.loop](spec);
   const latencies = [];

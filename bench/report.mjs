@@ -72,21 +72,21 @@ export function markdown({ environment, rows, left }) {
   ].join('\n');
 }
 
-function table(heads, lines) {
+export function table(heads, lines) {
   if (lines.length === 0) return [];
   const row = (cells) => `| ${cells.join(' | ')} |`;
   return [row(heads), row(heads.map(() => '---')), ...lines.map(row)];
 }
 
-function side({ opsPerSecond, p50, p99 }) {
+export function side({ opsPerSecond, p50, p99 }) {
   return `${short(opsPerSecond.median)} (${short(p50)}/${short(p99)})`;
 }
 
-function cpu({ cpuMillisecondsPerOperation }) {
+export function cpu({ cpuMillisecondsPerOperation }) {
   return short(cpuMillisecondsPerOperation);
 }
 
-function spreadText(value, unit) {
+export function spreadText(value, unit) {
   if (!value) return '';
   const range = value.min === value.max ? '' : ` (${short(value.min)}..${short(value.max)})`;
   return `${short(value.median)}${unit === 'x' ? 'x' : ` ${unit}`}${range}`;

@@ -1,4 +1,4 @@
-/** npm run bench [-- --quick | --deep] [--only <pattern>]; README.md says what it does. */
+/** npm run bench [-- --quick | --deep | --postgres] [--only <pattern>]; README.md says what it does. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, totalmem } from 'node:os';
@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { filledStage, largeStage, oneBlobStage, putStage, startStage } from './against-azurite.mjs';
 import { limitStage } from './against-limit.mjs';
 import { deleteStage, flatStage, growthStage } from './alone.mjs';
+import { postgresMarkdown, postgresSettings, postgresStage } from './on-postgres.mjs';
 import { judge, markdown } from './report.mjs';
 import { endAll, installAzurite, kinds, startLoad } from './servers.mjs';
 
@@ -15,6 +16,7 @@ const { values: flags } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     deep: { type: 'boolean', default: false },
+    postgres: { type: 'boolean', default: false },
     only: { type: 'string', default: '' },
   },
 });
@@ -29,7 +31,7 @@ process.on('exit', () => {
 });
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
 
-const azuriteVersion = installAzurite();
+const azuriteVersion = flags.postgres ? undefined : installAzurite();
 mkdirSync(data, { recursive: true });
 const load = startLoad();
 const rows = [];
@@ -68,9 +70,13 @@ const environment = {
   machine: `${cpus().length} x ${cpus()[0]?.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${process.platform}`,
   node: process.version,
   'load before': loadavg()[0].toFixed(2),
-  Holdfast: kinds.holdfast.settings,
-  Azurite: `${azuriteVersion}; ${kinds.azurite.settings}`,
-  'the limit': kinds.limit.settings,
+  ...(flags.postgres
+    ? postgresSettings
+    : {
+        Holdfast: kinds.holdfast.settings,
+        Azurite: `${azuriteVersion}; ${kinds.azurite.settings}`,
+        'the limit': kinds.limit.settings,
+      }),
   client:
     'one process of its own for both, raw sockets with keep-alive, a connection per client, SharedKey, requests of the 1 KiB rows signed before the clock runs',
   rounds: `${bench.rounds} of ${bench.milliseconds} ms per side, interleaved, behind a warm-up; medians, and the spread of the rounds; CPU is that of the server's process with all its threads`,
@@ -78,7 +84,7 @@ const environment = {
 if (loadavg()[0] > 0.5)
   console.log(`The machine is busy (load ${loadavg()[0].toFixed(2)}): numbers will not be worth much.`);
 
-const stages = [
+const againstOthers = [
   startStage,
   putStage,
   limitStage,
@@ -90,7 +96,7 @@ const stages = [
   deleteStage,
   growthStage,
 ];
-for (const stage of stages) {
+for (const stage of flags.postgres ? [postgresStage] : againstOthers) {
   if (!stage.titles.some(bench.wanted)) continue;
   if (stage.deep && !flags.deep) {
     left.push(`${stage.titles.join('; ')} (needs --deep)`);
@@ -99,16 +105,17 @@ for (const stage of stages) {
   bench.say(`${stage.titles[0]} ...`);
   await stage.run(bench);
 }
-if (flags.quick && deleteStage.titles.some(bench.wanted)) {
+if (flags.quick && !flags.postgres && deleteStage.titles.some(bench.wanted)) {
   left.push('Delete Container with 1,000,000 blobs (not with --quick; here 100,000)');
 }
 await load.stop();
 
-const text = markdown({ environment, rows, left });
+const text = flags.postgres ? postgresMarkdown({ environment, rows }) : markdown({ environment, rows, left });
 console.log(`\n${text}`);
 // Some rows alone are for whoever works on them; results are of all rows.
 const kind = flags.quick ? 'quick' : flags.deep ? 'deep' : 'default';
-const file = flags.only ? join('.cache', 'part') : join('results', kind);
+const isPart = flags.only !== '' || (flags.postgres && flags.quick);
+const file = isPart ? join('.cache', 'part') : join('results', flags.postgres ? 'postgres' : kind);
 mkdirSync(join(here, 'results'), { recursive: true });
 writeFileSync(join(here, `${file}.md`), text);
 writeFileSync(join(here, `${file}.json`), `${JSON.stringify({ environment, left, rows }, rounded, 1)}\n`);

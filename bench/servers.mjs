@@ -24,6 +24,19 @@ export const kinds = {
       port,
     ],
   },
+  postgres: {
+    title: 'Holdfast on PostgreSQL',
+    settings: 'dist/cli.js start --silent --partition postgres://... --extents <folder>',
+    command: (location, port) => [
+      here('../dist/cli.js'),
+      'start',
+      '--silent',
+      '--extents',
+      location,
+      '--blobPort',
+      port,
+    ],
+  },
   azurite: {
     title: 'Azurite',
     settings: 'azurite-blob --silent --skipApiVersionCheck --disableTelemetry, otherwise default: on disk, no fsync',
@@ -63,12 +76,12 @@ export function installAzurite() {
 }
 
 /** Resolves once the server has answered a signed request; `startMilliseconds` is how long that took. */
-export async function startServer(kind, location, nodeFlags = []) {
+export async function startServer(kind, location, nodeFlags = [], flags = []) {
   const port = await freePort();
   const logFile = `${location}.log`;
   const log = openSync(logFile, 'a');
   const started = performance.now();
-  const words = kinds[kind].command(location, String(port));
+  const words = [...kinds[kind].command(location, String(port)), ...flags];
   const probe = ['--import', new URL('probe.mjs', import.meta.url).href];
   const child = spawn(process.execPath, [...probe, ...nodeFlags, ...words], {
     stdio: ['ignore', log, log, 'ipc'],

@@ -50,6 +50,7 @@ function runTests() {
     const excludes = quick ? notQuick.map((glob) => `--exclude=${glob}`) : [];
     const status = node('vitest/vitest.mjs', ['run', ...excludes, ...vitestArguments], {
       HOLDFAST_TEST_REPORT: report,
+      ...(quick && { HOLDFAST_TEST_ON_POSTGRES: 'nothing' }),
     });
     const outcome = readReport(report);
     if (outcome) {

@@ -31,7 +31,8 @@ export function unavailable(error: unknown): Error {
   if (error instanceof Unavailable) return error;
   const code = codeOf(error);
   if (code === undefined || !SQLSTATE.test(code) || PASSING.test(code)) {
-    return new Unavailable(`The database does not answer: ${oneLine(error)}`);
+    // Callers hear of it, and where the database is does not concern them.
+    return new Unavailable('The database does not answer.', { cause: error });
   }
   return error instanceof Error ? error : new Error(String(error));
 }

@@ -1,6 +1,6 @@
 /** A refusal that Azure has a code for. Services throw codes; each front end knows how to say them on its wire. */
 import { NoSpace } from '../content/content.ts';
-import { Unavailable } from '../partition/partition.ts';
+import { OutcomeUnknown, Unavailable } from '../partition/partition.ts';
 
 /** What a code means: status, message, and the code on the wire where that is another one. */
 export type ErrorRow = readonly [status: number, message: string, wireCode?: string];
@@ -55,7 +55,7 @@ export function raising<Table extends ErrorTable>(table: Table): Fail<keyof Tabl
 /** What a caller can be told about this error; undefined: it is a bug. */
 export function asStorageError(error: unknown): StorageError | undefined {
   if (error instanceof StorageError) return error;
-  if (error instanceof Unavailable || error instanceof NoSpace)
+  if (error instanceof Unavailable || error instanceof OutcomeUnknown || error instanceof NoSpace)
     return new StorageError('ServerBusy', 503, error.message, undefined, 1);
   if (error instanceof Error && OUT_OF_FILES.has((error as NodeJS.ErrnoException).code ?? '')) {
     return new StorageError('ServerBusy', 503, 'Too many files and connections are open.', undefined, 1);

@@ -19,133 +19,141 @@ import {
   createContainer,
   leaseIds,
   look,
+  movingServer,
   type Said,
+  type StillServer,
   stillServer,
   type Target,
   takeStep,
 } from './still-server.ts';
+import { onEngine } from './support.ts';
 
-const server = stillServer();
-let made = 0;
-/** Stands in for what a blob that is not there would have. */
-let neighbour: Said;
 const HOME = '/home-of-blobs';
 const OTHER_ETAGS = ['"0x8D0000000000001"', '"0x8D0000000000002"'];
 
-beforeAll(async () => {
-  await createContainer(server, HOME);
-  neighbour = await look(server, await createBlob(server, `${HOME}/neighbour`));
-});
+conditionTables(stillServer());
+onEngine('PostgreSQL', (running) => conditionTables(movingServer(running)), { heavy: true });
 
-async function newTarget({ operation, exists }: ConditionCell): Promise<Target> {
-  made += 1;
-  if (operation.resource === 'container') return createContainer(server, `/container-${made}`);
-  const path = `${HOME}/${made}`;
-  return exists ? createBlob(server, path) : { resource: 'blob', path };
-}
+function conditionTables(server: StillServer): void {
+  let made = 0;
+  /** Stands in for what a blob that is not there would have. */
+  let neighbour: Said;
 
-function headersOf(asked: Asked, { headers }: Said): Record<string, string | undefined> {
-  const etags = (words: '*' | readonly ETag[] | undefined) =>
-    typeof words === 'string' || words === undefined
-      ? words
-      : words.map((word, at) => (word === 'current' ? headers.etag! : OTHER_ETAGS[at]!)).join(', ');
-  const date = (word: DateWord | undefined) => word && dateOf(word, headers['last-modified']!);
-  return {
-    'If-Match': etags(asked.ifMatch),
-    'If-None-Match': etags(asked.ifNoneMatch),
-    'If-Modified-Since': date(asked.ifModifiedSince),
-    'If-Unmodified-Since': date(asked.ifUnmodifiedSince),
-  };
-}
-
-/** Dates are whole seconds, so the next one to either side is the nearest that differs. */
-function dateOf(word: DateWord, lastModified: string): string {
-  const seconds = { earlier: -1, same: 0, later: 1 }[word];
-  return new Date(Date.parse(lastModified) + seconds * 1000).toUTCString();
-}
-
-/** What a refused request must leave as it was. */
-function seen({ status, headers }: Said) {
-  return {
-    status,
-    etag: headers.etag,
-    lastModified: headers['last-modified'],
-    written: headers['x-ms-meta-written'],
-    type: headers['content-type'],
-    lease: headers['x-ms-lease-state'],
-  };
-}
-
-async function check(cell: ConditionCell): Promise<void> {
-  const { operation, exists, asked, verdict, status, code } = cell;
-  const target = await newTarget(cell);
-  const before = await look(server, target);
-  // Dates are held against Last-Modified, not against the present.
-  await server.wait(10);
-  const answer = await call(server, operation.name, target, headersOf(asked, exists ? before : neighbour));
-  expect({ status: answer.status, code: answer.code }).toEqual({ status, code });
-  const after = await look(server, target);
-  if (verdict !== 'proceed' || operation.kind === 'read') expect(seen(after)).toEqual(seen(before));
-  else expectDone(operation.name, before, after);
-  if (verdict === 'NotModified') {
-    expect(answer.text).toBe('');
-    expect(answer.headers.etag).toBeUndefined();
-    expect(answer.headers['last-modified']).toBeUndefined();
-  }
-}
-
-function expectDone(operation: string, before: Said, after: Said): void {
-  expect(after.status).toBe(operation.startsWith('Delete ') ? 404 : 200);
-  if (operation.startsWith('Lease ')) {
-    expect(seen(after)).toEqual({ ...seen(before), lease: 'leased' });
-  } else {
-    expect(after.headers.etag).not.toBe(before.headers.etag);
-  }
-}
-
-const isOfGetBlob = ({ operation }: ConditionCell) => operation.name === 'Get Blob';
-
-/** It is no row of the tables: what it does is what Get Blob does. */
-function ofGetBlobMetadata(cell: ConditionCell): ConditionCell {
-  const name = 'Get Blob Metadata';
-  return { ...cell, title: cell.title.replace('Get Blob', name), operation: { ...cell.operation, name } };
-}
-
-describe('Conditions', () => {
-  const reads = [...readTruthCells, ...readCells];
-  const cells = [...reads, ...reads.filter(isOfGetBlob).map(ofGetBlobMetadata), ...writeCells, ...containerCells];
-
-  it('are asked for every row and every operation', () => {
-    expect(readTruthCells).toHaveLength(162);
-    expect(readCells).toHaveLength(56);
-    expect(writeCells).toHaveLength(340);
-    expect(containerCells).toHaveLength(40);
-    expect(cells).toHaveLength(162 + 56 + (162 + 56) / 2 + 340 + 40);
-    expect(new Set(cells.map(({ operation }) => operation.name)).size).toBe(operations.length + 1);
+  beforeAll(async () => {
+    await createContainer(server, HOME);
+    neighbour = await look(server, await createBlob(server, `${HOME}/neighbour`));
   });
 
-  for (const cell of cells) it(`${cell.title}: ${cell.verdict}`, () => check(cell));
-});
-
-describe('Put Blob with If-None-Match:* on a leased blob', () => {
-  it('is asked for every row', () => expect(leaseLiftCells).toHaveLength(7));
-
-  for (const cell of leaseLiftCells) {
-    const code = 'code' in cell ? cell.code : undefined;
-    it(`with ${cell.title}: ${code ?? 'proceeds'}`, async () => {
-      made += 1;
-      const target = await createBlob(server, `${HOME}/${made}`);
-      for (const step of situations[cell.state].steps) await takeStep(server, target, step);
-      const before = await look(server, target);
-      const answer = await call(server, 'Put Blob', target, {
-        'If-None-Match': '*',
-        'x-ms-lease-id': 'leaseId' in cell ? leaseIds[cell.leaseId] : undefined,
-      });
-      expect({ status: answer.status, code: answer.code }).toEqual({ status: cell.status, code });
-      const after = await look(server, target);
-      if (code === undefined) expect(after.headers.etag).not.toBe(before.headers.etag);
-      else expect(seen(after)).toEqual(seen(before));
-      expect(after.headers['x-ms-lease-state']).toBe(cell.state);
-    });
+  async function newTarget({ operation, exists }: ConditionCell): Promise<Target> {
+    made += 1;
+    if (operation.resource === 'container') return createContainer(server, `/container-${made}`);
+    const path = `${HOME}/${made}`;
+    return exists ? createBlob(server, path) : { resource: 'blob', path };
   }
-});
+
+  function headersOf(asked: Asked, { headers }: Said): Record<string, string | undefined> {
+    const etags = (words: '*' | readonly ETag[] | undefined) =>
+      typeof words === 'string' || words === undefined
+        ? words
+        : words.map((word, at) => (word === 'current' ? headers.etag! : OTHER_ETAGS[at]!)).join(', ');
+    const date = (word: DateWord | undefined) => word && dateOf(word, headers['last-modified']!);
+    return {
+      'If-Match': etags(asked.ifMatch),
+      'If-None-Match': etags(asked.ifNoneMatch),
+      'If-Modified-Since': date(asked.ifModifiedSince),
+      'If-Unmodified-Since': date(asked.ifUnmodifiedSince),
+    };
+  }
+
+  /** Dates are whole seconds, so the next one to either side is the nearest that differs. */
+  function dateOf(word: DateWord, lastModified: string): string {
+    const seconds = { earlier: -1, same: 0, later: 1 }[word];
+    return new Date(Date.parse(lastModified) + seconds * 1000).toUTCString();
+  }
+
+  /** What a refused request must leave as it was. */
+  function seen({ status, headers }: Said) {
+    return {
+      status,
+      etag: headers.etag,
+      lastModified: headers['last-modified'],
+      written: headers['x-ms-meta-written'],
+      type: headers['content-type'],
+      lease: headers['x-ms-lease-state'],
+    };
+  }
+
+  async function check(cell: ConditionCell): Promise<void> {
+    const { operation, exists, asked, verdict, status, code } = cell;
+    const target = await newTarget(cell);
+    const before = await look(server, target);
+    // Dates are held against Last-Modified, not against the present.
+    await server.wait(10);
+    const answer = await call(server, operation.name, target, headersOf(asked, exists ? before : neighbour));
+    expect({ status: answer.status, code: answer.code }).toEqual({ status, code });
+    const after = await look(server, target);
+    if (verdict !== 'proceed' || operation.kind === 'read') expect(seen(after)).toEqual(seen(before));
+    else expectDone(operation.name, before, after);
+    if (verdict === 'NotModified') {
+      expect(answer.text).toBe('');
+      expect(answer.headers.etag).toBeUndefined();
+      expect(answer.headers['last-modified']).toBeUndefined();
+    }
+  }
+
+  function expectDone(operation: string, before: Said, after: Said): void {
+    expect(after.status).toBe(operation.startsWith('Delete ') ? 404 : 200);
+    if (operation.startsWith('Lease ')) {
+      expect(seen(after)).toEqual({ ...seen(before), lease: 'leased' });
+    } else {
+      expect(after.headers.etag).not.toBe(before.headers.etag);
+    }
+  }
+
+  const isOfGetBlob = ({ operation }: ConditionCell) => operation.name === 'Get Blob';
+
+  /** It is no row of the tables: what it does is what Get Blob does. */
+  function ofGetBlobMetadata(cell: ConditionCell): ConditionCell {
+    const name = 'Get Blob Metadata';
+    return { ...cell, title: cell.title.replace('Get Blob', name), operation: { ...cell.operation, name } };
+  }
+
+  describe('Conditions', () => {
+    const reads = [...readTruthCells, ...readCells];
+    const cells = [...reads, ...reads.filter(isOfGetBlob).map(ofGetBlobMetadata), ...writeCells, ...containerCells];
+
+    it('are asked for every row and every operation', () => {
+      expect(readTruthCells).toHaveLength(162);
+      expect(readCells).toHaveLength(56);
+      expect(writeCells).toHaveLength(340);
+      expect(containerCells).toHaveLength(40);
+      expect(cells).toHaveLength(162 + 56 + (162 + 56) / 2 + 340 + 40);
+      expect(new Set(cells.map(({ operation }) => operation.name)).size).toBe(operations.length + 1);
+    });
+
+    for (const cell of cells) it(`${cell.title}: ${cell.verdict}`, () => check(cell));
+  });
+
+  describe('Put Blob with If-None-Match:* on a leased blob', () => {
+    it('is asked for every row', () => expect(leaseLiftCells).toHaveLength(7));
+
+    for (const cell of leaseLiftCells) {
+      const code = 'code' in cell ? cell.code : undefined;
+      it(`with ${cell.title}: ${code ?? 'proceeds'}`, async () => {
+        made += 1;
+        const target = await createBlob(server, `${HOME}/${made}`);
+        for (const step of situations[cell.state].steps) await takeStep(server, target, step);
+        const before = await look(server, target);
+        const answer = await call(server, 'Put Blob', target, {
+          'If-None-Match': '*',
+          'x-ms-lease-id': 'leaseId' in cell ? leaseIds[cell.leaseId] : undefined,
+        });
+        expect({ status: answer.status, code: answer.code }).toEqual({ status: cell.status, code });
+        const after = await look(server, target);
+        if (code === undefined) expect(after.headers.etag).not.toBe(before.headers.etag);
+        else expect(seen(after)).toEqual(seen(before));
+        expect(after.headers['x-ms-lease-state']).toBe(cell.state);
+      });
+    }
+  });
+}

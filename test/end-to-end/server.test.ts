@@ -96,6 +96,16 @@ describe('The clock', () => {
       expect(after - before).toBeGreaterThanOrEqual(3_600_000);
     });
 
+    it('is moved by a request, and whoever looks next sees what has run out', async () => {
+      const blob = (await running.newContainer()).getBlockBlobClient('blob');
+      await blob.upload('x', 1);
+      for (let round = 0; round < 3; round++) {
+        await blob.getBlobLeaseClient().acquireLease(60);
+        await running.request('POST', '/_holdfast/clock/advance?seconds=60', { unsigned: true });
+        expect((await blob.getProperties()).leaseState).toBe('expired');
+      }
+    });
+
     it('moves forward only', async () => {
       for (const seconds of ['-1', 'x', '1e10', '']) {
         const path = `/_holdfast/clock/advance?seconds=${seconds}`;

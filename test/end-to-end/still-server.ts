@@ -1,7 +1,7 @@
 /** A server in memory whose time stands still unless a test moves it, and the resources that tests put into it. */
 import { afterAll, beforeAll, expect, vi } from 'vitest';
 import { type Id, type LeaseRequest, type Resource, type Step, titleOf } from '../tables/lease-actions.ts';
-import { type Answer, serverFor } from './support.ts';
+import { type Answer, type Running, serverFor } from './support.ts';
 
 export interface Said extends Answer {
   readonly code: string | undefined;
@@ -27,7 +27,11 @@ export function stillServer(): StillServer {
   afterAll(() => {
     vi.useRealTimers();
   });
-  const running = serverFor('memory');
+  return movingServer(serverFor('memory'));
+}
+
+/** Its time goes on: for what does not mind some seconds. */
+export function movingServer(running: Running): StillServer {
   return {
     async send(method, path, headers = {}, body = '') {
       const answer = await running.request(method, path, { headers, body });

@@ -6,10 +6,18 @@ import { Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:ht
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { BlobServiceClient, type ContainerClient, newPipeline, StorageSharedKeyCredential } from '@azure/storage-blob';
-import { type HoldfastServer, type StartOptions, start } from 'holdfast';
+import {
+  BlobServiceClient,
+  type ContainerClient,
+  newPipeline,
+  type RequestPolicyFactory,
+  StorageSharedKeyCredential,
+} from '@azure/storage-blob';
+import { type HoldfastServer, type StartOptions, start, type Where } from 'holdfast';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { missing } from '../partition/postgres-cluster.ts';
 import { authorizationFor } from './sign.ts';
+import { startThree } from './three-processes.ts';
 
 export const account = 'devstoreaccount1';
 export const accountKey = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
@@ -37,9 +45,14 @@ export interface Answer {
 }
 
 export interface Running {
+  readonly engine: Engine;
   readonly server: HoldfastServer;
-  /** Undefined in memory. */
+  /** With LMDB only. */
   readonly folder: string | undefined;
+  /** What `check` looks at; not in memory. */
+  readonly where: Where;
+  /** The folder of the bytes; not in memory. */
+  readonly extents: string;
   readonly service: BlobServiceClient;
   /** A new container with a name of its own. */
   newContainer(): Promise<ContainerClient>;
@@ -50,44 +63,88 @@ export interface Running {
   socket(): Socket;
 }
 
-export type Engine = 'LMDB' | 'memory';
+/** On PostgreSQL three processes share the store, and each request goes to the next of them. */
+export type Engine = 'LMDB' | 'memory' | 'PostgreSQL';
 
-export function onEveryEngine(tests: (running: Running) => void): void {
-  onEngine('LMDB', tests);
-  onEngine('memory', tests);
+interface EngineOptions {
+  readonly start?: StartOptions;
+  /** So long on PostgreSQL that only `npm run test:postgres` does it there. */
+  readonly heavy?: boolean;
 }
 
-export function onLmdb(tests: (running: Running) => void): void {
-  onEngine('LMDB', tests);
+type Tests = (running: Running) => void;
+
+export function onEveryEngine(tests: Tests, options: EngineOptions = {}): void {
+  for (const engine of ['LMDB', 'memory', 'PostgreSQL'] as const) onEngine(engine, tests, options);
 }
 
-function onEngine(engine: Engine, tests: (running: Running) => void): void {
-  describe(`on ${engine}`, () => tests(serverFor(engine)));
+/** Those that keep bytes in files. */
+export function onEveryDisk(tests: Tests, options: EngineOptions = {}): void {
+  for (const engine of ['LMDB', 'PostgreSQL'] as const) onEngine(engine, tests, options);
+}
+
+export function onLmdb(tests: Tests): void {
+  onEngine('LMDB', tests, {});
+}
+
+export function onEngine(engine: Engine, tests: Tests, { start = {}, heavy = false }: EngineOptions): void {
+  if (engine !== 'PostgreSQL') {
+    describe(`on ${engine}`, () => tests(serverFor(engine, start)));
+  } else if (heavy ? doesHeavy(engine) : wishes !== 'nothing') {
+    const title = `on PostgreSQL${missing ? ` (${missing})` : ''}`;
+    describe.skipIf(missing)(title, { timeout: POSTGRES_TIMEOUT }, () => tests(serverFor(engine, start)));
+  }
+}
+
+export function doesHeavy(engine: Engine): boolean {
+  return engine !== 'PostgreSQL' || wishes === 'everything';
+}
+
+/** What to do on PostgreSQL: nothing, everything, or what does not take long. */
+const wishes = process.env.HOLDFAST_TEST_ON_POSTGRES;
+
+/** Four servers want their turns on the processors of a test. */
+const POSTGRES_TIMEOUT = 120_000;
+
+interface Started {
+  readonly server: HoldfastServer;
+  readonly folder: string | undefined;
+  readonly where: Where | undefined;
+  readonly origins: readonly URL[];
 }
 
 /** Starts before the tests of the surrounding describe, and ends behind them. */
 export function serverFor(engine: Engine, options: StartOptions = {}): Running {
-  let running: { server: HoldfastServer; folder: string | undefined; agent: Agent } | undefined;
+  let running: (Started & { readonly agent: Agent }) | undefined;
   let service: BlobServiceClient;
+  let requests = 0;
   beforeAll(async () => {
-    const folder = engine === 'LMDB' ? mkdtempSync(join(tmpdir(), 'holdfast-')) : undefined;
-    const place = folder === undefined ? { inMemory: true } : { location: folder, testClock: true };
-    const server = await start({ blobPort: 0, ...place, ...options });
-    running = { server, folder, agent: new Agent({ keepAlive: true }) };
-    service = clientOf(server.blobUrl);
+    const started = await startOn(engine, options);
+    running = { ...started, agent: new Agent({ keepAlive: true }) };
+    service = clientOf(started.server.blobUrl, accountKey, next);
   });
   afterAll(async () => {
     running?.agent.destroy();
     await running?.server.stop();
     if (running?.folder !== undefined) rmSync(running.folder, { recursive: true, force: true });
   });
-  const origin = () => new URL(running!.server.blobUrl);
+  /** The one that clients call, whoever answers behind it. */
+  const host = () => running!.origins[0]!.host;
+  const next = () => running!.origins[requests++ % running!.origins.length]!;
   return {
+    engine,
     get server() {
       return running!.server;
     },
     get folder() {
       return running!.folder;
+    },
+    get where() {
+      return running!.where!;
+    },
+    get extents() {
+      const { where } = running!;
+      return typeof where === 'object' ? where.extents : join(where!, 'extents');
     },
     get service() {
       return service;
@@ -97,24 +154,60 @@ export function serverFor(engine: Engine, options: StartOptions = {}): Running {
       await container.create();
       return container;
     },
-    request: (method, path, request = {}) => send(origin(), running!.agent, method, path, request),
+    request: (method, path, request = {}) => send(next(), running!.agent, host(), method, path, request),
     head(method, path, headers) {
-      const all = signed(origin().host, method, `/${account}${path}`, { headers });
+      const all = signed(host(), method, `/${account}${path}`, { headers });
       let text = `${method} /${account}${path} HTTP/1.1\r\n`;
       for (let at = 0; at < all.length; at += 2) text += `${all[at]}: ${all[at + 1]}\r\n`;
       return `${text}\r\n`;
     },
-    socket: () => connect({ host: origin().hostname, port: Number(origin().port) }),
+    socket() {
+      const { hostname, port } = next();
+      return connect({ host: hostname, port: Number(port) });
+    },
   };
 }
 
-/** Never tries again, so that every refusal is seen. */
-export function clientOf(blobUrl: string, key = accountKey): BlobServiceClient {
-  const credential = new StorageSharedKeyCredential(account, key);
-  return new BlobServiceClient(blobUrl, newPipeline(credential, { retryOptions: { maxTries: 1 } }));
+async function startOn(engine: Engine, options: StartOptions): Promise<Started> {
+  if (engine === 'PostgreSQL') return { folder: undefined, ...(await startThree(options)) };
+  const folder = engine === 'LMDB' ? mkdtempSync(join(tmpdir(), 'holdfast-')) : undefined;
+  const place = folder === undefined ? { inMemory: true } : { location: folder, testClock: true };
+  const server = await start({ blobPort: 0, ...place, ...options });
+  return { server, folder, where: folder, origins: [new URL(server.blobUrl)] };
 }
 
-function send(origin: URL, agent: Agent, method: string, path: string, request: RawRequest): Promise<Answer> {
+/**
+ * Never tries again, so that every refusal is seen.
+ * @param next where each request goes, as if a load balancer behind the URL sent it there
+ */
+export function clientOf(blobUrl: string, key = accountKey, next?: () => URL): BlobServiceClient {
+  const credential = new StorageSharedKeyCredential(account, key);
+  const pipeline = newPipeline(credential, { retryOptions: { maxTries: 1 } });
+  if (next) pipeline.factories.push(balancing(next));
+  return new BlobServiceClient(blobUrl, pipeline);
+}
+
+function balancing(next: () => URL): RequestPolicyFactory {
+  return {
+    create: (policy) => ({
+      sendRequest(request) {
+        const url = new URL(request.url);
+        request.headers.set('Host', url.host);
+        request.url = request.url.replace(url.host, next().host);
+        return policy.sendRequest(request);
+      },
+    }),
+  };
+}
+
+function send(
+  origin: URL,
+  agent: Agent,
+  host: string,
+  method: string,
+  path: string,
+  request: RawRequest,
+): Promise<Answer> {
   // The server's own endpoints lie outside all accounts.
   const fullPath = /^\/(?:_holdfast|health)\//.test(path) ? path : `/${account}${path}`;
   return new Promise((resolve, reject) => {
@@ -123,7 +216,7 @@ function send(origin: URL, agent: Agent, method: string, path: string, request: 
       port: origin.port,
       method,
       path: fullPath,
-      headers: signed(origin.host, method, fullPath, request),
+      headers: signed(host, method, fullPath, request),
       agent,
     });
     outgoing.on('error', reject);

@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { randomOf } from '../crash/random.mjs';
-import { type Answer, type Engine, type Running, serverFor } from '../end-to-end/support.ts';
+import { type Answer, onEveryDisk, onEveryEngine, type Running } from '../end-to-end/support.ts';
 import { bytesOf } from '../large/bytes.mjs';
 
 const MIB = 2 ** 20;
@@ -11,16 +11,13 @@ const SIZE = 4 * MIB;
 /** `npm run test:large` hunts for longer. */
 const length = Number(process.env.HOLDFAST_RACE_LENGTH ?? 1);
 const writesEach = 8 * length;
-const timeout = 60_000 * length;
+const timeout = 120_000 * length;
 
-const engines: readonly Engine[] = ['LMDB', 'memory'];
 /** A connection that nobody uses for a while is not to be closed just when it is used again. */
-const options = { blobKeepAliveSeconds: 600 };
+const options = { start: { blobKeepAliveSeconds: 600 }, heavy: true };
 
 describe('A reader of a blob of 4 MiB', () => {
-  describe.each(engines)('on %s', (engine) => {
-    const running = serverFor(engine, options);
-
+  onEveryEngine((running) => {
     it('gets the bytes of just the write whose ETag it gets, while two overwrite it', { timeout }, async () => {
       const { containerName } = await running.newContainer();
       await hunt(running, `/${containerName}/blob`, overwriting(running), contentOfWrite);
@@ -34,53 +31,53 @@ describe('A reader of a blob of 4 MiB', () => {
       await putBlocks(running, path);
       await hunt(running, path, reordering(running), contentOfOrder);
     });
-  });
+  }, options);
 
   describe('while extents are compacted', () => {
-    const running = serverFor('LMDB', options);
-
-    it('gets the same, and what nobody touches stays as it is', { timeout: 2 * timeout }, async () => {
-      const { containerName } = await running.newContainer();
-      const sparse = await fillSparsely(running, `/${containerName}`);
-      await putBlocks(running, `/${containerName}/ordered`);
-      for (let gone = 0; gone === 0; ) {
-        await Promise.all([
-          hunt(running, `/${containerName}/blob`, overwriting(running), contentOfWrite),
-          hunt(running, `/${containerName}/ordered`, reordering(running), contentOfOrder),
-          sparse.verify(),
-        ]);
-        gone = sparse.gone();
-      }
-      await sparse.verify();
-    });
+    onEveryDisk((running) => {
+      it('gets the same, and what nobody touches stays as it is', { timeout: 2 * timeout }, async () => {
+        const { containerName } = await running.newContainer();
+        const sparse = await fillSparsely(running, `/${containerName}`);
+        await putBlocks(running, `/${containerName}/ordered`);
+        for (let gone = 0; gone === 0; ) {
+          await Promise.all([
+            hunt(running, `/${containerName}/blob`, overwriting(running), contentOfWrite),
+            hunt(running, `/${containerName}/ordered`, reordering(running), contentOfOrder),
+            sparse.verify(),
+          ]);
+          gone = sparse.gone();
+        }
+        await sparse.verify();
+      });
+    }, options);
   });
 
-  describe.each(engines)('that takes its time, on %s', (engine) => {
-    const running = serverFor(engine, options);
+  describe('that takes its time', () => {
+    onEveryEngine((running) => {
+      it('gets all of what it began with, though that was overwritten and deleted meanwhile', { timeout }, async () => {
+        const { containerName } = await running.newContainer();
+        const path = `/${containerName}/blob`;
+        // So many blocks that where they lie is not looked up at once, and more bytes than the system keeps for a reader.
+        const ids = Array.from({ length: 160 }, (_, at) => String(at).padStart(3, '0'));
+        for (const id of ids) await putBlock(running, path, id, bytesOf(id, MIB / 4));
+        expect((await commit(running, path, ids)).status).toBe(201);
 
-    it('gets all of what it began with, though that was overwritten and deleted meanwhile', { timeout }, async () => {
-      const { containerName } = await running.newContainer();
-      const path = `/${containerName}/blob`;
-      // So many blocks that where they lie is not looked up at once, and more bytes than the system keeps for a reader.
-      const ids = Array.from({ length: 160 }, (_, at) => String(at).padStart(3, '0'));
-      for (const id of ids) await putBlock(running, path, id, bytesOf(id, MIB / 4));
-      expect((await commit(running, path, ids)).status).toBe(201);
-
-      const reader = running.socket();
-      reader.write(running.head('GET', path, { Connection: 'close' }));
-      const [first] = (await once(reader, 'data')) as [Buffer];
-      reader.pause();
-      for (let at = 0; at < 6; at++) {
-        expect((await overwriting(running)(path, `late-${at}`)).status).toBe(201);
-        expect((await running.request('DELETE', path)).status).toBe(202);
-      }
-      const chunks = [first];
-      reader.on('data', (chunk) => chunks.push(chunk)).resume();
-      await once(reader, 'close');
-      const answer = Buffer.concat(chunks);
-      const body = answer.subarray(answer.indexOf('\r\n\r\n') + 4);
-      expectBytes(body, Buffer.concat(ids.map((id) => bytesOf(id, MIB / 4))), path);
-    });
+        const reader = running.socket();
+        reader.write(running.head('GET', path, { Connection: 'close' }));
+        const [first] = (await once(reader, 'data')) as [Buffer];
+        reader.pause();
+        for (let at = 0; at < 6; at++) {
+          expect((await overwriting(running)(path, `late-${at}`)).status).toBe(201);
+          expect((await running.request('DELETE', path)).status).toBe(202);
+        }
+        const chunks = [first];
+        reader.on('data', (chunk) => chunks.push(chunk)).resume();
+        await once(reader, 'close');
+        const answer = Buffer.concat(chunks);
+        const body = answer.subarray(answer.indexOf('\r\n\r\n') + 4);
+        expectBytes(body, Buffer.concat(ids.map((id) => bytesOf(id, MIB / 4))), path);
+      });
+    }, options);
   });
 });
 
@@ -200,7 +197,7 @@ async function fillSparsely(running: Running, container: string) {
     expect((await put(`${container}/${version}`, version)).status).toBe(201);
   }
   for (const path of goes) expect((await running.request('DELETE', path)).status).toBe(202);
-  const folder = join(running.folder!, 'extents');
+  const folder = running.extents;
   const filled = readdirSync(folder);
   return {
     gone: () => filled.filter((name) => !existsSync(join(folder, name))).length,
