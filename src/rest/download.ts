@@ -23,7 +23,7 @@ export function isStream(body: Reply['body']): body is AsyncIterable<Uint8Array>
 }
 
 /**
- * Pieces that go out in one turn of the event loop, of all answers together. Node takes one new connection a turn: a thousand
+ * Pieces behind large ones that go out in one turn of the event loop, of all answers together. Node takes one new connection a turn: a thousand
  * downloads must not make a turn so long that nobody else gets in.
  */
 const turn = turnsOf(4);
@@ -74,7 +74,7 @@ export function downloadOf(
   /** A stream that ended or failed has let go by itself. */
   async function next(): Promise<IteratorResult<Uint8Array>> {
     try {
-      await turn();
+      if (held >= SLICE_BYTES) await turn();
       const piece = await pieces.next();
       over = piece.done === true;
       hold(piece.done ? 0 : piece.value.length);

@@ -13,6 +13,7 @@ const minutes = Number(process.env.HOLDFAST_HISTORIES_MINUTES ?? 0);
 const isLong = minutes > 0;
 const STOP_SECONDS = isLong ? 30 : 3;
 const RESOLVED_MIN = isLong ? 50 : 10;
+const ROUNDS_MAX = 20;
 const CUT_CHANCE = 0.05;
 
 describe.skipIf(missing)(`Three processes on PostgreSQL${missing ? ` (${missing})` : ''}`, () => {
@@ -85,7 +86,12 @@ describe.skipIf(missing)(`Three processes on PostgreSQL${missing ? ` (${missing}
       it(bug.title, async () => {
         const { proxy, options } = await startThree(planted(bug));
         proxy.chance = CUT_CHANCE;
-        expect(report(await record(options, (more) => more(1_000)))).not.toEqual([]);
+        // How many commits are cut while somebody else writes is chance.
+        let violations: readonly string[] = [];
+        for (let round = 0; round < ROUNDS_MAX && violations.length === 0; round++) {
+          violations = report(await record(options, (more) => more(1_000)));
+        }
+        expect(violations).not.toEqual([]);
       });
     }
   });
