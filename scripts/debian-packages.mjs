@@ -1,6 +1,6 @@
 /** What some tests need beyond Node, from Debian. Installs what is missing where that is possible, and says so where it is not. */
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync } from 'node:fs';
+import { accessSync, constants, existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
@@ -10,10 +10,10 @@ export const debianPython = '/usr/bin/python3';
 const needed = [
   { name: 'strace', package: 'strace', isThere: () => onPath('strace') },
   { name: 'rclone', package: 'rclone', isThere: () => onPath('rclone') },
-  { name: 'PostgreSQL', package: 'postgresql', isThere: () => existsSync('/usr/lib/postgresql') },
+  { name: 'PostgreSQL', package: 'postgresql', isThere: hasPostgres },
   { name: 'azure.storage.blob for Python', package: 'python3-azure-storage', isThere: hasPythonSdk },
 ];
-const APT_TIMEOUT_MS = 300_000;
+const APT_TIMEOUT_MS = 900_000;
 
 export function ensureDebianPackages() {
   let missing = needed.filter(({ isThere }) => !isThere());
@@ -28,6 +28,14 @@ export function ensureDebianPackages() {
       `skip: ${name} is missing and could not be added, which takes root on Debian; tests that need it are skipped`,
     );
   }
+}
+
+/** The server; clients of PostgreSQL alone lie in the same folder. */
+function hasPostgres() {
+  const folder = '/usr/lib/postgresql';
+  return (
+    existsSync(folder) && readdirSync(folder).some((version) => existsSync(join(folder, version, 'bin', 'initdb')))
+  );
 }
 
 function hasPythonSdk() {
