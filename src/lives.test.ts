@@ -78,15 +78,7 @@ describe('A process that shares a store', () => {
 
   it('tries again until it can begin anew', async () => {
     const store = await newStore();
-    const { openExtents, ...rest } = store.options(true);
-    let opened = 0;
-    const lives = await openLives({
-      ...rest,
-      openExtents(...given) {
-        if (++opened === 2) throw new Error('planted');
-        return openExtents(...given);
-      },
-    });
+    const lives = await openLives(failing(store.options(true), (opened) => opened === 2));
     const first = lives.current();
     await store.bury((await store.living())[0]!);
     await vi.waitFor(() => expect(lives.current()).not.toBe(first), 5_000);
@@ -97,15 +89,7 @@ describe('A process that shares a store', () => {
 
   it('ends also while it cannot begin anew', async () => {
     const store = await newStore();
-    const { openExtents, ...rest } = store.options(true);
-    let opened = 0;
-    const lives = await openLives({
-      ...rest,
-      openExtents(...given) {
-        if (++opened > 1) throw new Error('planted');
-        return openExtents(...given);
-      },
-    });
+    const lives = await openLives(failing(store.options(true), (opened) => opened > 1));
     await store.bury((await store.living())[0]!);
     await vi.waitFor(() => expect(store.warnings).toContain('cannot begin anew'), 5_000);
     await lives.close();
@@ -153,3 +137,15 @@ describe('A process that owns its store', () => {
     expect(store.warnings).toEqual([]);
   });
 });
+
+/** Extents cannot be opened where `fails` says so, by how often it was tried. */
+function failing(options: LivesOptions, fails: (opened: number) => boolean): LivesOptions {
+  let opened = 0;
+  return {
+    ...options,
+    openExtents(...given) {
+      if (fails(++opened)) throw new Error('planted');
+      return options.openExtents(...given);
+    },
+  };
+}
