@@ -12,8 +12,8 @@ import { blobOperations } from './rest/blob/operations.ts';
 import { createRestServer } from './rest/server.ts';
 import { developmentRule } from './rules/cors.ts';
 import { containerAccess } from './services/blob/access.ts';
-import { emptyAccount } from './services/blob/reset.ts';
 import { commonErrors, raising } from './services/errors.ts';
+import { emptyAccount } from './services/reset.ts';
 import { corsRulesOf, defaultVersionOf } from './services/service-properties.ts';
 import { openStore } from './store.ts';
 

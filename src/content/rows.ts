@@ -46,7 +46,9 @@ export interface Chunk {
 export type Trash =
   | { readonly kind: 'container'; readonly container: string }
   | { readonly kind: 'content'; readonly content: string; readonly pending?: true }
-  | { readonly kind: 'stage'; readonly stage: string };
+  | { readonly kind: 'stage'; readonly stage: string }
+  /** Rows that name no others: all whose keys begin so, in base64. */
+  | { readonly kind: 'rows'; readonly under: readonly string[] };
 
 export const contentKey = (account: AccountId, { epoch, number }: ContentId): Key =>
   encodeKey([account, 'c', epoch, number]);
@@ -111,6 +113,13 @@ export function decodeCell(row: Row): Piece[] {
     parts: parts.map(([chunk, size]) => ({ chunk: idOf(chunk), length: size })),
   }));
 }
+
+export const trashOfRows = (...beginnings: readonly Key[]): Trash => ({
+  kind: 'rows',
+  under: beginnings.map((key) => Buffer.from(key, 'latin1').toString('base64')),
+});
+export const beginningsIn = ({ under: all }: Trash & { kind: 'rows' }): Key[] =>
+  all.map((key) => Buffer.from(key, 'base64').toString('latin1') as Key);
 
 export const encodeTrash = (trash: Trash): Buffer => encodeValue(trash);
 export const decodeTrash = (row: Row): Trash => decodeValue<Trash>(row);

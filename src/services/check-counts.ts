@@ -1,10 +1,20 @@
 /** Counts for `check` what the rows of one committed state say of each other. */
-import { cellOffset, decodeCell, decodeChunk, decodeContent, decodeTrash, type Part, textOf } from '../content/rows.ts';
+import {
+  beginningsIn,
+  cellOffset,
+  decodeCell,
+  decodeChunk,
+  decodeContent,
+  decodeTrash,
+  type Part,
+  textOf,
+} from '../content/rows.ts';
 import { decodeKey } from '../partition/keys.ts';
 import { counterOf, type Row } from '../partition/partition.ts';
 import { decodeAccount, removedId } from './account-rows.ts';
 import { decodeHead } from './blob/heads.ts';
-import { decodeBlock, decodeName, decodeStage } from './blob/rows.ts';
+import { decodeBlock, decodeStage } from './blob/rows.ts';
+import { decodeName } from './names.ts';
 import type { AccountId } from './storage.ts';
 
 /** Things are known by account and id. */
@@ -81,6 +91,10 @@ export function count(counts: Counts, row: Row): void {
       return;
     case 'x': {
       const trash = decodeTrash(row);
+      if (trash.kind === 'rows') {
+        for (const beginning of beginningsIn(trash)) counts.trashed.add(`rows ${beginning}`);
+        return;
+      }
       const id = { container: 'container', content: 'content', stage: 'stage' }[trash.kind] as keyof typeof trash;
       counts.trashed.add(`${trash.kind} ${nameOf(account, trash[id])}`);
       return;

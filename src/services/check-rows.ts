@@ -16,8 +16,9 @@ import { decodeBytes, decodeValue } from '../partition/values.ts';
 import { accountKeysFault, accountNameFault } from '../rules/account-names.ts';
 import { decodeAccount } from './account-rows.ts';
 import { decodeHead } from './blob/heads.ts';
-import { decodeBlock, decodeName, decodeProperties, decodeStage, dueKey, inlineKey } from './blob/rows.ts';
+import { decodeBlock, decodeProperties, decodeStage, dueKey, inlineKey } from './blob/rows.ts';
 import { type ContentCount, type Counts, nameOf } from './check-counts.ts';
+import { decodeName } from './names.ts';
 
 export interface Tally {
   rows: number;

@@ -7,9 +7,9 @@ import { type Chunk, type ChunkId, decodeCell, decodeChunk, textOf } from '../co
 import { after, decodeKey, encodeKey, type Key, past } from '../partition/keys.ts';
 import type { Partition, Row, Snapshot } from '../partition/partition.ts';
 import { decodeHead } from './blob/heads.ts';
-import { decodeName } from './blob/rows.ts';
 import { count, nameOf, newCounts } from './check-counts.ts';
 import { checkRow, missingCounters, type Tally } from './check-rows.ts';
+import { decodeName } from './names.ts';
 import { othersFirst } from './storage.ts';
 
 export interface CheckReport {

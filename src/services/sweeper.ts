@@ -5,8 +5,8 @@ import type { Horizon } from '../content/reads.ts';
 import { decodeTrash, idOf, trashIn } from '../content/rows.ts';
 import { after, type Key } from '../partition/keys.ts';
 import type { Row } from '../partition/partition.ts';
-import { emptyAccount, hasContents } from './blob/reset.ts';
 import { dueIn } from './blob/rows.ts';
+import { emptyAccount, hasContents } from './reset.ts';
 import type { AccountId } from './storage.ts';
 import { lookAtDue, type Sweeping, sweepSlice } from './sweeping.ts';
 

@@ -1,7 +1,7 @@
 /** What is left of something unreachable, let go of slice by slice: each is one commit, and a kill between two costs nothing. */
 import type { ContentStore } from '../content/content.ts';
-import { decodeTrash, idOf, type Part } from '../content/rows.ts';
-import { decodeKey, past } from '../partition/keys.ts';
+import { beginningsIn, decodeTrash, idOf, type Part } from '../content/rows.ts';
+import { decodeKey, type Key, past } from '../partition/keys.ts';
 import type { Partition, Row, Transaction } from '../partition/partition.ts';
 import { encodeValue } from '../partition/values.ts';
 import { decodeHead } from './blob/heads.ts';
@@ -28,6 +28,8 @@ export interface Sweeping {
 
 /** Blobs or blocks a slice. */
 const SLICE_ROWS = 100;
+/** Rows that name no others. */
+const SLICE_BARE_ROWS = 500;
 /** Blocks have up to 500 parts: a slice stops behind the block that reaches so many. */
 const SLICE_PARTS = 300;
 
@@ -52,6 +54,8 @@ function sweepTrash({ content }: Sweeping, tx: Transaction, account: AccountId, 
       return sweepStage(content, tx, account, trash.stage);
     case 'content':
       return content.sweepContent(tx, account, idOf(trash.content));
+    case 'rows':
+      return sweepRows(tx, beginningsIn(trash));
   }
 }
 
@@ -75,6 +79,16 @@ async function sweepContainer(
   const stages = await tx.glance({ from: staged, to: past(staged) }, { limit: SLICE_ROWS });
   for (const row of stages) trashStage(tx, account, id, nameIn(row.key), decodeStage(row));
   return stages.length === 0;
+}
+
+/** Nobody can add to them any more, either. */
+async function sweepRows(tx: Transaction, beginnings: readonly Key[]): Promise<boolean> {
+  for (const from of beginnings) {
+    const rows = await tx.glance({ from, to: past(from) }, { limit: SLICE_BARE_ROWS });
+    for (const { key } of rows) tx.remove(key);
+    if (rows.length > 0) return false;
+  }
+  return true;
 }
 
 /** Whoever adds a block checks the stage's row, which is gone. */

@@ -11,7 +11,6 @@ import {
   blockKey,
   dueKey,
   encodeBlock,
-  encodeName,
   encodeProperties,
   encodeStage,
   headKey,
@@ -22,6 +21,7 @@ import {
   stageEnd,
   stageKey,
 } from '../../src/services/blob/rows.ts';
+import { encodeName } from '../../src/services/names.ts';
 import { startSweeper } from '../../src/services/sweeper.ts';
 import { bytesOfSeed, inPieces, openStore } from '../content/harness.ts';
 

@@ -2,6 +2,7 @@ import type { Conditions } from '../../rules/conditions.ts';
 import { etagOf } from '../../rules/etag.ts';
 import { leaseState } from '../../rules/lease.ts';
 import { checkAccount } from '../account-rows.ts';
+import { encodeName } from '../names.ts';
 import type { Storage } from '../storage.ts';
 import { fail } from './errors.ts';
 import {
@@ -18,7 +19,6 @@ import {
   anchorOf,
   type ContainerProperties,
   containerAt,
-  encodeName,
   encodeProperties,
   nameKey,
   type PublicAccess,

@@ -3,6 +3,7 @@ import { after, endingOf, type Key, past, type Range } from '../../partition/key
 import type { Row, Snapshot } from '../../partition/partition.ts';
 import { type Lease, type LeaseState, leaseState } from '../../rules/lease.ts';
 import { BLOB_NAME_MAX } from '../../rules/names.ts';
+import { decodeName } from '../names.ts';
 import { type AccountId, othersFirst, type Storage } from '../storage.ts';
 import { fail } from './errors.ts';
 import { decodeHead } from './heads.ts';
@@ -12,7 +13,6 @@ import {
   type ContainerId,
   type ContainerProperties,
   containerIdAt,
-  decodeName,
   decodeProperties,
   decodeStage,
   headKey,

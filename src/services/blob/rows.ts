@@ -13,10 +13,11 @@ import {
 } from '../../content/rows.ts';
 import { beginning, decodeKey, encodeKey, type Key, type Range, under } from '../../partition/keys.ts';
 import type { Instant, Row, Snapshot, Stamp, Transaction } from '../../partition/partition.ts';
-import { decodeBytes, decodeValue, encodeBytes, encodeValue } from '../../partition/values.ts';
+import { decodeValue, encodeValue } from '../../partition/values.ts';
 import type { Found } from '../../rules/conditions.ts';
 import { etagOf } from '../../rules/etag.ts';
 import type { Lease } from '../../rules/lease.ts';
+import * as names from '../names.ts';
 import type { AccountId, Storage } from '../storage.ts';
 import { fail } from './errors.ts';
 
@@ -26,9 +27,9 @@ export type Metadata = Readonly<Record<string, string>>;
 /** Flat accounts have one directory, which holds whole names. */
 const ROOT = 0n;
 
-export const nameKey = (account: AccountId, container: string): Key => encodeKey([account, 'n', 'blob', container]);
-export const namesIn = (account: AccountId, prefix: string): Key => beginning([account, 'n', 'blob'], prefix);
-export const propertiesKey = (account: AccountId, id: ContainerId): Key => encodeKey([account, 'p', 'blob', id]);
+export const nameKey = (account: AccountId, container: string): Key => names.nameKey(account, 'blob', container);
+export const namesIn = (account: AccountId, prefix: string): Key => names.namesFrom(account, 'blob', prefix);
+export const propertiesKey = (account: AccountId, id: ContainerId): Key => names.propertiesKey(account, 'blob', id);
 export const headKey = (account: AccountId, id: ContainerId, blob: string): Key =>
   encodeKey([account, 'b', id, ROOT, blob]);
 export const headsIn = (account: AccountId, id: ContainerId, prefix: string): Key =>
@@ -153,7 +154,7 @@ export async function containerIdAt(
 ): Promise<ContainerId> {
   const row = await at.get(nameKey(account, container));
   if (!row) throw fail('ContainerNotFound');
-  const id = decodeName(row);
+  const id = names.decodeName(row);
   if (granted?.container !== undefined && granted.container !== id) throw fail('ContainerNotFound');
   return id;
 }
@@ -181,17 +182,6 @@ export function trashStage(tx: Transaction, account: AccountId, id: ContainerId,
 export function removeStage(tx: Transaction, account: AccountId, id: ContainerId, blob: string, stage: Stage): void {
   tx.remove(stageKey(account, id, blob));
   tx.remove(dueKey(account, stage.due, id, blob));
-}
-
-/** Read with every request: eight bytes, not JSON. */
-export function encodeName(id: ContainerId): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64BE(id);
-  return encodeBytes(bytes);
-}
-
-export function decodeName(row: Row): ContainerId {
-  return decodeBytes(row).readBigUInt64BE();
 }
 
 export function encodeProperties({ metadata, access, policies, lease, etag }: ContainerProperties): Buffer {
