@@ -1,11 +1,12 @@
 /** npm run docs: writes docs/operations.md. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { blobOperations } from '../dist/rest/blob/operations.js';
+import { fronts } from '../dist/fronts.js';
 import { routerOf } from '../dist/rest/router.js';
 import { operationsPage } from './operations-page.mjs';
 import { root } from './prepare.mjs';
 
 mkdirSync(join(root, 'docs'), { recursive: true });
-writeFileSync(join(root, 'docs', 'operations.md'), operationsPage('Blob', routerOf(blobOperations).rows));
+const rows = Object.entries(fronts).map(([service, { front }]) => [service, routerOf(front.table).rows]);
+writeFileSync(join(root, 'docs', 'operations.md'), operationsPage(Object.fromEntries(rows)));
 console.log('docs/operations.md is written.');

@@ -1,31 +1,44 @@
 /** docs/operations.md, as the operation tables have it. */
 import { basename } from 'node:path';
 
-/**
- * @param {string} service
- * @param {readonly import('../src/rest/operation.ts').Operation<never>[]} rows in the order in which the router tries them
- */
-export function operationsPage(service, rows) {
-  const built = rows.filter((row) => row.built);
-  const missing = [...new Set(rows.filter((row) => !row.built).map((row) => row.name))].sort();
+/** @typedef {readonly import('../src/rest/operation.ts').Operation<never>[]} Rows in the order in which the router tries them */
+
+/** @param {Readonly<Record<string, Rows>>} services by the name of the service */
+export function operationsPage(services) {
   return `# Operations
 
 Printed from the operation tables by \`npm run docs\`. Rows stand in the order in which a request is held against them: the one with the most
 tests wins. The permission is what the caller must have (the account's key has all of them); the conditions are the headers that the operation honours.
 What differs from Azure is in [differences.md](differences.md).
 
-## ${service}
+${Object.entries(services)
+  .map(([service, rows]) => section(service, rows))
+  .join('\n')}`;
+}
+
+function section(service, rows) {
+  const built = rows.filter((row) => row.built);
+  const missing = [...new Set(rows.filter((row) => !row.built).map((row) => row.name))].sort();
+  return `## ${service[0].toUpperCase()}${service.slice(1)}
 
 | operation | request | permission | conditions | covered by |
 |---|---|---|---|---|
 ${built.map(line).join('\n')}
+${missing.length > 0 ? unbuilt(missing) : ''}`;
+}
 
+function unbuilt(names) {
+  return `
 ### Not built yet
 
 Each is answered with 501 and its name.
 
-${missing.map((name) => `- ${name}`).join('\n') || 'None.'}
+${names.map((name) => `- ${name}`).join('\n')}
 `;
+}
+
+function permissionOf(permission) {
+  return permission.all ? permission.all.join(' and ') : [permission].flat().join(' or ');
 }
 
 function line(row) {
@@ -35,7 +48,7 @@ function line(row) {
   const cells = [
     row.name,
     `\`${request}\``,
-    [row.permission].flat().join(' or '),
+    permissionOf(row.permission),
     row.conditions.join(', '),
     `[${basename(row.test)}](../${row.test})`,
   ];

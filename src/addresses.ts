@@ -1,5 +1,9 @@
 /** Where clients find the server, in the words that they take. */
 import type { Account } from './config.ts';
+import type { ServiceName } from './services/names.ts';
+
+/** Of the services that are served, in their order. */
+export type Origins = Readonly<Partial<Record<ServiceName, string>>>;
 
 /** Without a path. */
 export function originOf(scheme: 'http' | 'https', host: string, port: number): string {
@@ -13,9 +17,16 @@ function reachable(host: string): string {
 }
 
 /** As every SDK takes it. Empty if there is no account to connect to. */
-export function connectionStringOf(account: Account | undefined, origin: string): string {
+export function connectionStringOf(account: Account | undefined, origins: Origins): string {
   if (!account) return '';
   const { name, keys } = account;
-  const protocol = new URL(origin).protocol.slice(0, -1);
-  return `DefaultEndpointsProtocol=${protocol};AccountName=${name};AccountKey=${keys[0]};BlobEndpoint=${origin}/${name};`;
+  const entries = Object.entries(origins);
+  const protocol = new URL(entries[0]![1]).protocol.slice(0, -1);
+  const endpoints = entries.map(([service, origin]) => `${titleOf(service)}Endpoint=${origin}/${name};`);
+  return `DefaultEndpointsProtocol=${protocol};AccountName=${name};AccountKey=${keys[0]};${endpoints.join('')}`;
+}
+
+/** As the service is called in sentences and names. */
+export function titleOf(service: string): string {
+  return `${service[0]!.toUpperCase()}${service.slice(1)}`;
 }

@@ -1,28 +1,32 @@
 /** How a command finds the server that works on a folder, and shows that it may read the folder. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Origins } from './addresses.ts';
 import { StartError } from './config.ts';
 
 export interface Admin {
-  /** Without a path. */
+  /** Of the service that takes commands, without a path. */
   readonly url: string;
+  /** Of all services. */
+  readonly origins: Origins;
   /** Of this start. */
   readonly token: string;
 }
 
 const fileIn = (location: string): string => join(location, 'admin.json');
 
-export function writeAdmin(location: string, { url, token }: Admin): void {
+export function writeAdmin(location: string, { url, origins, token }: Admin): void {
   // A file that a killed server has left keeps its mode when it is written again.
   rmSync(fileIn(location), { force: true });
-  writeFileSync(fileIn(location), `${JSON.stringify({ url, token })}\n`, { mode: 0o600, flag: 'wx' });
+  writeFileSync(fileIn(location), `${JSON.stringify({ url, origins, token })}\n`, { mode: 0o600, flag: 'wx' });
 }
 
 /** Undefined if there is none, or none that can be read: whoever asks learns from the folder's lock whether a server runs. */
 export function readAdmin(location: string): Admin | undefined {
   try {
-    const { url, token } = JSON.parse(readFileSync(fileIn(location), 'utf8')) as Record<string, unknown>;
-    return typeof url === 'string' && URL.canParse(url) && typeof token === 'string' ? { url, token } : undefined;
+    const { url, origins, token } = JSON.parse(readFileSync(fileIn(location), 'utf8')) as Record<string, unknown>;
+    const isWhole = typeof url === 'string' && URL.canParse(url) && typeof token === 'string';
+    return isWhole ? { url, origins: (origins ?? { blob: url }) as Origins, token } : undefined;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'EACCES' && code !== 'EPERM') return undefined;

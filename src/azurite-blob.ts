@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { azuriteBlob } from './emulator.ts';
+import { azuriteOf } from './emulator.ts';
 import { main } from './program.ts';
 
-await main(azuriteBlob);
+await main(azuriteOf('blob'));

@@ -27,13 +27,8 @@ export interface Line<Table extends Flags> {
  * @param otherwise what to say of a flag that is not in the table, if there is more to say than that
  * @param others names that are spelt in several ways, too
  */
-export function readLine<const Table extends Flags>(
-  words: readonly string[],
-  flags: Table,
-  otherwise: (name: string, rawName: string) => StartError | undefined = () => undefined,
-  others: readonly string[] = [],
-): Line<Table> {
-  const known = [...Object.keys(flags), ...others];
+export function readLine<const Table extends Flags>(words: readonly string[], flags: Table): Line<Table> {
+  const known = Object.keys(flags);
   const args = words.map((word) => canonical(word, known));
   const { tokens } = parseArgs({ args, options: flags, strict: false, tokens: true });
   const values: Record<string, string | true> = {};
@@ -43,7 +38,7 @@ export function readLine<const Table extends Flags>(
     if (token.kind !== 'option') continue;
     const { name, value, rawName } = token;
     const flag = Object.hasOwn(flags, name) ? flags[name] : undefined;
-    if (!flag) throw otherwise(name, rawName) ?? unknownFlag(name, rawName, flags);
+    if (!flag) throw unknownFlag(name, rawName, flags);
     if (flag.type === 'boolean') {
       if (value !== undefined) throw new StartError(`${rawName} takes no value: write just ${rawName}.`);
       values[name] = true;

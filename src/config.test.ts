@@ -1,18 +1,20 @@
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { configOf, dataOf, developmentAccount, parseAccounts, StartError } from './config.ts';
+import { configOf, dataOf, developmentAccount, parseAccounts, StartError, type StartOptions } from './config.ts';
 
 const KEY = Buffer.from('a key of some length').toString('base64');
 
 describe('Config', () => {
-  it('serves the accounts of the store on 127.0.0.1:10000 from ./holdfast-data without any option', () => {
+  it('serves the accounts of the store on the usual ports of 127.0.0.1 from ./holdfast-data without any option', () => {
     expect(configOf()).toEqual({
       inMemory: false,
       location: resolve('holdfast-data'),
       shared: undefined,
-      blobHost: '127.0.0.1',
-      blobPort: 10_000,
-      blobKeepAliveSeconds: 5,
+      endpoints: [
+        { service: 'blob', host: '127.0.0.1', port: 10_000, keepAliveSeconds: 5 },
+        { service: 'queue', host: '127.0.0.1', port: 10_001, keepAliveSeconds: 5 },
+        { service: 'table', host: '127.0.0.1', port: 10_002, keepAliveSeconds: 5 },
+      ],
       accounts: undefined,
       testClock: false,
       https: undefined,
@@ -28,9 +30,33 @@ describe('Config', () => {
   it('is frozen all the way down', () => {
     const config = configOf({ accounts: [developmentAccount] });
     const { accounts } = config;
-    for (const part of [config, config.log, accounts, accounts?.[0], accounts?.[0]?.keys]) {
+    for (const part of [
+      config,
+      config.log,
+      config.endpoints,
+      config.endpoints[0],
+      accounts,
+      accounts?.[0],
+      accounts?.[0]?.keys,
+    ]) {
       expect(Object.isFrozen(part)).toBe(true);
     }
+  });
+
+  it('picks every port that is not named when one of them is to be picked', () => {
+    const portsOf = (options: StartOptions) => configOf(options).endpoints.map(({ port }) => port);
+    expect(portsOf({ queuePort: 0 })).toEqual([0, 0, 0]);
+    expect(portsOf({ blobPort: 0, tablePort: 7 })).toEqual([0, 0, 7]);
+    expect(portsOf({ blobPort: 20_000 })).toEqual([20_000, 10_001, 10_002]);
+  });
+
+  it('serves only the services that are named', () => {
+    const { endpoints } = configOf({ services: ['table', 'queue'], queueHost: '::1', tablePort: 3 });
+    expect(endpoints).toEqual([
+      { service: 'queue', host: '::1', port: 10_001, keepAliveSeconds: 5 },
+      { service: 'table', host: '127.0.0.1', port: 3, keepAliveSeconds: 5 },
+    ]);
+    expect(() => configOf({ services: [] })).toThrow('at least one');
   });
 
   it('has no location in memory', () => {

@@ -1,10 +1,26 @@
 /** Flags, environment and the library's options become one frozen Config. */
 import { resolve } from 'node:path';
 import { accountKeysFault, accountNameFault } from './rules/account-names.ts';
+import { type ServiceName, serviceNames } from './services/names.ts';
 
 /** Something that the user can put right: its message is one line that says what and how. */
 export class StartError extends Error {
   override readonly name = 'StartError';
+}
+
+/** A service could not be reached by anyone where it was to listen; `cause` says why. */
+export class CannotListen extends Error {
+  override readonly name = 'CannotListen';
+  readonly endpoint: Endpoint;
+  /** EADDRINUSE and the like. */
+  readonly code: string | undefined;
+
+  constructor(endpoint: Endpoint, cause: NodeJS.ErrnoException) {
+    const { service, host, port } = endpoint;
+    super(`The ${service} service cannot listen on ${host}:${port}: ${cause.message}`, { cause });
+    this.endpoint = endpoint;
+    this.code = cause.code;
+  }
 }
 
 export interface Account {
@@ -35,8 +51,21 @@ export interface CertificateFiles {
   readonly password?: string;
 }
 
+type ServiceOptions = {
+  /** What the service listens on: 127.0.0.1. */
+  readonly [Name in `${ServiceName}Host`]?: string;
+} & {
+  /** 10000, 10001 and 10002; 0 picks a free port, also for those that are not named. */
+  readonly [Name in `${ServiceName}Port`]?: number;
+} & {
+  /** How long an idle connection stays open: 5. */
+  readonly [Name in `${ServiceName}KeepAliveSeconds`]?: number;
+};
+
 /** What `start()` takes; everything has a default. */
-export interface StartOptions {
+export interface StartOptions extends ServiceOptions {
+  /** Which services to serve: all of them. */
+  readonly services?: readonly ServiceName[];
   /** Keep all data in memory, and lose it at the end. */
   readonly inMemory?: boolean;
   /** The folder of the data: ./holdfast-data. */
@@ -45,10 +74,6 @@ export interface StartOptions {
   readonly partition?: string;
   /** With `partition`: the folder of bytes that they share. */
   readonly extents?: string;
-  readonly blobHost?: string;
-  /** 0 picks a free port. */
-  readonly blobPort?: number;
-  readonly blobKeepAliveSeconds?: number;
   /** Instead of devstoreaccount1 and those of earlier starts. */
   readonly accounts?: readonly Account[];
   /** Let tests move the server's time and empty the server. */
@@ -69,15 +94,22 @@ export interface StartOptions {
   readonly log?: LogOptions;
 }
 
+export interface Endpoint {
+  readonly service: ServiceName;
+  readonly host: string;
+  /** 0: a free one. */
+  readonly port: number;
+  readonly keepAliveSeconds: number;
+}
+
 export interface Config {
   readonly inMemory: boolean;
   /** An absolute path; undefined: this process keeps nothing in a folder of its own. */
   readonly location: string | undefined;
   /** Shared with other processes: the URL of the rows, and the absolute path of the folder with the bytes. */
   readonly shared: { readonly partition: string; readonly extents: string } | undefined;
-  readonly blobHost: string;
-  readonly blobPort: number;
-  readonly blobKeepAliveSeconds: number;
+  /** One for each service that is served. */
+  readonly endpoints: readonly Endpoint[];
   /** Of the environment, so to speak. */
   readonly accounts: readonly Account[] | undefined;
   readonly testClock: boolean;
@@ -103,10 +135,6 @@ export function configOf(options: StartOptions = {}): Config {
     );
   }
   const shared = sharedStore(options);
-  const { blobPort = 10_000 } = options;
-  if (!Number.isInteger(blobPort) || blobPort < 0 || blobPort > 65_535) {
-    throw new StartError(`blobPort: ${blobPort} is not a port: it is a whole number from 0 to 65535.`);
-  }
   const { accounts } = options;
   const fault = accounts && accountsFault(accounts);
   if (fault) throw new StartError(`accounts: ${fault}.`);
@@ -116,9 +144,7 @@ export function configOf(options: StartOptions = {}): Config {
     inMemory: options.inMemory ?? false,
     location: locationOf(options),
     shared,
-    blobHost: options.blobHost ?? '127.0.0.1',
-    blobPort,
-    blobKeepAliveSeconds: options.blobKeepAliveSeconds ?? 5,
+    endpoints: endpointsOf(options),
     accounts: accounts && Object.freeze(accounts.map(frozen)),
     testClock: options.testClock ?? false,
     https: options.https,
@@ -129,6 +155,26 @@ export function configOf(options: StartOptions = {}): Config {
     memoryBytesMax: options.memoryBytesMax,
     log: Object.freeze({ level, format, file: file === undefined ? undefined : resolve(file) }),
   });
+}
+
+const USUAL_PORTS: Readonly<Record<ServiceName, number>> = { blob: 10_000, queue: 10_001, table: 10_002 };
+
+function endpointsOf(options: StartOptions): readonly Endpoint[] {
+  const { services = serviceNames } = options;
+  if (services.length === 0) throw new StartError('services: at least one is to be served.');
+  // Who leaves one port open wants to be in nobody's way.
+  const isAnywhere = services.some((service) => options[`${service}Port`] === 0);
+  const endpoints = serviceNames
+    .filter((service) => services.includes(service))
+    .map((service): Endpoint => {
+      const port = options[`${service}Port`] ?? (isAnywhere ? 0 : USUAL_PORTS[service]);
+      if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+        throw new StartError(`${service}Port: ${port} is not a port: it is a whole number from 0 to 65535.`);
+      }
+      const host = options[`${service}Host`] ?? '127.0.0.1';
+      return Object.freeze({ service, host, port, keepAliveSeconds: options[`${service}KeepAliveSeconds`] ?? 5 });
+    });
+  return Object.freeze(endpoints);
 }
 
 function locationOf({ inMemory, partition, location }: StartOptions): string | undefined {

@@ -13,6 +13,7 @@ import {
   StartError,
   type StartOptions,
 } from './config.ts';
+import { type ServiceName, serviceNames } from './services/names.ts';
 
 export type Command =
   | { readonly command: 'start'; readonly options: StartOptions; readonly silent: boolean }
@@ -22,14 +23,34 @@ export type Command =
   | { readonly command: 'help'; readonly topic?: string | undefined }
   | { readonly command: 'version' };
 
+const keepAliveFlag = { type: 'string', value: 'seconds', help: 'how long an idle connection stays open (5)' } as const;
+
+function hostFlag(service: ServiceName) {
+  return { type: 'string', value: 'host', help: `address that the ${service} service listens on (127.0.0.1)` } as const;
+}
+
+function portFlag(service: ServiceName, usual: number) {
+  return {
+    type: 'string',
+    value: 'port',
+    help: `port of the ${service} service (${usual}; 0 picks a free one)`,
+  } as const;
+}
+
 const flags = {
   location,
   partition,
   extents: { type: 'string', value: 'folder', help: 'with --partition: the bytes that processes share' },
   inMemoryPersistence: { type: 'boolean', help: 'keep the data in memory, and lose it at the end' },
-  blobHost: { type: 'string', value: 'host', help: 'address that the blob service listens on (127.0.0.1)' },
-  blobPort: { type: 'string', value: 'port', help: 'port of the blob service (10000; 0 picks a free one)' },
-  blobKeepAliveTimeout: { type: 'string', value: 'seconds', help: 'how long an idle connection stays open (5)' },
+  blobHost: hostFlag('blob'),
+  blobPort: portFlag('blob', 10_000),
+  blobKeepAliveTimeout: keepAliveFlag,
+  queueHost: hostFlag('queue'),
+  queuePort: portFlag('queue', 10_001),
+  queueKeepAliveTimeout: keepAliveFlag,
+  tableHost: hostFlag('table'),
+  tablePort: portFlag('table', 10_002),
+  tableKeepAliveTimeout: keepAliveFlag,
   cert: { type: 'string', value: 'file', help: 'serve HTTPS with this certificate: PEM, or a PFX with its key' },
   key: { type: 'string', value: 'file', help: 'its key in PEM' },
   pwd: { type: 'string', value: 'password', help: 'of the key, or of the PFX' },
@@ -49,15 +70,6 @@ const flags = {
   help: { type: 'boolean', short: 'h', help: 'print this' },
   version: { type: 'boolean', short: 'v', help: 'print the version' },
 } as const satisfies Record<string, Flag>;
-
-/** Flags of the emulator that come with later versions. To take one and do nothing would mislead. */
-const laterFlags: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(
-    ['queue', 'table'].flatMap((service) =>
-      ['Host', 'Port', 'KeepAliveTimeout'].map((end) => [service + end, `the ${service} service`]),
-    ),
-  ),
-};
 
 type FlagName = keyof typeof flags;
 const commands = ['start', 'check', 'account', 'sas', 'help', 'version'] as const;
@@ -129,14 +141,9 @@ function whereOf(values: StartValues, env: NodeJS.ProcessEnv) {
 type StartValues = Values<typeof flags>;
 
 function readFlags(words: readonly string[]): StartValues {
-  const { values, names } = readLine(words, flags, laterFlag, Object.keys(laterFlags));
+  const { values, names } = readLine(words, flags);
   if (names[0] !== undefined) throw new StartError(`Unexpected ${names[0]}: flags begin with --.`);
   return values;
-}
-
-function laterFlag(name: string, rawName: string): StartError | undefined {
-  if (!Object.hasOwn(laterFlags, name)) return undefined;
-  return new StartError(`This version of Holdfast does not have ${rawName} (${laterFlags[name]}) yet: leave it out.`);
 }
 
 function startOptions(values: StartValues, env: NodeJS.ProcessEnv): StartOptions {
@@ -145,7 +152,7 @@ function startOptions(values: StartValues, env: NodeJS.ProcessEnv): StartOptions
       'This version of Holdfast keeps no data in SQL: unset AZURITE_DB, and name a folder by --location.',
     );
   }
-  const { location, blobHost, debug } = values;
+  const { location, debug } = values;
   const url = values.partition ?? (env.HOLDFAST_PARTITION || undefined);
   const quietest: LogLevel = debug ? 'debug' : values.silent ? 'silent' : 'info';
   return {
@@ -153,11 +160,7 @@ function startOptions(values: StartValues, env: NodeJS.ProcessEnv): StartOptions
     ...(location !== undefined && { location }),
     ...(url !== undefined && { partition: url }),
     ...(values.extents !== undefined && { extents: values.extents }),
-    ...(blobHost !== undefined && { blobHost }),
-    ...(values.blobPort !== undefined && { blobPort: whole('blobPort', values.blobPort, 65_535) }),
-    ...(values.blobKeepAliveTimeout !== undefined && {
-      blobKeepAliveSeconds: whole('blobKeepAliveTimeout', values.blobKeepAliveTimeout, 86_400),
-    }),
+    ...Object.assign({}, ...serviceNames.map((service) => serviceOptions(service, values))),
     ...(env.AZURITE_ACCOUNTS && { accounts: parseAccounts(env.AZURITE_ACCOUNTS) }),
     ...(values['test-clock'] && { testClock: true }),
     ...httpsOption(values),
@@ -173,6 +176,18 @@ function startOptions(values: StartValues, env: NodeJS.ProcessEnv): StartOptions
       format: oneOf<LogFormat>('log-format', values['log-format'] ?? 'text', logFormats),
       ...(debug !== undefined && { file: debug }),
     },
+  };
+}
+
+function serviceOptions(service: ServiceName, values: StartValues): Partial<StartOptions> {
+  const { [`${service}Host` as const]: host, [`${service}Port` as const]: port } = values;
+  const keepAlive = values[`${service}KeepAliveTimeout`];
+  return {
+    ...(host !== undefined && { [`${service}Host`]: host }),
+    ...(port !== undefined && { [`${service}Port`]: whole(`${service}Port`, port, 65_535) }),
+    ...(keepAlive !== undefined && {
+      [`${service}KeepAliveSeconds`]: whole(`${service}KeepAliveTimeout`, keepAlive, 86_400),
+    }),
   };
 }
 

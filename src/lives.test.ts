@@ -112,6 +112,32 @@ describe('A process that shares a store', () => {
     expect(store.warnings).toContain('leaving failed');
   });
 
+  it('says once that its beats fail, however long they do, and once that they come through again', async () => {
+    const store = await newStore();
+    const { partition, ...rest } = store.options(true);
+    let isDown = false;
+    let refused = 0;
+    const lives = await openLives({
+      ...rest,
+      partition: {
+        ...partition,
+        transact: (...given) =>
+          isDown && ++refused ? Promise.reject(new Unavailable('no')) : partition.transact(...given),
+      },
+    });
+    const told = ['a beat failed', 'beats come through again'];
+    for (const outages of [1, 2]) {
+      refused = 0;
+      isDown = true;
+      await vi.waitFor(() => expect(refused).toBeGreaterThan(5), 5_000);
+      expect(store.warnings).toEqual([...told, ...told].slice(0, 2 * outages - 1));
+      isDown = false;
+      await vi.waitFor(() => expect(store.warnings).toHaveLength(2 * outages), 5_000);
+    }
+    expect(store.warnings).toEqual([...told, ...told]);
+    await lives.close();
+  });
+
   it('hears with its beats of accounts that others have added', async () => {
     const store = await newStore();
     const options = store.options(true);

@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Hashers } from './base/hashing.ts';
 import type { Log } from './base/log.ts';
+import { createOutage, type Outage } from './base/outage.ts';
 import { startCollector } from './content/collector.ts';
 import type { ContentStore } from './content/content.ts';
 import { openEpoch } from './content/epochs.ts';
@@ -45,9 +46,12 @@ const RETRY_MILLISECONDS = 1_000;
 
 export async function openLives(options: LivesOptions): Promise<Lives> {
   const { log } = options;
+  // Beats and beginnings are tried again every other second, for as long as a database may be away.
+  const beats = createOutage(log, { begins: 'a beat failed', isOver: 'beats come through again' });
+  const beginnings = createOutage(log, { begins: 'cannot begin anew', isOver: 'has begun anew' });
   const closings = new Set<Promise<void>>();
   let isClosing = false;
-  const first = openLife(options, onDeath);
+  const first = openLife(options, beats, onDeath);
   let renewed: Promise<unknown> = first;
   let life = await first;
 
@@ -62,10 +66,11 @@ export async function openLives(options: LivesOptions): Promise<Lives> {
     void closing.then(() => closings.delete(closing));
     while (!isClosing) {
       try {
-        life = await openLife(options, onDeath);
+        life = await openLife(options, beats, onDeath);
+        beginnings.worked();
         return;
       } catch (error) {
-        log.warn({ err: error }, 'cannot begin anew');
+        beginnings.failed(error);
         await sleep(RETRY_MILLISECONDS);
       }
     }
@@ -81,7 +86,7 @@ export async function openLives(options: LivesOptions): Promise<Lives> {
   };
 }
 
-async function openLife(options: LivesOptions, onDeath: () => void): Promise<Life> {
+async function openLife(options: LivesOptions, beats: Outage, onDeath: () => void): Promise<Life> {
   const { partition, hashers, accounts, log } = options;
   const closing: (() => Promise<void>)[] = [];
   let closed: Promise<void> | undefined;
@@ -93,7 +98,9 @@ async function openLife(options: LivesOptions, onDeath: () => void): Promise<Lif
   }
   try {
     let onBeat = () => {};
-    const { epoch, horizon, reads, isElected, isCurrent, leave } = await enter(options, onDeath, () => onBeat());
+    const { epoch, horizon, reads, isElected, isCurrent, leave } = await enter(options, beats, onDeath, () => onBeat());
+    // While beats fail, this does for the same reason.
+    const failed = (text: string) => (error: unknown) => log[beats.isOn ? 'debug' : 'warn']({ err: error }, text);
     // If the store gives no answer, the others find out by themselves.
     closing.push(() => leave().catch((error: unknown) => log.warn({ err: error }, 'leaving failed')));
     const onDamage = (error: Error) => {
@@ -107,17 +114,17 @@ async function openLife(options: LivesOptions, onDeath: () => void): Promise<Lif
     const sweeper = startSweeper({
       ...{ partition, content, horizon, isElected, removed: accounts.removed },
       accounts: () => [...accounts.stored().map(({ id }) => id), ...accounts.removed()],
-      onFailure: (error) => log.warn({ err: error }, 'sweeping failed'),
+      onFailure: failed('sweeping failed'),
     });
     closing.push(() => sweeper.stop());
     const collector = startCollector({
       ...{ partition, extents, epoch, horizon, isElected, heldExtents: content.heldExtents },
-      onFailure: (error) => log.warn({ err: error }, 'collecting failed'),
+      onFailure: failed('collecting failed'),
       onDamage,
     });
     closing.push(() => collector.stop());
     onBeat = () => {
-      accounts.refresh().then(sweeper.wake, (error) => log.warn({ err: error }, 'reading the accounts failed'));
+      accounts.refresh().then(sweeper.wake, failed('reading the accounts failed'));
     };
     sweeper.wake();
     return { content, sweeper, isCurrent, close };
@@ -129,7 +136,8 @@ async function openLife(options: LivesOptions, onDeath: () => void): Promise<Lif
 
 /** As the owner of the store, or as one of several. */
 async function enter(
-  { partition, isShared, log, beatMilliseconds }: LivesOptions,
+  { partition, isShared, beatMilliseconds }: LivesOptions,
+  beats: Outage,
   onDeath: () => void,
   onBeat: () => void,
 ) {
@@ -141,8 +149,11 @@ async function enter(
     return { epoch, reads, horizon: reads, isElected: always, isCurrent: always, leave };
   }
   return join({
-    ...{ partition, reads, onBeat, onDeath },
-    onFailure: (error) => log.warn({ err: error }, 'a beat failed'),
+    ...{ partition, reads, onDeath, onFailure: beats.failed },
+    onBeat() {
+      beats.worked();
+      onBeat();
+    },
     ...(beatMilliseconds !== undefined && { everyMilliseconds: beatMilliseconds }),
   });
 }

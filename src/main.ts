@@ -4,34 +4,44 @@ import { connectionStringOf, originOf } from './addresses.ts';
 import { type Admin, removeAdmin, writeAdmin } from './admin-file.ts';
 import { type Log, openLog } from './base/log.ts';
 import { type Authority, readCertificate } from './certificate.ts';
-import { type Config, configOf, dataOf, developmentAccount, StartError, type StartOptions } from './config.ts';
+import {
+  CannotListen,
+  type Config,
+  configOf,
+  dataOf,
+  developmentAccount,
+  StartError,
+  type StartOptions,
+} from './config.ts';
+import { fronts } from './fronts.ts';
 import { accountEndpoints } from './rest/admin/accounts.ts';
 import { certificateEndpoint } from './rest/admin/certificate.ts';
 import { testEndpoints } from './rest/admin/test-endpoints.ts';
-import { blobOperations } from './rest/blob/operations.ts';
 import { createRestServer } from './rest/server.ts';
 import { developmentRule } from './rules/cors.ts';
-import { containerAccess } from './services/blob/access.ts';
 import { commonErrors, raising } from './services/errors.ts';
+import type { ServiceName } from './services/names.ts';
 import { emptyAccount } from './services/reset.ts';
 import { corsRulesOf, defaultVersionOf } from './services/service-properties.ts';
 import { openStore } from './store.ts';
 
 export type { Authority } from './certificate.ts';
 export type { Account, CertificateFiles, LogOptions, StartOptions } from './config.ts';
-export { StartError } from './config.ts';
+export { CannotListen, StartError } from './config.ts';
 export { type CheckResult, check, type Where, withAccounts } from './store.ts';
 
 export interface HoldfastServer {
   /** For the first account, as every SDK takes it; empty if there is none. */
   readonly connectionString: string;
-  /** With the name of the first account. */
+  /** With the name of the first account; empty if the service is not served. */
   readonly blobUrl: string;
+  readonly queueUrl: string;
+  readonly tableUrl: string;
   /** With https: 'auto', whom clients have to trust. */
   readonly authority: Authority | undefined;
   /** Finishes the running requests, for up to ten seconds, and closes everything. */
   stop(): Promise<void>;
-  /** Removes all containers and settings. Only in memory or with a test clock. */
+  /** Removes all containers, queues, tables and settings. Only in memory or with a test clock. */
   reset(): Promise<void>;
   readonly clock: {
     /** Moves the server's time forward. Only in memory or with a test clock. */
@@ -71,14 +81,9 @@ export async function start(options: StartOptions = {}): Promise<HoldfastServer>
   }
 
   const ownRules = config.cors.length > 0 ? [developmentRule(config.cors)] : [];
-  const rest = createRestServer({
-    table: blobOperations,
-    service: 'b',
+  const common = {
     accounts,
     context: storageOf,
-    access: containerAccess,
-    defaultVersion: (storage) => defaultVersionOf(storage, 'blob'),
-    corsRules: async (storage) => [...ownRules, ...(await corsRulesOf(storage, 'blob'))],
     log,
     now: () => partition.clock.now(),
     own: {
@@ -91,31 +96,45 @@ export async function start(options: StartOptions = {}): Promise<HoldfastServer>
     pathStyleOnly: config.pathStyleOnly,
     oauth: config.oauth,
     isReady: () => stopped === undefined && !partition.isBroken() && store.isCurrent(),
-    keepAliveSeconds: config.blobKeepAliveSeconds,
+  };
+  const servers = config.endpoints.map((endpoint) => {
+    const { service, keepAliveSeconds } = endpoint;
+    const rest = createRestServer({
+      ...common,
+      ...fronts[service],
+      defaultVersion: (storage) => defaultVersionOf(storage, service),
+      corsRules: async (storage) => [...ownRules, ...(await corsRulesOf(storage, service))],
+      keepAliveSeconds,
+    });
+    return { endpoint, rest };
   });
   function stop(): Promise<void> {
     stopped ??= (async () => {
       if (adminFolder !== undefined) removeAdmin(adminFolder, token);
-      await rest.close();
+      await Promise.all(servers.map(({ rest }) => rest.close()));
       await closeStore();
     })();
     return stopped;
   }
-  let port: number;
-  try {
-    port = await rest.listen(config.blobPort, config.blobHost);
-  } catch (error) {
-    await closeStore();
-    throw error;
+  const origins: { [Service in ServiceName]?: string } = {};
+  for (const { endpoint, rest } of servers) {
+    const { service, host, port } = endpoint;
+    try {
+      origins[service] = originOf(certificate ? 'https' : 'http', host, await rest.listen(port, host));
+    } catch (error) {
+      await Promise.all(servers.map((server) => server.rest.close(0)));
+      await closeStore();
+      throw new CannotListen(endpoint, error as NodeJS.ErrnoException);
+    }
   }
-  const origin = originOf(certificate ? 'https' : 'http', config.blobHost, port);
-  if (adminFolder !== undefined) leaveAdmin(adminFolder, { url: origin, token }, log);
+  if (adminFolder !== undefined) leaveAdmin(adminFolder, { url: Object.values(origins)[0]!, origins, token }, log);
   const first = accounts.find((config.accounts?.[0] ?? developmentAccount).name) ?? accounts.list()[0];
-  const blobUrl = `${origin}/${first?.name ?? ''}`;
-  log.info({ blobUrl, location: config.inMemory ? 'memory' : dataOf(config) }, 'listening');
+  const urlOf = (service: ServiceName) => (origins[service] ? `${origins[service]}/${first?.name ?? ''}` : '');
+  const urls = { blobUrl: urlOf('blob'), queueUrl: urlOf('queue'), tableUrl: urlOf('table') };
+  log.info({ ...urls, location: config.inMemory ? 'memory' : dataOf(config) }, 'listening');
   return {
-    blobUrl,
-    connectionString: connectionStringOf(first, origin),
+    ...urls,
+    connectionString: connectionStringOf(first, origins),
     authority: certificate?.authority,
     stop,
     reset,

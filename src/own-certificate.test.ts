@@ -16,7 +16,7 @@ function newFolder(): string {
 }
 
 function made(folder: string | undefined, { at = now, host = '127.0.0.1', machine = 'Box' } = {}) {
-  const { tls, authority, warnings } = ownCertificate({ folder, host, machine, now: at });
+  const { tls, authority, warnings } = ownCertificate({ folder, hosts: [host], machine, now: at });
   if (!('cert' in tls)) throw new Error('not in PEM');
   const issuer = new X509Certificate(tls.cert.slice(tls.cert.indexOf('-----BEGIN', 1)));
   return { certificate: new X509Certificate(tls.cert), issuer, key: tls.key, authority: authority!, warnings };
@@ -26,7 +26,7 @@ describe('The certificate that is made', () => {
   it('names what the server can be reached by, and is signed by its authority', () => {
     const { certificate, issuer, authority, warnings } = made(newFolder(), { host: 'files.example' });
     expect(certificate.subjectAltName).toBe(
-      'DNS:localhost, DNS:*.localhost, DNS:*.blob.localhost, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1, DNS:box, DNS:files.example',
+      'DNS:localhost, DNS:*.localhost, DNS:*.blob.localhost, DNS:*.queue.localhost, DNS:*.table.localhost, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1, DNS:box, DNS:files.example',
     );
     expect(certificate.verify(issuer.publicKey)).toBe(true);
     expect(issuer.verify(new X509Certificate(authority.certificate).publicKey)).toBe(true);

@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import { type KeyedCertificate, makeAuthority, makeCertificate, namesExactly, permits } from './base/x509.ts';
 import type { Authority, ServerCertificate } from './certificate.ts';
 import { StartError } from './config.ts';
+import { serviceNames } from './services/names.ts';
 
 const DAY_MILLISECONDS = 86_400_000;
 const AUTHORITY_DAYS = 3_650;
@@ -19,7 +20,7 @@ export interface OwnCertificateOptions {
   /** Where it is kept; undefined: in memory. */
   readonly folder: string | undefined;
   /** Where the server listens. */
-  readonly host: string;
+  readonly hosts: readonly string[];
   readonly machine?: string;
   readonly now: Date;
 }
@@ -35,9 +36,9 @@ interface OpenAuthority extends Pair {
 }
 
 /** With a folder, whoever calls this holds the data folder: no other process writes there. */
-export function ownCertificate({ folder, host, machine = hostname(), now }: OwnCertificateOptions): ServerCertificate {
+export function ownCertificate({ folder, hosts, machine = hostname(), now }: OwnCertificateOptions): ServerCertificate {
   const files = folder === undefined ? undefined : filesIn(folder);
-  const wanted = namesFor(host, machine);
+  const wanted = namesFor(hosts, machine);
   const warnings: string[] = [];
   const kept = files && readAuthority(files, folder!);
   const lasts = kept && daysLeft(kept.certificate, now) > 1;
@@ -72,8 +73,9 @@ export function waysToTrust(authority: Authority, origin: string): string {
 }
 
 /** The first one is the certificate's subject. */
-function namesFor(host: string, machine: string): string[] {
-  const names = ['localhost', '*.localhost', '*.blob.localhost', '127.0.0.1', '::1', machine, host].map((name) =>
+function namesFor(hosts: readonly string[], machine: string): string[] {
+  const services = serviceNames.map((service) => `*.${service}.localhost`);
+  const names = ['localhost', '*.localhost', ...services, '127.0.0.1', '::1', machine, ...hosts].map((name) =>
     name.toLowerCase().replace(/%.*/, ''),
   );
   const everywhere = ['0.0.0.0', '::', ''];

@@ -1,7 +1,7 @@
 /** The program under one of its names: reads the command line, and does what it says. */
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { StartError } from './config.ts';
+import { CannotListen, StartError } from './config.ts';
 import type { Surface } from './emulator.ts';
 import { helpText, readCommand } from './flags.ts';
 import type { Where } from './main.ts';
@@ -57,12 +57,17 @@ function version(): string {
 function lineOf(error: unknown): string | undefined {
   if (error instanceof StartError) return error.message;
   if (!(error instanceof Error)) return undefined;
-  const { code, port, address, path, syscall } = error as NodeJS.ErrnoException & { port?: number; address?: string };
-  if (code === 'EADDRINUSE') return `Port ${port} is in use: choose another by --blobPort, or 0 for any free one.`;
-  if (syscall === 'listen') return `Cannot listen on ${address}:${port} (${code}): choose --blobHost and --blobPort.`;
-  if (code === 'ENOTFOUND') return `The host is not known (${error.message}): choose another by --blobHost.`;
+  const { code, path } = error as NodeJS.ErrnoException;
+  if (error instanceof CannotListen) return cannotListen(error);
   if (path !== undefined && ['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST', 'ENOSPC'].includes(code ?? '')) {
     return `Cannot write ${path} (${code}): choose another folder by --location.`;
   }
   return undefined;
+}
+
+function cannotListen({ endpoint: { service, host, port }, code, message }: CannotListen): string {
+  if (code === 'EADDRINUSE')
+    return `Port ${port} is in use: choose another by --${service}Port, or 0 for any free one.`;
+  if (code === 'ENOTFOUND') return `The host is not known (${message}): choose another by --${service}Host.`;
+  return `Cannot listen on ${host}:${port} (${code ?? message}): choose --${service}Host and --${service}Port.`;
 }

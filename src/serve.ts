@@ -1,6 +1,8 @@
 /** A server in the foreground: from the command line until a signal, or a message of the parent, ends it. */
 import { configOf, dataOf, type StartOptions } from './config.ts';
 import type { Listening, Surface } from './emulator.ts';
+import type { HoldfastServer } from './main.ts';
+import type { ServiceName } from './services/names.ts';
 
 export interface Serving {
   readonly options: StartOptions;
@@ -8,35 +10,42 @@ export interface Serving {
   readonly version: string;
 }
 
-export async function serve(surface: Surface, { options, silent, version }: Serving): Promise<void> {
+export async function serve(surface: Surface, serving: Serving): Promise<void> {
+  const { silent, version } = serving;
+  const { services } = surface;
+  const options = { ...serving.options, services };
   const say = (lines: readonly string[]) => {
     if (!silent || !surface.silenced) for (const line of lines) console.log(line);
   };
   // Who waited for its lines may close the pipe then. That ends no server.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   const config = configOf(options);
-  const { blobHost: host, blobPort, https } = config;
-  const at = (port: number): Listening => ({ scheme: https ? 'https' : 'http', host, port });
-  say(surface.starting(at(blobPort)));
+  const scheme = config.https ? 'https' : 'http';
+  const listening = config.endpoints.map(({ service, host, port }): Listening => ({ service, scheme, host, port }));
+  for (const at of listening) say(surface.starting(at));
   const starting = import('./main.ts').then(({ start }) => start(options));
   // From the first moment: a start can take long, and must be as easy to end.
   stopOnSignals(surface.name, async () => {
-    say(surface.closing);
+    for (const service of services) say(surface.closing(service));
     await (await starting).stop();
-    say(surface.closed);
+    for (const service of services) say(surface.closed(service));
   });
   const server = await starting;
   if (!silent) {
+    const served = services.map((service) => `  ${`${service} service`.padEnd(19)}${urlOf(server, service)}\n`);
     console.log(`Holdfast ${version}
-  blob service       ${server.blobUrl}
-  data               ${dataOf(config)}
+${served.join('')}  data               ${dataOf(config)}
   connection string  ${server.connectionString || 'none: holdfast account add <name> makes an account'}`);
     if (server.authority) {
       const { waysToTrust } = await import('./own-certificate.ts');
-      console.log(waysToTrust(server.authority, new URL(server.blobUrl).origin));
+      console.log(waysToTrust(server.authority, new URL(urlOf(server, services[0]!)).origin));
     }
   }
-  say(surface.listening(at(portOf(new URL(server.blobUrl)))));
+  for (const at of listening) say(surface.listening({ ...at, port: portOf(new URL(urlOf(server, at.service))) }));
+}
+
+function urlOf(server: HoldfastServer, service: ServiceName): string {
+  return server[`${service}Url`];
 }
 
 /** A URL leaves out the port that its scheme has anyway. */

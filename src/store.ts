@@ -99,10 +99,10 @@ async function openShared(url: string, resolved: (outcome: Outcome) => void = ()
   }
 }
 
-function keptCertificate({ location, blobHost: host }: Config): ServerCertificate {
+function keptCertificate({ location, endpoints }: Config): ServerCertificate {
   return ownCertificate({
     folder: location === undefined ? undefined : certificatesIn(location),
-    host,
+    hosts: endpoints.map(({ host }) => host),
     now: new Date(),
   });
 }

@@ -1,12 +1,15 @@
 /** holdfast account */
 import { resolve } from 'node:path';
-import { connectionStringOf, originOf } from '../addresses.ts';
+import { connectionStringOf, type Origins, originOf } from '../addresses.ts';
+import { configOf } from '../config.ts';
 import type { ListedAccount, NamedKeys } from '../rest/admin/accounts.ts';
 import type { AccountCommand } from './account-flags.ts';
 import { type Administration, administer } from './administration.ts';
 
 /** Where a server that is started without flags will be. */
-export const USUAL_ORIGIN = originOf('http', '127.0.0.1', 10_000);
+export const USUAL_ORIGINS: Origins = Object.fromEntries(
+  configOf().endpoints.map(({ service, host, port }) => [service, originOf('http', host, port)]),
+);
 
 /** What is to be printed. */
 export function runAccount(command: AccountCommand): Promise<string> {
@@ -22,9 +25,9 @@ async function act(accounts: Administration, command: AccountCommand): Promise<s
       return json ? JSON.stringify(list) : textOf(list);
     }
     case 'add':
-      return keysText(await accounts.add(command.name, command.keys), accounts.origin, json);
+      return keysText(await accounts.add(command.name, command.keys), accounts.origins, json);
     case 'rotate-key':
-      return keysText(await accounts.rotateKey(command.name, command.which), accounts.origin, json);
+      return keysText(await accounts.rotateKey(command.name, command.which), accounts.origins, json);
     case 'remove':
       await accounts.remove(command.name, command.withData);
       return json ? JSON.stringify({ name: command.name, removed: true }) : `The account ${command.name} is removed.`;
@@ -44,8 +47,8 @@ function textOf(list: readonly ListedAccount[]): string {
   return lines.join('\n');
 }
 
-function keysText(account: NamedKeys, origin: string | undefined, json: boolean): string {
-  const connectionString = connectionStringOf(account, origin ?? USUAL_ORIGIN);
+function keysText(account: NamedKeys, origins: Origins | undefined, json: boolean): string {
+  const connectionString = connectionStringOf(account, origins ?? USUAL_ORIGINS);
   if (json) return JSON.stringify({ ...account, connectionString });
   const keys = account.keys.map((key, index) => `key ${index + 1}              ${key}`);
   return [`account            ${account.name}`, ...keys, `connection string  ${connectionString}`].join('\n');

@@ -2,6 +2,7 @@
 import { type IncomingMessage, request as overHttp } from 'node:http';
 import { request as overHttps } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Origins } from '../addresses.ts';
 import { type Admin, readAdmin } from '../admin-file.ts';
 import { StartError } from '../config.ts';
 import { FolderInUse, formatOf } from '../data-folder.ts';
@@ -10,8 +11,8 @@ import type { AccountDirectory } from '../services/accounts.ts';
 import { asStorageError } from '../services/errors.ts';
 
 export interface Administration {
-  /** Of the server, without a path; undefined: none runs. */
-  readonly origin: string | undefined;
+  /** Of the server that runs; undefined: none does. */
+  readonly origins: Origins | undefined;
   list(withKeys: boolean): Promise<readonly ListedAccount[]>;
   add(name: string, keys: readonly string[] | undefined): Promise<NamedKeys>;
   remove(name: string, withData: boolean): Promise<void>;
@@ -59,7 +60,7 @@ function adminOf(location: string): Admin | undefined {
 
 function stopped(accounts: AccountDirectory): Administration {
   return {
-    origin: undefined,
+    origins: undefined,
     list: async (withKeys) => listed(accounts, withKeys),
     add: async (name, keys) => namedKeys(await accounts.add(name, keys)),
     remove: (name, withData) => accounts.remove(name, { withData }),
@@ -69,7 +70,7 @@ function stopped(accounts: AccountDirectory): Administration {
 
 function running(admin: Admin): Administration {
   return {
-    origin: admin.url,
+    origins: admin.origins,
     async list(withKeys) {
       const { accounts } = await ask<{ accounts: ListedAccount[] }>(admin, 'GET', withKeys ? '?keys=true' : '');
       return accounts;

@@ -56,13 +56,48 @@ describe('holdfast sas', () => {
   it('is of the whole account, for reading and listing, for an hour', () => {
     const before = Date.now();
     const sas = read('');
-    expect(sas).toMatchObject({ container: undefined, permissions: 'rl', services: 'b', resourceTypes: 'sco' });
+    expect(sas).toMatchObject({ subject: { of: 'account', services: 'bqt', resourceTypes: 'sco' }, permissions: 'rl' });
     expect(Date.parse(sas?.expiry ?? '')).toBeGreaterThanOrEqual(Math.floor(before / 1_000) * 1_000 + 3_600_000);
     expect(sas?.expiry).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
   });
 
-  it('of a blob is for reading', () => {
-    expect(read('-c box -b blob')).toMatchObject({ container: 'box', blob: 'blob', permissions: 'r' });
+  const subjects: [line: string, subject: object, permissions: string][] = [
+    ['-c box', { of: 'blob', container: 'box', blob: undefined }, 'rl'],
+    ['-c box -b blob', { of: 'blob', container: 'box', blob: 'blob' }, 'r'],
+    ['-q line', { of: 'queue', queue: 'line' }, 'r'],
+    ['--queue line -p raup', { of: 'queue', queue: 'line' }, 'raup'],
+    ['-t people', { of: 'table', table: 'people', keys: [undefined, undefined, undefined, undefined] }, 'r'],
+    [
+      '--table people --start-pk a --end-pk b --end-rk c',
+      { of: 'table', table: 'people', keys: ['a', undefined, 'b', 'c'] },
+      'r',
+    ],
+  ];
+  it.each(subjects)('%s is for it, and for reading unless it says more', (line, subject, permissions) => {
+    expect(read(line)).toMatchObject({ subject, permissions, form: 'url', urls: {} });
+  });
+
+  it('knows where services are if it is told', () => {
+    expect(read('--queue-url http://q/x/ --table-url https://t')?.urls).toEqual({
+      queue: 'http://q/x',
+      table: 'https://t',
+    });
+  });
+
+  const refused: [line: string, fault: string][] = [
+    ['-c box -t people', 'leave out --container or --table'],
+    ['-q line -t people', 'leave out --queue or --table'],
+    ['-q line -b blob', '--blob needs --container'],
+    ['-t people --services t', 'leave them out with --table'],
+    ['--services bf', '--services are letters of b, q and t, not bf'],
+    ['-q line --start-pk a', '--start-pk needs --table'],
+    ['-t people --start-rk a', '--start-rk needs --start-pk'],
+    ['-t people --end-rk a', '--end-rk needs --end-pk'],
+    ['--as json', '--as is url, token, connection-string, not json'],
+    ['--table-url here', '--table-url is a URL of http or https'],
+  ];
+  it.each(refused)('refuses "%s"', (line, fault) => {
+    expect(() => read(line)).toThrow(fault);
   });
 
   it('leaves to a policy what is not said', () => {

@@ -1,32 +1,33 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { addressOf, unknownAccount } from './address.ts';
+import { blobPath } from './blob/address.ts';
 
 const accounts = new Set(['acc', 'other', 'odd-secondary']);
-const read = (url: string, host?: string) => addressOf(url, host, (name) => accounts.has(name));
+const read = (url: string, host?: string) => addressOf(url, host, (name) => accounts.has(name), blobPath);
 
 describe('the path', () => {
   it('is account, container and blob', () => {
     expect(read('/acc')).toMatchObject({ account: 'acc', shape: '/' });
     expect(read('/acc/?comp=list')).toMatchObject({ account: 'acc', shape: '/', rawQuery: 'comp=list' });
     expect(read('/acc/con')).toMatchObject({ account: 'acc', container: 'con', shape: '/{container}' });
-    expect(read('/acc/con/')).toMatchObject({ container: 'con', blob: '', shape: '/{container}' });
-    expect(read('/acc/con/a/b')).toMatchObject({ container: 'con', blob: 'a/b', shape: '/{container}/{blob}' });
-    expect(read('http://host:1/acc/con/b?x')).toMatchObject({ rawPath: '/acc/con/b', blob: 'b', rawQuery: 'x' });
+    expect(read('/acc/con/')).toMatchObject({ container: 'con', item: '', shape: '/{container}' });
+    expect(read('/acc/con/a/b')).toMatchObject({ container: 'con', item: 'a/b', shape: '/{container}/{blob}' });
+    expect(read('http://host:1/acc/con/b?x')).toMatchObject({ rawPath: '/acc/con/b', item: 'b', rawQuery: 'x' });
   });
 
   it('is kept as it was sent beside the name, which is decoded once', () => {
     expect(read('/acc/con/a%2Fb//%2541%20c+d/')).toMatchObject({
       rawPath: '/acc/con/a%2Fb//%2541%20c+d/',
-      blob: 'a/b//%41 c+d/',
+      item: 'a/b//%41 c+d/',
     });
-    expect(read('/acc/con/%F0%9F%98%80').blob).toBe('\u{1f600}');
+    expect(read('/acc/con/%F0%9F%98%80').item).toBe('\u{1f600}');
   });
 
   it('brings every name back', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (name) => {
-        expect(read(`/acc/con/${encodeURIComponent(name)}`).blob).toBe(name);
+        expect(read(`/acc/con/${encodeURIComponent(name)}`).item).toBe(name);
       }),
     );
   });
@@ -49,7 +50,7 @@ describe('the host', () => {
       expect(read('/con/b/c?x', host), host).toMatchObject({
         account: 'acc',
         container: 'con',
-        blob: 'b/c',
+        item: 'b/c',
         rawPath: '/con/b/c',
         base: '',
         secondary: false,
@@ -73,7 +74,7 @@ describe('the host', () => {
       expect(read('/other/con/b', host), host).toMatchObject({
         account: 'other',
         container: 'con',
-        blob: 'b',
+        item: 'b',
         base: '/other',
       });
     }

@@ -6,8 +6,11 @@ const fail = raising(commonErrors);
 
 export type Address = Pick<
   Request,
-  'rawPath' | 'rawQuery' | 'account' | 'secondary' | 'base' | 'container' | 'blob'
+  'rawPath' | 'rawQuery' | 'account' | 'secondary' | 'base' | 'container' | 'item'
 > & { readonly shape: Shape };
+
+/** What a path leads to, of which this stands behind the account: nothing, or a slash and more, still encoded. */
+export type PathOf = (rest: string) => Pick<Address, 'container' | 'item' | 'shape'>;
 
 export type IsAccount = (name: string) => boolean;
 
@@ -18,9 +21,9 @@ const NUMERIC = /^(?:[\d.]+(?::\d*)?|\[.*)$/;
 
 /**
  * Host-style if the first label of the host is an account, otherwise path-style: the first segment of the path is the account.
- * Percent-encoding is undone once, and never in the path that is signed. A blob's name may hold any number of slashes.
+ * Percent-encoding is undone once, and never in the path that is signed.
  */
-export function addressOf(url: string, host: string | undefined, isAccount: IsAccount): Address {
+export function addressOf(url: string, host: string | undefined, isAccount: IsAccount, pathOf: PathOf): Address {
   const absolute = url.startsWith('/') ? undefined : ABSOLUTE.exec(url);
   const target = absolute ? url.slice(absolute[0].length) : url;
   const question = target.indexOf('?');
@@ -31,29 +34,16 @@ export function addressOf(url: string, host: string | undefined, isAccount: IsAc
   const label = labelOf(host);
   if (label !== undefined) {
     const account = primaryOf(label);
-    if (isAccount(account)) return within(rawPath, rawQuery, account, account !== label, '', 0);
+    if (isAccount(account)) {
+      const secondary = account !== label;
+      return { rawPath, rawQuery, account, secondary, base: '', ...pathOf(rawPath) };
+    }
   }
   const end = rawPath.indexOf('/', 1);
-  const segment = decode(end < 0 ? rawPath.slice(1) : rawPath.slice(1, end));
+  const segment = decodePart(end < 0 ? rawPath.slice(1) : rawPath.slice(1, end));
   const account = isAccount(segment) ? segment : primaryOf(segment);
-  return within(rawPath, rawQuery, account, account !== segment, `/${segment}`, end);
-}
-
-/** The path goes on as /container/blob from `start`; below 0: not at all. */
-function within(
-  rawPath: string,
-  rawQuery: string,
-  account: string,
-  secondary: boolean,
-  base: string,
-  start: number,
-): Address {
-  if (start < 0) return { rawPath, rawQuery, account, secondary, base, container: '', blob: '', shape: '/' };
-  const second = rawPath.indexOf('/', start + 1);
-  const container = decode(second < 0 ? rawPath.slice(start + 1) : rawPath.slice(start + 1, second));
-  const blob = second < 0 ? '' : decode(rawPath.slice(second + 1));
-  const shape = blob !== '' ? '/{container}/{blob}' : container !== '' ? '/{container}' : '/';
-  return { rawPath, rawQuery, account, secondary, base, container, blob, shape };
+  const secondary = account !== segment;
+  return { rawPath, rawQuery, account, secondary, base: `/${segment}`, ...pathOf(end < 0 ? '' : rawPath.slice(end)) };
 }
 
 /** Nearly every request names the same host as the one before. */
@@ -73,7 +63,8 @@ function primaryOf(name: string): string {
   return name.endsWith(SECONDARY) ? name.slice(0, -SECONDARY.length) : name;
 }
 
-function decode(text: string): string {
+/** A part of a path, with its percent-encoding undone. */
+export function decodePart(text: string): string {
   if (!text.includes('%')) return text;
   try {
     return decodeURIComponent(text);

@@ -1,6 +1,6 @@
 /** From a request to its reply: whose account, who asks, which operation, whether he may, and what comes of it. */
-import type { AccessPolicy } from '../services/blob/rows.ts';
 import { commonErrors, raising } from '../services/errors.ts';
+import type { AccessPolicy } from '../services/policies.ts';
 import type { Granted } from '../services/storage.ts';
 import { addressOf, unknownAccount } from './address.ts';
 import { type Account, type Authentication, authenticationOf } from './auth/authenticate.ts';
@@ -10,7 +10,8 @@ import { arrivedBody, type BodyStream, checkLength } from './body.ts';
 import { sourceRequest, unverified } from './copy-source.ts';
 import { type CorsRule, corsHeaders, preflight } from './cors.ts';
 import type { Exchange } from './exchange.ts';
-import type { Operation, Request } from './operation.ts';
+import type { Front } from './front.ts';
+import type { HandFor, Operation, Request } from './operation.ts';
 import { health, type OwnEndpoints, ownLength } from './own-endpoints.ts';
 import type { Reply } from './reply.ts';
 import { queryOf, type Routable, requestOf, VERSION } from './request.ts';
@@ -26,10 +27,7 @@ export interface Access {
 }
 
 export interface AnsweringOptions<Context, Known extends Account = Account> {
-  /** The rows of one service. */
-  readonly table: readonly Operation<Context>[];
-  /** The letter of the service in signatures. */
-  readonly service: 'b';
+  readonly front: Front<Context>;
   readonly accounts: { find(name: string): Known | undefined };
   /** What the operations of an account are handed. */
   readonly context: (account: Known, granted?: Granted) => Context;
@@ -56,16 +54,17 @@ export function answeringOf<Context, Known extends Account>(
   options: AnsweringOptions<Context, Known>,
   comingBody: ComingBody,
 ) {
-  const { accounts, context, service, pathStyleOnly } = options;
-  const router = routerOf(options.table);
+  const { accounts, context, front, pathStyleOnly } = options;
+  const { service, pathOf } = front;
+  const router = routerOf(front.table);
   const own = new Map(Object.entries({ ...health(options.isReady), ...options.own }));
-  const authenticate: Authentication = authenticationOf(options);
+  const authenticate: Authentication = authenticationOf({ ...options, service });
   const isAccount = (name: string) => accounts.find(name) !== undefined;
 
   return async function answer(exchange: Exchange): Promise<Reply> {
     const { incoming, id } = exchange;
     const host = pathStyleOnly ? undefined : incoming.headers.host;
-    const address = addressOf(incoming.url!, host, isAccount);
+    const address = addressOf(incoming.url!, host, isAccount, pathOf);
     const account = accounts.find(address.account);
     if (!account) {
       const endpoint = own.get(`${incoming.method} ${address.rawPath}`);
@@ -74,7 +73,7 @@ export function answeringOf<Context, Known extends Account>(
       throw unknownAccount(address, host);
     }
     const asked = requestOf(incoming, id, address);
-    const request = asked.version === '' ? await atDefault(exchange, asked, account) : asked;
+    let request = asked.version === '' ? await atDefault(exchange, asked, account) : asked;
     if (incoming.headers.origin !== undefined || request.method === 'OPTIONS') {
       const rules = (await options.corsRules?.(context(account))) ?? [];
       if (request.method === 'OPTIONS') return preflight(request, rules);
@@ -84,16 +83,22 @@ export function answeringOf<Context, Known extends Account>(
     const accessOf = (container: string) => options.access(context(account), container);
     const found = authenticate(account, request, incoming.socket, accessOf);
     const identity = found instanceof Promise ? await found : found;
+    if (front.methodOf) request = { ...request, method: front.methodOf(request) };
     const row = router.match(request);
     exchange.operation = row.name;
     if (request.secondary && !isRead(request.method)) throw fail('InsufficientAccountPermissions');
-    let granted =
-      identity.kind === 'anonymous' ? await welcome(row, request, accessOf) : permit(identity, row, service);
+    const rights = grantedTo(identity, row, request, accessOf);
+    let granted = rights instanceof Promise ? await rights : rights;
     if (row.copies) {
       const identify = (source: Request) => authenticate(account, source, incoming.socket, accessOf);
       granted = { ...granted, source: await letOut(identity, sourceRequest(request), identify, accessOf) };
     }
-    const reply = overridden(await run(exchange, request, row, context(account, granted)), identity, row);
+    const handFor: HandFor<Context> = (part, container) => {
+      if (identity.kind === 'anonymous') throw strangerRefused(request.version);
+      return context(account, permit(identity, part, service, container));
+    };
+    const answered = await run(exchange, request, row, context(account, granted), handFor);
+    const reply = overridden(answered, identity, row);
     return request.version !== '' && request.version < QUOTED_SINCE ? unquoted(reply) : reply;
   };
 
@@ -118,7 +123,23 @@ export function answeringOf<Context, Known extends Account>(
     return { ...asked, version };
   }
 
-  async function run(exchange: Exchange, request: Routable, row: Operation<Context>, storage: Context): Promise<Reply> {
+  function grantedTo(
+    identity: Identity,
+    row: Asked,
+    request: Request,
+    accessOf: AccessOf,
+  ): Granted | undefined | Promise<Granted> {
+    if (identity.kind === 'anonymous') return welcome(row, request, accessOf);
+    return permit(identity, row, service, request.container);
+  }
+
+  async function run(
+    exchange: Exchange,
+    request: Routable,
+    row: Operation<Context>,
+    storage: Context,
+    handFor: HandFor<Context>,
+  ): Promise<Reply> {
     const { incoming, outgoing } = exchange;
     const input = row.read(request, options.loose);
     if (row.body) {
@@ -131,7 +152,7 @@ export function answeringOf<Context, Known extends Account>(
       const whole = length <= (row.body.wholeBytesMax ?? row.body.bytesMax);
       row.readBody(input, (whole && arrivedBody(incoming)) || (await comingBody(exchange, length, whole)), request);
     }
-    return row.reply(await row.run(storage, input), request);
+    return row.reply(await row.run(storage, input, handFor), request);
   }
 
   /** The container of a copy's source, if the caller may read there only because of its settings. A key opens all of the account. */
@@ -143,10 +164,7 @@ export function answeringOf<Context, Known extends Account>(
   ): Promise<bigint | undefined> {
     if (identity.kind === 'owner' && source.query.sig === undefined) return undefined;
     try {
-      const reader = await identify(source);
-      const granted =
-        reader.kind === 'anonymous' ? await welcome(READ_BLOB, source, accessOf) : permit(reader, READ_BLOB, service);
-      return granted?.container;
+      return (await grantedTo(await identify(source), READ_BLOB, source, accessOf))?.container;
     } catch (error) {
       throw unverified(error);
     }

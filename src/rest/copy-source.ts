@@ -1,6 +1,7 @@
 /** The URL that a copy comes from, and who may read there: what the URL itself shows counts, not who asks for the copy. */
 import { StorageError } from '../services/errors.ts';
 import { type Address, addressOf } from './address.ts';
+import { blobPath } from './blob/address.ts';
 import { notImplemented, type Request } from './operation.ts';
 import { invalidHeader } from './params.ts';
 import { queryOf } from './request.ts';
@@ -18,11 +19,11 @@ export function sourceAddress(request: Request): Address & { readonly url: strin
     throw notImplemented(`Copying from another server (${host}) is not implemented by this server yet.`);
   }
   // It is the caller's own host, so that it is read as the caller's own request was.
-  const address = addressOf(url, request.base === '' ? host : undefined, (name) => name === request.account);
+  const address = addressOf(url, request.base === '' ? host : undefined, (name) => name === request.account, blobPath);
   if (address.account !== request.account) {
     throw notImplemented(`Copying from another account (${address.account}) is not implemented by this server yet.`);
   }
-  if (address.container === '' || address.blob === '') throw invalidHeader(HEADER, url);
+  if (address.container === '' || address.item === '') throw invalidHeader(HEADER, url);
   return { ...address, url };
 }
 
@@ -33,11 +34,11 @@ function nameOf(host: string): string {
 
 /** The read of the source as a request of its own. */
 export function sourceRequest(request: Request): Request {
-  const { rawPath, rawQuery, container, blob, secondary } = sourceAddress(request);
+  const { rawPath, rawQuery, container, item, secondary } = sourceAddress(request);
   const { id, account, base, secure, version } = request;
   const query = queryOf(rawQuery);
   return {
-    ...{ id, account, base, secure, version, rawPath, rawQuery, query, container, blob, secondary },
+    ...{ id, account, base, secure, version, rawPath, rawQuery, query, container, item, secondary },
     ...{ method: 'GET', headers: {}, rawHeaders: [] },
   };
 }

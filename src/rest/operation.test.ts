@@ -43,7 +43,7 @@ const request: Request = {
   base: '/a',
   secure: false,
   container: 'c',
-  blob: 'b',
+  item: 'b',
   query: { count: '3' },
   headers: { 'x-ms-lease-id': 'lease' },
   rawHeaders: [],
@@ -54,7 +54,7 @@ describe('a row', () => {
   it('reads, runs and replies', async () => {
     const input = row.read(request);
     row.readBody(input, Buffer.from('bytes'), request);
-    const output = await row.run({ greeting: 'hello' }, input);
+    const output = await row.run({ greeting: 'hello' }, input, () => ({ greeting: '' }));
     expect(row.reply(output, request)).toEqual({ status: 201, body: 'hello c lease 3 bytes b id' });
   });
 

@@ -2,12 +2,15 @@
 import { type Details, StorageError } from '../services/errors.ts';
 import type { Reply } from './reply.ts';
 
-export type Method = 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE' | 'PATCH' | 'OPTIONS';
+export type Method = 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE' | 'PATCH' | 'MERGE' | 'OPTIONS';
 
-/** How much of the path is there: the account alone, a container, or a blob in it. */
-export type Shape = '/' | '/{container}' | '/{container}/{blob}';
+/** What the path leads to: the account alone, or something in it. */
+export type Shape = '/' | BlobShape | QueueShape | TableShape;
+type BlobShape = '/{container}' | '/{container}/{blob}';
+type QueueShape = '/{queue}' | '/{queue}/messages' | '/{queue}/messages/{message}';
+type TableShape = '/$batch' | '/Tables' | '/Tables({table})' | '/{table}' | '/{table}({keys})';
 
-type Verb = Method | 'GET|HEAD';
+type Verb = Method | 'GET|HEAD' | 'PATCH|MERGE';
 export type Route = `${Verb} ${Shape}`;
 
 /** One request as the readers of a row see it; header names in `headers` are lower case. */
@@ -24,8 +27,10 @@ export interface Request {
   readonly base: string;
   /** By TLS. */
   readonly secure: boolean;
+  /** A container, queue or table. */
   readonly container: string;
-  readonly blob: string;
+  /** What is in it: a blob, a message, or the keys of an entity as they stand between their parentheses. */
+  readonly item: string;
   /** By lower-case name, decoded; of a repeated one the first. */
   readonly query: Readonly<Record<string, string>>;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -64,19 +69,18 @@ type WithoutBody<Row extends Readers> = {
   readonly [Name in keyof Row as Row[Name] extends BodyReader<unknown> ? never : Name]: Input<Row>[Name];
 };
 
+export type Right = 'read' | 'add' | 'create' | 'write' | 'delete' | 'list' | 'update' | 'process';
+
 /** What a signature, a shared access signature or a role must allow; a list: any of them will do. */
-export type Permission =
-  | 'read'
-  | 'add'
-  | 'create'
-  | 'write'
-  | 'delete'
-  | 'list'
-  | 'owner'
-  | 'any'
-  | readonly ('read' | 'add' | 'create' | 'write' | 'delete' | 'list')[];
+export type Permission = Right | 'owner' | 'any' | readonly Right[] | { readonly all: readonly Right[] };
 
 export type ConditionHeader = 'If-Match' | 'If-None-Match' | 'If-Modified-Since' | 'If-Unmodified-Since';
+
+/** For an operation that is made of others: what each of them is handed. Throws if the caller may not do it there. */
+export type HandFor<Context> = (
+  part: { readonly permission: Permission; readonly shape: Shape },
+  container: string,
+) => Context;
 
 interface Description {
   /** As Microsoft's REST reference calls it. */
@@ -101,7 +105,7 @@ export interface OperationRow<Context, Row extends Readers, Output> extends Desc
   readonly input: Row;
   /** A first look, taken before a caller that sent `Expect: 100-continue` is asked for the body. */
   readonly look?: (context: Context, input: WithoutBody<Row>) => Promise<void>;
-  readonly run: (context: Context, input: Input<Row>) => Promise<Output>;
+  readonly run: (context: Context, input: Input<Row>, handFor: HandFor<Context>) => Promise<Output>;
   readonly reply: (output: Output, request: Request) => Reply;
 }
 
@@ -120,7 +124,7 @@ export interface Operation<Context> extends Description {
   read(request: Request, loosely?: boolean): unknown;
   readBody(input: unknown, bytes: Buffer | AsyncIterable<Uint8Array>, request: Request): void;
   readonly look: ((context: Context, input: unknown) => Promise<void>) | undefined;
-  run(context: Context, input: unknown): Promise<unknown>;
+  run(context: Context, input: unknown, handFor: HandFor<Context>): Promise<unknown>;
   reply(output: unknown, request: Request): Reply;
 }
 

@@ -20,7 +20,7 @@ function request(headers: Record<string, string> = {}, rawQuery = ''): Request {
     base: '/devstoreaccount1',
     secure: false,
     container: 'c',
-    blob: 'b',
+    item: 'b',
     query: queryOf(rawQuery),
     headers: lower,
     rawHeaders: Object.entries(headers).flat(),

@@ -9,9 +9,9 @@ import { type BodyReader, notImplemented, type Reader, type Request } from './op
 
 const fail = raising(commonErrors);
 
-/** 0: the container; 1: the blob, which is everything behind the container. */
+/** 0: the container; 1: what is in it. */
 export function pathPart(at: 0 | 1): Reader<string> {
-  return reader(at === 0 ? (request) => request.container : (request) => request.blob);
+  return reader(at === 0 ? (request) => request.container : (request) => request.item);
 }
 
 export const account: Reader<string> = reader((request) => request.account);

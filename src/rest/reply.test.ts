@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { ticksOf } from '../base/time.ts';
 import { commonErrors, raising, StorageError } from '../services/errors.ts';
@@ -6,13 +7,15 @@ import { errorReply, identityHeaders, metadataHeaders, xmlReply } from './reply.
 const fail = raising(commonErrors);
 const now = ticksOf(Date.UTC(2019, 4, 1, 10, 20, 30)) + 1_234_567n;
 
+const GET = { method: 'GET' } as IncomingMessage;
+
 describe('an error', () => {
   it('is XML with a byte order mark, the request id and the time', () => {
     const reply = errorReply(
       fail('InvalidHeaderValue', { HeaderName: 'x-ms-lease-id', HeaderValue: "<'>" }),
       'the-id',
       now,
-      'GET',
+      GET,
     );
     expect(reply).toMatchObject({
       status: 400,
@@ -28,25 +31,25 @@ describe('an error', () => {
   });
 
   it('has no body for HEAD', () => {
-    const reply = errorReply(fail('ResourceNotFound'), 'the-id', now, 'HEAD');
+    const reply = errorReply(fail('ResourceNotFound'), 'the-id', now, { method: 'HEAD' } as IncomingMessage);
     expect(reply.body).toBeUndefined();
     expect(reply.headers).toMatchObject({ 'x-ms-error-code': 'ResourceNotFound', 'Transfer-Encoding': 'chunked' });
     expect(reply.headers).not.toHaveProperty('Content-Type');
   });
 
   it('has neither body nor type when nothing was modified', () => {
-    const reply = errorReply(fail('NotModified'), 'the-id', now, 'GET');
+    const reply = errorReply(fail('NotModified'), 'the-id', now, GET);
     expect(reply).toMatchObject({ status: 304, headers: { 'x-ms-error-code': 'ConditionNotMet' } });
     expect(reply.body).toBeUndefined();
     expect(reply.headers).not.toHaveProperty('Content-Type');
   });
 
   it('has a phrase of one printable line whatever its message', () => {
-    expect(errorReply(new StorageError('A', 400, 'one é\r\ntwo'), 'id', now, 'GET').reason).toBe('one ??');
+    expect(errorReply(new StorageError('A', 400, 'one é\r\ntwo'), 'id', now, GET).reason).toBe('one ??');
   });
 
   it('says when to come again', () => {
-    expect(errorReply(new StorageError('A', 503, 'busy', undefined, 1), 'id', now, 'GET').headers).toHaveProperty(
+    expect(errorReply(new StorageError('A', 503, 'busy', undefined, 1), 'id', now, GET).headers).toHaveProperty(
       'Retry-After',
       1,
     );

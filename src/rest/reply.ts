@@ -44,14 +44,19 @@ export function metadataHeaders(metadata: Pairs): Record<string, string> {
   return headers;
 }
 
-export function errorReply(error: StorageError, requestId: string, now: bigint, method: string): Reply {
-  const headers: Record<string, string | number | undefined> = {
+/** Those of an error that every service tells alike. */
+export function errorHeaders(error: StorageError): Record<string, string | number | undefined> {
+  return {
     ...error.headers,
-    'x-ms-error-code': error.code,
     'Retry-After': error.retryAfterSeconds,
     // A client must learn the scheme to offer next time: RFC 9110 asks for it with every 401.
     'WWW-Authenticate': error.status === 401 ? 'SharedKey' : undefined,
   };
+}
+
+/** As blobs, queues and files tell errors. */
+export function errorReply(error: StorageError, requestId: string, now: bigint, { method }: IncomingMessage): Reply {
+  const headers = { ...errorHeaders(error), 'x-ms-error-code': error.code };
   const reason = reasonOf(error.message);
   if (error.status === 304) return { status: 304, headers, reason };
   if (method === 'HEAD')

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { StorageError } from '../services/errors.ts';
 import { addressOf } from './address.ts';
+import { blobPath } from './blob/address.ts';
 import { queryOf, requestOf } from './request.ts';
 
 function request(url: string, headers = {}) {
@@ -10,7 +11,7 @@ function request(url: string, headers = {}) {
   return requestOf(
     incoming,
     'id',
-    addressOf(url, undefined, () => false),
+    addressOf(url, undefined, () => false, blobPath),
   );
 }
 

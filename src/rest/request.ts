@@ -13,7 +13,7 @@ const NO_QUERY: Readonly<Record<string, string>> = Object.freeze(Object.create(n
 export const VERSION = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
 
 export function requestOf(incoming: IncomingMessage, id: string, address: Address): Routable {
-  const { rawPath, rawQuery, account, secondary, container, blob, shape, base } = address;
+  const { rawPath, rawQuery, account, secondary, container, item, shape, base } = address;
   return {
     id,
     method: incoming.method!,
@@ -24,7 +24,7 @@ export function requestOf(incoming: IncomingMessage, id: string, address: Addres
     base,
     secure: (incoming.socket as { encrypted?: boolean }).encrypted === true,
     container,
-    blob,
+    item,
     shape,
     query: queryOf(rawQuery),
     headers: incoming.headers,

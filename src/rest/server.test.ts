@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { headOf, type LogLine, logInto, signedHeaders, testAccounts } from '../../test/rest/support.ts';
+import { frontOf, headOf, type LogLine, logInto, signedHeaders, testAccounts } from '../../test/rest/support.ts';
 import { ticksOf } from '../base/time.ts';
 import { Unavailable } from '../partition/partition.ts';
 import { StorageError } from '../services/errors.ts';
@@ -71,8 +71,7 @@ let port: number;
 
 function start(): RestServer {
   return createRestServer({
-    table,
-    service: 'b',
+    front: frontOf(table),
     accounts: testAccounts,
     access: async () => undefined,
     context: ({ name }) => ({ account: name }),

@@ -21,7 +21,7 @@ import { type Exchange, exchangeOf } from './exchange.ts';
 import { endsConnection, framingFault } from './framing.ts';
 import { gaugeOf, HEADERS_BYTES_MAX, LIMITS, type Limits, serverBusy } from './limits.ts';
 import { IDLE_MILLISECONDS } from './patience.ts';
-import { errorReply, type Reply, sendReply } from './reply.ts';
+import { type Reply, sendReply } from './reply.ts';
 import { requestLogOf } from './request-log.ts';
 import { createServer, type TlsOptions } from './tls.ts';
 
@@ -36,8 +36,6 @@ const SETTLE_MILLISECONDS = 2_000;
 
 export interface RestServerOptions<Context, Known extends Account = Account> extends AnsweringOptions<Context, Known> {
   readonly log: Log;
-  /** What the service calls itself. */
-  readonly serverName?: string;
   /** For HTTPS. */
   readonly tls?: TlsOptions | undefined;
   readonly keepAliveSeconds?: number;
@@ -59,7 +57,7 @@ export function createRestServer<Context, Known extends Account>(
   options: RestServerOptions<Context, Known>,
 ): RestServer {
   const { log, now, idleMilliseconds = IDLE_MILLISECONDS } = options;
-  const { serverName = 'Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0' } = options;
+  const { serverName, errorReply, headers: always } = options.front;
   const limits: Limits = { ...LIMITS, ...options.limits };
   const answer = answeringOf(options, comingBody);
   const requests = requestLogOf(log);
@@ -157,13 +155,16 @@ export function createRestServer<Context, Known extends Account>(
     } else if (isOfIdentity(known)) {
       requests.refused(exchange, known.code, known.details);
     }
-    return errorReply(known, id, now(), incoming.method!);
+    return errorReply(known, id, now(), incoming);
   }
 
   /** Of a streamed answer the head. Whether it could be sent as it was meant. */
   function send(exchange: Exchange, answered: Reply, download: Download | undefined): boolean {
     const { incoming, outgoing, id, awaitsContinue, body, besides } = exchange;
-    const reply = besides ? { ...answered, headers: { ...answered.headers, ...besides(answered) } } : answered;
+    const reply =
+      besides || always
+        ? { ...answered, headers: { ...always, ...answered.headers, ...besides?.(answered) } }
+        : answered;
     const burdened = isBurdened(incoming, body);
     body?.letGo();
     exchange.burdened = burdened;

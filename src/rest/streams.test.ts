@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { ACCOUNT, headOf, type LogLine, logInto, rawClient, testAccounts } from '../../test/rest/support.ts';
+import { ACCOUNT, frontOf, headOf, type LogLine, logInto, rawClient, testAccounts } from '../../test/rest/support.ts';
 import { ticksOf } from '../base/time.ts';
 import { StorageError } from '../services/errors.ts';
 import type { SentContent } from '../services/sent-content.ts';
@@ -49,8 +49,7 @@ const table = [
 
 function start(idleMilliseconds?: number): RestServer {
   return createRestServer({
-    table,
-    service: 'b',
+    front: frontOf(table),
     accounts: testAccounts,
     access: async () => undefined,
     context: () => null,

@@ -12,6 +12,14 @@ export interface Granted {
   readonly overwrite?: false;
   /** The container that the source of a copy was let out of. */
   readonly source?: bigint | undefined;
+  /** The entities of a table that he may see and change: from the first to the last, both included. */
+  readonly entities?: { readonly from?: EntityBound | undefined; readonly to?: EntityBound | undefined } | undefined;
+}
+
+/** Without a row: all of the partition. */
+export interface EntityBound {
+  readonly partitionKey: string;
+  readonly rowKey?: string | undefined;
 }
 
 /** What every operation is handed: the store, and the account that it works for. Time comes with the snapshot. */

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
 const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
-const READY = /successfully listening at (http:\S+)\n/;
+const LISTENING = /Azurite (\w+) service is successfully listening at (http:\S+)\n/g;
 
 /**
  * `before` is a command that runs the server, such as strace; `imports` are modules that Node loads first.
@@ -62,12 +62,13 @@ export function run([file, ...words]) {
   child.stderr.setEncoding('utf8').on('data', (text) => {
     stderr += text;
   });
-  /** The address that it serves, or undefined if it ended before. @type {Promise<string | undefined>} */
+  /** The address of its blobs, or undefined if it ended before. @type {Promise<string | undefined>} */
   const ready = new Promise((resolve) => {
     child.stdout.setEncoding('utf8').on('data', (text) => {
       stdout += text;
-      const found = READY.exec(stdout);
-      if (found) resolve(found[1]);
+      const { Blob: blob, Table: table } = originsIn(stdout);
+      // Of the services it is the last to say so.
+      if (table) resolve(blob);
     });
     void ended.then(() => resolve(undefined));
   });
@@ -76,6 +77,8 @@ export function run([file, ...words]) {
     ready,
     ended,
     stdout: () => stdout,
+    /** Where its services are, by their names: Blob, Queue, Table. */
+    origins: () => originsIn(stdout),
     stderr: () => stderr,
     /** @param {NodeJS.Signals} signal */
     async kill(signal = 'SIGKILL') {
@@ -85,4 +88,12 @@ export function run([file, ...words]) {
     /** @param {NodeJS.Signals} name */
     signal: (name) => void child.kill(name),
   };
+}
+
+/**
+ * @param {string} printed
+ * @returns {Record<string, string | undefined>}
+ */
+function originsIn(printed) {
+  return Object.fromEntries([...printed.matchAll(LISTENING)].map(([, service, origin]) => [service, origin]));
 }

@@ -38,9 +38,11 @@ async function begin(): Promise<void> {
   expect([made.status, put.status]).toEqual([201, 201]);
 }
 
+const paths: Readonly<Record<string, string>> = { '/': '/', '/{container}': CONTAINER, '/{container}/{blob}': BLOB };
+
 function send(method: string, row: Row, extra: { headers?: Headers; query?: Headers } = {}): Promise<Answer> {
   const { path: special, query: needed, headers, body } = completions[row.name]?.() ?? {};
-  const path = special ?? { '/': '/', '/{container}': CONTAINER, '/{container}/{blob}': BLOB }[row.shape];
+  const path = special ?? paths[row.shape]!;
   const query = new URLSearchParams({ ...texts(row.query), ...needed, ...extra.query }).toString();
   return running.request(method, query ? `${path}?${query}` : path, {
     headers: { ...texts(row.when), ...headers, ...extra.headers },

@@ -18,11 +18,27 @@ export interface Signer {
 }
 
 export type Scheme = 'SharedKey' | 'SharedKeyLite';
+const textOf = {
+  SharedKey: textOfSharedKey,
+  SharedKeyLite: textOfSharedKeyLite,
+  'SharedKey of tables': textOfTables,
+  'SharedKeyLite of tables': textOfTablesLite,
+};
 
 /** The value of the Authorization header. */
-export function authorizationFor(scheme: Scheme, sending: Sending, signer: Signer): string {
-  const text = scheme === 'SharedKey' ? textOfSharedKey(sending, signer) : textOfSharedKeyLite(sending, signer);
-  return `${scheme} ${signer.account}:${hmac(text, signer)}`;
+export function authorizationFor(scheme: keyof typeof textOf, sending: Sending, signer: Signer): string {
+  return `${scheme.split(' ')[0]} ${signer.account}:${hmac(textOf[scheme](sending, signer), signer)}`;
+}
+
+function textOfTables(sending: Sending, signer: Signer): string {
+  const lines = [sending.method, headerOf(sending, 'Content-MD5'), headerOf(sending, 'Content-Type')];
+  return [...lines, textOfTablesLite(sending, signer)].join('\n');
+}
+
+function textOfTablesLite(sending: Sending, { account }: Signer): string {
+  const comp = parametersOf(sending).find(([name]) => name === 'comp');
+  const date = headerOf(sending, 'x-ms-date') || headerOf(sending, 'Date');
+  return `${date}\n/${account}${pathOf(sending)}${comp ? `?comp=${comp[1]}` : ''}`;
 }
 
 function textOfSharedKey(sending: Sending, { account }: Signer): string {

@@ -7,17 +7,32 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
+  AzureNamedKeyCredential,
+  TableClient,
+  TableServiceClient,
+  type TableServiceClientOptions,
+} from '@azure/data-tables';
+import {
   BlobServiceClient,
   type ContainerClient,
   newPipeline,
   type RequestPolicyFactory,
   StorageSharedKeyCredential,
 } from '@azure/storage-blob';
+import {
+  newPipeline as newQueuePipeline,
+  StorageSharedKeyCredential as QueueKeyCredential,
+  QueueServiceClient,
+} from '@azure/storage-queue';
 import { type HoldfastServer, type StartOptions, start, type Where } from 'holdfast';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { missing } from '../partition/postgres-cluster.ts';
 import { authorizationFor } from './sign.ts';
-import { startThree } from './three-processes.ts';
+import { type Origins, startThree } from './three-processes.ts';
+
+type Policy = NonNullable<TableServiceClientOptions['additionalPolicies']>[number]['policy'];
+type PipelineRequest = Parameters<Policy['sendRequest']>[0];
+type SendRequest = Parameters<Policy['sendRequest']>[1];
 
 export const account = 'devstoreaccount1';
 export const accountKey = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
@@ -32,6 +47,8 @@ export interface RawRequest {
   /** What is signed with; undefined with `unsigned`. */
   readonly key?: string;
   readonly unsigned?: boolean;
+  /** Whom to ask: blob, by default. */
+  readonly of?: keyof Origins;
 }
 
 export interface Answer {
@@ -54,6 +71,11 @@ export interface Running {
   /** The folder of the bytes; not in memory. */
   readonly extents: string;
   readonly service: BlobServiceClient;
+  /** Whose every request goes to the next of the processes, as `service` does it. */
+  readonly queues: QueueServiceClient;
+  readonly tables: TableServiceClient;
+  /** A client of one table, which may not exist yet. */
+  table(name: string): TableClient;
   /** A new container with a name of its own. */
   newContainer(): Promise<ContainerClient>;
   /** A signed request; the path begins behind the account and is sent as it is. */
@@ -110,18 +132,20 @@ interface Started {
   readonly server: HoldfastServer;
   readonly folder: string | undefined;
   readonly where: Where | undefined;
-  readonly origins: readonly URL[];
+  readonly origins: Origins;
 }
 
 /** Starts before the tests of the surrounding describe, and ends behind them. */
 export function serverFor(engine: Engine, options: StartOptions = {}): Running {
   let running: (Started & { readonly agent: Agent }) | undefined;
   let service: BlobServiceClient;
+  let queues: QueueServiceClient;
   let requests = 0;
   beforeAll(async () => {
     const started = await startOn(engine, options);
     running = { ...started, agent: new Agent({ keepAlive: true }) };
     service = clientOf(started.server.blobUrl, accountKey, next);
+    queues = queuesAt(started.server.queueUrl, () => next('queue'));
   });
   afterAll(async () => {
     running?.agent.destroy();
@@ -129,8 +153,9 @@ export function serverFor(engine: Engine, options: StartOptions = {}): Running {
     if (running?.folder !== undefined) rmSync(running.folder, { recursive: true, force: true });
   });
   /** The one that clients call, whoever answers behind it. */
-  const host = () => running!.origins[0]!.host;
-  const next = () => running!.origins[requests++ % running!.origins.length]!;
+  const host = (of: keyof Origins = 'blob') => running!.origins[of][0]!.host;
+  const next = (of: keyof Origins = 'blob') => running!.origins[of][requests++ % running!.origins[of].length]!;
+  const nextTable = () => next('table');
   return {
     engine,
     get server() {
@@ -149,12 +174,20 @@ export function serverFor(engine: Engine, options: StartOptions = {}): Running {
     get service() {
       return service;
     },
+    get queues() {
+      return queues;
+    },
+    get tables() {
+      return new TableServiceClient(running!.server.tableUrl, tableKey, tableOptions(nextTable));
+    },
+    table: (name) => new TableClient(running!.server.tableUrl, name, tableKey, tableOptions(nextTable)),
     async newContainer() {
       const container = service.getContainerClient(`c-${randomUUID()}`);
       await container.create();
       return container;
     },
-    request: (method, path, request = {}) => send(next(), running!.agent, host(), method, path, request),
+    request: (method, path, request = {}) =>
+      send(next(request.of), running!.agent, host(request.of), method, path, request),
     head(method, path, headers) {
       const all = signed(host(), method, `/${account}${path}`, { headers });
       let text = `${method} /${account}${path} HTTP/1.1\r\n`;
@@ -173,7 +206,8 @@ async function startOn(engine: Engine, options: StartOptions): Promise<Started> 
   const folder = engine === 'LMDB' ? mkdtempSync(join(tmpdir(), 'holdfast-')) : undefined;
   const place = folder === undefined ? { inMemory: true } : { location: folder, testClock: true };
   const server = await start({ blobPort: 0, ...place, ...options });
-  return { server, folder, where: folder, origins: [new URL(server.blobUrl)] };
+  const [blob, queue, table] = [server.blobUrl, server.queueUrl, server.tableUrl].map((url) => [new URL(url)]);
+  return { server, folder, where: folder, origins: { blob: blob!, queue: queue!, table: table! } };
 }
 
 /**
@@ -185,6 +219,32 @@ export function clientOf(blobUrl: string, key = accountKey, next?: () => URL): B
   const pipeline = newPipeline(credential, { retryOptions: { maxTries: 1 } });
   if (next) pipeline.factories.push(balancing(next));
   return new BlobServiceClient(blobUrl, pipeline);
+}
+
+function queuesAt(queueUrl: string, next: () => URL): QueueServiceClient {
+  const credential = new QueueKeyCredential(account, accountKey);
+  const pipeline = newQueuePipeline(credential, { retryOptions: { maxTries: 1 } });
+  pipeline.factories.push(balancing(next));
+  return new QueueServiceClient(queueUrl, pipeline);
+}
+
+const tableKey = new AzureNamedKeyCredential(account, accountKey);
+
+function tableOptions(next: () => URL): TableServiceClientOptions {
+  const policy = {
+    name: 'balancing',
+    sendRequest(request: PipelineRequest, then: SendRequest) {
+      const { host } = new URL(request.url);
+      request.headers.set('Host', host);
+      request.url = request.url.replace(host, next().host);
+      return then(request);
+    },
+  };
+  return {
+    allowInsecureConnection: true,
+    retryOptions: { maxRetries: 0 },
+    additionalPolicies: [{ policy, position: 'perRetry' }],
+  };
 }
 
 function balancing(next: () => URL): RequestPolicyFactory {
@@ -251,7 +311,8 @@ function signed(host: string, method: string, fullPath: string, request: RawRequ
   });
   if (request.unsigned || 'Authorization' in wanted) return pairs.flat();
   const signer = { account, key: request.key ?? accountKey };
-  const authorization = authorizationFor('SharedKey', { method, target: fullPath, headers: pairs }, signer);
+  const scheme = request.of === 'table' ? 'SharedKey of tables' : 'SharedKey';
+  const authorization = authorizationFor(scheme, { method, target: fullPath, headers: pairs }, signer);
   return [...pairs.flat(), 'Authorization', authorization];
 }
 

@@ -6,10 +6,13 @@ import type { HoldfastServer, StartOptions } from 'holdfast';
 import { inject } from 'vitest';
 import { serverOf, startServers, stopServers } from '../histories/servers.ts';
 
+/** Of all processes. */
+export type Origins = Readonly<Record<'blob' | 'queue' | 'table', readonly URL[]>>;
+
 export interface ThreeProcesses {
   /** Moves the time of all, and ends all. Its address is that of the first. */
   readonly server: HoldfastServer;
-  readonly origins: readonly URL[];
+  readonly origins: Origins;
   /** As `check` wants it. */
   readonly where: { readonly partition: string; readonly extents: string };
 }
@@ -32,8 +35,9 @@ export async function startThree({ blobKeepAliveSeconds: keepAlive = 600 }: Star
     await stopServers(servers);
     throw error;
   }
-  const origins = servers.map((server) => new URL(server.origin()!));
-  const first = origins[0]!;
+  const originsOf = (service: string) => servers.map((server) => new URL(server.originOf(service)!));
+  const origins = { blob: originsOf('Blob'), queue: originsOf('Queue'), table: originsOf('Table') };
+  const first = origins.blob[0]!;
 
   async function stop(): Promise<void> {
     await stopServers(servers);
@@ -46,12 +50,14 @@ export async function startThree({ blobKeepAliveSeconds: keepAlive = 600 }: Star
   async function advance(seconds: number): Promise<void> {
     await post(first, `clock/advance?seconds=${seconds}`);
     // The others learn it with their next read, and what reads nothing, as a SAS that has expired, within a second.
-    await Promise.all(origins.slice(1).map((origin) => post(origin, 'clock/advance?seconds=0')));
+    await Promise.all(origins.blob.slice(1).map((origin) => post(origin, 'clock/advance?seconds=0')));
   }
 
   return {
     server: {
       blobUrl: `${first.origin}/devstoreaccount1`,
+      queueUrl: `${origins.queue[0]!.origin}/devstoreaccount1`,
+      tableUrl: `${origins.table[0]!.origin}/devstoreaccount1`,
       connectionString: '',
       authority: undefined,
       stop,

@@ -8,7 +8,11 @@ describe('An operation that is not built yet', () => {
       'is answered by its name: %s',
       async (name, row) => {
         const { containerName } = await running.newContainer();
-        const path = { '/': '/', '/{container}': `/${containerName}`, '/{container}/{blob}': `/${containerName}/blob` };
+        const path: Record<string, string> = {
+          '/': '/',
+          '/{container}': `/${containerName}`,
+          '/{container}/{blob}': `/${containerName}/blob`,
+        };
         const query = Object.entries(row.query ?? {}).map(([key, value]) => `${key}=${value}`);
         const headers = Object.fromEntries(
           Object.entries(row.when ?? {}).map(([key, value]) => [key, value === true ? 'x' : value]),

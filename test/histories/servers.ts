@@ -3,8 +3,10 @@ import { fileURLToPath } from 'node:url';
 import { run } from '../crash/server.mjs';
 
 export interface Server {
-  /** None while it does not run. */
+  /** Of its blobs. None while it does not run. */
   origin(): string | undefined;
+  /** Of another service: Queue or Table. */
+  originOf(service: string): string | undefined;
   start(): Promise<void>;
   /** With -9, by default. */
   kill(signal?: NodeJS.Signals): Promise<void>;
@@ -24,6 +26,7 @@ export function serverOf(flags: readonly string[], folder = root): Server {
   const own = () => (program ? program.stdout() + program.stderr() : '');
   return {
     origin: () => origin,
+    originOf: (service) => (origin === undefined ? undefined : program?.origins()[service]),
     async start() {
       const words = [`${folder}/dist/cli.js`, 'start', '--blobPort', '0', ...flags];
       program = run([process.execPath, ...words]);

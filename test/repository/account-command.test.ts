@@ -1,13 +1,15 @@
 /** holdfast account and holdfast sas, on a folder that a server uses and on one that none uses. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { TableClient, TableServiceClient } from '@azure/data-tables';
 import { BlobServiceClient, ContainerClient } from '@azure/storage-blob';
+import { QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { check } from 'holdfast';
 import { describe, expect, it } from 'vitest';
 import { type Program, runProgram } from './program.ts';
 import { newFolder, root } from './tree.ts';
 
-const READY = 'successfully listening at ';
+const READY = 'Azurite Table service is successfully listening at ';
 const DEVELOPMENT_KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
 
 describe.each(['running', 'stopped'])('holdfast account on a %s server', (state) => {
@@ -19,7 +21,13 @@ describe.each(['running', 'stopped'])('holdfast account on a %s server', (state)
     const added = await holdfast(folder, 'account', 'add', 'mine');
     expect(added).toMatch(/^account +mine\nkey 1 +\S{88}\nkey 2 +\S{88}\nconnection string +Default\S+\n$/);
     const origin = state === 'running' ? originOf(server) : 'http://127.0.0.1:10000';
-    expect(added).toContain(`;AccountName=mine;AccountKey=${keyIn(added)};BlobEndpoint=${origin}/mine;\n`);
+    const [queues, tables] =
+      state === 'running'
+        ? [originOf(server, 'Queue'), originOf(server, 'Table')]
+        : ['http://127.0.0.1:10001', 'http://127.0.0.1:10002'];
+    expect(added).toContain(
+      `;AccountName=mine;AccountKey=${keyIn(added)};BlobEndpoint=${origin}/mine;QueueEndpoint=${queues}/mine;TableEndpoint=${tables}/mine;\n`,
+    );
 
     const list = await holdfast(folder, 'account', 'list');
     expect(list).toMatch(/^devstoreaccount1 {2}\S+Z {2}1 key\nmine {14}\S+Z {2}2 keys\n$/);
@@ -32,11 +40,14 @@ describe.each(['running', 'stopped'])('holdfast account on a %s server', (state)
 
     if (state === 'stopped') await stop(await serverIn(folder, '--blobPort', '0'));
     const second = state === 'running' ? server : await serverIn(folder);
-    const service = BlobServiceClient.fromConnectionString(connectionString.replace(origin, originOf(second)));
-    await service.getContainerClient('box').create();
+    const moved = connectionString.replace(origin, originOf(second)).replace(queues, originOf(second, 'Queue'));
+    await BlobServiceClient.fromConnectionString(moved).getContainerClient('box').create();
+    await QueueServiceClient.fromConnectionString(moved).createQueue('line');
+    await BlobServiceClient.fromConnectionString(moved).getContainerClient('box').delete();
     if (state === 'stopped') await stop(second);
 
-    expect(await refused(folder, 'account', 'remove', 'mine')).toContain('The account mine has containers');
+    // A queue is enough.
+    expect(await refused(folder, 'account', 'remove', 'mine')).toContain('has containers, queues or tables');
     expect(await holdfast(folder, 'account', 'remove', 'mine', '--with-data')).toBe('The account mine is removed.\n');
     const left = JSON.parse(await holdfast(folder, 'account', 'list', '--json')) as {
       name: string;
@@ -137,7 +148,8 @@ describe('holdfast sas', () => {
   it('prints URLs that open an account, a container and a blob, and nothing else', async () => {
     const folder = newFolder();
     const server = await serverIn(folder);
-    const account = new BlobServiceClient(await sas(folder, '--permissions', 'rwlc', '--expiry', '7d'));
+    const ofAccount = await sas(folder, '--services', 'b', '--permissions', 'rwlc', '--expiry', '7d');
+    const account = new BlobServiceClient(ofAccount);
     const { containerClient } = await account.createContainer('box');
     await containerClient.getBlockBlobClient('a folder/ä+blob').uploadData(Buffer.from('abc'));
 
@@ -156,6 +168,85 @@ describe('holdfast sas', () => {
       const words = ['--container', 'box', '--blob', 'a folder/ä+blob', ...flags];
       expect((await fetch(await sas(folder, ...words))).status).toBe(403);
     }
+  });
+
+  it('prints a URL for each service of an account', async () => {
+    const folder = newFolder();
+    const server = await serverIn(folder);
+    const [blobs = '', queues = '', tables = '', ...more] = (await sas(folder, '-p', 'rwlac')).split('\n');
+    expect(more).toEqual([]);
+    expect([blobs, queues, tables].map((url) => url.split('?')[0])).toEqual(
+      ['Blob', 'Queue', 'Table'].map((service) => `${originOf(server, service)}/devstoreaccount1/`),
+    );
+    await new BlobServiceClient(blobs).createContainer('box');
+    await new QueueServiceClient(queues).createQueue('line');
+    await new TableServiceClient(tables, { allowInsecureConnection: true }).createTable('people');
+    const two = await sas(folder, '--services', 'tq');
+    expect(two.match(/:\d+(?=\/)/g)).toEqual([queues, tables].map((url) => `:${new URL(url).port}`));
+    expect((await fetch(blobs.replace(/\?.*/, `?comp=list&${two.split('\n')[0]?.split('?')[1]}`))).status).toBe(403);
+  });
+
+  it('prints the query alone, or a connection string', async () => {
+    const folder = newFolder();
+    await serverIn(folder);
+    const token = await sas(folder, '--as', 'token', '-p', 'rwlac');
+    expect(token).toMatch(/^sv=[^?\n]*&sig=[^?\n]*$/);
+    const connection = await sas(folder, '--as', 'connection-string', '-p', 'rwlac');
+    expect(connection).toMatch(/^BlobEndpoint=\S+;QueueEndpoint=\S+;TableEndpoint=\S+;SharedAccessSignature=sv=\S+$/);
+    await BlobServiceClient.fromConnectionString(connection).createContainer('box');
+    await QueueServiceClient.fromConnectionString(connection).createQueue('line');
+    await TableServiceClient.fromConnectionString(connection, { allowInsecureConnection: true }).createTable('people');
+  });
+
+  it('opens a queue, for what its permissions say', async () => {
+    const folder = newFolder();
+    await serverIn(folder);
+    const all = new QueueServiceClient(await sas(folder, '--services', 'q', '-p', 'cw'));
+    await all.createQueue('line');
+    await all.createQueue('other');
+    await new QueueClient(await sas(folder, '--queue', 'line', '-p', 'a')).sendMessage('hello');
+    const reading = new QueueClient(await sas(folder, '-q', 'line'));
+    expect((await reading.peekMessages()).peekedMessageItems.map(({ messageText }) => messageText)).toEqual(['hello']);
+    await expect(reading.sendMessage('no')).rejects.toMatchObject({ statusCode: 403 });
+    const elsewhere = (await sas(folder, '-q', 'line')).replace('/line?', '/other?');
+    await expect(new QueueClient(elsewhere).peekMessages()).rejects.toMatchObject({ statusCode: 403 });
+    expect(await new QueueClient(await sas(folder, '-q', 'line', '-p', 'p')).receiveMessages()).toMatchObject({
+      receivedMessageItems: [{ messageText: 'hello' }],
+    });
+  });
+
+  it('opens a table, or a range of its entities', async () => {
+    const folder = newFolder();
+    await serverIn(folder);
+    const insecure = { allowInsecureConnection: true };
+    const open = async (...words: string[]) =>
+      TableClient.fromConnectionString(await sas(folder, '--as', 'connection-string', ...words), 'People', insecure);
+    await (await open('--services', 't', '-p', 'c')).createTable();
+    const writing = await open('--table', 'People', '-p', 'a');
+    for (const partitionKey of ['ada', 'bob', 'eve']) await writing.createEntity({ partitionKey, rowKey: '1' });
+    const keys = async (table: TableClient) =>
+      (await Array.fromAsync(table.listEntities())).map(({ partitionKey }) => partitionKey);
+    expect(await keys(await open('-t', 'people'))).toEqual(['ada', 'bob', 'eve']);
+    expect(await keys(await open('-t', 'People', '--start-pk', 'b', '--end-pk', 'c'))).toEqual(['bob']);
+    await expect((await open('-t', 'People')).createEntity({ partitionKey: 'x', rowKey: '' })).rejects.toMatchObject({
+      statusCode: 403,
+    });
+    const answer = await fetch(await sas(folder, '-t', 'People'), { headers: { Accept: 'application/json' } });
+    expect((await answer.json()).value).toHaveLength(3);
+  });
+
+  it('says that a service is missing where the server that runs has none', async () => {
+    const folder = newFolder();
+    const only = runProgram(process.execPath, [join(root, 'dist', 'azurite-queue.js'), '--queuePort', '0'], {
+      cwd: folder,
+    });
+    await only.printed('is successfully listening at ');
+    expect(await refused(folder, 'sas', '--table', 'people')).toContain(
+      'has no table service: say where one is by --table-url',
+    );
+    expect(await sas(folder)).toMatch(/^http:\S+$/);
+    expect(await sas(folder, '-t', 'people', '--table-url', 'http://t/a')).toContain('http://t/a/people?');
+    expect(await sas(folder, '-t', 'people', '--as', 'token')).toContain('tn=people');
   });
 
   it('signs with a stored access policy', async () => {
@@ -182,8 +273,13 @@ describe('holdfast sas', () => {
 
     await stop(await serverIn(folder));
     await holdfast(folder, 'account', 'add', 'mine');
-    const url = await sas(folder, '--account', 'mine', '--permissions', 'rl');
-    expect(url).toContain('http://127.0.0.1:10000/mine/?');
+    const urls = (await sas(folder, '--account', 'mine', '--permissions', 'rl')).split('\n');
+    expect(urls.map((each) => each.split('?')[0])).toEqual([
+      'http://127.0.0.1:10000/mine/',
+      'http://127.0.0.1:10001/mine/',
+      'http://127.0.0.1:10002/mine/',
+    ]);
+    const [url = ''] = urls;
     const server = await serverIn(folder);
     const answer = await fetch(url.replace('http://127.0.0.1:10000', originOf(server)).replace('/?', '/?comp=list&'));
     expect(answer.status).toBe(200);
@@ -196,7 +292,12 @@ describe('holdfast sas', () => {
     [['--expiry', 'soon'], '--expiry is a time'],
     [['--expiry', '2030-02-31'], '--expiry is a time'],
     [['--permissions', 'q'], '--permissions is nothing'],
-    [['--services', 'z'], '--services is nothing'],
+    [['--services', 'z'], '--services are letters'],
+    [
+      ['--queue', 'q', '--permissions', 'pr'],
+      '--permissions is nothing that a signature takes: its letters come in the order raup',
+    ],
+    [['--table', 't', '--permissions', 'rl'], 'in the order raud'],
     [['--resource-types', 'z'], '--resource-types is nothing'],
     [['--ip', 'here'], '--ip is nothing'],
     [['--blob-url', 'ftp://x'], '--blob-url is a URL'],
@@ -243,8 +344,8 @@ async function sas(cwd: string, ...words: string[]): Promise<string> {
   return (await holdfast(cwd, 'sas', ...words)).trimEnd();
 }
 
-function originOf(program: Program): string {
-  return /listening at (\S+)/.exec(program.stdout())![1]!;
+function originOf(program: Program, service = 'Blob'): string {
+  return new RegExp(`${service} service is successfully listening at (\\S+)`).exec(program.stdout())![1]!;
 }
 
 function keyIn(text: string): string {

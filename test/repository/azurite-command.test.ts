@@ -1,15 +1,20 @@
-/** The executables azurite and azurite-blob, as tools start them that know the emulator. */
+/** The executables azurite, azurite-blob, azurite-queue and azurite-table, as tools start them that know the emulator. */
 import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, readdirSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { TableServiceClient } from '@azure/data-tables';
+import { BlobServiceClient } from '@azure/storage-blob';
+import { QueueServiceClient } from '@azure/storage-queue';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Program, runProgram } from './program.ts';
 import { newFolder, root } from './tree.ts';
 
-const READY = 'Azurite Blob service is successfully listening at ';
+const READY = 'Azurite Table service is successfully listening at ';
 const MEMORY = ['--inMemoryPersistence', '--blobPort', '0'];
+const MEMORY_ONLY = ['--inMemoryPersistence'];
+const services = ['Blob', 'Queue', 'Table'];
 
 describe('azurite', () => {
   it('prints the lines of the emulator and nothing else on standard output when it is silent', async () => {
@@ -17,19 +22,27 @@ describe('azurite', () => {
     await program.printed(READY);
     program.kill('SIGTERM');
     expect(await program.ended).toEqual({ code: 0, signal: null });
-    expect(program.stdout().replace(/:\d+$/gm, ':PORT')).toBe(`Azurite Blob service is starting at http://0.0.0.0:PORT
-Azurite Blob service is successfully listening at http://0.0.0.0:PORT
-Azurite Blob service is closing...
-Azurite Blob service successfully closed
-`);
+    const lines = program.stdout().replace(/:\d+$/gm, ':PORT').trimEnd().split('\n');
+    expect(lines).toEqual([
+      'Azurite Blob service is starting at http://0.0.0.0:PORT',
+      'Azurite Queue service is starting at http://127.0.0.1:PORT',
+      'Azurite Table service is starting at http://127.0.0.1:PORT',
+      'Azurite Blob service is successfully listening at http://0.0.0.0:PORT',
+      'Azurite Queue service is successfully listening at http://127.0.0.1:PORT',
+      'Azurite Table service is successfully listening at http://127.0.0.1:PORT',
+      ...services.map((service) => `Azurite ${service} service is closing...`),
+      ...services.map((service) => `Azurite ${service} service successfully closed`),
+    ]);
   });
 
   it('serves when it prints that it listens, and prints the connection string before', async () => {
     const program = azurite(MEMORY);
-    await program.printed(READY);
-    const [before = '', after = ''] = program.stdout().split(READY);
+    await program.printed('Azurite Blob service is successfully listening at ');
+    const [before = ''] = program.stdout().split('Azurite Blob service is successfully');
     expect(before).toContain('connection string  DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;');
-    expect((await fetch(`${after.trim()}/health/ready`)).status).toBe(200);
+    const origins = [...before.matchAll(/(Blob|Queue|Table)Endpoint=(http:[^;]*)\/devstoreaccount1;/g)];
+    expect(origins.map(([, service]) => service)).toEqual(services);
+    for (const [, , origin] of origins) expect((await fetch(`${origin}/health/ready`)).status).toBe(200);
   });
 
   it('ends with 0 at SIGINT', async () => {
@@ -52,15 +65,12 @@ Azurite Blob service successfully closed
     await ready;
     child.send('shutdown');
     expect(await once(child, 'close')).toEqual([0, null]);
-    expect(printed).toMatch(/Azurite Blob service successfully closed\n$/);
+    expect(printed).toMatch(/Azurite Table service successfully closed\n$/);
   });
 
   it('ends with 1 when the start fails, also when it was forked', async () => {
-    const taken = createServer().listen(0, '127.0.0.1');
-    onTestFinished(() => void taken.close());
-    await once(taken, 'listening');
-    const { port } = taken.address() as { port: number };
-    const words = ['--inMemoryPersistence', '--blobPort', String(port)];
+    const port = await aTakenPort();
+    const words = ['--inMemoryPersistence', '--queuePort', '0', '--blobPort', port];
     const child = fork(join(root, 'dist', 'azurite.js'), words, { cwd: newFolder(), silent: true });
     onTestFinished(() => void child.kill('SIGKILL'));
     let said = '';
@@ -88,12 +98,12 @@ Azurite Blob service successfully closed
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
-  it('says in one line that other services are missing and which of their flags it passes over', async () => {
-    const program = azurite([...MEMORY, '--queueHost', '0.0.0.0', '--tableHost', '0.0.0.0']);
-    await program.printed(READY);
-    expect(program.stderr()).toBe(
-      'azurite: this server has no queue service and no table service yet; passed over: --queueHost, --tableHost.\n',
-    );
+  it.each(['blob', 'queue', 'table'])('names the flag of the port that is in use: %s', async (service) => {
+    const port = await aTakenPort();
+    const free = ['blob', 'queue', 'table'].flatMap((each) => [`--${each}Port`, each === service ? port : '0']);
+    const program = azurite(['--inMemoryPersistence', ...free]);
+    expect(await program.ended).toEqual({ code: 1, signal: null });
+    expect(program.stderr()).toContain(`azurite: Port ${port} is in use: choose another by --${service}Port`);
   });
 
   it('ends with 1 and one line under its own name when a flag is wrong', async () => {
@@ -134,6 +144,17 @@ Azurite Blob service successfully closed
     ...[
       ['Aspire', '-l', 'data', '--blobHost', '0.0.0.0', '--queueHost', '0.0.0.0', '--tableHost', '0.0.0.0'],
       ['Testcontainers with memory', '--blobHost', '0.0.0.0', '--inMemoryPersistence', '--extentMemoryLimit', '64'],
+      [
+        'those who name all ports',
+        '-l',
+        'data',
+        '--queuePort',
+        '0',
+        '--tablePort',
+        '0',
+        '--tableKeepAliveTimeout',
+        '9',
+      ],
       ['Testcontainers for Go', '--inMemoryPersistence', '--extentMemoryLimit', '64.000000', '--tableHost', '0.0.0.0'],
     ].map((words): [string, ...string[]] => [...words, '--disableProductStyleUrl', '--skipApiVersionCheck'] as never),
   ];
@@ -145,26 +166,55 @@ Azurite Blob service successfully closed
   });
 });
 
-describe('azurite-blob', () => {
-  it('prints that it listens in the words of both programs of the emulator', async () => {
-    const program = runProgram(process.execPath, [join(root, 'dist', 'azurite-blob.js'), ...MEMORY, '-s'], {
-      cwd: newFolder(),
-    });
-    await program.printed(READY);
-    expect(program.stdout()).toMatch(
-      /^Azurite Blob service is starting on 127\.0\.0\.1:0\nAzurite Blob service successfully listens on (http:\/\/127\.0\.0\.1:\d+)\nAzurite Blob service is successfully listening at \1\n$/,
-    );
+describe.each(services)('azurite-%s', (title) => {
+  const name = title.toLowerCase();
+  const port = [`--${name}Port`, '0'];
+
+  it('prints that it listens in the words of both programs of the emulator, and of no other service', async () => {
+    const program = azurite([...MEMORY_ONLY, ...port, '-s'], { name: `azurite-${name}` });
+    await program.printed('is successfully listening at ');
+    program.kill('SIGTERM');
+    expect(await program.ended).toEqual({ code: 0, signal: null });
+    const origin = /listens on (http:\/\/127\.0\.0\.1:\d+)\n/.exec(program.stdout())?.[1];
+    expect(program.stdout()).toBe(`Azurite ${title} service is starting on 127.0.0.1:0
+Azurite ${title} service successfully listens on ${origin}
+Azurite ${title} service is successfully listening at ${origin}
+Azurite ${title} service is closing...
+Azurite ${title} service successfully closed
+`);
     expect(program.stderr()).toBe('');
+  });
+
+  it('serves what it is called after, and prints a connection string of that alone', async () => {
+    const program = azurite([...MEMORY_ONLY, ...port], { name: `azurite-${name}` });
+    await program.printed('is successfully listening at ');
+    const connection = /connection string {2}(\S+)/.exec(program.stdout())?.[1] ?? '';
+    expect(connection.match(/\w+Endpoint(?==)/g)).toEqual([`${title}Endpoint`]);
+    await use(connection);
+  });
+
+  it('passes over the flags of the others, and says so in one line', async () => {
+    const others = services.filter((each) => each !== title).map((each) => each.toLowerCase());
+    const words = others.flatMap((each) => [`--${each}Host`, '0.0.0.0', `--${each}Port=10000`]);
+    const program = azurite([...MEMORY_ONLY, ...words, ...port], { name: `azurite-${name}` });
+    await program.printed('is successfully listening at ');
+    const flags = others.flatMap((each) => [`--${each}Host`, `--${each}Port`]).join(', ');
+    expect(program.stderr()).toBe(`azurite-${name}: this is the ${name} service; passed over: ${flags}.\n`);
   });
 });
 
 describe('holdfast', () => {
-  it('refuses the flags of services that do not exist yet', async () => {
-    const program = runProgram(process.execPath, [join(root, 'dist', 'cli.js'), '--queueHost', '0.0.0.0'], {
-      cwd: newFolder(),
-    });
-    expect(await program.ended).toEqual({ code: 1, signal: null });
-    expect(program.stderr()).toMatch(/^holdfast: .*--queueHost.*queue service.*\n$/);
+  it('serves all three and passes over nothing', async () => {
+    const words = [...MEMORY, '--queueHost', '127.0.0.1', '--tablePort', '0', '--queueKeepAliveTimeout', '9'];
+    const program = runProgram(process.execPath, [join(root, 'dist', 'cli.js'), ...words], { cwd: newFolder() });
+    await program.printed(READY);
+    expect(program.stdout().match(/^ {2}\w+ service/gm)).toEqual([
+      '  blob service',
+      '  queue service',
+      '  table service',
+    ]);
+    expect(program.stderr()).toBe('');
+    await use(/connection string {2}(\S+)/.exec(program.stdout())?.[1] ?? '');
   });
 
   it('prints nothing when it is silent', async () => {
@@ -182,7 +232,27 @@ describe('holdfast', () => {
 
 function azurite(
   words: readonly string[],
-  { folder = newFolder(), env = {} }: { folder?: string; env?: Record<string, string> } = {},
+  {
+    folder = newFolder(),
+    env = {},
+    name = 'azurite',
+  }: { folder?: string; env?: Record<string, string>; name?: string } = {},
 ): Program {
-  return runProgram(process.execPath, [join(root, 'dist', 'azurite.js'), ...words], { cwd: folder, env });
+  return runProgram(process.execPath, [join(root, 'dist', `${name}.js`), ...words], { cwd: folder, env });
+}
+
+async function aTakenPort(): Promise<string> {
+  const taken = createServer().listen(0, '127.0.0.1');
+  onTestFinished(() => void taken.close());
+  await once(taken, 'listening');
+  return String((taken.address() as { port: number }).port);
+}
+
+/** Makes something in each service that the string names. */
+async function use(connection: string): Promise<void> {
+  const at = (service: string) => connection.includes(`${service}Endpoint=`);
+  if (at('Blob')) await BlobServiceClient.fromConnectionString(connection).createContainer('first');
+  if (at('Queue')) await QueueServiceClient.fromConnectionString(connection).createQueue('first');
+  if (at('Table'))
+    await TableServiceClient.fromConnectionString(connection, { allowInsecureConnection: true }).createTable('first');
 }

@@ -5,17 +5,21 @@ import { describe, expect, it } from 'vitest';
 import { type Program, runProgram } from './program.ts';
 import { newFolder, root } from './tree.ts';
 
-const READY = 'successfully listening';
+const READY = 'Table service is successfully listening';
 
 describe('holdfast start', () => {
   it('prints what it serves, a connection string, and where the data is', async () => {
     const program = cli(server(), '--location', 'some-data');
     await program.printed(READY);
     expect(program.stdout()).toMatch(/^Holdfast \d+\.\d+\.\d+\n/);
-    expect(program.stdout()).toContain('http://127.0.0.1:1/one\n');
+    expect(program.stdout()).toMatch(/^ {2}blob service +http:\/\/127\.0\.0\.1:1\/one$/m);
+    expect(program.stdout()).toMatch(/^ {2}queue service +http:\/\/127\.0\.0\.1:2\/one$/m);
+    expect(program.stdout()).toMatch(/^ {2}table service +http:\/\/127\.0\.0\.1:3\/one$/m);
     expect(program.stdout()).toContain('the connection string\n');
     expect(program.stdout()).toMatch(/data +\S+some-data\n/);
     expect(program.stdout()).toContain('Azurite Blob service is successfully listening at http://127.0.0.1:1\n');
+    expect(program.stdout()).toContain('Azurite Queue service is successfully listening at http://127.0.0.1:2\n');
+    expect(program.stdout()).toContain('Azurite Table service is successfully listening at http://127.0.0.1:3\n');
   });
 
   it('prints nothing when silent', async () => {
@@ -76,12 +80,12 @@ describe('holdfast start', () => {
     ['what the user can put right', "new StartError('The folder is in use.')", /^holdfast: The folder is in use\.\n$/],
     [
       'a port in use',
-      "Object.assign(new Error('x'), { code: 'EADDRINUSE', syscall: 'listen', port: 20000, address: 'h' })",
-      /^holdfast: Port 20000 is in use: .*--blobPort.*\n$/,
+      "new CannotListen({ service: 'queue', host: 'h', port: 20000 }, Object.assign(new Error('x'), { code: 'EADDRINUSE' }))",
+      /^holdfast: Port 20000 is in use: .*--queuePort.*\n$/,
     ],
     [
       'an address that is not ours',
-      "Object.assign(new Error('x'), { code: 'EADDRNOTAVAIL', syscall: 'listen', port: 1, address: '1.2.3.4' })",
+      "new CannotListen({ service: 'blob', host: '1.2.3.4', port: 1 }, Object.assign(new Error('x'), { code: 'EADDRNOTAVAIL' }))",
       /^holdfast: Cannot listen on 1\.2\.3\.4:1 .*--blobHost.*\n$/,
     ],
     [
@@ -158,7 +162,7 @@ interface Bodies {
 
 function server({ start = '', stop = '', check = 'return { notes: [], findings: [] }' }: Bodies = {}): string {
   return `import { writeFileSync } from 'node:fs';
-import { StartError } from './config.js';
+import { CannotListen, StartError } from './config.js';
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 export async function start() {
   ${start};
@@ -166,6 +170,8 @@ export async function start() {
   setImmediate(() => process.stderr.write('started\\n'));
   return {
     blobUrl: 'http://127.0.0.1:1/one',
+    queueUrl: 'http://127.0.0.1:2/one',
+    tableUrl: 'http://127.0.0.1:3/one',
     connectionString: 'the connection string',
     async stop() { clearInterval(alive); ${stop} },
   };

@@ -2,15 +2,18 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { operationsPage } from '../../scripts/operations-page.mjs';
-import { blobOperations } from '../../src/rest/blob/operations.ts';
+import { fronts } from '../../src/fronts.ts';
 import { routerOf } from '../../src/rest/router.ts';
 import { root } from './tree.ts';
 
 describe('docs/operations.md', () => {
-  const { rows } = routerOf(blobOperations);
+  const services = Object.entries(fronts).map(([service, { front }]) => [service, routerOf(front.table).rows] as const);
+  const rows = services.flatMap(([, of]) => of);
 
   it('is what npm run docs prints from the tables of today', () => {
-    expect(readFileSync(join(root, 'docs', 'operations.md'), 'utf8')).toBe(operationsPage('Blob', rows));
+    expect(readFileSync(join(root, 'docs', 'operations.md'), 'utf8')).toBe(
+      operationsPage(Object.fromEntries(services)),
+    );
   });
 
   it.each(rows.filter((row) => row.built))('$name is covered by an end-to-end test that exists and names it', (row) => {

@@ -16,7 +16,7 @@ describe('holdfast', () => {
     await program.printed(READY);
     expect(program.stdout()).toContain(join(folder, 'data'));
     expect(program.stdout()).toMatch(
-      /AccountName=devstoreaccount1;AccountKey=\S+;BlobEndpoint=http:\/\/127\.0\.0\.1:\d+\//,
+      /AccountName=devstoreaccount1;AccountKey=\S+;BlobEndpoint=(http:\/\/127\.0\.0\.1:\d+\/\w+);QueueEndpoint=(?!\1)http:\S+;TableEndpoint=http:\S+;\n/,
     );
     expect((await fetch(`${origin(program)}/health/live`)).status).toBe(200);
     expect(readdirSync(join(folder, 'data'))).not.toEqual([]);
@@ -38,7 +38,8 @@ describe('holdfast', () => {
     onTestFinished(() => void other.close());
     await once(other, 'listening');
     const { port } = other.address() as { port: number };
-    expect(await refusal(newFolder(), '--blobPort', String(port))).toContain(`Port ${port} is in use`);
+    const words = ['--blobPort', '0', '--tablePort', String(port)];
+    expect(await refusal(newFolder(), ...words)).toContain(`Port ${port} is in use: choose another by --tablePort`);
   });
 
   it('names the folder that another Holdfast uses', async () => {
@@ -80,5 +81,5 @@ async function refusal(cwd: string, ...words: string[]): Promise<string> {
 }
 
 function origin(program: Program): string {
-  return program.stdout().split(READY)[1]?.trim() ?? '';
+  return /successfully listening at (\S+)/.exec(program.stdout())?.[1] ?? '';
 }

@@ -5,7 +5,7 @@ import { operationOn } from '../../src/rest/operation.ts';
 import { contentBody, pathPart, xmlBody } from '../../src/rest/params.ts';
 import { createRestServer, type RestServerOptions } from '../../src/rest/server.ts';
 import { StorageError } from '../../src/services/errors.ts';
-import { type LogLine, logInto, testAccounts } from './support.ts';
+import { frontOf, type LogLine, logInto, testAccounts } from './support.ts';
 
 const MIB = 1 << 20;
 const PIECE = Buffer.alloc(64 << 10, 'piece');
@@ -87,8 +87,7 @@ export async function smallServer(options: Options = {}): Promise<{ port: number
   const gate = { waiting: 0, most: 0, open, opened };
   const logged: LogLine[] = [];
   const server = createRestServer({
-    table,
-    service: 'b',
+    front: frontOf(table),
     accounts: testAccounts,
     access: async () => undefined,
     context: () => gate,

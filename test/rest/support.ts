@@ -3,12 +3,27 @@ import { createHmac } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { type Log, silent } from '../../src/base/log.ts';
 import { sharedKeyText } from '../../src/rest/auth/signing.ts';
+import { blobPath } from '../../src/rest/blob/address.ts';
+import type { Front } from '../../src/rest/front.ts';
+import type { Operation } from '../../src/rest/operation.ts';
+import { errorReply } from '../../src/rest/reply.ts';
 
 export const ACCOUNT = 'devstoreaccount1';
 export const KEY = Buffer.from('a key that is used in this test only').toString('base64');
 
 const account = { name: ACCOUNT, keys: [KEY] };
 export const testAccounts = { find: (name: string) => (name === ACCOUNT ? account : undefined) };
+
+/** The blob service's, with these operations instead of its own. */
+export function frontOf<Context>(table: readonly Operation<Context>[]): Front<Context> {
+  return {
+    service: 'blob',
+    serverName: 'Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0',
+    table,
+    pathOf: blobPath,
+    errorReply,
+  };
+}
 
 export interface LogLine {
   readonly level: string;

@@ -1,11 +1,14 @@
 /** A request → who asks. Throws if what it shows is not genuine; that it shows nothing is for others to judge. */
-import type { AccessPolicy } from '../../services/blob/rows.ts';
 import { commonErrors, raising, type StorageError } from '../../services/errors.ts';
+import type { ServiceName } from '../../services/names.ts';
+import type { AccessPolicy } from '../../services/policies.ts';
+import type { Granted } from '../../services/storage.ts';
 import type { Request } from '../operation.ts';
 import { checkBearer } from './bearer.ts';
 import { ANONYMOUS, type Identity, OWNER } from './identity.ts';
-import { readSas, responseHeadersOf, type SentSas, type SentServiceSas } from './sas.ts';
+import { readSas, type SentSas, type SentServiceSas } from './sas.ts';
 import { checkSas, mergePolicy } from './sas-checks.ts';
+import { responseHeadersOf, type TableSasFields } from './sas-services.ts';
 import { accountStringToSign, isSignedBy, sasMismatch, serviceStringToSign } from './sas-strings.ts';
 import { type Account, schemeOf, sharedKeyOf } from './shared-key.ts';
 
@@ -32,19 +35,20 @@ export type Authentication = (
 ) => Identity | Promise<Identity>;
 
 export interface AuthenticationOptions {
+  readonly service: ServiceName;
   /** The store's time, by which signatures begin and expire. */
   readonly now: () => bigint;
   /** Take bearer tokens, looking at their claims only. */
   readonly oauth?: 'basic' | undefined;
 }
 
-export function authenticationOf({ now, oauth }: AuthenticationOptions): Authentication {
+export function authenticationOf({ service, now, oauth }: AuthenticationOptions): Authentication {
   const sharedKeys = new WeakMap<Account, ReturnType<typeof sharedKeyOf>>();
 
   function checkSharedKey(account: Account, request: Request): void {
     let check = sharedKeys.get(account);
     if (!check) {
-      check = sharedKeyOf(account);
+      check = sharedKeyOf(account, service);
       sharedKeys.set(account, check);
     }
     try {
@@ -65,20 +69,21 @@ export function authenticationOf({ now, oauth }: AuthenticationOptions): Authent
       else throw bearerRefused();
       return OWNER;
     }
-    const sas = readSas(request.query);
+    const sas = readSas(request.query, service);
     if (!sas) return ANONYMOUS;
     checkSignature(account, request, sas);
     const { remoteAddress, encrypted: secure = false } = peer;
     const circumstances = { nowTicks: now(), remoteAddress, secure };
     if (sas.kind === 'service SAS' && sas.identifier !== '') {
-      return withPolicy(sas, request.container, policiesOf, (merged) => checkSas(merged, circumstances));
+      const container = sas.service === 'table' ? sas.table : request.container;
+      return withPolicy(sas, container, policiesOf, (merged) => checkSas(merged, circumstances));
     }
     checkSas(sas, circumstances);
     return identityOf(sas);
   };
 }
 
-function checkSignature(account: Account, { container, blob, query }: Request, sas: SentSas): void {
+function checkSignature(account: Account, { container, item: blob, query }: Request, sas: SentSas): void {
   const { snapshot, versionid: versionId } = query;
   const text =
     sas.kind === 'account SAS'
@@ -105,10 +110,23 @@ async function withPolicy(
 
 function identityOf(sas: SentSas, container?: bigint): Identity {
   const { permissions } = sas;
-  if (sas.kind === 'service SAS')
-    return { kind: sas.kind, permissions, container, responseHeaders: responseHeadersOf(sas) };
-  const { services, resourceTypes } = sas;
-  return { kind: sas.kind, permissions, services, resourceTypes };
+  if (sas.kind === 'account SAS') {
+    const { services, resourceTypes } = sas;
+    return { kind: sas.kind, permissions, services, resourceTypes };
+  }
+  const { kind, service } = sas;
+  if (service === 'table') {
+    return { kind, permissions, container, table: sas.table.toLowerCase(), entities: entitiesOf(sas.keys) };
+  }
+  return { kind, permissions, container, responseHeaders: service === 'blob' ? responseHeadersOf(sas) : undefined };
+}
+
+function entitiesOf([spk, srk, epk, erk]: TableSasFields['keys']): Granted['entities'] {
+  if (spk === undefined && epk === undefined) return undefined;
+  return {
+    from: spk === undefined ? undefined : { partitionKey: spk, rowKey: srk },
+    to: epk === undefined ? undefined : { partitionKey: epk, rowKey: erk },
+  };
 }
 
 function bearerRefused(): StorageError {

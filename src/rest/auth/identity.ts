@@ -1,4 +1,6 @@
 /** Who asks, as far as his rights go. */
+import type { Granted } from '../../services/storage.ts';
+
 export type Identity = Owner | Anonymous | AccountSas | ServiceSas;
 
 /** Has shown a key of the account. */
@@ -21,10 +23,13 @@ export interface AccountSas {
 export interface ServiceSas {
   readonly kind: 'service SAS';
   readonly permissions: string;
+  /** Of a table: which one, in lower case. */
+  readonly table?: string | undefined;
+  readonly entities?: Granted['entities'];
   /** The container whose stored policy was used. */
   readonly container?: bigint | undefined;
   /** What the answer of a read is to say instead of what is stored. */
-  readonly responseHeaders: Readonly<Record<string, string>>;
+  readonly responseHeaders?: Readonly<Record<string, string>> | undefined;
 }
 
 export const OWNER: Owner = { kind: 'owner' };

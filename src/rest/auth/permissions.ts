@@ -1,51 +1,82 @@
 /** Whether a caller may do what a row of the operation table does. */
 import { commonErrors, raising, type StorageError } from '../../services/errors.ts';
+import type { ServiceName } from '../../services/names.ts';
 import type { Granted } from '../../services/storage.ts';
-import type { Operation, Permission, Shape } from '../operation.ts';
+import type { Operation, Permission, Right, Shape } from '../operation.ts';
 import type { AccountSas, Identity, ServiceSas } from './identity.ts';
 
 const fail = raising(commonErrors);
 
 export type Asked = Pick<Operation<never>, 'permission' | 'shape'>;
 
-const LETTERS = { read: 'r', add: 'a', create: 'c', write: 'w', delete: 'd', list: 'l' } as const;
-const RESOURCE_TYPES: Readonly<Record<Shape, string>> = { '/': 's', '/{container}': 'c', '/{container}/{blob}': 'o' };
+const LETTERS: Readonly<Record<Right, string>> = {
+  read: 'r',
+  add: 'a',
+  create: 'c',
+  write: 'w',
+  delete: 'd',
+  list: 'l',
+  update: 'u',
+  process: 'p',
+};
+const SERVICE_LETTERS: Readonly<Record<ServiceName, string>> = { blob: 'b', queue: 'q', table: 't' };
+const RESOURCE_TYPES: Readonly<Record<Shape, string>> = {
+  '/': 's',
+  '/{container}': 'c',
+  '/{container}/{blob}': 'o',
+  '/{queue}': 'c',
+  '/{queue}/messages': 'o',
+  '/{queue}/messages/{message}': 'o',
+  '/$batch': 'o',
+  '/Tables': 'c',
+  '/Tables({table})': 'c',
+  '/{table}': 'o',
+  '/{table}({keys})': 'o',
+};
 
 /** What the operation itself must mind; throws if the caller may not run it at all. Who is anonymous is looked at elsewhere. */
 export function permit(
   identity: Exclude<Identity, { kind: 'anonymous' }>,
   row: Asked,
-  service: string,
+  service: ServiceName,
+  name: string,
 ): Granted | undefined {
   if (identity.kind === 'owner') return undefined;
   if (identity.kind === 'account SAS') checkScope(identity, row, service);
-  else checkReach(row);
+  else checkReach(identity, row, name);
   if (row.permission === 'owner') throw fail('AuthorizationFailure');
-  const letters = lettersOf(row.permission);
+  const { letters, all } = lettersOf(row.permission);
   const held = letters.filter((letter) => identity.permissions.includes(letter));
-  if (held.length === 0 && row.permission !== 'any') throw fail('AuthorizationPermissionMismatch');
+  if (held.length < (all ? letters.length : Math.min(1, letters.length))) throw fail('AuthorizationPermissionMismatch');
   const creates = held.length > 0 && held.every((letter) => letter === 'c');
-  const container = identity.kind === 'service SAS' ? identity.container : undefined;
-  if (!creates && container === undefined) return undefined;
-  return { ...(creates && { overwrite: false }), ...(container !== undefined && { container }) };
+  const { container, entities } = identity.kind === 'service SAS' ? identity : {};
+  if (!creates && container === undefined && entities === undefined) return undefined;
+  return { ...(creates && { overwrite: false }), container, entities };
 }
 
-function checkScope({ services, resourceTypes }: AccountSas, row: Asked, service: string): void {
-  if (!services.includes(service)) throw fail('AuthorizationServiceMismatch');
+function checkScope({ services, resourceTypes }: AccountSas, row: Asked, service: ServiceName): void {
+  if (!services.includes(SERVICE_LETTERS[service])) throw fail('AuthorizationServiceMismatch');
   if (row.permission === 'any') return;
   if (!resourceTypes.includes(RESOURCE_TYPES[row.shape])) throw fail('AuthorizationResourceTypeMismatch');
 }
 
-/** A signature for a container is for what is in it: of the container's own operations it opens the list only. */
-function checkReach(row: Asked): void {
-  if (row.permission === 'any' || row.shape === '/{container}/{blob}') return;
-  if (row.shape !== '/{container}' || row.permission !== 'list') throw fail('AuthorizationFailure');
+/**
+ * A signature for a container is for what is in it: of the container's own operations it opens the list only, and of a queue's
+ * those that read.
+ */
+const REACHED: Readonly<Partial<Record<Shape, Permission>>> = { '/{container}': 'list', '/{queue}': 'read' };
+
+function checkReach({ table }: ServiceSas, { permission, shape }: Asked, name: string): void {
+  if (permission === 'any') return;
+  if (RESOURCE_TYPES[shape] !== 'o' && REACHED[shape] !== permission) throw fail('AuthorizationFailure');
+  if (table !== undefined && table !== name.toLowerCase()) throw fail('AuthorizationFailure');
 }
 
-function lettersOf(permission: Permission): readonly string[] {
-  if (permission === 'owner' || permission === 'any') return [];
-  const names = typeof permission === 'string' ? [permission] : permission;
-  return names.map((name) => LETTERS[name]);
+function lettersOf(permission: Permission): { readonly letters: readonly string[]; readonly all: boolean } {
+  if (permission === 'owner' || permission === 'any') return { letters: [], all: false };
+  const all = typeof permission === 'object' && 'all' in permission;
+  const rights = typeof permission === 'string' ? [permission] : all ? permission.all : permission;
+  return { letters: rights.map((right) => LETTERS[right]), all };
 }
 
 /** Whether a container of this access level lets strangers do it. */

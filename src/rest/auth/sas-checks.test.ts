@@ -8,7 +8,7 @@ const at = (text: string) => ticksOf(Date.parse(text));
 const here: Circumstances = { nowTicks: at('2024-06-01T12:00:00Z'), remoteAddress: '10.0.0.5', secure: true };
 
 function sasOf(fields: Record<string, string>): SentServiceSas {
-  return readSas({ sv: '2021-06-08', sr: 'c', sig: 'abc=', ...fields }) as SentServiceSas;
+  return readSas({ sv: '2021-06-08', sr: 'c', sig: 'abc=', ...fields }, 'blob') as SentServiceSas;
 }
 
 function refusal(run: () => unknown): StorageError {

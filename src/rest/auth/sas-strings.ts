@@ -1,21 +1,24 @@
 /** The text that a shared access signature signs, in the form of its version; and the making of new ones. */
 import type { StorageError } from '../../services/errors.ts';
+import type { AccountSasFields, SentSas } from './sas.ts';
+import { sasRefused } from './sas-fields.ts';
 import {
-  type AccountSasFields,
+  type BlobSasFields,
   OVERRIDES_SINCE,
+  type QueueSasFields,
   RESOURCE_SINCE,
-  type SentSas,
   type ServiceSasFields,
-  sasRefused,
-} from './sas.ts';
+  type TableSasFields,
+} from './sas-services.ts';
 import { signedText } from './shared-key.ts';
 import { isSignature, signatureOf } from './signing.ts';
 
 /** What a service SAS is used for; the names are decoded. */
 export interface SasTarget {
+  /** A container or queue; a table is named by the signature itself. */
   readonly container: string;
   /** Empty: the container itself. */
-  readonly blob: string;
+  readonly blob?: string;
   readonly snapshot?: string | undefined;
   readonly versionId?: string | undefined;
 }
@@ -33,14 +36,22 @@ export function accountStringToSign(account: string, sas: AccountSasFields): str
 }
 
 export function serviceStringToSign(account: string, target: SasTarget, sas: ServiceSasFields): string {
-  const { version, permissions, start, expiry, identifier, ip, protocol, resource, encryptionScope, overrides } = sas;
+  const { version, permissions, start, expiry, identifier, ip, protocol } = sas;
   const lines = [permissions, start, expiry, canonicalResource(account, target, sas), identifier];
   if (version >= PROTOCOL_SINCE) lines.push(ip, protocol);
-  lines.push(version);
+  lines.push(version, ...ownLines(target, sas));
+  return lines.join('\n');
+}
+
+function ownLines(target: SasTarget, sas: ServiceSasFields): readonly string[] {
+  if (sas.service === 'queue') return [];
+  if (sas.service === 'table') return sas.keys.map((key) => key ?? '');
+  const { version, resource, encryptionScope, overrides } = sas;
+  const lines: string[] = [];
   if (version >= RESOURCE_SINCE) lines.push(resource, momentOf(resource, target));
   if (version >= SCOPE_SINCE) lines.push(encryptionScope);
   if (version >= OVERRIDES_SINCE) lines.push(...overrides);
-  return lines.join('\n');
+  return lines;
 }
 
 /** Any of the account's keys, in base64, will do. */
@@ -59,12 +70,14 @@ export function sasMismatch(account: string, text: string): StorageError {
 }
 
 /** Defaults are empty. */
-type Optional<Fields, Needed extends keyof Fields> = Pick<Fields, Needed> & Partial<Omit<Fields, 'kind'>>;
+type Optional<Fields, Needed extends keyof Fields> = Pick<Fields, Needed> & Partial<Omit<Fields, 'kind' | 'service'>>;
 export type NewAccountSas = Optional<
   AccountSasFields,
   'version' | 'permissions' | 'services' | 'resourceTypes' | 'expiry'
 >;
-export type NewServiceSas = Optional<ServiceSasFields, 'version' | 'resource'>;
+export type NewBlobSas = Optional<BlobSasFields, 'version' | 'resource'>;
+export type NewQueueSas = Optional<QueueSasFields, 'version'>;
+export type NewTableSas = Optional<TableSasFields, 'version' | 'table'>;
 
 /** The query of an account SAS; the key is in base64. */
 export function accountSasToken(account: string, wanted: NewAccountSas, key: string): string {
@@ -74,21 +87,29 @@ export function accountSasToken(account: string, wanted: NewAccountSas, key: str
 }
 
 /** The query of a service SAS for this container or blob; the key is in base64. */
-export function serviceSasToken(account: string, target: SasTarget, wanted: NewServiceSas, key: string): string {
-  const sas: ServiceSasFields = { ...EMPTY, ...wanted, kind: 'service SAS' };
+export function blobSasToken(account: string, target: SasTarget, wanted: NewBlobSas, key: string): string {
+  const sas: BlobSasFields = { ...EMPTY, ...EMPTY_OF_BLOBS, ...wanted, kind: 'service SAS', service: 'blob' };
   const { resource, identifier, depth, overrides } = sas;
   const [rscc, rscd, rsce, rscl, rsct] = overrides;
-  const own = {
-    sr: resource,
-    si: identifier,
-    sdd: depth === undefined ? '' : String(depth),
-    rscc,
-    rscd,
-    rsce,
-    rscl,
-    rsct,
-  };
+  const sdd = depth === undefined ? '' : String(depth);
+  const own = filled({ sr: resource, si: identifier, sdd, rscc, rscd, rsce, rscl, rsct });
   return tokenOf(sas, own, serviceStringToSign(account, target, sas), key);
+}
+
+/** The query of a service SAS for this queue; the key is in base64. */
+export function queueSasToken(account: string, queue: string, wanted: NewQueueSas, key: string): string {
+  const sas: QueueSasFields = { ...EMPTY, ...wanted, kind: 'service SAS', service: 'queue' };
+  const text = serviceStringToSign(account, { container: queue }, sas);
+  return tokenOf(sas, filled({ si: sas.identifier }), text, key);
+}
+
+/** The query of a service SAS for the table that it names; the key is in base64. */
+export function tableSasToken(account: string, wanted: NewTableSas, key: string): string {
+  const sas: TableSasFields = { ...EMPTY, ...EMPTY_OF_TABLES, ...wanted, kind: 'service SAS', service: 'table' };
+  const { table, identifier } = sas;
+  const [spk, srk, epk, erk] = sas.keys;
+  const text = serviceStringToSign(account, { container: table }, sas);
+  return tokenOf(sas, { ...filled({ tn: table, si: identifier }), spk, srk, epk, erk }, text, key);
 }
 
 const EMPTY = {
@@ -99,31 +120,41 @@ const EMPTY = {
   protocol: '',
   encryptionScope: '',
   identifier: '',
-  depth: undefined,
-  overrides: ['', '', '', '', ''],
 } as const;
+const EMPTY_OF_BLOBS = { depth: undefined, overrides: ['', '', '', '', ''] } as const;
+const EMPTY_OF_TABLES = { keys: [undefined, undefined, undefined, undefined] } as const;
 
+/** What is undefined is left out; empty is what an entity's key may be. */
 function tokenOf(
   sas: AccountSasFields | ServiceSasFields,
-  own: Readonly<Record<string, string>>,
+  own: Readonly<Record<string, string | undefined>>,
   text: string,
   key: string,
 ): string {
   const { version: sv, start: st, expiry: se, permissions: sp, ip: sip, protocol: spr, encryptionScope: ses } = sas;
   const sig = signatureOf(text, Buffer.from(key, 'base64'));
-  return Object.entries({ sv, ...own, st, se, sp, sip, spr, ses, sig })
-    .filter(([, value]) => value !== '')
-    .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
+  return Object.entries({ ...filled({ sv, st, se, sp, sip, spr, ses }), ...own, sig })
+    .map(([name, value]) => (value === undefined ? '' : `${name}=${encodeURIComponent(value)}`))
+    .filter((field) => field !== '')
     .join('&');
 }
 
-function canonicalResource(account: string, { container, blob }: SasTarget, sas: ServiceSasFields): string {
-  const root = `${sas.version >= SERVICE_NAMED_SINCE ? '/blob' : ''}/${account}/${container}`;
-  if (sas.resource === 'c') return root;
-  const name = sas.resource === 'd' ? blob.split('/').slice(0, sas.depth).join('/') : blob;
-  return name === '' ? root : `${root}/${name}`;
+function filled(fields: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));
 }
 
-function momentOf(resource: ServiceSasFields['resource'], { snapshot = '', versionId = '' }: SasTarget): string {
+function canonicalResource(account: string, { container, blob = '' }: SasTarget, sas: ServiceSasFields): string {
+  const name = sas.service === 'table' ? sas.table.toLowerCase() : container;
+  const root = `${sas.version >= SERVICE_NAMED_SINCE ? `/${sas.service}` : ''}/${account}/${name}`;
+  return sas.service === 'blob' ? `${root}${behindContainer(blob, sas)}` : root;
+}
+
+function behindContainer(blob: string, sas: BlobSasFields): string {
+  if (sas.resource === 'c') return '';
+  const name = sas.resource === 'd' ? blob.split('/').slice(0, sas.depth).join('/') : blob;
+  return name === '' ? '' : `/${name}`;
+}
+
+function momentOf(resource: BlobSasFields['resource'], { snapshot = '', versionId = '' }: SasTarget): string {
   return resource === 'bs' ? snapshot : resource === 'bv' ? versionId : '';
 }

@@ -1,3 +1,4 @@
+import { AzureNamedKeyCredential, generateTableSas, type TableSasSignatureValues } from '@azure/data-tables';
 import {
   AccountSASPermissions,
   AccountSASResourceTypes,
@@ -10,19 +11,28 @@ import {
   SASProtocol,
   StorageSharedKeyCredential,
 } from '@azure/storage-blob';
+import {
+  generateQueueSASQueryParameters,
+  QueueSASPermissions,
+  type QueueSASSignatureValues,
+} from '@azure/storage-queue';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { iso7 } from '../../base/time.ts';
 import { StorageError } from '../../services/errors.ts';
+import type { ServiceName } from '../../services/names.ts';
 import { queryOf } from '../request.ts';
-import { parseSasDate, readSas, responseHeadersOf, type SentSas } from './sas.ts';
+import { parseSasDate, readSas, type SentSas } from './sas.ts';
+import { type BlobSasFields, responseHeadersOf } from './sas-services.ts';
 import {
   accountSasToken,
   accountStringToSign,
+  blobSasToken,
   isSignedBy,
+  queueSasToken,
   sasMismatch,
-  serviceSasToken,
   serviceStringToSign,
+  tableSasToken,
 } from './sas-strings.ts';
 
 const ACCOUNT = 'devstoreaccount1';
@@ -45,8 +55,8 @@ const aHeader = fc.string({ unit: 'grapheme-ascii', minLength: 1, maxLength: 30 
 const aProtocol = fc.constantFrom(SASProtocol.Https, SASProtocol.HttpsAndHttp);
 const lettersOf = (letters: string) => fc.subarray([...letters], { minLength: 1 }).map((some) => some.join(''));
 
-function readable(query: string): SentSas {
-  const sas = readSas(queryOf(query));
+function readable(query: string, service: ServiceName = 'blob'): SentSas {
+  const sas = readSas(queryOf(query), service);
   if (!sas) throw new Error('no signature was seen');
   return sas;
 }
@@ -124,7 +134,7 @@ describe('the service SAS of @azure/storage-blob', () => {
         const values = defined({ containerName: 'con', ...mine, ...rest, ...scope, version }) as BlobSASSignatureValues;
         const token = generateBlobSASQueryParameters(values, credential).toString();
         const sas = readable(token);
-        if (sas.kind !== 'service SAS') throw new Error('of the wrong kind');
+        if (sas.kind !== 'service SAS' || sas.service !== 'blob') throw new Error('of the wrong kind');
         const target = {
           container: 'con',
           blob: mine.blobName ?? '',
@@ -133,7 +143,7 @@ describe('the service SAS of @azure/storage-blob', () => {
         };
         expect(isSignedBy(sas, serviceStringToSign(ACCOUNT, target, sas), [KEY])).toBe(true);
         const { signature, kind, ...fields } = sas;
-        expect(readable(serviceSasToken(ACCOUNT, target, fields, KEY))).toEqual(sas);
+        expect(readable(blobSasToken(ACCOUNT, target, fields, KEY))).toEqual(sas);
         for (const other of [
           { ...target, container: 'other' },
           { ...target, blob: `${target.blob}x` },
@@ -147,9 +157,78 @@ describe('the service SAS of @azure/storage-blob', () => {
   });
 });
 
+/** Rights and times, or a stored policy that has them. */
+const aGrant = <Permissions>(permissions: fc.Arbitrary<Permissions>) =>
+  fc.oneof(
+    fc.record({ permissions, expiresOn: aDate, startsOn: maybe(aDate) }),
+    fc.record({ identifier: fc.constantFrom('policy', 'ä policy') }),
+  );
+const itsUse = fc.record({ ipRange: maybe(anIpRange), protocol: maybe(aProtocol), version: aVersion });
+
+describe('the service SAS of @azure/storage-queue', () => {
+  it('is understood, and made alike', () => {
+    const permissions = lettersOf('raup').map((text) => QueueSASPermissions.parse(text));
+    fc.assert(
+      fc.property(aGrant(permissions), itsUse, (grant, use) => {
+        const identifier = 'identifier' in grant ? grant.identifier : '';
+        // Its text says "undefined" where there is no identifier: an empty one is none, too.
+        const values = defined({ ...grant, identifier, queueName: 'line', ...use }) as QueueSASSignatureValues;
+        const sas = readable(generateQueueSASQueryParameters(values, credential).toString(), 'queue');
+        if (sas.kind !== 'service SAS' || sas.service !== 'queue') throw new Error('of the wrong kind');
+        const textOf = (container: string) => serviceStringToSign(ACCOUNT, { container }, sas);
+        expect(isSignedBy(sas, textOf('line'), [OTHER_KEY, KEY])).toBe(true);
+        expect(isSignedBy(sas, textOf('another'), [KEY])).toBe(false);
+        const { signature, kind, service, ...fields } = sas;
+        expect(readable(queueSasToken(ACCOUNT, 'line', fields, KEY), 'queue')).toEqual(sas);
+      }),
+    );
+  });
+});
+
+describe('the service SAS of @azure/data-tables', () => {
+  // It leaves empty ones out of the query.
+  const aKey = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 10 });
+  const entities = fc.oneof(
+    fc.constant({}),
+    fc.record({ startPartitionKey: aKey, startRowKey: maybe(aKey) }),
+    fc.record({ endPartitionKey: aKey, endRowKey: maybe(aKey) }),
+    fc.record({ startPartitionKey: aKey, startRowKey: aKey, endPartitionKey: aKey, endRowKey: aKey }),
+  );
+  const permissions = fc.record({
+    query: fc.constant(true),
+    add: fc.boolean(),
+    update: fc.boolean(),
+    delete: fc.boolean(),
+  });
+
+  it('is understood, and made alike', () => {
+    const owner = new AzureNamedKeyCredential(ACCOUNT, KEY);
+    fc.assert(
+      fc.property(aGrant(permissions), entities, itsUse, (grant, keys, use) => {
+        const values = defined({ ...grant, ...defined(keys), ...use }) as TableSasSignatureValues;
+        const sas = readable(generateTableSas('People', owner, values), 'table');
+        if (sas.kind !== 'service SAS' || sas.service !== 'table') throw new Error('of the wrong kind');
+        expect(sas.table).toBe('People');
+        expect(isSignedBy(sas, serviceStringToSign(ACCOUNT, { container: '' }, sas), [OTHER_KEY, KEY])).toBe(true);
+        const others = { ...sas, table: 'others' };
+        expect(isSignedBy(sas, serviceStringToSign(ACCOUNT, { container: '' }, others), [KEY])).toBe(false);
+        const { signature, kind, service, ...fields } = sas;
+        expect(readable(tableSasToken(ACCOUNT, fields, KEY), 'table')).toEqual(sas);
+      }),
+    );
+  });
+
+  it('may begin at the empty key', () => {
+    const wanted = { version: '2022-11-02', table: 'people', permissions: 'r', expiry: '2030-01-01' };
+    const token = tableSasToken(ACCOUNT, { ...wanted, keys: ['', '', 'a', undefined] }, KEY);
+    expect(readable(token, 'table')).toMatchObject({ keys: ['', '', 'a', undefined] });
+  });
+});
+
 describe('the text that a service SAS signs', () => {
   const fields = {
     kind: 'service SAS',
+    service: 'blob',
     permissions: 'r',
     start: 'ST',
     expiry: 'SE',
@@ -203,8 +282,8 @@ describe('a shared access signature', () => {
   const ofAccount = { sv: '2021-06-08', ss: 'b', srt: 'sco', sp: 'rwdlacup', se: '2030-01-01', sig: 'abc=' };
 
   it('is not seen where there is none', () => {
-    expect(readSas({})).toBeUndefined();
-    expect(readSas({ comp: 'list', restype: 'container', prefix: 'sig' })).toBeUndefined();
+    expect(readSas({}, 'blob')).toBeUndefined();
+    expect(readSas({ comp: 'list', restype: 'container', prefix: 'sig' }, 'blob')).toBeUndefined();
   });
 
   it.each([
@@ -245,7 +324,7 @@ describe('a shared access signature', () => {
   });
 
   it('may leave to a stored policy what that says', () => {
-    expect(readSas({ sv: '2021-06-08', sr: 'c', si: 'policy', sig: 'abc=' })).toMatchObject({
+    expect(readSas({ sv: '2021-06-08', sr: 'c', si: 'policy', sig: 'abc=' }, 'blob')).toMatchObject({
       identifier: 'policy',
       permissions: '',
       expiry: '',
@@ -253,7 +332,8 @@ describe('a shared access signature', () => {
   });
 
   it('may have the younger permissions in any order', () => {
-    for (const sp of ['racwdxyltfmeopi', 'racwdxltmeiyf', 'rtx']) expect(readSas({ ...good, sp })).toBeDefined();
+    for (const sp of ['racwdxyltfmeopi', 'racwdxltmeiyf', 'rtx'])
+      expect(readSas({ ...good, sp }, 'blob')).toBeDefined();
   });
 
   it('of a user is told that it is not built', () => {
@@ -262,7 +342,7 @@ describe('a shared access signature', () => {
 
   it('overrides the headers of an answer, where that is signed', () => {
     const query = { ...good, rscc: 'no-cache', rscd: 'inline; filename=ü', rsct: '' };
-    const headers = (sv: string) => responseHeadersOf(readSas({ ...query, sv }) as SentSas & { kind: 'service SAS' });
+    const headers = (sv: string) => responseHeadersOf(readSas({ ...query, sv }, 'blob') as SentSas & BlobSasFields);
     const name = Buffer.from('inline; filename=ü').toString('latin1');
     expect(headers('2021-06-08')).toEqual({ 'Cache-Control': 'no-cache', 'Content-Disposition': name });
     expect(headers('2012-02-12')).toEqual({});
@@ -296,7 +376,7 @@ describe('a shared access signature', () => {
     fc.assert(
       fc.property(aQuery, (query) => {
         try {
-          readSas(query);
+          readSas(query, 'blob');
         } catch (error) {
           expect(error).toBeInstanceOf(StorageError);
         }
@@ -308,7 +388,7 @@ describe('a shared access signature', () => {
 
 function refusal(query: Record<string, string>): StorageError {
   try {
-    readSas(query);
+    readSas(query, 'blob');
   } catch (error) {
     if (error instanceof StorageError) return error;
     throw error;

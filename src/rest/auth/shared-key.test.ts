@@ -13,7 +13,7 @@ const otherKey = Buffer.from('another key').toString('base64');
 const account: Account = { name: 'devstoreaccount1', keys: [otherKey, key] };
 const DATE = 'Wed, 01 May 2019 10:20:30 GMT';
 const wall = () => ticksOf(Date.parse(DATE));
-const check = sharedKeyOf(account, wall);
+const check = sharedKeyOf(account, 'blob', wall);
 
 function signed(headers: Record<string, string>, url = '/devstoreaccount1/c/b', method = 'GET'): Signed {
   const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
@@ -88,7 +88,7 @@ describe('SharedKey', () => {
     const error = refusal(withSignature(request, 'something else'));
     expect(error).toMatchObject({ status: 403, code: 'AuthenticationFailed' });
     expect(error.details?.AuthenticationErrorDetail).toContain(sharedKeyText(account.name, request));
-    const mine = sharedKeyOf({ name: 'mine', keys: [otherKey] }, wall);
+    const mine = sharedKeyOf({ name: 'mine', keys: [otherKey] }, 'blob', wall);
     expect(() => mine(withSignature(request, 'something else', 'mine'))).toThrow(
       expect.objectContaining({ details: { AuthenticationErrorDetail: expect.not.stringContaining('\n') } }),
     );
@@ -203,7 +203,7 @@ describe('a scheme', () => {
 
 describe('the signatures of @azure/storage-blob', () => {
   const seen: string[] = [];
-  const verify = sharedKeyOf({ name: 'devstoreaccount1', keys: [key] });
+  const verify = sharedKeyOf({ name: 'devstoreaccount1', keys: [key] }, 'blob');
   const server = createServer((incoming: IncomingMessage, outgoing) => {
     try {
       const { url = '', method = '', headers, rawHeaders } = incoming;

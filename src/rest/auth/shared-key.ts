@@ -1,6 +1,7 @@
 /** SharedKey and SharedKeyLite: the caller signs what it asks with a key of the account. */
 import { parseHttpDate, ticksOf } from '../../base/time.ts';
 import { commonErrors, raising, type StorageError } from '../../services/errors.ts';
+import type { ServiceName } from '../../services/names.ts';
 import {
   isSignature,
   type Reading,
@@ -8,6 +9,8 @@ import {
   sharedKeyLiteText,
   sharedKeyText,
   type TextToSign,
+  tableSharedKeyLiteText,
+  tableSharedKeyText,
 } from './signing.ts';
 
 const fail = raising(commonErrors);
@@ -24,7 +27,9 @@ const WINDOW_TICKS = 15n * 60n * 10_000_000n;
 const PUBLIC_ACCOUNT = 'devstoreaccount1';
 
 /** Throws unless the request carries a good signature of this account in its Authorization header. */
-export function sharedKeyOf(account: Account, wall: () => bigint = () => ticksOf(Date.now())) {
+export function sharedKeyOf(account: Account, service: ServiceName, wall: () => bigint = () => ticksOf(Date.now())) {
+  const [text, liteText] =
+    service === 'table' ? [tableSharedKeyText, tableSharedKeyLiteText] : [sharedKeyText, sharedKeyLiteText];
   const keys = account.keys.map((key) => Buffer.from(key, 'base64'));
   const prefix = `SharedKey ${account.name}:`;
   const litePrefix = `SharedKeyLite ${account.name}:`;
@@ -33,10 +38,10 @@ export function sharedKeyOf(account: Account, wall: () => bigint = () => ticksOf
     if (typeof authorization !== 'string') throw fail('InvalidAuthenticationInfo');
     if (authorization.startsWith(prefix)) {
       checkDate(request, wall());
-      check(account.name, keys, request, authorization.slice(prefix.length), sharedKeyText);
+      check(account.name, keys, request, authorization.slice(prefix.length), text);
     } else if (authorization.startsWith(litePrefix)) {
       checkDate(request, wall());
-      check(account.name, keys, request, authorization.slice(litePrefix.length), sharedKeyLiteText);
+      check(account.name, keys, request, authorization.slice(litePrefix.length), liteText);
     } else throw refusalOf(authorization, account.name);
   };
 }

@@ -52,7 +52,6 @@ export function sharedKeyText(account: string, request: Signed, reading: Reading
   return `${text}\n${headers}/${account}${request.rawPath}${canonicalQuery(request.rawQuery, reading)}`;
 }
 
-/** The form for blobs, queues and files; that of tables is another one. */
 export function sharedKeyLiteText(account: string, request: Signed, reading: Reading = {}): string {
   const { headers } = request;
   const date = headers['x-ms-date'] === undefined ? headers.date : undefined;
@@ -60,6 +59,20 @@ export function sharedKeyLiteText(account: string, request: Signed, reading: Rea
   const comp = parametersOf(request.rawQuery, reading).find(([name]) => name === 'comp')?.[1][0];
   const resource = `/${account}${request.rawPath}${comp === undefined ? '' : `?comp=${comp}`}`;
   return `${text}${canonicalHeaders(request.rawHeaders, reading)}${resource}`;
+}
+
+/** Of tables: the date stands in its line, however it was sent. */
+export function tableSharedKeyText(account: string, request: Signed): string {
+  const { headers } = request;
+  const lines = [request.method, headers['content-md5'] ?? '', headers['content-type'] ?? ''];
+  return `${lines.join('\n')}\n${tableSharedKeyLiteText(account, request)}`;
+}
+
+export function tableSharedKeyLiteText(account: string, request: Signed): string {
+  const { headers, rawPath, rawQuery } = request;
+  const comp = parametersOf(rawQuery, {}).find(([name]) => name === 'comp')?.[1][0];
+  const date = headers['x-ms-date'] ?? headers.date ?? '';
+  return `${date}\n/${account}${rawPath}${comp === undefined ? '' : `?comp=${comp}`}`;
 }
 
 /** Whether this key made this signature of the text; a text read as bytes is hashed as bytes. */

@@ -1,17 +1,10 @@
 /** The XML of the Blob service, in and out. */
 import { rfc1123 } from '../../base/time.ts';
-import { childOf, escapeXml, type XmlElement, xmlSafe } from '../../base/xml.ts';
+import { escapeXml, xmlSafe } from '../../base/xml.ts';
 import type { Listed, ListedBlob, ListedContainer } from '../../services/blob/listing.ts';
-import type { AccessPolicy, CopyState } from '../../services/blob/rows.ts';
-import { invalidNode, known } from '../xml-nodes.ts';
+import type { CopyState } from '../../services/blob/rows.ts';
+import { type Echoed, echo, element, metadataElements } from '../list-elements.ts';
 import { leaseElements } from './leases.ts';
-
-export interface Echoed {
-  readonly prefix?: string | undefined;
-  readonly marker?: string | undefined;
-  readonly resultsMax?: number | undefined;
-  readonly delimiter?: string | undefined;
-}
 
 export function containerList(
   endpoint: string,
@@ -33,7 +26,7 @@ export function containerList(
       '<ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled></Properties>' +
       `${withMetadata ? metadataElements(metadata) : ''}</Container>`;
   }
-  return `${xml}</Containers>${next(nextMarker)}</EnumerationResults>`;
+  return `${xml}</Containers>${element('NextMarker', nextMarker)}</EnumerationResults>`;
 }
 
 export function blobListStart(endpoint: string, asked: Echoed & { readonly container: string }): Buffer {
@@ -44,7 +37,7 @@ export function blobListStart(endpoint: string, asked: Echoed & { readonly conta
 }
 
 export function blobListEnd(nextMarker: string): Buffer {
-  return Buffer.from(`</Blobs>${next(nextMarker)}</EnumerationResults>`);
+  return Buffer.from(`</Blobs>${element('NextMarker', nextMarker)}</EnumerationResults>`);
 }
 
 export interface Included {
@@ -96,77 +89,4 @@ function nameElement(name: string): string {
   // A carriage return would pass, but some clients do not undo its escape.
   if (xmlSafe(name) && !name.includes('\r')) return `<Name>${escapeXml(name)}</Name>`;
   return `<Name Encoded="true">${encodeURIComponent(name)}</Name>`;
-}
-
-function metadataElements(metadata: Readonly<Record<string, string>>): string {
-  let xml = '';
-  for (const name in metadata) xml += `<${name}>${escapeXml(metadata[name]!)}</${name}>`;
-  return xml === '' ? '<Metadata />' : `<Metadata>${xml}</Metadata>`;
-}
-
-function echo({ prefix, marker, resultsMax, delimiter }: Echoed): string {
-  return (
-    (prefix === undefined ? '' : element('Prefix', prefix)) +
-    (marker === undefined ? '' : element('Marker', marker)) +
-    (resultsMax === undefined ? '' : element('MaxResults', String(resultsMax))) +
-    (delimiter === undefined ? '' : element('Delimiter', delimiter))
-  );
-}
-
-function next(marker: string): string {
-  return element('NextMarker', marker);
-}
-
-function element(name: string, text: string | undefined): string {
-  return text ? `<${name}>${escapeXml(text)}</${name}>` : `<${name} />`;
-}
-
-export function policyList(policies: readonly AccessPolicy[]): string {
-  let xml = '';
-  for (const { id, start, expiry, permission } of policies) {
-    const policy =
-      (start ? element('Start', start) : '') +
-      (expiry ? element('Expiry', expiry) : '') +
-      (permission ? element('Permission', permission) : '');
-    xml += `<SignedIdentifier><Id>${escapeXml(id)}</Id>${policy && `<AccessPolicy>${policy}</AccessPolicy>`}</SignedIdentifier>`;
-  }
-  return xml === '' ? '<SignedIdentifiers />' : `<SignedIdentifiers>${xml}</SignedIdentifiers>`;
-}
-
-const POLICIES_MAX = 5;
-const POLICY_ID_MAX = 64;
-const PERMISSIONS = /^[racwdxyltfmeopi]*$/;
-
-export function readPolicies(root: XmlElement | undefined): AccessPolicy[] {
-  const policies = (root?.children ?? []).map((identifier) => {
-    known(identifier, 'SignedIdentifier');
-    const id = childOf(identifier, 'Id')?.text.trim();
-    if (!id || id.length > POLICY_ID_MAX)
-      throw invalidNode(identifier, 'An identifier needs an Id of 1 to 64 characters.');
-    const policy = childOf(identifier, 'AccessPolicy');
-    const permission = policy && childOf(policy, 'Permission')?.text.trim();
-    if (permission && !PERMISSIONS.test(permission)) throw invalidNode(policy, 'A permission is not known.');
-    return {
-      id,
-      ...dateIn(policy, 'Start', 'start'),
-      ...dateIn(policy, 'Expiry', 'expiry'),
-      ...(permission ? { permission } : {}),
-    };
-  });
-  if (policies.length > POLICIES_MAX) throw invalidNode(root!, `There are more than ${POLICIES_MAX} identifiers.`);
-  if (new Set(policies.map(({ id }) => id)).size < policies.length) throw invalidNode(root!, 'An Id is there twice.');
-  return policies;
-}
-
-const POLICY_DATE = /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,7}))?)?Z)?$/;
-
-/** Dates come back with seven digits, however they were sent. */
-function dateIn<Name extends string>(policy: XmlElement | undefined, tag: string, name: Name) {
-  const found = policy && childOf(policy, tag);
-  const text = found?.text.trim();
-  if (!text) return {};
-  const [, day, minute = '00:00', second = '00', fraction = ''] = POLICY_DATE.exec(text) ?? [];
-  if (!day || Number.isNaN(Date.parse(`${day}T${minute}:${second}Z`)))
-    throw invalidNode(found!, `${tag} is not a date.`);
-  return { [name]: `${day}T${minute}:${second}.${fraction.padEnd(7, '0')}Z` } as { [key in Name]: string };
 }

@@ -7,7 +7,7 @@ import { conditions, invalidHeader, reader } from '../params.ts';
 import { queryOf } from '../request.ts';
 
 export const copySource: Reader<CopySource> = reader((request) => {
-  const { url, container, blob, rawQuery } = sourceAddress(request);
+  const { url, container, item: blob, rawQuery } = sourceAddress(request);
   const query = queryOf(rawQuery);
   for (const name of ['snapshot', 'versionid']) {
     if (query[name] !== undefined)

@@ -23,10 +23,7 @@ import { abortCopy, copyBlob } from '../../services/blob/copies.ts';
 import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
 import { listBlobs, listContainers } from '../../services/blob/listing.ts';
 import type { Blob, Metadata } from '../../services/blob/rows.ts';
-import { getServiceProperties, setServiceProperties } from '../../services/service-properties.ts';
-import { getServiceStats } from '../../services/service-stats.ts';
 import type { Storage } from '../../services/storage.ts';
-import { preflight } from '../cors.ts';
 import { type ConditionHeader, type Operation, operationOn } from '../operation.ts';
 import {
   blobContentHeaders,
@@ -48,10 +45,12 @@ import {
   xmlBody,
 } from '../params.ts';
 import { asTheyCome, behind } from '../pieces.ts';
+import { policyList, readPolicies } from '../policies.ts';
 import { identityHeaders, metadataHeaders, type Reply, xmlPiecesReply, xmlReply } from '../reply.ts';
 import { endpointOf } from '../request.ts';
+import { serviceOperations } from '../service-operations.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
-import { blobListEnd, blobListStart, containerList, listElements, policyList, readPolicies } from './bodies.ts';
+import { blobListEnd, blobListStart, containerList, listElements } from './bodies.ts';
 import { abortAction, asynchronous, copySource, sourceConditions } from './copies.ts';
 import {
   beforeCrc64,
@@ -65,7 +64,6 @@ import {
   sizeLimit,
 } from './headers.ts';
 import { leaseDuration, leaseHeaders, leaseStatus } from './leases.ts';
-import { atSecondary, readServiceProperties, servicePropertiesXml, serviceStatsXml } from './service-properties.ts';
 import { unbuiltOperations } from './unbuilt.ts';
 
 const operation = operationOn<Storage>();
@@ -123,48 +121,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
         containerList(endpointOf(request), input, containers, nextMarker, input.include.includes('metadata')),
       ),
   }),
-  operation({
-    name: 'Get Blob Service Properties',
-    route: 'GET /',
-    query: { comp: 'properties', restype: 'service' },
-    permission: 'read',
-    test: 'test/end-to-end/service-properties.test.ts',
-    input: {},
-    run: (storage) => getServiceProperties(storage, 'blob'),
-    reply: (properties, { version }) => xmlReply(200, servicePropertiesXml(properties, version)),
-  }),
-  operation({
-    name: 'Set Blob Service Properties',
-    route: 'PUT /',
-    query: { comp: 'properties', restype: 'service' },
-    permission: 'write',
-    test: 'test/end-to-end/service-properties.test.ts',
-    input: { document: xmlBody('StorageServiceProperties') },
-    run: (storage, { document }) => setServiceProperties(storage, 'blob', readServiceProperties(document)),
-    reply: () => ({ status: 202 }),
-  }),
-  operation({
-    name: 'Get Blob Service Stats',
-    route: 'GET /',
-    query: { comp: 'stats', restype: 'service' },
-    permission: 'read',
-    test: 'test/end-to-end/service-stats.test.ts',
-    input: { atSecondary },
-    run: getServiceStats,
-    reply: (stats) => xmlReply(200, serviceStatsXml(stats)),
-  }),
-  ...SHAPES.map((shape) =>
-    operation({
-      name: 'Preflight Blob Request',
-      route: `OPTIONS ${shape}`,
-      permission: 'any',
-      test: 'test/end-to-end/cors.test.ts',
-      input: {},
-      run: async () => [],
-      // Never seen: a preflight is answered before an operation is looked for, whatever its path and query.
-      reply: (rules, request) => preflight(request, rules),
-    }),
-  ),
+  ...serviceOperations('blob', SHAPES),
   ...SHAPES.map((shape) =>
     operation({
       name: 'Get Account Information',
@@ -268,7 +225,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
       access: publicAccess,
       document: xmlBody('SignedIdentifiers'),
     },
-    run: (storage, input) => setContainerAcl(storage, { ...input, policies: readPolicies(input.document) }),
+    run: (storage, input) => setContainerAcl(storage, { ...input, policies: readPolicies(input.document, 'blob') }),
     reply: (written) => ({ status: 200, headers: identityHeaders(written) }),
   }),
   operation({

@@ -1,46 +1,52 @@
-/** The properties of the Blob service as XML, in and out. */
+/** The properties of a service as XML, in and out. */
 
-import { rfc1123 } from '../../base/time.ts';
-import { childOf, type XmlElement } from '../../base/xml.ts';
-import type { ServiceProperties, WantedProperties } from '../../services/service-properties.ts';
-import type { ServiceStats } from '../../services/service-stats.ts';
-import { corsRulesXml, readCorsRules } from '../cors-rules.ts';
-import { invalidQuery, invalidXml, reader } from '../params.ts';
-import { VERSION } from '../request.ts';
-import { booleanOf, integerOf, invalidNode, invalidValue, partsOf, requiredChild } from '../xml-nodes.ts';
+import { rfc1123 } from '../base/time.ts';
+import { childOf, type XmlElement } from '../base/xml.ts';
+import type { ServiceName } from '../services/names.ts';
+import type { ServiceProperties, WantedProperties } from '../services/service-properties.ts';
+import type { ServiceStats } from '../services/service-stats.ts';
+import { corsRulesXml, readCorsRules } from './cors-rules.ts';
+import { invalidQuery, invalidXml, reader } from './params.ts';
+import { VERSION } from './request.ts';
+import { booleanOf, integerOf, invalidNode, invalidValue, partsOf, requiredChild } from './xml-nodes.ts';
 
 /** From this version on a policy says whether what it keeps may be removed for good. */
 const PERMANENT_DELETE_SINCE = '2020-02-10';
 
-export function servicePropertiesXml(properties: ServiceProperties, requestVersion: string): string {
-  const { loggingVersion = '1.0', cors = [], defaultServiceVersion } = properties;
+/** What all services have, and what only the Blob service has. */
+const COMMON = ['Logging', 'HourMetrics', 'MinuteMetrics', 'Cors'];
+const OF_BLOBS = ['DefaultServiceVersion', 'DeleteRetentionPolicy', 'StaticWebsite'];
+
+export function servicePropertiesXml(
+  properties: ServiceProperties,
+  service: ServiceName,
+  requestVersion: string,
+): string {
+  const { loggingVersion = '1.0', cors = [] } = properties;
   const retention = '<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy>';
   const metrics = `<Version>1.0</Version><Enabled>false</Enabled>${retention}`;
-  const permanent = requestVersion === '' || requestVersion >= PERMANENT_DELETE_SINCE;
   return (
     `<StorageServiceProperties><Logging><Version>${loggingVersion}</Version><Read>false</Read><Write>false</Write>` +
     `<Delete>false</Delete>${retention}</Logging><HourMetrics>${metrics}</HourMetrics>` +
-    `<MinuteMetrics>${metrics}</MinuteMetrics>${corsRulesXml(cors)}<DeleteRetentionPolicy><Enabled>false</Enabled>` +
-    `${permanent ? '<AllowPermanentDelete>false</AllowPermanentDelete>' : ''}</DeleteRetentionPolicy>` +
-    '<StaticWebsite><Enabled>false</Enabled></StaticWebsite>' +
-    (defaultServiceVersion ? `<DefaultServiceVersion>${defaultServiceVersion}</DefaultServiceVersion>` : '') +
-    '</StorageServiceProperties>'
+    `<MinuteMetrics>${metrics}</MinuteMetrics>${corsRulesXml(cors)}` +
+    `${service === 'blob' ? ofBlobs(properties, requestVersion) : ''}</StorageServiceProperties>`
   );
 }
 
-const NAMES = [
-  'Logging',
-  'HourMetrics',
-  'MinuteMetrics',
-  'Cors',
-  'DefaultServiceVersion',
-  'DeleteRetentionPolicy',
-  'StaticWebsite',
-];
+function ofBlobs({ defaultServiceVersion }: ServiceProperties, requestVersion: string): string {
+  const permanent = requestVersion === '' || requestVersion >= PERMANENT_DELETE_SINCE;
+  return (
+    '<DeleteRetentionPolicy><Enabled>false</Enabled>' +
+    `${permanent ? '<AllowPermanentDelete>false</AllowPermanentDelete>' : ''}</DeleteRetentionPolicy>` +
+    '<StaticWebsite><Enabled>false</Enabled></StaticWebsite>' +
+    (defaultServiceVersion ? `<DefaultServiceVersion>${defaultServiceVersion}</DefaultServiceVersion>` : '')
+  );
+}
 
-export function readServiceProperties(root: XmlElement | undefined): WantedProperties {
+export function readServiceProperties(root: XmlElement | undefined, service: ServiceName): WantedProperties {
   if (!root) throw invalidXml(1, 1, 'There is no document.');
-  const parts = partsOf(root, NAMES);
+  if (root.children.length === 0) throw invalidNode(root, 'There is no setting.');
+  const parts = partsOf(root, service === 'blob' ? [...COMMON, ...OF_BLOBS] : COMMON);
   const read = <Value>(name: string, from: (part: XmlElement) => Value): Value | undefined => {
     const part = parts.get(name);
     return part && from(part);

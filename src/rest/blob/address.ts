@@ -1,0 +1,11 @@
+import { decodePart, type PathOf } from '../address.ts';
+
+/** A blob's name may hold any number of slashes. */
+export const blobPath: PathOf = (rest) => {
+  if (rest === '') return { container: '', item: '', shape: '/' };
+  const second = rest.indexOf('/', 1);
+  const container = decodePart(second < 0 ? rest.slice(1) : rest.slice(1, second));
+  const item = second < 0 ? '' : decodePart(rest.slice(second + 1));
+  const shape = item !== '' ? '/{container}/{blob}' : container !== '' ? '/{container}' : '/';
+  return { container, item, shape };
+};

@@ -1,0 +1,61 @@
+/** The operations on a service itself, which all services have. */
+import type { ServiceName } from '../services/names.ts';
+import { getServiceProperties, setServiceProperties } from '../services/service-properties.ts';
+import { getServiceStats } from '../services/service-stats.ts';
+import type { Storage } from '../services/storage.ts';
+import { preflight } from './cors.ts';
+import { type Operation, operationOn, type Shape } from './operation.ts';
+import { xmlBody } from './params.ts';
+import { xmlReply } from './reply.ts';
+import { atSecondary, readServiceProperties, servicePropertiesXml, serviceStatsXml } from './service-properties.ts';
+
+const operation = operationOn<Storage>();
+
+/** `shapes`: all that the service knows. */
+export function serviceOperations(service: ServiceName, shapes: readonly Shape[]): readonly Operation<Storage>[] {
+  const title = `${service[0]!.toUpperCase()}${service.slice(1)}`;
+  return [
+    operation({
+      name: `Get ${title} Service Properties`,
+      route: 'GET /',
+      query: { comp: 'properties', restype: 'service' },
+      permission: 'read',
+      test: 'test/end-to-end/service-properties.test.ts',
+      input: {},
+      run: (storage) => getServiceProperties(storage, service),
+      reply: (properties, { version }) => xmlReply(200, servicePropertiesXml(properties, service, version)),
+    }),
+    operation({
+      name: `Set ${title} Service Properties`,
+      route: 'PUT /',
+      query: { comp: 'properties', restype: 'service' },
+      permission: 'write',
+      test: 'test/end-to-end/service-properties.test.ts',
+      input: { document: xmlBody('StorageServiceProperties') },
+      run: (storage, { document }) => setServiceProperties(storage, service, readServiceProperties(document, service)),
+      reply: () => ({ status: 202 }),
+    }),
+    operation({
+      name: `Get ${title} Service Stats`,
+      route: 'GET /',
+      query: { comp: 'stats', restype: 'service' },
+      permission: 'read',
+      test: 'test/end-to-end/service-stats.test.ts',
+      input: { atSecondary },
+      run: getServiceStats,
+      reply: (stats) => xmlReply(200, serviceStatsXml(stats)),
+    }),
+    ...shapes.map((shape) =>
+      operation({
+        name: `Preflight ${title} Request`,
+        route: `OPTIONS ${shape}`,
+        permission: 'any',
+        test: 'test/end-to-end/cors.test.ts',
+        input: {},
+        run: async () => [],
+        // Never seen: a preflight is answered before an operation is looked for, whatever its path and query.
+        reply: (rules, request) => preflight(request, rules),
+      }),
+    ),
+  ];
+}
