@@ -1,0 +1,13 @@
+import { decodePart, type PathOf } from '../address.ts';
+
+/** A path that is none of the four leads to a queue whose name has a slash: there is none, and no operation takes such a name. */
+export const queuePath: PathOf = (rest) => {
+  const [queue = '', messages = '', message = '', ...more] = rest.slice(1).split('/').map(decodePart);
+  if (queue === '' && messages === '') return { container: '', item: '', shape: '/' };
+  if (messages === '' && message === '') return { container: queue, item: '', shape: '/{queue}' };
+  if (queue === '' || messages !== 'messages' || more.some((part) => part !== '')) {
+    return { container: decodePart(rest.slice(1)), item: '', shape: '/{queue}' };
+  }
+  const shape = message === '' ? '/{queue}/messages' : '/{queue}/messages/{message}';
+  return { container: queue, item: message, shape };
+};

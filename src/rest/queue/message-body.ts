@@ -1,0 +1,76 @@
+/** The text of a message, out of the document that it is sent in. */
+import { type XmlElement, xmlSafe } from '../../base/xml.ts';
+import type { BodyReader, Request } from '../operation.ts';
+import { bodyTooLarge, xmlBody } from '../params.ts';
+import { partsOf, requiredChild } from '../xml-nodes.ts';
+import { isBefore } from './parameters.ts';
+
+const TEXT_BYTES_MAX = 64 << 10;
+const OLD_TEXT_BYTES_MAX = 8 << 10;
+/** A character of one byte can take six, as &quot; does; and the elements around it take a few. */
+const BODY_BYTES_MAX = TEXT_BYTES_MAX * 6 + 1024;
+
+const document = xmlBody('QueueMessage', BODY_BYTES_MAX);
+
+/** Undefined: the body is empty. */
+export const messageText: BodyReader<string | undefined> = {
+  kind: 'body',
+  bytesMax: BODY_BYTES_MAX,
+  tooLarge: (request) => bodyTooLarge(textBytesMax(request)),
+  check: document.check,
+  read(bytes, request) {
+    const { headers } = request;
+    const isHashed = headers['content-md5'] !== undefined || headers['x-ms-content-crc64'] !== undefined;
+    const text = (isHashed ? undefined : plainText(bytes)) ?? textOf(document.read(bytes, request));
+    const bytesMax = textBytesMax(request);
+    if (text !== undefined && text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax)
+      throw bodyTooLarge(bytesMax);
+    return text;
+  },
+};
+
+function textBytesMax(request: Request): number {
+  return isBefore(request, '2011-08-18') ? OLD_TEXT_BYTES_MAX : TEXT_BYTES_MAX;
+}
+
+function textOf(root: XmlElement | undefined): string | undefined {
+  if (!root) return undefined;
+  partsOf(root, ['MessageText']);
+  const text = requiredChild(root, 'MessageText');
+  partsOf(text, []);
+  return text.text;
+}
+
+const START =
+  /^(?:<\?xml version=(?:'1\.0'|"1\.0")(?: encoding=(?:'[uU][tT][fF]-8'|"[uU][tT][fF]-8"))? ?\?>)?[ \t\r\n]*<QueueMessage>[ \t\r\n]*<MessageText>/;
+const END = /<\/MessageText>[ \t\r\n]*<\/QueueMessage>[ \t\r\n]*$/;
+/** Longer than what can stand around a text. */
+const AROUND_MAX = 256;
+const ENTITY = /&(?:(lt|gt|amp|quot|apos);)?/g;
+const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/**
+ * The text of a document as clients write it, in a hundredth of the time that a parser takes. Undefined: it has something for the
+ * parser to judge.
+ */
+export function plainText(bytes: Uint8Array): string | undefined {
+  let xml: string;
+  try {
+    xml = utf8.decode(bytes);
+  } catch {
+    return undefined;
+  }
+  const start = START.exec(xml.slice(0, AROUND_MAX))?.[0].length;
+  const ending = END.exec(xml.slice(-AROUND_MAX))?.[0].length;
+  if (start === undefined || ending === undefined || start + ending > xml.length) return undefined;
+  const text = xml.slice(start, xml.length - ending);
+  if (!xmlSafe(text) || /[<\r]|\]\]>/.test(text)) return undefined;
+  if (!text.includes('&')) return text;
+  let isPlain = true;
+  const plain = text.replace(ENTITY, (_, name?: string) => {
+    if (name === undefined) isPlain = false;
+    return name === undefined ? '' : ENTITIES[name]!;
+  });
+  return isPlain ? plain : undefined;
+}

@@ -1,0 +1,215 @@
+/** The Queue service on the wire: one row per operation, in the order of Microsoft's REST reference. */
+import { rfc1123 } from '../../base/time.ts';
+import { listQueues } from '../../services/queue/listing.ts';
+import {
+  clearMessages,
+  deleteMessage,
+  peekMessages,
+  putMessage,
+  updateMessage,
+} from '../../services/queue/messages.ts';
+import {
+  createQueue,
+  deleteQueue,
+  getQueueAcl,
+  getQueueMetadata,
+  setQueueAcl,
+  setQueueMetadata,
+} from '../../services/queue/queues.ts';
+import { getMessages } from '../../services/queue/taking.ts';
+import type { Storage } from '../../services/storage.ts';
+import { type Operation, operationOn, unbuilt } from '../operation.ts';
+import { integerQuery, invalidXml, listQuery, metadata, pathPart, query, xmlBody } from '../params.ts';
+import { policyList, readPolicies } from '../policies.ts';
+import { metadataHeaders, xmlReply } from '../reply.ts';
+import { endpointOf } from '../request.ts';
+import { serviceOperations } from '../service-operations.ts';
+import { peekedList, putList, queueList, takenList } from './bodies.ts';
+import { messageText } from './message-body.ts';
+import {
+  isBefore,
+  messageCount,
+  notPeeking,
+  required,
+  takenSeconds,
+  ttlSeconds,
+  visibilitySeconds,
+} from './parameters.ts';
+
+const operation = operationOn<Storage>();
+const queue = pathPart(0);
+const messageId = pathPart(1);
+const popReceipt = required('popreceipt', query('popreceipt'));
+
+const SHAPES = ['/', '/{queue}', '/{queue}/messages', '/{queue}/messages/{message}'] as const;
+/** Before this version Put Message told nothing of what was put. */
+const RECEIPT_SINCE = '2016-05-31';
+/** What Get Messages hides a message for, if nobody says otherwise. */
+const TAKEN_SECONDS = 30;
+
+const rows: readonly Operation<Storage>[] = [
+  operation({
+    name: 'List Queues',
+    route: 'GET /',
+    query: { comp: 'list' },
+    permission: 'list',
+    test: 'test/end-to-end/queue-list.test.ts',
+    input: {
+      prefix: query('prefix'),
+      marker: query('marker'),
+      resultsMax: integerQuery('maxresults', { min: 1, max: 2 ** 31 - 1 }),
+      include: listQuery('include', ['metadata']),
+    },
+    run: async (storage, input) => ({ ...(await listQueues(storage, input)), input }),
+    reply: ({ queues, nextMarker, input }, request) =>
+      xmlReply(200, queueList(endpointOf(request), input, queues, nextMarker, input.include.includes('metadata'))),
+  }),
+  ...serviceOperations('queue', SHAPES),
+  unbuilt('Get User Delegation Key', 'POST /', { restype: 'service', comp: 'userdelegationkey' }),
+
+  operation({
+    name: 'Create Queue',
+    route: 'PUT /{queue}',
+    permission: ['create', 'write'],
+    test: 'test/end-to-end/queue-queues.test.ts',
+    input: { queue, metadata },
+    run: createQueue,
+    reply: (made) => ({ status: made === 'created' ? 201 : 204 }),
+  }),
+  operation({
+    name: 'Delete Queue',
+    route: 'DELETE /{queue}',
+    permission: 'delete',
+    test: 'test/end-to-end/queue-queues.test.ts',
+    input: { queue },
+    run: deleteQueue,
+    reply: () => ({ status: 204 }),
+  }),
+  operation({
+    name: 'Get Queue Metadata',
+    route: 'GET|HEAD /{queue}',
+    query: { comp: 'metadata' },
+    permission: 'read',
+    test: 'test/end-to-end/queue-queues.test.ts',
+    input: { queue },
+    run: getQueueMetadata,
+    reply: ({ metadata: stored, approximateMessages }) => ({
+      status: 200,
+      headers: { ...metadataHeaders(stored), 'x-ms-approximate-messages-count': approximateMessages },
+    }),
+  }),
+  operation({
+    name: 'Set Queue Metadata',
+    route: 'PUT /{queue}',
+    query: { comp: 'metadata' },
+    permission: 'write',
+    test: 'test/end-to-end/queue-queues.test.ts',
+    input: { queue, metadata },
+    run: setQueueMetadata,
+    reply: () => ({ status: 204 }),
+  }),
+  operation({
+    name: 'Get Queue ACL',
+    route: 'GET|HEAD /{queue}',
+    query: { comp: 'acl' },
+    permission: 'owner',
+    test: 'test/end-to-end/queue-acl.test.ts',
+    input: { queue },
+    run: getQueueAcl,
+    reply: (policies) => xmlReply(200, policyList(policies)),
+  }),
+  operation({
+    name: 'Set Queue ACL',
+    route: 'PUT /{queue}',
+    query: { comp: 'acl' },
+    permission: 'owner',
+    test: 'test/end-to-end/queue-acl.test.ts',
+    input: { queue, document: xmlBody('SignedIdentifiers') },
+    run: (storage, { queue: name, document }) =>
+      setQueueAcl(storage, { queue: name, policies: readPolicies(document, 'queue') }),
+    reply: () => ({ status: 204 }),
+  }),
+
+  operation({
+    name: 'Put Message',
+    route: 'POST /{queue}/messages',
+    permission: 'add',
+    test: 'test/end-to-end/queue-messages.test.ts',
+    input: { queue, visibilitySeconds, ttlSeconds, text: messageText },
+    run: (storage, { text, ...input }) => {
+      if (text === undefined) throw invalidXml(1, 1, 'There is no document.');
+      return putMessage(storage, { ...input, text });
+    },
+    reply: (message, request) => (isBefore(request, RECEIPT_SINCE) ? { status: 201 } : xmlReply(201, putList(message))),
+  }),
+  operation({
+    name: 'Get Messages',
+    route: 'GET /{queue}/messages',
+    permission: 'process',
+    test: 'test/end-to-end/queue-messages.test.ts',
+    input: { queue, messageCount, takenSeconds, notPeeking },
+    run: (storage, { queue: name, messageCount: count = 1, takenSeconds: seconds = TAKEN_SECONDS }) =>
+      getMessages(storage, { queue: name, count, visibilitySeconds: seconds }),
+    reply: (messages) => xmlReply(200, takenList(messages)),
+  }),
+  operation({
+    name: 'Peek Messages',
+    route: 'GET /{queue}/messages',
+    query: { peekonly: 'true' },
+    permission: 'read',
+    test: 'test/end-to-end/queue-messages.test.ts',
+    input: { queue, messageCount },
+    run: (storage, { queue: name, messageCount: count = 1 }) => peekMessages(storage, { queue: name, count }),
+    reply: (messages) => xmlReply(200, peekedList(messages)),
+  }),
+  operation({
+    name: 'Clear Messages',
+    route: 'DELETE /{queue}/messages',
+    permission: 'delete',
+    test: 'test/end-to-end/queue-messages.test.ts',
+    input: { queue },
+    run: clearMessages,
+    reply: () => ({ status: 204 }),
+  }),
+  operation({
+    name: 'Delete Message',
+    route: 'DELETE /{queue}/messages/{message}',
+    permission: 'process',
+    test: 'test/end-to-end/queue-receipts.test.ts',
+    input: { queue, messageId, popReceipt },
+    run: deleteMessage,
+    reply: () => ({ status: 204 }),
+  }),
+  operation({
+    name: 'Update Message',
+    route: 'PUT /{queue}/messages/{message}',
+    permission: 'update',
+    test: 'test/end-to-end/queue-receipts.test.ts',
+    input: {
+      queue,
+      messageId,
+      popReceipt,
+      visibilitySeconds: required('visibilitytimeout', visibilitySeconds),
+      text: messageText,
+    },
+    run: updateMessage,
+    reply: ({ popReceipt: renewed, nextVisible }) => ({
+      status: 204,
+      headers: { 'x-ms-popreceipt': renewed, 'x-ms-time-next-visible': rfc1123(nextVisible) },
+    }),
+  }),
+];
+
+export const queueOperations: readonly Operation<Storage>[] = rows.map(uncached);
+
+/** What this service says is true for a moment: no answer to a read is to be kept. */
+function uncached(row: Operation<Storage>): Operation<Storage> {
+  if (!row.methods.includes('GET')) return row;
+  return {
+    ...row,
+    reply(output, request) {
+      const reply = row.reply(output, request);
+      return { ...reply, headers: { 'Cache-Control': 'no-cache', ...reply.headers } };
+    },
+  };
+}

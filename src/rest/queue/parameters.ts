@@ -1,0 +1,45 @@
+/** Readers of this service. Whether a number is within its bounds is the services' to say, but where they depend on the version. */
+import { commonErrors, raising } from '../../services/errors.ts';
+import type { Reader, Request } from '../operation.ts';
+import { integerQuery, invalidQuery, reader } from '../params.ts';
+
+const fail = raising(commonErrors);
+
+const ANY = { min: -Number.MAX_SAFE_INTEGER };
+const TWO_HOURS_SECONDS = 7_200;
+const WEEK_SECONDS = 604_800;
+
+export const messageCount = integerQuery('numofmessages', ANY);
+export const visibilitySeconds = integerQuery('visibilitytimeout', ANY);
+export const takenSeconds = beforeVersion(
+  '2011-08-18',
+  integerQuery('visibilitytimeout', { min: 1, max: TWO_HOURS_SECONDS }),
+  visibilitySeconds,
+);
+export const ttlSeconds = beforeVersion(
+  '2017-07-29',
+  integerQuery('messagettl', { min: 1, max: WEEK_SECONDS }),
+  integerQuery('messagettl', ANY),
+);
+
+/** Get Messages changes what it returns: a misspelt wish to peek must not end there. */
+export const notPeeking: Reader<void> = reader(({ query: { peekonly } }) => {
+  if (peekonly !== undefined && peekonly.toLowerCase() !== 'false') throw invalidQuery('peekonly', peekonly);
+});
+
+export function required<Value>(name: string, read: Reader<Value | undefined>): Reader<Value> {
+  return reader((request) => {
+    const value = read.read(request);
+    if (value === undefined) throw fail('MissingRequiredQueryParameter', { QueryParameterName: name });
+    return value;
+  });
+}
+
+/** A request that names no version is taken for one of the newest. */
+export function isBefore({ version }: Request, since: string): boolean {
+  return version !== '' && version < since;
+}
+
+function beforeVersion<Value>(since: string, older: Reader<Value>, newer: Reader<Value>): Reader<Value> {
+  return reader((request) => (isBefore(request, since) ? older : newer).read(request));
+}

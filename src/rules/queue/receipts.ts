@@ -1,0 +1,56 @@
+/** What clients are given to name a message by: an id that stays, and a receipt that changes with every move. */
+
+/** Ids rise as messages are put. Two processes may put at one instant: then the salt tells the messages apart. */
+export interface MessageId {
+  readonly inserted: bigint;
+  readonly salt: bigint;
+}
+
+/** A message's place in line, and a number that nobody can guess. */
+export interface Receipt {
+  readonly visibleAt: bigint;
+  readonly nonce: bigint;
+}
+
+export const SALT_BITS = 60;
+const INSTANT_MAX = (1n << 62n) - 1n;
+const GUID = /^([0-9a-f]{8})-([0-9a-f]{4})-4([0-9a-f]{3})-([89ab])([0-9a-f]{3})-([0-9a-f]{12})$/i;
+
+/** A GUID: of 128 bits six are fixed, 62 are enough for every instant to the end of the year 9999, and the rest is the salt. */
+export function messageIdText({ inserted, salt }: MessageId): string {
+  const instant = (inserted >> 2n).toString(16).padStart(15, '0');
+  const rest = salt.toString(16).padStart(15, '0');
+  const variant = (8 + Number(inserted & 3n)).toString(16);
+  const first = `${instant.slice(0, 8)}-${instant.slice(8, 12)}-4${instant.slice(12)}`;
+  return `${first}-${variant}${rest.slice(0, 3)}-${rest.slice(3)}`;
+}
+
+/** Undefined: no message has ever had such an id. */
+export function parseMessageId(text: string): MessageId | undefined {
+  const [, first, second, third, variant, fourth, last] = GUID.exec(text) ?? [];
+  if (first === undefined) return undefined;
+  const inserted = (BigInt(`0x${first}${second}${third}`) << 2n) | BigInt(Number.parseInt(variant!, 16) - 8);
+  return { inserted, salt: BigInt(`0x${fourth}${last}`) };
+}
+
+const RECEIPT = /^[\w-]{24}$/;
+const RECEIPT_BYTES = 18;
+const RECEIPT_FORMAT = 0x0100;
+
+/** Without a character that a URL would change, or a client might forget to escape. */
+export function receiptText({ visibleAt, nonce }: Receipt): string {
+  const bytes = Buffer.allocUnsafe(RECEIPT_BYTES);
+  bytes.writeUInt16BE(RECEIPT_FORMAT);
+  bytes.writeBigUInt64BE(visibleAt, 2);
+  bytes.writeBigUInt64BE(nonce, 10);
+  return bytes.toString('base64url');
+}
+
+/** Undefined: it is no receipt. */
+export function parseReceipt(text: string): Receipt | undefined {
+  if (!RECEIPT.test(text)) return undefined;
+  const bytes = Buffer.from(text, 'base64url');
+  const visibleAt = bytes.readBigUInt64BE(2);
+  if (bytes.readUInt16BE() !== RECEIPT_FORMAT || visibleAt > INSTANT_MAX) return undefined;
+  return { visibleAt, nonce: bytes.readBigUInt64BE(10) };
+}

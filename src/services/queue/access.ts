@@ -1,0 +1,21 @@
+import type { AccessPolicy } from '../policies.ts';
+import type { Storage } from '../storage.ts';
+import { decodeQueue, nameKey, propertiesAt, type QueueId } from './rows.ts';
+
+/** What of a queue decides who may use it without a key. Strangers never may. */
+export interface QueueAccess {
+  readonly id: QueueId;
+  readonly level: undefined;
+  readonly policies: readonly AccessPolicy[];
+}
+
+/** Undefined: there is no such queue. */
+export function queueAccess({ partition, account }: Storage, queue: string): Promise<QueueAccess | undefined> {
+  return partition.read(async (at) => {
+    const name = await at.get(nameKey(account, queue));
+    if (!name) return undefined;
+    const found = decodeQueue(account, name);
+    const { policies } = await propertiesAt(at, found);
+    return { id: found.id, level: undefined, policies };
+  });
+}

@@ -1,0 +1,12 @@
+import { commonErrors, errorTable, raising } from '../errors.ts';
+
+export const queueErrors = errorTable({
+  ...commonErrors,
+  InvalidMarker: [400, 'The specified marker is invalid.'],
+  MessageNotFound: [404, 'The specified message does not exist.'],
+  QueueAlreadyExists: [409, 'The specified queue already exists.'],
+  QueueNotFound: [404, 'The specified queue does not exist.'],
+});
+
+export const fail = raising(queueErrors);
+export type QueueErrorCode = keyof typeof queueErrors;

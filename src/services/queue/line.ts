@@ -1,0 +1,81 @@
+/** The line in which the messages of a queue wait: who is first, and who has waited too long. */
+import { randomFillSync } from 'node:crypto';
+import { after, type Key, type Range } from '../../partition/keys.ts';
+import { type Instant, type Row, type ScanOptions, stoppedEarly, type Transaction } from '../../partition/partition.ts';
+import { isVisible } from '../../rules/queue/timing.ts';
+import { decodeMessage, headOf, placeAt, type StoredMessage } from './message-rows.ts';
+import { countMessages, type Queue } from './rows.ts';
+
+/** How far the clocks of processes that share a store may differ. */
+const SKEW_TICKS = 1_000_000n;
+/** What is looked at for one commit. Each row may leave two. */
+const ROWS_MAX = 400;
+const BYTES_MAX = 4 << 20;
+
+export interface Waiting extends StoredMessage {
+  readonly key: Key;
+}
+
+export interface Ahead {
+  /** Those that can be seen, in their order. */
+  readonly live: readonly Waiting[];
+  readonly expired: readonly Key[];
+  /** Nobody else can be seen. */
+  readonly isAll: boolean;
+}
+
+export type Look = (range: Range, options: ScanOptions) => Promise<Row[]>;
+
+/** Looks for so many messages from the head of the line. What has expired there is in the way, and counts. */
+export async function lookAhead(look: Look, queue: Queue, now: Instant, wanted: number): Promise<Ahead> {
+  const live: Waiting[] = [];
+  const expired: Key[] = [];
+  const to = placeAt(queue, now + SKEW_TICKS);
+  let from = headOf(queue);
+  let rowsLeft = ROWS_MAX;
+  let bytesLeft = BYTES_MAX;
+  while (live.length < wanted) {
+    // Where one has expired, more have.
+    const limit = Math.min(rowsLeft, expired.length > 0 ? ROWS_MAX : wanted - live.length);
+    const bounds = { limit, bytesMax: bytesLeft };
+    const rows = await look({ from, to }, bounds);
+    for (const row of rows) {
+      const message = decodeMessage(row);
+      rowsLeft--;
+      bytesLeft -= row.value.length;
+      if (!isVisible(message.visibleAt, row.version, now)) continue;
+      if (message.expires <= now) expired.push(row.key);
+      else if (live.length < wanted) live.push({ key: row.key, ...message });
+    }
+    const last = rows.at(-1);
+    if (!last || !stoppedEarly(rows, bounds) || isBehind(last, now)) return { live, expired, isAll: true };
+    if (rowsLeft <= 0 || bytesLeft <= 0) break;
+    from = after(last.key);
+  }
+  return { live, expired, isAll: false };
+}
+
+const isBehind = (row: Row, now: Instant): boolean => decodeMessage(row).visibleAt > now;
+
+/** Those that are still there are let go of, each once. */
+export async function dropExpired(tx: Transaction, queue: Queue, keys: readonly Key[]): Promise<void> {
+  const rows = await tx.getMany(keys);
+  const found = rows.filter((row) => row !== undefined);
+  for (const { key } of found) tx.remove(key);
+  countMessages(tx, queue, -found.length);
+}
+
+const CHANCE_BYTES = 4_096;
+const chance = Buffer.alloc(CHANCE_BYTES);
+let used = CHANCE_BYTES;
+
+/** 64 random bits; the generator is asked for many at once. */
+export function random64(): bigint {
+  if (used === CHANCE_BYTES) {
+    randomFillSync(chance);
+    used = 0;
+  }
+  const bits = chance.readBigUInt64BE(used);
+  used += 8;
+  return bits;
+}

@@ -1,0 +1,142 @@
+/**
+ * Get Messages. Those who wait for one queue are served by one body: it looks at the head of the line once for all of them, where
+ * each for himself would look again at all that those before him took.
+ */
+import type { Key } from '../../partition/keys.ts';
+import type { Partition, Transaction } from '../../partition/partition.ts';
+import { later } from '../../rules/queue/timing.ts';
+import type { Storage } from '../storage.ts';
+import { dropExpired, lookAhead, random64, type Waiting } from './line.ts';
+import { encodeMessage, type Message, messageKey, messageOf, type StoredMessage } from './message-rows.ts';
+import { checkMessageCount, checkQueueName, checkVisibility } from './requests.ts';
+import { anchorOf, decodeQueue, mayUse, nameKey, type Place, type Queue, queueAt } from './rows.ts';
+
+export interface GetMessagesInput {
+  readonly queue: string;
+  readonly count: number;
+  readonly visibilitySeconds: number;
+}
+
+interface Taker extends GetMessagesInput {
+  readonly place: Place;
+  readonly resolve: (messages: readonly Message[]) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** What he gets, or why he does not. */
+type Taken = { readonly messages: readonly Message[] } | { readonly error: unknown };
+
+/** Messages that are taken in one commit: each leaves two rows. */
+const TAKEN_MAX = 256;
+
+/** Who waits, by the anchor of the queue, in this process. */
+const lines = new WeakMap<Partition, Map<Key, Taker[]>>();
+
+export async function getMessages(storage: Storage, input: GetMessagesInput): Promise<readonly Message[]> {
+  checkQueueName(input.queue);
+  checkMessageCount(input.count);
+  checkVisibility(input.visibilitySeconds, 1);
+  for (;;) {
+    const messages = await joinLine(storage, input);
+    if (messages.length > 0) return messages;
+    // Others were faster, or there were only such as have expired. That nothing is there is said of one committed state.
+    if (await isEmpty(storage, input.queue)) return messages;
+  }
+}
+
+async function isEmpty(storage: Storage, queue: string): Promise<boolean> {
+  return storage.partition.read(async (at) => {
+    const found = await queueAt(at, storage, queue);
+    const { live, isAll } = await lookAhead(at.scan, found, at.now, 1);
+    return live.length === 0 && isAll;
+  });
+}
+
+function joinLine({ partition, account, granted }: Storage, input: GetMessagesInput): Promise<readonly Message[]> {
+  const queues = lines.get(partition) ?? new Map<Key, Taker[]>();
+  lines.set(partition, queues);
+  return new Promise((resolve, reject) => {
+    const anchor = anchorOf(account, input.queue);
+    const taker = { ...input, place: { account, granted }, resolve, reject };
+    const line = queues.get(anchor);
+    if (line) line.push(taker);
+    else {
+      queues.set(anchor, [taker]);
+      void serve(partition, queues, anchor);
+    }
+  });
+}
+
+/** Who comes while others are served waits for the next body: he may know of a commit that this one does not see. */
+async function serve(partition: Partition, queues: Map<Key, Taker[]>, anchor: Key): Promise<void> {
+  const line = queues.get(anchor)!;
+  while (line.length > 0) {
+    const takers = line.splice(0, together(line));
+    try {
+      const body = takingOf(takers);
+      const { value } = await partition.transact(anchor, body);
+      for (const [i, taken] of value.entries()) {
+        if ('error' in taken) takers[i]!.reject(taken.error);
+        else takers[i]!.resolve(taken.messages);
+      }
+    } catch (error) {
+      for (const { reject } of takers) reject(error);
+    }
+  }
+  queues.delete(anchor);
+}
+
+/** How many of those in line are served in one commit. */
+function together(line: readonly Taker[]): number {
+  let taken = 0;
+  const tooMany = line.findIndex(({ count }) => {
+    taken += count;
+    return taken > TAKEN_MAX;
+  });
+  return tooMany < 0 ? line.length : tooMany;
+}
+
+function takingOf(takers: readonly Taker[]): (tx: Transaction) => Promise<readonly Taken[]> {
+  const { queue, place } = takers[0]!;
+  const wanted = takers.reduce((sum, { count }) => sum + count, 0);
+  return async (tx) => {
+    const name = await tx.get(nameKey(place.account, queue));
+    const admitted = takers.map((taker) => admissionOf(taker, name));
+    if (!name || admitted.every((error) => error !== undefined)) return admitted.map((error) => ({ error }));
+    const found = decodeQueue(place.account, name);
+    const { live, expired } = await lookAhead(tx.glance.bind(tx), found, tx.now, wanted);
+    if (expired.length > 0) await dropExpired(tx, found, expired);
+    // Only what is taken is checked at the commit: who takes others is no conflict.
+    await tx.getMany(live.map(({ key }) => key));
+    let next = 0;
+    return takers.map(({ count, visibilitySeconds }, i): Taken => {
+      if (admitted[i]) return { error: admitted[i] };
+      const mine = live.slice(next, next + count);
+      next += mine.length;
+      return { messages: mine.map((message) => hide(tx, found, message, visibilitySeconds)) };
+    });
+  };
+}
+
+function admissionOf({ place }: Taker, name: Parameters<typeof mayUse>[1]): unknown {
+  try {
+    mayUse(place, name);
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+/** To its new place in line, under a new receipt. */
+function hide(tx: Transaction, queue: Queue, { key, ...message }: Waiting, seconds: number): Message {
+  const hidden: StoredMessage = {
+    ...message,
+    visibleAt: later(tx.now, seconds),
+    nonce: random64(),
+    dequeueCount: message.dequeueCount + 1,
+  };
+  tx.before(message.expires);
+  tx.remove(key);
+  tx.put(messageKey(queue, hidden.visibleAt, hidden.id), encodeMessage(hidden));
+  return messageOf(hidden);
+}
