@@ -1,0 +1,82 @@
+/** The addresses of the Table service: OData's, with keys in parentheses. */
+import { decodePart, type PathOf } from '../address.ts';
+import type { Reader } from '../operation.ts';
+import { reader } from '../params.ts';
+import { fail } from './errors.ts';
+
+/** The set that all tables are in. */
+const TABLES = 'tables';
+const TRAILING_SLASHES = /(?<!\/)\/+$/;
+
+/**
+ * Names are looked at by the operations: whatever stands where a table's name belongs is one. What is no address at all is taken
+ * for keys that cannot be read, so that nobody learns of it who may not ask.
+ */
+export const tablePath: PathOf = (rest) => {
+  const text = decodePart(rest.slice(1));
+  if (text === '') return { container: '', item: '', shape: '/' };
+  if (text === '$batch') return { container: '', item: '', shape: '/$batch' };
+  const open = text.indexOf('(');
+  // Slashes behind a name do not count, even encoded.
+  const name = (open < 0 ? text : text.slice(0, open)).replace(TRAILING_SLASHES, '');
+  const unreadable = { container: '', item: text, shape: '/{table}({keys})' } as const;
+  if (name === '' || name.includes('/') || (open >= 0 && !text.endsWith(')'))) return unreadable;
+  const item = open < 0 ? '' : text.slice(open + 1, -1).trim();
+  if (name.toLowerCase() !== TABLES) {
+    return { container: name, item, shape: item === '' ? '/{table}' : '/{table}({keys})' };
+  }
+  if (item === '') return { container: '', item, shape: '/Tables' };
+  const { '': bare, TableName: table = bare, ...more } = literalsIn(item) ?? {};
+  const isNamed = table !== undefined && (bare ?? table) === table && Object.keys(more).length === 0;
+  return isNamed ? { container: table, item, shape: '/Tables({table})' } : unreadable;
+};
+
+export interface AddressedKeys {
+  readonly partitionKey: string;
+  readonly rowKey: string;
+}
+
+/** `PartitionKey='a',RowKey='b'`, in either order. */
+export const entityKeys: Reader<AddressedKeys> = reader(({ item }) => {
+  const { PartitionKey: partitionKey, RowKey: rowKey, ...more } = literalsIn(item) ?? {};
+  if (partitionKey === undefined || rowKey === undefined || Object.keys(more).length > 0) throw fail('QuerySyntax');
+  if (UNADDRESSABLE.test(partitionKey) || UNADDRESSABLE.test(rowKey)) throw fail('QuerySyntax');
+  return { partitionKey, rowKey };
+});
+
+/** What would begin another segment of the path. */
+const UNADDRESSABLE = /[/\\]/;
+
+const NAME = /\s*(?:([A-Za-z]\w*)\s*=\s*)?'/y;
+const SEPARATOR = /\s*(,|$)/y;
+
+/** Each name with its literal, whose quotes are doubled within it; a literal without a name is that of ''. Undefined: unreadable. */
+function literalsIn(item: string): Readonly<Record<string, string>> | undefined {
+  const literals: Record<string, string> = Object.create(null);
+  for (let at = 0; ; ) {
+    const name = matchAt(NAME, item, at);
+    if (!name) return undefined;
+    at += name[0].length;
+    let value = '';
+    for (;;) {
+      const quote = item.indexOf("'", at);
+      if (quote < 0) return undefined;
+      value += item.slice(at, quote);
+      at = quote + 1;
+      if (item[at] !== "'") break;
+      value += "'";
+      at++;
+    }
+    const key = name[1] ?? '';
+    const separator = matchAt(SEPARATOR, item, at);
+    if (!separator || literals[key] !== undefined) return undefined;
+    literals[key] = value;
+    at += separator[0].length;
+    if (separator[1] !== ',') return literals;
+  }
+}
+
+function matchAt(form: RegExp, text: string, at: number): RegExpExecArray | null {
+  form.lastIndex = at;
+  return form.exec(text);
+}

@@ -1,0 +1,175 @@
+/** Entities and tables → the JSON of answers, at each level of metadata. */
+import {
+  copyKeys,
+  copyProperties,
+  copyProperty,
+  etagOf,
+  type StoredEntity,
+  textOf,
+  timestampOf,
+} from '../../services/table/entity-rows.ts';
+
+export type MetadataLevel = 'nometadata' | 'minimalmetadata' | 'fullmetadata';
+
+/** What an answer needs to know besides its entities. */
+export interface Answer {
+  readonly level: MetadataLevel;
+  readonly account: string;
+  /** Of the service, without a slash at its end: https://account.table.core.windows.net */
+  readonly endpoint: string;
+  readonly table: string;
+  /** The value of $select, decoded. */
+  readonly select?: string | undefined;
+}
+
+/** `Customers(PartitionKey='a',RowKey='b')` */
+export function entityAddress(table: string, { partitionKey, rowKey }: Pick<StoredEntity, 'partitionKey' | 'rowKey'>) {
+  return `${table}(PartitionKey=${literal(partitionKey)},RowKey=${literal(rowKey)})`;
+}
+
+export function tableAddress(table: string): string {
+  return `Tables(${literal(table)})`;
+}
+
+function literal(text: string): string {
+  return `'${encodeURIComponent(text.toWellFormed()).replaceAll("'", "''")}'`;
+}
+
+export function entityText(entity: StoredEntity, answer: Answer): Buffer {
+  const output = { bytes: Buffer.allocUnsafe(entity.value.length + ROOM_BYTES), at: 0 };
+  const selected = selectionOf(answer.select);
+  write(output, answer.level === 'nometadata' ? '{' : `{${metadataOf(answer, answer.table, '/@Element')},`);
+  writeEntity(output, entity, answer, selected);
+  return output.bytes.subarray(0, output.at);
+}
+
+/** A page. Joined, since an answer of many small pieces is slower than one copy. */
+export function entitiesText(entities: readonly StoredEntity[], answer: Answer): Buffer {
+  const bytes = entities.reduce((sum, { value }) => sum + value.length + ROOM_BYTES, ROOM_BYTES);
+  const output = { bytes: Buffer.allocUnsafe(bytes), at: 0 };
+  const selected = selectionOf(answer.select);
+  write(output, answer.level === 'nometadata' ? '{"value":[' : `{${metadataOf(answer, answer.table, '')},"value":[`);
+  let separator = '{';
+  for (const entity of entities) {
+    write(output, separator);
+    separator = ',{';
+    writeEntity(output, entity, answer, selected);
+  }
+  write(output, ']}');
+  return output.bytes.subarray(0, output.at);
+}
+
+type Naming = Omit<Answer, 'table'>;
+
+export function tableText(table: string, answer: Naming): string {
+  const metadata = answer.level === 'nometadata' ? '' : `${metadataOf(answer, 'Tables', '/@Element')},`;
+  return `{${metadata}${tableMembers(table, answer)}}`;
+}
+
+export function tablesText(tables: readonly string[], answer: Naming): string {
+  const metadata = answer.level === 'nometadata' ? '' : `${metadataOf(answer, 'Tables', '')},`;
+  return `{${metadata}"value":[${tables.map((table) => `{${tableMembers(table, answer)}}`).join(',')}]}`;
+}
+
+function tableMembers(table: string, { level, account, endpoint }: Naming): string {
+  const name = `"TableName":${textOf(table)}`;
+  if (level !== 'fullmetadata') return name;
+  const address = tableAddress(table);
+  return `"odata.type":"${account}.Tables","odata.id":"${endpoint}/${address}","odata.editLink":"${address}",${name}`;
+}
+
+function metadataOf({ endpoint, select }: Naming, set: string, element: '' | '/@Element'): string {
+  const selection = select === undefined ? '' : `&$select=${encodeURI(select.toWellFormed())}`;
+  return `"odata.metadata":${textOf(`${endpoint}/$metadata#${set}${element}${selection}`)}`;
+}
+
+/** For each entity besides its own bytes: the metadata, unless its keys are long. */
+const ROOM_BYTES = 300;
+
+interface Output {
+  bytes: Buffer;
+  at: number;
+}
+
+/** All text here is ASCII. */
+function write(output: Output, text: string): void {
+  makeRoom(output, text.length);
+  output.at += output.bytes.write(text, output.at, 'latin1');
+}
+
+function makeRoom(output: Output, bytes: number): void {
+  if (output.at + bytes <= output.bytes.length) return;
+  const larger = Buffer.allocUnsafe(2 * (output.at + bytes));
+  output.bytes.copy(larger, 0, 0, output.at);
+  output.bytes = larger;
+}
+
+/** Undefined: everything. */
+function selectionOf(select: string | undefined): readonly string[] | undefined {
+  if (select === undefined || select.trim() === '') return undefined;
+  const names = new Set(select.split(',').map((name) => name.trim()));
+  names.delete('');
+  return names.has('*') ? undefined : [...names];
+}
+
+/** Behind the brace that opens it. */
+function writeEntity(
+  output: Output,
+  entity: StoredEntity,
+  answer: Answer,
+  selected: readonly string[] | undefined,
+): void {
+  const head = headOf(entity, answer);
+  if (selected) {
+    writeSelected(output, entity, answer, selected, head);
+    return;
+  }
+  const annotated = answer.level !== 'nometadata';
+  write(output, head === '' ? '' : `${head},`);
+  makeRoom(output, entity.value.length);
+  output.at = copyKeys(entity, output.bytes, output.at);
+  write(output, `,${timestampText(entity, answer)}`);
+  makeRoom(output, entity.value.length);
+  output.at = copyProperties(entity, annotated, output.bytes, output.at);
+  write(output, '}');
+}
+
+/** The metadata of one entity, without a comma at its end. */
+function headOf(entity: StoredEntity, { level, account, endpoint, table }: Answer): string {
+  if (level === 'nometadata') return '';
+  const etag = `"odata.etag":"${etagOf(entity).replaceAll('"', '\\"')}"`;
+  if (level === 'minimalmetadata') return etag;
+  const address = entityAddress(table, entity);
+  return `"odata.type":"${account}.${table}","odata.id":"${endpoint}/${address}",${etag},"odata.editLink":"${address}"`;
+}
+
+function timestampText(entity: StoredEntity, { level }: Answer): string {
+  const type = level === 'fullmetadata' ? '"Timestamp@odata.type":"Edm.DateTime",' : '';
+  return `${type}"Timestamp":"${timestampOf(entity)}"`;
+}
+
+/** Just these, the keys and the Timestamp only if they are among them; a property that the entity lacks is null. */
+function writeSelected(
+  output: Output,
+  entity: StoredEntity,
+  answer: Answer,
+  selected: readonly string[],
+  head: string,
+): void {
+  const texts = head === '' ? [] : [head];
+  if (selected.includes('PartitionKey')) texts.push(`"PartitionKey":${textOf(entity.partitionKey)}`);
+  if (selected.includes('RowKey')) texts.push(`"RowKey":${textOf(entity.rowKey)}`);
+  if (selected.includes('Timestamp')) texts.push(timestampText(entity, answer));
+  write(output, texts.join(','));
+  let separator = texts.length === 0 ? '' : ',';
+  for (const name of selected) {
+    if (name === 'PartitionKey' || name === 'RowKey' || name === 'Timestamp') continue;
+    write(output, separator);
+    separator = ',';
+    makeRoom(output, entity.value.length);
+    const end = copyProperty(entity, name, answer.level !== 'nometadata', output.bytes, output.at);
+    if (end === undefined) write(output, `${textOf(name)}:null`);
+    else output.at = end;
+  }
+  write(output, '}');
+}

@@ -1,0 +1,93 @@
+/** How the Table service tells errors: as JSON, or, of what speaks XML, as XML. */
+import type { IncomingMessage } from 'node:http';
+import { iso7 } from '../../base/time.ts';
+import { escapeXml } from '../../base/xml.ts';
+import { errorTable, raising, type StorageError } from '../../services/errors.ts';
+import { tableErrors } from '../../services/table/errors.ts';
+import type { ErrorReply } from '../front.ts';
+import { errorHeaders, type Reply, xmlReply } from '../reply.ts';
+import { COMMON_HEADERS, jsonType, preferenceOf, wantedOf } from './formats.ts';
+
+/** What is wrong with the way in which something is asked. */
+export const wireErrors = errorTable({
+  ...tableErrors,
+  AtomFormatNotSupported: [415, 'Atom format is not supported.'],
+  BatchSyntax: [400, 'The batch request could not be read.', 'InvalidInput'],
+  BothMatchHeaders: [
+    400,
+    'Both If-Match and If-None-Match HTTP headers cannot be specified at the same time. Please specify either one of the headers or none of them.',
+    'InvalidInput',
+  ],
+  MatchWithoutEtag: [
+    400,
+    'If-Match or If-None-Match headers cannot be specified if the target type does not have etag properties defined.',
+    'InvalidInput',
+  ],
+  MediaTypeNotSupported: [415, 'None of the provided media types are supported'],
+  QuerySyntax: [400, 'Bad Request - Error in query syntax.', 'InvalidInput'],
+  XMethodIncorrectCount: [400, 'More than one X-HTTP-Method is specified.'],
+  XMethodIncorrectValue: [400, 'The specified X-HTTP-Method is invalid.'],
+  XMethodNotUsingPost: [400, 'The request uses X-HTTP-Method with an HTTP verb other than POST.'],
+});
+
+export const fail = raising(wireErrors);
+
+export const tableErrorReply: ErrorReply = (error, requestId, now, incoming) => {
+  const { method = '', headers, url = '' } = incoming;
+  const message = messageOf(error, requestId, now);
+  if (speaksXml(incoming)) {
+    const inXml = { ...errorHeaders(error), 'x-ms-error-code': error.code };
+    if (method === 'HEAD') return { status: error.status, headers: { ...inXml, 'Transfer-Encoding': 'chunked' } };
+    return xmlReply(error.status, errorXml(error, message), inXml);
+  }
+  const query = new URLSearchParams(url.slice(url.indexOf('?') + 1));
+  const wanted = wantedOf(headers.accept, query.get('$format') ?? undefined);
+  return jsonError(error, message, {
+    type: jsonType(typeof wanted === 'string' ? 'minimalmetadata' : wanted.level),
+    preference: method === 'POST' ? preferenceOf(headers.prefer) : undefined,
+  });
+};
+
+/** `type`: the content type of the answer that there would be. */
+export function jsonError(
+  error: StorageError,
+  message: string,
+  { type, preference }: { readonly type: string; readonly preference?: string | undefined },
+): Reply {
+  const value = { code: error.code, message: { lang: 'en-US', value: message } };
+  const headers = isOfIdentity(error)
+    ? { 'Content-Type': 'application/json', 'x-ms-error-code': error.code }
+    : { ...COMMON_HEADERS, 'Preference-Applied': preference, 'Content-Type': type };
+  return {
+    status: error.status,
+    headers: { ...headers, ...errorHeaders(error) },
+    body: JSON.stringify({ 'odata.error': value }),
+  };
+}
+
+export function messageOf({ message }: Pick<StorageError, 'message'>, requestId: string, now: bigint): string {
+  return `${message}\nRequestId:${requestId}\nTime:${iso7(now)}`;
+}
+
+const METADATA = 'http://schemas.microsoft.com/ado/2007/08/dataservices/metadata';
+
+function errorXml({ code }: StorageError, message: string): string {
+  return (
+    `<m:error xmlns:m="${METADATA}"><m:code>${code}</m:code>` +
+    `<m:message xml:lang="en-US">${escapeXml(message)}</m:message></m:error>`
+  );
+}
+
+/** ACLs, properties and stats are XML, and so is what goes wrong with them. */
+function speaksXml({ url = '', headers }: IncomingMessage): boolean {
+  if (/[?&]comp=/i.test(url)) return true;
+  const accept = headers.accept?.toLowerCase() ?? '';
+  return accept.includes('xml') && !accept.includes('json');
+}
+
+/** Those of the front door know nothing of formats. */
+function isOfIdentity({ code }: StorageError): boolean {
+  return (
+    code === 'AuthenticationFailed' || code === 'InvalidAuthenticationInfo' || code === 'NoAuthenticationInformation'
+  );
+}

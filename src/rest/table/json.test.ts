@@ -1,0 +1,146 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { StorageError } from '../../services/errors.ts';
+import { readMembers } from './json.ts';
+
+const read = (text: string) => [...readMembers(Buffer.from(text))];
+const codeOf = (body: Uint8Array): string => {
+  try {
+    readMembers(body);
+    return 'read';
+  } catch (error) {
+    if (error instanceof StorageError) return error.code;
+    throw error;
+  }
+};
+
+describe('The JSON of a body', () => {
+  it('is one object of values, in their order, with numbers as they were written', () => {
+    expect(read(' { "b" : 1.0 ,\r\n\t"a":-1e+5,"":true,"\\u0061b":"\\ud83d\\ude00\\n","é":null,"f":false } ')).toEqual([
+      ['b', { kind: 'number', text: '1.0' }],
+      ['a', { kind: 'number', text: '-1e+5' }],
+      ['', { kind: 'boolean', value: true }],
+      ['ab', { kind: 'string', text: '😀\n' }],
+      ['é', undefined],
+      ['f', { kind: 'boolean', value: false }],
+    ]);
+    expect(read('{}')).toEqual([]);
+  });
+
+  it('may begin with a byte order mark', () =>
+    expect(read('\ufeff{"a":"b"}')).toEqual([['a', { kind: 'string', text: 'b' }]]));
+
+  it('names nothing twice, however it is spelt', () => {
+    expect(codeOf(Buffer.from('{"a":1,"a":1}'))).toBe('DuplicatePropertiesSpecified');
+    expect(codeOf(Buffer.from('{"a":null,"\\u0061":1}'))).toBe('DuplicatePropertiesSpecified');
+    expect(codeOf(Buffer.from('{"a":1,"A":1}'))).toBe('read');
+  });
+
+  it.each([
+    '',
+    ' ',
+    '{',
+    '{"a"',
+    '{"a":',
+    '{"a":1',
+    '{"a":1,',
+    '{"a":1,}',
+    '{,"a":1}',
+    '{"a" 1}',
+    '{a:1}',
+    "{'a':1}",
+    '{"a":1}x',
+    '{"a":1}{}',
+    '[]',
+    '1',
+    '"a"',
+    'null',
+    '{"a":{}}',
+    '{"a":[1]}',
+    '{"a":01}',
+    '{"a":+1}',
+    '{"a":.5}',
+    '{"a":1.}',
+    '{"a":1e}',
+    '{"a":0x1}',
+    '{"a":NaN}',
+    '{"a":Infinity}',
+    '{"a":True}',
+    '{"a":nul}',
+    '{"a":nullx}',
+    '{"a":"b}',
+    '{"a":"b\\"}',
+    '{"a":"\\x41"}',
+    '{"a":"\\u12"}',
+    '{"a":"a\nb"}',
+    '{"a":1}//',
+    '\ufeff\ufeff{}',
+  ])('is nothing else: %j', (text) => expect(codeOf(Buffer.from(text))).toBe('InvalidInput'));
+
+  it('is UTF-8', () => expect(codeOf(Buffer.from('{"a":"\xff"}', 'latin1'))).toBe('InvalidInput'));
+
+  it('is what JSON.parse takes, where that takes a flat object', () => {
+    const scalar = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.double({ noNaN: true, noDefaultInfinity: true }),
+      fc.boolean(),
+      fc.constant(null),
+    );
+    fc.assert(
+      fc.property(fc.dictionary(fc.string({ unit: 'binary' }), scalar), fc.nat(2), (object, indent) => {
+        const members = readMembers(Buffer.from(JSON.stringify(object, null, indent)));
+        const read = [...members].map(([name, value]) => [
+          name,
+          value && ('value' in value ? value.value : value.kind === 'number' ? Number(value.text) : value.text),
+        ]);
+        expect(read).toEqual(Object.entries(object).map(([name, value]) => [name, value ?? undefined]));
+      }),
+    );
+  });
+
+  it('is refused cleanly if it is junk, and takes no more time than its length', () => {
+    const junk = fc.oneof(
+      fc.uint8Array({ maxLength: 60 }),
+      fc
+        .array(
+          fc.constantFrom(
+            '{',
+            '}',
+            '"',
+            ':',
+            ',',
+            '\\',
+            'a',
+            '1',
+            '-',
+            '.',
+            'e',
+            'true',
+            'null',
+            '[',
+            ' ',
+            '\\u',
+            '"a":',
+            '"b@odata.type":',
+          ),
+          { maxLength: 30 },
+        )
+        .map((parts) => Buffer.from(parts.join(''))),
+    );
+    fc.assert(
+      fc.property(junk, (body) => {
+        expect(['read', 'InvalidInput', 'DuplicatePropertiesSpecified']).toContain(codeOf(body));
+        if (codeOf(body) === 'read')
+          JSON.parse(
+            Buffer.from(body)
+              .toString()
+              .replace(/^\ufeff/, ''),
+          );
+      }),
+      { numRuns: 3_000 },
+    );
+    for (const piece of ['{', '[', '"', '\\', '{"a":', '1', ' ', '"a":1,', '\\"']) {
+      expect(codeOf(Buffer.from(`{"a":${piece.repeat(300_000)}`))).not.toBe('read');
+    }
+  });
+});

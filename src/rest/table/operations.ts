@@ -1,0 +1,89 @@
+/** The Table service on the wire: one row per operation, in the order of Microsoft's REST reference. */
+import type { Storage } from '../../services/storage.ts';
+import { queryTables } from '../../services/table/queries.ts';
+import { createTable, deleteTable, getTable, getTableAcl, setTableAcl } from '../../services/table/tables.ts';
+import { type Operation, operationOn } from '../operation.ts';
+import { pathPart, xmlBody } from '../params.ts';
+import { policyList, readPolicies } from '../policies.ts';
+import { xmlReply } from '../reply.ts';
+import { serviceOperations } from '../service-operations.ts';
+import { batchOperation } from './batch.ts';
+import { encodeToken } from './continuation.ts';
+import { readTableName } from './entity-json.ts';
+import { changeOperations, queryOperations } from './entity-operations.ts';
+import { tableAddress, tablesText, tableText } from './entity-text.ts';
+import { answer, filter, fromTable, jsonBody, noEtag, ofElement, ofSet, preference, top } from './params.ts';
+import { emptyReply, jsonReply, madeReply } from './replies.ts';
+
+const operation = operationOn<Storage>();
+const table = pathPart(0);
+
+const SHAPES = ['/', '/$batch', '/Tables', '/Tables({table})', '/{table}', '/{table}({keys})'] as const;
+
+export const tableOperations: readonly Operation<Storage>[] = [
+  ...serviceOperations('table', SHAPES),
+  operation({
+    name: 'Query Tables',
+    route: 'GET /Tables',
+    permission: 'list',
+    test: 'test/end-to-end/table-tables.test.ts',
+    input: { ofSet, filter, top, from: fromTable, answer },
+    run: async (storage, input) => ({ ...(await queryTables(storage, input)), answer: input.answer }),
+    reply: ({ tables, next, answer }) =>
+      jsonReply(200, tablesText(tables, answer), answer, {
+        'x-ms-continuation-NextTableName': next && encodeToken(next),
+      }),
+  }),
+  operation({
+    name: 'Query Tables',
+    route: 'GET /Tables({table})',
+    permission: 'list',
+    test: 'test/end-to-end/table-tables.test.ts',
+    input: { table, ofElement, answer },
+    run: async (storage, input) => ({ ...(await getTable(storage, input)), answer: input.answer }),
+    reply: ({ table, answer }) => jsonReply(200, tableText(table, answer), answer),
+  }),
+  operation({
+    name: 'Create Table',
+    route: 'POST /Tables',
+    permission: ['create', 'write'],
+    test: 'test/end-to-end/table-tables.test.ts',
+    input: { ofElement, noEtag, preference, answer, table: jsonBody(readTableName) },
+    run: async (storage, input) => ({ ...input, ...(await createTable(storage, input)) }),
+    reply: ({ table, answer, preference }) =>
+      madeReply({ address: tableAddress(table), text: () => tableText(table, answer) }, answer, preference),
+  }),
+  operation({
+    name: 'Delete Table',
+    route: 'DELETE /Tables({table})',
+    permission: 'delete',
+    test: 'test/end-to-end/table-tables.test.ts',
+    input: { table, ofElement, noEtag },
+    run: deleteTable,
+    reply: () => emptyReply(),
+  }),
+  operation({
+    name: 'Get Table ACL',
+    route: 'GET|HEAD /{table}',
+    query: { comp: 'acl' },
+    permission: 'owner',
+    test: 'test/end-to-end/table-acl.test.ts',
+    input: { table },
+    run: getTableAcl,
+    reply: (policies) => xmlReply(200, policyList(policies)),
+  }),
+  operation({
+    name: 'Set Table ACL',
+    route: 'PUT /{table}',
+    query: { comp: 'acl' },
+    permission: 'owner',
+    test: 'test/end-to-end/table-acl.test.ts',
+    input: { table, document: xmlBody('SignedIdentifiers') },
+    run: (storage, input) =>
+      setTableAcl(storage, { table: input.table, policies: readPolicies(input.document, 'table') }),
+    reply: () => ({ status: 204 }),
+  }),
+  ...queryOperations,
+  ...changeOperations.map(({ row }) => row),
+  batchOperation,
+];

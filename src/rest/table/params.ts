@@ -1,0 +1,104 @@
+/** The readers that rows of the Table service share. */
+import { filterOf } from '../../services/table/filters.ts';
+import type { BodyReader, Reader, Request } from '../operation.ts';
+import { bodyTooLarge, reader } from '../params.ts';
+import { endpointOf } from '../request.ts';
+import { decodeToken } from './continuation.ts';
+import type { Answer, MetadataLevel } from './entity-text.ts';
+import { fail } from './errors.ts';
+import { type Preference, preferenceOf, wantedOf } from './formats.ts';
+
+export const BODY_BYTES_MAX = 4 * 1024 * 1024;
+const TOP_MAX = 1_000;
+
+export const level: Reader<MetadataLevel> = reader(({ headers, query }) => {
+  const wanted = wantedOf(headers.accept as string | undefined, query.$format);
+  if (wanted === 'atom') throw fail('AtomFormatNotSupported');
+  if (wanted === 'unknown') throw fail('MediaTypeNotSupported');
+  return wanted.level;
+});
+
+export const preference: Reader<Preference | undefined> = reader(({ headers }) => preferenceOf(headers.prefer));
+
+/** What the text of an answer takes from the request. */
+export const answer: Reader<Answer> = reader((request) => ({
+  level: level.read(request),
+  account: request.account,
+  endpoint: addressOfService(request),
+  table: request.container,
+  select: request.query.$select,
+}));
+
+/** A Host may hold what would end a text of JSON. */
+const UNQUOTABLE = /[^\x21\x23-\x5b\x5d-\x7e]/g;
+
+export function addressOfService(request: Request): string {
+  return endpointOf(request).slice(0, -1).replace(UNQUOTABLE, '');
+}
+
+/** A JSON document. */
+export function jsonBody<Value>(read: (bytes: Buffer) => Value): BodyReader<Value> {
+  return {
+    kind: 'body',
+    bytesMax: BODY_BYTES_MAX,
+    tooLarge: () => bodyTooLarge(BODY_BYTES_MAX),
+    check: ({ headers }) => {
+      const wanted = wantedOf(headers['content-type'] as string | undefined, undefined);
+      if (wanted === 'atom') throw fail('AtomFormatNotSupported');
+      if (wanted === 'unknown') throw fail('MediaTypeNotSupported');
+    },
+    read,
+  };
+}
+
+export const filter = reader(({ query: { $filter } }) => ($filter === undefined ? undefined : filterOf($filter)));
+
+export const top: Reader<number | undefined> = reader(({ query: { $top } }) => {
+  if ($top === undefined) return undefined;
+  const count = /^\d{1,4}$/.test($top.trim()) ? Number($top) : 0;
+  if (count < 1 || count > TOP_MAX) throw fail('InvalidInput');
+  return count;
+});
+
+export const fromEntity = reader(({ query: { nextpartitionkey, nextrowkey } }) => {
+  if (!nextpartitionkey) {
+    if (nextrowkey) throw fail('InvalidInput');
+    return undefined;
+  }
+  return { partitionKey: decodeToken(nextpartitionkey), rowKey: nextrowkey ? decodeToken(nextrowkey) : undefined };
+});
+
+export const fromTable: Reader<string | undefined> = reader(({ query: { nexttablename } }) =>
+  nexttablename ? decodeToken(nexttablename) : undefined,
+);
+
+/** What OData can do to a set, and what of it the service does. */
+const SET_OPTIONS = new Set(['$filter', '$top', '$select', '$format']);
+const ELEMENT_OPTIONS = new Set(['$select', '$format']);
+
+/** Refuses the other options of OData, of which none may be passed over. */
+export const ofSet = reader(({ query }) => checkOptions(query, SET_OPTIONS));
+export const ofElement = reader(({ query }) => checkOptions(query, ELEMENT_OPTIONS));
+
+function checkOptions(query: Request['query'], known: ReadonlySet<string>): void {
+  for (const name in query) {
+    if (!name.startsWith('$') || known.has(name)) continue;
+    throw fail(SET_OPTIONS.has(name) ? 'InvalidInput' : 'NotImplemented');
+  }
+}
+
+/** As it was sent. */
+export const ifMatch: Reader<string | undefined> = reader(({ method, headers }) => {
+  const match = headers['if-match'] as string | undefined;
+  if (headers['if-none-match'] !== undefined) {
+    if (match !== undefined) throw fail('BothMatchHeaders');
+    const verb = method === 'DELETE' ? 'DELETE' : 'PUT';
+    throw fail('InvalidInput', undefined, `If-None-Match HTTP header cannot be specified for ${verb} operations.`);
+  }
+  return match;
+});
+
+/** Tables have no ETags, and what is only made has none yet. */
+export const noEtag = reader(({ headers }): void => {
+  if (headers['if-match'] !== undefined || headers['if-none-match'] !== undefined) throw fail('MatchWithoutEtag');
+});

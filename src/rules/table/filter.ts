@@ -1,0 +1,105 @@
+/** Which entities a filter wants: $filter of Query Entities and Query Tables. */
+import type { EdmValue } from './edm.ts';
+import type { Comparison, Filter, Operator } from './filter-parser.ts';
+
+export { FilterError } from './filter-lexer.ts';
+export { type Filter, parseFilter } from './filter-parser.ts';
+export { type Bounds, type KeyBox, keyBoxesOf } from './key-ranges.ts';
+
+/** Undefined: the entity has no such property. */
+export type Properties = (name: string) => EdmValue | undefined;
+export type Test = (read: Properties) => boolean;
+
+const compiled = new WeakMap<Filter, Test>();
+
+export function matches(filter: Filter, read: Properties): boolean {
+  let test = compiled.get(filter);
+  if (!test) {
+    test = compileFilter(filter);
+    compiled.set(filter, test);
+  }
+  return test(read);
+}
+
+/** For many rows: faster than a walk over the filter for each of them. */
+export function compileFilter(filter: Filter): Test {
+  switch (filter.kind) {
+    case 'constant':
+      return () => filter.value;
+    case 'comparison':
+      return comparisonTest(filter);
+    case 'not': {
+      const part = compileFilter(filter.part);
+      return (read) => !part(read);
+    }
+    case 'and':
+      return filter.parts.map(compileFilter).reduce((left, right) => (read) => left(read) && right(read));
+    case 'or':
+      return filter.parts.map(compileFilter).reduce((left, right) => (read) => left(read) || right(read));
+  }
+}
+
+/**
+ * A property that is not there meets no comparison, not even ne; a not around it is met. A value of another type differs
+ * from every constant, so it meets ne and nothing else (but see orderFor).
+ */
+function comparisonTest({ name, operator, literal }: Comparison): Test {
+  const order = orderFor(literal);
+  const isMet = MET[operator];
+  return (read) => {
+    const value = read(name);
+    return value !== undefined && isMet(order(value));
+  };
+}
+
+const MET: Record<Operator, (order: number) => boolean> = {
+  eq: (order) => order === 0,
+  ne: (order) => order !== 0,
+  gt: (order) => order > 0,
+  ge: (order) => order >= 0,
+  lt: (order) => order < 0,
+  le: (order) => order <= 0,
+};
+
+const UNORDERED = Number.NaN;
+
+/**
+ * How a value lies to a constant: below it (negative), above it (positive), equal (0) or neither (NaN).
+ * Two things here are what clients of Azure saw and no page says. Values of other types lie below every string: "x lt ''"
+ * and "x ne ''" are ways to ask for whatever is there. And an Int64 constant finds Int64 values only, while a number
+ * without an L finds numbers of any type.
+ */
+function orderFor(literal: EdmValue): (value: EdmValue) => number {
+  switch (literal.type) {
+    case 'Edm.String':
+      return (value) => (value.type === 'Edm.String' ? orderOf(value.value, literal.value) : -1);
+    case 'Edm.Int32':
+    case 'Edm.Double': {
+      const isNumber = !Number.isNaN(literal.value);
+      return (value) => (isNumber && isNumeric(value) ? orderOfNumbers(value.value, literal.value) : UNORDERED);
+    }
+    case 'Edm.Binary':
+      return (value) => (value.type === 'Edm.Binary' ? Buffer.compare(value.value, literal.value) : UNORDERED);
+    default:
+      return (value) =>
+        value.type === literal.type ? orderOf(value.value as never, literal.value as never) : UNORDERED;
+  }
+}
+
+function orderOf<Value extends string | bigint | boolean>(left: Value, right: Value): number {
+  if (left === right) return 0;
+  return left < right ? -1 : 1;
+}
+
+/** JavaScript compares the two kinds of numbers exactly; only === would tell them apart by their kind. */
+function orderOfNumbers(left: number | bigint, right: number): number {
+  if (left < right) return -1;
+  if (left > right) return 1;
+  return Number.isNaN(left) ? UNORDERED : 0;
+}
+
+type Numeric = Extract<EdmValue, { readonly type: 'Edm.Int32' | 'Edm.Int64' | 'Edm.Double' }>;
+
+function isNumeric(value: EdmValue): value is Numeric {
+  return value.type === 'Edm.Int32' || value.type === 'Edm.Double' || value.type === 'Edm.Int64';
+}

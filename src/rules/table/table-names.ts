@@ -1,0 +1,20 @@
+/** Which names the service takes for tables. */
+export type TableNameFault = 'InvalidResourceName' | 'NameOutOfRange' | 'InvalidInput';
+
+const TABLE_NAME = /^[A-Za-z][A-Za-z0-9]*$/;
+const TABLE_NAME_MIN = 3;
+export const TABLE_NAME_MAX = 63;
+/** The set that all tables are listed in has this name. */
+const RESERVED = 'tables';
+
+/** The length is looked at first, as for containers. */
+export function tableNameFault(name: string): TableNameFault | undefined {
+  if (name.length < TABLE_NAME_MIN || name.length > TABLE_NAME_MAX) return 'NameOutOfRange';
+  if (!TABLE_NAME.test(name)) return 'InvalidResourceName';
+  return foldTableName(name) === RESERVED ? 'InvalidInput' : undefined;
+}
+
+/** Names that differ only in case name one table. */
+export function foldTableName(name: string): string {
+  return name.toLowerCase();
+}

@@ -1,0 +1,94 @@
+/** Entity group transactions: changes to entities of one partition, all or none. */
+import { foldTableName } from '../../rules/table/table-names.ts';
+import { StorageError } from '../errors.ts';
+import { othersFirst, type Storage } from '../storage.ts';
+import { apply, type Change, type Changed, keyOf, type Prepared, prepare } from './changes.ts';
+import { fail } from './errors.ts';
+import { checkTableName } from './requests.ts';
+import { entityAnchor, tableIdAt } from './rows.ts';
+import type { TableInput } from './tables.ts';
+
+export const CHANGES_MAX = 100;
+/** To merge into so many bytes holds the event loop long enough. */
+const SLICE_BYTES = 1 << 20;
+
+/** Which of the changes is refused, and why; none of them happened. */
+export class BatchFailure extends Error {
+  override readonly name = 'BatchFailure';
+  readonly index: number;
+  readonly error: StorageError;
+
+  constructor(index: number, error: StorageError) {
+    const limit = Error.stackTraceLimit;
+    Error.stackTraceLimit = 0;
+    super(error.message);
+    Error.stackTraceLimit = limit;
+    this.index = index;
+    this.error = error;
+  }
+}
+
+/** `table` of a change: where its address names one. */
+export type BatchChange = Change & { readonly table?: string | undefined };
+
+export async function runBatch(
+  storage: Storage,
+  { table, changes }: TableInput & { changes: readonly BatchChange[] },
+): Promise<Changed[]> {
+  const prepared = prepareAll(storage, table, changes);
+  const [first] = prepared;
+  if (!first) return [];
+  const { value } = await storage.partition.transact(entityAnchor(storage, table, first), async (tx) => {
+    const id = await tableIdAt(tx, storage, table).catch((error) => {
+      throw blaming(0, error);
+    });
+    const keys = prepared.map((one) => keyOf(storage, id, one));
+    const found = await tx.getMany(keys);
+    const done: Changed[] = [];
+    let bytes = 0;
+    for (const [i, one] of prepared.entries()) {
+      done.push(blamed(i, () => apply(tx, one, keys[i]!, found[i])));
+      bytes += found[i]?.value.length ?? 0;
+      if (bytes < SLICE_BYTES) continue;
+      bytes = 0;
+      await othersFirst();
+    }
+    return done;
+  });
+  return value;
+}
+
+/** What is wrong with a change in itself is found before any of them is tried. */
+function prepareAll(storage: Storage, table: string, changes: readonly BatchChange[]): Prepared[] {
+  const rowKeys = new Set<string>();
+  const all: Prepared[] = [];
+  for (const [i, change] of changes.entries()) {
+    if (i === CHANGES_MAX) throw new BatchFailure(CHANGES_MAX - 1, fail('TooManyChanges'));
+    const one = blamed(i, () => {
+      checkTableName(change.table ?? table);
+      const prepared = prepare(storage, change);
+      const group = all[0] ?? prepared;
+      const isOfTable = foldTableName(change.table ?? table) === foldTableName(table);
+      if (!isOfTable || prepared.partitionKey !== group.partitionKey) {
+        throw fail('CommandsInBatchActOnDifferentPartitions');
+      }
+      if (rowKeys.has(prepared.rowKey)) throw fail('InvalidDuplicateRow');
+      return prepared;
+    });
+    rowKeys.add(one.rowKey);
+    all.push(one);
+  }
+  return all;
+}
+
+function blamed<T>(index: number, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw blaming(index, error);
+  }
+}
+
+function blaming(index: number, error: unknown): unknown {
+  return error instanceof StorageError ? new BatchFailure(index, error) : error;
+}

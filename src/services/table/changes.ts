@@ -1,0 +1,107 @@
+/** What can be done to one entity, alone or in a batch. */
+import type { Row, Stamp, Transaction } from '../../partition/partition.ts';
+import type { Match } from '../../rules/table/etag.ts';
+import type { Storage } from '../storage.ts';
+import { checkEntity, checkStored } from './entity-limits.ts';
+import {
+  type EntityKeys,
+  encodeEntity,
+  entityKey,
+  inOrder,
+  mergeEntity,
+  type SentEntity,
+  type StoredEntity,
+  storedEntity,
+  type TableId,
+} from './entity-rows.ts';
+import { fail } from './errors.ts';
+import { checkFindable, checkGranted, matchOf } from './requests.ts';
+
+export interface Insert {
+  readonly kind: 'insert';
+  readonly entity: SentEntity;
+}
+
+export interface Update extends EntityKeys {
+  readonly kind: 'update';
+  readonly entity: SentEntity;
+  /** `*` or an ETag; undefined: whether it is there or not. */
+  readonly ifMatch: string | undefined;
+  /** What is not sent stays. */
+  readonly merge: boolean;
+}
+
+export interface Delete extends EntityKeys {
+  readonly kind: 'delete';
+  readonly ifMatch: string | undefined;
+}
+
+export type Change = Insert | Update | Delete;
+
+/** What a change came to. */
+export type Changed =
+  | { readonly kind: 'insert'; readonly entity: StoredEntity }
+  | { readonly kind: 'update'; readonly stamp: Stamp }
+  | { readonly kind: 'delete' };
+
+/** A change that is right in itself. */
+export interface Prepared extends EntityKeys {
+  readonly change: Change;
+  readonly match: Match | undefined;
+}
+
+export function prepare(storage: Pick<Storage, 'granted'>, change: Change): Prepared {
+  const match = change.kind === 'insert' ? undefined : matchOf(change.ifMatch);
+  const { partitionKey, rowKey } = keysOf(change);
+  checkGranted(storage, { partitionKey, rowKey });
+  if (change.kind === 'delete') {
+    if (match === undefined) throw fail('MissingRequiredHeader');
+    checkFindable({ partitionKey, rowKey });
+  }
+  return { partitionKey, rowKey, change, match };
+}
+
+export const keyOf = ({ account }: Pick<Storage, 'account'>, table: TableId, { partitionKey, rowKey }: EntityKeys) =>
+  entityKey(account, table, partitionKey, rowKey);
+
+/** Does it to the row that was found, or is not there. */
+export function apply(tx: Transaction, prepared: Prepared, key: Row['key'], found: Row | undefined): Changed {
+  const { change, match } = prepared;
+  switch (change.kind) {
+    case 'insert': {
+      if (found) throw fail('EntityAlreadyExists');
+      const value = encodeEntity(prepared, change.entity.properties);
+      checkStored(value);
+      tx.put(key, value);
+      return { kind: 'insert', entity: storedEntity({ key, value, version: tx.stamp }) };
+    }
+    case 'update':
+      if (match !== undefined) checkFound(found, match);
+      tx.put(key, updated(prepared, change, found));
+      return { kind: 'update', stamp: tx.stamp };
+    case 'delete':
+      checkFound(found, match!);
+      tx.remove(key);
+      return { kind: 'delete' };
+  }
+}
+
+/** Of an entity that is not there, the condition is not looked at. */
+function checkFound(found: Row | undefined, match: Match): void {
+  if (!found) throw fail('ResourceNotFound');
+  if (match !== 'any' && match !== found.version) throw fail('UpdateConditionNotSatisfied');
+}
+
+function updated(keys: EntityKeys, { entity: { properties }, merge }: Update, found: Row | undefined): Buffer {
+  const value = merge && found ? mergeEntity(storedEntity(found), properties) : encodeEntity(keys, inOrder(properties));
+  checkStored(value);
+  return value;
+}
+
+/** Where the address names the entity, it decides. */
+function keysOf(change: Change): EntityKeys {
+  if (change.kind === 'delete') return change;
+  if (change.kind === 'insert') return checkEntity(change.entity);
+  const { partitionKey, rowKey, entity } = change;
+  return checkEntity({ partitionKey, rowKey, properties: entity.properties });
+}

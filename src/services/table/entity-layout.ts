@@ -1,0 +1,246 @@
+/**
+ * The bytes of a stored entity: a head, an index of the properties, and their JSON, ready to be copied into an answer.
+ *
+ * format, number of properties (2), size as Azure counts it (4), length of the keys' text (2)
+ * each property: type, hash of the name, length of the name (2), length of its fragment (4)
+ * `"PartitionKey":"...","RowKey":"..."`, then the fragments: `,"age@odata.type":"Edm.Int64","age":"39"`
+ *
+ * All of it is ASCII. The Timestamp is not stored: it is the row's version.
+ */
+import { ticksOf } from '../../base/time.ts';
+import { UnknownFormat } from '../../partition/values.ts';
+import { type EdmType, type EdmValue, isAnnotated, jsonText, valueText } from '../../rules/table/edm.ts';
+
+const FORMAT = 1;
+const HEAD_BYTES = 9;
+const ENTRY_BYTES = 8;
+
+const STRING = 1;
+const ESCAPED_STRING = 2;
+const INT32 = 3;
+const INT64 = 4;
+const DOUBLE = 5;
+/** NaN and the infinities, which JSON has as text. */
+const SPECIAL_DOUBLE = 6;
+const BOOLEAN = 7;
+const DATE_TIME = 8;
+const GUID = 9;
+const BINARY = 10;
+
+/** By code. */
+const TYPES: readonly EdmType[] = [
+  'Edm.String',
+  'Edm.String',
+  'Edm.String',
+  'Edm.Int32',
+  'Edm.Int64',
+  'Edm.Double',
+  'Edm.Double',
+  'Edm.Boolean',
+  'Edm.DateTime',
+  'Edm.Guid',
+  'Edm.Binary',
+];
+/** `,"` and `@odata.type":"Edm.Int64"`: what an annotation takes besides the name. Zero: it has none. */
+const ANNOTATION_BYTES = TYPES.map((type, code) =>
+  [INT64, SPECIAL_DOUBLE, DATE_TIME, GUID, BINARY].includes(code) ? `,"@odata.type":"${type}"`.length : 0,
+);
+
+export interface Fragment {
+  readonly code: number;
+  /** As JSON has it, without its quotes. */
+  readonly nameText: string;
+  readonly text: string;
+}
+
+export function fragmentOf(name: string, value: EdmValue): Fragment {
+  const nameText = needleOf(name).text;
+  const text = valueText(value);
+  const annotation = isAnnotated(value) ? `,"${nameText}@odata.type":"${value.type}"` : '';
+  return { code: codeOf(value, text), nameText, text: `${annotation},"${nameText}":${text}` };
+}
+
+function codeOf(value: EdmValue, text: string): number {
+  if (value.type === 'Edm.String') return text.length === value.value.length + 2 ? STRING : ESCAPED_STRING;
+  if (value.type === 'Edm.Double') return Number.isFinite(value.value) ? DOUBLE : SPECIAL_DOUBLE;
+  return TYPES.indexOf(value.type);
+}
+
+export function layOut(keysText: string, fragments: readonly Fragment[], size: number): Buffer {
+  const textAt = HEAD_BYTES + ENTRY_BYTES * fragments.length;
+  const length = fragments.reduce((sum, { text }) => sum + text.length, textAt + keysText.length);
+  const bytes = Buffer.allocUnsafe(length);
+  bytes[0] = FORMAT;
+  bytes.writeUInt16LE(fragments.length, 1);
+  bytes.writeUInt32LE(size, 3);
+  bytes.writeUInt16LE(keysText.length, 7);
+  let text = keysText;
+  let at = HEAD_BYTES;
+  for (const fragment of fragments) {
+    bytes[at] = fragment.code;
+    bytes[at + 1] = hashOf(fragment.nameText);
+    bytes.writeUInt16LE(fragment.nameText.length, at + 2);
+    bytes.writeUInt32LE(fragment.text.length, at + 4);
+    text += fragment.text;
+    at += ENTRY_BYTES;
+  }
+  bytes.write(text, textAt, 'latin1');
+  return bytes;
+}
+
+/** Tells most names apart without looking at them. */
+function hashOf(nameText: string): number {
+  const first = nameText.charCodeAt(0);
+  const middle = nameText.charCodeAt(nameText.length >> 1);
+  return (nameText.length ^ (first << 3) ^ (middle << 1) ^ nameText.charCodeAt(nameText.length - 1)) & 0xff;
+}
+
+export function countOf(value: Buffer): number {
+  if (value[0] !== FORMAT) throw new UnknownFormat(`an entity of format ${value[0]}, which this version does not know`);
+  return value[1]! | (value[2]! << 8);
+}
+
+export function storedSizeOf(value: Buffer): number {
+  return value.readUInt32LE(3);
+}
+
+/** Where the text of the keys begins; the fragments follow. */
+export function keysAt(value: Buffer): number {
+  return HEAD_BYTES + ENTRY_BYTES * countOf(value);
+}
+
+export function keysLengthOf(value: Buffer): number {
+  return value[7]! | (value[8]! << 8);
+}
+
+/** One property within the bytes. */
+export interface Place {
+  readonly code: number;
+  readonly nameLength: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+export function placesIn(value: Buffer): Place[] {
+  const places: Place[] = [];
+  const count = countOf(value);
+  let start = keysAt(value) + keysLengthOf(value);
+  for (let entry = HEAD_BYTES; entry < HEAD_BYTES + ENTRY_BYTES * count; entry += ENTRY_BYTES) {
+    const end = start + value.readUInt32LE(entry + 4);
+    places.push({ code: value[entry]!, nameLength: value.readUInt16LE(entry + 2), start, end });
+    start = end;
+  }
+  return places;
+}
+
+/** A name as it is looked for. The same names come again and again. */
+interface Needle {
+  readonly text: string;
+  readonly bytes: Buffer;
+  readonly hash: number;
+}
+
+const needles = new Map<string, Needle>();
+const NEEDLES_MAX = 1_000;
+
+function needleOf(name: string): Needle {
+  let needle = needles.get(name);
+  if (!needle) {
+    const text = jsonText(name).slice(1, -1);
+    needle = { text, bytes: Buffer.from(text, 'latin1'), hash: hashOf(text) };
+    if (needles.size >= NEEDLES_MAX) needles.clear();
+    needles.set(name, needle);
+  }
+  return needle;
+}
+
+/** Looks at the index alone, and at one name in the end: a query asks this of every row that it passes. */
+export function placeOf(value: Buffer, name: string): Place | undefined {
+  const { bytes, hash } = needleOf(name);
+  const nameLength = bytes.length;
+  const textAt = keysAt(value);
+  let start = textAt + keysLengthOf(value);
+  for (let entry = HEAD_BYTES; entry < textAt; entry += ENTRY_BYTES) {
+    const length = value[entry + 4]! | (value[entry + 5]! << 8) | (value[entry + 6]! << 16) | (value[entry + 7]! << 24);
+    if (value[entry + 1] === hash && (value[entry + 2]! | (value[entry + 3]! << 8)) === nameLength) {
+      if (holds(value, start + 2, bytes)) return { code: value[entry]!, nameLength, start, end: start + length };
+    }
+    start += length;
+  }
+  return undefined;
+}
+
+function holds(value: Buffer, at: number, bytes: Buffer): boolean {
+  for (let i = 0; i < bytes.length; i++) if (value[at + i] !== bytes[i]) return false;
+  return true;
+}
+
+export function ascii(value: Buffer, from: number, to: number): string {
+  return value.toString('latin1', from, to);
+}
+
+/** Where the fragment begins without its annotation. */
+export function bareStart({ code, nameLength, start }: Place): number {
+  const annotation = ANNOTATION_BYTES[code]!;
+  return annotation === 0 ? start : start + annotation + nameLength;
+}
+
+export function nameAt(value: Buffer, { start, nameLength }: Place): string {
+  const text = ascii(value, start + 2, start + 2 + nameLength);
+  return text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text;
+}
+
+export function valueAt(value: Buffer, place: Place): EdmValue {
+  const from = bareStart(place) + place.nameLength + 4;
+  const to = place.end;
+  switch (place.code) {
+    case STRING:
+      return { type: 'Edm.String', value: ascii(value, from + 1, to - 1) };
+    case ESCAPED_STRING:
+      return { type: 'Edm.String', value: JSON.parse(ascii(value, from, to)) as string };
+    case INT32:
+      return { type: 'Edm.Int32', value: int32At(value, from, to) };
+    case INT64:
+      return { type: 'Edm.Int64', value: BigInt(ascii(value, from + 1, to - 1)) };
+    case DOUBLE:
+      return { type: 'Edm.Double', value: Number(ascii(value, from, to)) };
+    case SPECIAL_DOUBLE:
+      return { type: 'Edm.Double', value: Number(ascii(value, from + 1, to - 1)) };
+    case BOOLEAN:
+      return { type: 'Edm.Boolean', value: value[from] === 0x74 };
+    case DATE_TIME:
+      return { type: 'Edm.DateTime', value: instantAt(value, from + 1, to - 1) };
+    case GUID:
+      return { type: 'Edm.Guid', value: ascii(value, from + 1, to - 1) };
+    case BINARY:
+      return { type: 'Edm.Binary', value: Buffer.from(ascii(value, from + 1, to - 1), 'base64') };
+    default:
+      throw new UnknownFormat(`a property of type ${place.code}, which this version does not know`);
+  }
+}
+
+function int32At(value: Buffer, from: number, to: number): number {
+  return value[from] === 0x2d ? -digitsAt(value, from + 1, to) : digitsAt(value, from, to);
+}
+
+/** 2017-11-10T02:47:54.9431592Z, with as many digits behind the point as there are. */
+function instantAt(value: Buffer, from: number, to: number): bigint {
+  const time = Date.UTC(
+    digitsAt(value, from, from + 4),
+    digitsAt(value, from + 5, from + 7) - 1,
+    digitsAt(value, from + 8, from + 10),
+    digitsAt(value, from + 11, from + 13),
+    digitsAt(value, from + 14, from + 16),
+    digitsAt(value, from + 17, from + 19),
+  );
+  const fractionAt = from + 20;
+  if (fractionAt >= to) return ticksOf(time);
+  const digits = to - 1 - fractionAt;
+  return ticksOf(time) + BigInt(digitsAt(value, fractionAt, to - 1) * 10 ** (7 - digits));
+}
+
+function digitsAt(value: Buffer, from: number, to: number): number {
+  let number = 0;
+  for (let at = from; at < to; at++) number = number * 10 + value[at]! - 0x30;
+  return number;
+}

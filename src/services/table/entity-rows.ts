@@ -1,0 +1,211 @@
+/** Entities as rows; docs/adr/0002-rows.md has the schema. */
+import { decodeKey, encodeKey, type Key, type Range, under } from '../../partition/keys.ts';
+import type { Row, Stamp } from '../../partition/partition.ts';
+import { dateTimeText, type EdmValue, jsonText, readValue, type Scalar, sizeOf } from '../../rules/table/edm.ts';
+import { tableEtagOf } from '../../rules/table/etag.ts';
+import type { AccountId } from '../storage.ts';
+import {
+  ascii,
+  bareStart,
+  type Fragment,
+  fragmentOf,
+  keysAt,
+  keysLengthOf,
+  layOut,
+  nameAt,
+  type Place,
+  placeOf,
+  placesIn,
+  storedSizeOf,
+  valueAt,
+} from './entity-layout.ts';
+import { fail } from './errors.ts';
+
+export type TableId = bigint;
+export type { Scalar } from '../../rules/table/edm.ts';
+
+export interface EntityKeys {
+  readonly partitionKey: string;
+  readonly rowKey: string;
+}
+
+export interface Property {
+  readonly name: string;
+  readonly value: EdmValue;
+}
+
+/** What a client sent; nulls are left out. Nobody has looked at its limits yet: see entity-limits.ts. */
+export interface SentEntity {
+  readonly partitionKey?: string | undefined;
+  readonly rowKey?: string | undefined;
+  readonly properties: readonly Property[];
+}
+
+/** A row that is not decoded. */
+export interface StoredEntity extends EntityKeys {
+  readonly stamp: Stamp;
+  readonly value: Buffer;
+}
+
+const keyParts = (account: AccountId, table: TableId) => [account, 'e', table] as const;
+export const entityKey = (account: AccountId, table: TableId, partitionKey: string, rowKey: string): Key =>
+  encodeKey([...keyParts(account, table), partitionKey, rowKey]);
+export const entitiesIn = (account: AccountId, table: TableId): Range => under(keyParts(account, table));
+
+const KEYS_AT = encodeKey(keyParts(0n, 0n)).length;
+
+/** Most rows that a query looks at are never asked for their keys. */
+class RowEntity implements StoredEntity {
+  readonly value: Buffer;
+  readonly stamp: Stamp;
+  #key: Key | undefined;
+  #keys: readonly [string, string] | undefined;
+
+  constructor(row: Row) {
+    this.value = row.value;
+    this.stamp = row.version;
+    this.#key = row.key;
+  }
+
+  get partitionKey(): string {
+    return this.#decoded()[0];
+  }
+
+  get rowKey(): string {
+    return this.#decoded()[1];
+  }
+
+  #decoded(): readonly [string, string] {
+    this.#keys ??= decodeKey(this.#key!.slice(KEYS_AT) as Key) as [string, string];
+    return this.#keys;
+  }
+}
+
+export function storedEntity(row: Row): StoredEntity {
+  return new RowEntity(row);
+}
+
+/** The properties stay in this order, as those of an inserted entity do. */
+export function encodeEntity({ partitionKey, rowKey }: EntityKeys, properties: readonly Property[]): Buffer {
+  const keysText = `"PartitionKey":${jsonText(partitionKey)},"RowKey":${jsonText(rowKey)}`;
+  const size = properties.reduce((sum, property) => sum + sizeOfProperty(property), sizeOfKeys(partitionKey, rowKey));
+  return layOut(keysText, properties.map(fragmentOfProperty), size);
+}
+
+/** An entity that was updated, merged or upserted shows its properties by name: so order them before they are encoded. */
+export function inOrder(properties: readonly Property[]): Property[] {
+  return properties.toSorted((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+/** What the changes do not name stays as it is, and is not decoded for it. */
+export function mergeEntity({ value }: StoredEntity, changes: readonly Property[]): Buffer {
+  const fragments = new Map<string, Fragment>();
+  const places = new Map<string, Place>();
+  for (const place of placesIn(value)) {
+    const name = nameAt(value, place);
+    places.set(name, place);
+    const nameText = ascii(value, place.start + 2, place.start + 2 + place.nameLength);
+    fragments.set(name, { code: place.code, nameText, text: ascii(value, place.start, place.end) });
+  }
+  let size = storedSizeOf(value);
+  for (const change of changes) {
+    const replaced = places.get(change.name);
+    if (replaced) size -= sizeOfProperty({ name: change.name, value: valueAt(value, replaced) });
+    size += sizeOfProperty(change);
+    fragments.set(change.name, fragmentOfProperty(change));
+  }
+  const sorted = [...fragments].sort(([one], [other]) => (one < other ? -1 : 1));
+  const textAt = keysAt(value);
+  const keysText = ascii(value, textAt, textAt + keysLengthOf(value));
+  return layOut(
+    keysText,
+    sorted.map(([, fragment]) => fragment),
+    size,
+  );
+}
+
+// biome-ignore lint/suspicious/noShadowRestrictedNames: what filters ask by this name
+export function valueOf(entity: StoredEntity, name: string): EdmValue | undefined {
+  if (name === 'PartitionKey') return { type: 'Edm.String', value: entity.partitionKey };
+  if (name === 'RowKey') return { type: 'Edm.String', value: entity.rowKey };
+  if (name === 'Timestamp') return { type: 'Edm.DateTime', value: entity.stamp };
+  const place = placeOf(entity.value, name);
+  return place && valueAt(entity.value, place);
+}
+
+/** All but the keys and the Timestamp. */
+export function propertiesOf({ value }: StoredEntity): readonly Property[] {
+  return placesIn(value).map((place) => ({ name: nameAt(value, place), value: valueAt(value, place) }));
+}
+
+export function timestampOf({ stamp }: Pick<StoredEntity, 'stamp'>): string {
+  return dateTimeText(stamp);
+}
+
+export function etagOf({ stamp }: Pick<StoredEntity, 'stamp'>): string {
+  return tableEtagOf(stamp);
+}
+
+/** Text as answers have it in JSON, in its quotes. */
+export const textOf: (text: string) => string = jsonText;
+
+/** What a client means by a value and the annotation of its type. */
+export function sentValue(scalar: Scalar, type: string | undefined): EdmValue {
+  const value = readValue(scalar, type);
+  if (value === 'out of range') throw fail('OutOfRangeInput');
+  if (value === 'not of this type') throw fail('InvalidEntity');
+  return value;
+}
+
+function fragmentOfProperty({ name, value }: Property): Fragment {
+  return fragmentOf(name, value);
+}
+
+/** Azure's formula: 4 bytes, and two for each character of the keys; */
+export function sizeOfKeys(partitionKey: string, rowKey: string): number {
+  return 4 + 2 * (partitionKey.length + rowKey.length);
+}
+
+/** for each property 8 bytes, two for each character of its name, and the value. */
+export function sizeOfProperty({ name, value }: Property): number {
+  return 8 + 2 * name.length + sizeOf(value);
+}
+
+/** `"PartitionKey":"...","RowKey":"..."`, as an answer has them. Returns where it ended. */
+export function copyKeys({ value }: StoredEntity, target: Buffer, at: number): number {
+  const start = keysAt(value);
+  const length = keysLengthOf(value);
+  value.copy(target, at, start, start + length);
+  return at + length;
+}
+
+/** Each property behind a comma; its type, where JSON does not tell it, is left out if so asked. */
+export function copyProperties({ value }: StoredEntity, annotated: boolean, target: Buffer, at: number): number {
+  if (annotated) {
+    const start = keysAt(value) + keysLengthOf(value);
+    value.copy(target, at, start);
+    return at + value.length - start;
+  }
+  let end = at;
+  for (const place of placesIn(value)) {
+    const start = bareStart(place);
+    value.copy(target, end, start, place.end);
+    end += place.end - start;
+  }
+  return end;
+}
+
+/** Without a comma. Undefined: the entity has no such property. */
+export function copyProperty(
+  { value }: StoredEntity,
+  name: string,
+  annotated: boolean,
+  target: Buffer,
+  at: number,
+): number | undefined {
+  const place = placeOf(value, name);
+  if (!place) return undefined;
+  const start = 1 + (annotated ? place.start : bareStart(place));
+  value.copy(target, at, start, place.end);
+  return at + place.end - start;
+}

@@ -1,0 +1,14 @@
+import { type Filter, FilterError, parseFilter } from '../../rules/table/filter.ts';
+import { fail } from './errors.ts';
+
+export type { Filter } from '../../rules/table/filter.ts';
+
+/** The text of $filter. */
+export function filterOf(text: string): Filter {
+  try {
+    return parseFilter(text);
+  } catch (error) {
+    if (error instanceof FilterError) throw fail('InvalidInput', undefined, error.message);
+    throw error;
+  }
+}

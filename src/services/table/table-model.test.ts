@@ -1,0 +1,194 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ACCOUNT, codeOf, engines, entityOf, openTables, valuesOf } from '../../../test/services/table-world.ts';
+import { under } from '../../partition/keys.ts';
+import { tableEtagOf } from '../../rules/table/etag.ts';
+import type { Storage } from '../storage.ts';
+import { type BatchChange, runBatch } from './batches.ts';
+import { deleteEntity, getEntity, insertEntity, updateEntity } from './entities.ts';
+import { queryEntities, queryTables } from './queries.ts';
+import { createTable, deleteTable, getTable } from './tables.ts';
+
+interface ModelEntity {
+  values: Record<string, number>;
+  stamp: bigint;
+}
+
+/** Tables by their names in lower case, entities by their keys. */
+interface Model {
+  readonly tables: Map<string, { name: string; entities: Map<string, ModelEntity> }>;
+  /** Of each entity that ever was. */
+  readonly stamps: Map<string, bigint>;
+}
+
+type Wish = 'any' | 'its own' | 'stale' | 'none at all' | undefined;
+type ModelChange = { rowKey: string; values: Record<string, number>; wish: Wish } & {
+  kind: 'insert' | 'merge' | 'replace' | 'delete';
+};
+type Step = (storage: Storage, model: Model) => Promise<void>;
+
+const table = fc.constantFrom('one', 'One', 'two');
+const partitionKey = fc.constantFrom('', 'p', 'q\u{1f600}');
+const rowKey = fc.constantFrom('', '1', '\uffff', '\u{10000}');
+const values = fc.dictionary(fc.constantFrom('A', 'B', 'C'), fc.nat(9), { maxKeys: 2 });
+const wish = fc.constantFrom<Wish>('any', 'its own', 'stale', 'none at all', undefined);
+const kind = fc.constantFrom<ModelChange['kind']>('insert', 'insert', 'merge', 'replace', 'delete');
+const change: fc.Arbitrary<ModelChange> = fc.record({ kind, rowKey, values, wish });
+
+const idOf = (name: string, partition: string, row: string) => `${name.toLowerCase()} ${partition} ${row}`;
+
+/** What it comes to: a code, or the values that the entity has then. */
+function foretell(found: ModelEntity | undefined, { kind, values, wish }: ModelChange) {
+  if (kind === 'insert') return found ? 'EntityAlreadyExists' : values;
+  if (kind === 'delete' && wish === undefined) return 'MissingRequiredHeader';
+  if (wish !== undefined && !found) return 'ResourceNotFound';
+  if (wish === 'stale' || wish === 'none at all') return 'UpdateConditionNotSatisfied';
+  if (kind === 'delete') return undefined;
+  return kind === 'merge' ? { ...found?.values, ...values } : values;
+}
+
+function asSent(change: ModelChange, partition: string, found: ModelEntity | undefined): BatchChange {
+  const { kind, rowKey, values, wish } = change;
+  const stamp = found?.stamp ?? 630822816000000000n;
+  const ifMatch =
+    wish && { any: '*', 'its own': tableEtagOf(stamp), stale: tableEtagOf(stamp - 1n), 'none at all': 'W/"x"' }[wish];
+  const entity = entityOf(partition, rowKey, values);
+  if (kind === 'insert') return { kind, entity };
+  if (kind === 'delete') return { kind, partitionKey: partition, rowKey, ifMatch };
+  return { kind: 'update', partitionKey: partition, rowKey, entity, ifMatch, merge: kind === 'merge' };
+}
+
+const creates = table.map(
+  (name): Step =>
+    async (storage, { tables }) => {
+      const code = await codeOf(createTable(storage, { table: name }));
+      expect(code).toBe(tables.has(name.toLowerCase()) ? 'TableAlreadyExists' : 'done');
+      if (code === 'done') tables.set(name.toLowerCase(), { name, entities: new Map() });
+    },
+);
+
+const deletes = table.map(
+  (name): Step =>
+    async (storage, { tables }) => {
+      const code = await codeOf(deleteTable(storage, { table: name }));
+      expect(code).toBe(tables.delete(name.toLowerCase()) ? 'done' : 'ResourceNotFound');
+    },
+);
+
+const lone = fc.tuple(table, partitionKey, change).map(
+  ([name, partition, one]): Step =>
+    async (storage, model) => {
+      const found = model.tables.get(name.toLowerCase())?.entities.get(idOf(name, partition, one.rowKey));
+      const sent = asSent(one, partition, found);
+      const work =
+        sent.kind === 'insert'
+          ? insertEntity(storage, { ...sent, table: name }).then(({ stamp }) => stamp)
+          : sent.kind === 'update'
+            ? updateEntity(storage, { ...sent, table: name }).then(({ stamp }) => stamp)
+            : deleteEntity(storage, { ...sent, table: name }).then(() => undefined);
+      const foretold = foretell(found, one);
+      const isKnown = model.tables.has(name.toLowerCase());
+      const expected = foretold === 'MissingRequiredHeader' || isKnown ? foretold : 'TableNotFound';
+      const code = await codeOf(work);
+      expect(code).toBe(typeof expected === 'string' ? expected : 'done');
+      if (code === 'done') keep(model, name, partition, one.rowKey, expected as ModelEntity['values'], await work);
+    },
+);
+
+const batches = fc.tuple(table, partitionKey, fc.array(change, { maxLength: 4 })).map(
+  ([name, partition, changes]): Step =>
+    async (storage, model) => {
+      const entities = model.tables.get(name.toLowerCase())?.entities;
+      const found = changes.map(({ rowKey }) => entities?.get(idOf(name, partition, rowKey)));
+      const sent = changes.map((one, i) => asSent(one, partition, found[i]));
+      const foretold = changes.map((one, i) => foretell(found[i], one));
+      const fault = firstFault(changes, foretold, entities !== undefined);
+      const work = runBatch(storage, { table: name, changes: sent });
+      if (fault) {
+        await expect(work).rejects.toMatchObject({ index: fault.index, error: { code: fault.code } });
+        return;
+      }
+      for (const [i, done] of (await work).entries()) {
+        expect(done.kind).toBe(sent[i]!.kind);
+        const stamp = done.kind === 'insert' ? done.entity.stamp : done.kind === 'update' ? done.stamp : undefined;
+        keep(model, name, partition, changes[i]!.rowKey, foretold[i] as ModelEntity['values'] | undefined, stamp);
+      }
+    },
+);
+
+/** What is wrong with the batch itself is seen before anything that is stored. */
+function firstFault(changes: readonly ModelChange[], foretold: readonly unknown[], isKnown: boolean) {
+  for (const [index, { rowKey }] of changes.entries()) {
+    if (foretold[index] === 'MissingRequiredHeader') return { index, code: 'MissingRequiredHeader' };
+    if (changes.findIndex((one) => one.rowKey === rowKey) < index) return { index, code: 'InvalidDuplicateRow' };
+  }
+  if (changes.length > 0 && !isKnown) return { index: 0, code: 'TableNotFound' };
+  const index = foretold.findIndex((one) => typeof one === 'string');
+  return index < 0 ? undefined : { index, code: foretold[index] };
+}
+
+function keep(
+  { tables, stamps }: Model,
+  name: string,
+  partition: string,
+  row: string,
+  values: ModelEntity['values'] | undefined,
+  stamp: bigint | undefined,
+): void {
+  const id = idOf(name, partition, row);
+  const { entities } = tables.get(name.toLowerCase())!;
+  if (!values) {
+    entities.delete(id);
+    return;
+  }
+  expect(stamp! > (stamps.get(id) ?? 0n), 'a later stamp than any that this entity ever had').toBe(true);
+  stamps.set(id, stamp!);
+  entities.set(id, { values, stamp: stamp! });
+}
+
+async function compare(storage: Storage, { tables }: Model): Promise<void> {
+  const { tables: names } = await queryTables(storage, {});
+  expect(names).toEqual([...tables.values()].map(({ name }) => name).sort());
+  for (const [folded, { name, entities }] of tables) {
+    expect(await getTable(storage, { table: folded.toUpperCase() })).toEqual({ table: name });
+    const page = await queryEntities(storage, { table: name });
+    expect(page.next).toBeUndefined();
+    const found = page.entities.map((entity) => [
+      idOf(name, entity.partitionKey, entity.rowKey),
+      { values: valuesOf(entity), stamp: entity.stamp },
+    ]);
+    const expected = [...entities].sort(([one], [other]) => (one < other ? -1 : 1));
+    expect(found).toEqual(expected);
+    for (const { partitionKey, rowKey, stamp } of page.entities) {
+      expect((await getEntity(storage, { table: name, partitionKey, rowKey })).stamp).toBe(stamp);
+    }
+  }
+}
+
+describe.each(engines)('Tables and entities on %s', (engine) => {
+  it('are what a map of maps would be, whatever is done to them', { timeout: 120_000 }, async () => {
+    const step = fc.oneof(
+      { weight: 2, arbitrary: creates },
+      { weight: 1, arbitrary: deletes },
+      { weight: 10, arbitrary: lone },
+      { weight: 6, arbitrary: batches },
+    );
+    const { storage, partition } = await openTables(engine);
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), async (steps) => {
+        const model: Model = { tables: new Map(), stamps: new Map() };
+        await createTable(storage, { table: 'one' });
+        model.tables.set('one', { name: 'one', entities: new Map() });
+        try {
+          for (const step of steps) await step(storage, model);
+          await compare(storage, model);
+        } finally {
+          for (const name of (await queryTables(storage, {})).tables) await deleteTable(storage, { table: name });
+        }
+      }),
+      { numRuns: engine === 'memory' ? 150 : 15 },
+    );
+    const names = await partition.read((at) => at.scan(under([ACCOUNT, 'n']), { limit: 1 }));
+    expect(names).toEqual([]);
+  });
+});

@@ -1,0 +1,82 @@
+import { checkAccount } from '../account-rows.ts';
+import { decodeName } from '../names.ts';
+import type { AccessPolicy } from '../policies.ts';
+import type { Storage } from '../storage.ts';
+import { fail } from './errors.ts';
+import { checkTableName } from './requests.ts';
+import {
+  decodeProperties,
+  encodeProperties,
+  encodeTable,
+  nameKey,
+  propertiesKey,
+  tableAnchor,
+  tableName,
+  tableRowAt,
+  trashTable,
+} from './rows.ts';
+
+export interface TableInput {
+  readonly table: string;
+}
+
+export const POLICIES_MAX = 5;
+
+export async function createTable(storage: Storage, { table }: TableInput): Promise<TableInput> {
+  checkTableName(table);
+  const { account } = storage;
+  await storage.partition.transact(tableAnchor(account, table), async (tx) => {
+    const name = nameKey(account, table);
+    if (await tx.get(name)) throw fail('TableAlreadyExists');
+    await checkAccount(tx, account);
+    const properties = propertiesKey(account, tx.stamp);
+    // Two processes may give out one stamp for different names: this check lets only one of them use it as an id.
+    await tx.get(properties);
+    tx.put(name, encodeTable(tx.stamp, table));
+    tx.put(properties, encodeProperties({ policies: [] }));
+  });
+  return { table };
+}
+
+/** The table under the name that it was made with. */
+export async function getTable(storage: Storage, { table }: TableInput): Promise<TableInput> {
+  checkTableName(table);
+  return storage.partition.read(async (at) => ({
+    table: tableName(await tableRowAt(at, storage, table, 'ResourceNotFound')),
+  }));
+}
+
+export async function deleteTable(storage: Storage, { table }: TableInput): Promise<void> {
+  checkTableName(table);
+  const { account } = storage;
+  await storage.partition.transact(tableAnchor(account, table), async (tx) => {
+    const row = await tableRowAt(tx, storage, table, 'ResourceNotFound');
+    const id = decodeName(row);
+    tx.remove(row.key);
+    tx.remove(propertiesKey(account, id));
+    trashTable(tx, account, id);
+  });
+  storage.sweeper.wake();
+}
+
+export async function getTableAcl(storage: Storage, { table }: TableInput): Promise<readonly AccessPolicy[]> {
+  checkTableName(table);
+  const { account } = storage;
+  return storage.partition.read(async (at) => {
+    const id = decodeName(await tableRowAt(at, storage, table, 'ResourceNotFound'));
+    return decodeProperties((await at.get(propertiesKey(account, id)))!).policies;
+  });
+}
+
+export async function setTableAcl(
+  storage: Storage,
+  { table, policies }: TableInput & { policies: readonly AccessPolicy[] },
+): Promise<void> {
+  checkTableName(table);
+  if (policies.length > POLICIES_MAX) throw fail('InvalidXmlDocument');
+  const { account } = storage;
+  await storage.partition.transact(tableAnchor(account, table), async (tx) => {
+    const id = decodeName(await tableRowAt(tx, storage, table, 'ResourceNotFound'));
+    tx.put(propertiesKey(account, id), encodeProperties({ policies }));
+  });
+}
