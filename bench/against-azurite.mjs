@@ -1,11 +1,9 @@
-/** Rows that both servers run, interleaved. */
+/** Rows of the Blob service that both servers run. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { nameOf } from './loops.mjs';
-import { interleave, ratioOf, spread, summary } from './measure.mjs';
+import { spread } from './measure.mjs';
+import { clientsOf, count, crowdRow, pairRow, withPair } from './pairs.mjs';
 import { runScript, startServer } from './servers.mjs';
-
-const count = (number) => number.toLocaleString('en');
-const clientsOf = (clients) => (clients === 1 ? '1 client' : `${clients} clients`);
 
 export const startStage = {
   titles: ['Start to first answer', 'Private memory at start'],
@@ -63,35 +61,11 @@ export const oneBlobStage = {
     await withPair(bench, async (pair) => {
       await createContainers(bench, pair, 'one');
       for (const [at, [loop, meaning]] of Object.entries(loops).entries()) {
-        const title = oneBlobStage.titles[at];
-        if (!bench.wanted(title)) continue;
-        bench.say(title);
-        const sides = {};
-        for (const [kind, server] of Object.entries(pair)) {
-          sides[`${kind}, one blob`] = server;
-          sides[`${kind}, 64 blobs`] = server;
-        }
-        const samples = await interleave(bench, sides, (side) => ({
-          loop,
-          container: 'one',
-          clients: 64,
-          blobs: side.endsWith('one blob') ? 1 : 64,
-          run: bench.unique(),
-        }));
-        const [ours, theirs] = ['holdfast', 'azurite'].map((kind) => ({
-          ratio: ratioOf(samples, `${kind}, one blob`, `${kind}, 64 blobs`),
-          one: summary(samples, `${kind}, one blob`),
-          many: summary(samples, `${kind}, 64 blobs`),
-        }));
-        bench.add({
-          title,
+        await crowdRow(bench, pair, {
+          title: oneBlobStage.titles[at],
           meaning: `64 clients, blobs of 1 KiB; ${meaning}`,
-          unit: 'x',
-          value: ours.ratio,
-          azurite: theirs.ratio,
-          loopP99: Math.max(ours.one.loopP99, ours.many.loopP99),
-          details: `${details('one blob', ours.one)}; ${details('64 blobs', ours.many)}; Azurite: ${details('one blob', theirs.one)}`,
-          samples,
+          thing: 'blob',
+          spec: (blobs) => ({ loop, container: 'one', blobs, run: bench.unique() }),
         });
       }
     });
@@ -109,7 +83,7 @@ export function filledStage(blobs) {
     async run(bench) {
       bench.say(`filling ${count(blobs)} blobs`);
       const folders = { holdfast: bench.newFolder(), azurite: bench.newFolder() };
-      await runScript('fill.mjs', [folders.holdfast, 'filled', blobs]);
+      await runScript('fill.mjs', [folders.holdfast, 'blobs', 'filled', blobs]);
       await fillAzurite(bench, folders.azurite, blobs);
       await withPair(
         bench,
@@ -156,7 +130,7 @@ export const largeStage = {
       await createContainers(bench, pair, 'large');
       const common = { container: 'large', clients: 16 };
       const each = async (spec) => {
-        for (const server of Object.values(pair)) await bench.load.run({ ...spec, port: server.port });
+        for (const server of Object.values(pair)) await bench.order(server, spec);
       };
       await pairRow(bench, pair, {
         title: large.put,
@@ -197,34 +171,6 @@ export const largeStage = {
   },
 };
 
-async function pairRow(bench, pair, { title, meaning, spec }) {
-  if (!bench.wanted(title)) return;
-  bench.say(title);
-  const samples = await interleave(bench, pair, spec);
-  const row = {
-    title,
-    meaning,
-    unit: 'x',
-    value: ratioOf(samples, 'holdfast', 'azurite'),
-    cpuRatio: ratioOf(samples, 'azurite', 'holdfast', 'cpuMillisecondsPerOperation'),
-    sides: { holdfast: summary(samples, 'holdfast'), azurite: summary(samples, 'azurite') },
-    samples,
-  };
-  row.loopP99 = row.sides.holdfast.loopP99;
-  bench.add(row);
-}
-
-export async function withPair(bench, body, folders = { holdfast: bench.newFolder(), azurite: bench.newFolder() }) {
-  const pair = {};
-  try {
-    for (const kind of Object.keys(folders)) pair[kind] = await startServer(kind, folders[kind]);
-    await body(pair);
-  } finally {
-    for (const server of Object.values(pair)) await server.stop();
-    for (const folder of Object.values(folders)) bench.removeFolder(folder);
-  }
-}
-
 async function fillAzurite(bench, folder, blobs) {
   const server = await startServer('azurite', folder);
   try {
@@ -234,7 +180,7 @@ async function fillAzurite(bench, folder, blobs) {
   } finally {
     await server.stop();
   }
-  await runScript('fill-azurite.mjs', [folder, 'filled', blobs]);
+  await runScript('fill-azurite.mjs', [folder, 'blobs', 'filled', blobs]);
 }
 
 export async function createContainers(bench, servers, container) {
@@ -246,9 +192,4 @@ export async function createContainers(bench, servers, container) {
 function valuesOf(samples, field, unit) {
   const of = (kind) => spread(samples.map((sample) => sample[kind][field]));
   return { unit, value: of('holdfast'), azurite: of('azurite'), samples };
-}
-
-function details(name, { opsPerSecond, p50, p99, increments }) {
-  const counted = increments === undefined ? '' : `, ${Math.round(increments)} increments/s`;
-  return `${name} ${Math.round(opsPerSecond.median)}/s (${p50.toFixed(1)}/${p99.toFixed(1)} ms)${counted}`;
 }

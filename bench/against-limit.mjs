@@ -1,6 +1,7 @@
 /** Rows at one client, beside what this machine leaves to any server on node:http: docs/adr/0008. */
-import { createContainers, withPair } from './against-azurite.mjs';
+import { createContainers } from './against-azurite.mjs';
 import { interleave, ratioOf, summary } from './measure.mjs';
+import { withPair } from './pairs.mjs';
 
 const titles = {
   put: 'Put Blob 1 KiB, 1 client, against the limit',
@@ -24,7 +25,7 @@ export const limitStage = {
             milliseconds: 0,
             stepsMin: KEYS / 16,
           };
-          await bench.load.run({ ...spec, port: server.port });
+          await bench.order(server, spec);
         }
         for (const [loop, title] of Object.entries(titles)) {
           if (!bench.wanted(title)) continue;

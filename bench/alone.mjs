@@ -1,9 +1,9 @@
 /** Rows that only Holdfast runs: it is held against itself. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { interleave, measure, ratioOf, spread, summary } from './measure.mjs';
+import { count } from './pairs.mjs';
+import { short } from './report.mjs';
 import { runScript, startServer } from './servers.mjs';
-
-const count = (number) => number.toLocaleString('en');
 
 export const flatStage = {
   titles: ['List page, among 100,000 against 10,000'],
@@ -12,7 +12,7 @@ export const flatStage = {
     const containers = { '10,000': 'few', '100,000': 'many' };
     bench.say('filling both sizes');
     for (const [blobs, container] of Object.entries(containers)) {
-      await runScript('fill.mjs', [folder, container, blobs.replace(',', '')]);
+      await runScript('fill.mjs', [folder, 'blobs', container, blobs.replace(',', '')]);
     }
     const server = await startServer('holdfast', folder);
     try {
@@ -41,7 +41,7 @@ export const deleteStage = {
     const blobs = bench.quick ? 100_000 : 1_000_000;
     const folder = bench.newFolder();
     bench.say(`filling ${count(blobs)} blobs for Delete Container`);
-    await runScript('fill.mjs', [folder, 'filled', blobs]);
+    await runScript('fill.mjs', [folder, 'blobs', 'filled', blobs]);
     const server = await startServer('holdfast', folder);
     try {
       const container = (name, method, query = {}) => ({
@@ -107,40 +107,56 @@ export const growthStage = {
   titles: ['Put Blob', 'Get Blob'].map((operation) => `${operation} at 1,000,000 blobs against 1,000`),
   deep: true,
   async run(bench) {
-    const folders = {};
-    const sides = {};
-    try {
-      for (const blobs of [1_000, 1_000_000]) {
-        bench.say(`filling ${count(blobs)} blobs for growth`);
-        folders[blobs] = bench.newFolder();
-        await runScript('fill.mjs', [folders[blobs], 'filled', blobs]);
-        sides[count(blobs)] = await startServer('holdfast', folders[blobs]);
-      }
-      await pause(500);
+    const fill = (folder, blobs) => runScript('fill.mjs', [folder, 'blobs', 'filled', blobs]);
+    await withSizes(bench, fill, async (sides) => {
       for (const [title, loop] of [
         [growthStage.titles[1], 'get'],
         [growthStage.titles[0], 'overwrite'],
       ]) {
-        if (!bench.wanted(title)) continue;
-        bench.say(title);
-        const spec = (side) => ({ loop, container: 'filled', clients: 64, keys: Number(side.replaceAll(',', '')) });
-        const samples = await interleave(bench, sides, spec);
-        const cost = ratioOf(samples, '1,000,000', '1,000', 'cpuMillisecondsPerOperation');
-        const few = summary(samples, '1,000');
-        const many = summary(samples, '1,000,000');
-        bench.add({
+        await growthRow(bench, sides, {
           title,
           meaning: '64 clients, 1 KiB, existing names by chance; the time of an operation, how much it grows',
-          unit: 'x',
-          value: ratioOf(samples, '1,000', '1,000,000'),
-          loopP99: many.loopP99,
-          details: `${Math.round(few.opsPerSecond.median)}/s against ${Math.round(many.opsPerSecond.median)}/s; CPU time grows ${cost.median.toFixed(2)}x`,
-          samples,
+          spec: (keys) => ({ loop, container: 'filled', clients: 64, keys }),
         });
       }
-    } finally {
-      for (const server of Object.values(sides)) await server.stop();
-      for (const folder of Object.values(folders)) bench.removeFolder(folder);
-    }
+    });
   },
 };
+
+/** Two servers side by side, one with a thousand times as much as the other. `fill` gets each folder before its server starts. */
+export async function withSizes(bench, fill, body) {
+  const folders = [];
+  const sides = {};
+  try {
+    for (const size of [1_000, 1_000_000]) {
+      bench.say(`filling ${count(size)}`);
+      const folder = bench.newFolder();
+      folders.push(folder);
+      await fill?.(folder, size);
+      sides[count(size)] = await startServer('holdfast', folder);
+    }
+    await pause(500);
+    await body(sides);
+  } finally {
+    for (const server of Object.values(sides)) await server.stop();
+    for (const folder of folders) bench.removeFolder(folder);
+  }
+}
+
+export async function growthRow(bench, sides, { title, meaning, spec }) {
+  if (!bench.wanted(title)) return;
+  bench.say(title);
+  const samples = await interleave(bench, sides, (side) => spec(Number(side.replaceAll(',', ''))));
+  const [few, many] = Object.keys(sides);
+  const cost = ratioOf(samples, many, few, 'cpuMillisecondsPerOperation');
+  const [rateOfFew, rateOfMany] = [few, many].map((side) => summary(samples, side).opsPerSecond.median);
+  bench.add({
+    title,
+    meaning,
+    unit: 'x',
+    value: ratioOf(samples, few, many),
+    loopP99: summary(samples, many).loopP99,
+    details: `${short(rateOfFew)}/s against ${short(rateOfMany)}/s; CPU time grows ${cost.median.toFixed(2)}x`,
+    samples,
+  });
+}

@@ -1,6 +1,6 @@
 /**
- * node fill.mjs <folder> <container> <blobs>: puts blobs of 1 KiB into a data folder that no server uses, far faster than
- * requests could, through the project's own row functions.
+ * node fill.mjs <folder> blobs|messages <container or queue> <number>: puts blobs or messages of 1 KiB into a data folder that no
+ * server uses, far faster than requests could, through the project's own row functions.
  * node fill.mjs <folder> --trash: prints how many blobs of deleted containers the sweeper has still to give back.
  */
 import { createHash } from 'node:crypto';
@@ -17,45 +17,76 @@ import { openAccounts } from '../dist/services/accounts.js';
 import { createContainer } from '../dist/services/blob/containers.js';
 import { encodeHead } from '../dist/services/blob/heads.js';
 import { containerIdAt, headKey, headsIn, inlineKey } from '../dist/services/blob/rows.js';
+import { encodeMessage, messageKey } from '../dist/services/queue/message-rows.js';
+import { createQueue } from '../dist/services/queue/queues.js';
+import { countMessages, queueAt } from '../dist/services/queue/rows.js';
 import { account, accountKey } from './http.mjs';
 import { nameOf } from './loops.mjs';
+import { MESSAGE } from './queue-loops.mjs';
 
-const BLOBS_A_COMMIT = 500;
+const ROWS_A_COMMIT = 500;
 const COMMITS_AT_ONCE = 4;
+const TICKS_A_WEEK = 7n * 86_400n * 10_000_000n;
 
-const [folder, container, blobs] = process.argv.slice(2);
-if (container === '--trash') console.log(await blobsInTrash());
-else await fill(Number(blobs));
+const [folder, what, parent, number] = process.argv.slice(2);
+if (what === '--trash') console.log(await blobsInTrash());
+else await fill(Number(number));
 
 async function fill(count) {
   mkdirSync(rowsIn(folder), { recursive: true });
   const partition = openPartition(await openLmdb({ location: rowsIn(folder) }));
   const { id } = (await openAccounts(partition, { developmentKeys: [accountKey] })).find(account);
   const storage = { partition, account: id, sweeper: { wake() {} } };
-  await createContainer(storage, { container, metadata: [] });
-  const containerId = await partition.read((at) => containerIdAt(at, storage, container));
-  const bytes = Buffer.alloc(1_024, 'x');
-  const contentMd5 = createHash('md5').update(bytes).digest('base64');
-  const head = { length: bytes.length, crc64: crc64Base64(bytes), content: { contentMd5 }, metadata: {} };
-  const inline = encodeBytes(bytes);
+  const { anchor, put } = await { blobs, messages }[what](storage);
   let next = 0;
   await Promise.all(
     Array.from({ length: COMMITS_AT_ONCE }, async () => {
       while (next < count) {
         const from = next;
-        next = Math.min(count, from + BLOBS_A_COMMIT);
+        next = Math.min(count, from + ROWS_A_COMMIT);
         const to = next;
-        await partition.transact(headKey(id, containerId, nameOf(from)), async (tx) => {
-          const value = encodeHead({ ...head, created: tx.stamp });
-          for (let number = from; number < to; number++) {
-            tx.put(headKey(id, containerId, nameOf(number)), value);
-            tx.put(inlineKey(id, containerId, nameOf(number)), inline);
-          }
-        });
+        await partition.transact(anchor(from), async (tx) => put(tx, from, to));
       }
     }),
   );
   await partition.close();
+}
+
+async function blobs(storage) {
+  const { partition, account: id } = storage;
+  await createContainer(storage, { container: parent, metadata: [] });
+  const containerId = await partition.read((at) => containerIdAt(at, storage, parent));
+  const bytes = Buffer.alloc(1_024, 'x');
+  const contentMd5 = createHash('md5').update(bytes).digest('base64');
+  const head = { length: bytes.length, crc64: crc64Base64(bytes), content: { contentMd5 }, metadata: {} };
+  const inline = encodeBytes(bytes);
+  return {
+    anchor: (from) => headKey(id, containerId, nameOf(from)),
+    put(tx, from, to) {
+      const value = encodeHead({ ...head, created: tx.stamp });
+      for (let at = from; at < to; at++) {
+        tx.put(headKey(id, containerId, nameOf(at)), value);
+        tx.put(inlineKey(id, containerId, nameOf(at)), inline);
+      }
+    },
+  };
+}
+
+async function messages(storage) {
+  await createQueue(storage, { queue: parent, metadata: [] });
+  const queue = await storage.partition.read((at) => queueAt(at, storage, parent));
+  const text = Buffer.from(MESSAGE);
+  return {
+    anchor: (from) => messageKey(queue, BigInt(from), { inserted: 0n, salt: 0n }),
+    put(tx, from, to) {
+      const rest = { visibleAt: tx.now, expires: tx.now + TICKS_A_WEEK, nonce: 0n, dequeueCount: 0, text };
+      for (let at = from; at < to; at++) {
+        const id = { inserted: tx.stamp, salt: BigInt(at) };
+        tx.put(messageKey(queue, tx.now, id), encodeMessage({ id, ...rest }));
+      }
+      countMessages(tx, queue, to - from);
+    },
+  };
 }
 
 async function blobsInTrash() {

@@ -12,30 +12,34 @@ const VERSION = '2025-01-05';
 
 /**
  * Everything of a request but its path, so that making one costs an HMAC and a few strings.
- * `headers` are lower-case and hold no header with a line of its own in the signature but If-Match. A large body is `bytes`,
- * which stay as they are.
+ * `headers` are lower-case and hold no header with a line of its own in the signature but If-Match and, for tables, Content-Type.
+ * A large body is `bytes`, which stay as they are. A request may have a body of its own, as long as `body` is.
  */
-export function maker(method, { headers = {}, query = {}, body = '', bytes = undefined } = {}) {
+export function maker(method, { service, headers = {}, query = {}, body = '', bytes = undefined } = {}) {
   const { 'if-match': ifMatch = '', ...others } = headers;
-  const all = { ...others, 'x-ms-date': new Date().toUTCString(), 'x-ms-version': VERSION };
-  const length = method === 'PUT' ? String((bytes ?? body).length) : '';
+  const date = new Date().toUTCString();
+  const all = { ...others, 'x-ms-date': date, 'x-ms-version': VERSION };
+  const length = method === 'PUT' || method === 'POST' ? String((bytes ?? body).length) : '';
   const canonical = Object.keys(all)
+    .filter((name) => name.startsWith('x-ms-'))
     .sort()
     .map((name) => `${name}:${all[name]}\n`)
     .join('');
   const lines = `${method}\n\n\n${length === '0' ? '' : length}\n\n\n\n\n${ifMatch}\n\n\n\n`;
+  const signed =
+    service === 'table' ? `${method}\n\n${others['content-type'] ?? ''}\n${date}\n` : `${lines}${canonical}`;
   const parameters = Object.keys(query).sort();
-  const signedQuery = parameters.map((name) => `\n${name}:${query[name]}`).join('');
+  const signedQuery = service === 'table' ? '' : parameters.map((name) => `\n${name}:${query[name]}`).join('');
   const search = parameters.map((name) => `${name}=${encodeURIComponent(query[name])}`).join('&');
   const target = search === '' ? '' : `?${search}`;
   const sent = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
   if (ifMatch !== '') sent.push(`if-match: ${ifMatch}\r\n`);
   if (length !== '') sent.push(`content-length: ${length}\r\n`);
   const head = ` HTTP/1.1\r\nhost: 127.0.0.1\r\n${sent.join('')}authorization: SharedKey ${account}:`;
-  return (path) => {
-    const text = `${lines}${canonical}/${account}/${account}${path}${signedQuery}`;
+  return (path, ownBody = body) => {
+    const text = `${signed}/${account}/${account}${path}${signedQuery}`;
     const signature = createHmac('sha256', KEY).update(text).digest('base64');
-    const request = `${method} /${account}${path}${target}${head}${signature}\r\n\r\n${body}`;
+    const request = `${method} /${account}${path}${target}${head}${signature}\r\n\r\n${ownBody}`;
     return bytes ? { request, bytes } : request;
   };
 }

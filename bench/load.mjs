@@ -1,7 +1,11 @@
 /** The load: a process of its own, which takes one order at a time from the bench and answers with what it measured. */
 import { randomUUID } from 'node:crypto';
 import { connect, maker } from './http.mjs';
-import { loops } from './loops.mjs';
+import { loops as blobLoops } from './loops.mjs';
+import { queueLoops } from './queue-loops.mjs';
+import { tableLoops } from './table-loops.mjs';
+
+const loops = { ...blobLoops, ...tableLoops, ...queueLoops };
 
 process.on('message', (spec) =>
   obey(spec).then(
@@ -16,9 +20,9 @@ async function obey(spec) {
 }
 
 /** One request, timed. */
-async function request({ port, method, path, query, headers, body }) {
-  const connection = await connect(port);
-  const text = maker(method, { query, headers, body })(path);
+async function request({ ports, method, path, ...more }) {
+  const connection = await connect(ports[0]);
+  const text = maker(method, more)(path);
   const started = performance.now();
   const { status, body: answer } = await connection.send(text, true);
   connection.close();
@@ -26,7 +30,7 @@ async function request({ port, method, path, query, headers, body }) {
 }
 
 async function measure(spec) {
-  const { port, ports = [port], clients, milliseconds, stepsMin = 1 } = spec;
+  const { ports, clients, milliseconds, stepsMin = 1 } = spec;
   const connections = await Promise.all(
     Array.from({ length: clients }, (_, number) => connect(ports[number % ports.length])),
   );
@@ -42,17 +46,21 @@ async function measure(spec) {
   await Promise.all(
     connections.map(async (connection, number) => {
       const step = client(number);
-      const timed = async (text, expected, keep) => {
-        const sent = performance.now();
+      const send = async (text, expected, keep) => {
         const answer = await connection.send(text, keep);
-        latencies.push(performance.now() - sent);
         if (answer.status !== expected && !(Array.isArray(expected) && expected.includes(answer.status))) {
           throw new Error(`${spec.loop}: ${answer.status} instead of ${expected}\n${answer.head}\n${answer.body}`);
         }
         return answer;
       };
       const record = (taken) => latencies.push(taken);
-      for (let steps = 0; steps < stepsMin || performance.now() < until; steps++) await step(timed, note, record);
+      const timed = async (text, expected, keep) => {
+        const sent = performance.now();
+        const answer = await send(text, expected, keep);
+        record(performance.now() - sent);
+        return answer;
+      };
+      for (let steps = 0; steps < stepsMin || performance.now() < until; steps++) await step(timed, note, record, send);
     }),
   );
   const elapsed = performance.now() - started;

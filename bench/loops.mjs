@@ -4,7 +4,7 @@ import { connect, headerIn, maker } from './http.mjs';
 
 const BODY = 'x'.repeat(1_024);
 /** Requests that are signed before the clock runs: at one client the signature would be a third of what is measured. */
-const SIGNED_AHEAD = 20_000;
+export const SIGNED_AHEAD = 20_000;
 const blockBlob = { 'x-ms-blob-type': 'BlockBlob' };
 export const nameOf = (number) => `blob-${String(number).padStart(8, '0')}`;
 
@@ -58,12 +58,12 @@ export const loops = {
   },
 
   /** One blob by blocks, several at a time, and its block list: one operation. */
-  upload({ container, run, port, bytes, blockBytes, parallel }) {
+  upload({ container, run, ports, bytes, blockBytes, parallel }) {
     const block = randomBytes(blockBytes);
     const blocks = Array.from({ length: bytes / blockBytes }, (_, number) => blockIdOf(number));
     let next = 0;
     return () => {
-      const connections = Promise.all(Array.from({ length: parallel }, () => connect(port)));
+      const connections = Promise.all(Array.from({ length: parallel }, () => connect(ports[0])));
       return async (_timed, _note, record) => {
         const path = `/${container}/${run}-${next++}`;
         const started = performance.now();
@@ -174,6 +174,6 @@ function plusOne(body, headers) {
   return maker('PUT', { headers: { ...blockBlob, ...headers }, body: next.padEnd(1_024) });
 }
 
-function anyOf(keys) {
+export function anyOf(keys) {
   return Math.floor(Math.random() * keys);
 }

@@ -1,9 +1,14 @@
 /** Rounds and their numbers. */
 
+/** An order for the load, at the ports of the service that it is for. */
+export function order(load, server, spec) {
+  return load.run({ ...spec, ports: server.ports[spec.service ?? 'blob'] });
+}
+
 /** One side in one round: what the load saw, and what the server's process used for it. */
 export async function measure(load, server, spec) {
   const before = await server.sample();
-  const result = await load.run({ ...spec, port: server.port });
+  const result = await order(load, server, spec);
   const { cpuMilliseconds, loopP99, loopMax } = await server.sample();
   return {
     ...result,
@@ -17,14 +22,21 @@ export async function measure(load, server, spec) {
 /** With fewer requests than these clients send in a round, V8 is still compiling. */
 const WARM_CLIENTS = 64;
 
-/** A B A B ..., so that what disturbs the machine disturbs both. First rounds warm both up and are not counted. */
-export async function interleave({ load, rounds, milliseconds }, sides, spec) {
+const WARM_LOOPS = ['put', 'get', 'insert'];
+
+function warmUpOf(spec) {
+  return spec.clients === 1 && WARM_LOOPS.includes(spec.loop) ? { ...spec, clients: WARM_CLIENTS } : undefined;
+}
+
+/**
+ * A B A B ..., so that what disturbs the machine disturbs both. First rounds warm both up and are not counted.
+ * `warmUp`: with what, before them.
+ */
+export async function interleave({ load, rounds, milliseconds }, sides, specOf, warmUp = warmUpOf) {
   const names = Object.keys(sides);
-  const specOf = (name) => (typeof spec === 'function' ? spec(name) : spec);
   for (const name of names) {
-    const warm = specOf(name);
-    if (warm.clients > 1 || !['put', 'get'].includes(warm.loop)) continue;
-    await measure(load, sides[name], { ...warm, clients: WARM_CLIENTS, milliseconds: 2 * milliseconds });
+    const warm = warmUp(specOf(name), name);
+    if (warm) await measure(load, sides[name], { ...warm, milliseconds: 2 * milliseconds });
   }
   for (const name of names) await measure(load, sides[name], { ...specOf(name), milliseconds });
   const taken = [];

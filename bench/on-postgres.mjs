@@ -6,15 +6,19 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import pg from 'pg';
 import { createContainers } from './against-azurite.mjs';
 import { interleave, ratioOf, summary } from './measure.mjs';
+import { clientsOf, count } from './pairs.mjs';
+import { createQueues, crowd, pairSpec, putRows } from './queues.mjs';
 import { cpu, side, spreadText, table } from './report.mjs';
 import { kinds, startServer } from './servers.mjs';
+import { fillTable, readRows, writeRows } from './tables.mjs';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
 const LMDB = 'LMDB';
 const ONE = 'PostgreSQL, one process';
 const THREE = 'PostgreSQL, three processes';
 const BLOBS = 5_000;
-const clientsOf = (clients) => (clients === 1 ? '1 client' : `${clients} clients`);
+const ENTITIES = 10_000;
+const DEPTH = 1_000;
 
 const rowsOf = (bench) => [
   ...[1, 16, 64].map((clients) => ({
@@ -24,7 +28,7 @@ const rowsOf = (bench) => [
   })),
   ...[1, 16, 64].map((clients) => ({
     title: `Get Blob 1 KiB, ${clientsOf(clients)}`,
-    meaning: `one container with ${BLOBS.toLocaleString('en')} blobs, names by chance`,
+    meaning: `one container with ${count(BLOBS)} blobs, names by chance`,
     spec: () => ({ loop: 'get', container: 'filled', clients, keys: BLOBS }),
   })),
   {
@@ -37,6 +41,19 @@ const rowsOf = (bench) => [
     meaning: 'Put Blob of 1 KiB without conditions, always the same name',
     spec: () => ({ loop: 'overwrite', container: 'put', clients: 64, keys: 1 }),
   },
+  ...writeRows(bench),
+  ...readRows(ENTITIES),
+  ...putRows,
+  {
+    title: `Queue get + delete, depth ${count(DEPTH)}`,
+    meaning: 'one client; the rate and CPU have in them the Put that replaces what was taken',
+    spec: () => ({ ...pairSpec, queue: 'deep' }),
+  },
+  ...[1, 64].map((queues) => ({
+    title: `Queue, 64 consumers of ${queues === 1 ? 'one queue' : `${queues} queues`}`,
+    meaning: crowd.meaning,
+    spec: () => crowd.spec(queues),
+  })),
 ];
 
 export const postgresStage = {
@@ -73,7 +90,17 @@ export const postgresStage = {
         stepsMin: BLOBS / 50,
       };
       for (const container of ['put', 'filled']) await createContainers(bench, sides, container);
-      for (const { port, ports } of Object.values(sides)) await bench.load.run({ ...fill, port, ports });
+      for (const server of Object.values(sides)) {
+        await bench.order(server, fill);
+        await fillTable(bench, server, ENTITIES);
+        await createQueues(bench, server, 'filled', 'deep', ...crowd.queues);
+        await bench.order(server, {
+          ...putRows[0].spec(),
+          queue: 'deep',
+          milliseconds: 0,
+          stepsMin: Math.ceil(DEPTH / 16),
+        });
+      }
       for (const row of rowsOf(bench)) await measureRow(bench, sides, row);
     } finally {
       for (const end of ending.reverse()) await end();
@@ -84,7 +111,7 @@ export const postgresStage = {
 async function measureRow(bench, sides, { title, meaning, spec }) {
   if (!bench.wanted(title)) return;
   bench.say(title);
-  const samples = await interleave(bench, sides, (name) => ({ ...spec(), ports: sides[name].ports }));
+  const samples = await interleave(bench, sides, spec);
   const summaries = Object.fromEntries(Object.keys(sides).map((name) => [name, summary(samples, name)]));
   const ratios = { [ONE]: ratioOf(samples, ONE, LMDB), [THREE]: ratioOf(samples, THREE, ONE) };
   bench.add({ title, meaning, sides: summaries, ratios, samples });
@@ -93,8 +120,9 @@ async function measureRow(bench, sides, { title, meaning, spec }) {
 /** Several processes as if they were one server; clients are spread over them. */
 function together(servers) {
   return {
-    port: servers[0].port,
-    ports: servers.map((server) => server.port),
+    ports: Object.fromEntries(
+      Object.keys(servers[0].ports).map((service) => [service, servers.flatMap((server) => server.ports[service])]),
+    ),
     async sample() {
       const samples = await Promise.all(servers.map((server) => server.sample()));
       const most = (field) => Math.max(...samples.map((sample) => sample[field]));

@@ -1,16 +1,21 @@
-/** node bench/profile.mjs put|get|list|ifMatchCounter|... [clients]: where the CPU time of Holdfast goes under one loop. */
+/** node bench/profile.mjs put|get|list|insert|batch|consume|... [clients]: where the CPU time of Holdfast goes under one loop. */
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { measure } from './measure.mjs';
+import { measure, order } from './measure.mjs';
+import { queueLoops } from './queue-loops.mjs';
 import { endAll, runScript, startLoad, startServer } from './servers.mjs';
+import { tableLoops } from './table-loops.mjs';
+import { fillTable } from './tables.mjs';
 
+/** And messages, and entities. */
 const BLOBS = 10_000;
 const MILLISECONDS = 4_000;
 const FUNCTIONS = 40;
 
-const [loop = 'get', clientsText = loop === 'list' ? '1' : '64'] = process.argv.slice(2);
+const [loop = 'get', clientsText = /list|query/.test(loop) ? '1' : '64'] = process.argv.slice(2);
 const clients = Number(clientsText);
+const service = loop in tableLoops ? 'table' : loop in queueLoops ? 'queue' : 'blob';
 const folder = join(fileURLToPath(new URL('.', import.meta.url)), '.cache', `profile-${process.pid}`);
 const profiles = join(folder, 'profiles');
 const data = join(folder, 'data');
@@ -21,16 +26,22 @@ process.on('exit', () => {
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
 
 mkdirSync(data, { recursive: true });
-await runScript('fill.mjs', [data, 'filled', BLOBS]);
+if (service !== 'table')
+  await runScript('fill.mjs', [data, service === 'blob' ? 'blobs' : 'messages', 'filled', BLOBS]);
 const server = await startServer('holdfast', data, [
   '--cpu-prof',
   '--cpu-prof-interval=500',
   `--cpu-prof-dir=${profiles}`,
 ]);
 const load = startLoad();
+if (service === 'table') {
+  const ordering = (at, spec) => order(load, at, spec);
+  await fillTable({ order: ordering, request: ordering }, server, BLOBS);
+}
 const large = { bytes: 1 << 20, keys: 16, run: 'large' };
 const more = { ...(/Counter|Lease/.test(loop) ? { blobs: 1 } : {}), ...(/Large/.test(loop) ? large : {}) };
-const spec = { loop, container: 'filled', clients, keys: BLOBS, run: 'profiled', milliseconds: MILLISECONDS, ...more };
+const place = { container: 'filled', queue: 'filled', table: 'filled', partitions: 100 };
+const spec = { service, loop, ...place, clients, keys: BLOBS, run: 'profiled', milliseconds: MILLISECONDS, ...more };
 await measure(load, server, { ...spec, run: 'warm-up' });
 const from = microseconds();
 const result = await measure(load, server, spec);

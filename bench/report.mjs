@@ -109,7 +109,7 @@ function loop({ loopP99 }) {
   return `${short(loopP99)}${loopP99 > LOOP_P99_MAX ? ' LATE' : ''}`;
 }
 
-function short(value) {
+export function short(value) {
   if (value >= 100) return String(Math.round(value));
   if (value >= 10) return value.toFixed(1);
   return value >= 1 ? value.toFixed(2) : value.toFixed(3);

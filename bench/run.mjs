@@ -8,9 +8,12 @@ import { parseArgs } from 'node:util';
 import { filledStage, largeStage, oneBlobStage, putStage, startStage } from './against-azurite.mjs';
 import { limitStage } from './against-limit.mjs';
 import { deleteStage, flatStage, growthStage } from './alone.mjs';
+import { order } from './measure.mjs';
 import { postgresMarkdown, postgresSettings, postgresStage } from './on-postgres.mjs';
+import { depthStage, queueGrowthStage, queueStage } from './queues.mjs';
 import { judge, markdown } from './report.mjs';
 import { endAll, installAzurite, kinds, startLoad } from './servers.mjs';
+import { tableGrowthStage, tableReadStage, tableWriteStage } from './tables.mjs';
 
 const { values: flags } = parseArgs({
   options: {
@@ -53,9 +56,10 @@ const bench = {
     return folder;
   },
   removeFolder: (folder) => rmSync(folder, { recursive: true, force: true }),
+  order: (server, spec) => order(load, server, spec),
   /** One request that must be answered with this status. */
   async request(server, spec, status) {
-    const answer = await load.run({ ...spec, port: server.port });
+    const answer = await bench.order(server, spec);
     if (answer.status !== status) throw new Error(`${spec.method} ${spec.path}: ${answer.status} ${answer.body}`);
     return answer;
   },
@@ -95,11 +99,21 @@ const againstOthers = [
   flatStage,
   deleteStage,
   growthStage,
+  tableWriteStage,
+  tableReadStage,
+  tableGrowthStage,
+  queueStage,
+  ...[10, 13_000, 100_000].map(depthStage),
+  queueGrowthStage,
 ];
 for (const stage of flags.postgres ? [postgresStage] : againstOthers) {
   if (!stage.titles.some(bench.wanted)) continue;
   if (stage.deep && !flags.deep) {
     left.push(`${stage.titles.join('; ')} (needs --deep)`);
+    continue;
+  }
+  if (stage.long && flags.quick) {
+    left.push(`${stage.titles.join('; ')} (not with --quick)`);
     continue;
   }
   bench.say(`${stage.titles[0]} ...`);

@@ -7,54 +7,41 @@ import { fileURLToPath } from 'node:url';
 import { connect, maker } from './http.mjs';
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
-const azuriteMain = here('node_modules/azurite/dist/src/blob/main.js');
+const azuriteMain = here('node_modules/azurite/dist/src/azurite.js');
+const SERVICES = ['blob', 'queue', 'table'];
 const children = new Set();
+
+const portFlags = (ports) => SERVICES.flatMap((service) => [`--${service}Port`, String(ports[service])]);
+const holdfast = [here('../dist/cli.js'), 'start', '--silent'];
 
 export const kinds = {
   holdfast: {
     title: 'Holdfast',
     settings: 'dist/cli.js start --silent, otherwise default: LMDB, fdatasync before each answer',
-    command: (location, port) => [
-      here('../dist/cli.js'),
-      'start',
-      '--silent',
-      '--location',
-      location,
-      '--blobPort',
-      port,
-    ],
+    services: SERVICES,
+    command: (location, ports) => [...holdfast, '--location', location, ...portFlags(ports)],
   },
   postgres: {
     title: 'Holdfast on PostgreSQL',
     settings: 'dist/cli.js start --silent --partition postgres://... --extents <folder>',
-    command: (location, port) => [
-      here('../dist/cli.js'),
-      'start',
-      '--silent',
-      '--extents',
-      location,
-      '--blobPort',
-      port,
-    ],
+    services: SERVICES,
+    command: (location, ports) => [...holdfast, '--extents', location, ...portFlags(ports)],
   },
   azurite: {
     title: 'Azurite',
-    settings: 'azurite-blob --silent --skipApiVersionCheck --disableTelemetry, otherwise default: on disk, no fsync',
-    command: (location, port) => [
-      azuriteMain,
-      '--silent',
-      '--skipApiVersionCheck',
-      '--disableTelemetry',
-      '--location',
-      location,
-      '--blobPort',
-      port,
+    settings:
+      'azurite --silent --skipApiVersionCheck --disableTelemetry, otherwise default: all services in one process, on disk, no fsync',
+    services: SERVICES,
+    command: (location, ports) => [
+      ...[azuriteMain, '--silent', '--skipApiVersionCheck', '--disableTelemetry'],
+      ...['--location', location, ...portFlags(ports)],
     ],
   },
   limit: {
     title: 'The limit',
     settings: 'limit.mjs: bare node:http with the same answers; a Put is a write and an fdatasync',
-    command: (location, port) => [here('limit.mjs'), location, port],
+    services: ['blob'],
+    command: (location, ports) => [here('limit.mjs'), location, String(ports.blob)],
   },
 };
 
@@ -75,13 +62,14 @@ export function installAzurite() {
   return installed();
 }
 
-/** Resolves once the server has answered a signed request; `startMilliseconds` is how long that took. */
+/** Resolves once all its services answer; `startMilliseconds` is how long it took to the answer to a signed List Containers. */
 export async function startServer(kind, location, nodeFlags = [], flags = []) {
-  const port = await freePort();
+  const ports = {};
+  for (const service of kinds[kind].services) ports[service] = await freePort();
   const logFile = `${location}.log`;
   const log = openSync(logFile, 'a');
   const started = performance.now();
-  const words = [...kinds[kind].command(location, String(port)), ...flags];
+  const words = [...kinds[kind].command(location, ports), ...flags];
   const probe = ['--import', new URL('probe.mjs', import.meta.url).href];
   const child = spawn(process.execPath, [...probe, ...nodeFlags, ...words], {
     stdio: ['ignore', log, log, 'ipc'],
@@ -92,15 +80,21 @@ export async function startServer(kind, location, nodeFlags = [], flags = []) {
   child.once('exit', (code, signal) => {
     exited = `${kinds[kind].title} ended (${signal ?? code}): ${readFileSync(logFile, 'utf8').slice(-2_000)}`;
   });
-  while (!(await answers(port))) {
-    if (exited) throw new Error(exited);
-    if (performance.now() - started > 120_000) throw new Error(`${kinds[kind].title} does not answer`);
-    await pause(4);
-  }
+  const until = async (answered) => {
+    while (!(await answered())) {
+      if (exited) throw new Error(exited);
+      if (performance.now() - started > 120_000) throw new Error(`${kinds[kind].title} does not answer`);
+      await pause(4);
+    }
+  };
+  await until(() => answers(ports.blob, { query: { comp: 'list' } }, '/'));
   const startMilliseconds = performance.now() - started;
+  if (ports.queue) await until(() => answers(ports.queue, { query: { comp: 'list' } }, '/'));
+  if (ports.table) await until(() => answers(ports.table, { service: 'table', headers: acceptJson }, '/Tables'));
   return {
     kind,
-    port,
+    /** By service, for those who order from the load. */
+    ports: Object.fromEntries(Object.entries(ports).map(([service, port]) => [service, [port]])),
     startMilliseconds,
     /** Since the last call, but for the CPU time, which is that of its whole life. */
     sample: () => ask(child, 'sample'),
@@ -166,10 +160,12 @@ async function stopChild(child) {
   clearTimeout(hard);
 }
 
-async function answers(port) {
+const acceptJson = { accept: 'application/json;odata=minimalmetadata' };
+
+async function answers(port, options, path) {
   try {
     const connection = await connect(port);
-    const { status } = await connection.send(maker('GET', { query: { comp: 'list' } })('/'));
+    const { status } = await connection.send(maker('GET', options)(path));
     connection.close();
     return status === 200;
   } catch {

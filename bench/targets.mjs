@@ -22,6 +22,19 @@ export const targets = {
   'Delete Container, p99 of Put Blob while the sweeper runs': { floor: 2 },
   'Put Blob at 1,000,000 blobs against 1,000': { floor: 1.3 },
   'Get Blob at 1,000,000 blobs against 1,000': { floor: 1.3 },
+  'Table insert, 1 client': { atLeast: true, floor: 1.1, aim: 2 },
+  'Table insert, 64 clients': { atLeast: true, floor: 4, aim: 8 },
+  'Table get entity, 64 clients': { atLeast: true, floor: 6, aim: 10 },
+  'Table query of 1,000 among 100,000': { atLeast: true, floor: 4, aim: 10 },
+  'Table batch of 100, 16 clients': { atLeast: true, floor: 10, aim: 20 },
+  'Table insert at 1,000,000 entities against 1,000': { floor: 1.3 },
+  'Table get entity at 1,000,000 entities against 1,000': { floor: 1.3 },
+  'Table query of 1,000 at 1,000,000 entities against 1,000': { floor: 1.3 },
+  'Queue put, 64 clients': { atLeast: true, floor: 15, aim: 25 },
+  'Queue get + delete, depth 10': { atLeast: true, floor: 1, aim: 1.5 },
+  'Queue get + delete, depth 13,000': { atLeast: true, floor: 100, aim: 150 },
+  'Queue get + delete, depth 100,000': { atLeast: true, floor: 1_000, aim: 2_000 },
+  'Queue put, get and delete at 1,000,000 messages against 1,000': { floor: 1.3 },
 };
 /** Of our event loop, under each row. */
 export const LOOP_P99_MAX = 10;

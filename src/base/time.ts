@@ -33,7 +33,7 @@ export function wholeSecond(ticks: bigint): bigint {
 /** 2019-05-01T10:20:30.1234567Z */
 export function iso7(ticks: bigint): string {
   const fraction = (ticks % TICKS_PER_SECOND).toString().padStart(7, '0');
-  return `${new Date(millisecondsOf(ticks)).toISOString().slice(0, 19)}.${fraction}Z`;
+  return `${new Date(millisecondsOf(wholeSecond(ticks))).toISOString().slice(0, 19)}.${fraction}Z`;
 }
 
 const HTTP_DATE = /^(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?, /i;

@@ -5,6 +5,7 @@ import { checks } from './conformance/checks.ts';
 import { combining } from './conformance/combining.ts';
 import { counters } from './conformance/counters.ts';
 import type { Harness } from './conformance/harness.ts';
+import { pages } from './conformance/pages.ts';
 import { reads } from './conformance/reads.ts';
 import { scans } from './conformance/scans.ts';
 import { serializability } from './conformance/serializability.ts';
@@ -14,6 +15,7 @@ export type { Harness, OtherWriter, Store, StoreOptions } from './conformance/ha
 
 export function partitionConformance(name: string, harness: Harness): void {
   describe(`a partition on ${name}`, () => {
-    for (const part of [atomicity, serializability, reads, scans, combining, checks, counters, time]) part(harness);
+    for (const part of [atomicity, serializability, reads, scans, pages, combining, checks, counters, time])
+      part(harness);
   });
 }

@@ -75,6 +75,37 @@ export function after(key: Key): Key {
   return `${key}\x00` as Key;
 }
 
+/** How a text stands in a key, wherever it is part of a string there. */
+export function bytesOf(text: string): string {
+  return encodeString(text);
+}
+
+/** Joins keys that are alike up to the end of the first `mark` that lies at byte `from` or behind it. */
+export interface Joining {
+  readonly from: number;
+  readonly mark: string;
+}
+
+/** What all keys that are joined with this one begin with; undefined: it stands alone. */
+export function groupOf(key: Key, { from, mark }: Joining): Key | undefined {
+  const found = key.indexOf(mark, from);
+  return found < 0 ? undefined : (key.slice(0, found + mark.length) as Key);
+}
+
+/** Where to go on behind this key and all that are joined with it; undefined: nothing can follow. */
+export function behind(key: Key, joining: Joining | undefined): Key | undefined {
+  const group = joining && groupOf(key, joining);
+  return group === undefined ? after(key) : pastAny(group);
+}
+
+/** As `past`, also where the bytes end in the middle of a part or of a character. */
+export function pastAny(bytes: Key): Key | undefined {
+  let last = bytes.length - 1;
+  while (last >= 0 && bytes.charCodeAt(last) === 0xff) last--;
+  if (last < 0) return undefined;
+  return (bytes.slice(0, last) + String.fromCharCode(bytes.charCodeAt(last) + 1)) as Key;
+}
+
 /** UTF-16 code units in one to three bytes each, which order as the units do; plain UTF-8 does not, above U+FFFF. */
 function encodeString(text: string): string {
   if (PLAIN.test(text)) return text;

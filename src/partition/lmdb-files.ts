@@ -19,7 +19,7 @@ export interface Rows extends Omit<Database<Buffer, Key>, 'getBinaryFast' | 'get
   getRange(options: {
     start: Key;
     end: Key;
-    limit: number;
+    limit?: number;
     reverse?: boolean;
     exclusiveStart?: boolean;
     inclusiveEnd?: boolean;

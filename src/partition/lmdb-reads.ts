@@ -2,6 +2,7 @@ import type { Transaction } from 'lmdb';
 import { startClock } from './clock.ts';
 import type { Key, Range } from './keys.ts';
 import { highWaterIn, openFiles, READERS_MAX, type Rows, versionIn } from './lmdb-files.ts';
+import { pageOf } from './pages.ts';
 import { type Clock, type Engine, type Row, type ScanOptions, Unavailable } from './partition.ts';
 
 /** The rows alone, to look at: another process may write them meanwhile. */
@@ -35,6 +36,7 @@ export function snapshotsOf(rows: Rows, clock: Pick<Clock, 'now'>): Engine['snap
       get: async (key) => get(key),
       getMany: async (keys) => keys.map(get),
       scan: async (range, options) => scan(rows, transaction, range, options),
+      page: async (range, options) => pageOf((stretch) => rowsIn(rows, transaction, stretch), range, options),
       end() {
         open--;
         transaction.done();
@@ -58,6 +60,10 @@ function scan(rows: Rows, transaction: Transaction, range: Range, options: ScanO
     if (bytes >= bytesMax) break;
   }
   return found;
+}
+
+function* rowsIn(rows: Rows, transaction: Transaction, { from, to }: Range): Iterable<Row> {
+  for (const { key, value } of rows.getRange({ start: from, end: to, transaction })) yield rowOf(key, value);
 }
 
 /** lmdb reads into one buffer again and again. A copy from the pool costs less than one with memory of its own. */

@@ -2,14 +2,15 @@
 import { type ClockOptions, startClock } from './clock.ts';
 import { plus, versionOfAdd } from './counters.ts';
 import type { Key, Range } from './keys.ts';
+import { pageOf } from './pages.ts';
 import {
   bufferOf,
   type Commit,
   type Engine,
   type Outcome,
+  type Reading,
   type Row,
   type ScanOptions,
-  type Snapshot,
   type Stamp,
   type Write,
 } from './partition.ts';
@@ -44,13 +45,18 @@ export function openMemory({ inject, ...clockOptions }: MemoryOptions = {}): Eng
     return pasts.get(key)?.findLast(({ since }) => since <= moment)?.row;
   }
 
+  function* rowsIn(range: Range, moment: number, reverse?: boolean): Iterable<Row> {
+    for (const key of keys.in(range, reverse)) {
+      const row = at(key, moment);
+      if (row) yield row;
+    }
+  }
+
   function scan(range: Range, { limit, bytesMax = Infinity, reverse }: ScanOptions, moment: number): Row[] {
     const rows: Row[] = [];
     let bytes = 0;
-    for (const key of keys.in(range, reverse)) {
+    for (const row of rowsIn(range, moment, reverse)) {
       if (rows.length >= limit || bytes >= bytesMax) break;
-      const row = at(key, moment);
-      if (!row) continue;
       rows.push(row);
       bytes += row.value.length;
     }
@@ -101,7 +107,7 @@ export function openMemory({ inject, ...clockOptions }: MemoryOptions = {}): Eng
 
   return {
     clock,
-    snapshot(): Snapshot & { end(): void } {
+    snapshot(): Reading & { end(): void } {
       const moment = commits;
       open.set(moment, (open.get(moment) ?? 0) + 1);
       return {
@@ -109,6 +115,7 @@ export function openMemory({ inject, ...clockOptions }: MemoryOptions = {}): Eng
         get: async (key) => at(key, moment),
         getMany: async (wanted) => wanted.map((key) => at(key, moment)),
         scan: async (range, options) => scan(range, options, moment),
+        page: async (range, options) => pageOf((stretch) => rowsIn(stretch, moment), range, options),
         end() {
           const others = (open.get(moment) ?? 1) - 1;
           if (others > 0) open.set(moment, others);

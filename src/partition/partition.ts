@@ -1,5 +1,5 @@
 /** Ordered transactional rows: what every engine offers, and all that the layers above know of one. */
-import type { Key, Range } from './keys.ts';
+import type { Joining, Key, Range } from './keys.ts';
 
 /** 100-ns ticks since 0001-01-01, as .NET counts them: the store's time. */
 export type Instant = bigint;
@@ -29,6 +29,28 @@ export interface Snapshot {
   scan(range: Range, options: ScanOptions): Promise<Row[]>;
 }
 
+export interface PageOptions {
+  /** At most this many rows, and not less than one. */
+  limit: number;
+  /** Of rows that are joined, only the first; those behind it cost one step, however many they are. */
+  joining?: Joining | undefined;
+}
+
+export interface Page {
+  readonly rows: readonly Row[];
+  /** Where to go on; undefined: nothing follows. */
+  readonly next: Key | undefined;
+}
+
+/** A state that is only looked at. */
+export interface Reading extends Snapshot {
+  /**
+   * The first rows of the range: as many as the engine gives at a time, where one in this process makes others wait, and one
+   * across a network makes this one wait.
+   */
+  page(range: Range, options: PageOptions): Promise<Page>;
+}
+
 /** A body's view: every get is a check and every scan a range check at the commit. */
 export interface Transaction extends Snapshot {
   /** The stamp that this body's writes will carry. */
@@ -48,7 +70,7 @@ export interface Transaction extends Snapshot {
 }
 
 export interface Partition {
-  read<T>(body: (at: Snapshot) => Promise<T>): Promise<T>;
+  read<T>(body: (at: Reading) => Promise<T>): Promise<T>;
   /**
    * Runs the body and commits what it wrote, all or nothing. Bodies that wait for one anchor share a commit.
    * A body touches nothing but `tx` and may run more than once; one that throws writes nothing.
@@ -103,7 +125,7 @@ export interface Engine {
   /** Besides the time: the stamp that a body will propose. */
   readonly clock: Clock & { stamp(): Stamp };
   /** The latest committed state: nothing that was acknowledged before this call is missing. */
-  snapshot(): Snapshot & { end(): void };
+  snapshot(): Reading & { end(): void };
   commit(data: Commit): Promise<Outcome>;
   /**
    * Runs the work while commits of other processes for this anchor wait. Stores that only one process writes have none. It is for

@@ -105,9 +105,23 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
       await sql(`update "${schema}".version set number = ${SCHEMA_VERSION + 1}`);
       await expect(openPostgres({ url: cluster.url, schema })).rejects.toMatchObject({
         name: 'CannotOpen',
-        message: expect.stringMatching(/has version 2; this Holdfast knows 1: start a newer one\.$/),
+        message: expect.stringMatching(/has version 3; this Holdfast knows 2: start a newer one\.$/),
       });
     });
+  });
+
+  it('is brought to this version by the first who opens it, while those who made it go on', async () => {
+    const schema = newSchema();
+    const old = openPartition(await open({ schema }));
+    await sql(`drop function "${schema}".page`, `update "${schema}".version set number = 1`);
+    const [one, other] = await Promise.all([open({ schema }), open({ schema })]);
+    expect((await sql(`select number from "${schema}".version`)).rows).toEqual([{ number: SCHEMA_VERSION }]);
+    for (const each of [old, openPartition(one), openPartition(other)]) {
+      await put(each, key('row', 'a/1'), 1);
+      const joining = { from: 0, mark: '/' };
+      const { rows } = await each.read((at) => at.page(under(['row']), { limit: 5, joining }));
+      expect(rows.map(numberOf)).toEqual([1]);
+    }
   });
 
   it('is made once by twelve who open it at the same time', async () => {
@@ -272,6 +286,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
       tx.remove(key('row', 4));
       tx.add(key('counter'), 1n);
     });
+    await partition.read((at) => at.page(under(['row']), { limit: 5, joining: { from: 0, mark: 'r' } }));
     const { rows } = await sql(
       'select pg_stat_force_next_flush()',
       `select relname, seq_scan::int as scans from pg_stat_user_tables where schemaname = '${schema}' and relname = 'rows'`,

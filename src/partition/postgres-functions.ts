@@ -178,7 +178,65 @@ end
 $$;
 `;
 
-export const FUNCTIONS = CLOCK + COMMIT;
+/** Rows that are looked at before the place is sought anew: a seek costs about as much as reading the first of these. */
+const SKIPPED_MAX = 24;
+const STRETCH = 200;
+
+const PAGE = `
+-- Behind everything that begins with these bytes; null: nothing is.
+create or replace function S.past_any(bytes bytea) returns bytea language plpgsql immutable strict as $$
+begin
+  while octet_length(bytes) > 0 and get_byte(bytes, octet_length(bytes) - 1) = 255 loop
+    bytes := substring(bytes from 1 for octet_length(bytes) - 1);
+  end loop;
+  if octet_length(bytes) = 0 then return null; end if;
+  return set_byte(bytes, octet_length(bytes) - 1, get_byte(bytes, octet_length(bytes) - 1) + 1);
+end
+$$;
+
+-- Of rows whose keys are alike up to the end of the first mark behind p_behind bytes, only the first.
+create or replace function S.page(p_from bytea, p_to bytea, p_limit bigint, p_bytes bigint, p_behind int, p_mark bytea)
+returns table (key bytea, version bigint, value bytea) language plpgsql stable as $$
+#variable_conflict use_column
+declare
+  start bytea := p_from;
+  common bytea;
+  looked int;
+  skipped int;
+  place int;
+begin
+  loop
+    looked := 0;
+    skipped := 0;
+    for key, version, value in
+      select r.key, r.version, r.value from S.rows r
+      where ${order('r.key')} >= ${order('start')} and ${order('r.key')} <= ${order('p_to')}
+        and r.key >= start and r.key < p_to
+      order by ${order('r.key')}, r.key limit ${STRETCH}
+    loop
+      looked := looked + 1;
+      if common is not null and substring(key from 1 for octet_length(common)) = common then
+        skipped := skipped + 1;
+        exit when skipped >= ${SKIPPED_MAX};
+        continue;
+      end if;
+      return next;
+      p_limit := p_limit - 1;
+      p_bytes := p_bytes - octet_length(value);
+      if p_limit <= 0 or p_bytes <= 0 then return; end if;
+      place := position(p_mark in substring(key from p_behind + 1));
+      common := case when place > 0 then substring(key from 1 for p_behind + place - 1 + octet_length(p_mark)) end;
+      skipped := 0;
+    end loop;
+    if looked < ${STRETCH} and skipped < ${SKIPPED_MAX} then return; end if;
+    start := case when common is null then key || '\\x00'::bytea else S.past_any(common) end;
+    if start is null or start >= p_to then return; end if;
+  end loop;
+end
+$$;
+`;
+
+export const FUNCTIONS = CLOCK + COMMIT + PAGE;
 
 const page = (comparison: string, direction: string): string => `
   select key, version, value from (
@@ -196,4 +254,5 @@ prepare holdfast_get(bytea[]) as
   select k.n, r.version, r.value from unnest($1) with ordinality as k(key, n) join S.rows r on sha256(r.key) = sha256(k.key);
 prepare holdfast_scan(bytea, bytea, bigint, bigint) as ${page('<', 'asc')};
 prepare holdfast_scan_back(bytea, bytea, bigint, bigint) as ${page('<', 'desc')};
+prepare holdfast_page(bytea, bytea, bigint, bigint, int, bytea) as select key, version, value from S.page($1, $2, $3, $4, $5, $6);
 `;

@@ -120,7 +120,7 @@ function array(type: number, elements: readonly (Buffer | undefined)[]): Buffer 
   return Buffer.concat(parts);
 }
 
-/** A literal of the key, for statements in text. */
-export const literal = (key: Key): string => `'\\x${Buffer.from(key, 'latin1').toString('hex')}'`;
+/** A literal of the key, or of a piece of one, for statements in text. */
+export const literal = (key: string): string => `'\\x${Buffer.from(key, 'latin1').toString('hex')}'`;
 export const literals = (wanted: readonly Key[]): string =>
   `'{${wanted.map((key) => `"\\\\x${Buffer.from(key, 'latin1').toString('hex')}"`).join()}}'`;

@@ -1,5 +1,5 @@
-import type { Key, Range } from './keys.ts';
-import type { Engine, Instant, Row, ScanOptions } from './partition.ts';
+import { behind, type Joining, type Key, type Range } from './keys.ts';
+import { type Engine, type Instant, type Row, type ScanOptions, stoppedEarly } from './partition.ts';
 import type { ServerClock } from './postgres-clock.ts';
 import { unavailable } from './postgres-errors.ts';
 import { literal, literals } from './postgres-parcel.ts';
@@ -8,6 +8,8 @@ import type { Connection, Pool } from './postgres-pool.ts';
 const BEGIN = 'begin isolation level repeatable read read only';
 const TIME = 'execute holdfast_now';
 const BYTES_MAX = '9223372036854775807';
+/** Of values in a page: they come all at once. */
+const PAGE_BYTES = 4 << 20;
 
 interface Asked {
   readonly text: string;
@@ -104,6 +106,11 @@ export function snapshotsOf(pool: Pool, clock: ServerClock): { snapshot: Engine[
       }
       return row;
     };
+    const rowsOf = (text: string): Promise<Row[]> =>
+      new Promise((resolve, reject) => {
+        asked.push({ text, take: (found) => resolve(found.map(rowOf)), reject });
+        ask();
+      });
     return {
       get now() {
         now ??= clock.now();
@@ -111,14 +118,14 @@ export function snapshotsOf(pool: Pool, clock: ServerClock): { snapshot: Engine[
       },
       get,
       getMany: (keys) => Promise.all(keys.map(get)),
-      scan: (range, options) =>
-        isEmpty(range, options)
-          ? Promise.resolve([])
-          : new Promise((resolve, reject) => {
-              const take = (found: unknown[][]) => resolve(found.map(rowOf));
-              asked.push({ text: scanText(range, options), take, reject });
-              ask();
-            }),
+      scan: async (range, options) => (isEmpty(range, options) ? [] : rowsOf(scanText(range, options))),
+      async page(range, { limit, joining }) {
+        const bounds = { limit, bytesMax: PAGE_BYTES };
+        if (isEmpty(range, bounds)) return { rows: [], next: undefined };
+        const found = await rowsOf(joining ? pageText(range, bounds, joining) : scanText(range, bounds));
+        const next = stoppedEarly(found, bounds) ? behind(found.at(-1)!.key, joining) : undefined;
+        return { rows: found, next: next !== undefined && next < range.to ? next : undefined };
+      },
       end() {
         ended = true;
         if (!sending) leave();
@@ -180,9 +187,16 @@ function isEmpty({ from, to }: Range, { limit, bytesMax = 1 }: ScanOptions): boo
   return from >= to || limit <= 0 || bytesMax <= 0;
 }
 
-function scanText({ from, to }: Range, { limit, bytesMax = Infinity, reverse }: ScanOptions): string {
-  const bounds = `${literal(from)}, ${literal(to)}, ${limit}, ${Number.isFinite(bytesMax) ? Math.ceil(bytesMax) : BYTES_MAX}`;
-  return `execute holdfast_scan${reverse ? '_back' : ''}(${bounds})`;
+function scanText(range: Range, options: ScanOptions): string {
+  return `execute holdfast_scan${options.reverse ? '_back' : ''}(${boundsText(range, options)})`;
+}
+
+function pageText(range: Range, options: ScanOptions, { from, mark }: Joining): string {
+  return `execute holdfast_page(${boundsText(range, options)}, ${from}, ${literal(mark)})`;
+}
+
+function boundsText({ from, to }: Range, { limit, bytesMax = Infinity }: ScanOptions): string {
+  return `${literal(from)}, ${literal(to)}, ${limit}, ${Number.isFinite(bytesMax) ? Math.ceil(bytesMax) : BYTES_MAX}`;
 }
 
 function rowOf([key, version, value]: unknown[]): Row {

@@ -11,6 +11,7 @@ import {
   type Instant,
   OutcomeUnknown,
   type Partition,
+  type Reading,
   type Snapshot,
   type Stamp,
   type Transaction,
@@ -41,7 +42,7 @@ interface Job {
 }
 
 interface Read {
-  readonly body: (at: Snapshot) => Promise<unknown>;
+  readonly body: (at: Reading) => Promise<unknown>;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -72,7 +73,7 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
   let commits = 0;
   let scheduled = false;
 
-  function read<T>(body: (at: Snapshot) => Promise<T>): Promise<T> {
+  function read<T>(body: (at: Reading) => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       reads.push({ body, resolve: resolve as Read['resolve'], reject });
       schedule();

@@ -171,7 +171,11 @@ export async function openAccounts(
       const id = await change(name, async (tx, row) => {
         const account = existing(name, row);
         if (!withData && (await tx.scan(under([account.id, 'n']), { limit: 1 })).length > 0)
-          throw fail('AccountHasContainers', undefined, `The account ${name} has containers, which would go with it.`);
+          throw fail(
+            'AccountHasContainers',
+            undefined,
+            `The account ${name} has containers, queues or tables, which would go with it.`,
+          );
         tx.remove(accountKey(name));
         tx.put(removedKey(account.id), encodeValue({ name }));
         if (name === DEVELOPMENT_ACCOUNT) goWithoutDefault(tx);

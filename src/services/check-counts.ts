@@ -15,12 +15,14 @@ import { decodeAccount, removedId } from './account-rows.ts';
 import { decodeHead } from './blob/heads.ts';
 import { decodeBlock, decodeStage } from './blob/rows.ts';
 import { decodeName } from './names.ts';
+import { decodeQueue } from './queue/rows.ts';
 import type { AccountId } from './storage.ts';
 
 /** Things are known by account and id. */
 export interface Counts {
   /** Those that are there, and those that are to be swept. */
   readonly accounts: Set<AccountId>;
+  /** Queues and tables, too, each with its service. */
   readonly containers: Set<string>;
   /** Containers, contents and stages that are to be swept. */
   readonly trashed: Set<string>;
@@ -28,6 +30,8 @@ export interface Counts {
   readonly stages: Map<string, StageCount>;
   readonly chunks: Map<string, ChunkCount>;
   readonly live: Map<string, LiveCount>;
+  /** By queue and generation. */
+  readonly queues: Map<string, QueueCount>;
 }
 
 export interface ContentCount {
@@ -56,6 +60,13 @@ interface LiveCount {
   bytes: number;
 }
 
+interface QueueCount {
+  /** The queue whose generation this is. */
+  name?: string;
+  messages: number;
+  counted: number;
+}
+
 export const nameOf = (account: unknown, id: unknown): string => `${account}/${id}`;
 
 export function newCounts(): Counts {
@@ -67,6 +78,7 @@ export function newCounts(): Counts {
     stages: new Map(),
     chunks: new Map(),
     live: new Map(),
+    queues: new Map(),
   };
 }
 
@@ -81,13 +93,19 @@ export function count(counts: Counts, row: Row): void {
   const content = (id: unknown) => entry(counts.contents, nameOf(account, id), { heads: 0, end: 0 });
   const stage = (id: unknown) => entry(counts.stages, nameOf(account, id), { blocks: 0 });
   const chunk = (id: unknown) => entry(counts.chunks, nameOf(account, id), { users: 0 });
+  const queue = (id: unknown, gen: unknown) =>
+    entry(counts.queues, nameOf(account, `${id}-${gen}`), { messages: 0, counted: 0 });
   const live = (extent: unknown) => entry(counts.live, nameOf(account, extent), { row: 0, bytes: 0 });
   const use = (parts: readonly Part[]) => {
     for (const part of parts) chunk(textOf(part.chunk)).users++;
   };
   switch (type) {
     case 'n':
-      counts.containers.add(nameOf(account, decodeName(row)));
+      counts.containers.add(nameOf(account, `${rest[0]} ${decodeName(row)}`));
+      if (rest[0] === 'queue') {
+        const { id, gen } = decodeQueue(account, row);
+        queue(id, gen).name = rest[1] as string;
+      }
       return;
     case 'x': {
       const trash = decodeTrash(row);
@@ -134,6 +152,12 @@ export function count(counts: Counts, row: Row): void {
     }
     case 'l':
       live(rest[0]).row = Number(counterOf(row));
+      return;
+    case 'q':
+      queue(rest[0], rest[1]).messages++;
+      return;
+    case '#':
+      queue(rest[0], rest[1]).counted += Number(counterOf(row));
   }
 }
 

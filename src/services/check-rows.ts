@@ -19,6 +19,8 @@ import { decodeHead } from './blob/heads.ts';
 import { decodeBlock, decodeProperties, decodeStage, dueKey, inlineKey } from './blob/rows.ts';
 import { type ContentCount, type Counts, nameOf } from './check-counts.ts';
 import { decodeName } from './names.ts';
+import { decodeMessage } from './queue/message-rows.ts';
+import { propertiesOf, storedEntity } from './table/entity-rows.ts';
 
 export interface Tally {
   rows: number;
@@ -37,17 +39,22 @@ export async function checkRow(at: Snapshot, row: Row, counts: Counts, tally: Ta
   if (typeof account !== 'bigint') return checkStoreRow(account, row);
   if (!counts.accounts.has(account)) tally.strays.add(account);
   const name = (id: unknown) => nameOf(account, id);
-  const hasContainer = (id: unknown) => counts.containers.has(name(id)) || counts.trashed.has(`container ${name(id)}`);
+  const hasContainer = (id: unknown) =>
+    counts.containers.has(name(`blob ${id}`)) || counts.trashed.has(`container ${name(id)}`);
+  const isTrashed = (...parts: KeyPart[]) => counts.trashed.has(`rows ${encodeKey([account, type, ...parts])}`);
+  const hasQueue = (id: KeyPart = '', gen: KeyPart = '') =>
+    counts.queues.get(name(`${id}-${gen}`))?.name !== undefined || isTrashed(id) || isTrashed(id, gen);
   const own = `${rest[0]}-${rest[1]}`;
   switch (type) {
     case 'n':
-      tally.containers++;
+      if (rest[0] === 'blob') tally.containers++;
       if (!(await at.get(encodeKey([account, 'p', rest[0]!, decodeName(row)]))))
         throw new Error('it has no properties');
       return;
     case 'p':
-      decodeProperties(row);
-      if (!counts.containers.has(name(rest[1]))) throw new Error('no name leads to it');
+      if (rest[0] === 'blob') decodeProperties(row);
+      else decodeValue(row);
+      if (!counts.containers.has(name(`${rest[0]} ${rest[1]}`))) throw new Error('no name leads to it');
       return;
     case 'b':
       tally.blobs++;
@@ -90,6 +97,19 @@ export async function checkRow(at: Snapshot, row: Row, counts: Counts, tally: Ta
       if (!counts.stages.get(name(own))?.named && !counts.trashed.has(`stage ${name(own)}`))
         throw new Error('a block that no blob has');
       return checkPieces([decodeBlock(row)], account, counts);
+    case 'q':
+      decodeMessage(row);
+      if (!hasQueue(rest[0], rest[1])) throw new Error('its queue does not exist');
+      return;
+    case '#':
+      counterOf(row);
+      if (!hasQueue(rest[0], rest[1])) throw new Error('its queue does not exist');
+      return;
+    case 'e':
+      propertiesOf(storedEntity(row));
+      if (!counts.containers.has(name(`table ${rest[0]}`)) && !isTrashed(rest[0]!))
+        throw new Error('its table does not exist');
+      return;
     case 'x':
       decodeTrash(row);
       return;
@@ -111,8 +131,19 @@ function checkStoreRow(type: string, row: Row): void {
   if (fault) throw new Error(fault);
 }
 
+/** Sums of counters that are not what they should be. */
+export function wrongCounters(counts: Counts): string[] {
+  return [...missingCounters(counts), ...wrongQueues(counts)];
+}
+
+function wrongQueues({ queues }: Counts): string[] {
+  return [...queues.values()]
+    .filter(({ name, messages, counted }) => name !== undefined && messages !== counted)
+    .map(({ name, messages, counted }) => `queue ${name}: it counts ${counted} messages and has ${messages}`);
+}
+
 /** Counters that have no row, although they should. */
-export function missingCounters({ live }: Counts): string[] {
+function missingCounters({ live }: Counts): string[] {
   return [...live]
     .filter(([, { row, bytes }]) => row === 0 && bytes > 0)
     .map(([name, { bytes }]) => `extent ${name.split('/')[1]}: it counts 0 bytes in use and there are ${bytes}`);

@@ -8,7 +8,7 @@ import { after, decodeKey, encodeKey, type Key, past } from '../partition/keys.t
 import type { Partition, Row, Snapshot } from '../partition/partition.ts';
 import { decodeHead } from './blob/heads.ts';
 import { count, nameOf, newCounts } from './check-counts.ts';
-import { checkRow, missingCounters, type Tally } from './check-rows.ts';
+import { checkRow, type Tally, wrongCounters } from './check-rows.ts';
 import { decodeName } from './names.ts';
 import { othersFirst } from './storage.ts';
 
@@ -68,7 +68,7 @@ async function checkRows(at: Snapshot, tally: Tally, onProgress: OnProgress): Pr
     }
     if (tally.rows % PROGRESS_ROWS === 0) onProgress({ what: 'checking rows', done: tally.rows, total });
   }
-  tally.findings.push(...missingCounters(counts));
+  tally.findings.push(...wrongCounters(counts));
   for (const account of tally.strays) tally.findings.push(`account ${account}: it has rows and does not exist`);
   onProgress({ what: 'checking rows', done: tally.rows, total });
   return [...counts.live.values()].reduce((sum, { bytes }) => sum + bytes, 0);
@@ -138,7 +138,7 @@ async function blobsWith(at: Snapshot, damaged: ReadonlySet<string>): Promise<st
     for await (const row of allRows(at)) {
       try {
         const [account, type, ...rest] = decodeKey(row.key);
-        if (type === 'n') containers.set(nameOf(account, decodeName(row)), rest[1] as string);
+        if (type === 'n' && rest[0] === 'blob') containers.set(nameOf(account, decodeName(row)), rest[1] as string);
         if (type !== pass) continue;
         if (type === 'm') {
           const names = decodeCell(row).flatMap(({ parts }) =>

@@ -2,7 +2,9 @@ import { under } from '../partition/keys.ts';
 import type { Partition, Row, Transaction } from '../partition/partition.ts';
 import { anchorOf, trashContainer } from './blob/rows.ts';
 import { decodeName, namesIn, propertiesKey, type ServiceName } from './names.ts';
+import { trashQueue } from './queue/rows.ts';
 import type { AccountId, Storage } from './storage.ts';
+import { trashTable } from './table/rows.ts';
 
 const SLICE = { limit: 200 };
 
@@ -11,6 +13,8 @@ type LetGo = (tx: Transaction, account: AccountId, name: Row) => void;
 /** What becomes of all that a name led to. */
 const trashOf: Readonly<Partial<Record<ServiceName, LetGo>>> = {
   blob: (tx, account, name) => trashContainer(tx, account, decodeName(name)),
+  queue: (tx, account, name) => trashQueue(tx, account, decodeName(name)),
+  table: (tx, account, name) => trashTable(tx, account, decodeName(name)),
 };
 
 /** Removes every container, leased or not, every queue and table, and the settings of the services. */

@@ -6,6 +6,7 @@ import { decodeTrash, idOf, trashIn } from '../content/rows.ts';
 import { after, type Key } from '../partition/keys.ts';
 import type { Row } from '../partition/partition.ts';
 import { dueIn } from './blob/rows.ts';
+import { createExpiryWalk } from './queue/expiry-walk.ts';
 import { emptyAccount, hasContents } from './reset.ts';
 import type { AccountId } from './storage.ts';
 import { lookAtDue, type Sweeping, sweepSlice } from './sweeping.ts';
@@ -50,6 +51,9 @@ export function startSweeper(options: SweeperOptions): Sweeper {
   const background = startBackground(run, EVERY_MILLISECONDS, startOver);
 
   const mayWork = (): boolean => !background.isStopping && isElected();
+  const walk = createExpiryWalk({ partition, mayWork, rest: (worked) => background.rest(REST * worked) });
+  /** A long queue does not keep the trash waiting. */
+  const walking = startBackground(walkAll, EVERY_MILLISECONDS);
 
   async function run(): Promise<void> {
     if (!mayWork()) return;
@@ -60,6 +64,16 @@ export function startSweeper(options: SweeperOptions): Sweeper {
         while (mayWork() && (await sweepAccount(account)));
       } catch (error) {
         if (!background.isStopping) retry(error);
+      }
+    }
+  }
+
+  async function walkAll(): Promise<void> {
+    for (const account of options.accounts()) {
+      try {
+        if (mayWork()) await walk.run(account);
+      } catch (error) {
+        if (!background.isStopping) onFailure(error);
       }
     }
   }
@@ -192,5 +206,16 @@ export function startSweeper(options: SweeperOptions): Sweeper {
     background.wake();
   }
 
-  return { wake: background.wake, idle: background.idle, stop: background.stop };
+  const both = [background, walking];
+  return {
+    wake() {
+      for (const each of both) each.wake();
+    },
+    async idle() {
+      await Promise.all(both.map((each) => each.idle()));
+    },
+    async stop() {
+      await Promise.all(both.map((each) => each.stop()));
+    },
+  };
 }

@@ -17,6 +17,7 @@ describe("Microsoft's SDK for Python", () => {
   topic(running, 'sas', () => sasOfCommand(running.server, running.folder!));
   topic(running, 'anonymous');
   topic(running, 'host_style');
+  topic(running, 'queues');
 });
 
 /** `more` gives what else the script finds in its environment. */

@@ -62,7 +62,7 @@ const FRESH = '/{container}/dir/{fresh}';
 export const permissionRows: readonly PermissionRow[] = [
   { operation: 'List Containers', method: 'GET', path: '/', query: 'comp=list', ...service('l') },
   { operation: 'Get Blob Service Properties', method: 'GET', path: '/', query: 'restype=service&comp=properties', ...service('r') },
-  { operation: 'Set Blob Service Properties', method: 'PUT', path: '/', query: 'restype=service&comp=properties', body: '<StorageServiceProperties />', ...service('w') },
+  { operation: 'Set Blob Service Properties', method: 'PUT', path: '/', query: 'restype=service&comp=properties', body: '<StorageServiceProperties><Cors /></StorageServiceProperties>', ...service('w') },
   { operation: 'Get Blob Service Stats', method: 'GET', path: '/', query: 'restype=service&comp=stats', ...service('r') },
   { operation: 'Get Account Information', variant: 'of the account', method: 'GET', path: '/', query: 'restype=account&comp=properties', ...service('any'), account: { types: 'sco', letters: 'any' } },
   { operation: 'Get Account Information', variant: 'at a container', method: 'HEAD', path: CONTAINER, query: 'restype=account&comp=properties', account: { types: 'sco', letters: 'any' }, service: { on: 'c', letters: 'any' }, anonymous: 'never' },

@@ -1,5 +1,6 @@
+import type { AccessPolicy } from '../policies.ts';
 import type { Storage } from '../storage.ts';
-import { type AccessPolicy, type ContainerId, containerAt, nameKey, type PublicAccess } from './rows.ts';
+import { type ContainerId, containerAt, nameKey, type PublicAccess } from './rows.ts';
 
 /** What of a container decides who may use it without a key. */
 export interface ContainerAccess {

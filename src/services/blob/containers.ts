@@ -3,6 +3,7 @@ import { etagOf } from '../../rules/etag.ts';
 import { leaseState } from '../../rules/lease.ts';
 import { checkAccount } from '../account-rows.ts';
 import { encodeName } from '../names.ts';
+import type { AccessPolicy } from '../policies.ts';
 import type { Storage } from '../storage.ts';
 import { fail } from './errors.ts';
 import {
@@ -15,7 +16,6 @@ import {
   useLease,
 } from './requests.ts';
 import {
-  type AccessPolicy,
   anchorOf,
   type ContainerProperties,
   containerAt,

@@ -1,6 +1,6 @@
 /** List Containers and List Blobs: a page is one committed state, read in slices that leave the event loop to others. */
-import { after, endingOf, type Key, past, type Range } from '../../partition/keys.ts';
-import type { Row, Snapshot } from '../../partition/partition.ts';
+import { after, bytesOf, endingOf, groupOf, type Joining, type Key, past, type Range } from '../../partition/keys.ts';
+import type { Page, PageOptions, Reading, Row } from '../../partition/partition.ts';
 import { type Lease, type LeaseState, leaseState } from '../../rules/lease.ts';
 import { BLOB_NAME_MAX } from '../../rules/names.ts';
 import { decodeName } from '../names.ts';
@@ -28,8 +28,8 @@ import {
 
 const PAGE_MAX = 5_000;
 const SLICE_ROWS = 250;
-/** A seek costs about as much as reading this many rows. */
-const SEEK_ROWS = 4;
+/** Properties are as long as their metadata, and of a page all are held. */
+const CONTAINERS_AT_ONCE = 1_000;
 
 export interface ListInput {
   readonly prefix: string | undefined;
@@ -46,21 +46,22 @@ export interface ListedContainer {
 export async function listContainers(storage: Storage, input: ListInput) {
   const { account, partition } = storage;
   return partition.read(async (at) => {
-    const names: Names<Row> = {
+    const names: Names<Row & { properties: Row }, ListedContainer> = {
       under: (prefix) => namesIn(account, prefix),
       at: (name) => nameKey(account, name),
-      scan: (range, limit) => scanOne(at, range, limit),
+      async page(range, { limit }) {
+        const { rows, next } = await at.page(range, { limit: Math.min(limit, CONTAINERS_AT_ONCE) });
+        const found = await at.getMany(rows.map((row) => propertiesKey(account, decodeName(row))));
+        return { rows: rows.map((row, i) => ({ ...row, properties: found[i]! })), next };
+      },
+      item(row, name) {
+        const container = decodeProperties(row.properties);
+        return { name, container, leaseState: leaseState(container.lease, at.now) };
+      },
     };
     const containers: ListedContainer[] = [];
-    const load = async (rows: Row[], nameIn: (row: Row) => string) => {
-      const found = await at.getMany(rows.map((row) => propertiesKey(account, decodeName(row))));
-      return rows.map((row, i): ListedContainer => {
-        const properties = decodeProperties(found[i]!);
-        return { name: nameIn(row), container: properties, leaseState: leaseState(properties.lease, at.now) };
-      });
-    };
     // Without a delimiter nothing is joined.
-    const nextMarker = await readPage(names, input, '', load, (items) => {
+    const nextMarker = await readPage(names, input, '', (items) => {
       containers.push(...(items as ListedContainer[]));
     });
     return { containers, nextMarker };
@@ -98,82 +99,93 @@ export async function listBlobs(
   const { account, partition } = storage;
   return partition.read(async (at) => {
     const id = await containerIdAt(at, storage, input.container);
-    const names: Names<Staged> = {
+    const names: Names<Staged, ListedBlob> = {
       under: (prefix) => headsIn(account, id, prefix),
       at: (name) => headKey(account, id, name),
-      scan: (range, limit) => (input.uncommitted ? scanBoth(at, account, id, range, limit) : scanOne(at, range, limit)),
-    };
-    const load = async (rows: Staged[], nameIn: (row: Row) => string) =>
-      rows.map((row): ListedBlob => {
+      page: (range, options) =>
+        input.uncommitted ? pageOfBoth(at, account, id, range, options) : at.page(range, options),
+      item(row, name) {
         const blob = row.stage ? undefined : decodeHead(row);
         const { lease } = row.stage ?? blob!;
-        return { name: nameIn(row), blob, lease, leaseState: leaseState(lease, at.now) };
-      });
-    return readPage(names, input, input.delimiter ?? '', load, emit);
+        return { name, blob, lease, leaseState: leaseState(lease, at.now) };
+      },
+    };
+    return readPage(names, input, input.delimiter ?? '', emit);
   });
 }
 
-/** Rows by name: where all that begin with a prefix begin, the key of one, and those in a range. */
-interface Names<Found extends Row> {
+/** Rows by name: where all that begin with a prefix begin, the key of one, those in a range, and what is listed of each. */
+interface Names<Found extends Row, Item> {
   under(prefix: string): Key;
   at(name: string): Key;
-  scan(range: Range, limit: number): Promise<Slice<Found>>;
+  page(range: Range, options: PageOptions): Promise<PageOf<Found>>;
+  item(row: Found, name: string): Item;
 }
 
-interface Slice<Found extends Row> {
+interface PageOf<Found extends Row> extends Page {
   readonly rows: readonly Found[];
-  /** Where to go on; undefined: nothing follows. */
-  readonly next: Key | undefined;
-  /** Rows that were looked at for it. */
-  readonly work: number;
-}
-
-async function scanOne(at: Snapshot, range: Range, limit: number): Promise<Slice<Row>> {
-  const rows = await at.scan(range, { limit });
-  return { rows, next: rows.length < limit ? undefined : after(rows.at(-1)!.key), work: rows.length };
 }
 
 /** The row of a head; or that of a stage, under the key that its head would have. */
 type Staged = Row & { readonly stage?: Stage };
 
-/** Heads, and stages without a head, in the order of their names. Their keys differ only in their beginnings. */
-async function scanBoth(
-  at: Snapshot,
+/** Heads, and stages without a head, in the order of their names. Their keys differ only in their beginnings, which are equally long. */
+async function pageOfBoth(
+  at: Reading,
   account: AccountId,
   id: ContainerId,
   { from, to }: Range,
-  limit: number,
-): Promise<Slice<Staged>> {
+  options: PageOptions,
+): Promise<PageOf<Staged>> {
   const [ofHeads, ofStages] = [headsIn(account, id, ''), stagesIn(account, id, '')];
   const toStage = (key: Key) => (ofStages + key.slice(ofHeads.length)) as Key;
   const toHead = (key: Key) => (ofHeads + key.slice(ofStages.length)) as Key;
-  const heads = await at.scan({ from, to }, { limit });
-  const stages = await at.scan({ from: toStage(from), to: toStage(to) }, { limit });
-  const staged = stages.map((row): Staged => ({ ...row, key: toHead(row.key), stage: decodeStage(row) }));
+  const [heads, stages] = await Promise.all([
+    at.page({ from, to }, options),
+    at.page({ from: toStage(from), to: toStage(to) }, options),
+  ]);
+  const committed = new Set(heads.rows.map(({ key }) => key));
+  const staged: Staged[] = [];
+  for (const first of stages.rows) {
+    const row = await unexpired(at, first, options.joining);
+    if (row && !committed.has(toHead(row.key))) staged.push({ ...row, key: toHead(row.key), stage: decodeStage(row) });
+  }
   // Behind the end of the shorter one, the other may have rows that belong between.
-  const ends = [heads, staged].filter((rows) => rows.length === limit).map((rows) => rows.at(-1)!.key);
-  const end = ends.reduce<Key | undefined>(
-    (least, key) => (least === undefined || key < least ? key : least),
-    undefined,
-  );
-  const committed = new Set(heads.map(({ key }) => key));
-  const rows = [
-    ...heads,
-    ...staged.filter(({ key, stage }) => !committed.has(key) && !isExpired(stage!, at.now)),
-  ].filter(({ key }) => end === undefined || key <= end);
+  const next = earlier(heads.next, stages.next && toHead(stages.next));
+  const rows = [...heads.rows, ...staged].filter(({ key }) => next === undefined || key < next);
   rows.sort((one, other) => (one.key < other.key ? -1 : 1));
-  return { rows, next: end && after(end), work: heads.length + stages.length };
+  return { rows, next };
+}
+
+/** This stage, or another that is joined with it: blocks that have expired are as good as gone. */
+async function unexpired(at: Reading, first: Row, joining: Joining | undefined): Promise<Row | undefined> {
+  if (!isExpired(decodeStage(first), at.now)) return first;
+  const group = joining && groupOf(first.key, joining);
+  if (group === undefined) return undefined;
+  let from: Key | undefined = after(first.key);
+  while (from !== undefined) {
+    const { rows, next }: Page = await at.page({ from, to: past(group) }, { limit: SLICE_ROWS });
+    const found = rows.find((row) => !isExpired(decodeStage(row), at.now));
+    if (found) return found;
+    from = next;
+    await othersFirst();
+  }
+  return undefined;
+}
+
+function earlier(one: Key | undefined, other: Key | undefined): Key | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return one < other ? one : other;
 }
 
 /**
- * Walks the names that begin with the prefix. Where the delimiter joins names into one item it seeks past all of them,
+ * Walks the names that begin with the prefix. Where the delimiter joins names into one item the store seeks past all of them,
  * so that the cost is that of the items, not of the names behind them.
  */
 async function readPage<Found extends Row, Item>(
-  names: Names<Found>,
+  names: Names<Found, Item>,
   { prefix = '', marker, resultsMax = PAGE_MAX }: ListInput,
   delimiter: string,
-  load: (rows: Found[], nameIn: (row: Row) => string) => Promise<Item[]>,
   emit: (items: readonly (Item | { prefix: string })[]) => void,
 ): Promise<string> {
   // No name is longer, and a longer key is none that an engine could take.
@@ -181,43 +193,37 @@ async function readPage<Found extends Row, Item>(
   const start = names.under('');
   const nameIn = (row: Row) => endingOf(row.key, start);
   const range: Range = { from: names.under(prefix), to: past(names.under(prefix)) };
+  const joining = delimiter === '' ? undefined : { from: range.from.length, mark: bytesOf(delimiter) };
   let left = Math.min(resultsMax, PAGE_MAX);
-  let from = marker ? seek(names, marker, range) : range.from;
-  /** The last item: a row, or what several names were joined to. */
-  let last: Row | string | undefined;
-  let slice = SLICE_ROWS;
-  let work = 0;
-  for (;;) {
-    const { rows, next, work: looked } = await names.scan({ from, to: range.to }, slice);
-    const items: (Item | { prefix: string })[] = [];
-    let alone: Found[] = [];
-    let joined: string | undefined;
+  let from: Key | undefined = marker ? seek(names, marker, range) : range.from;
+  let joined: string | undefined;
+  /** Where the next page begins if anything follows. */
+  let end = '';
+  while (from !== undefined) {
+    const { rows, next }: PageOf<Found> = await names.page({ from, to: range.to }, { limit: left + 1, joining });
+    let items: (Item | { prefix: string })[] = [];
     for (const row of rows) {
-      if (joined !== undefined && nameIn(row).startsWith(joined)) continue;
+      const name = nameIn(row);
+      // Of heads and stages, each may have a row that stands for these names.
+      if (joined !== undefined && name.startsWith(joined)) continue;
       if (left === 0) {
-        emit([...items, ...(await load(alone, nameIn))]);
-        return typeof last === 'string' ? encodeMarker('past', last) : encodeMarker('after', nameIn(last!));
+        emit(items);
+        return end;
       }
       left--;
-      joined = delimiter === '' ? undefined : joinedName(nameIn(row), prefix, delimiter);
-      last = joined ?? row;
-      if (joined === undefined) {
-        alone.push(row);
-      } else {
-        items.push(...(await load(alone, nameIn)), { prefix: joined });
-        alone = [];
-      }
+      joined = delimiter === '' ? undefined : joinedName(name, prefix, delimiter);
+      items.push(joined === undefined ? names.item(row, name) : { prefix: joined });
+      if (left === 0) end = joined === undefined ? encodeMarker('after', name) : encodeMarker('past', joined);
+      if (items.length < SLICE_ROWS) continue;
+      emit(items);
+      items = [];
+      await othersFirst();
     }
-    emit([...items, ...(await load(alone, nameIn))]);
-    if (next === undefined) return '';
-    // Behind a long run of joined names a short look tells whether the next ones are joined too.
-    slice = joined === undefined ? SLICE_ROWS : Math.max(2, slice >> 2);
-    from = joined === undefined ? next : past(names.under(joined));
-    work += looked + SEEK_ROWS;
-    if (work < SLICE_ROWS) continue;
-    work = 0;
+    emit(items);
+    from = next;
     await othersFirst();
   }
+  return '';
 }
 
 /** What stands for this name and all others that share its beginning up to the delimiter. */
@@ -231,7 +237,7 @@ function encodeMarker(how: 'after' | 'past', name: string): string {
   return `1-${how}-${Buffer.from(name, 'utf16le').toString('base64url')}`;
 }
 
-function seek(names: Names<Row>, marker: string, range: Range): Key {
+function seek(names: Pick<Names<Row, unknown>, 'under' | 'at'>, marker: string, range: Range): Key {
   const [, how, text = ''] = /^1-(after|past)-([\w-]+)$/.exec(marker) ?? [];
   const name = Buffer.from(text, 'base64url').toString('utf16le');
   if (how === undefined || name.length > BLOB_NAME_MAX) {

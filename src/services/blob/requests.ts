@@ -2,10 +2,10 @@
 import type { Instant, Snapshot } from '../../partition/partition.ts';
 import { type Conditions, type Found, judgeRead, judgeWrite, oneCondition } from '../../rules/conditions.ts';
 import { decidesUntil, judgeUse, type Lease, normaliseLeaseId } from '../../rules/lease.ts';
-import { metadataFault } from '../../rules/metadata.ts';
 import { blobNameFault, containerNameFault } from '../../rules/names.ts';
 import { type BlobErrorCode, blobErrors, fail } from './errors.ts';
-import type { Metadata } from './rows.ts';
+
+export { metadataOf, type SentMetadata } from '../metadata.ts';
 
 export type Leased = 'blob' | 'container';
 
@@ -20,15 +20,6 @@ export function checkContainerName(name: string): void {
 export function checkBlobName(name: string): void {
   const fault = blobNameFault(name);
   if (fault) throw fail(fault);
-}
-
-/** Metadata as it was sent: a name may stand there twice. */
-export type SentMetadata = readonly (readonly [name: string, value: string])[];
-
-export function metadataOf(sent: SentMetadata): Metadata {
-  const fault = metadataFault(sent);
-  if (fault) throw fail(fault);
-  return Object.fromEntries(sent);
 }
 
 export function checkWriteConditions(conditions: Conditions): void {

@@ -17,12 +17,14 @@ import { decodeValue, encodeValue } from '../../partition/values.ts';
 import type { Found } from '../../rules/conditions.ts';
 import { etagOf } from '../../rules/etag.ts';
 import type { Lease } from '../../rules/lease.ts';
+import type { Metadata } from '../metadata.ts';
 import * as names from '../names.ts';
+import type { AccessPolicy } from '../policies.ts';
 import type { AccountId, Storage } from '../storage.ts';
 import { fail } from './errors.ts';
 
 export type ContainerId = bigint;
-export type Metadata = Readonly<Record<string, string>>;
+export type { Metadata };
 
 /** Flat accounts have one directory, which holds whole names. */
 const ROOT = 0n;
@@ -63,13 +65,6 @@ export function nameIn(key: Key): string {
 /** What a row with an ETag of its own knows of itself: the write that made it, unless that one was to leave the ETag alone. */
 interface Marked {
   readonly etag?: Stamp;
-}
-
-export interface AccessPolicy {
-  readonly id: string;
-  readonly start?: string;
-  readonly expiry?: string;
-  readonly permission?: string;
 }
 
 /** What strangers may read: the blobs, or also what there is. */

@@ -1,0 +1,38 @@
+/** Pages of engines whose rows lie in this process. */
+import { groupOf, type Key, pastAny, type Range } from './keys.ts';
+import type { Page, PageOptions, Row } from './partition.ts';
+
+/** Whoever reads longer leaves the event loop to others in between. */
+const WORK_ROWS_MAX = 250;
+/** A seek costs about as much as reading this many rows. */
+const SEEK_ROWS = 4;
+
+export function pageOf(
+  rowsIn: (range: Range) => Iterable<Row>,
+  { from, to }: Range,
+  { limit, joining }: PageOptions,
+): Page {
+  const rows: Row[] = [];
+  let work = 0;
+  let start: Key | undefined = from;
+  while (start !== undefined && start < to) {
+    const rest = rowsIn({ from: start, to });
+    start = undefined;
+    let group: Key | undefined;
+    let joined = 0;
+    for (const row of rest) {
+      work++;
+      if (group !== undefined && row.key.startsWith(group)) {
+        if (++joined < SEEK_ROWS) continue;
+        work += SEEK_ROWS;
+        start = pastAny(group);
+        break;
+      }
+      if (rows.length >= limit || work > WORK_ROWS_MAX) return { rows, next: row.key };
+      rows.push(row);
+      group = joining && groupOf(row.key, joining);
+      joined = 0;
+    }
+  }
+  return { rows, next: undefined };
+}
