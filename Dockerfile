@@ -21,20 +21,22 @@ RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /us
 COPY --from=packages /holdfast /holdfast
 COPY --from=build /build/dist /holdfast/dist
 COPY scripts/health.mjs LICENSE /holdfast/
-RUN cd /holdfast/dist && chmod +x cli.js azurite.js azurite-blob.js \
+RUN cd /holdfast/dist && chmod +x cli.js azurite.js azurite-blob.js azurite-queue.js azurite-table.js \
  && ln -s /holdfast/dist/cli.js /usr/local/bin/holdfast \
  && ln -s /holdfast/dist/azurite.js /usr/local/bin/azurite \
- && ln -s /holdfast/dist/azurite-blob.js /usr/local/bin/azurite-blob
+ && ln -s /holdfast/dist/azurite-blob.js /usr/local/bin/azurite-blob \
+ && ln -s /holdfast/dist/azurite-queue.js /usr/local/bin/azurite-queue \
+ && ln -s /holdfast/dist/azurite-table.js /usr/local/bin/azurite-table
 
 ENV NODE_ENV=production
 USER node
 # Also where the data goes when a tool names no folder.
 WORKDIR /data
 VOLUME ["/data"]
-EXPOSE 10000
+EXPOSE 10000 10001 10002
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --start-interval=1s --retries=3 \
   CMD ["node", "/holdfast/health.mjs"]
 
 # No entry point: tools name the executable, as the command or as the entry point.
 ENTRYPOINT []
-CMD ["azurite", "--blobHost", "0.0.0.0", "--location", "/data"]
+CMD ["azurite", "--blobHost", "0.0.0.0", "--queueHost", "0.0.0.0", "--tableHost", "0.0.0.0", "--location", "/data"]

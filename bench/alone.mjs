@@ -132,7 +132,7 @@ export async function withSizes(bench, fill, body) {
       bench.say(`filling ${count(size)}`);
       const folder = bench.newFolder();
       folders.push(folder);
-      await fill?.(folder, size);
+      await fill(folder, size);
       sides[count(size)] = await startServer('holdfast', folder);
     }
     await pause(500);

@@ -1,6 +1,6 @@
 /**
- * node fill.mjs <folder> blobs|messages <container or queue> <number>: puts blobs or messages of 1 KiB into a data folder that no
- * server uses, far faster than requests could, through the project's own row functions.
+ * node fill.mjs <folder> blobs|messages|entities <container, queue or table> <number>: puts blobs or messages of 1 KiB, or the entities
+ * of table-loops.mjs, into a data folder that no server uses, far faster than requests could, through the project's own row functions.
  * node fill.mjs <folder> --trash: prints how many blobs of deleted containers the sweeper has still to give back.
  */
 import { createHash } from 'node:crypto';
@@ -13,6 +13,7 @@ import { openLmdb } from '../dist/partition/lmdb.js';
 import { readLmdb } from '../dist/partition/lmdb-reads.js';
 import { openPartition } from '../dist/partition/transact.js';
 import { encodeBytes } from '../dist/partition/values.js';
+import { readEntity } from '../dist/rest/table/entity-json.js';
 import { openAccounts } from '../dist/services/accounts.js';
 import { createContainer } from '../dist/services/blob/containers.js';
 import { encodeHead } from '../dist/services/blob/heads.js';
@@ -20,9 +21,13 @@ import { containerIdAt, headKey, headsIn, inlineKey } from '../dist/services/blo
 import { encodeMessage, messageKey } from '../dist/services/queue/message-rows.js';
 import { createQueue } from '../dist/services/queue/queues.js';
 import { countMessages, queueAt } from '../dist/services/queue/rows.js';
+import { encodeEntity, entityKey } from '../dist/services/table/entity-rows.js';
+import { tableIdAt } from '../dist/services/table/rows.js';
+import { createTable } from '../dist/services/table/tables.js';
 import { account, accountKey } from './http.mjs';
 import { nameOf } from './loops.mjs';
 import { MESSAGE } from './queue-loops.mjs';
+import { entity, keysOf } from './table-loops.mjs';
 
 const ROWS_A_COMMIT = 500;
 const COMMITS_AT_ONCE = 4;
@@ -37,7 +42,7 @@ async function fill(count) {
   const partition = openPartition(await openLmdb({ location: rowsIn(folder) }));
   const { id } = (await openAccounts(partition, { developmentKeys: [accountKey] })).find(account);
   const storage = { partition, account: id, sweeper: { wake() {} } };
-  const { anchor, put } = await { blobs, messages }[what](storage);
+  const { anchor, put } = await { blobs, messages, entities }[what](storage);
   let next = 0;
   await Promise.all(
     Array.from({ length: COMMITS_AT_ONCE }, async () => {
@@ -85,6 +90,22 @@ async function messages(storage) {
         tx.put(messageKey(queue, tx.now, id), encodeMessage({ id, ...rest }));
       }
       countMessages(tx, queue, to - from);
+    },
+  };
+}
+
+async function entities(storage) {
+  await createTable(storage, { table: parent });
+  const id = await storage.partition.read((at) => tableIdAt(at, storage, parent));
+  const { properties } = readEntity(Buffer.from(entity('', '')));
+  const keyAt = (at) => entityKey(storage.account, id, ...keysOf(at));
+  return {
+    anchor: keyAt,
+    put(tx, from, to) {
+      for (let at = from; at < to; at++) {
+        const [partitionKey, rowKey] = keysOf(at);
+        tx.put(keyAt(at), encodeEntity({ partitionKey, rowKey }, properties));
+      }
     },
   };
 }

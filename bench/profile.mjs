@@ -2,11 +2,10 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { measure, order } from './measure.mjs';
+import { measure } from './measure.mjs';
 import { queueLoops } from './queue-loops.mjs';
 import { endAll, runScript, startLoad, startServer } from './servers.mjs';
 import { tableLoops } from './table-loops.mjs';
-import { fillTable } from './tables.mjs';
 
 /** And messages, and entities. */
 const BLOBS = 10_000;
@@ -26,21 +25,16 @@ process.on('exit', () => {
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
 
 mkdirSync(data, { recursive: true });
-if (service !== 'table')
-  await runScript('fill.mjs', [data, service === 'blob' ? 'blobs' : 'messages', 'filled', BLOBS]);
+await runScript('fill.mjs', [data, { blob: 'blobs', queue: 'messages', table: 'entities' }[service], 'filled', BLOBS]);
 const server = await startServer('holdfast', data, [
   '--cpu-prof',
   '--cpu-prof-interval=500',
   `--cpu-prof-dir=${profiles}`,
 ]);
 const load = startLoad();
-if (service === 'table') {
-  const ordering = (at, spec) => order(load, at, spec);
-  await fillTable({ order: ordering, request: ordering }, server, BLOBS);
-}
 const large = { bytes: 1 << 20, keys: 16, run: 'large' };
 const more = { ...(/Counter|Lease/.test(loop) ? { blobs: 1 } : {}), ...(/Large/.test(loop) ? large : {}) };
-const place = { container: 'filled', queue: 'filled', table: 'filled', partitions: 100 };
+const place = { container: 'filled', queue: 'filled', table: 'filled', partitions: 10 };
 const spec = { service, loop, ...place, clients, keys: BLOBS, run: 'profiled', milliseconds: MILLISECONDS, ...more };
 await measure(load, server, { ...spec, run: 'warm-up' });
 const from = microseconds();

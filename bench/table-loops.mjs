@@ -17,7 +17,12 @@ const properties =
 
 const padded = (number) => String(number).padStart(8, '0');
 const partitionOf = (run, number) => `${run}-${padded(number)}`;
-const entity = (partitionKey, rowKey) => `{"PartitionKey":"${partitionKey}","RowKey":"${rowKey}",${properties}}`;
+/** Of a table that was filled. */
+export const keysOf = (number, run = 'filled') => [
+  partitionOf(run, Math.floor(number / ENTITIES_A_PARTITION)),
+  padded(number),
+];
+export const entity = (partitionKey, rowKey) => `{"PartitionKey":"${partitionKey}","RowKey":"${rowKey}",${properties}}`;
 
 function part(table, partitionKey, rowKey) {
   return [
@@ -28,9 +33,9 @@ function part(table, partitionKey, rowKey) {
 }
 
 function batchOf(table, run, number) {
-  const first = number * ENTITIES_A_BATCH;
-  const partitionKey = partitionOf(run, Math.floor(first / ENTITIES_A_PARTITION));
-  const parts = Array.from({ length: ENTITIES_A_BATCH }, (_, at) => part(table, partitionKey, padded(first + at)));
+  const parts = Array.from({ length: ENTITIES_A_BATCH }, (_, at) =>
+    part(table, ...keysOf(number * ENTITIES_A_BATCH + at, run)),
+  );
   const head = '--batch_bench\r\nContent-Type: multipart/mixed; boundary=changeset_bench\r\n\r\n';
   return `${head}${parts.join('')}--changeset_bench--\r\n--batch_bench--\r\n`;
 }
@@ -69,9 +74,8 @@ export const tableLoops = {
   getEntity({ table, keys }) {
     const make = maker('GET', { service: 'table', headers: json });
     const signed = Array.from({ length: SIGNED_AHEAD }, () => {
-      const number = anyOf(keys);
-      const partitionKey = partitionOf('filled', Math.floor(number / ENTITIES_A_PARTITION));
-      return make(`/${table}(PartitionKey='${partitionKey}',RowKey='${padded(number)}')`);
+      const [partitionKey, rowKey] = keysOf(anyOf(keys));
+      return make(`/${table}(PartitionKey='${partitionKey}',RowKey='${rowKey}')`);
     });
     let next = 0;
     return () => (timed) => timed(signed[next++ % SIGNED_AHEAD], 200);

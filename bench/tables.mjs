@@ -4,7 +4,7 @@ import { growthRow, withSizes } from './alone.mjs';
 import { measure, spread } from './measure.mjs';
 import { clientsOf, count, pairRow, withPair } from './pairs.mjs';
 import { short } from './report.mjs';
-import { startLoad } from './servers.mjs';
+import { runScript, startLoad } from './servers.mjs';
 import { ENTITIES_A_BATCH, ENTITIES_A_PARTITION } from './table-loops.mjs';
 
 const ENTITIES = 100_000;
@@ -39,7 +39,7 @@ export const readRows = (entities) => [
   },
 ];
 
-/** By requests: a hundred at once are fast enough. */
+/** By requests, a hundred entities at a time. */
 export async function fillTable(bench, server, entities) {
   const body = '{"TableName":"filled"}';
   const headers = { 'content-type': 'application/json', accept: 'application/json;odata=minimalmetadata' };
@@ -76,10 +76,8 @@ export const tableGrowthStage = {
   titles: [...Object.values(growing), besideTitle],
   deep: true,
   async run(bench) {
-    await withSizes(bench, undefined, async (sides) => {
-      for (const [size, server] of Object.entries(sides)) {
-        await fillTable(bench, server, Number(size.replaceAll(',', '')));
-      }
+    const fill = (folder, entities) => runScript('fill.mjs', [folder, 'entities', 'filled', entities]);
+    await withSizes(bench, fill, async (sides) => {
       for (const [loop, title] of Object.entries(growing)) {
         await growthRow(bench, sides, {
           title,

@@ -4,7 +4,7 @@
  *
  *   node examples/lease-guards-table.mjs [connection string]
  *
- * Eight workers move money between accounts. Each account lies in a partition of its own, where no transaction of the table
+ * Four workers move money between accounts. Each account lies in a partition of its own, where no transaction of the table
  * reaches both, and nobody uses If-Match: only the lease keeps them from spoiling each other's work.
  */
 import { randomUUID } from 'node:crypto';
@@ -15,7 +15,7 @@ import { BlobServiceClient } from '@azure/storage-blob';
 
 const LEASE_SECONDS = 15;
 const RENEW_MILLISECONDS = 5_000;
-const RETRY_MILLISECONDS = 50;
+const RETRY_MILLISECONDS = 100;
 
 /**
  * Runs the work while nobody else holds the lock. The signal tells it that the lock is lost: whoever was not heard of for as long as
@@ -93,7 +93,7 @@ async function main(connectionString = 'UseDevelopmentStorage=true') {
       await table.createEntity({ partitionKey: account, rowKey: 'balance', cents: 10_000 });
     }
     const lock = await lockOf(blobs, name);
-    const workers = Array.from({ length: 8 }, async (_, worker) => {
+    const workers = Array.from({ length: 4 }, async (_, worker) => {
       for (let round = 0; round < 5; round++) {
         const [from, to] = [accounts[(worker + round) % 3], accounts[(worker + round + 1) % 3]];
         await whileLocked(lock, (signal) => transfer(table, from, to, worker + 1, signal));

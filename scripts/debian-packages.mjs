@@ -11,7 +11,12 @@ const needed = [
   { name: 'strace', package: 'strace', isThere: () => onPath('strace') },
   { name: 'rclone', package: 'rclone', isThere: () => onPath('rclone') },
   { name: 'PostgreSQL', package: 'postgresql', isThere: hasPostgres },
-  { name: 'azure.storage.blob for Python', package: 'python3-azure-storage', isThere: hasPythonSdk },
+  {
+    name: 'azure.storage.blob for Python',
+    package: 'python3-azure-storage',
+    isThere: () => python('azure.storage.blob'),
+  },
+  { name: 'azure.data.tables for Python', package: 'python3-azure', isThere: () => python('azure.data.tables') },
 ];
 const APT_TIMEOUT_MS = 900_000;
 
@@ -38,8 +43,8 @@ function hasPostgres() {
   );
 }
 
-function hasPythonSdk() {
-  return spawnSync(debianPython, ['-c', 'import azure.storage.blob'], { stdio: 'ignore' }).status === 0;
+function python(module) {
+  return spawnSync(debianPython, ['-c', `import ${module}`], { stdio: 'ignore' }).status === 0;
 }
 
 function apt(...words) {

@@ -59,7 +59,7 @@ export async function start(options: StartOptions = {}): Promise<HoldfastServer>
     process.exitCode = 1;
     void stop();
   });
-  const { partition, accounts, sweeper, storageOf, closeStore, certificate = given } = store;
+  const { partition, accounts, sweeper, analytics, storageOf, closeStore, certificate = given } = store;
   for (const warning of certificate?.warnings ?? []) log.warn(warning);
 
   let stopped: Promise<void> | undefined;
@@ -70,6 +70,7 @@ export async function start(options: StartOptions = {}): Promise<HoldfastServer>
   async function reset(): Promise<void> {
     if (!mayTest) throw notForTests('Emptying the server');
     for (const account of accounts.list()) await emptyAccount(storageOf(account));
+    await analytics.reset();
   }
   async function advance(seconds: number): Promise<void> {
     if (!mayTest) throw notForTests('Moving the clock');
@@ -78,6 +79,7 @@ export async function start(options: StartOptions = {}): Promise<HoldfastServer>
     await partition.clock.advance(BigInt(Math.round(seconds * 1e7)));
     // Something may have become due.
     sweeper.wake();
+    await analytics.settle();
   }
 
   const ownRules = config.cors.length > 0 ? [developmentRule(config.cors)] : [];
@@ -85,6 +87,7 @@ export async function start(options: StartOptions = {}): Promise<HoldfastServer>
     accounts,
     context: storageOf,
     log,
+    analytics,
     now: () => partition.clock.now(),
     own: {
       ...testEndpoints({ reset, advance, forAll: config.testClock }),

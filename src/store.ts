@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { openHashers } from './base/hashing.ts';
 import { type Log, openLog } from './base/log.ts';
+import { createOutage } from './base/outage.ts';
 import { TICKS_PER_SECOND, ticksOf } from './base/time.ts';
 import type { ServerCertificate } from './certificate.ts';
 import { type Config, configOf, developmentAccount, StartError } from './config.ts';
@@ -19,6 +20,7 @@ import { openMemory } from './partition/memory.ts';
 import type { Engine, Outcome, Partition } from './partition/partition.ts';
 import { openPartition } from './partition/transact.ts';
 import { type AccountDirectory, type KnownAccount, openAccounts } from './services/accounts.ts';
+import { type Analytics, startAnalytics } from './services/analytics/analytics.ts';
 import { type CheckProgress, type CheckReport, check as checkStore } from './services/check.ts';
 import type { Granted, Storage } from './services/storage.ts';
 import { claimExtents } from './shared-extents.ts';
@@ -28,6 +30,7 @@ export interface Store {
   readonly partition: Partition;
   readonly accounts: AccountDirectory;
   readonly sweeper: Storage['sweeper'];
+  readonly analytics: Analytics;
   /** Whether others that share the store know that this process lives. */
   isCurrent(): boolean;
   readonly storageOf: (account: KnownAccount, granted?: Granted) => Storage;
@@ -56,11 +59,20 @@ export async function openStore(config: Config, log: Log, onLost: () => void): P
     const lives = await openLives({ partition, openExtents, hashers, accounts, isShared, log });
     closing.push(() => lives.close());
     const sweeper = { wake: () => lives.current().sweeper.wake() };
-    const storageOf = ({ id: account }: KnownAccount, granted?: Granted): Storage => {
-      return { partition, account, content: lives.current().content, sweeper, granted };
+    const settings = { changed: () => analytics.changed() };
+    const storageOf = ({ id: account }: Pick<KnownAccount, 'id'>, granted?: Granted): Storage => {
+      return { partition, account, content: lives.current().content, sweeper, granted, settings };
     };
+    const writing = createOutage(log, { begins: 'analytics failed', isOver: 'analytics works again' });
+    const analytics = await startAnalytics({
+      ...{ partition, storageOf, accounts: accounts.list },
+      onFailure: writing.failed,
+      onWorked: writing.worked,
+      onDropped: (what, count) => log.warn({ count }, `${what} were dropped: there were too many to keep in memory`),
+    });
+    closing.push(() => analytics.stop());
     const isCurrent = () => lives.current().isCurrent();
-    return { partition, accounts, sweeper, isCurrent, storageOf, certificate, closeStore };
+    return { partition, accounts, sweeper, analytics, isCurrent, storageOf, certificate, closeStore };
   } catch (error) {
     await closeStore();
     throw error;

@@ -45,8 +45,8 @@ export interface Page {
 /** A state that is only looked at. */
 export interface Reading extends Snapshot {
   /**
-   * The first rows of the range: as many as the engine gives at a time, where one in this process makes others wait, and one
-   * across a network makes this one wait.
+   * The first rows of the range. It may end before the limit: an engine in this process gives few at a time, so that others
+   * have their turn, and one across a network many, so that the way is made once.
    */
   page(range: Range, options: PageOptions): Promise<Page>;
 }

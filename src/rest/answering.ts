@@ -74,6 +74,7 @@ export function answeringOf<Context, Known extends Account>(
     }
     const asked = requestOf(incoming, id, address);
     let request = asked.version === '' ? await atDefault(exchange, asked, account) : asked;
+    exchange.request = request;
     if (incoming.headers.origin !== undefined || request.method === 'OPTIONS') {
       const rules = (await options.corsRules?.(context(account))) ?? [];
       if (request.method === 'OPTIONS') return preflight(request, rules);
@@ -83,7 +84,10 @@ export function answeringOf<Context, Known extends Account>(
     const accessOf = (container: string) => options.access(context(account), container);
     const found = authenticate(account, request, incoming.socket, accessOf);
     const identity = found instanceof Promise ? await found : found;
-    if (front.methodOf) request = { ...request, method: front.methodOf(request) };
+    if (front.methodOf) {
+      request = { ...request, method: front.methodOf(request) };
+      exchange.request = request;
+    }
     const row = router.match(request);
     exchange.operation = row.name;
     if (request.secondary && !isRead(request.method)) throw fail('InsufficientAccountPermissions');

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { BodyStream } from './body.ts';
 import type { Reply } from './reply.ts';
+import type { Routable } from './request.ts';
 
 export interface Exchange {
   readonly incoming: IncomingMessage;
@@ -10,7 +11,11 @@ export interface Exchange {
   readonly id: string;
   /** The caller holds its body back until it is asked for it. */
   awaitsContinue: boolean;
+  /** Once it is known whose account it is for. */
+  request: Routable | undefined;
   operation: string | undefined;
+  /** Of the error that it is answered with. */
+  code: string | undefined;
   /** A body that had not come when the request was taken up. */
   body: BodyStream | undefined;
   /** Too much of the body was still to come when it was answered. */
@@ -26,7 +31,9 @@ export function exchangeOf(incoming: IncomingMessage, outgoing: ServerResponse, 
     outgoing,
     id,
     awaitsContinue,
+    request: undefined,
     operation: undefined,
+    code: undefined,
     body: undefined,
     burdened: false,
     besides: undefined,

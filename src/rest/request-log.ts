@@ -47,19 +47,20 @@ function lineOf(exchange: Exchange, reply: Reply, milliseconds: number, bytes?: 
   return { ...askedOf(exchange), status: reply.status, code, ms, bytes };
 }
 
-function urlOf({ url }: IncomingMessage): string | undefined {
+/** `hidden` stands for the signature. */
+export function urlOf({ url }: IncomingMessage, hidden = '...'): string | undefined {
   const question = url?.indexOf('?') ?? -1;
   if (url === undefined || question < 0) return url;
   const parts = url.slice(question + 1).split('&');
-  return `${url.slice(0, question)}?${parts.map(withoutSignature).join('&')}`;
+  return `${url.slice(0, question)}?${parts.map((part) => withoutSignature(part, hidden)).join('&')}`;
 }
 
 /** The name of a parameter may be percent-encoded. */
 const SIGNATURE = /^(?:s|%[57]3)(?:i|%[46]9)(?:g|%[46]7)$/i;
 
-function withoutSignature(part: string): string {
+function withoutSignature(part: string, hidden: string): string {
   const name = part.split('=', 1)[0]!;
-  return SIGNATURE.test(name) ? `${name}=...` : part;
+  return SIGNATURE.test(name) ? `${name}=${hidden}` : part;
 }
 
 /** Told by its name: the layer that finds damage is out of sight from here. */

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Log } from '../base/log.ts';
 import { asStorageError, commonErrors, raising, StorageError } from '../services/errors.ts';
+import { type Analytics, answeredOf, bodyBytesOf } from './answered.ts';
 import { type AnsweringOptions, answeringOf } from './answering.ts';
 import type { Account } from './auth/shared-key.ts';
 import {
@@ -36,6 +37,7 @@ const SETTLE_MILLISECONDS = 2_000;
 
 export interface RestServerOptions<Context, Known extends Account = Account> extends AnsweringOptions<Context, Known> {
   readonly log: Log;
+  readonly analytics?: Analytics;
   /** For HTTPS. */
   readonly tls?: TlsOptions | undefined;
   readonly keepAliveSeconds?: number;
@@ -56,8 +58,8 @@ export interface RestServer {
 export function createRestServer<Context, Known extends Account>(
   options: RestServerOptions<Context, Known>,
 ): RestServer {
-  const { log, now, idleMilliseconds = IDLE_MILLISECONDS } = options;
-  const { serverName, errorReply, headers: always } = options.front;
+  const { log, now, analytics, idleMilliseconds = IDLE_MILLISECONDS } = options;
+  const { service, serverName, errorReply, headers: always } = options.front;
   const limits: Limits = { ...LIMITS, ...options.limits };
   const answer = answeringOf(options, comingBody);
   const requests = requestLogOf(log);
@@ -81,17 +83,40 @@ export function createRestServer<Context, Known extends Account>(
       if (reply.status === 401 || reply.status === 403) requests.refused(exchange, reply.headers?.['x-ms-error-code']);
       if (isStream(reply.body)) download = await begin(exchange, reply, reply.body);
     } catch (error) {
-      if (error instanceof Gone) return wentAway(exchange);
+      if (error instanceof Gone) {
+        if (analytics?.isOn) tell(exchange, started, performance.now() - started, undefined, 0);
+        return wentAway(exchange);
+      }
       reply = refuse(error, exchange);
     }
     const waited = exchange.body?.waitedMilliseconds() ?? 0;
-    const slow = performance.now() - started - waited > SLOW_MILLISECONDS;
+    const serverMilliseconds = performance.now() - started - waited;
+    const slow = serverMilliseconds > SLOW_MILLISECONDS;
     const asMeant = send(exchange, reply, download);
     if (download && !asMeant) await download.release();
-    else if (download && !(await stream(exchange, download))) return;
+    else if (download && !(await stream(exchange, download))) {
+      if (analytics?.isOn) tell(exchange, started, serverMilliseconds, undefined, download.bytesSent());
+      return;
+    }
     const milliseconds = performance.now() - started;
     if (slow) requests.slow(exchange, reply, milliseconds, download?.bytesSent());
     else requests.answered(exchange, reply, milliseconds, download?.bytesSent());
+    if (analytics?.isOn) {
+      const bytes = download?.bytesSent() ?? bodyBytesOf(reply, exchange.incoming.method);
+      tell(exchange, started, serverMilliseconds, reply, bytes);
+    }
+  }
+
+  function tell(
+    exchange: Exchange,
+    started: number,
+    serverMilliseconds: number,
+    reply: Reply | undefined,
+    bytes: number,
+  ) {
+    const timing = { now: now(), milliseconds: performance.now() - started, serverMilliseconds };
+    const answered = answeredOf(exchange, service, reply, bytes, timing);
+    if (answered) analytics!.answered(answered);
   }
 
   async function comingBody(exchange: Exchange, length: number, whole: boolean): Promise<Buffer | BodyStream> {
@@ -155,6 +180,7 @@ export function createRestServer<Context, Known extends Account>(
     } else if (isOfIdentity(known)) {
       requests.refused(exchange, known.code, known.details);
     }
+    exchange.code = known.code;
     return errorReply(known, id, now(), incoming);
   }
 

@@ -10,6 +10,7 @@ import { xmlReply } from './reply.ts';
 import { atSecondary, readServiceProperties, servicePropertiesXml, serviceStatsXml } from './service-properties.ts';
 
 const operation = operationOn<Storage>();
+const TEST = 'test/end-to-end/service-operations.test.ts';
 
 /** `shapes`: all that the service knows. */
 export function serviceOperations(service: ServiceName, shapes: readonly Shape[]): readonly Operation<Storage>[] {
@@ -20,7 +21,7 @@ export function serviceOperations(service: ServiceName, shapes: readonly Shape[]
       route: 'GET /',
       query: { comp: 'properties', restype: 'service' },
       permission: 'read',
-      test: 'test/end-to-end/service-properties.test.ts',
+      test: TEST,
       input: {},
       run: (storage) => getServiceProperties(storage, service),
       reply: (properties, { version }) => xmlReply(200, servicePropertiesXml(properties, service, version)),
@@ -30,7 +31,7 @@ export function serviceOperations(service: ServiceName, shapes: readonly Shape[]
       route: 'PUT /',
       query: { comp: 'properties', restype: 'service' },
       permission: 'write',
-      test: 'test/end-to-end/service-properties.test.ts',
+      test: TEST,
       input: { document: xmlBody('StorageServiceProperties') },
       run: (storage, { document }) => setServiceProperties(storage, service, readServiceProperties(document, service)),
       reply: () => ({ status: 202 }),
@@ -40,7 +41,7 @@ export function serviceOperations(service: ServiceName, shapes: readonly Shape[]
       route: 'GET /',
       query: { comp: 'stats', restype: 'service' },
       permission: 'read',
-      test: 'test/end-to-end/service-stats.test.ts',
+      test: TEST,
       input: { atSecondary },
       run: getServiceStats,
       reply: (stats) => xmlReply(200, serviceStatsXml(stats)),
@@ -50,7 +51,7 @@ export function serviceOperations(service: ServiceName, shapes: readonly Shape[]
         name: `Preflight ${title} Request`,
         route: `OPTIONS ${shape}`,
         permission: 'any',
-        test: 'test/end-to-end/cors.test.ts',
+        test: TEST,
         input: {},
         run: async () => [],
         // Never seen: a preflight is answered before an operation is looked for, whatever its path and query.

@@ -3,7 +3,14 @@
 import { rfc1123 } from '../base/time.ts';
 import { childOf, type XmlElement } from '../base/xml.ts';
 import type { ServiceName } from '../services/names.ts';
-import type { ServiceProperties, WantedProperties } from '../services/service-properties.ts';
+import {
+  type Logging,
+  type Metrics,
+  NO_LOGGING,
+  NO_METRICS,
+  type ServiceProperties,
+  type WantedProperties,
+} from '../services/service-properties.ts';
 import type { ServiceStats } from '../services/service-stats.ts';
 import { corsRulesXml, readCorsRules } from './cors-rules.ts';
 import { invalidQuery, invalidXml, reader } from './params.ts';
@@ -22,15 +29,29 @@ export function servicePropertiesXml(
   service: ServiceName,
   requestVersion: string,
 ): string {
-  const { loggingVersion = '1.0', cors = [] } = properties;
-  const retention = '<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy>';
-  const metrics = `<Version>1.0</Version><Enabled>false</Enabled>${retention}`;
+  const { logging = NO_LOGGING, hourMetrics = NO_METRICS, minuteMetrics = NO_METRICS, cors = [] } = properties;
   return (
-    `<StorageServiceProperties><Logging><Version>${loggingVersion}</Version><Read>false</Read><Write>false</Write>` +
-    `<Delete>false</Delete>${retention}</Logging><HourMetrics>${metrics}</HourMetrics>` +
-    `<MinuteMetrics>${metrics}</MinuteMetrics>${corsRulesXml(cors)}` +
+    `<StorageServiceProperties>${loggingXml(logging)}<HourMetrics>${metricsXml(hourMetrics)}</HourMetrics>` +
+    `<MinuteMetrics>${metricsXml(minuteMetrics)}</MinuteMetrics>${corsRulesXml(cors)}` +
     `${service === 'blob' ? ofBlobs(properties, requestVersion) : ''}</StorageServiceProperties>`
   );
+}
+
+function loggingXml({ version, read, write, delete: deletes, days }: Logging): string {
+  return (
+    `<Logging><Version>${version}</Version><Read>${read}</Read><Write>${write}</Write><Delete>${deletes}</Delete>` +
+    `${retentionXml(days)}</Logging>`
+  );
+}
+
+function metricsXml({ enabled, perApi, days }: Metrics): string {
+  const apis = enabled ? `<IncludeAPIs>${perApi === true}</IncludeAPIs>` : '';
+  return `<Version>1.0</Version><Enabled>${enabled}</Enabled>${apis}${retentionXml(days)}`;
+}
+
+function retentionXml(days: number | undefined): string {
+  const policy = days === undefined ? '<Enabled>false</Enabled>' : `<Enabled>true</Enabled><Days>${days}</Days>`;
+  return `<RetentionPolicy>${policy}</RetentionPolicy>`;
 }
 
 function ofBlobs({ defaultServiceVersion }: ServiceProperties, requestVersion: string): string {
@@ -52,7 +73,7 @@ export function readServiceProperties(root: XmlElement | undefined, service: Ser
     return part && from(part);
   };
   return {
-    logging: read('Logging', readLogging),
+    logging: read('Logging', (part) => readLogging(part, service === 'table' ? ['1.0'] : ['1.0', '2.0'])),
     hourMetrics: read('HourMetrics', readMetrics),
     minuteMetrics: read('MinuteMetrics', readMetrics),
     cors: read('Cors', readCorsRules),
@@ -62,23 +83,25 @@ export function readServiceProperties(root: XmlElement | undefined, service: Ser
   };
 }
 
-/** To keep what is never gathered is something switched on, too. */
-function readLogging(logging: XmlElement): NonNullable<WantedProperties['logging']> {
+function readLogging(logging: XmlElement, versions: readonly string[]): Logging {
   partsOf(logging, ['Version', 'Delete', 'Read', 'Write', 'RetentionPolicy']);
-  const version = analyticsVersion(logging, ['1.0', '2.0']);
-  const logged = ['Read', 'Write', 'Delete'].map((tag) => booleanOf(requiredChild(logging, tag)));
-  const kept = isKept(requiredChild(logging, 'RetentionPolicy'));
-  return { version, on: logged.includes(true) || kept };
+  const wants = (tag: string) => booleanOf(requiredChild(logging, tag));
+  return {
+    version: analyticsVersion(logging, versions),
+    read: wants('Read'),
+    write: wants('Write'),
+    delete: wants('Delete'),
+    days: daysOf(requiredChild(logging, 'RetentionPolicy')),
+  };
 }
 
-function readMetrics(metrics: XmlElement): boolean {
+function readMetrics(metrics: XmlElement): Metrics {
   const parts = partsOf(metrics, ['Version', 'Enabled', 'IncludeAPIs', 'RetentionPolicy']);
   analyticsVersion(metrics, ['1.0']);
   const enabled = booleanOf(requiredChild(metrics, 'Enabled'));
-  const withApis = enabled ? requiredChild(metrics, 'IncludeAPIs') : parts.get('IncludeAPIs');
-  if (withApis) booleanOf(withApis);
-  const kept = isKept(requiredChild(metrics, 'RetentionPolicy'));
-  return enabled || kept;
+  const apis = enabled ? requiredChild(metrics, 'IncludeAPIs') : parts.get('IncludeAPIs');
+  const perApi = apis && booleanOf(apis);
+  return { enabled, ...(enabled && { perApi }), days: daysOf(requiredChild(metrics, 'RetentionPolicy')) };
 }
 
 function analyticsVersion(parent: XmlElement, versions: readonly string[]): string {
@@ -90,7 +113,8 @@ function analyticsVersion(parent: XmlElement, versions: readonly string[]): stri
 
 const DAYS_MAX = 365;
 
-function isKept(policy: XmlElement, more: readonly string[] = []): boolean {
+/** Undefined: for ever. */
+function daysOf(policy: XmlElement, more: readonly string[] = []): number | undefined {
   const parts = partsOf(policy, ['Enabled', 'Days', ...more]);
   const enabled = booleanOf(requiredChild(policy, 'Enabled'));
   const element = enabled ? requiredChild(policy, 'Days') : parts.get('Days');
@@ -98,13 +122,13 @@ function isKept(policy: XmlElement, more: readonly string[] = []): boolean {
   if (days < 1 || days > DAYS_MAX) {
     throw invalidNode(policy, `Retention days must be greater than 0 and less than or equal to ${DAYS_MAX} days.`);
   }
-  return enabled;
+  return enabled ? days : undefined;
 }
 
 function readDeleteRetention(policy: XmlElement): boolean {
-  const kept = isKept(policy, ['AllowPermanentDelete']);
+  const days = daysOf(policy, ['AllowPermanentDelete']);
   const permanent = childOf(policy, 'AllowPermanentDelete');
-  return (permanent !== undefined && booleanOf(permanent)) || kept;
+  return (permanent !== undefined && booleanOf(permanent)) || days !== undefined;
 }
 
 function readWebsite(website: XmlElement): boolean {

@@ -1,7 +1,9 @@
 /** Which names the service takes for containers and blobs. */
 export type NameFault = 'InvalidResourceName' | 'OutOfRangeInput';
 
-const SYSTEM_CONTAINERS = new Set(['$root', '$web', '$logs']);
+/** Where the service itself leaves what it has logged. */
+export const LOGS_CONTAINER = '$logs';
+const SYSTEM_CONTAINERS = new Set(['$root', '$web', LOGS_CONTAINER]);
 const CONTAINER_NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 const CONTAINER_NAME_MIN = 3;
 const CONTAINER_NAME_MAX = 63;

@@ -32,6 +32,10 @@ export interface Storage {
   readonly sweeper: { wake(): void };
   /** Undefined: everything. */
   readonly granted?: Granted | undefined;
+  /** The server itself: it writes what clients can only read. */
+  readonly bySystem?: true;
+  /** Whoever goes by the settings of the services reads them again. */
+  readonly settings?: { changed(): Promise<void> } | undefined;
 }
 
 /** Slices of work on the event loop stay short: between two of them others have their turn. */

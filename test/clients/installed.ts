@@ -8,6 +8,10 @@ export const noPythonSdk = answers(debianPython, '-c', 'import azure.storage.blo
   ? undefined
   : "Microsoft's Python SDK is not installed from Debian (python3-azure-storage)";
 
+export const noPythonTables = answers(debianPython, '-c', 'import azure.data.tables')
+  ? undefined
+  : "Microsoft's Python SDK for tables is not installed from Debian (python3-azure)";
+
 export const noRclone = answers('rclone', 'version') ? undefined : 'rclone is not installed';
 
 function answers(command: string, ...words: string[]): boolean {

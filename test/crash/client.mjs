@@ -14,6 +14,16 @@ const key = Buffer.from(
 
 /** @param {string} origin */
 export function connect(origin) {
+  return connectBy(origin, sign);
+}
+
+/** @param {string} origin */
+export function connectToTables(origin) {
+  return connectBy(origin, signForTables);
+}
+
+/** @param {string} origin @param {typeof sign} signing of its service */
+function connectBy(origin, signing) {
   const { hostname, port } = new URL(origin);
   const agent = new Agent({ keepAlive: true });
 
@@ -28,7 +38,7 @@ export function connect(origin) {
     const path = `/${account}${target}`;
     const length = method === 'PUT' || body ? { 'content-length': String(body?.length ?? 0) } : {};
     const all = { 'x-ms-date': new Date().toUTCString(), 'x-ms-version': '2025-01-05', ...length, ...headers };
-    const authorization = `SharedKey ${account}:${sign(method, path, all)}`;
+    const authorization = `SharedKey ${account}:${signing(method, path, all)}`;
     return new Promise((resolve, reject) => {
       const outgoing = request(
         { hostname, port, method, path, agent, headers: { ...all, authorization } },
@@ -139,6 +149,19 @@ function sign(method, path, headers) {
     ...own.sort(([one], [other]) => (one < other ? -1 : 1)).map(([name, value]) => `${name}:${value}`),
     `/${account}${pathname}`,
     ...query.map(([name, value]) => `${name}:${value}`),
+  ];
+  return createHmac('sha256', key).update(lines.join('\n')).digest('base64');
+}
+
+/** As the Table service wants it. @type {typeof sign} */
+function signForTables(method, path, headers) {
+  const { pathname } = new URL(path, 'http://host');
+  const lines = [
+    method,
+    headers['content-md5'],
+    headers['content-type'],
+    headers['x-ms-date'],
+    `/${account}${pathname}`,
   ];
   return createHmac('sha256', key).update(lines.join('\n')).digest('base64');
 }

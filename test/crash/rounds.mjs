@@ -1,15 +1,20 @@
 /** Rounds of: several clients write, the server is killed at a random moment, and everything acknowledged must be there. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { extentBytes } from '../large/extent-folder.mjs';
-import { connect } from './client.mjs';
+import { connect, connectToTables } from './client.mjs';
 import { newCounter } from './counter.mjs';
 import { randomOf } from './random.mjs';
 import { checkFolder, launch, startServer } from './server.mjs';
+import { newTableWriter } from './table-writer.mjs';
 import { newWriter } from './writer.mjs';
 
 const WRITERS = 6;
+const TABLE_WRITERS = 3;
 const COUNTERS = 2;
 const IN_A_HURRY = { imports: [new URL('./in-a-hurry.mjs', import.meta.url).href] };
+/** @typedef {ReturnType<typeof connect>} Client */
+/** @typedef {{ verify: (client: Client) => Promise<string[]>, removeAll: (client: Client) => Promise<unknown> }} Part */
+
 /** What a server says when it did not do what it should: no crash is an excuse for it. */
 const COMPLAINT = /^\S+ (?:ERROR|FATAL|WARN(?! +slow request))/m;
 
@@ -20,12 +25,13 @@ const COMPLAINT = /^\S+ (?:ERROR|FATAL|WARN(?! +slow request))/m;
 export async function crash({ location, rounds, seed, onRound = () => {} }) {
   const random = randomOf(seed);
   const writers = Array.from({ length: WRITERS }, (_, number) => newWriter(number));
+  const tableWriters = Array.from({ length: TABLE_WRITERS }, (_, number) => newTableWriter(number));
   const counter = newCounter();
   /** @type {string[]} */
   const faults = [];
-  const acknowledged = () => writers.reduce((sum, writer) => sum + writer.acknowledged(), counter.acknowledged());
+  const acknowledged = () => [counter, ...writers, ...tableWriters].reduce((sum, part) => sum + part.acknowledged(), 0);
   let server = await startServer(location, IN_A_HURRY);
-  await withClient(server.origin, counter.create);
+  await withClient(connect(server.origin), counter.create);
 
   let round = 0;
   try {
@@ -40,8 +46,7 @@ export async function crash({ location, rounds, seed, onRound = () => {} }) {
       // Now and then just as users run it.
       server = await startServer(location, random.chance(0.8) ? IN_A_HURRY : {});
       const beside = judge('beside the server');
-      const verdicts = [counter, ...writers].map((part) => withClient(server.origin, part.verify));
-      faults.push(...(await Promise.all(verdicts)).flat());
+      faults.push(...(await ofEach(({ verify }) => verify)).flat());
       await beside;
       onRound(
         `round ${round}: killed after ${alive} ms, ${mebibytes} MiB of extents, ${acknowledged()} acknowledged, ${faults.length} faults`,
@@ -63,6 +68,11 @@ export async function crash({ location, rounds, seed, onRound = () => {} }) {
         ? writer.write(client, randomOf(random.below(2 ** 31)), () => isOver)
         : counter.count(client, () => isOver);
     });
+    for (const writer of tableWriters) {
+      const client = tableClient(server);
+      clients.push(client);
+      work.push(writer.write(client, randomOf(random.below(2 ** 31)), () => isOver));
+    }
     const all = Promise.allSettled(work);
     await pause(alive);
     isOver = true;
@@ -74,7 +84,7 @@ export async function crash({ location, rounds, seed, onRound = () => {} }) {
 
   /** Everything is deleted: not a byte and not a row may stay. */
   async function leaks() {
-    for (const part of [counter, ...writers]) await withClient(server.origin, part.removeAll);
+    await ofEach(({ removeAll }) => removeAll);
     faults.push(...complaints(server));
     await server.kill('SIGKILL');
     server = await startServer(location);
@@ -88,6 +98,12 @@ export async function crash({ location, rounds, seed, onRound = () => {} }) {
       if (Date.now() > end) return [`though all was deleted, ${bytes} bytes of extents stay, and ${text}`];
       await pause(250);
     }
+  }
+
+  /** Of all that write: what they do by a client of the server. @template T @param {(part: Part) => (client: Client) => Promise<T>} act */
+  function ofEach(act) {
+    const ofBlobs = [counter, ...writers].map((part) => withClient(connect(server.origin), act(part)));
+    return Promise.all([...ofBlobs, ...tableWriters.map((part) => withClient(tableClient(server), act(part)))]);
   }
 
   /** @param {string} when */
@@ -110,13 +126,17 @@ function complaints(server) {
   return found ? [`the server logged ${server.stdout().slice(found.index, found.index + 2_000)}`] : [];
 }
 
+/** @param {Awaited<ReturnType<typeof startServer>>} server */
+function tableClient(server) {
+  return connectToTables(/** @type {string} */ (server.origins().Table));
+}
+
 /**
  * @template T
- * @param {string} origin
- * @param {(client: ReturnType<typeof connect>) => Promise<T>} body
+ * @param {Client} client
+ * @param {(client: Client) => Promise<T>} body
  */
-async function withClient(origin, body) {
-  const client = connect(origin);
+async function withClient(client, body) {
   try {
     return await body(client);
   } finally {

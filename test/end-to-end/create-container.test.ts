@@ -28,7 +28,7 @@ describe('Create Container', () => {
     const create = (name: string, headers: Record<string, string> = {}) =>
       running.request('PUT', `/${name}?restype=container`, { headers });
 
-    it.each(['abc', 'a'.repeat(63), '0-1-2', '$root', '$web', '$logs'])('takes the name %s', async (name) => {
+    it.each(['abc', 'a'.repeat(63), '0-1-2', '$root', '$web'])('takes the name %s', async (name) => {
       expect((await create(name)).status).toBe(201);
     });
 
@@ -38,6 +38,10 @@ describe('Create Container', () => {
         expectError(await create(name), 400, 'InvalidResourceName');
       },
     );
+
+    it('leaves the name of the logs to the service', async () => {
+      expectError(await create('$logs'), 403, 'AuthorizationFailure');
+    });
 
     it.each(['ab', 'a'.repeat(64)])('refuses the name %s for its length', async (name) => {
       expectError(await create(name), 400, 'OutOfRangeInput');

@@ -20,6 +20,6 @@ onEveryEngine((running) => {
     const { stdout, stderr } = await run(process.execPath, [example, connectionString()]);
     expect(stderr).toBe('');
     // A balance that was written over would be another.
-    expect(stdout).toBe('ada  10003\nbob  9994\neve  10003\nsum  30000\n');
+    expect(stdout).toBe('ada  9997\nbob  10001\neve  10002\nsum  30000\n');
   });
 });

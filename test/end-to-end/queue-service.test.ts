@@ -58,15 +58,6 @@ describe('Queue Service Properties', () => {
       await running.queues.setProperties({ cors: [] });
     });
 
-    it('cannot switch on what would have no effect', async () => {
-      const on = { enabled: true, days: 7 };
-      const metrics = { version: '1.0', enabled: true, includeAPIs: true, retentionPolicy: on };
-      await expectRefusal(running.queues.setProperties({ hourMetrics: metrics }), 501, 'NotImplemented');
-      await expectRefusal(running.queues.setProperties({ minuteMetrics: metrics }), 501, 'NotImplemented');
-      const queueAnalyticsLogging = { ...noLogging, read: true };
-      await expectRefusal(running.queues.setProperties({ queueAnalyticsLogging }), 501, 'NotImplemented');
-    });
-
     it.each([
       ['nothing', ''],
       ['an empty document', '<StorageServiceProperties />'],

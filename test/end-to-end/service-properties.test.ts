@@ -112,8 +112,6 @@ describe('Set Blob Service Properties', () => {
 
     it('refuses what would have no effect, and changes nothing then', async () => {
       const on = { enabled: true, days: 7 };
-      const logging = { version: '1.0', read: true, write: false, deleteProperty: false, retentionPolicy: on };
-      const metrics = { version: '1.0', enabled: true, includeAPIs: true, retentionPolicy: on };
       const before = (await running.service.getProperties()).defaultServiceVersion;
       const set = (properties: BlobServiceProperties) =>
         expectRefusal(
@@ -121,9 +119,6 @@ describe('Set Blob Service Properties', () => {
           501,
           'NotImplemented',
         );
-      await set({ blobAnalyticsLogging: logging });
-      await set({ hourMetrics: metrics });
-      await set({ minuteMetrics: metrics });
       await set({ deleteRetentionPolicy: on });
       await set({ staticWebsite: { enabled: true, indexDocument: 'index.html' } });
       expect((await running.service.getProperties()).defaultServiceVersion).toBe(before);
@@ -254,6 +249,60 @@ describe('Set Blob Service Properties', () => {
         XmlNodeName: 'AllowedMethods',
         XmlNodeValue: 'GET,FETCH',
       });
+    });
+  });
+});
+
+describe('Logging and metrics', () => {
+  onEveryEngine((running) => {
+    const kept = (days: number) => ({ enabled: true, days });
+    const logging = { version: '1.0', read: true, write: true, deleteProperty: true, retentionPolicy: kept(5) };
+    const metrics = { version: '1.0', enabled: true, includeAPIs: true, retentionPolicy: kept(5) };
+    const services = {
+      blob: () => ({ client: running.service, log: 'blobAnalyticsLogging' }),
+      queue: () => ({ client: running.queues, log: 'queueAnalyticsLogging' }),
+      table: () => ({ client: running.tables, log: 'logging' }),
+    };
+    const names = ['blob', 'queue', 'table'] as const;
+
+    it.each(names)('of the %s service are said as they were set, each part for itself', async (name) => {
+      const { client, log } = services[name]();
+      // One of the three SDKs calls it otherwise.
+      const ofSdk = ({ deleteProperty, ...rest }: typeof noLogging | typeof logging) =>
+        name === 'table' ? { ...rest, delete: deleteProperty } : { ...rest, deleteProperty };
+      const set = (part: object) => client.setProperties(part as never);
+      await set({ [log]: ofSdk(logging) });
+      expect(await client.getProperties()).toMatchObject({
+        [log]: ofSdk(logging),
+        hourMetrics: { enabled: false, retentionPolicy: off },
+      });
+      await set({ hourMetrics: metrics });
+      await set({ minuteMetrics: { ...metrics, includeAPIs: false, retentionPolicy: off } });
+      expect(await client.getProperties()).toMatchObject({
+        [log]: ofSdk(logging),
+        hourMetrics: metrics,
+        minuteMetrics: { version: '1.0', enabled: true, includeAPIs: false, retentionPolicy: off },
+      });
+      await set({ [log]: { ...ofSdk(noLogging), retentionPolicy: kept(365) } });
+      await set({ hourMetrics: { version: '1.0', enabled: false, retentionPolicy: kept(1) } });
+      const properties: { hourMetrics?: { includeAPIs?: boolean } } = await client.getProperties();
+      expect(properties).toMatchObject({
+        [log]: { ...ofSdk(noLogging), retentionPolicy: kept(365) },
+        hourMetrics: { version: '1.0', enabled: false, retentionPolicy: kept(1) },
+        minuteMetrics: { enabled: true },
+      });
+      expect(properties.hourMetrics?.includeAPIs).toBeUndefined();
+      await set({ minuteMetrics: { version: '1.0', enabled: false, retentionPolicy: off } });
+    });
+
+    it('knows the second version of the log for blobs and queues only', async () => {
+      const body = document(
+        '<Logging><Version>2.0</Version><Delete>false</Delete><Read>false</Read><Write>false</Write>' +
+          '<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></Logging>',
+      );
+      const status = async (of: 'blob' | 'queue' | 'table') =>
+        (await running.request('PUT', PATH, { body, of })).status;
+      expect([await status('blob'), await status('queue'), await status('table')]).toEqual([202, 202, 400]);
     });
   });
 });

@@ -42,7 +42,7 @@ function changes(running: Running, parts: readonly Part[], request: RawRequest =
 /** Status, code and message of the answer to the part that is to blame. */
 function blamed(text: string): [status: number, code: string, message: string] {
   expect(text.match(/HTTP\/1\.1 /g)).toHaveLength(1);
-  const [, status, body] = /HTTP\/1\.1 (\d+) [^]*?\r\n\r\n(\{.*\})\r\n/.exec(text) ?? [];
+  const [, status, body] = /HTTP\/1\.1 (\d+) [\s\S]*?\r\n\r\n(\{.*\})\r\n/.exec(text) ?? [];
   const { code, message } = JSON.parse(body!)['odata.error'];
   return [Number(status), code, message.value.split('\n')[0]];
 }
@@ -144,7 +144,7 @@ describe('Entity Group Transaction', () => {
       const one = await query(entityPath(table, 'p', '1'));
       expect(one.status).toBe(202);
       expect(one.text).not.toContain('changeset');
-      expect(one.text).toMatch(/HTTP\/1\.1 200 OK\r\n[^]*ETag: W\/"datetime/);
+      expect(one.text).toMatch(/HTTP\/1\.1 200 OK\r\n[\s\S]*ETag: W\/"datetime/);
       expect(one.text).toMatch(/"RowKey":"1".*"a":1\}\r\n--batchresponse_[0-9a-f-]+--\r\n$/);
       const page = await query(`${running.server.tableUrl}/${table}()?$filter=a%20ge%201&$top=1`);
       expect(page.text).toContain('x-ms-continuation-NextRowKey: 1!4!Mg--\r\n');

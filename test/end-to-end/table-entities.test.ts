@@ -260,6 +260,13 @@ describe('Entities', () => {
         expect(await table.getEntity('p', '2')).toMatchObject({ a: 1, b: 1 });
       });
 
+      it('want a condition in versions that did not know the other way', async () => {
+        const { tableName } = await newTable(running);
+        const headers = { 'x-ms-version': '2009-09-19' };
+        const answer = await ask(running, 'PUT', entityPath(tableName, 'p', 'r'), { headers, body: '{}' });
+        expectOdataError(answer, 400, 'MissingRequiredHeader');
+      });
+
       it('answer with an ETag, except where nothing is left, and with nothing else', async () => {
         const { tableName } = await newTable(running);
         const path = entityPath(tableName, 'p', 'r');

@@ -20,8 +20,8 @@ export interface ThreeProcesses {
 export async function startThree({ blobKeepAliveSeconds: keepAlive = 600 }: StartOptions): Promise<ThreeProcesses> {
   const partition = await newDatabase();
   const extents = mkdtempSync(join(tmpdir(), 'holdfast-extents-'));
-  const flags = ['--test-clock', '--log-level', 'warn', '--blobKeepAliveTimeout', String(keepAlive)];
-  const words = ['--partition', partition, '--extents', extents, ...flags];
+  const keepAlives = ['blob', 'queue', 'table'].flatMap((name) => [`--${name}KeepAliveTimeout`, String(keepAlive)]);
+  const words = ['--partition', partition, '--extents', extents, '--test-clock', '--log-level', 'warn', ...keepAlives];
   const servers = [serverOf(words), serverOf(words), serverOf(words)];
   // A hook that fails keeps the others from running, also the one that would stop these; then the test process is ended so.
   function onTerminated(): void {

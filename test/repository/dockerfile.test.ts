@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { start } from 'holdfast';
 import { describe, expect, it } from 'vitest';
+import { configOf } from '../../src/config.ts';
 import { azurite } from '../../src/emulator.ts';
 import { readCommand } from '../../src/flags.ts';
 import { runProgram } from './program.ts';
@@ -72,8 +73,9 @@ describe('The Dockerfile', () => {
     const [name, ...words] = JSON.parse(last('CMD')) as string[];
     expect(bin).toHaveProperty(name ?? '');
     const command = readCommand(azurite.read(words).words, {});
-    expect(command).toMatchObject({ command: 'start', options: { blobHost: '0.0.0.0', location: '/data' } });
-    expect(last('EXPOSE')).toBe('10000');
+    const hosts = { blobHost: '0.0.0.0', queueHost: '0.0.0.0', tableHost: '0.0.0.0' };
+    expect(command).toMatchObject({ command: 'start', options: { ...hosts, location: '/data' } });
+    expect(last('EXPOSE').split(' ')).toEqual(configOf().endpoints.map(({ port }) => String(port)));
   });
 
   it('asks for the health of the server by a script that is in the image', () => {
@@ -93,6 +95,15 @@ describe('The health check', () => {
     expect((await healthy.ended).code).toBe(0);
     await server.stop();
     expect(spawnSync(process.execPath, [script, port]).status).toBe(1);
+  });
+
+  it('ends with 0 if one of several services is ready, whichever an image was started for', async () => {
+    const server = await start({ inMemory: true, tablePort: 0, services: ['table'] });
+    const { port } = new URL(server.tableUrl);
+    const healthy = runProgram(process.execPath, [script, '1', port], { cwd: newFolder() });
+    expect((await healthy.ended).code).toBe(0);
+    await server.stop();
+    expect(spawnSync(process.execPath, [script, '1', port]).status).toBe(1);
   });
 
   it('ends with 0 for a server that serves HTTPS', async () => {

@@ -1,11 +1,13 @@
 /** The programs in docs/guide do what the pages say. */
 import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { TableClient, TableServiceClient } from '@azure/data-tables';
 import { BlobServiceClient, type StorageSharedKeyCredential } from '@azure/storage-blob';
+import { QueueServiceClient } from '@azure/storage-queue';
 import { start } from 'holdfast';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { helpText } from '../../src/flags.ts';
-import { noPythonSdk } from '../clients/installed.ts';
+import { noPythonSdk, noPythonTables } from '../clients/installed.ts';
 import { javascript, type Language, programsOf, python, runGuideProgram } from './guide-programs.ts';
 import { newFolder, root } from './tree.ts';
 
@@ -14,10 +16,44 @@ describe('Getting started with JavaScript', () => {
 });
 
 describe('Getting started with Python', () => {
-  runsPrograms('getting-started-python.md', python, () => {}, noPythonSdk);
+  const missing = (text: string) => (text.includes('azure.data.tables') ? noPythonTables : noPythonSdk);
+  runsPrograms('getting-started-python.md', python, () => {}, missing);
 });
 
-function runsPrograms(page: string, language: Language, prepare: (folder: string) => void, missing?: string): void {
+describe('Concurrency', () => {
+  runsPrograms('concurrency.md', javascript, (folder) => installedIn(folder, '@azure', 'holdfast'));
+});
+
+describe('The README', () => {
+  it('has programs that run against a server where UseDevelopmentStorage=true looks for it, or bring their own', async () => {
+    const server = await start({ inMemory: true, blobPort: 0 });
+    const programs = programsOf(join('..', '..', 'README.md'), javascript);
+    expect(programs.length).toBeGreaterThanOrEqual(4);
+    for (const program of programs) {
+      const folder = newFolder();
+      installedIn(folder, '@azure', 'holdfast');
+      const { connectionString } = server;
+      const text = program.text.replaceAll(
+        "'UseDevelopmentStorage=true'",
+        'process.env.AZURE_STORAGE_CONNECTION_STRING',
+      );
+      const here = text.replace(
+        /(TableClient\.fromConnectionString\([^)]*)\)/,
+        '$1, { allowInsecureConnection: true })',
+      );
+      const printed = await runGuideProgram(javascript, { ...program, text: here }, { folder, connectionString });
+      if (program.prints !== undefined) expect(printed).toBe(program.prints);
+    }
+    await server.stop();
+  });
+});
+
+function runsPrograms(
+  page: string,
+  language: Language,
+  prepare: (folder: string) => void,
+  missing: (text: string) => string | undefined = () => undefined,
+): void {
   const programs = programsOf(page, language);
   let server: Awaited<ReturnType<typeof start>>;
   beforeAll(async () => {
@@ -26,13 +62,14 @@ function runsPrograms(page: string, language: Language, prepare: (folder: string
   afterAll(() => server.stop());
 
   it('has programs', () => {
-    expect(programs.length).toBeGreaterThanOrEqual(4);
+    expect(programs.length).toBeGreaterThanOrEqual(3);
   });
 
   it.for(programs.map((program) => [program.line, program] as const))(
     'has a program at line %i that runs and prints what the page says',
     async ([, program], context) => {
-      if (missing) return context.skip(missing);
+      const reason = missing(program.text);
+      if (reason) return context.skip(reason);
       const folder = newFolder();
       prepare(folder);
       const printed = await runGuideProgram(language, program, { folder, connectionString: server.connectionString });
@@ -57,8 +94,7 @@ describe('The tables of flags', () => {
   it('name every flag of Azurite in the page about migrating, and each that is taken exists', () => {
     const named = [...table('docs/guide/migrating-from-azurite.md').matchAll(/--[a-zA-Z]+/g)].map(([flag]) => flag);
     expect(named.length).toBeGreaterThan(20);
-    const others = named.filter((flag) => !ours.includes(flag) && !/^--(queue|table)/.test(flag));
-    expect(others).toEqual([]);
+    expect(named.filter((flag) => !ours.includes(flag))).toEqual([]);
   });
 });
 
@@ -70,11 +106,18 @@ describe('The connection strings', () => {
     expect(strings).toHaveLength(5);
   });
 
-  it.each(strings)('are read by the SDK: %s', (line) => {
-    const { url, accountName, credential } = BlobServiceClient.fromConnectionString(line);
-    expect(url.replace(/\/$/, '')).toBe(/BlobEndpoint=([^;]*)/.exec(line)?.[1]);
-    expect(accountName).toBe(/AccountName=([^;]*)/.exec(line)?.[1]);
+  it.each(strings)('are read by the SDKs: %s', (line) => {
+    const endpoint = (service: string) => new RegExp(`;${service}Endpoint=([^;]*)`).exec(line)?.[1];
+    for (const [service, client] of [
+      ['Blob', BlobServiceClient.fromConnectionString(line)],
+      ['Queue', QueueServiceClient.fromConnectionString(line)],
+    ] as const) {
+      expect(client.url.replace(/\/$/, '')).toBe(endpoint(service));
+      expect(client.accountName).toBe(/AccountName=([^;]*)/.exec(line)?.[1]);
+    }
+    const { credential, accountName } = BlobServiceClient.fromConnectionString(line);
     expect((credential as StorageSharedKeyCredential).accountName).toBe(accountName);
+    expect(TableServiceClient.fromConnectionString(line).url).toBe(endpoint('Table'));
   });
 
   it('lead to a server of these accounts, where the account is in the path', async () => {
@@ -84,14 +127,19 @@ describe('The connection strings', () => {
     });
     const distinct = [...new Map(accounts.map((account) => [account.name, account])).values()];
     const server = await start({ inMemory: true, blobPort: 0, accounts: distinct });
-    const { host } = new URL(server.blobUrl);
     const usual = strings.filter((line) => line.includes('=http://127.0.0.1:10000/'));
     expect(usual).toHaveLength(3);
     for (const line of usual) {
-      const service = BlobServiceClient.fromConnectionString(line.replaceAll('127.0.0.1:10000', host));
-      expect((await service.getContainerClient('container').createIfNotExists()).errorCode ?? 'made').toMatch(
-        /^(made|ContainerAlreadyExists)$/,
+      const here = [server.blobUrl, server.queueUrl, server.tableUrl].reduce(
+        (text, url, at) => text.replaceAll(`127.0.0.1:1000${at}`, new URL(url).host),
+        line,
       );
+      expect(
+        (await BlobServiceClient.fromConnectionString(here).getContainerClient('container').createIfNotExists())
+          .errorCode ?? 'made',
+      ).toMatch(/^(made|ContainerAlreadyExists)$/);
+      await QueueServiceClient.fromConnectionString(here).createQueue('queue');
+      await TableClient.fromConnectionString(here, 'table', { allowInsecureConnection: true }).createTable();
     }
     await server.stop();
   });

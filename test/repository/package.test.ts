@@ -4,7 +4,9 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeF
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { TableClient } from '@azure/data-tables';
 import { BlobServiceClient } from '@azure/storage-blob';
+import { QueueServiceClient } from '@azure/storage-queue';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Program, runProgram } from './program.ts';
 import { root } from './tree.ts';
@@ -29,11 +31,11 @@ describe('The package', () => {
   });
 
   it('is small', () => {
-    expect(packed.size).toBeLessThan(400_000);
+    expect(packed.size).toBeLessThan(500_000);
   });
 
   it('holds its executables, which begin with the line that starts Node', () => {
-    expect(Object.keys(bin)).toEqual(['holdfast', 'azurite', 'azurite-blob']);
+    expect(Object.keys(bin)).toEqual(['holdfast', 'azurite', 'azurite-blob', 'azurite-queue', 'azurite-table']);
     for (const file of Object.values<string>(bin)) {
       expect(packed.files).toContain(file);
       expect(readFileSync(join(root, file), 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/);
@@ -64,16 +66,16 @@ describe('The installed package', { timeout: 60_000 }, () => {
   it.each([
     ['azurite-blob', '--inMemoryPersistence'],
     ['azurite', '--queueHost', '127.0.0.1'],
+    ['azurite-queue', '--inMemoryPersistence', '--queuePort', '0'],
+    ['azurite-table', '--inMemoryPersistence', '--tablePort', '0'],
     ['holdfast', '--location', 'data'],
   ])('starts by npx %s, serves the SDK, and stops when npx is ended', async (name, ...words) => {
     expect(existsSync(join(folder, 'node_modules', '.bin', windows ? `${name}.cmd` : name))).toBe(true);
     const program = npx(folder, name, '--blobPort', '0', ...words);
     await program.printed(READY);
     const connection = /connection string {2}(\S+)/.exec(program.stdout())?.[1] ?? '';
-    const container = BlobServiceClient.fromConnectionString(connection).getContainerClient('first');
-    await container.create();
-    await container.getBlockBlobClient('blob').upload('Hello', 5);
-    expect((await container.getBlockBlobClient('blob').downloadToBuffer()).toString()).toBe('Hello');
+    const served = (await Promise.all([blobAt, queueAt, tableAt].map((each) => each(connection)))).join('');
+    expect(served).toBe({ 'azurite-blob': 'b', 'azurite-queue': 'q', 'azurite-table': 't' }[name] ?? 'bqt');
     program.kill('SIGTERM');
     // npm ends by the signal that it got; what it started has closed its pipes by then.
     await program.ended;
@@ -111,6 +113,34 @@ start({ inMemoryPersistence: true });
     expect(stdout).toBe('DefaultEndpointsProtocol\n');
   });
 });
+
+/** These use a service, and give its letter; or nothing where the string does not name it. */
+async function blobAt(connection: string): Promise<string> {
+  if (!connection.includes('BlobEndpoint=')) return '';
+  const container = BlobServiceClient.fromConnectionString(connection).getContainerClient('first');
+  await container.create();
+  await container.getBlockBlobClient('blob').upload('Hello', 5);
+  expect((await container.getBlockBlobClient('blob').downloadToBuffer()).toString()).toBe('Hello');
+  return 'b';
+}
+
+async function queueAt(connection: string): Promise<string> {
+  if (!connection.includes('QueueEndpoint=')) return '';
+  const queue = QueueServiceClient.fromConnectionString(connection).getQueueClient('first');
+  await queue.create();
+  await queue.sendMessage('Hello');
+  expect((await queue.receiveMessages()).receivedMessageItems).toMatchObject([{ messageText: 'Hello' }]);
+  return 'q';
+}
+
+async function tableAt(connection: string): Promise<string> {
+  if (!connection.includes('TableEndpoint=')) return '';
+  const table = TableClient.fromConnectionString(connection, 'first', { allowInsecureConnection: true });
+  await table.createTable();
+  await table.createEntity({ partitionKey: 'a', rowKey: 'b', says: 'Hello' });
+  expect(await table.getEntity('a', 'b')).toMatchObject({ says: 'Hello' });
+  return 't';
+}
 
 interface Packed {
   readonly tarball: string;

@@ -114,7 +114,10 @@ export const blobOperations: readonly Operation<Storage>[] = [
     permission: 'list',
     test: 'test/end-to-end/list-containers.test.ts',
     input: { ...list, include: listQuery('include', ['metadata', 'deleted', 'system']) },
-    run: async (storage, input) => ({ ...(await listContainers(storage, input)), input }),
+    run: async (storage, input) => {
+      const system = input.include.includes('system');
+      return { ...(await listContainers(storage, { ...input, system })), input };
+    },
     reply: ({ containers, nextMarker, input }, request) =>
       xmlReply(
         200,

@@ -92,6 +92,11 @@ describe('The body of a transaction', () => {
     ['with an extra line in front of each body, as Node sends it', outside.replaceAll('{', '\r\n{'), TYPE],
     ['without a length', outside.replace(/Content-Length.*\r\n/, ''), TYPE],
     ['without a protocol', outside.replaceAll(' HTTP/1.1', ''), TYPE],
+    [
+      'with a boundary within a line',
+      outside.replaceAll('x-ms-version: ', 'x-ms-note: --changeset_1\r\nx-ms-version: '),
+      TYPE,
+    ],
     ['with Content-IDs inside', inside, TYPE],
   ])('%s is read', (_, text, type) => {
     const [insert, remove, ...more] = changesOf(text, type);

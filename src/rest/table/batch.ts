@@ -1,7 +1,7 @@
 /** Entity Group Transaction: requests within a request, each read and permitted as if it had come alone. */
 import { StorageError } from '../../services/errors.ts';
 import { othersFirst, type Storage } from '../../services/storage.ts';
-import { type BatchChange, BatchFailure, CHANGES_MAX, runBatch } from '../../services/table/batches.ts';
+import { type BatchChange, BatchFailure, runBatch } from '../../services/table/batches.ts';
 import { type HandFor, type Operation, operationOn, type Request } from '../operation.ts';
 import { bodyTooLarge, reader } from '../params.ts';
 import type { Reply } from '../reply.ts';
@@ -91,7 +91,6 @@ async function runChanges(
   try {
     let bytes = 0;
     for (const part of parts) {
-      if (prepared.length === CHANGES_MAX) throw new BatchFailure(CHANGES_MAX - 1, fail('TooManyChanges'));
       const one = prepare(part, outer, handFor);
       const change = changes.get(one.row);
       if (!change) throw fail('BatchSyntax', undefined, 'A query must stand alone in its batch.');

@@ -11,7 +11,19 @@ import { entityKeys } from './address.ts';
 import { encodeToken } from './continuation.ts';
 import { readEntity } from './entity-json.ts';
 import { entitiesText } from './entity-text.ts';
-import { answer, filter, fromEntity, ifMatch, jsonBody, noEtag, ofElement, ofSet, preference, top } from './params.ts';
+import {
+  answer,
+  filter,
+  fromEntity,
+  ifMatch,
+  jsonBody,
+  mayInsert,
+  noEtag,
+  ofElement,
+  ofSet,
+  preference,
+  top,
+} from './params.ts';
 import { emptyReply, entityReply, insertedReply, jsonReply } from './replies.ts';
 
 const operation = operationOn<Storage>();
@@ -84,14 +96,13 @@ export const changeOperations: readonly ChangeOperation[] = [
   }),
   ...UPDATES.flatMap(({ route, merge, names: [name, upsert] }) =>
     [
-      { name, when: { 'If-Match': true }, permission: 'update' } as const,
-      { name: upsert, permission: { all: ['add', 'update'] } } as const,
+      { name, when: { 'If-Match': true }, permission: 'update', input: update } as const,
+      { name: upsert, permission: { all: ['add', 'update'] }, input: { ...update, mayInsert } } as const,
     ].map((kind) =>
       changing({
         ...kind,
         route,
         test: 'test/end-to-end/table-entities.test.ts',
-        input: update,
         change: (input) => ({ kind: 'update', ...input.keys, merge, ifMatch: input.ifMatch, entity: input.entity }),
         reply: (changed) => emptyReply({ ETag: etagOf(changed as Updated) }),
       }),

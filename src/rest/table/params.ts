@@ -98,6 +98,13 @@ export const ifMatch: Reader<string | undefined> = reader(({ method, headers }) 
   return match;
 });
 
+/** Before this version nothing was made by the way. */
+const UPSERT_SINCE = '2011-08-18';
+
+export const mayInsert = reader(({ version }): void => {
+  if (version !== '' && version < UPSERT_SINCE) throw fail('MissingRequiredHeader');
+});
+
 /** Tables have no ETags, and what is only made has none yet. */
 export const noEtag = reader(({ headers }): void => {
   if (headers['if-match'] !== undefined || headers['if-none-match'] !== undefined) throw fail('MatchWithoutEtag');

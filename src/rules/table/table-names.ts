@@ -14,6 +14,18 @@ export function tableNameFault(name: string): TableNameFault | undefined {
   return foldTableName(name) === RESERVED ? 'InvalidInput' : undefined;
 }
 
+const METRICS_TABLE = /^\$metrics(?:hour|minute)primarytransactions(?:blob|queue|table)$/i;
+
+/** Those that the service itself writes: they can be read, and are not listed. */
+export function isMetricsTable(name: string): boolean {
+  return METRICS_TABLE.test(name);
+}
+
+export function metricsTable(span: 'hour' | 'minute', service: string): string {
+  const titled = (word: string) => `${word[0]!.toUpperCase()}${word.slice(1)}`;
+  return `$Metrics${titled(span)}PrimaryTransactions${titled(service)}`;
+}
+
 /** Names that differ only in case name one table. */
 export function foldTableName(name: string): string {
   return name.toLowerCase();

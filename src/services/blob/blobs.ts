@@ -13,6 +13,7 @@ import { blobAt, encodeHead } from './heads.ts';
 import {
   checkBlobName,
   checkContainerName,
+  checkWritable,
   checkWriteConditions,
   leaseIdOf,
   mayRead,
@@ -165,6 +166,7 @@ export function checkWrite(input: BlobInput): string | undefined {
 
 async function change(storage: Storage, input: BlobInput, changed: (found: BlobHead) => BlobHead) {
   const { container, blob, conditions } = input;
+  checkWritable(storage, container);
   const { account } = storage;
   const leaseId = checkWrite(input);
   const { stamp } = await storage.partition.transact(anchorOf(account, container, blob), async (tx) => {

@@ -10,7 +10,7 @@ import { withTaken } from '../uploads.ts';
 import { type BlobInput, checkWrite } from './blobs.ts';
 import { fail } from './errors.ts';
 import { encodeHead } from './heads.ts';
-import { type Judged, mayWrite, metadataOf, type SentMetadata, useLease } from './requests.ts';
+import { checkWritable, type Judged, mayWrite, metadataOf, type SentMetadata, useLease } from './requests.ts';
 import { anchorOf, type BlobHead, type ContentHeaders, headKey, inlineKey, type Metadata } from './rows.ts';
 import { checkHome, homeOf, leaseOn, letGo, type Target, targetAt } from './targets.ts';
 
@@ -94,6 +94,7 @@ export async function mayPut(
   input: BlobInput,
   leaseId: string | undefined,
 ): Promise<Target> {
+  checkWritable(storage, input.container);
   const target = await targetAt(at, storage, input.container, input.blob);
   useLease(at, leaseOn(target), leaseId, 'write', 'blob');
   mayWrite(target.blob, input.conditions, leaseId, true);

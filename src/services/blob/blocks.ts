@@ -9,7 +9,7 @@ import { othersFirst, type Storage } from '../storage.ts';
 import { withTaken } from '../uploads.ts';
 import { type BlobInput, checkWrite } from './blobs.ts';
 import { fail } from './errors.ts';
-import { checkBlobName, checkContainerName, type Judged, leaseIdOf, useLease } from './requests.ts';
+import { checkBlobName, checkContainerName, checkWritable, type Judged, leaseIdOf, useLease } from './requests.ts';
 import {
   anchorOf,
   type Blob,
@@ -96,6 +96,7 @@ async function mayStage(
   { container, blob, blockId }: Pick<PutBlockInput, 'container' | 'blob' | 'blockId'>,
   leaseId: string | undefined,
 ) {
+  checkWritable(storage, container);
   const target = await targetAt(at, storage, container, blob);
   useLease(at, leaseOn(target), leaseId, 'write', 'blob');
   const row = target.stage && (await at.get(blockKeyOf(storage, target.stage.id, blockId)));

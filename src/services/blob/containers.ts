@@ -8,6 +8,7 @@ import type { Storage } from '../storage.ts';
 import { fail } from './errors.ts';
 import {
   checkContainerName,
+  checkWritable,
   checkWriteConditions,
   leaseIdOf,
   mayWrite,
@@ -36,6 +37,7 @@ export async function createContainer(
 ) {
   const { container } = input;
   checkContainerName(container);
+  checkWritable(storage, container);
   const metadata = metadataOf(input.metadata);
   const { account } = storage;
   const { stamp } = await storage.partition.transact(anchorOf(account, container), async (tx) => {
@@ -69,6 +71,7 @@ export async function deleteContainer(
 ) {
   const { container, conditions } = input;
   checkContainerName(container);
+  checkWritable(storage, container);
   checkWriteConditions(conditions);
   const leaseId = leaseIdOf(input.leaseId);
   const { account } = storage;
@@ -114,6 +117,7 @@ async function change(
 ) {
   const { container, conditions } = input;
   checkContainerName(container);
+  checkWritable(storage, container);
   const leaseId = leaseIdOf(input.leaseId);
   const { account } = storage;
   const { stamp } = await storage.partition.transact(anchorOf(account, container), async (tx) => {

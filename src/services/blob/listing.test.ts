@@ -81,7 +81,7 @@ describe('A list of blobs', () => {
           expect(found).toEqual(expected(names, prefix, delimiter));
         },
       ),
-      { numRuns: 300 },
+      { numRuns: 200 },
     );
   });
 

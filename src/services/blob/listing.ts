@@ -2,7 +2,7 @@
 import { after, bytesOf, endingOf, groupOf, type Joining, type Key, past, type Range } from '../../partition/keys.ts';
 import type { Page, PageOptions, Reading, Row } from '../../partition/partition.ts';
 import { type Lease, type LeaseState, leaseState } from '../../rules/lease.ts';
-import { BLOB_NAME_MAX } from '../../rules/names.ts';
+import { BLOB_NAME_MAX, LOGS_CONTAINER } from '../../rules/names.ts';
 import { decodeName } from '../names.ts';
 import { type AccountId, othersFirst, type Storage } from '../storage.ts';
 import { fail } from './errors.ts';
@@ -43,14 +43,17 @@ export interface ListedContainer {
   readonly leaseState: LeaseState;
 }
 
-export async function listContainers(storage: Storage, input: ListInput) {
+/** `system`: with the container of the logs. */
+export async function listContainers(storage: Storage, input: ListInput & { readonly system?: boolean }) {
   const { account, partition } = storage;
+  const logs = nameKey(account, LOGS_CONTAINER);
   return partition.read(async (at) => {
     const names: Names<Row & { properties: Row }, ListedContainer> = {
       under: (prefix) => namesIn(account, prefix),
       at: (name) => nameKey(account, name),
       async page(range, { limit }) {
-        const { rows, next } = await at.page(range, { limit: Math.min(limit, CONTAINERS_AT_ONCE) });
+        const { rows: all, next } = await at.page(range, { limit: Math.min(limit, CONTAINERS_AT_ONCE) });
+        const rows = input.system ? all : all.filter(({ key }) => key !== logs);
         const found = await at.getMany(rows.map((row) => propertiesKey(account, decodeName(row))));
         return { rows: rows.map((row, i) => ({ ...row, properties: found[i]! })), next };
       },
@@ -147,8 +150,8 @@ async function pageOfBoth(
   const committed = new Set(heads.rows.map(({ key }) => key));
   const staged: Staged[] = [];
   for (const first of stages.rows) {
-    const row = await unexpired(at, first, options.joining);
-    if (row && !committed.has(toHead(row.key))) staged.push({ ...row, key: toHead(row.key), stage: decodeStage(row) });
+    const found = await unexpired(at, first, options.joining);
+    if (found && !committed.has(toHead(found.key))) staged.push({ ...found, key: toHead(found.key) });
   }
   // Behind the end of the shorter one, the other may have rows that belong between.
   const next = earlier(heads.next, stages.next && toHead(stages.next));
@@ -158,15 +161,21 @@ async function pageOfBoth(
 }
 
 /** This stage, or another that is joined with it: blocks that have expired are as good as gone. */
-async function unexpired(at: Reading, first: Row, joining: Joining | undefined): Promise<Row | undefined> {
-  if (!isExpired(decodeStage(first), at.now)) return first;
+async function unexpired(at: Reading, first: Row, joining: Joining | undefined): Promise<Staged | undefined> {
+  const living = (row: Row): Staged | undefined => {
+    const stage = decodeStage(row);
+    return isExpired(stage, at.now) ? undefined : { ...row, stage };
+  };
+  const found = living(first);
   const group = joining && groupOf(first.key, joining);
-  if (group === undefined) return undefined;
+  if (found || group === undefined) return found;
   let from: Key | undefined = after(first.key);
   while (from !== undefined) {
     const { rows, next }: Page = await at.page({ from, to: past(group) }, { limit: SLICE_ROWS });
-    const found = rows.find((row) => !isExpired(decodeStage(row), at.now));
-    if (found) return found;
+    for (const row of rows) {
+      const other = living(row);
+      if (other) return other;
+    }
     from = next;
     await othersFirst();
   }

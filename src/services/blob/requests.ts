@@ -2,7 +2,8 @@
 import type { Instant, Snapshot } from '../../partition/partition.ts';
 import { type Conditions, type Found, judgeRead, judgeWrite, oneCondition } from '../../rules/conditions.ts';
 import { decidesUntil, judgeUse, type Lease, normaliseLeaseId } from '../../rules/lease.ts';
-import { blobNameFault, containerNameFault } from '../../rules/names.ts';
+import { blobNameFault, containerNameFault, LOGS_CONTAINER } from '../../rules/names.ts';
+import type { Storage } from '../storage.ts';
 import { type BlobErrorCode, blobErrors, fail } from './errors.ts';
 
 export { metadataOf, type SentMetadata } from '../metadata.ts';
@@ -15,6 +16,11 @@ export type Judged = Snapshot & { before?(instant: Instant): void };
 export function checkContainerName(name: string): void {
   const fault = containerNameFault(name);
   if (fault) throw fail(fault);
+}
+
+/** The logs of the service can be read and deleted, and nothing else. */
+export function checkWritable({ bySystem }: Pick<Storage, 'bySystem'>, container: string): void {
+  if (container === LOGS_CONTAINER && !bySystem) throw fail('AuthorizationFailure');
 }
 
 export function checkBlobName(name: string): void {

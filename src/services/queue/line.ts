@@ -8,8 +8,8 @@ import { countMessages, type Queue } from './rows.ts';
 
 /** How far the clocks of processes that share a store may differ. */
 const SKEW_TICKS = 1_000_000n;
-/** What is looked at for one commit. Each row may leave two. */
-const ROWS_MAX = 400;
+/** What is looked at for one commit. */
+const ROWS_MAX = 700;
 const BYTES_MAX = 4 << 20;
 
 export interface Waiting extends StoredMessage {

@@ -6,7 +6,7 @@ import type { Key } from '../../partition/keys.ts';
 import type { Partition, Transaction } from '../../partition/partition.ts';
 import { later } from '../../rules/queue/timing.ts';
 import type { Storage } from '../storage.ts';
-import { dropExpired, lookAhead, random64, type Waiting } from './line.ts';
+import { type Ahead, dropExpired, lookAhead, random64, type Waiting } from './line.ts';
 import { encodeMessage, type Message, messageKey, messageOf, type StoredMessage } from './message-rows.ts';
 import { checkMessageCount, checkQueueName, checkVisibility } from './requests.ts';
 import { anchorOf, decodeQueue, mayUse, nameKey, type Place, type Queue, queueAt } from './rows.ts';
@@ -27,10 +27,21 @@ interface Taker extends GetMessagesInput {
 type Taken = { readonly messages: readonly Message[] } | { readonly error: unknown };
 
 /** Messages that are taken in one commit: each leaves two rows. */
-const TAKEN_MAX = 256;
+const TAKEN_MAX = 200;
+/** Where other processes take messages too, each begins at one of so many places at the head of the line. */
+const PLACES = 8;
+const RIVALRY_MILLISECONDS = 1_000;
 
-/** Who waits, by the anchor of the queue, in this process. */
-const lines = new WeakMap<Partition, Map<Key, Taker[]>>();
+/** Those of this process who wait for one queue. */
+interface Line {
+  readonly takers: Taker[];
+  isServed: boolean;
+  /** Until then it is likely that other processes take messages from this queue. */
+  rivalsUntil: number;
+}
+
+/** By the anchor of the queue. One with rivals is kept while nobody waits for it. */
+const lines = new WeakMap<Partition, Map<Key, Line>>();
 
 export async function getMessages(storage: Storage, input: GetMessagesInput): Promise<readonly Message[]> {
   checkQueueName(input.queue);
@@ -53,28 +64,25 @@ async function isEmpty(storage: Storage, queue: string): Promise<boolean> {
 }
 
 function joinLine({ partition, account, granted }: Storage, input: GetMessagesInput): Promise<readonly Message[]> {
-  const queues = lines.get(partition) ?? new Map<Key, Taker[]>();
+  const queues = lines.get(partition) ?? new Map<Key, Line>();
   lines.set(partition, queues);
   return new Promise((resolve, reject) => {
     const anchor = anchorOf(account, input.queue);
     const taker = { ...input, place: { account, granted }, resolve, reject };
-    const line = queues.get(anchor);
-    if (line) line.push(taker);
-    else {
-      queues.set(anchor, [taker]);
-      void serve(partition, queues, anchor);
-    }
+    const line = queues.get(anchor) ?? { takers: [], isServed: false, rivalsUntil: 0 };
+    queues.set(anchor, line);
+    line.takers.push(taker);
+    if (!line.isServed) void serve(partition, queues, anchor, line);
   });
 }
 
 /** Who comes while others are served waits for the next body: he may know of a commit that this one does not see. */
-async function serve(partition: Partition, queues: Map<Key, Taker[]>, anchor: Key): Promise<void> {
-  const line = queues.get(anchor)!;
-  while (line.length > 0) {
-    const takers = line.splice(0, together(line));
+async function serve(partition: Partition, queues: Map<Key, Line>, anchor: Key, line: Line): Promise<void> {
+  line.isServed = true;
+  while (line.takers.length > 0) {
+    const takers = line.takers.splice(0, together(line.takers));
     try {
-      const body = takingOf(takers);
-      const { value } = await partition.transact(anchor, body);
+      const { value } = await partition.transact(anchor, takingOf(takers, line));
       for (const [i, taken] of value.entries()) {
         if ('error' in taken) takers[i]!.reject(taken.error);
         else takers[i]!.resolve(taken.messages);
@@ -83,31 +91,40 @@ async function serve(partition: Partition, queues: Map<Key, Taker[]>, anchor: Ke
       for (const { reject } of takers) reject(error);
     }
   }
-  queues.delete(anchor);
+  line.isServed = false;
+  if (!hasRivals(line)) queues.delete(anchor);
 }
 
+const hasRivals = ({ rivalsUntil }: Line): boolean => performance.now() < rivalsUntil;
+
 /** How many of those in line are served in one commit. */
-function together(line: readonly Taker[]): number {
+function together(takers: readonly Taker[]): number {
   let taken = 0;
-  const tooMany = line.findIndex(({ count }) => {
+  const tooMany = takers.findIndex(({ count }) => {
     taken += count;
     return taken > TAKEN_MAX;
   });
-  return tooMany < 0 ? line.length : tooMany;
+  return tooMany < 0 ? takers.length : tooMany;
 }
 
-function takingOf(takers: readonly Taker[]): (tx: Transaction) => Promise<readonly Taken[]> {
+function takingOf(takers: readonly Taker[], line: Line): (tx: Transaction) => Promise<readonly Taken[]> {
   const { queue, place } = takers[0]!;
   const wanted = takers.reduce((sum, { count }) => sum + count, 0);
+  let tried: readonly Key[] = [];
   return async (tx) => {
     const name = await tx.get(nameKey(place.account, queue));
     const admitted = takers.map((taker) => admissionOf(taker, name));
     if (!name || admitted.every((error) => error !== undefined)) return admitted.map((error) => ({ error }));
     const found = decodeQueue(place.account, name);
-    const { live, expired } = await lookAhead(tx.glance.bind(tx), found, tx.now, wanted);
+    const isWide = tried.length > 0 || hasRivals(line);
+    const ahead = await lookAhead(tx.glance.bind(tx), found, tx.now, isWide ? wanted * PLACES : wanted);
+    if (areGone(tried, ahead)) line.rivalsUntil = performance.now() + RIVALRY_MILLISECONDS;
+    const { expired } = ahead;
+    const live = placesOf(ahead.live, wanted, hasRivals(line));
+    tried = live.map(({ key }) => key);
     if (expired.length > 0) await dropExpired(tx, found, expired);
     // Only what is taken is checked at the commit: who takes others is no conflict.
-    await tx.getMany(live.map(({ key }) => key));
+    await tx.getMany(tried);
     let next = 0;
     return takers.map(({ count, visibilitySeconds }, i): Taken => {
       if (admitted[i]) return { error: admitted[i] };
@@ -125,6 +142,19 @@ function admissionOf({ place }: Taker, name: Parameters<typeof mayUse>[1]): unkn
   } catch (error) {
     return error;
   }
+}
+
+/** The bodies of one process take turns: only another process can have taken what this one found before. */
+function areGone(tried: readonly Key[], { live, expired }: Ahead): boolean {
+  const found = new Set([...expired, ...live.map(({ key }) => key)]);
+  return tried.some((key) => !found.has(key));
+}
+
+/** So many from the head of the line; or from a place near it, so that processes do not always want the same ones. */
+function placesOf(live: readonly Waiting[], wanted: number, isAnywhere: boolean): readonly Waiting[] {
+  const places = isAnywhere ? Math.max(1, Math.floor(live.length / wanted)) : 1;
+  const from = Math.floor(Math.random() * places) * wanted;
+  return live.slice(from, from + wanted);
 }
 
 /** To its new place in line, under a new receipt. */

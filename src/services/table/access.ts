@@ -1,4 +1,4 @@
-import { tableNameFault } from '../../rules/table/table-names.ts';
+import { isMetricsTable, tableNameFault } from '../../rules/table/table-names.ts';
 import { decodeName } from '../names.ts';
 import type { AccessPolicy } from '../policies.ts';
 import type { Storage } from '../storage.ts';
@@ -15,7 +15,7 @@ export interface TableAccess {
 
 /** Undefined: there is no such table. */
 export async function tableAccess({ partition, account }: Storage, table: string): Promise<TableAccess | undefined> {
-  if (tableNameFault(table)) return undefined;
+  if (tableNameFault(table) && !isMetricsTable(table)) return undefined;
   return partition.read(async (at) => {
     const row = await at.get(nameKey(account, table));
     if (!row) return undefined;

@@ -3,7 +3,7 @@ import type { Storage } from '../storage.ts';
 import { apply, type Change, type Changed, type Delete, type Insert, keyOf, prepare, type Update } from './changes.ts';
 import { type EntityKeys, type StoredEntity, storedEntity } from './entity-rows.ts';
 import { fail } from './errors.ts';
-import { checkFindable, checkGranted, checkTableName } from './requests.ts';
+import { checkFindable, checkGranted, checkReadableName, checkTableName } from './requests.ts';
 import { entityAnchor, tableIdAt } from './rows.ts';
 import type { TableInput } from './tables.ts';
 
@@ -26,7 +26,7 @@ export async function deleteEntity(storage: Storage, input: TableInput & Omit<De
 }
 
 export async function getEntity(storage: Storage, input: TableInput & EntityKeys): Promise<StoredEntity> {
-  checkTableName(input.table);
+  checkReadableName(input.table);
   checkGranted(storage, input);
   checkFindable(input);
   return storage.partition.read(async (at) => {

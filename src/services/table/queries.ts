@@ -3,9 +3,10 @@ import { performance } from 'node:perf_hooks';
 import { after, type Key, type Range } from '../../partition/keys.ts';
 import { type Row, type ScanOptions, type Snapshot, stoppedEarly } from '../../partition/partition.ts';
 import { compileFilter, type Filter, keyBoxesOf } from '../../rules/table/filter.ts';
+import { isMetricsTable } from '../../rules/table/table-names.ts';
 import { type EntityBound, othersFirst, type Storage } from '../storage.ts';
 import { type EntityKeys, type StoredEntity, storedEntity, valueOf as valueIn } from './entity-rows.ts';
-import { checkTableName } from './requests.ts';
+import { checkReadableName } from './requests.ts';
 import { tableIdAt, tableName } from './rows.ts';
 import { nameSpansOf, spansOf } from './spans.ts';
 import type { TableInput } from './tables.ts';
@@ -38,7 +39,7 @@ export async function queryEntities(
   { table, filter, top, from }: QueryInput,
   milliseconds: () => number = now,
 ): Promise<EntityPage> {
-  checkTableName(table);
+  checkReadableName(table);
   const { account, granted } = storage;
   const boxes = keyBoxesOf(filter);
   const test = filter && compileFilter(filter);
@@ -83,6 +84,7 @@ export async function queryTables(
       milliseconds,
       take(row) {
         const value = tableName(row);
+        if (isMetricsTable(value)) return false;
         const isWanted = !test || test((name) => (name === 'TableName' ? { type: 'Edm.String', value } : undefined));
         if (isWanted) tables.push(value);
         return isWanted;

@@ -1,6 +1,6 @@
 /** What a request must be like in itself, before anything stored is looked at. */
 import { type Match, parseIfMatch } from '../../rules/table/etag.ts';
-import { tableNameFault } from '../../rules/table/table-names.ts';
+import { isMetricsTable, tableNameFault } from '../../rules/table/table-names.ts';
 import type { EntityBound, Storage } from '../storage.ts';
 import { KEY_MAX } from './entity-limits.ts';
 import type { EntityKeys } from './entity-rows.ts';
@@ -9,6 +9,11 @@ import { fail } from './errors.ts';
 export function checkTableName(name: string): void {
   const fault = tableNameFault(name);
   if (fault) throw fail(fault);
+}
+
+/** Those of the metrics, too. */
+export function checkReadableName(name: string): void {
+  if (!isMetricsTable(name)) checkTableName(name);
 }
 
 export function matchOf(ifMatch: string | undefined): Match | undefined {

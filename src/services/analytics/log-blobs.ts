@@ -1,0 +1,112 @@
+/** The logs of an account: block blobs in a container of its own, by service and hour. */
+import { iso7 } from '../../base/time.ts';
+import { keptSince, logFolder } from '../../rules/analytics/times.ts';
+import { LOGS_CONTAINER } from '../../rules/names.ts';
+import { deleteBlob } from '../blob/blobs.ts';
+import { putBlob } from '../blob/block-blobs.ts';
+import { createContainer } from '../blob/containers.ts';
+import { listBlobs } from '../blob/listing.ts';
+import { StorageError } from '../errors.ts';
+import type { Storage } from '../storage.ts';
+import type { LogPage } from './log-book.ts';
+
+const container = LOGS_CONTAINER;
+
+/** Under the next number of its hour that no other process has taken. */
+export async function writeLog(storage: Storage, page: LogPage): Promise<void> {
+  const bySystem: Storage = { ...storage, granted: undefined, bySystem: true };
+  const bytes = Buffer.from(`${page.lines.join('\n')}\n`);
+  const second = (instant: bigint) => `${iso7(instant).slice(0, 19)}Z`;
+  const metadata = [
+    ['LogType', ['read', 'write', 'delete'].filter((kind) => page.kinds.has(kind as 'read')).join()],
+    ['StartTime', second(page.first)],
+    ['EndTime', second(page.last)],
+    ['LogVersion', page.version],
+  ] as const;
+  let number = await nextNumber(bySystem, page.folder);
+  for (;;) {
+    const blob = `${page.folder}${String(number).padStart(6, '0')}.log`;
+    try {
+      await putBlob(bySystem, {
+        ...{ container, blob, metadata, leaseId: undefined },
+        conditions: { ifNoneMatch: '*' },
+        content: { contentType: 'text/plain' },
+        body: { length: bytes.length, expected: {}, bytes: () => once(bytes) },
+      });
+      return;
+    } catch (error) {
+      if (!isRefusal(error, 'BlobAlreadyExists')) throw error;
+      number++;
+    }
+  }
+}
+
+async function nextNumber(storage: Storage, folder: string): Promise<number> {
+  let last: string | undefined;
+  for (let marker: string | undefined; ; ) {
+    try {
+      marker = await listBlobs(storage, listing(folder, marker), (items) => {
+        const item = items.at(-1);
+        if (item && 'name' in item) last = item.name;
+      });
+    } catch (error) {
+      if (!isRefusal(error, 'ContainerNotFound')) throw error;
+      await makeContainer(storage);
+    }
+    if (marker === undefined || marker === '') break;
+  }
+  return last === undefined ? 0 : Number.parseInt(last.slice(folder.length), 10) + 1 || 0;
+}
+
+async function makeContainer(storage: Storage): Promise<void> {
+  try {
+    await createContainer(storage, { container, metadata: [], access: undefined });
+  } catch (error) {
+    if (!isRefusal(error, 'ContainerAlreadyExists')) throw error;
+  }
+}
+
+/** In slices; the names of a service's logs are in the order of their hours. */
+export async function removeOldLogs(storage: Storage, service: string, days: number, now: bigint): Promise<void> {
+  const end = logFolder(service, keptSince(now, days));
+  for (let marker: string | undefined; marker !== ''; ) {
+    const old: string[] = [];
+    let isOver = false;
+    try {
+      marker = await listBlobs(storage, listing(`${service}/`, marker), (items) => {
+        for (const item of items) {
+          if ('name' in item && item.name < end) old.push(item.name);
+          else isOver = true;
+        }
+      });
+    } catch (error) {
+      if (isRefusal(error, 'ContainerNotFound')) return;
+      throw error;
+    }
+    for (const blob of old) await remove(storage, blob);
+    if (isOver) return;
+  }
+}
+
+/** One that somebody leases stays, and so does none that somebody has deleted. */
+async function remove(storage: Storage, blob: string): Promise<void> {
+  try {
+    await deleteBlob(storage, { container, blob, conditions: {}, leaseId: undefined });
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error;
+  }
+}
+
+const LISTED = 500;
+
+function listing(prefix: string, marker: string | undefined) {
+  return { container, prefix, marker, resultsMax: LISTED, delimiter: undefined, uncommitted: false };
+}
+
+function isRefusal(error: unknown, code: string): boolean {
+  return error instanceof StorageError && error.code === code;
+}
+
+async function* once(bytes: Buffer): AsyncGenerator<Uint8Array> {
+  yield bytes;
+}

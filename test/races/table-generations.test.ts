@@ -1,0 +1,108 @@
+import type { TableClient, TransactionAction } from '@azure/data-tables';
+import { describe, expect, it } from 'vitest';
+import { onEveryEngine } from '../end-to-end/support.ts';
+import { all, ask, newTable } from '../end-to-end/tables.ts';
+
+const ENTITIES = 50;
+const GENERATIONS = 25;
+const keys = Array.from({ length: ENTITIES }, (_, at) => ({ partitionKey: 'p', rowKey: `r${100 + at}` }));
+
+describe('A reader of a partition whose entities are replaced by transactions', () => {
+  onEveryEngine((running) => {
+    it('never sees two generations, nor an older one than was acknowledged before it asked', async () => {
+      const table = await newTable(running);
+      await fillNeighbours(table);
+      await table.submitTransaction(generation('upsert', 0));
+      let acknowledged = 0;
+      const writer = async () => {
+        // Every part of a partition is also reached without a condition on all of it.
+        for (let next = 1; next <= GENERATIONS; next++) {
+          await table.submitTransaction(generation(next % 2 === 0 ? 'upsert' : 'update', next));
+          acknowledged = next;
+        }
+      };
+      const reader = async (filter: string) => {
+        let reads = 0;
+        let newest = 0;
+        while (acknowledged < GENERATIONS || reads === 0) {
+          const floor = Math.max(acknowledged, newest);
+          const { status, text } = await ask(
+            running,
+            'GET',
+            `/${table.tableName}?$filter=${encodeURIComponent(filter)}`,
+          );
+          expect(status).toBe(200);
+          const found: { RowKey: string; generation: number }[] = JSON.parse(text).value;
+          expect(found.map(({ RowKey }) => RowKey)).toEqual(keys.map(({ rowKey }) => rowKey));
+          expect(new Set(found.map((entity) => entity.generation)).size).toBe(1);
+          newest = found[0]!.generation;
+          expect(newest).toBeGreaterThanOrEqual(floor);
+          reads++;
+        }
+        return reads;
+      };
+      const [reads] = await Promise.all([
+        reader("PartitionKey eq 'p'"),
+        reader("PartitionKey eq 'p' and filler ne 'x'"),
+        reader("generation ge 0 and PartitionKey ne 'none'"),
+        writer(),
+      ]);
+      expect(reads).toBeGreaterThan(0);
+    });
+
+    it('that come and go as a whole sees all of them or none', async () => {
+      const table = await newTable(running);
+      let rounds = 0;
+      const writer = async () => {
+        while (rounds < 12) {
+          await table.submitTransaction(keys.map((key) => ['create', { ...key, generation: rounds }]));
+          await table.submitTransaction(keys.map((key) => ['delete', key]));
+          rounds++;
+        }
+      };
+      const seen = new Set<number>();
+      const reader = async () => {
+        while (rounds < 12) {
+          const found = await all(table.listEntities<{ generation: number }>());
+          seen.add(found.length);
+          expect(new Set(found.map((entity) => entity.generation)).size).toBeLessThanOrEqual(1);
+        }
+      };
+      await Promise.all([writer(), reader(), reader(), reader()]);
+      expect([...seen].filter((count) => count !== 0 && count !== ENTITIES)).toEqual([]);
+    });
+
+    it('nor does one that asks for each entity alone see time go back', async () => {
+      const table = await newTable(running);
+      await table.submitTransaction(generation('upsert', 0));
+      let isOver = false;
+      const writer = async () => {
+        for (let next = 1; next <= GENERATIONS; next++) await table.submitTransaction(generation('upsert', next));
+        isOver = true;
+      };
+      const reader = async () => {
+        let newest = 0;
+        // What one entity shows has happened to all of them.
+        for (let at = 0; !isOver; at = (at + 7) % ENTITIES) {
+          const { partitionKey, rowKey } = keys[at]!;
+          const found = await table.getEntity<{ generation: number }>(partitionKey, rowKey);
+          expect(found.generation).toBeGreaterThanOrEqual(newest);
+          newest = found.generation;
+        }
+      };
+      await Promise.all([writer(), reader(), reader()]);
+    });
+  });
+});
+
+function generation(kind: 'upsert' | 'update', number: number): TransactionAction[] {
+  return keys.map((key) => [kind, { ...key, generation: number, filler: 'f'.repeat(400) }, 'Replace']);
+}
+
+/** So that a page is read in several slices, between which others have their turn. */
+async function fillNeighbours(table: TableClient): Promise<void> {
+  for (const partitionKey of ['a', 'b', 'c', 'z'])
+    await table.submitTransaction(
+      Array.from({ length: 100 }, (_, at) => ['create', { partitionKey, rowKey: String(at), filler: 'x' }]),
+    );
+}
