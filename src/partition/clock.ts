@@ -45,7 +45,7 @@ export function startClock({ wall = () => ticksOf(Date.now()), atLeast = 0n, sha
   return {
     now,
     stamp() {
-      last = later(now(), last + 1n);
+      last = stampAfter(last, now());
       return last;
     },
     observe(stamp) {
@@ -57,6 +57,15 @@ export function startClock({ wall = () => ticksOf(Date.now()), atLeast = 0n, sha
       Atomics.add(offset, 0, ticks);
     },
   };
+}
+
+/**
+ * The instant of a write that comes behind this one. None ends in zero, so that all are equally long where zeros at the end of a
+ * second's fraction are not written.
+ */
+export function stampAfter(last: Stamp, now: Instant): Stamp {
+  const next = later(now, last + 1n);
+  return next % 10n === 0n ? next + 1n : next;
 }
 
 /** The time of a clock that another thread started. */

@@ -1,3 +1,4 @@
+import { stampAfter } from './clock.ts';
 import type { Clock, Instant, Stamp } from './partition.ts';
 
 /** The server's time as this process knows it. */
@@ -33,7 +34,7 @@ export function followClock(first: Instant): ServerClock {
   return {
     now,
     stamp() {
-      last = later(now(), last + 1n);
+      last = stampAfter(last, now());
       return last;
     },
     hear(server) {

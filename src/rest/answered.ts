@@ -48,7 +48,7 @@ export function answeredOf(
     code: exchange.code,
     started: now - BigInt(Math.round(milliseconds * 10_000)),
     id: exchange.id,
-    url: `${endpointOf({ ...request, base: '' }).slice(0, -1)}${urlOf(incoming, 'XXXXX')}`,
+    url: wholeUrlOf(incoming, request),
     objectKey: `/${account}${rawPath.slice(base.length)}`,
     from: `${socket.remoteAddress ?? ''}:${socket.remotePort ?? ''}`,
     headerBytes: headerBytesOf(incoming.rawHeaders),
@@ -74,6 +74,12 @@ const KINDS: Readonly<Partial<Record<Method, RequestKind>>> = {
   OPTIONS: 'read',
   DELETE: 'delete',
 };
+
+/** As a proxy is asked, it is whole already. */
+function wholeUrlOf(incoming: Exchange['incoming'], request: Routable): string {
+  const url = urlOf(incoming, 'XXXXX')!;
+  return url.startsWith('/') ? `${endpointOf({ ...request, base: '' }).slice(0, -1)}${url}` : url;
+}
 
 const CONDITIONS = ['If-Modified-Since', 'If-Unmodified-Since', 'If-Match', 'If-None-Match'];
 

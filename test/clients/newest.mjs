@@ -21,9 +21,13 @@ async function python({ folder, location, server, print }) {
   mkdirSync(folder);
   await fetched('python3', ['-m', 'venv', 'venv'], { cwd: folder });
   const command = join(folder, 'venv', process.platform === 'win32' ? 'Scripts' : 'bin', 'python');
-  await fetched(command, ['-m', 'pip', 'install', '--quiet', 'azure-storage-blob', 'azure-storage-queue'], {
-    cwd: folder,
-  });
+  await fetched(
+    command,
+    ['-m', 'pip', 'install', '--quiet', 'azure-storage-blob', 'azure-storage-queue', 'azure-data-tables'],
+    {
+      cwd: folder,
+    },
+  );
   const version = 'import azure.storage.blob as each; print(each.__version__)';
   print(`  azure-storage-blob ${(await built(command, ['-c', version], { cwd: folder })).trim()}`);
   const scripts = readdirSync(join(here, 'python')).filter((name) => name.endsWith('.py') && name !== 'harness.py');

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Running, serverFor } from '../end-to-end/support.ts';
 import { environmentOf, sasOfCommand } from './environment.mjs';
-import { debianPython, noPythonSdk } from './installed.ts';
+import { debianPython, noPythonSdk, noPythonTables } from './installed.ts';
 import { run } from './steps.mjs';
 
 const folder = fileURLToPath(new URL('python', import.meta.url));
@@ -18,10 +18,16 @@ describe("Microsoft's SDK for Python", () => {
   topic(running, 'anonymous');
   topic(running, 'host_style');
   topic(running, 'queues');
+  topic(running, 'tables', undefined, noPythonTables);
 });
 
 /** `more` gives what else the script finds in its environment. */
-function topic(running: Running, name: string, more?: () => Promise<Record<string, string>>): void {
+function topic(
+  running: Running,
+  name: string,
+  more?: () => Promise<Record<string, string>>,
+  missing = noPythonSdk,
+): void {
   describe(name, () => {
     const script = `${folder}/${name}.py`;
     const titles = [...readFileSync(script, 'utf8').matchAll(/^@check\((['"])(.*)\1\)$/gm)].map(
@@ -31,7 +37,7 @@ function topic(running: Running, name: string, more?: () => Promise<Record<strin
     let printed = '';
 
     beforeAll(async () => {
-      if (noPythonSdk) return;
+      if (missing) return;
       const { stdout, stderr } = await run(debianPython, [script], {
         env: { ...environmentOf(running.server), ...(await more?.()) },
         minutes: 0.9,
@@ -44,7 +50,7 @@ function topic(running: Running, name: string, more?: () => Promise<Record<strin
     });
 
     it.for(titles)('%s', (title, context) => {
-      if (noPythonSdk) return context.skip(noPythonSdk);
+      if (missing) return context.skip(missing);
       if (!faults.has(title)) throw new Error(`The script ended before this check: ${printed}`);
       expect(faults.get(title)).toBeUndefined();
     });

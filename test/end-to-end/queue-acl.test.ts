@@ -19,7 +19,7 @@ function sasOf(queue: QueueClient, more: Partial<QueueSASSignatureValues>): stri
   return generateQueueSASQueryParameters({ queueName: queue.name, ...more }, credential).toString();
 }
 
-describe('Set Queue ACL', () => {
+describe('Get Queue ACL and Set Queue ACL', () => {
   onEveryEngine((running) => {
     it('stores policies, which come back with dates of seven digits', async () => {
       const queue = await newQueue(running);

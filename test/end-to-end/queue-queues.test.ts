@@ -108,7 +108,7 @@ describe('Delete Queue', () => {
   });
 });
 
-describe('Get and Set Queue Metadata', () => {
+describe('Get Queue Metadata and Set Queue Metadata', () => {
   onEveryEngine((running) => {
     it('replaces all of it', async () => {
       const queue = await newQueue(running, { a: '1', b: '2' });

@@ -27,7 +27,7 @@ const expectXmlError = (answer: Awaited<ReturnType<typeof ask>>, status: number,
   );
 };
 
-describe('The ACL of a table', () => {
+describe('What Set Table ACL stores and Get Table ACL tells', () => {
   onEveryEngine((running) => {
     it('is empty at first, and is given back as it was set', async () => {
       const table = await newTable(running);

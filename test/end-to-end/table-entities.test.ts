@@ -203,7 +203,7 @@ describe('Entities', () => {
       });
     });
 
-    describe('Update, Merge and Delete', () => {
+    describe('Update Entity, Merge Entity, Insert Or Replace Entity, Insert Or Merge Entity and Delete Entity', () => {
       /** An entity with two properties. */
       async function withEntity(): Promise<{ table: TableClient; etag: string }> {
         const table = await newTable(running);

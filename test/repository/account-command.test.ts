@@ -235,7 +235,7 @@ describe('holdfast sas', () => {
       statusCode: 403,
     });
     const answer = await fetch(await sas(folder, '-t', 'People'), { headers: { Accept: 'application/json' } });
-    expect((await answer.json()).value).toHaveLength(3);
+    expect(((await answer.json()) as { value: unknown[] }).value).toHaveLength(3);
   });
 
   it('says that a service is missing where the server that runs has none', async () => {

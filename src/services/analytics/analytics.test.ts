@@ -118,6 +118,16 @@ describe('Storage Analytics', () => {
     expect(await requests()).toEqual([['20261116T0900', 'user;All', 13n]]);
   });
 
+  it('writes long logs as well as short ones', async () => {
+    const { storage, start, logs } = await open();
+    await setServiceProperties(storage, 'blob', ALL);
+    const { analytics } = await start();
+    const userAgent = 'x'.repeat(1_000);
+    for (let i = 0; i < 100; i++) analytics.answered(anAnswered({ id: `request-${i}`, userAgent }));
+    await analytics.settle();
+    expect((await logs()).ids).toEqual(Array.from({ length: 100 }, (_, i) => `request-${i}`));
+  });
+
   it('keeps what could not be written for another time', async () => {
     const { storage, start, logs, requests } = await open();
     await setServiceProperties(storage, 'blob', ALL);

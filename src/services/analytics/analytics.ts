@@ -61,6 +61,7 @@ export async function startAnalytics(options: AnalyticsOptions): Promise<Analyti
   const doneAt = { metrics: performance.now(), logs: performance.now(), retention: Number.NEGATIVE_INFINITY };
   let settings: ReadonlyMap<string, Analysed> = new Map();
   let reads = 0;
+  let latest = 0;
   let failures = 0;
   let isForced = false;
   /** Because the book was filling up. If that did not help, time must. */
@@ -76,11 +77,12 @@ export async function startAnalytics(options: AnalyticsOptions): Promise<Analyti
     await refresh().catch(failed);
   }
 
-  /** Of two reads at once the later counts. */
+  /** What was read earlier does not come after what was read later. */
   async function refresh(): Promise<void> {
     const read = ++reads;
     const found = await readSettings(partition, options.accounts());
-    if (read < reads) return;
+    if (read < latest) return;
+    latest = read;
     settings = found;
     analytics.isOn = [...found.values()].some(({ services }) => Object.values(services).some(isOn));
   }

@@ -7,6 +7,7 @@ import { putBlob } from '../blob/block-blobs.ts';
 import { createContainer } from '../blob/containers.ts';
 import { listBlobs } from '../blob/listing.ts';
 import { StorageError } from '../errors.ts';
+import { WHOLE_BYTES_MAX } from '../sent-content.ts';
 import type { Storage } from '../storage.ts';
 import type { LogPage } from './log-book.ts';
 
@@ -16,6 +17,7 @@ const container = LOGS_CONTAINER;
 export async function writeLog(storage: Storage, page: LogPage): Promise<void> {
   const bySystem: Storage = { ...storage, granted: undefined, bySystem: true };
   const bytes = Buffer.from(`${page.lines.join('\n')}\n`);
+  const content = { length: bytes.length, ...(bytes.length <= WHOLE_BYTES_MAX && { whole: bytes }) };
   const second = (instant: bigint) => `${iso7(instant).slice(0, 19)}Z`;
   const metadata = [
     ['LogType', ['read', 'write', 'delete'].filter((kind) => page.kinds.has(kind as 'read')).join()],
@@ -31,7 +33,7 @@ export async function writeLog(storage: Storage, page: LogPage): Promise<void> {
         ...{ container, blob, metadata, leaseId: undefined },
         conditions: { ifNoneMatch: '*' },
         content: { contentType: 'text/plain' },
-        body: { length: bytes.length, expected: {}, bytes: () => once(bytes) },
+        body: { ...content, expected: {}, bytes: () => once(bytes) },
       });
       return;
     } catch (error) {

@@ -32,7 +32,7 @@ export interface LogBookLimits {
   readonly charactersMax?: number;
 }
 
-export function createLogBook({ linesMax = 100_000, charactersMax = 32 << 20 }: LogBookLimits = {}): LogBook {
+export function createLogBook({ linesMax = 50_000, charactersMax = 16 << 20 }: LogBookLimits = {}): LogBook {
   const pages = new Map<string, LogPage>();
   let lines = 0;
   let characters = 0;
