@@ -167,6 +167,14 @@ describe('Query Entities', () => {
     expect(scanned).toHaveLength(rows);
   });
 
+  it('pages through the rows of the partition whose key is empty', async () => {
+    const { storage } = await openTables();
+    await fill(storage, 'grid', [...['a', 'b', 'c', 'd'].map((row) => entityOf('', row)), entityOf('p', 'a')]);
+    const filter = parseFilter("PartitionKey eq '' and RowKey ne 'b'");
+    const found = await allPages(storage, { table: 'grid', filter, top: 1 }, 1);
+    expect(found.map(({ rowKey }) => rowKey)).toEqual(['a', 'c', 'd']);
+  });
+
   it.each(engines)('looks for no keys that are longer than any can be, on %s', async (engine) => {
     const { storage, scanned } = await openTables(engine);
     await fill(storage, 'grid', [entityOf('p12', 'r'), entityOf('q', '\uffff'.repeat(512))]);

@@ -40,8 +40,8 @@ function keysIn(account: AccountId, table: TableId) {
   };
 
   function boxStart(box: KeyBox): Key {
-    const [{ from, fromExcluded }, row] = [storable(box.partition), storable(box.row)];
-    if (from === undefined) return all.from;
+    // The empty key is the first of all.
+    const [{ from = '', fromExcluded }, row] = [storable(box.partition), storable(box.row)];
     if (fromExcluded) return past(partition(from));
     if (row.from === undefined) return partition(from);
     return row.fromExcluded ? after(entity(from, row.from)) : entity(from, row.from);
