@@ -265,6 +265,11 @@ describe('The admin endpoint', () => {
     const { folder, server } = await serverIn();
     expect(adminIn(folder)).toEqual({
       url: new URL(server.blobUrl).origin,
+      origins: {
+        blob: new URL(server.blobUrl).origin,
+        queue: new URL(server.queueUrl).origin,
+        table: new URL(server.tableUrl).origin,
+      },
       token: expect.stringMatching(/^[\w-]{43}$/),
     });
     if (process.platform !== 'win32') expect(statSync(join(folder, 'admin.json')).mode & 0o777).toBe(0o600);
