@@ -53,6 +53,13 @@ describe('reading XML', () => {
     expect(refusal(Buffer.from('<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>'))).toBeInstanceOf(XmlError);
   });
 
+  it('takes no version but 1.0: texts of 1.1 could not be given back', () => {
+    for (const version of ['1.1', '2.0']) {
+      expect(() => parseXml(Buffer.from(`<?xml version="${version}"?><a>&#1;</a>`))).toThrow(XmlError);
+    }
+    expect(parseXml(Buffer.from('<?xml version="1.0"?><a>\u0085\u2028</a>')).text).toBe('\u0085\u2028');
+  });
+
   it('bounds the depth', () => {
     expect(parse('<a>'.repeat(16) + '</a>'.repeat(16)).name).toBe('a');
     expect(refusal(Buffer.from('<a>'.repeat(17) + '</a>'.repeat(17))).message).toContain('16');

@@ -54,7 +54,8 @@ export interface XmlReader {
 
 /** For a document that comes in pieces. Children of the root are handed to `onChild` and not kept, so that there may be any number. */
 export function xmlReader(onChild?: (child: XmlElement) => void): XmlReader {
-  const parser = new SaxesParser();
+  // In XML 1.1 a text may hold what no document of 1.0 can give back.
+  const parser = new SaxesParser({ defaultXMLVersion: '1.0', forceXMLVersion: true });
   const open: Open[] = [];
   let root: Open | undefined;
   let elements = 0;
@@ -63,6 +64,7 @@ export function xmlReader(onChild?: (child: XmlElement) => void): XmlReader {
   };
   const decode = decoder(refuse);
   parser.on('error', (error) => refuse(error.message.replace(/^\d+:\d+: /, '')));
+  parser.on('xmldecl', ({ version }) => void (version === '1.0' || refuse('XML of version 1.0 is understood.')));
   parser.on('doctype', () => refuse('A document type declaration is not allowed.'));
   parser.on('opentagstart', ({ name }) => {
     if (open.length >= DEPTH_MAX) refuse(`Elements are nested more than ${DEPTH_MAX} deep.`);

@@ -84,13 +84,14 @@ export function answeringOf<Context, Known extends Account>(
     const accessOf = (container: string) => options.access(context(account), container);
     const found = authenticate(account, request, incoming.socket, accessOf);
     const identity = found instanceof Promise ? await found : found;
-    if (front.methodOf) {
-      request = { ...request, method: front.methodOf(request) };
+    const method = front.methodOf?.(request) ?? request.method;
+    if (method !== request.method) {
+      request = { ...request, method };
       exchange.request = request;
     }
     const row = router.match(request);
     exchange.operation = row.name;
-    if (request.secondary && !isRead(request.method)) throw fail('InsufficientAccountPermissions');
+    if (request.secondary && !isRead(request.method, row)) throw fail('InsufficientAccountPermissions');
     const rights = grantedTo(identity, row, request, accessOf);
     let granted = rights instanceof Promise ? await rights : rights;
     if (row.copies) {
@@ -197,8 +198,9 @@ async function welcome(row: Asked, { container, version }: Request, accessOf: Ac
   return { container: access.id };
 }
 
-function isRead(method: string): boolean {
-  return method === 'GET' || method === 'HEAD';
+/** To take a message is a GET that changes something. */
+function isRead(method: string, { permission }: Asked): boolean {
+  return (method === 'GET' || method === 'HEAD') && permission !== 'process';
 }
 
 /** What is sent of a blob is said as the signature wants it. */

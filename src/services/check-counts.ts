@@ -15,6 +15,7 @@ import { decodeAccount, removedId } from './account-rows.ts';
 import { decodeHead } from './blob/heads.ts';
 import { decodeBlock, decodeStage } from './blob/rows.ts';
 import { decodeName } from './names.ts';
+import { countsAll } from './queue/counts.ts';
 import { decodeQueue } from './queue/rows.ts';
 import type { AccountId } from './storage.ts';
 
@@ -157,7 +158,7 @@ export function count(counts: Counts, row: Row): void {
       queue(rest[0], rest[1]).messages++;
       return;
     case '#':
-      queue(rest[0], rest[1]).counted += Number(counterOf(row));
+      if (countsAll(rest[2])) queue(rest[0], rest[1]).counted += Number(counterOf(row));
   }
 }
 

@@ -23,7 +23,7 @@ const anyQuestion: fc.Arbitrary<Question> = fc.record({
 
 const anyTable = fc.uniqueArray(anyEntity, { minLength: 1, maxLength: 25, size: 'max', selector: keyOf });
 
-describe('What a query finds over the wire', () => {
+describe('What a query finds over the wire', { timeout: 120_000 }, () => {
   for (const [engine, numRuns] of [['LMDB', 12] as const, ['PostgreSQL', 4] as const])
     onEngine(
       engine,

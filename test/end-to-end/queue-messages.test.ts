@@ -244,6 +244,14 @@ describe('Get Messages', () => {
       expect(seconds).toBeLessThanOrEqual(30);
     });
 
+    it('takes nothing by the address that is for reading only', async () => {
+      const queue = await newQueue(running);
+      await queue.sendMessage('stays');
+      const path = `-secondary/${queue.name}/messages`;
+      expectError(await running.request('GET', path, { of: 'queue' }), 403, 'InsufficientAccountPermissions');
+      expect((await running.request('GET', `${path}?peekonly=true`, { of: 'queue' })).text).toContain('stays');
+    });
+
     it('answers an empty list where nothing is to be seen', async () => {
       const queue = await newQueue(running);
       expect((await ask(running, 'GET', `/${queue.name}/messages`)).text).toContain('<QueueMessagesList />');
@@ -328,6 +336,14 @@ describe('Peek Messages', () => {
 
 describe('Clear Messages', () => {
   onEveryEngine((running) => {
+    it('is refused where a receipt says that one message was meant', async () => {
+      const queue = await newQueue(running);
+      await queue.sendMessage('stays');
+      const answer = await running.request('DELETE', `/${queue.name}/messages/?popreceipt=AAAA`, { of: 'queue' });
+      expectError(answer, 400, 'UnsupportedQueryParameter', { QueryParameterName: 'popreceipt' });
+      expect((await queue.peekMessages()).peekedMessageItems).toHaveLength(1);
+    });
+
     it('removes all, hidden ones too, and what comes then stays', async () => {
       const queue = await newQueue(running);
       for (const text of ['a', 'b', 'c']) await queue.sendMessage(text);

@@ -138,6 +138,24 @@ describe('Get Queue Metadata and Set Queue Metadata', () => {
       expect(await count()).toBe(0);
     });
 
+    it('counts no message that has expired, met or not, hidden or not', async () => {
+      const queue = await newQueue(running);
+      const count = async () => (await queue.getProperties()).approximateMessagesCount;
+      await queue.sendMessage('stays at the head', { messageTimeToLive: -1 });
+      for (let i = 0; i < 9; i++) await queue.sendMessage('short', { messageTimeToLive: 60 + i });
+      for (let i = 0; i < 5; i++) await queue.sendMessage('longer', { messageTimeToLive: 10_000 });
+      expect(
+        (await queue.receiveMessages({ numberOfMessages: 3, visibilityTimeout: 50_000 })).receivedMessageItems,
+      ).toHaveLength(3);
+      expect(await count()).toBe(15);
+      await running.server.clock.advance(120);
+      expect(await count()).toBe(6);
+      await running.server.clock.advance(10_000);
+      expect(await count()).toBe(1);
+      await queue.sendMessage('new');
+      expect(await count()).toBe(2);
+    });
+
     it('is answered to HEAD as to GET, and is not to be kept by anyone', async () => {
       const queue = await newQueue(running, { a: '1' });
       for (const method of ['GET', 'HEAD']) {

@@ -45,8 +45,7 @@ async function expectWhole(servers: readonly Server[], where: Where): Promise<vo
     const writing = Promise.all(
       writers.map((writer, at) => writer.write(clients[at]!, randomOf(random.below(2 ** 31)), () => isOver)),
     );
-    const enough = acknowledged(writers) + 20;
-    while (acknowledged(writers) < enough) await pause(1);
+    await Promise.race([writing, atWork(writers)]);
     await pause(random.below(30));
     const killed = servers[kill % servers.length]!;
     await killed.kill();
@@ -63,6 +62,11 @@ async function expectWhole(servers: readonly Server[], where: Where): Promise<vo
   await stopServers(servers);
   expect(servers.flatMap((server) => server.printed().match(/^\S+ (?:ERROR|FATAL) .*$/gm) ?? [])).toEqual([]);
   expect((await check(where)).findings).toEqual([]);
+}
+
+async function atWork(writers: Parameters<typeof acknowledged>[0]): Promise<void> {
+  const enough = acknowledged(writers) + 20;
+  while (acknowledged(writers) < enough) await pause(1);
 }
 
 function acknowledged(writers: readonly ReturnType<typeof newTableWriter>[]): number {

@@ -6,7 +6,7 @@ import { all, ask, entityPath, expectOdataError, newTable } from '../end-to-end/
 const CLIENTS = 32;
 const MATCHING = { 'If-Match': '*' };
 
-describe('Clients of a table', () => {
+describe('Clients of a table', { timeout: 120_000 }, () => {
   onEveryEngine((running) => {
     describe('that raise counters by If-Match', () => {
       it('lose no update of one entity', async () => {

@@ -7,7 +7,7 @@ const ENTITIES = 50;
 const GENERATIONS = 25;
 const keys = Array.from({ length: ENTITIES }, (_, at) => ({ partitionKey: 'p', rowKey: `r${100 + at}` }));
 
-describe('A reader of a partition whose entities are replaced by transactions', () => {
+describe('A reader of a partition whose entities are replaced by transactions', { timeout: 120_000 }, () => {
   onEveryEngine((running) => {
     it('never sees two generations, nor an older one than was acknowledged before it asked', async () => {
       const table = await newTable(running);

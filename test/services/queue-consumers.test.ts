@@ -33,12 +33,25 @@ async function consume(world: QueueWorld, processes: readonly Storage[], consume
   const handed: Handed[] = [];
   const done = new Set<string>();
   const seconds = 20;
+  /** Those who ask for messages, or have some. */
   let busy = 0;
+  let timePasses: Promise<void> | undefined;
+  const aMoment = () => new Promise<void>((resolve) => setTimeout(resolve, 1));
+  /** While nobody works: what somebody has just been given must not come back before he can say that he is done. */
+  async function passTime(): Promise<void> {
+    while (busy > 0) await aMoment();
+    await world.advance(seconds / 4);
+    timePasses = undefined;
+  }
   const consumer = async (i: number) => {
     const storage = processes[i % processes.length]!;
     while (done.size < total) {
+      if (timePasses) {
+        await timePasses;
+        continue;
+      }
+      busy++;
       const messages = await getMessages(storage, { queue, count: 1 + (i % 4), visibilitySeconds: seconds });
-      busy += messages.length;
       for (const message of messages) {
         const until = message.nextVisible;
         handed.push({ id: message.id, from: until - BigInt(seconds) * 10_000_000n, until });
@@ -46,11 +59,9 @@ async function consume(world: QueueWorld, processes: readonly Storage[], consume
           await remove(storage, message);
           done.add(message.id);
         }
-        busy--;
       }
-      // Time passes while nobody works.
-      if (messages.length === 0 && busy === 0) await world.advance(seconds / 4);
-      else if (messages.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+      busy--;
+      if (messages.length === 0) timePasses ??= passTime();
     }
   };
   await Promise.all(times(consumers, consumer));

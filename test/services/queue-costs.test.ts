@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { countMessages } from '../../src/services/queue/counts.ts';
 import { encodeMessage, messageKey } from '../../src/services/queue/message-rows.ts';
 import { deleteMessage, peekMessages, putMessage, updateMessage } from '../../src/services/queue/messages.ts';
 import { getQueueMetadata } from '../../src/services/queue/queues.ts';
-import { anchorOf, countMessages, queueAt } from '../../src/services/queue/rows.ts';
+import { anchorOf, queueAt } from '../../src/services/queue/rows.ts';
 import { getMessages } from '../../src/services/queue/taking.ts';
 import { ACCOUNT, openQueues, QUEUE, type QueueWorld } from './queue-world.ts';
 
@@ -21,7 +22,7 @@ async function fill({ storage }: QueueWorld, count: number, ttlTicks: bigint): P
         const rest = { expires: tx.now + ttlTicks, nonce: 1n, dequeueCount: 0, text };
         tx.put(messageKey(found, tx.now, id), encodeMessage({ id, visibleAt: tx.now, ...rest }));
       }
-      countMessages(tx, found, slice);
+      countMessages(tx, found, tx.now + ttlTicks, slice);
     });
   }
 }

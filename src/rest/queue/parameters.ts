@@ -27,6 +27,11 @@ export const notPeeking: Reader<void> = reader(({ query: { peekonly } }) => {
   if (peekonly !== undefined && peekonly.toLowerCase() !== 'false') throw invalidQuery('peekonly', peekonly);
 });
 
+/** To clear a queue is asked of it without any message, and without a receipt. */
+export const noReceipt: Reader<void> = reader(({ query: { popreceipt } }) => {
+  if (popreceipt !== undefined) throw fail('UnsupportedQueryParameter', { QueryParameterName: 'popreceipt' });
+});
+
 export function required<Value>(name: string, read: Reader<Value | undefined>): Reader<Value> {
   return reader((request) => {
     const value = read.read(request);

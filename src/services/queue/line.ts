@@ -3,13 +3,14 @@ import { randomFillSync } from 'node:crypto';
 import { after, type Key, type Range } from '../../partition/keys.ts';
 import { type Instant, type Row, type ScanOptions, stoppedEarly, type Transaction } from '../../partition/partition.ts';
 import { isVisible } from '../../rules/queue/timing.ts';
+import { countMessages } from './counts.ts';
 import { decodeMessage, headOf, placeAt, type StoredMessage } from './message-rows.ts';
-import { countMessages, type Queue } from './rows.ts';
+import type { Queue } from './rows.ts';
 
 /** How far the clocks of processes that share a store may differ. */
 const SKEW_TICKS = 1_000_000n;
-/** What is looked at for one commit. */
-const ROWS_MAX = 700;
+/** What is looked at for one commit. Each that has expired changes three rows, and a commit at most a thousand. */
+const ROWS_MAX = 300;
 const BYTES_MAX = 4 << 20;
 
 export interface Waiting extends StoredMessage {
@@ -61,8 +62,10 @@ const isBehind = (row: Row, now: Instant): boolean => decodeMessage(row).visible
 export async function dropExpired(tx: Transaction, queue: Queue, keys: readonly Key[]): Promise<void> {
   const rows = await tx.getMany(keys);
   const found = rows.filter((row) => row !== undefined);
-  for (const { key } of found) tx.remove(key);
-  countMessages(tx, queue, -found.length);
+  for (const row of found) {
+    tx.remove(row.key);
+    countMessages(tx, queue, decodeMessage(row).expires, -1);
+  }
 }
 
 const CHANCE_BYTES = 4_096;

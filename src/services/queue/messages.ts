@@ -2,11 +2,12 @@ import type { Instant, Transaction } from '../../partition/partition.ts';
 import { type MessageId, parseMessageId, receiptText, SALT_BITS } from '../../rules/queue/receipts.ts';
 import { expiryOf, later, putFault, TTL_SECONDS_DEFAULT, updateFault } from '../../rules/queue/timing.ts';
 import type { Storage } from '../storage.ts';
+import { countMessages } from './counts.ts';
 import { fail } from './errors.ts';
 import { dropExpired, lookAhead, random64, type Waiting } from './line.ts';
 import { decodeMessage, encodeMessage, type Message, messageKey, messageOf } from './message-rows.ts';
 import { checkMessageCount, checkQueueName, checkText, checkVisibility, receiptOf, refuse } from './requests.ts';
-import { anchorOf, countMessages, encodeQueue, nameKey, type Queue, queueAt, trashGeneration } from './rows.ts';
+import { anchorOf, encodeQueue, nameKey, type Queue, queueAt, trashGeneration } from './rows.ts';
 
 export interface QueueInput {
   readonly queue: string;
@@ -41,7 +42,7 @@ export async function putMessage(
       text,
     };
     tx.put(messageKey(found, message.visibleAt, message.id), encodeMessage(message));
-    countMessages(tx, found, 1);
+    countMessages(tx, found, message.expires, 1);
     return messageOf(message);
   });
   return value;
@@ -64,7 +65,7 @@ export async function peekMessages(
 }
 
 /** Lets go of what has expired at the head of the line, as much as one commit can. */
-export async function dropHead(storage: Storage, queue: string): Promise<void> {
+async function dropHead(storage: Storage, queue: string): Promise<void> {
   await storage.partition.transact(anchorOf(storage.account, queue), async (tx) => {
     const found = await queueAt(tx, storage, queue);
     const { expired } = await lookAhead(tx.glance.bind(tx), found, tx.now, 1);
@@ -95,7 +96,7 @@ export async function updateMessage(
 export async function deleteMessage(storage: Storage, input: MessageInput): Promise<void> {
   await holding(storage, input, async (tx, queue, message) => {
     tx.remove(message.key);
-    countMessages(tx, queue, -1);
+    countMessages(tx, queue, message.expires, -1);
   });
 }
 

@@ -2,13 +2,12 @@ import { checkAccount } from '../account-rows.ts';
 import { type Metadata, metadataOf, type SentMetadata } from '../metadata.ts';
 import type { AccessPolicy } from '../policies.ts';
 import type { Storage } from '../storage.ts';
+import { countedMessages } from './counts.ts';
 import { fail } from './errors.ts';
-import { lookAhead } from './line.ts';
-import { dropHead, type QueueInput } from './messages.ts';
+import type { QueueInput } from './messages.ts';
 import { checkQueueName } from './requests.ts';
 import {
   anchorOf,
-  countedMessages,
   decodeQueue,
   encodeProperties,
   encodeQueue,
@@ -77,19 +76,11 @@ export async function getQueueMetadata(
   { queue }: QueueInput,
 ): Promise<{ readonly metadata: Metadata; readonly approximateMessages: number }> {
   checkQueueName(queue);
-  const look = () =>
-    storage.partition.read(async (at) => {
-      const found = await queueAt(at, storage, queue);
-      const { metadata } = await propertiesAt(at, found);
-      const approximateMessages = await countedMessages(at, found);
-      const { expired } = await lookAhead(at.scan, found, at.now, 1);
-      return { metadata, approximateMessages, hasExpired: expired.length > 0 };
-    });
-  const { hasExpired, ...seen } = await look();
-  if (!hasExpired) return seen;
-  await dropHead(storage, queue);
-  const { hasExpired: _, ...again } = await look();
-  return again;
+  return storage.partition.read(async (at) => {
+    const found = await queueAt(at, storage, queue);
+    const { metadata } = await propertiesAt(at, found);
+    return { metadata, approximateMessages: await countedMessages(at, found) };
+  });
 }
 
 export function setQueueMetadata(

@@ -1,12 +1,13 @@
 /** Queues as rows; docs/adr/0002-rows.md has the schema. Their messages are in message-rows.ts. */
 import { encodeTrash, trashKey, trashOfRows } from '../../content/rows.ts';
 import { encodeKey, type Key, type Range, under } from '../../partition/keys.ts';
-import { counterOf, type Row, type Snapshot, type Stamp, type Transaction } from '../../partition/partition.ts';
+import type { Row, Snapshot, Stamp, Transaction } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
 import type { Metadata } from '../metadata.ts';
 import * as names from '../names.ts';
 import type { AccessPolicy } from '../policies.ts';
 import type { AccountId, Storage } from '../storage.ts';
+import { countsIn } from './counts.ts';
 import { fail } from './errors.ts';
 
 export type QueueId = bigint;
@@ -23,16 +24,12 @@ export interface QueueProperties {
   readonly policies: readonly AccessPolicy[];
 }
 
-/** Adds to one row wait for each other in some stores, so that there are several; few enough to be added up at every question. */
-const SHARDS = 8n;
-
 export const nameKey = (account: AccountId, queue: string): Key => names.nameKey(account, 'queue', queue);
 export const namesFrom = (account: AccountId, prefix: string): Key => names.namesFrom(account, 'queue', prefix);
 export const propertiesKey = (account: AccountId, id: QueueId): Key => names.propertiesKey(account, 'queue', id);
 /** Where the requests for one queue take turns, before its id is known. */
 export const anchorOf = (account: AccountId, ...path: string[]): Key => encodeKey([account, 'queue', ...path]);
 export const messagesIn = ({ account, id, gen }: Queue): Range => under([account, 'q', id, gen]);
-const countsIn = ({ account, id, gen }: Queue): Range => under([account, '#', id, gen]);
 
 export const encodeQueue = (id: QueueId, gen: bigint): Buffer => {
   const more = Buffer.alloc(8);
@@ -64,17 +61,6 @@ export function mayUse({ account, granted }: Place, name: Row | undefined): Queu
 
 export async function propertiesAt(at: Snapshot, { account, id }: Queue): Promise<QueueProperties> {
   return decodeProperties((await at.get(propertiesKey(account, id)))!);
-}
-
-/** So many messages have come, or gone. */
-export function countMessages(tx: Transaction, { account, id, gen }: Queue, n: number): void {
-  if (n !== 0) tx.add(encodeKey([account, '#', id, gen, tx.stamp % SHARDS]), BigInt(n));
-}
-
-/** Those that have expired count as long as nobody has met them. */
-export async function countedMessages(at: Snapshot, queue: Queue): Promise<number> {
-  const shards = await at.scan(countsIn(queue), { limit: Number(SHARDS) });
-  return Number(shards.reduce((sum, row) => sum + counterOf(row), 0n));
 }
 
 /** Every generation; no name leads to them any more. */

@@ -1,0 +1,54 @@
+/**
+ * How many messages a queue has. Those that have expired are not there, also while nobody has met them: so they are counted by
+ * when they expire, once by the hour and once by the second, and what is left is added up from a few rows.
+ */
+import { TICKS_PER_SECOND } from '../../base/time.ts';
+import { after, encodeKey, type Key, past, type Range, under } from '../../partition/keys.ts';
+import { counterOf, type Instant, type Snapshot, type Transaction } from '../../partition/partition.ts';
+import { NEVER } from '../../rules/queue/timing.ts';
+import type { Queue } from './rows.ts';
+
+const HOURS = 0n;
+const SECONDS = 1n;
+const SECONDS_PER_HOUR = 3_600n;
+/** Adds to one row wait for each other in some stores, so that there are several. */
+const SHARDS = 4n;
+const SLICE = { limit: 1_000 };
+
+export const countsIn = (queue: Queue): Range => under(partsOf(queue));
+
+/** So many messages that expire then have come, or gone. */
+export function countMessages(tx: Transaction, queue: Queue, expires: Instant, n: number): void {
+  const second = expires / TICKS_PER_SECOND;
+  const shard = tx.stamp % SHARDS;
+  tx.add(encodeKey([...partsOf(queue), HOURS, second / SECONDS_PER_HOUR, shard]), BigInt(n));
+  if (expires < NEVER) tx.add(encodeKey([...partsOf(queue), SECONDS, second, shard]), BigInt(n));
+}
+
+/** Whoever expires within this second still counts. */
+export async function countedMessages(at: Snapshot, queue: Queue): Promise<number> {
+  const second = at.now / TICKS_PER_SECOND;
+  const hour = second / SECONDS_PER_HOUR;
+  const nextHour = (hour + 1n) * SECONDS_PER_HOUR;
+  const ofHours = past(encodeKey([...partsOf(queue), HOURS]));
+  const later = await sumIn(at, { from: encodeKey([...partsOf(queue), HOURS, hour + 1n]), to: ofHours });
+  const from = encodeKey([...partsOf(queue), SECONDS, second]);
+  return Number(later + (await sumIn(at, { from, to: encodeKey([...partsOf(queue), SECONDS, nextHour]) })));
+}
+
+async function sumIn(at: Snapshot, { from, to }: Range): Promise<bigint> {
+  let sum = 0n;
+  for (let next: Key | undefined = from; next !== undefined; ) {
+    const rows = await at.scan({ from: next, to }, SLICE);
+    for (const row of rows) sum += counterOf(row);
+    next = rows.length < SLICE.limit ? undefined : after(rows.at(-1)!.key);
+  }
+  return sum;
+}
+
+/** Whether this counter is one of those by the hour, in which every message counts once. */
+export const countsAll = (width: unknown): boolean => width === HOURS;
+
+function partsOf({ account, id, gen }: Queue) {
+  return [account, '#', id, gen] as const;
+}
