@@ -11,7 +11,7 @@ export function readLmdb(location: string): Engine {
   const clock = startClock({ atLeast: highWaterIn(own) });
   return {
     clock,
-    snapshot: snapshotsOf(rows, clock),
+    snapshot: snapshotsOf(rows, clock.now),
     commit: async () => {
       throw new Unavailable('These rows were opened to be read only.');
     },
@@ -19,11 +19,13 @@ export function readLmdb(location: string): Engine {
   };
 }
 
-export function snapshotsOf(rows: Rows, clock: Pick<Clock, 'now'>): Engine['snapshot'] {
+export function snapshotsOf(rows: Rows, now: Clock['now']): Engine['snapshot'] {
   let open = 0;
   return () => {
     if (open >= READERS_MAX) throw new Unavailable('Too many reads at the same time.');
     open++;
+    // Before the rows are: who sees a state does not date it later than what is missing in it.
+    const instant = now();
     // Without the reset it would be the state that this thread saw last, not the newest.
     rows.resetReadTxn();
     const transaction = rows.useReadTransaction();
@@ -32,7 +34,7 @@ export function snapshotsOf(rows: Rows, clock: Pick<Clock, 'now'>): Engine['snap
       return shared && copyOf(key, shared, rows.lastSize);
     };
     return {
-      now: clock.now(),
+      now: instant,
       get: async (key) => get(key),
       getMany: async (keys) => keys.map(get),
       scan: async (range, options) => scan(rows, transaction, range, options),

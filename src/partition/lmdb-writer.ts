@@ -13,6 +13,8 @@ import { holds, type Versions } from './verify.ts';
 export interface WriterData {
   readonly location: string;
   readonly clock: SharedArrayBuffer;
+  /** Eight bytes: the instant at which commits that nobody sees yet were decided, or 0. */
+  readonly deciding: SharedArrayBuffer;
 }
 
 export type Order = { readonly parcel: Parcel } | { readonly reserve: Instant } | { readonly close: Instant };
@@ -31,7 +33,8 @@ const PAGES_PER_ROW = 2;
 /** The upper levels of the trees, the list of free pages, and what the engine itself remembers. */
 const PAGES_PER_COMMIT = 32;
 
-const { location, clock } = workerData as WriterData;
+const { location, clock, deciding } = workerData as WriterData;
+const decidingAt = new BigInt64Array(deciding);
 const port = parentPort!;
 const files = openFiles(location);
 const { environment, rows, own } = files;
@@ -89,16 +92,19 @@ function writeTogether(commits: readonly Judged[], reserved: Instant | undefined
     const goOn = full ? commits.filter(frees) : commits;
     const stuck = full && space.shortFor(growthOf(goOn), 'frees');
     if (stuck) return commits.map(() => stuck);
+    const now = readClock(clock);
+    Atomics.store(decidingAt, 0, now);
     return rows.transactionSync(() => {
       if (reserved !== undefined && reserved > highWaterIn(own)) setHighWater(reserved);
-      return commits.map((commit) => (full && !goOn.includes(commit) ? full : apply(commit)));
+      return commits.map((commit) => (full && !goOn.includes(commit) ? full : apply(commit, now)));
     });
   });
+  Atomics.store(decidingAt, 0, 0n);
   return decided ?? commits.map(() => ({ unavailable: broken! }));
 }
 
-function apply(commit: Judged): Decided {
-  const verdict = holds(commit, versions, readClock(clock));
+function apply(commit: Judged, now: Instant): Decided {
+  const verdict = holds(commit, versions, now);
   if (verdict === 'changed') return 'conflict';
   if (verdict !== 'holds') return 'mistake' in verdict ? { unavailable: verdict.mistake } : verdict;
   for (const { stamp, writes } of commit.bodies) {

@@ -156,3 +156,46 @@ describe('LMDB with a key over 4,026 bytes', () => {
     await partition.close();
   });
 });
+
+describe('Time, as who reads from LMDB sees it', () => {
+  it('is not past the end of a lease while what was written under it in time cannot be seen yet', async () => {
+    const location = await newFolder();
+    let wall = 638_000_000_000_000_000n;
+    const engine = await openLmdb({ location, wall: () => wall });
+    onTestFinished(async () => {
+      await engine.close();
+      await remove(location);
+    });
+    const partition = openPartition(engine);
+    for (let round = 0; round < 200; round++) {
+      const end = engine.clock.now() + 3_600_000_000n;
+      let isWritten: boolean | undefined;
+      const late: Stamp[] = [];
+      const writing = partition
+        .transact(key('lease'), async (tx) => {
+          if (tx.now >= end) throw new Error('too late');
+          tx.before(end);
+          tx.put(key('row'), bytes(round));
+        })
+        .then(
+          () => true,
+          () => false,
+        )
+        .then((done) => {
+          isWritten = done;
+        });
+      // It jumps at any moment of the commit, as the clock of a machine that slept.
+      for (let turn = 0; turn < round % 20; turn++) await new Promise(setImmediate);
+      wall += 7_200_000_000n;
+      while (isWritten === undefined) {
+        const at = engine.snapshot();
+        const row = await at.get(key('row'));
+        if (at.now >= end && (!row || numberOf(row) !== round)) late.push(at.now);
+        at.end();
+        await new Promise(setImmediate);
+      }
+      await writing;
+      if (isWritten) expect(late).toEqual([]);
+    }
+  });
+});

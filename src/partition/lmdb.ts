@@ -18,6 +18,8 @@ export interface LmdbOptions extends Pick<ClockOptions, 'wall'> {
 /** How far ahead of its use time is reserved. */
 const RESERVED = TICKS_PER_SECOND;
 
+const NOTHING: Commit = { id: '', anchors: [], checks: [], ranges: [], bodies: [] };
+
 interface Pending {
   readonly data: Commit;
   readonly resolve: (outcome: Outcome) => void;
@@ -28,8 +30,9 @@ export async function openLmdb({ location, wall }: LmdbOptions): Promise<Engine>
   const { environment, rows, own } = openFiles(location);
   const shared = new SharedArrayBuffer(8);
   const time = startClock({ wall, shared, atLeast: highWaterIn(own) });
+  const deciding = new SharedArrayBuffer(8);
   const writer = new Worker(workerFile(import.meta.url, './lmdb-writer.ts'), {
-    workerData: { location, clock: shared } satisfies WriterData,
+    workerData: { location, clock: shared, deciding } satisfies WriterData,
   });
 
   const collected: Pending[] = [];
@@ -50,10 +53,24 @@ export async function openLmdb({ location, wall }: LmdbOptions): Promise<Engine>
     now: () => reserving(time.now()),
     stamp: () => reserving(time.stamp()),
     async advance(ticks) {
+      // Where it moves far at once, a reservation that is still to be written would be forgotten in a crash, and time go back.
+      reserving(time.now() + ticks);
+      await commit(NOTHING);
       await time.advance(ticks);
-      reserving(time.now());
+      // What was decided before has come to an end.
+      await commit(NOTHING);
     },
   };
+  /**
+   * For who looks at the rows: it stands still while commits that he does not see are decided. Otherwise he could find a lease
+   * expired, and what was written under it in time would come behind.
+   */
+  const decidingAt = new BigInt64Array(deciding);
+  function nowForReads(): Instant {
+    const now = clock.now();
+    const decided = dead ? 0n : Atomics.load(decidingAt, 0);
+    return decided === 0n || now < decided ? now : decided;
+  }
 
   writer.on('message', ({ outcomes, broken, observed }: Answer) => {
     isBroken = broken;
@@ -83,19 +100,21 @@ export async function openLmdb({ location, wall }: LmdbOptions): Promise<Engine>
     writer.postMessage({ parcel } satisfies Order, buffersOf(parcel));
   }
 
+  function commit(data: Commit): Promise<Outcome> {
+    return new Promise((resolve, reject) => {
+      if (dead) return reject(dead);
+      const tooLong = longKeyIn(data);
+      if (tooLong) return reject(new RangeError(`a key of ${tooLong.length} bytes`));
+      if (collected.push({ data, resolve, reject }) === 1) queueMicrotask(send);
+    });
+  }
+
   return {
     clock,
 
-    snapshot: snapshotsOf(rows, clock),
+    snapshot: snapshotsOf(rows, nowForReads),
 
-    commit(data): Promise<Outcome> {
-      return new Promise((resolve, reject) => {
-        if (dead) return reject(dead);
-        const tooLong = longKeyIn(data);
-        if (tooLong) return reject(new RangeError(`a key of ${tooLong.length} bytes`));
-        if (collected.push({ data, resolve, reject }) === 1) queueMicrotask(send);
-      });
-    },
+    commit,
 
     isBroken: () => isBroken || dead !== undefined,
 
