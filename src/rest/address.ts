@@ -36,14 +36,16 @@ export function addressOf(url: string, host: string | undefined, isAccount: IsAc
     const account = primaryOf(label);
     if (isAccount(account)) {
       const secondary = account !== label;
-      return { rawPath, rawQuery, account, secondary, base: '', ...pathOf(rawPath) };
+      const { container, item, shape } = pathOf(rawPath);
+      return { rawPath, rawQuery, account, secondary, base: '', container, item, shape };
     }
   }
   const end = rawPath.indexOf('/', 1);
   const segment = decodePart(end < 0 ? rawPath.slice(1) : rawPath.slice(1, end));
   const account = isAccount(segment) ? segment : primaryOf(segment);
   const secondary = account !== segment;
-  return { rawPath, rawQuery, account, secondary, base: `/${segment}`, ...pathOf(end < 0 ? '' : rawPath.slice(end)) };
+  const { container, item, shape } = pathOf(end < 0 ? '' : rawPath.slice(end));
+  return { rawPath, rawQuery, account, secondary, base: `/${segment}`, container, item, shape };
 }
 
 /** Nearly every request names the same host as the one before. */

@@ -18,7 +18,8 @@ export const tablePath: PathOf = (rest) => {
   if (text === '$batch') return { container: '', item: '', shape: '/$batch' };
   const open = text.indexOf('(');
   // Slashes behind a name do not count, even encoded.
-  const name = (open < 0 ? text : text.slice(0, open)).replace(TRAILING_SLASHES, '');
+  const named = open < 0 ? text : text.slice(0, open);
+  const name = named.endsWith('/') ? named.replace(TRAILING_SLASHES, '') : named;
   const unreadable = { container: '', item: text, shape: '/{table}({keys})' } as const;
   if (name === '' || name.includes('/') || (open >= 0 && !text.endsWith(')'))) return unreadable;
   const item = open < 0 ? '' : text.slice(open + 1, -1).trim();
@@ -26,8 +27,10 @@ export const tablePath: PathOf = (rest) => {
     return { container: name, item, shape: item === '' ? '/{table}' : '/{table}({keys})' };
   }
   if (item === '') return { container: '', item, shape: '/Tables' };
-  const { '': bare, TableName: table = bare, ...more } = literalsIn(item) ?? {};
-  const isNamed = table !== undefined && (bare ?? table) === table && Object.keys(more).length === 0;
+  const literals = literalsIn(item);
+  const given = [literals?.get(''), literals?.get('TableName')].filter((value) => value !== undefined);
+  const [table] = given;
+  const isNamed = table !== undefined && given.at(-1) === table && given.length === literals!.size;
   return isNamed ? { container: table, item, shape: '/Tables({table})' } : unreadable;
 };
 
@@ -38,8 +41,10 @@ export interface AddressedKeys {
 
 /** `PartitionKey='a',RowKey='b'`, in either order. */
 export const entityKeys: Reader<AddressedKeys> = reader(({ item }) => {
-  const { PartitionKey: partitionKey, RowKey: rowKey, ...more } = literalsIn(item) ?? {};
-  if (partitionKey === undefined || rowKey === undefined || Object.keys(more).length > 0) throw fail('QuerySyntax');
+  const literals = literalsIn(item);
+  const partitionKey = literals?.get('PartitionKey');
+  const rowKey = literals?.get('RowKey');
+  if (partitionKey === undefined || rowKey === undefined || literals!.size > 2) throw fail('QuerySyntax');
   if (UNADDRESSABLE.test(partitionKey) || UNADDRESSABLE.test(rowKey)) throw fail('QuerySyntax');
   return { partitionKey, rowKey };
 });
@@ -51,8 +56,8 @@ const NAME = /\s*(?:([A-Za-z]\w*)\s*=\s*)?'/y;
 const SEPARATOR = /\s*(,|$)/y;
 
 /** Each name with its literal, whose quotes are doubled within it; a literal without a name is that of ''. Undefined: unreadable. */
-function literalsIn(item: string): Readonly<Record<string, string>> | undefined {
-  const literals: Record<string, string> = Object.create(null);
+function literalsIn(item: string): ReadonlyMap<string, string> | undefined {
+  const literals = new Map<string, string>();
   for (let at = 0; ; ) {
     const name = matchAt(NAME, item, at);
     if (!name) return undefined;
@@ -69,8 +74,8 @@ function literalsIn(item: string): Readonly<Record<string, string>> | undefined 
     }
     const key = name[1] ?? '';
     const separator = matchAt(SEPARATOR, item, at);
-    if (!separator || literals[key] !== undefined) return undefined;
-    literals[key] = value;
+    if (!separator || literals.has(key)) return undefined;
+    literals.set(key, value);
     at += separator[0].length;
     if (separator[1] !== ',') return literals;
   }

@@ -2,11 +2,12 @@
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import type { Reply } from '../reply.ts';
-import type { Part } from './batch-request.ts';
 import { COMMON_HEADERS } from './formats.ts';
+import type { Headers } from './multipart.ts';
 
 export interface PartReply {
-  readonly part: Part;
+  /** With which it was asked for. */
+  readonly sent: Headers;
   readonly reply: Reply;
 }
 
@@ -14,40 +15,42 @@ export interface PartReply {
 export function batchReply(parts: readonly PartReply[], isSet: boolean): Reply {
   const batch = `batchresponse_${randomUUID()}`;
   const inner = isSet ? `changesetresponse_${randomUUID()}` : batch;
-  const pieces = parts.flatMap(({ part, reply }) => [
-    Buffer.from(
-      `--${inner}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n${headOf(part, reply)}`,
-    ),
-    bytesOf(reply.body),
-    LINE_END,
-  ]);
-  const start = isSet ? `--${batch}\r\nContent-Type: multipart/mixed; boundary=${inner}\r\n\r\n` : '';
-  const end = isSet ? `--${inner}--\r\n` : '';
+  const start = `--${inner}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n`;
+  let text = isSet ? `--${batch}\r\nContent-Type: multipart/mixed; boundary=${inner}\r\n\r\n` : '';
+  for (const { sent, reply } of parts) text += `${start}${headOf(sent, reply)}${textOf(reply.body)}\r\n`;
+  if (isSet) text += `--${inner}--\r\n`;
   return {
     status: 202,
     headers: { ...COMMON_HEADERS, 'Content-Type': `multipart/mixed; boundary=${batch}` },
-    body: Buffer.concat([Buffer.from(start), ...pieces, Buffer.from(`${end}--${batch}--\r\n`)]),
+    body: `${text}--${batch}--\r\n`,
   };
 }
 
-const LINE_END = Buffer.from('\r\n');
+const COMMON_LINES = Object.entries(COMMON_HEADERS)
+  .map(([name, value]) => `${name}: ${value}\r\n`)
+  .join('');
+/** They come first, in this order. */
+const FIRST = new Set([...Object.keys(COMMON_HEADERS), 'Preference-Applied']);
 
-function headOf({ headers: sent }: Part, { status, headers = {}, body }: Reply): string {
-  const { 'Preference-Applied': applied, ...more } = headers;
-  const all = {
-    'Content-ID': sent['content-id'],
-    ...COMMON_HEADERS,
-    'Preference-Applied': applied,
-    DataServiceVersion: body !== undefined || headers.Location !== undefined ? '3.0;' : '1.0;',
-    ...more,
-  };
+function headOf(sent: Headers, { status, headers = {}, body }: Reply): string {
+  const contentId = sent['content-id'];
+  const applied = headers['Preference-Applied'];
   let text = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
-  for (const [name, value] of Object.entries(all)) if (value !== undefined) text += `${name}: ${value}\r\n`;
+  if (contentId !== undefined) text += `Content-ID: ${contentId}\r\n`;
+  text += COMMON_LINES;
+  if (applied !== undefined) text += `Preference-Applied: ${applied}\r\n`;
+  text += `DataServiceVersion: ${body !== undefined || headers.Location !== undefined ? '3.0;' : '1.0;'}\r\n`;
+  for (const name in headers) {
+    const value = headers[name];
+    if (value !== undefined && !FIRST.has(name)) text += `${name}: ${value}\r\n`;
+  }
   return `${text}\r\n`;
 }
 
-function bytesOf(body: Reply['body']): Uint8Array {
-  if (body === undefined) return Buffer.alloc(0);
+function textOf(body: Reply['body']): string {
+  if (body === undefined) return '';
   // No row of a part streams its answer.
-  return typeof body === 'string' ? Buffer.from(body) : (body as Uint8Array);
+  if (typeof body === 'string') return body;
+  const { buffer, byteOffset, byteLength } = body as Uint8Array;
+  return Buffer.from(buffer, byteOffset, byteLength).toString();
 }

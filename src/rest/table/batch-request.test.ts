@@ -161,6 +161,35 @@ describe('The body of a transaction', () => {
     );
   });
 
+  it('has parts of which each is read as it would be alone', () => {
+    const part = fc
+      .record({
+        type: fc.constantFrom('', 'Content-Type: application/http\r\n', 'Content-ID: 1\r\n', 'Content-ID: 1\n'),
+        start: fc.constantFrom('\r\n', '\n', '\r\n\r\n'),
+        line: fc.constantFrom('POST /mine HTTP/1.1\r\n', 'DELETE /mine HTTP/1.1\n', 'POST /yours\r\n'),
+        headers: fc.constantFrom('', 'a: b\r\n', 'a: b\r\nc: d\r\n', 'a: b\n', 'a: é\r\n'),
+        end: fc.constantFrom('\r\n', '\n', ''),
+        body: fc.constantFrom('', '{}', '{"é":1}', 'c: d\r\n\r\n{}', '\r\n'),
+      })
+      .map(({ type, start, line, headers, end, body }) => type + start + line + headers + end + body);
+    const batchOf = (parts: readonly string[]) =>
+      `--batch_1\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n${parts.map((text) => `--c\r\n${text}\r\n`).join('')}--c--\r\n--batch_1--`;
+    const told = (parts: readonly string[]): unknown[] => {
+      try {
+        return changesOf(batchOf(parts));
+      } catch (error) {
+        return [(error as StorageError).code];
+      }
+    };
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 5 }), (parts) => {
+        const alone = parts.flatMap((one) => told([one]));
+        expect(told(parts)).toEqual(alone.includes('InvalidInput') ? ['InvalidInput'] : alone);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
   it.each([
     ['boundaries without end', '--batch_1\n'.repeat(400_000)],
     ['spaces behind a boundary', `--batch_1${' '.repeat(4_000_000)}`],

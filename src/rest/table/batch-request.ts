@@ -4,25 +4,39 @@ import type { Request } from '../operation.ts';
 import { queryOf, type Routable } from '../request.ts';
 import { tablePath } from './address.ts';
 import { fail } from './errors.ts';
-import { boundaryOf, firstTextIn, type Headed, headedOf, lineAt, partsOf } from './multipart.ts';
+import {
+  boundaryOf,
+  decoded,
+  firstTextIn,
+  type Head,
+  type Headers,
+  headAt,
+  lineAt,
+  partsOf,
+  type Stretch,
+} from './multipart.ts';
 
 export type Batch =
   | { readonly kind: 'changes'; readonly parts: readonly Part[] }
   | { readonly kind: 'query'; readonly part: Part };
 
 /** A request as it stands in the body. */
-export interface Part extends Headed {
+export interface Part {
   readonly method: string;
   readonly url: string;
+  readonly headers: Headers;
+  readonly body: Buffer;
 }
 
 export function readBatch(bytes: Buffer, contentType: string | string[] | undefined): Batch {
-  const [only, ...more] = partsOf(bytes, boundaryIn(String(contentType)), 2).map(headedOf);
+  const text = bytes.toString('latin1');
+  const all = partsOf(text, { from: 0, to: text.length }, boundaryIn(String(contentType)), 2);
+  const [only, ...more] = all.map((part) => ({ ...part, head: headAt(text, part, undefined) }));
   if (!only || more.length > 0) throw fail('BatchSyntax');
-  const inner = boundaryOf(only.headers['content-type']);
-  if (inner === undefined) return { kind: 'query', part: partOf(only) };
-  const parts = partsOf(only.body, inner, CHANGES_MAX + 1);
-  return { kind: 'changes', parts: parts.map((part) => partOf(headedOf(part))) };
+  const inner = boundaryOf(only.head.headers['content-type']);
+  if (inner === undefined) return { kind: 'query', part: partsReader(bytes, text)(only) };
+  const parts = partsOf(text, { from: only.from + only.head.text.length, to: only.to }, inner, CHANGES_MAX + 1);
+  return { kind: 'changes', parts: parts.map(partsReader(bytes, text)) };
 }
 
 function boundaryIn(contentType: string): string {
@@ -31,23 +45,48 @@ function boundaryIn(contentType: string): string {
   return boundary;
 }
 
+/** Parts are alike but for their bodies and addresses, mostly: what stands in one as in that before it is not read again. */
+function partsReader(bytes: Buffer, text: string): (part: Stretch) => Part {
+  let outer: Head | undefined;
+  let asked: Asked | undefined;
+  let inner: Head | undefined;
+  return ({ from, to }) => {
+    const outerHead = headAt(text, { from, to }, outer);
+    if (outerHead !== outer) checkType(outerHead.headers);
+    outer = outerHead;
+    const { line, end } = lineAt(text, { from: firstTextIn(text, { from: from + outer.text.length, to }), to });
+    if (line !== asked?.line) asked = askedIn(line, decoded(line));
+    inner = headAt(text, { from: end, to }, inner);
+    const { method, url } = asked;
+    return { method, url, headers: inner.headers, body: bytes.subarray(end + inner.text.length, to) };
+  };
+}
+
+function checkType({ 'content-type': type }: Headers): void {
+  if (type !== undefined && !/^application\/http\b/i.test(type)) throw fail('BatchSyntax');
+}
+
+interface Asked {
+  /** Not decoded. */
+  readonly line: string;
+  readonly method: string;
+  readonly url: string;
+}
+
 const URL_BYTES_MAX = 32 * 1024;
 const METHOD = /^[A-Za-z]+ /;
 const PROTOCOL = / HTTP\/\d(?:\.\d)?$/;
 
-function partOf({ headers, body: bytes }: Headed): Part {
-  const type = headers['content-type'];
-  if (type !== undefined && !/^application\/http\b/i.test(type)) throw fail('BatchSyntax');
-  const line = lineAt(bytes, firstTextIn(bytes));
-  if (line.text.length > URL_BYTES_MAX) throw fail('BatchSyntax');
-  const [method] = METHOD.exec(line.text) ?? [];
-  const url = line.text
+function askedIn(line: string, text: string): Asked {
+  if (text.length > URL_BYTES_MAX) throw fail('BatchSyntax');
+  const [method] = METHOD.exec(text) ?? [];
+  const url = text
     .slice(method?.length ?? 0)
     .trimEnd()
     .replace(PROTOCOL, '')
     .trim();
   if (method === undefined || url === '') throw fail('BatchSyntax');
-  return { method: method.trimEnd().toUpperCase(), url, ...headedOf(bytes.subarray(line.end)) };
+  return { line, method: method.trimEnd().toUpperCase(), url };
 }
 
 const ORIGIN = /^https?:\/\/[^/?#]*/i;
@@ -59,16 +98,24 @@ export function partRequest({ method, url, headers }: Part, outer: Request): Rou
   const path = question < 0 ? target : target.slice(0, question);
   const rawQuery = question < 0 ? '' : target.slice(question + 1);
   const rawPath = path.startsWith('/') ? path : `/${path}`;
-  const { account, base } = outer;
+  const { id, account, secondary, base, secure, version } = outer;
   const prefix = [base, `/${account}`].find((start) => start !== '' && rawPath.startsWith(`${start}/`)) ?? '';
+  const { container, item, shape } = tablePath(rawPath.slice(prefix.length));
   return {
-    ...outer,
+    id,
     method,
     rawPath,
     rawQuery,
-    ...tablePath(rawPath.slice(prefix.length)),
+    account,
+    secondary,
+    base,
+    secure,
+    container,
+    item,
+    shape,
     query: queryOf(rawQuery),
     headers: { ...headers, host: outer.headers.host },
     rawHeaders: [],
+    version,
   };
 }

@@ -13,6 +13,7 @@ import { type ChangeOperation, changeOperations, queryOperations } from './entit
 import { fail, jsonError, messageOf } from './errors.ts';
 import { jsonType, wantedOf } from './formats.ts';
 import { methodOf } from './method.ts';
+import type { Headers } from './multipart.ts';
 import { BODY_BYTES_MAX } from './params.ts';
 
 const changes = new Map(changeOperations.map((one): [Operation<Storage>, ChangeOperation] => [one.row, one]));
@@ -57,25 +58,41 @@ interface Prepared {
   readonly input: unknown;
 }
 
-function prepare(part: Part, outer: Request, handFor: HandFor<Storage>): Prepared {
+/**
+ * Of parts that differ in nothing but their bodies, all else is looked at once. They share an input, which holds the body of the
+ * last of them: so take from it what is wanted before the next is prepared.
+ */
+function preparing(outer: Request, handFor: HandFor<Storage>): (part: Part) => Prepared {
+  let like: Part | undefined;
+  let last: Prepared | undefined;
+  return (part) => {
+    if (!last || part.url !== like?.url || part.headers !== like.headers || part.method !== like.method) {
+      last = prepareHead(part, outer, handFor);
+      like = part;
+    }
+    if (last.row.body) last.row.readBody(last.input, part.body, last.request);
+    return last;
+  };
+}
+
+function prepareHead(part: Part, outer: Request, handFor: HandFor<Storage>): Prepared {
   const sent = partRequest(part, outer);
-  const request = { ...sent, method: methodOf(sent) };
+  const method = methodOf(sent);
+  const request = method === sent.method ? sent : { ...sent, method };
   const row = router.match(request);
   const storage = handFor(row, request.container);
-  const input = row.read(request);
-  if (row.body) row.readBody(input, part.body, request);
-  return { request, row, storage, input };
+  return { request, row, storage, input: row.read(request) };
 }
 
 /** A query stands alone. */
 async function runQuery(part: Part, outer: Request, handFor: HandFor<Storage>, now: Now): Promise<PartReply> {
   try {
-    const { row, request, storage, input } = prepare(part, outer, handFor);
+    const { row, request, storage, input } = preparing(outer, handFor)(part);
     if (changes.has(row)) throw fail('BatchSyntax', undefined, 'A change must be part of a change set.');
-    return { part, reply: row.reply(await row.run(storage, input, handFor), request) };
+    return { sent: part.headers, reply: row.reply(await row.run(storage, input, handFor), request) };
   } catch (error) {
     const known = refusalOf(error);
-    return { part, reply: errorOf(known, known.message, part, outer, now) };
+    return { sent: part.headers, reply: errorOf(known, known.message, part.headers, outer, now) };
   }
 }
 
@@ -86,15 +103,18 @@ async function runChanges(
   handFor: HandFor<Storage>,
   now: Now,
 ): Promise<PartReply[]> {
+  // All that is held of the parts until they are done.
+  const sent = parts.map((part) => part.headers);
   const prepared: Prepared[] = [];
   const wanted: BatchChange[] = [];
+  const prepare = preparing(outer, handFor);
   try {
     let bytes = 0;
     for (const part of parts) {
-      const one = prepare(part, outer, handFor);
+      const one = prepare(part);
       const change = changes.get(one.row);
       if (!change) throw fail('BatchSyntax', undefined, 'A query must stand alone in its batch.');
-      wanted.push({ ...change.changeOf(one.input), table: one.request.container });
+      wanted.push(change.changeOf(one.input));
       prepared.push(one);
       bytes += part.body.length;
       if (bytes < SLICE_BYTES) continue;
@@ -105,14 +125,14 @@ async function runChanges(
     if (!first) return [];
     const done = await runBatch(first.storage, { table: first.request.container, changes: wanted });
     return prepared.map(({ row, request, input }, at) => ({
-      part: parts[at]!,
+      sent: sent[at]!,
       reply: row.reply({ input, changed: done[at]! }, request),
     }));
   } catch (thrown) {
     const { index, error } = thrown instanceof BatchFailure ? thrown : { index: prepared.length, error: thrown };
     const known = refusalOf(error);
-    const message = isBare(known, parts) ? known.message : `${index}:${known.message}`;
-    return [{ part: parts[index]!, reply: errorOf(known, message, parts[index]!, outer, now) }];
+    const message = isBare(known, sent.length) ? known.message : `${index}:${known.message}`;
+    return [{ sent: sent[index]!, reply: errorOf(known, message, sent[index]!, outer, now) }];
   }
 }
 
@@ -125,12 +145,12 @@ function refusalOf(error: unknown): StorageError {
 /** Of a change that is alone, these do not say which it was. */
 const BARE = ['EntityAlreadyExists', 'UpdateConditionNotSatisfied', 'ResourceNotFound'];
 
-function isBare({ code }: StorageError, parts: readonly Part[]): boolean {
-  return parts.length === 1 && BARE.includes(code);
+function isBare({ code }: StorageError, parts: number): boolean {
+  return parts === 1 && BARE.includes(code);
 }
 
-function errorOf(error: StorageError, message: string, { headers }: Part, outer: Request, now: Now): Reply {
-  const wanted = wantedOf(headers.accept, undefined);
+function errorOf(error: StorageError, message: string, sent: Headers, outer: Request, now: Now): Reply {
+  const wanted = wantedOf(sent.accept, undefined);
   const type = jsonType(typeof wanted === 'string' ? 'minimalmetadata' : wanted.level);
   return jsonError(error, messageOf({ message }, outer.id, now()), { type });
 }

@@ -1,58 +1,72 @@
 /** The bodies of requests → entities and names of tables. */
+import { kept } from '../../base/kept.ts';
 import { type Property, type Scalar, type SentEntity, sentValue } from '../../services/table/entity-rows.ts';
 import { fail } from '../../services/table/errors.ts';
-import { type Members, readMembers } from './json.ts';
+import { type Member, readMembers } from './json.ts';
 
 const TYPE_ANNOTATION = '@odata.type';
 const KEY_TYPE = 'Edm.String';
-const SYSTEM = new Set(['PartitionKey', 'RowKey', 'Timestamp']);
 
 export function readEntity(body: Uint8Array): SentEntity {
-  const members = readMembers(body);
-  const types = typesIn(members);
+  const members = typed(readMembers(body));
   const properties: Property[] = [];
-  for (const [name, scalar] of members) {
-    // The service sets the Timestamp; what a client says of it is not heard.
-    if (scalar === undefined || isAnnotation(name) || SYSTEM.has(name)) continue;
-    properties.push({ name, value: sentValue(scalar, types.get(name)) });
+  for (const member of members) {
+    const { name } = member;
+    if (member.isNull || !roleOf(name).isProperty) continue;
+    properties.push({ name, value: sentValue(member, member.type) });
   }
   return {
-    partitionKey: readText('PartitionKey', members, types),
-    rowKey: readText('RowKey', members, types),
+    partitionKey: readText('PartitionKey', members),
+    rowKey: readText('RowKey', members),
     properties,
   };
 }
 
 /** `{"TableName":"mytable"}` */
 export function readTableName(body: Uint8Array): string {
-  const members = readMembers(body);
-  const name = readText('TableName', members, typesIn(members));
+  const name = readText('TableName', typed(readMembers(body)));
   if (name === undefined) throw fail('PropertiesNeedValue');
   return name;
 }
 
-/** What speaks of the entity or a property: odata.etag, age@odata.type. */
-function isAnnotation(name: string): boolean {
-  return name.startsWith('odata.') || name.includes('@');
+/** What a member is by its name alone. */
+interface Role {
+  readonly isProperty: boolean;
+  /** Whose type it tells. */
+  readonly annotates?: string;
 }
 
-/** They may stand before the property or behind it, but not without it. */
-function typesIn(members: Members): ReadonlyMap<string, string> {
-  const types = new Map<string, string>();
-  for (const [name, scalar] of members) {
-    if (!name.endsWith(TYPE_ANNOTATION)) continue;
-    const property = name.slice(0, -TYPE_ANNOTATION.length);
-    if (!members.has(property)) throw fail('InvalidEntity');
-    if (scalar !== undefined) types.set(property, textOf(scalar));
+/** The service sets the Timestamp; what a client says of it is not heard. */
+const SYSTEM = new Set(['PartitionKey', 'RowKey', 'Timestamp']);
+const roleOf = kept((name): Role => {
+  if (name.endsWith(TYPE_ANNOTATION)) return { isProperty: false, annotates: name.slice(0, -TYPE_ANNOTATION.length) };
+  // What speaks of the entity or a property: odata.etag, age@odata.type.
+  return { isProperty: !SYSTEM.has(name) && !name.startsWith('odata.') && !name.includes('@') };
+});
+
+/** Annotations may stand before the property or behind it, but not without it. */
+function typed(members: readonly Member[]): readonly Member[] {
+  let byName: Map<string, Member> | undefined;
+  for (let at = 0; at < members.length; at++) {
+    const { annotates } = roleOf(members[at]!.name);
+    if (annotates === undefined) continue;
+    let property = members[at - 1];
+    if (property?.name !== annotates) property = members[at + 1];
+    if (property?.name !== annotates) {
+      byName ??= new Map(members.map((member) => [member.name, member]));
+      property = byName.get(annotates);
+    }
+    if (!property) throw fail('InvalidEntity');
+    if (!members[at]!.isNull) property.type = textOf(members[at]!);
   }
-  return types;
+  return members;
 }
 
-function readText(name: string, members: Members, types: ReadonlyMap<string, string>): string | undefined {
-  const scalar = members.get(name);
-  if (scalar === undefined) return undefined;
-  if ((types.get(name) ?? KEY_TYPE) !== KEY_TYPE) throw fail('InvalidEntity');
-  return textOf(scalar);
+function readText(name: string, members: readonly Member[]): string | undefined {
+  const member = members.find((one) => one.name === name);
+  if (member === undefined || member.isNull) return undefined;
+  if ((member.type ?? KEY_TYPE) !== KEY_TYPE) throw fail('InvalidEntity');
+  return textOf(member);
 }
 
 function textOf(scalar: Scalar): string {

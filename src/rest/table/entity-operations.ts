@@ -1,7 +1,8 @@
 /** The operations on entities. Those that change one can also be parts of a transaction. */
 import type { Storage } from '../../services/storage.ts';
-import type { Change, Changed } from '../../services/table/changes.ts';
-import { deleteEntity, getEntity, insertEntity, updateEntity } from '../../services/table/entities.ts';
+import type { BatchChange } from '../../services/table/batches.ts';
+import type { Changed } from '../../services/table/changes.ts';
+import { changeEntity, getEntity } from '../../services/table/entities.ts';
 import { etagOf } from '../../services/table/entity-rows.ts';
 import { queryEntities } from '../../services/table/queries.ts';
 import { type Input, type Operation, operationOn, type Permission, type Readers, type Route } from '../operation.ts';
@@ -33,7 +34,7 @@ const entity = jsonBody(readEntity);
 /** `changeOf`: what the row does, for a transaction to do it; its output is then handed to the row's reply. */
 export interface ChangeOperation {
   readonly row: Operation<Storage>;
-  changeOf(input: unknown): Change;
+  changeOf(input: unknown): BatchChange;
 }
 
 interface ChangeRow<Row extends Readers> {
@@ -43,7 +44,7 @@ interface ChangeRow<Row extends Readers> {
   readonly permission: Permission;
   readonly test: string;
   readonly input: Row;
-  readonly change: (input: Input<Row>) => Change;
+  readonly change: (input: Input<Row>) => BatchChange;
   readonly reply: (changed: Changed, input: Input<Row>) => Reply;
 }
 
@@ -55,7 +56,7 @@ function changing<Row extends Readers & { table: typeof table }>(row: ChangeRow<
       ...rest,
       run: async (storage, input): Promise<Output<Row>> => {
         const { table: name } = input as { table: string };
-        return { input, changed: await changeAlone(storage, name, change(input)) };
+        return { input, changed: await changeEntity(storage, name, change(input)) };
       },
       reply: ({ changed, input }: Output<Row>) => reply(changed, input),
     }),
@@ -65,14 +66,6 @@ function changing<Row extends Readers & { table: typeof table }>(row: ChangeRow<
 interface Output<Row extends Readers> {
   readonly input: Input<Row>;
   readonly changed: Changed;
-}
-
-async function changeAlone(storage: Storage, name: string, change: Change): Promise<Changed> {
-  const { kind } = change;
-  if (kind === 'insert') return { kind, entity: await insertEntity(storage, { table: name, ...change }) };
-  if (kind === 'update') return { kind, ...(await updateEntity(storage, { table: name, ...change })) };
-  await deleteEntity(storage, { table: name, ...change });
-  return { kind };
 }
 
 const ENTITY = '/{table}({keys})';
@@ -91,7 +84,7 @@ export const changeOperations: readonly ChangeOperation[] = [
     permission: 'add',
     test: 'test/end-to-end/table-entities.test.ts',
     input: { table, ofElement, noEtag, preference, answer, entity },
-    change: (input) => ({ kind: 'insert', entity: input.entity }),
+    change: (input) => ({ kind: 'insert', table: input.table, entity: input.entity }),
     reply: (changed, input) => insertedReply((changed as Inserted).entity, input.answer, input.preference),
   }),
   ...UPDATES.flatMap(({ route, merge, names: [name, upsert] }) =>
@@ -103,8 +96,16 @@ export const changeOperations: readonly ChangeOperation[] = [
         ...kind,
         route,
         test: 'test/end-to-end/table-entities.test.ts',
-        change: (input) => ({ kind: 'update', ...input.keys, merge, ifMatch: input.ifMatch, entity: input.entity }),
-        reply: (changed) => emptyReply({ ETag: etagOf(changed as Updated) }),
+        change: ({ table: name, keys: { partitionKey, rowKey }, ifMatch: match, entity: sent }) => ({
+          kind: 'update',
+          table: name,
+          partitionKey,
+          rowKey,
+          merge,
+          ifMatch: match,
+          entity: sent,
+        }),
+        reply: (changed) => emptyReply(etagOf(changed as Updated)),
       }),
     ),
   ),
@@ -114,7 +115,13 @@ export const changeOperations: readonly ChangeOperation[] = [
     permission: 'delete',
     test: 'test/end-to-end/table-entities.test.ts',
     input: { table, keys: entityKeys, ofElement, ifMatch },
-    change: (input) => ({ kind: 'delete', ...input.keys, ifMatch: input.ifMatch }),
+    change: ({ table: name, keys: { partitionKey, rowKey }, ifMatch: match }) => ({
+      kind: 'delete',
+      table: name,
+      partitionKey,
+      rowKey,
+      ifMatch: match,
+    }),
     reply: () => emptyReply(),
   }),
 ];
@@ -142,9 +149,9 @@ export const queryOperations: readonly Operation<Storage>[] = [
     permission: 'read',
     test: 'test/end-to-end/table-entities.test.ts',
     input: { table, keys: entityKeys, ofElement, answer },
-    run: async (storage, input) => ({
-      entity: await getEntity(storage, { table: input.table, ...input.keys }),
-      answer: input.answer,
+    run: async (storage, { table: name, keys: { partitionKey, rowKey }, answer: told }) => ({
+      entity: await getEntity(storage, { table: name, partitionKey, rowKey }),
+      answer: told,
     }),
     reply: ({ entity, answer }) => entityReply(entity, answer),
   }),

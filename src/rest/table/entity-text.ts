@@ -31,7 +31,11 @@ export function tableAddress(table: string): string {
   return `Tables(${literal(table)})`;
 }
 
+/** What stands in a URL as it is, and is no quote. */
+const PLAIN = /^[\w.~!*()-]*$/;
+
 function literal(text: string): string {
+  if (PLAIN.test(text)) return `'${text}'`;
   return `'${encodeURIComponent(text.toWellFormed()).replaceAll("'", "''")}'`;
 }
 

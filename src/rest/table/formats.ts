@@ -1,4 +1,5 @@
 /** Which of the forms of an answer a caller wants: by Accept, $format and Prefer. */
+import { kept } from '../../base/kept.ts';
 import type { MetadataLevel } from './entity-text.ts';
 
 /** On every answer of the Table service that is not XML. */
@@ -17,7 +18,11 @@ export function jsonType(level: MetadataLevel): string {
 /** $format wins. Of the types of Accept the first that can be had. */
 export function wantedOf(accept: string | undefined, format: string | undefined): Wanted {
   if (format) return format.toLowerCase() === 'json' ? { level: DEFAULT_LEVEL } : wantedType(format);
-  if (!accept?.trim()) return { level: DEFAULT_LEVEL };
+  return accept === undefined ? { level: DEFAULT_LEVEL } : wantedBy(accept);
+}
+
+const wantedBy = kept((accept): Wanted => {
+  if (accept.trim() === '') return { level: DEFAULT_LEVEL };
   let otherwise: Wanted = 'unknown';
   for (const type of accept.split(',')) {
     const wanted = wantedType(type);
@@ -25,7 +30,7 @@ export function wantedOf(accept: string | undefined, format: string | undefined)
     if (wanted === 'atom') otherwise = wanted;
   }
   return otherwise;
-}
+});
 
 function wantedType(text: string): Wanted {
   const [type = '', ...parameters] = text.split(';').map((part) => part.trim().toLowerCase());
@@ -43,7 +48,8 @@ export type Preference = 'return-content' | 'return-no-content';
 
 /** Other preferences than these may be passed over. */
 export function preferenceOf(prefer: string | string[] | undefined): Preference | undefined {
-  for (const part of String(prefer ?? '').split(',')) {
+  if (prefer === undefined) return undefined;
+  for (const part of String(prefer).split(',')) {
     const value = part.trim().toLowerCase();
     if (value === 'return-content' || value === 'return-no-content') return value;
   }

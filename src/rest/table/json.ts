@@ -3,37 +3,83 @@
  * two members of one name, and makes 1 of 1.0.
  */
 import { isUtf8 } from 'node:buffer';
+import { ownTextOf } from '../../base/kept.ts';
 import type { Scalar } from '../../services/table/entity-rows.ts';
 import { fail } from '../../services/table/errors.ts';
 
-/** Undefined: null. */
-export type Members = ReadonlyMap<string, Scalar | undefined>;
+/** Of a null, which is no value, only the name counts. */
+export interface Member extends Scalar {
+  readonly name: string;
+  readonly isNull: boolean;
+  /** What its annotation says, once somebody has looked for it. */
+  type: string | undefined;
+}
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
+const LETTER_F = 0x66;
+const LETTER_N = 0x6e;
+const LETTER_T = 0x74;
 const BYTE_ORDER_MARK = 0xfeff;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?/y;
-const WORD = /true|false|null/y;
 
-/** In the order in which they were sent. */
-export function readMembers(body: Uint8Array): Members {
-  const reader = { text: textOf(body), at: 0 };
-  const members = new Map<string, Scalar | undefined>();
+/** In the order in which they were sent; no name comes twice. */
+export function readMembers(body: Uint8Array): readonly Member[] {
+  const members: Member[] = [];
+  const reader: Reader = { text: textOf(body), at: 0, members, names: undefined, escaped: false };
   if (reader.text.charCodeAt(0) === BYTE_ORDER_MARK) reader.at = 1;
   take(reader, '{');
   if (!takes(reader, '}')) {
-    do readMember(reader, members);
-    while (takes(reader, ','));
+    do {
+      passSpace(reader);
+      const name = readName(reader);
+      take(reader, ':');
+      passSpace(reader);
+      members.push(readMember(reader, name));
+    } while (takes(reader, ','));
     take(reader, '}');
   }
   passSpace(reader);
   if (reader.at < reader.text.length) throw fail('InvalidEntity');
+  learnNames(reader);
   return members;
+}
+
+/** The names of a body that was read before; none was written with escapes. */
+let expected: readonly string[] = [];
+const EXPECTED_MAX = 512;
+
+/**
+ * One entity often has the names of the one before it, in the same order. As long as it has, they are compared with the text
+ * at once, and need not be compared with each other.
+ */
+function readName(reader: Reader): string {
+  if (!reader.names) {
+    const name = expected[reader.members.length];
+    if (name !== undefined && takesString(reader, name)) return name;
+    reader.names = new Set(reader.members.map((member) => member.name));
+  }
+  const from = reader.at;
+  const name = readString(reader);
+  if (reader.names.has(name)) throw fail('DuplicatePropertiesSpecified');
+  reader.names.add(name);
+  // In quotes.
+  reader.escaped ||= reader.at - from !== name.length + 2;
+  return name;
+}
+
+function learnNames({ names, escaped, members }: Reader): void {
+  if (names && !escaped && members.length <= EXPECTED_MAX) expected = members.map(({ name }) => ownTextOf(name));
 }
 
 interface Reader {
   readonly text: string;
   at: number;
+  readonly members: readonly Member[];
+  /** All so far, once they are not those that were expected. */
+  names: Set<string> | undefined;
+  /** Whether a name was written with escapes. */
+  escaped: boolean;
 }
 
 function textOf(body: Uint8Array): string {
@@ -41,30 +87,44 @@ function textOf(body: Uint8Array): string {
   return Buffer.from(body.buffer, body.byteOffset, body.length).toString();
 }
 
-function readMember(reader: Reader, members: Map<string, Scalar | undefined>): void {
-  passSpace(reader);
-  const name = readString(reader);
-  if (members.has(name)) throw fail('DuplicatePropertiesSpecified');
-  take(reader, ':');
-  passSpace(reader);
-  members.set(name, readScalar(reader));
+function readMember(reader: Reader, name: string): Member {
+  switch (reader.text.charCodeAt(reader.at)) {
+    case QUOTE:
+      return { name, isNull: false, kind: 'string', text: readString(reader), type: undefined };
+    case LETTER_T:
+      return { name, isNull: false, kind: 'boolean', text: readWord(reader, 'true'), type: undefined };
+    case LETTER_F:
+      return { name, isNull: false, kind: 'boolean', text: readWord(reader, 'false'), type: undefined };
+    case LETTER_N:
+      return { name, isNull: true, kind: 'string', text: readWord(reader, 'null'), type: undefined };
+    default:
+      return { name, isNull: false, kind: 'number', text: readNumber(reader), type: undefined };
+  }
 }
 
-function readScalar(reader: Reader): Scalar | undefined {
-  if (reader.text.charCodeAt(reader.at) === QUOTE) return { kind: 'string', text: readString(reader) };
-  const word = readMatch(reader, WORD);
-  if (word === 'null') return undefined;
-  if (word !== undefined) return { kind: 'boolean', value: word === 'true' };
-  const number = readMatch(reader, NUMBER);
-  if (number === undefined) throw fail('InvalidEntity');
-  return { kind: 'number', text: number };
+function readWord(reader: Reader, word: string): string {
+  if (!reader.text.startsWith(word, reader.at)) throw fail('InvalidEntity');
+  reader.at += word.length;
+  return word;
 }
 
-function readMatch(reader: Reader, form: RegExp): string | undefined {
-  form.lastIndex = reader.at;
-  const text = form.exec(reader.text)?.[0];
-  if (text !== undefined) reader.at += text.length;
-  return text;
+function readNumber(reader: Reader): string {
+  const { text, at } = reader;
+  NUMBER.lastIndex = at;
+  if (!NUMBER.test(text)) throw fail('InvalidEntity');
+  reader.at = NUMBER.lastIndex;
+  return text.slice(at, reader.at);
+}
+
+/** A string that needs no escapes. */
+function takesString(reader: Reader, expectedText: string): boolean {
+  const { text, at } = reader;
+  const end = at + 1 + expectedText.length;
+  if (text.charCodeAt(at) !== QUOTE || text.charCodeAt(end) !== QUOTE) return false;
+  // startsWith would take several times as long.
+  if (text.slice(at + 1, end) !== expectedText) return false;
+  reader.at = end + 1;
+  return true;
 }
 
 function readString(reader: Reader): string {
@@ -102,7 +162,7 @@ function passSpace(reader: Reader): void {
 
 function takes(reader: Reader, mark: string): boolean {
   passSpace(reader);
-  if (reader.text[reader.at] !== mark) return false;
+  if (reader.text.charCodeAt(reader.at) !== mark.charCodeAt(0)) return false;
   reader.at++;
   return true;
 }

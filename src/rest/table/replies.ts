@@ -4,17 +4,39 @@ import type { Reply } from '../reply.ts';
 import { type Answer, entityAddress, entityText } from './entity-text.ts';
 import { COMMON_HEADERS, jsonType, type Preference } from './formats.ts';
 
+interface Told {
+  readonly type?: string;
+  readonly preference?: Preference | undefined;
+  readonly location?: string;
+  readonly id?: string;
+  readonly etag?: string | undefined;
+}
+
+/** One literal for all of them: to spread headers into new ones would cost more than all else about them. */
+function headersOf({ type, preference, location, id, etag }: Told): NonNullable<Reply['headers']> {
+  return {
+    'X-Content-Type-Options': COMMON_HEADERS['X-Content-Type-Options'],
+    'Cache-Control': COMMON_HEADERS['Cache-Control'],
+    'Content-Type': type,
+    'Preference-Applied': preference,
+    Location: location,
+    DataServiceId: id,
+    ETag: etag,
+  };
+}
+
 export function jsonReply(
   status: number,
   body: string | Buffer,
   { level }: Pick<Answer, 'level'>,
   headers?: Reply['headers'],
 ): Reply {
-  return { status, headers: { ...COMMON_HEADERS, 'Content-Type': jsonType(level), ...headers }, body };
+  const own = headersOf({ type: jsonType(level) });
+  return { status, headers: headers ? { ...own, ...headers } : own, body };
 }
 
-export function emptyReply(headers?: Reply['headers']): Reply {
-  return { status: 204, headers: { ...COMMON_HEADERS, ...headers } };
+export function emptyReply(etag?: string): Reply {
+  return { status: 204, headers: headersOf({ etag }) };
 }
 
 interface Made {
@@ -27,19 +49,19 @@ interface Made {
 /** What was made is shown, unless the caller would rather not see it. */
 export function madeReply(
   { address, etag, text }: Made,
-  answer: Pick<Answer, 'level' | 'endpoint'>,
+  { level, endpoint }: Pick<Answer, 'level' | 'endpoint'>,
   preference: Preference | undefined,
 ): Reply {
-  const Location = `${answer.endpoint}/${address}`;
-  const applied = preference && { 'Preference-Applied': preference };
+  const location = `${endpoint}/${address}`;
   if (preference === 'return-no-content') {
-    return emptyReply({ ...applied, Location, DataServiceId: Location, ETag: etag });
+    return { status: 204, headers: headersOf({ preference, location, id: location, etag }) };
   }
-  return jsonReply(201, text(), answer, { ...applied, Location, ETag: etag });
+  return { status: 201, headers: headersOf({ type: jsonType(level), preference, location, etag }), body: text() };
 }
 
 export function entityReply(entity: StoredEntity, answer: Answer): Reply {
-  return jsonReply(200, entityText(entity, answer), answer, { ETag: etagOf(entity) });
+  const headers = headersOf({ type: jsonType(answer.level), etag: etagOf(entity) });
+  return { status: 200, headers, body: entityText(entity, answer) };
 }
 
 export function insertedReply(entity: StoredEntity, answer: Answer, preference: Preference | undefined): Reply {

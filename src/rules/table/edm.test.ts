@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { dateTimeText, doubleText, jsonText, readValue, type Scalar, valueText } from './edm.ts';
+import { dateTimeText, doubleText, jsonText, parseDateTime, readValue, type Scalar, valueText } from './edm.ts';
 
 const string = (text: string): Scalar => ({ kind: 'string', text });
 const number = (text: string): Scalar => ({ kind: 'number', text });
-const boolean = (value: boolean): Scalar => ({ kind: 'boolean', value });
+const boolean = (value: boolean): Scalar => ({ kind: 'boolean', text: String(value) });
 
 /** Type and text as they would come back. */
 function answered(scalar: Scalar, type?: string): string {
@@ -111,6 +111,58 @@ describe('Values of properties', () => {
         const value = readValue(string(dateTimeText(instant)), 'Edm.DateTime');
         expect(value).toEqual({ type: 'Edm.DateTime', value: instant });
       }),
+    );
+  });
+});
+
+describe('An instant', () => {
+  const FORM = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?(?:Z|([-+])(\d\d):(\d\d))?$/;
+
+  /** By a regular expression and by Date, which knows the calendar. */
+  function instantOf(text: string): bigint | undefined {
+    const parts = FORM.exec(text);
+    if (!parts) return undefined;
+    const [year, month, day, hour, minute, second] = parts.slice(1, 7).map((part) => Number(part ?? 0));
+    const [, , , , , , , fraction = '', sign = '+', hours = '0', minutes = '0'] = parts;
+    const offset = Number(`${sign}1`) * (Number(hours) * 60 + Number(minutes));
+    if (Math.abs(offset) > 840 || Number(minutes) > 59 || hour! > 23 || minute! > 59 || second! > 59) return undefined;
+    const date = new Date(0);
+    date.setUTCFullYear(year!, month! - 1, day);
+    if (year === 0 || date.getUTCMonth() !== month! - 1 || date.getUTCDate() !== day) return undefined;
+    const seconds = BigInt(date.setUTCHours(hour!, minute!, second!) / 1_000 - offset * 60);
+    const ticks = BigInt(fraction.slice(0, 7).padEnd(7, '0')) + (fraction[7]! >= '5' ? 1n : 0n);
+    return 621355968000000000n + seconds * 10_000_000n + ticks;
+  }
+
+  const two = (max: number) => fc.nat(max).map((number) => String(number).padStart(2, '0'));
+  const year = fc.oneof(fc.nat(9_999), fc.constantFrom(0, 1, 99, 100, 400, 1600, 1900, 2000, 2024));
+  const wellFormed = fc
+    .tuple(
+      year.map((number) => String(number).padStart(4, '0')),
+      ...([two(13), two(32), two(25), two(61), two(61)] as const),
+      fc.stringMatching(/^\d{0,9}$/),
+      fc.constantFrom('', 'Z', '+01:00', '-14:00', '+14:01', '-00:60', '+9:00'),
+      fc.nat(3),
+    )
+    .map(([y, month, day, hour, minute, second, fraction, zone, precision]) => {
+      const times = [
+        '',
+        `T${hour}:${minute}`,
+        `T${hour}:${minute}:${second}`,
+        `T${hour}:${minute}:${second}.${fraction}`,
+      ];
+      return `${y}-${month}-${day}${times[precision]}${zone}`;
+    });
+  const damaged = fc
+    .tuple(wellFormed, fc.nat(30), fc.nat(2), fc.constantFrom('', '0', ':', '-', 'T', '.', ' ', '٣'))
+    .map(([text, at, length, instead]) => text.slice(0, at) + instead + text.slice(at + length));
+
+  it('is read as the calendar has it, or not at all', () => {
+    fc.assert(
+      fc.property(fc.oneof(wellFormed, damaged), (text) => {
+        expect(parseDateTime(text)).toBe(instantOf(text));
+      }),
+      { numRuns: 20_000 },
     );
   });
 });

@@ -15,10 +15,10 @@ export type EdmValue =
   | { readonly type: 'Edm.Binary'; readonly value: Buffer };
 
 /** A value of JSON that holds no others. Numbers stay as they were written: 1 and 1.0 are of different types. */
-export type Scalar =
-  | { readonly kind: 'string'; readonly text: string }
-  | { readonly kind: 'number'; readonly text: string }
-  | { readonly kind: 'boolean'; readonly value: boolean };
+export interface Scalar {
+  readonly kind: 'string' | 'number' | 'boolean';
+  readonly text: string;
+}
 
 export type ValueFault = 'not of this type' | 'out of range';
 
@@ -33,25 +33,25 @@ const DATE_TIME_END = ticksOf(Date.UTC(10_000, 0, 1));
 /** Without a type: as JSON shows it. */
 export function readValue(scalar: Scalar, type?: string): EdmValue | ValueFault {
   if (type === undefined) return inferred(scalar);
-  return Object.hasOwn(READERS, type) ? READERS[type as EdmType](scalar) : notOfType();
+  const read = readerOf.get(type);
+  return read ? read(scalar) : notOfType();
 }
 
 const READERS: Readonly<Record<EdmType, (scalar: Scalar) => EdmValue | ValueFault>> = {
   'Edm.String': (scalar) => (scalar.kind === 'string' ? { type: 'Edm.String', value: scalar.text } : notOfType()),
   'Edm.Int32': (scalar) => {
-    const value = integerOf(scalar, /^[-+]?\d{1,99}$/);
+    const value = integerOf(scalar);
     return value === undefined || value < INT32_MIN || value > INT32_MAX
       ? notOfType()
       : { type: 'Edm.Int32', value: Number(value) };
   },
   'Edm.Int64': (scalar) => {
-    const value = integerOf(scalar, /^[-+]?\d{1,99}$/);
+    const value = integerOf(scalar);
     return value === undefined || value < INT64_MIN || value > INT64_MAX ? notOfType() : { type: 'Edm.Int64', value };
   },
   'Edm.Double': (scalar) => (scalar.kind === 'boolean' ? notOfType() : doubleOf(scalar.text.trim())),
   // The service takes the words as text, too, in any case.
   'Edm.Boolean': (scalar) => {
-    if (scalar.kind === 'boolean') return { type: 'Edm.Boolean', value: scalar.value };
     const word = scalar.text.trim().toLowerCase();
     if (scalar.kind === 'number' || (word !== 'true' && word !== 'false')) return notOfType();
     return { type: 'Edm.Boolean', value: word === 'true' };
@@ -70,24 +70,28 @@ const READERS: Readonly<Record<EdmType, (scalar: Scalar) => EdmValue | ValueFaul
     return value === undefined ? notOfType() : { type: 'Edm.Binary', value };
   },
 };
+const readerOf = new Map<string, (scalar: Scalar) => EdmValue | ValueFault>(Object.entries(READERS));
 
 function notOfType(): ValueFault {
   return 'not of this type';
 }
 
+const INTEGER = /^[-+]?\d{1,99}$/;
+const SHORT_INTEGER = /^-?\d{1,10}$/;
+
 /** A whole number that an Int32 cannot hold is a Double, as one with a point or an exponent is. */
 function inferred(scalar: Scalar): EdmValue | ValueFault {
   if (scalar.kind === 'string') return { type: 'Edm.String', value: scalar.text };
-  if (scalar.kind === 'boolean') return { type: 'Edm.Boolean', value: scalar.value };
-  const value = /^-?\d{1,10}$/.test(scalar.text) ? Number(scalar.text) : Number.NaN;
+  if (scalar.kind === 'boolean') return { type: 'Edm.Boolean', value: scalar.text === 'true' };
+  const value = SHORT_INTEGER.test(scalar.text) ? Number(scalar.text) : Number.NaN;
   if (value >= INT32_MIN && value <= INT32_MAX) return { type: 'Edm.Int32', value: value + 0 };
   return doubleOf(scalar.text);
 }
 
-function integerOf(scalar: Scalar, form: RegExp): bigint | undefined {
+function integerOf(scalar: Scalar): bigint | undefined {
   if (scalar.kind === 'boolean') return undefined;
   const text = scalar.text.trim();
-  return form.test(text) ? BigInt(text.startsWith('+') ? text.slice(1) : text) : undefined;
+  return INTEGER.test(text) ? BigInt(text.startsWith('+') ? text.slice(1) : text) : undefined;
 }
 
 const DOUBLE = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i;
@@ -98,24 +102,78 @@ function doubleOf(text: string): EdmValue | ValueFault {
   return Number.isFinite(value) ? { type: 'Edm.Double', value } : notOfType();
 }
 
-const DATE_TIME = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?(?:Z|([-+])(\d\d):(\d\d))?$/;
 const MINUTE_MILLISECONDS = 60_000;
 const OFFSET_MINUTES_MAX = 14 * 60;
+const DAYS_OF_MONTHS = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+/** The calendar repeats itself. Date.UTC takes the years below 100 for those of the last century. */
+const CYCLE_YEARS = 400;
+const CYCLE_MILLISECONDS = 146_097 * 24 * 60 * MINUTE_MILLISECONDS;
 
-/** Without a zone it is UTC. Undefined: no such instant. */
+/**
+ * 2017-11-10T02:47:54.9431592Z; the time, the seconds, their fraction and the zone may be missing, and the zone may be +01:00.
+ * Without one it is UTC. Undefined: no such instant. By hand, since a regular expression takes several times as long.
+ */
 export function parseDateTime(text: string): bigint | undefined {
-  const parts = DATE_TIME.exec(text);
-  if (!parts) return undefined;
-  const [, year, month, day, hour = '0', minute = '0', second = '0', fraction = '', sign] = parts;
-  const offset = sign === undefined ? 0 : Number(`${sign}1`) * (Number(parts[9]) * 60 + Number(parts[10]));
-  if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return undefined;
-  if (Number(parts[10] ?? 0) > 59 || Math.abs(offset) > OFFSET_MINUTES_MAX) return undefined;
-  const date = new Date(0);
-  date.setUTCFullYear(Number(year), Number(month) - 1, Number(day));
-  if (date.getUTCMonth() !== Number(month) - 1 || date.getUTCDate() !== Number(day) || year === '0000')
-    return undefined;
-  const time = date.setUTCHours(Number(hour), Number(minute), Number(second)) - offset * MINUTE_MILLISECONDS;
+  const year = digitsAt(text, 0, 4);
+  const month = markedAt(text, 4, '-');
+  const day = markedAt(text, 7, '-');
+  let hour = 0;
+  let minute = 0;
+  let second = 0;
+  let fraction = '';
+  let offset = 0;
+  let at = 10;
+  if (text[at] === 'T') {
+    hour = digitsAt(text, 11, 2);
+    minute = markedAt(text, 13, ':');
+    at = 16;
+    if (text[at] === ':') {
+      second = digitsAt(text, 17, 2);
+      at = 19;
+      if (text[at] === '.') {
+        const from = ++at;
+        while (isDigit(text.charCodeAt(at))) at++;
+        if (at === from) return undefined;
+        fraction = text.slice(from, at);
+      }
+    }
+  }
+  if (text[at] === 'Z') at++;
+  else if (text[at] === '+' || text[at] === '-') {
+    const minutes = markedAt(text, at + 3, ':');
+    offset = (digitsAt(text, at + 1, 2) * 60 + minutes) * (text[at] === '-' ? -1 : 1);
+    if (!(minutes <= 59 && Math.abs(offset) <= OFFSET_MINUTES_MAX)) return undefined;
+    at += 6;
+  }
+  if (at !== text.length || !(hour <= 23 && minute <= 59 && second <= 59)) return undefined;
+  if (!(year >= 1 && month >= 1 && month <= 12 && day >= 1 && day <= DAYS_OF_MONTHS[month - 1]!)) return undefined;
+  if (day === 29 && month === 2 && !isLeap(year)) return undefined;
+  const time = Date.UTC(year + CYCLE_YEARS, month - 1, day, hour, minute - offset, second) - CYCLE_MILLISECONDS;
   return ticksOf(time) + fractionTicks(fraction);
+}
+
+function isLeap(year: number): boolean {
+  return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+}
+
+function isDigit(unit: number): boolean {
+  return unit >= 0x30 && unit <= 0x39;
+}
+
+/** NaN: they are not all digits. */
+function digitsAt(text: string, from: number, count: number): number {
+  let number = 0;
+  for (let at = from; at < from + count; at++) {
+    const unit = text.charCodeAt(at);
+    if (!isDigit(unit)) return Number.NaN;
+    number = number * 10 + unit - 0x30;
+  }
+  return number;
+}
+
+/** Two digits behind this mark. */
+function markedAt(text: string, at: number, mark: string): number {
+  return text[at] === mark ? digitsAt(text, at + 1, 2) : Number.NaN;
 }
 
 /** The eighth digit rounds. */

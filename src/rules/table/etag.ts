@@ -4,11 +4,14 @@ import { millisecondsOf, TICKS_PER_SECOND, ticksOf } from '../../base/time.ts';
 const ETAG = /^W\/"([^"]*)"$/;
 const INSTANT = /^datetime'(\d{4}-\d\d-\d\dT\d\d)(?::|%3A)(\d\d)(?::|%3A)(\d\d)(?:\.(\d{1,7}))?Z'$/i;
 
+let lastStamp = -1n;
+let lastEtag = '';
 let lastSecond = -1n;
 let lastText = '';
 
-/** W/"datetime'2017-11-10T02%3A47%3A54.9431592Z'", without zeros that end the fraction. Rows of a page often share a second. */
+/** W/"datetime'2017-11-10T02%3A47%3A54.9431592Z'", without zeros that end the fraction. Rows of a page often share a second, those of a batch an instant. */
 export function tableEtagOf(stamp: bigint): string {
+  if (stamp === lastStamp) return lastEtag;
   const second = stamp / TICKS_PER_SECOND;
   if (second !== lastSecond) {
     lastText = new Date(millisecondsOf(stamp)).toISOString().slice(0, 19).replaceAll(':', '%3A');
@@ -16,7 +19,9 @@ export function tableEtagOf(stamp: bigint): string {
   }
   const fraction = Number(stamp - second * TICKS_PER_SECOND);
   const digits = fraction === 0 ? '' : `.${String(fraction).padStart(7, '0').replace(/0+$/, '')}`;
-  return `W/"datetime'${lastText}${digits}Z'"`;
+  lastEtag = `W/"datetime'${lastText}${digits}Z'"`;
+  lastStamp = stamp;
+  return lastEtag;
 }
 
 /** What a caller asks of the entity that is there: any, or that of this instant; 'none': an ETag that no entity has. */

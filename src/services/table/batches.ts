@@ -46,12 +46,17 @@ export async function runBatch(
     const found = await tx.getMany(keys);
     const done: Changed[] = [];
     let bytes = 0;
-    for (const [i, one] of prepared.entries()) {
-      done.push(blamed(i, () => apply(tx, one, keys[i]!, found[i])));
-      bytes += found[i]?.value.length ?? 0;
-      if (bytes < SLICE_BYTES) continue;
-      bytes = 0;
-      await othersFirst();
+    try {
+      for (const one of prepared) {
+        const row = found[done.length];
+        done.push(apply(tx, one, keys[done.length]!, row));
+        bytes += row?.value.length ?? 0;
+        if (bytes < SLICE_BYTES) continue;
+        bytes = 0;
+        await othersFirst();
+      }
+    } catch (error) {
+      throw blaming(done.length, error);
     }
     return done;
   });
@@ -62,31 +67,24 @@ export async function runBatch(
 function prepareAll(storage: Storage, table: string, changes: readonly BatchChange[]): Prepared[] {
   const rowKeys = new Set<string>();
   const all: Prepared[] = [];
-  for (const [i, change] of changes.entries()) {
-    if (i === CHANGES_MAX) throw new BatchFailure(CHANGES_MAX - 1, fail('TooManyChanges'));
-    const one = blamed(i, () => {
-      checkTableName(change.table ?? table);
+  try {
+    for (const change of changes) {
+      if (all.length === CHANGES_MAX) throw new BatchFailure(CHANGES_MAX - 1, fail('TooManyChanges'));
+      const { table: name = table } = change;
+      if (all.length === 0 || name !== table) checkTableName(name);
       const prepared = prepare(storage, change);
-      const group = all[0] ?? prepared;
-      const isOfTable = foldTableName(change.table ?? table) === foldTableName(table);
-      if (!isOfTable || prepared.partitionKey !== group.partitionKey) {
+      const isOfTable = name === table || foldTableName(name) === foldTableName(table);
+      if (!isOfTable || prepared.partitionKey !== (all[0] ?? prepared).partitionKey) {
         throw fail('CommandsInBatchActOnDifferentPartitions');
       }
       if (rowKeys.has(prepared.rowKey)) throw fail('InvalidDuplicateRow');
-      return prepared;
-    });
-    rowKeys.add(one.rowKey);
-    all.push(one);
+      rowKeys.add(prepared.rowKey);
+      all.push(prepared);
+    }
+  } catch (error) {
+    throw blaming(all.length, error);
   }
   return all;
-}
-
-function blamed<T>(index: number, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw blaming(index, error);
-  }
 }
 
 function blaming(index: number, error: unknown): unknown {

@@ -9,6 +9,7 @@ import {
   entityKey,
   inOrder,
   mergeEntity,
+  type Property,
   type SentEntity,
   type StoredEntity,
   storedEntity,
@@ -46,19 +47,31 @@ export type Changed =
 
 /** A change that is right in itself. */
 export interface Prepared extends EntityKeys {
-  readonly change: Change;
+  readonly kind: Change['kind'];
   readonly match: Match | undefined;
+  /** What is merged into the entity that is there. */
+  readonly changes: readonly Property[] | undefined;
+  /** Otherwise: what is stored. It is encoded ahead, so that what was sent need not be held until the commit. */
+  readonly value: Buffer | undefined;
 }
 
 export function prepare(storage: Pick<Storage, 'granted'>, change: Change): Prepared {
   const match = change.kind === 'insert' ? undefined : matchOf(change.ifMatch);
-  const { partitionKey, rowKey } = keysOf(change);
-  checkGranted(storage, { partitionKey, rowKey });
+  const keys = keysOf(change);
+  const { partitionKey, rowKey } = keys;
+  checkGranted(storage, keys);
   if (change.kind === 'delete') {
     if (match === undefined) throw fail('MissingRequiredHeader');
-    checkFindable({ partitionKey, rowKey });
+    checkFindable(keys);
   }
-  return { partitionKey, rowKey, change, match };
+  const changes = change.kind === 'update' && change.merge ? change.entity.properties : undefined;
+  const value = change.kind === 'delete' || changes ? undefined : encoded(change, keys);
+  return { kind: change.kind, partitionKey, rowKey, match, changes, value };
+}
+
+/** What is inserted stays in its order. */
+function encoded({ kind, entity: { properties } }: Insert | Update, keys: EntityKeys): Buffer {
+  return encodeEntity(keys, kind === 'insert' ? properties : inOrder(properties));
 }
 
 export const keyOf = ({ account }: Pick<Storage, 'account'>, table: TableId, { partitionKey, rowKey }: EntityKeys) =>
@@ -66,23 +79,26 @@ export const keyOf = ({ account }: Pick<Storage, 'account'>, table: TableId, { p
 
 /** Does it to the row that was found, or is not there. */
 export function apply(tx: Transaction, prepared: Prepared, key: Row['key'], found: Row | undefined): Changed {
-  const { change, match } = prepared;
-  switch (change.kind) {
+  const { kind, partitionKey, rowKey, match } = prepared;
+  switch (kind) {
     case 'insert': {
       if (found) throw fail('EntityAlreadyExists');
-      const value = encodeEntity(prepared, change.entity.properties);
+      const value = prepared.value!;
       checkStored(value);
       tx.put(key, value);
-      return { kind: 'insert', entity: storedEntity({ key, value, version: tx.stamp }) };
+      return { kind, entity: { partitionKey, rowKey, stamp: tx.stamp, value } };
     }
-    case 'update':
+    case 'update': {
       if (match !== undefined) checkFound(found, match);
-      tx.put(key, updated(prepared, change, found));
-      return { kind: 'update', stamp: tx.stamp };
+      const value = prepared.value ?? merged(prepared, found);
+      checkStored(value);
+      tx.put(key, value);
+      return { kind, stamp: tx.stamp };
+    }
     case 'delete':
       checkFound(found, match!);
       tx.remove(key);
-      return { kind: 'delete' };
+      return { kind };
   }
 }
 
@@ -92,10 +108,9 @@ function checkFound(found: Row | undefined, match: Match): void {
   if (match !== 'any' && match !== found.version) throw fail('UpdateConditionNotSatisfied');
 }
 
-function updated(keys: EntityKeys, { entity: { properties }, merge }: Update, found: Row | undefined): Buffer {
-  const value = merge && found ? mergeEntity(storedEntity(found), properties) : encodeEntity(keys, inOrder(properties));
-  checkStored(value);
-  return value;
+function merged(prepared: Prepared, found: Row | undefined): Buffer {
+  const changes = prepared.changes!;
+  return found ? mergeEntity(storedEntity(found), changes) : encodeEntity(prepared, inOrder(changes));
 }
 
 /** Where the address names the entity, it decides. */

@@ -8,7 +8,7 @@ import { entityAnchor, tableIdAt } from './rows.ts';
 import type { TableInput } from './tables.ts';
 
 export async function insertEntity(storage: Storage, input: TableInput & Omit<Insert, 'kind'>): Promise<StoredEntity> {
-  const done = await change(storage, input.table, { ...input, kind: 'insert' });
+  const done = await changeEntity(storage, input.table, { ...input, kind: 'insert' });
   return (done as Changed & { kind: 'insert' }).entity;
 }
 
@@ -17,12 +17,12 @@ export async function updateEntity(
   storage: Storage,
   input: TableInput & Omit<Update, 'kind'>,
 ): Promise<{ stamp: Stamp }> {
-  const done = await change(storage, input.table, { ...input, kind: 'update' });
+  const done = await changeEntity(storage, input.table, { ...input, kind: 'update' });
   return { stamp: (done as Changed & { kind: 'update' }).stamp };
 }
 
 export async function deleteEntity(storage: Storage, input: TableInput & Omit<Delete, 'kind'>): Promise<void> {
-  await change(storage, input.table, { ...input, kind: 'delete' });
+  await changeEntity(storage, input.table, { ...input, kind: 'delete' });
 }
 
 export async function getEntity(storage: Storage, input: TableInput & EntityKeys): Promise<StoredEntity> {
@@ -37,7 +37,7 @@ export async function getEntity(storage: Storage, input: TableInput & EntityKeys
   });
 }
 
-async function change(storage: Storage, table: string, sent: Change): Promise<Changed> {
+export async function changeEntity(storage: Storage, table: string, sent: Change): Promise<Changed> {
   checkTableName(table);
   const prepared = prepare(storage, sent);
   const { value } = await storage.partition.transact(entityAnchor(storage, table, prepared), async (tx) => {

@@ -7,6 +7,7 @@
  *
  * All of it is ASCII. The Timestamp is not stored: it is the row's version.
  */
+import { kept } from '../../base/kept.ts';
 import { ticksOf } from '../../base/time.ts';
 import { UnknownFormat } from '../../partition/values.ts';
 import { type EdmType, type EdmValue, isAnnotated, jsonText, valueText } from '../../rules/table/edm.ts';
@@ -54,10 +55,10 @@ export interface Fragment {
 }
 
 export function fragmentOf(name: string, value: EdmValue): Fragment {
-  const nameText = needleOf(name).text;
+  const { text: nameText, start } = needleOf(name);
   const text = valueText(value);
   const annotation = isAnnotated(value) ? `,"${nameText}@odata.type":"${value.type}"` : '';
-  return { code: codeOf(value, text), nameText, text: `${annotation},"${nameText}":${text}` };
+  return { code: codeOf(value, text), nameText, text: annotation + start + text };
 }
 
 function codeOf(value: EdmValue, text: string): number {
@@ -71,21 +72,32 @@ export function layOut(keysText: string, fragments: readonly Fragment[], size: n
   const length = fragments.reduce((sum, { text }) => sum + text.length, textAt + keysText.length);
   const bytes = Buffer.allocUnsafe(length);
   bytes[0] = FORMAT;
-  bytes.writeUInt16LE(fragments.length, 1);
-  bytes.writeUInt32LE(size, 3);
-  bytes.writeUInt16LE(keysText.length, 7);
+  write16(bytes, 1, fragments.length);
+  write32(bytes, 3, size);
+  write16(bytes, 7, keysText.length);
   let text = keysText;
   let at = HEAD_BYTES;
   for (const fragment of fragments) {
     bytes[at] = fragment.code;
     bytes[at + 1] = hashOf(fragment.nameText);
-    bytes.writeUInt16LE(fragment.nameText.length, at + 2);
-    bytes.writeUInt32LE(fragment.text.length, at + 4);
+    write16(bytes, at + 2, fragment.nameText.length);
+    write32(bytes, at + 4, fragment.text.length);
     text += fragment.text;
     at += ENTRY_BYTES;
   }
   bytes.write(text, textAt, 'latin1');
   return bytes;
+}
+
+/** Little-endian, as Buffer's own would write it in several times the time. */
+function write16(bytes: Buffer, at: number, value: number): void {
+  bytes[at] = value;
+  bytes[at + 1] = value >>> 8;
+}
+
+function write32(bytes: Buffer, at: number, value: number): void {
+  write16(bytes, at, value);
+  write16(bytes, at + 2, value >>> 16);
 }
 
 /** Tells most names apart without looking at them. */
@@ -133,26 +145,19 @@ export function placesIn(value: Buffer): Place[] {
   return places;
 }
 
-/** A name as it is looked for. The same names come again and again. */
+/** A name as it is looked for. */
 interface Needle {
   readonly text: string;
+  /** What stands before the value. */
+  readonly start: string;
   readonly bytes: Buffer;
   readonly hash: number;
 }
 
-const needles = new Map<string, Needle>();
-const NEEDLES_MAX = 1_000;
-
-function needleOf(name: string): Needle {
-  let needle = needles.get(name);
-  if (!needle) {
-    const text = jsonText(name).slice(1, -1);
-    needle = { text, bytes: Buffer.from(text, 'latin1'), hash: hashOf(text) };
-    if (needles.size >= NEEDLES_MAX) needles.clear();
-    needles.set(name, needle);
-  }
-  return needle;
-}
+const needleOf = kept((name): Needle => {
+  const text = jsonText(name).slice(1, -1);
+  return { text, start: `,"${text}":`, bytes: Buffer.from(text, 'latin1'), hash: hashOf(text) };
+});
 
 /** Looks at the index alone, and at one name in the end: a query asks this of every row that it passes. */
 export function placeOf(value: Buffer, name: string): Place | undefined {

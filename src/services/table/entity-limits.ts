@@ -1,4 +1,5 @@
 /** How much an entity may be. */
+import { kept } from '../../base/kept.ts';
 import { countOf, storedSizeOf } from './entity-layout.ts';
 import type { EntityKeys, Property, SentEntity } from './entity-rows.ts';
 import { fail } from './errors.ts';
@@ -12,6 +13,7 @@ const ENTITY_BYTES_MAX = 1024 * 1024;
 
 /** What C# takes for a name. */
 const IDENTIFIER = /^[\p{L}\p{Nl}_][\p{L}\p{Nl}\p{Mn}\p{Mc}\p{Nd}\p{Pc}\p{Cf}]*$/u;
+const isIdentifier = kept((name) => IDENTIFIER.test(name));
 // biome-ignore lint/suspicious/noControlCharactersInRegex: keys may hold no control characters
 const FORBIDDEN_IN_KEYS = /[/\\#?\x00-\x1f\x7f-\x9f]/;
 
@@ -40,7 +42,7 @@ export function checkKey(key: string): void {
 
 function checkProperty({ name, value }: Property): void {
   if (name.length > PROPERTY_NAME_MAX) throw fail('PropertyNameTooLong');
-  if (!IDENTIFIER.test(name)) throw fail('PropertyNameInvalid');
+  if (!isIdentifier(name)) throw fail('PropertyNameInvalid');
   if (value.type === 'Edm.String' && value.value.length > STRING_MAX) throw fail('PropertyValueTooLarge');
   if (value.type === 'Edm.Binary' && value.value.length > BINARY_BYTES_MAX) throw fail('PropertyValueTooLarge');
 }

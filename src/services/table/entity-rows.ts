@@ -48,8 +48,21 @@ export interface StoredEntity extends EntityKeys {
 }
 
 const keyParts = (account: AccountId, table: TableId) => [account, 'e', table] as const;
-export const entityKey = (account: AccountId, table: TableId, partitionKey: string, rowKey: string): Key =>
-  encodeKey([...keyParts(account, table), partitionKey, rowKey]);
+
+let lastAccount: AccountId | undefined;
+let lastTable: TableId | undefined;
+let lastStart = '';
+
+/** Its beginning is kept: many in a row are of one table. */
+export function entityKey(account: AccountId, table: TableId, partitionKey: string, rowKey: string): Key {
+  if (account !== lastAccount || table !== lastTable) {
+    lastStart = encodeKey(keyParts(account, table));
+    lastAccount = account;
+    lastTable = table;
+  }
+  return (lastStart + encodeKey([partitionKey, rowKey])) as Key;
+}
+
 export const entitiesIn = (account: AccountId, table: TableId): Range => under(keyParts(account, table));
 
 const KEYS_AT = encodeKey(keyParts(0n, 0n)).length;
@@ -88,8 +101,13 @@ export function storedEntity(row: Row): StoredEntity {
 /** The properties stay in this order, as those of an inserted entity do. */
 export function encodeEntity({ partitionKey, rowKey }: EntityKeys, properties: readonly Property[]): Buffer {
   const keysText = `"PartitionKey":${jsonText(partitionKey)},"RowKey":${jsonText(rowKey)}`;
-  const size = properties.reduce((sum, property) => sum + sizeOfProperty(property), sizeOfKeys(partitionKey, rowKey));
-  return layOut(keysText, properties.map(fragmentOfProperty), size);
+  const fragments: Fragment[] = [];
+  let size = sizeOfKeys(partitionKey, rowKey);
+  for (const property of properties) {
+    size += sizeOfProperty(property);
+    fragments.push(fragmentOf(property.name, property.value));
+  }
+  return layOut(keysText, fragments, size);
 }
 
 /** An entity that was updated, merged or upserted shows its properties by name: so order them before they are encoded. */
@@ -112,7 +130,7 @@ export function mergeEntity({ value }: StoredEntity, changes: readonly Property[
     const replaced = places.get(change.name);
     if (replaced) size -= sizeOfProperty({ name: change.name, value: valueAt(value, replaced) });
     size += sizeOfProperty(change);
-    fragments.set(change.name, fragmentOfProperty(change));
+    fragments.set(change.name, fragmentOf(change.name, change.value));
   }
   const sorted = [...fragments].sort(([one], [other]) => (one < other ? -1 : 1));
   const textAt = keysAt(value);
@@ -155,10 +173,6 @@ export function sentValue(scalar: Scalar, type: string | undefined): EdmValue {
   if (value === 'out of range') throw fail('OutOfRangeInput');
   if (value === 'not of this type') throw fail('InvalidEntity');
   return value;
-}
-
-function fragmentOfProperty({ name, value }: Property): Fragment {
-  return fragmentOf(name, value);
 }
 
 /** Azure's formula: 4 bytes, and two for each character of the keys; */
