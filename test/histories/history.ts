@@ -35,16 +35,13 @@ export interface Operation {
 
 export const INFINITE = -1;
 
-export function grouped(
-  operations: readonly Operation[],
-  nameOf: (operation: Operation) => string,
-): Map<string, Operation[]> {
-  const groups = new Map<string, Operation[]>();
-  for (const operation of operations) {
-    const name = nameOf(operation);
+export function grouped<T>(items: readonly T[], nameOf: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const name = nameOf(item);
     const group = groups.get(name);
-    if (group) group.push(operation);
-    else groups.set(name, [operation]);
+    if (group) group.push(item);
+    else groups.set(name, [item]);
   }
   return groups;
 }

@@ -30,9 +30,9 @@ type Connection = ReturnType<typeof connect>;
 const SHORT_BYTES = 20;
 const LONG_BYTES = 40_000;
 /** Longer than any stop of a server that it should wait out. */
-const PATIENCE_MILLISECONDS = 90_000;
-const SHORT_PATIENCE_MILLISECONDS = 3_000;
-const CLOCK_MOVES_MILLISECONDS = 400;
+export const PATIENCE_MILLISECONDS = 90_000;
+export const SHORT_PATIENCE_MILLISECONDS = 3_000;
+export const CLOCK_MOVES_MILLISECONDS = 400;
 
 /** Resolves when so many more operations were answered. */
 export type More = (answers: number) => Promise<void>;
@@ -52,19 +52,6 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
   let written = 0;
   let answers = 0;
   let isOver = false;
-
-  /** One of its own to each server, which it keeps. */
-  function connections() {
-    const known = new Map<string, Connection>();
-    return {
-      to(origin: string): Connection {
-        const connection = known.get(origin) ?? connect(origin);
-        known.set(origin, connection);
-        return connection;
-      },
-      close: () => known.forEach((connection) => void connection.close()),
-    };
-  }
 
   async function ask(client: number, on: readonly string[], request: Request, wire: Wire) {
     const called = performance.now();
@@ -163,6 +150,19 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
   return { operations, unknown };
 }
 
+/** One of its own to each server, which a client keeps. */
+export function connections() {
+  const known = new Map<string, Connection>();
+  return {
+    to(origin: string): Connection {
+      const connection = known.get(origin) ?? connect(origin);
+      known.set(origin, connection);
+      return connection;
+    },
+    close: () => known.forEach((connection) => void connection.close()),
+  };
+}
+
 async function makeContainer(origin: string): Promise<void> {
   const connection = connect(origin);
   const { status, body } = await connection.createContainer(CONTAINER);
@@ -171,7 +171,7 @@ async function makeContainer(origin: string): Promise<void> {
 }
 
 /** Mulberry32. */
-function randomOf(seed: number): () => number {
+export function randomOf(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;

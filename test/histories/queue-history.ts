@@ -62,6 +62,14 @@ export const messagesOf = ({ returned }: Operation): readonly Told[] =>
 
 export const isRefused = ({ returned }: Operation): boolean => returned !== undefined && 'refused' in returned.answer;
 
+/** The receipts that it was told. */
+export function heldAfter(operation: Operation): Held[] {
+  const { request, returned } = operation;
+  if (request.kind === 'update' && returned && 'receipt' in returned.answer)
+    return [{ id: request.held.id, receipt: returned.answer.receipt }];
+  return messagesOf(operation).flatMap(({ id, receipt }) => (receipt === undefined ? [] : [{ id, receipt }]));
+}
+
 /** One line. */
 export function describeOperation({ client, request, called, returned }: Operation): string {
   const { kind, ...inputs } = request;

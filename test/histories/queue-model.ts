@@ -113,6 +113,7 @@ export function describeState(state: State): string {
   if (state === undefined) return 'not yet put';
   if (state === 'gone') return state;
   const { receipt, dequeueCount, text, visible, expires } = state;
-  const when = visible === ALWAYS ? 'at once' : `in step ${visible.from}${visible.to > visible.from ? ' or later' : ''}`;
+  const when =
+    visible === ALWAYS ? 'at once' : `in step ${visible.from}${visible.to > visible.from ? ' or later' : ''}`;
   return `${text}, taken ${dequeueCount} times, to be seen ${when}, there before step ${expires}, by the receipt ${receipt}`;
 }

@@ -1,4 +1,5 @@
 /** The search of search.ts, for one message: its deeds are few, and what happened before is mostly told by its receipts. */
+import { grouped } from './history.ts';
 import { after, type Deed, isRefusal, type State } from './queue-model.ts';
 
 /** A deed and when it was under way. */
@@ -7,6 +8,8 @@ export interface Done {
   readonly called: number;
   /** Missing: nobody was told. */
   readonly returned?: number | undefined;
+  /** The step that time had come to then, at most. */
+  readonly step?: number | undefined;
 }
 
 export class Undecided extends Error {
@@ -38,8 +41,8 @@ interface Event {
 export function statesAfter(history: readonly Done[], statesMax = STATES_MAX): State[] {
   const events = eventsOf(history);
   const underWay = underWayAt(events);
-  const unanswered = unansweredIn(history);
-  const settled = events.flatMap(({ done }, i) => (done.deed.kind === 'settled' ? [i] : []));
+  const ends = events.filter(({ done, isReturn }) => isReturn && done.deed.kind === 'settled').map(({ at }) => at);
+  const unanswered = unansweredIn(history, ends);
 
   /** Walks on to the first answer that has no place. What changes nothing is placed as soon as it can be. */
   function walk({ at, state, placed, used }: Node): Node {
@@ -48,7 +51,8 @@ export function statesAfter(history: readonly Done[], statesMax = STATES_MAX): S
       const { done, isReturn } = events[at]!;
       if (!isReturn) continue;
       for (const other of underWay[at]!) {
-        if (!now.has(other) && mayBePlacedAnywhere(other.deed, state) && after(state, other.deed) === state) now.add(other);
+        if (!now.has(other) && mayBePlacedAnywhere(other.deed, state) && after(state, other.deed) === state)
+          now.add(other);
       }
       if (!now.has(done)) break;
       now.delete(done);
@@ -67,21 +71,41 @@ export function statesAfter(history: readonly Done[], statesMax = STATES_MAX): S
   }
 
   function unansweredSuccessors({ at, state, placed, used }: Node): Node[] {
-    const now = events[at]!.at;
+    const { at: now, done: due } = events[at]!;
     return unanswered.flatMap((same, i) => {
       const done = same[used[i]!];
-      if (!done || done.called > now || settled.some((end) => end < at && events[end]!.at >= done.called)) return [];
-      const next = after(state, done.deed);
-      return next === 'wrong' || next === state ? [] : [{ at, state: next, placed, used: used.with(i, used[i]! + 1) }];
+      if (!done || done.called > now || now > endOf(done, ends)) return [];
+      const next = after(state, until(done.deed, due.step!));
+      if (next === 'wrong' || next === state || isTooOften(next, at, placed)) return [];
+      return [{ at, state: next, placed, used: used.with(i, used[i]! + 1) }];
     });
   }
 
+  /** Somebody has yet to be told that it was taken less often. */
+  const counts = events.flatMap(({ done, isReturn }, at) => {
+    const { deed } = done;
+    if (!isReturn || (deed.kind !== 'take' && deed.kind !== 'see')) return [];
+    return [{ at, done, countMax: deed.told!.dequeueCount - (deed.kind === 'take' ? 1 : 0) }];
+  });
+  function isTooOften(state: State, at: number, placed: readonly Done[]): boolean {
+    if (state === undefined || state === 'gone') return false;
+    return counts.some(
+      ({ at: due, done, countMax }) => due >= at && state.dequeueCount > countMax && !placed.includes(done),
+    );
+  }
+
   const numbers = new Map(history.map((done, i) => [done, i]));
-  const keyOf = ({ at, state, placed, used }: Node): string => {
+  /** By place and state, the least that was used to get there: with more left over, everything is possible that is with less. */
+  const ways = new Map<string, (readonly number[])[]>();
+  function isNew({ at, state, placed, used }: Node): boolean {
     const there = placed.map((done) => numbers.get(done)!).sort((one, other) => one - other);
-    return JSON.stringify([at, state, there, used]);
-  };
-  const visited = new Set<string>();
+    const key = JSON.stringify([at, state, there]);
+    const before = ways.get(key) ?? [];
+    if (before.some((less) => less.every((n, i) => n <= used[i]!))) return false;
+    ways.set(key, [...before, used]);
+    return true;
+  }
+
   const states = new Map<string, State>();
   const stack: Node[] = [{ at: 0, state: undefined, placed: [], used: unanswered.map(() => 0) }];
   for (let nodes = 0; stack.length > 0 && states.size < statesMax; nodes++) {
@@ -92,17 +116,22 @@ export function statesAfter(history: readonly Done[], statesMax = STATES_MAX): S
       continue;
     }
     const node = walk(top);
-    const key = keyOf(node);
     if (node.at === events.length) states.set(JSON.stringify(node.state ?? 'none'), node.state);
-    else if (!visited.has(key)) stack.push(...successors(node));
-    visited.add(key);
+    else if (isNew(node)) stack.push(...successors(node));
   }
   return [...states.values()];
 }
 
+/** Without an answer it may have happened in any step until now. */
+function until(deed: Deed, to: number): Deed {
+  return 'at' in deed && deed.at.to > to ? { ...deed, at: { ...deed.at, to } } : deed;
+}
+
 /** Of what it does, nothing is left to do later. */
 function mayBePlacedAnywhere(deed: Deed, state: State): boolean {
-  return isRefusal(deed) || deed.kind === 'see' || deed.kind === 'exceed' || (deed.kind === 'clear' && state === 'gone');
+  return (
+    isRefusal(deed) || deed.kind === 'see' || deed.kind === 'exceed' || (deed.kind === 'clear' && state === 'gone')
+  );
 }
 
 /** At the same time, calls come first: then the operations overlap. */
@@ -131,14 +160,14 @@ function underWayAt(events: readonly Event[]): Done[][] {
   });
 }
 
+/** When it has happened, or never will. */
+const endOf = ({ called }: Done, ends: readonly number[]): number => ends.find((end) => end > called) ?? Infinity;
+
+const CHANGING: ReadonlySet<string> = new Set(['put', 'take', 'update', 'delete', 'clear']);
+
 /** Those together that leave the same, but for the step: of them the one that was called first has happened first, or might as well have. */
-function unansweredIn(history: readonly Done[]): Done[][] {
-  const kinds = new Map<string, Done[]>();
-  for (const done of history) {
-    if (done.returned !== undefined) continue;
-    const { at: _, ...deed } = { at: undefined, ...done.deed };
-    const kind = JSON.stringify(deed);
-    kinds.set(kind, [...(kinds.get(kind) ?? []), done]);
-  }
+function unansweredIn(history: readonly Done[], ends: readonly number[]): Done[][] {
+  const open = history.filter(({ deed, returned }) => returned === undefined && CHANGING.has(deed.kind));
+  const kinds = grouped(open, (done) => JSON.stringify([{ ...done.deed, at: undefined }, endOf(done, ends)]));
   return [...kinds.values()].map((same) => same.sort((one, other) => one.called - other.called));
 }

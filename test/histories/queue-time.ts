@@ -13,6 +13,9 @@ export interface Time {
   during(operation: Operation): Steps;
   /** By then, at least. */
   atLeast(at: number): number;
+  atMost(at: number): number;
+  /** From then on it has come to this step for certain. */
+  reachedAt(step: number): number;
   /** What was told and cannot have been. */
   readonly faults: readonly { readonly operation: Operation; readonly reason: string }[];
 }
@@ -33,11 +36,13 @@ const before = (instant: number | undefined, hidden: number) =>
   instant === undefined ? undefined : instant - hiddenSeconds(hidden);
 
 export function timeIn(operations: readonly Operation[]): Time {
-  const steps = stepsOf(operations);
+  const { steps, misfit } = stepsOf(operations);
   const stepOf = (instant: number): number => steps.get(instant)!;
   const advances = operations.filter(({ request }) => request.kind === 'advance');
-  const moved = counter(advances.flatMap(({ returned }) => (returned ? [returned.at] : [])));
-  const moving = counter(advances.map(({ called }) => called));
+  const answered = advances.flatMap(({ returned }) => (returned ? [returned.at] : [])).sort(byNumber);
+  const begun = advances.map(({ called }) => called).sort(byNumber);
+  const moved = (at: number) => behind(answered, at);
+  const moving = (at: number) => behind(begun, at);
   const known = operations.flatMap((operation) => {
     const instant = operation.returned && doneAt(operation);
     return instant === undefined ? [] : [{ operation, step: stepOf(instant) }];
@@ -47,8 +52,17 @@ export function timeIn(operations: readonly Operation[]): Time {
   const isNotPassed = highest(known.map(({ operation, step }) => ({ at: -operation.called, step: -step })));
   const atLeast = (at: number) => Math.max(moved(at), isReached(at) ?? 0);
   const atMost = (at: number) => Math.min(moving(at), -(isNotPassed(-at) ?? -Infinity));
+  /** By step, when somebody was first told of it or a later one. */
+  const firstTold: number[] = [];
+  for (const { operation, step } of known) {
+    firstTold[step] = Math.min(firstTold[step] ?? Infinity, operation.returned!.at);
+  }
+  for (let step = firstTold.length - 1; step-- > 0; ) {
+    firstTold[step] = Math.min(firstTold[step] ?? Infinity, firstTold[step + 1]!);
+  }
   const faults = known.flatMap(({ operation, step }) => {
     const { called, returned } = operation;
+    if (operation === misfit) return [{ operation, reason: 'it tells of a time that never was' }];
     const reason = (words: string) => [{ operation, reason: `it was done in step ${step}, ${words}` }];
     if (step < moved(called)) return reason(`though time had moved to ${moved(called)}`);
     if (step > moving(returned!.at)) return reason(`though time had moved to no more than ${moving(returned!.at)}`);
@@ -58,6 +72,8 @@ export function timeIn(operations: readonly Operation[]): Time {
     stepOf,
     faults,
     atLeast,
+    atMost,
+    reachedAt: (step) => Math.min(firstTold[step] ?? Infinity, answered[step - 1] ?? Infinity),
     during(operation) {
       const instant = operation.returned && doneAt(operation);
       if (instant !== undefined) return { from: stepOf(instant), to: stepOf(instant) };
@@ -68,29 +84,24 @@ export function timeIn(operations: readonly Operation[]): Time {
 }
 
 /** Instants of one step lie near each other, and those of the next about a step behind. The first that is told is of the first step. */
-function stepsOf(operations: readonly Operation[]): Map<number, number> {
-  const instants = operations.flatMap((operation) => [
-    ...messagesOf(operation).map(({ inserted }) => inserted),
-    ...[doneAt(operation)].filter((instant) => instant !== undefined),
-  ]);
+function stepsOf(operations: readonly Operation[]) {
+  const instants = operations.flatMap((operation) => {
+    const all = [...messagesOf(operation).map(({ inserted }) => inserted), doneAt(operation)];
+    return all.flatMap((instant) => (instant === undefined ? [] : [{ instant, operation }]));
+  });
   const steps = new Map<number, number>();
+  let misfit: Operation | undefined;
   let [last, step] = [Infinity, 0];
-  for (const instant of [...new Set(instants)].sort((one, other) => one - other)) {
+  for (const { instant, operation } of instants.sort((one, other) => one.instant - other.instant)) {
     const gap = Math.max(0, instant - last);
     // Rounded seconds, and servers that start again a moment ahead or behind.
     const passed = Math.floor((gap + 20) / STEP_SECONDS);
-    if (gap - passed * STEP_SECONDS > STEP_LASTS_SECONDS_MAX) throw new Error(`A step of the time lasted ${gap} s.`);
+    if (gap - passed * STEP_SECONDS > STEP_LASTS_SECONDS_MAX) misfit ??= operation;
     step += passed;
     last = instant;
     steps.set(instant, step);
   }
-  return steps;
-}
-
-/** How many of these had come by then. */
-function counter(times: number[]): (at: number) => number {
-  times.sort((one, other) => one - other);
-  return (at) => behind(times, at);
+  return { steps, misfit };
 }
 
 function highest(marks: { at: number; step: number }[]): (at: number) => number | undefined {
@@ -103,6 +114,8 @@ function highest(marks: { at: number; step: number }[]): (at: number) => number 
   const times = marks.map(({ at }) => at);
   return (at) => steps[behind(times, at) - 1];
 }
+
+const byNumber = (one: number, other: number): number => one - other;
 
 /** How many of the sorted ones are no later. */
 function behind(times: readonly number[], at: number): number {

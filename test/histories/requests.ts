@@ -6,8 +6,8 @@ import { LEASE_SECONDS } from './model.ts';
 export const CONTAINER = 'histories';
 
 type Connection = ReturnType<typeof connect>;
-type Sent = Parameters<Connection['send']>;
-type Received = Awaited<ReturnType<Connection['send']>>;
+export type Sent = Parameters<Connection['send']>;
+export type Received = Awaited<ReturnType<Connection['send']>>;
 
 /** The answer, or why there is none. */
 export type Outcome = { readonly answer: Answer } | { readonly unknown: string } | 'never sent';
@@ -22,23 +22,35 @@ export interface Wire {
 }
 
 export async function perform(blob: string, request: Request, wire: Wire): Promise<Outcome> {
+  if (request.kind === 'advance') return advance(wire, LEASE_SECONDS + 1);
+  return attempt(wire, sendingOf(blob, request, wire), (answer) => outcomeOf(request, answer, wire));
+}
+
+/** @param read makes of it what the answer was */
+export async function attempt<T>(
+  { connection, patience }: Pick<Wire, 'connection' | 'patience'>,
+  [method, target, options]: Sent,
+  read: (answer: Received) => T,
+): Promise<T | { readonly unknown: string } | 'never sent'> {
   try {
-    if (request.kind === 'advance') return await advance(wire);
-    const [method, target, options] = sendingOf(blob, request, wire);
-    const answer = await wire.connection.send(method, target, {
+    const answer = await connection.send(method, target, {
       ...options,
       onRequest(outgoing) {
-        const timer = setTimeout(() => outgoing.destroy(new Error('impatient')), wire.patience);
+        const timer = setTimeout(() => outgoing.destroy(new Error('impatient')), patience);
         outgoing.once('close', () => clearTimeout(timer));
         outgoing.end(options?.body);
       },
     });
-    return outcomeOf(request, answer, wire);
+    return read(answer);
   } catch (error) {
-    const { code, syscall, message } = error as NodeJS.ErrnoException;
-    if (code === 'ECONNREFUSED' && syscall === 'connect') return 'never sent';
-    return { unknown: typeof code === 'string' ? code : message };
+    return lost(error);
   }
+}
+
+function lost(error: unknown): { readonly unknown: string } | 'never sent' {
+  const { code, syscall, message } = error as NodeJS.ErrnoException;
+  if (code === 'ECONNREFUSED' && syscall === 'connect') return 'never sent';
+  return { unknown: typeof code === 'string' ? code : message };
 }
 
 export function bodyOf(content: string, length: number): Buffer {
@@ -90,8 +102,13 @@ function contentOf(body: Buffer, { lengthOf }: Wire): string {
   return body.equals(bodyOf(content, lengthOf(content))) ? content : `torn ${content} (${body.length} bytes)`;
 }
 
-async function advance({ origin, patience }: Wire): Promise<Outcome> {
-  const url = `${origin}/_holdfast/clock/advance?seconds=${LEASE_SECONDS + 1}`;
-  const { status } = await fetch(url, { method: 'POST', signal: AbortSignal.timeout(patience) });
-  return status === 204 ? { answer: {} } : { unknown: `${status} advance` };
+/** Moves the time of the store. */
+export async function advance({ origin, patience }: Pick<Wire, 'origin' | 'patience'>, seconds: number) {
+  const url = `${origin}/_holdfast/clock/advance?seconds=${seconds}`;
+  try {
+    const { status } = await fetch(url, { method: 'POST', signal: AbortSignal.timeout(patience) });
+    return status === 204 ? { answer: {} } : { unknown: `${status} advance` };
+  } catch (error) {
+    return lost(error);
+  }
 }
