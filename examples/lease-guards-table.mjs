@@ -4,6 +4,8 @@
  *
  *   node examples/lease-guards-table.mjs [connection string]
  *
+ * Without one it is that of AZURE_STORAGE_CONNECTION_STRING, or the development storage.
+ *
  * Four workers move money between accounts. Each account lies in a partition of its own, where no transaction of the table
  * reaches both, and nobody uses If-Match: only the lease keeps them from spoiling each other's work.
  */
@@ -82,7 +84,7 @@ export async function transfer(table, from, to, amount, signal) {
   }
 }
 
-async function main(connectionString = 'UseDevelopmentStorage=true') {
+async function main(connectionString = process.env.AZURE_STORAGE_CONNECTION_STRING ?? 'UseDevelopmentStorage=true') {
   const blobs = BlobServiceClient.fromConnectionString(connectionString);
   const name = `accounts${Date.now()}`;
   const table = TableClient.fromConnectionString(connectionString, name, { allowInsecureConnection: true });

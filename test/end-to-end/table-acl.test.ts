@@ -182,6 +182,21 @@ describe('A shared access signature', () => {
       expect(await rowKeysOf(table)).toEqual(['1', '1', '2', '25', '1', '2', '1']);
     });
 
+    it('with an empty end of its range is refused: whoever holds it could leave that out', async () => {
+      const table = await newTable(running);
+      const { tableName: name } = table;
+      const sas = generateTableSas(name, credential, { permissions: letters('r'), expiresOn: from(1) });
+      for (const [query, status] of [
+        ['', 200],
+        ['&spk=&srk=', 200],
+        ['&epk=', 403],
+        ['&epk=a&erk=', 403],
+      ] as const) {
+        const answer = await ask(running, 'GET', `/${name}()?${sas}${query}`, { unsigned: true });
+        expect([query, answer.status]).toEqual([query, status]);
+      }
+    });
+
     it('for the account allows its letters on its kinds of resources', async () => {
       const table = await newTable(running);
       const { tableName: name } = table;

@@ -158,6 +158,14 @@ describe('Query Entities', () => {
         expectOdataError(await ask(running, 'GET', `/${tableName}()?${query}`), status, code);
       });
 
+      it('say by 501 that there are no functions', async () => {
+        const { tableName } = await newTable(running);
+        for (const filter of ["startswith(s,'i')", "not substringof('a',text)", 'length(text) eq 1']) {
+          const answer = await ask(running, 'GET', `/${tableName}()?$filter=${encodeURIComponent(filter)}`);
+          expectOdataError(answer, 501, 'NotImplemented');
+        }
+      });
+
       it('are refused of tables that are not there', async () => {
         await expectRefused(rowKeysOf(running.table(newName())), 404, 'TableNotFound');
       });

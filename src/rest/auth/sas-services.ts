@@ -92,7 +92,11 @@ function blobFields(query: Query, fields: Common): Omit<BlobSasFields, keyof OfS
 }
 
 function tableFields(query: Query): Omit<TableSasFields, keyof OfService> {
-  const { spk, srk, epk, erk } = query;
+  // An empty key begins before all others, and signs as none does; as an end it could be taken away by whoever holds it.
+  const [spk, srk] = [query.spk || undefined, query.srk || undefined];
+  const { epk, erk } = query;
+  if (epk === '') throw malformed('epk');
+  if (erk === '') throw malformed('erk');
   if (srk !== undefined && spk === undefined) throw malformed('srk');
   if (erk !== undefined && epk === undefined) throw malformed('erk');
   return { service: 'table', table: mandatory(query, 'tn'), keys: [spk, srk, epk, erk] };

@@ -111,6 +111,9 @@ describe('The body of a transaction', () => {
   it('holds no change at all, and is one', () => {
     const empty = '--batch_1\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c--\r\n--batch_1--';
     expect(changesOf(empty)).toEqual([]);
+    // As Microsoft's Python SDK writes it.
+    for (const part of ['--c\r\n--c--', '--c\r\n\r\n--c--'])
+      expect(changesOf(empty.replace('--c--', part))).toEqual([]);
   });
 
   it('holds one query', () => {

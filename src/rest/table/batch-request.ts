@@ -36,7 +36,8 @@ export function readBatch(bytes: Buffer, contentType: string | string[] | undefi
   const inner = boundaryOf(only.head.headers['content-type']);
   if (inner === undefined) return { kind: 'query', part: partsReader(bytes, text)(only) };
   const parts = partsOf(text, { from: only.from + only.head.text.length, to: only.to }, inner, CHANGES_MAX + 1);
-  return { kind: 'changes', parts: parts.map(partsReader(bytes, text)) };
+  const whole = parts.filter(({ from, to }) => firstTextIn(text, { from, to }) < to);
+  return { kind: 'changes', parts: whole.map(partsReader(bytes, text)) };
 }
 
 function boundaryIn(contentType: string): string {

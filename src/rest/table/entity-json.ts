@@ -40,8 +40,8 @@ interface Role {
 const SYSTEM = new Set(['PartitionKey', 'RowKey', 'Timestamp']);
 const roleOf = kept((name): Role => {
   if (name.endsWith(TYPE_ANNOTATION)) return { isProperty: false, annotates: name.slice(0, -TYPE_ANNOTATION.length) };
-  // What speaks of the entity or a property: odata.etag, age@odata.type.
-  return { isProperty: !SYSTEM.has(name) && !name.startsWith('odata.') && !name.includes('@') };
+  // What speaks of the entity or a property: odata.etag, photo@odata.mediaReadLink.
+  return { isProperty: !SYSTEM.has(name) && !name.startsWith('odata.') && !name.includes('@odata.') };
 });
 
 /** Annotations may stand before the property or behind it, but not without it. */

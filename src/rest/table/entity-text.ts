@@ -112,8 +112,9 @@ function makeRoom(output: Output, bytes: number): void {
 function selectionOf(select: string | undefined): readonly string[] | undefined {
   if (select === undefined || select.trim() === '') return undefined;
   const names = new Set(select.split(',').map((name) => name.trim()));
-  names.delete('');
-  return names.has('*') ? undefined : [...names];
+  if (names.has('*')) return undefined;
+  // What speaks of the entity is there by the level of metadata, not by choice.
+  return [...names].filter((name) => name !== '' && !name.startsWith('odata.'));
 }
 
 /** Behind the brace that opens it. */

@@ -3,6 +3,13 @@ import { type EdmValue, parseDateTime, parseGuid } from './edm.ts';
 /** What is wrong with the text of a filter; its message may be shown to the client. */
 export class FilterError extends Error {
   override readonly name = 'FilterError';
+  /** It is right in OData, of which this service has a part. */
+  readonly isOfMore: boolean;
+
+  constructor(message: string, isOfMore = false) {
+    super(message);
+    this.isOfMore = isOfMore;
+  }
 }
 
 export type Token = { readonly at: number } & (

@@ -103,6 +103,7 @@ function operand(cursor: Cursor): Term {
   const token = peek(cursor);
   cursor.next++;
   if (token.kind === 'literal') return { kind: 'literal', value: token.value };
+  if (token.kind === 'word' && peek(cursor).kind === '(') throw new FilterError('There are no functions.', true);
   if (token.kind === 'word' && token.text !== 'null') return { kind: 'property', name: token.text };
   if (token.kind !== '(') throw syntaxError(token.at);
   const term = deeper(cursor, anyOf);

@@ -37,7 +37,8 @@ export function checkStored(value: Buffer): void {
 /** The partition's, or the row's. */
 export function checkKey(key: string): void {
   if (key.length > KEY_MAX) throw fail('KeyValueTooLarge');
-  if (FORBIDDEN_IN_KEYS.test(key)) throw fail('OutOfRangeInput');
+  // Half a character could not be named in a URL.
+  if (FORBIDDEN_IN_KEYS.test(key) || !key.isWellFormed()) throw fail('OutOfRangeInput');
 }
 
 function checkProperty({ name, value }: Property): void {

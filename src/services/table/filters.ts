@@ -8,6 +8,7 @@ export function filterOf(text: string): Filter {
   try {
     return parseFilter(text);
   } catch (error) {
+    if (error instanceof FilterError && error.isOfMore) throw fail('NotImplemented');
     if (error instanceof FilterError) throw fail('InvalidInput', undefined, error.message);
     throw error;
   }
