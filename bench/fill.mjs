@@ -18,9 +18,10 @@ import { openAccounts } from '../dist/services/accounts.js';
 import { createContainer } from '../dist/services/blob/containers.js';
 import { encodeHead } from '../dist/services/blob/heads.js';
 import { containerIdAt, headKey, headsIn, inlineKey } from '../dist/services/blob/rows.js';
+import { countMessages } from '../dist/services/queue/counts.js';
 import { encodeMessage, messageKey } from '../dist/services/queue/message-rows.js';
 import { createQueue } from '../dist/services/queue/queues.js';
-import { countMessages, queueAt } from '../dist/services/queue/rows.js';
+import { queueAt } from '../dist/services/queue/rows.js';
 import { encodeEntity, entityKey } from '../dist/services/table/entity-rows.js';
 import { tableIdAt } from '../dist/services/table/rows.js';
 import { createTable } from '../dist/services/table/tables.js';
@@ -89,7 +90,7 @@ async function messages(storage) {
         const id = { inserted: tx.stamp, salt: BigInt(at) };
         tx.put(messageKey(queue, tx.now, id), encodeMessage({ id, ...rest }));
       }
-      countMessages(tx, queue, to - from);
+      countMessages(tx, queue, rest.expires, to - from);
     },
   };
 }

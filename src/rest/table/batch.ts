@@ -7,6 +7,7 @@ import { bodyTooLarge, reader } from '../params.ts';
 import type { Reply } from '../reply.ts';
 import type { Routable } from '../request.ts';
 import { routerOf } from '../router.ts';
+import { turnsOf } from '../turns.ts';
 import { batchReply, type PartReply } from './batch-reply.ts';
 import { type Batch, type Part, partRequest, readBatch } from './batch-request.ts';
 import { type ChangeOperation, changeOperations, queryOperations } from './entity-operations.ts';
@@ -18,6 +19,8 @@ import { BODY_BYTES_MAX } from './params.ts';
 
 const changes = new Map(changeOperations.map((one): [Operation<Storage>, ChangeOperation] => [one.row, one]));
 const router = routerOf([...queryOperations, ...changes.keys()]);
+/** A hundred changes take some milliseconds to be read: those that arrive together take turns. */
+const turn = turnsOf(1);
 /** To read so many bytes holds the event loop long enough. */
 const SLICE_BYTES = 128 * 1024;
 
@@ -38,6 +41,7 @@ export const batchOperation: Operation<Storage> = operationOn<Storage>()({
     },
   },
   run: async (storage, { request, batch }, handFor) => {
+    await turn();
     const now = () => storage.partition.clock.now();
     const isSet = batch.kind === 'changes';
     const parts = isSet
