@@ -12,7 +12,8 @@ import {
   STEP_SECONDS,
   type Told,
 } from './queue-history.ts';
-import { history, type Shape } from './queue-random.ts';
+import { history } from './queue-random.ts';
+import type { Shape } from './random-histories.ts';
 
 type Line = [called: number, returned: number, request: Request, answer: Answer | 'no answer'];
 

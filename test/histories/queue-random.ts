@@ -11,14 +11,7 @@ import {
   type Request,
   STEP_SECONDS,
 } from './queue-history.ts';
-
-export interface Shape {
-  readonly lengthMax: number;
-  /** How far calls and answers may lie from the moment of the operation; moments are 1 apart. */
-  readonly spread: number;
-  /** Of ten operations, how many have no answer. */
-  readonly unanswered: number;
-}
+import type { Shape } from './random-histories.ts';
 
 interface Choice {
   readonly kind: Request['kind'];
