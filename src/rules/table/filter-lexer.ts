@@ -12,8 +12,9 @@ export class FilterError extends Error {
   }
 }
 
+/** A comma stands in functions only, which there are none of. */
 export type Token = { readonly at: number } & (
-  | { readonly kind: '(' | ')' | 'end' }
+  | { readonly kind: '(' | ')' | ',' | 'end' }
   | { readonly kind: 'word'; readonly text: string }
   | { readonly kind: 'literal'; readonly value: EdmValue }
 );
@@ -50,7 +51,7 @@ interface Found {
 
 function tokenAt(text: string, at: number): Found {
   const first = text.charAt(at);
-  if (first === '(' || first === ')') return { token: { kind: first, at }, end: at + 1 };
+  if (first === '(' || first === ')' || first === ',') return { token: { kind: first, at }, end: at + 1 };
   if (first === "'") return stringAt(text, at);
   if (matchAt(MINUS_INFINITY, text, at)) return literal(at, at + 4, double(Number.NEGATIVE_INFINITY));
   const number = matchAt(NUMBER, text, at);
