@@ -86,7 +86,6 @@ describe('Query Entities', () => {
         "text eq 'open",
         'count eq 5 and',
         '(count eq 5',
-        'startswith(text, 1)',
         'count eq other',
         'count EQ 5',
         Array.from({ length: 16 }, () => 'a eq 1').join(' or '),
