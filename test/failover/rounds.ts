@@ -51,9 +51,10 @@ export async function failover(options: FailoverOptions): Promise<FailoverResult
   onTestFinished(() => address.close());
   const url = new URL(cluster.url);
   url.port = String(address.port);
+  const shared = ['--partition', url.href, '--extents', extents];
   // A connection that a server closed for being idle would look like one that was lost.
-  const shared = ['--partition', url.href, '--extents', extents, '--blobKeepAliveTimeout', '600'];
-  const servers = [serverOf(shared), serverOf(shared), serverOf(shared)];
+  const flags = [...shared, '--blobKeepAliveTimeout', '600'];
+  const servers = [serverOf(flags), serverOf(flags), serverOf(flags)];
   onTestFinished(() => stopServers(servers));
   await startServers(servers);
   const load = await startLoad(servers.map((server) => server.origin()!));
