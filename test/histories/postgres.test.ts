@@ -81,7 +81,7 @@ describe.skipIf(missing)(`Three processes on PostgreSQL${missing ? ` (${missing}
       replace: "return 'conflict'",
     },
   ];
-  describe.skipIf(isLong)('are found out', { timeout: 120_000 }, () => {
+  describe.skipIf(isLong)('are found out', { timeout: 600_000 }, () => {
     for (const bug of bugs) {
       it(bug.title, async () => {
         const { proxy, options } = await startThree(planted(bug));
