@@ -22,6 +22,8 @@ export interface Recorded {
   readonly operations: readonly Operation[];
   /** Why there was no answer, and how often. */
   readonly unknown: Readonly<Record<string, number>>;
+  /** What nobody could read any more in the end, and why. */
+  readonly unreadable: readonly string[];
 }
 
 type Connection = ReturnType<typeof connect>;
@@ -33,6 +35,8 @@ const LONG_BYTES = 40_000;
 export const PATIENCE_MILLISECONDS = 90_000;
 export const SHORT_PATIENCE_MILLISECONDS = 3_000;
 export const CLOCK_MOVES_MILLISECONDS = 400;
+/** A server that was killed or paused is back long before. */
+const LAST_READS_MAX = 60;
 
 /** Resolves when so many more operations were answered. */
 export type More = (answers: number) => Promise<void>;
@@ -43,6 +47,7 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
   const names = Array.from({ length: blobs }, (_, i) => `blob-${i}`);
   const operations: Operation[] = [];
   const unknown: Record<string, number> = {};
+  const unreadable: string[] = [];
   const lengths = new Map<string, number>();
   const lengthOf = (content: string): number => lengths.get(content) ?? 0;
   const random = randomOf(options.seed);
@@ -126,6 +131,14 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
     own.close();
   }
 
+  async function readAtLast(blob: string, wire: Wire): Promise<boolean> {
+    for (let tries = 0; tries < LAST_READS_MAX; tries++) {
+      if (await ask(clients + 1, [blob], { kind: 'get' }, wire)) return true;
+      await sleep(500);
+    }
+    return false;
+  }
+
   const more: More = async (count) => {
     const goal = answers + count;
     while (answers < goal) await sleep(10);
@@ -144,10 +157,10 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
   for (const server of servers) {
     const origin = server.origin()!;
     const wire = { origin, connection: own.to(origin), patience: PATIENCE_MILLISECONDS, lengthOf };
-    for (const blob of names) while (!(await ask(clients + 1, [blob], { kind: 'get' }, wire))) await sleep(500);
+    for (const blob of names) if (!(await readAtLast(blob, wire))) unreadable.push(`${blob} at ${origin}`);
   }
   own.close();
-  return { operations, unknown };
+  return { operations, unknown, unreadable };
 }
 
 /** One of its own to each server, which a client keeps. */

@@ -113,7 +113,7 @@ describe.skipIf(missing)(`Queues of three processes on PostgreSQL${missing ? ` (
       replace: "return 'conflict'",
     },
   ];
-  describe.skipIf(isLong)('are found out', { timeout: 600_000 }, () => {
+  describe.skipIf(isLong)('are found out', { timeout: 300_000 }, () => {
     for (const bug of bugs) {
       it(bug.title, async () => {
         const { proxy, options } = await startThree(planted(bug));
