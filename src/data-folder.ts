@@ -18,7 +18,9 @@ import { StartError } from './config.ts';
 import { dropBallast } from './partition/free-space.ts';
 
 /** Of everything in the folder. A newer one is refused; so is the first one, which no release has written. */
-const FORMAT = 2;
+const FORMAT = 3;
+/** It had no log: such a folder gets one with its first start, and is refused by older versions since. */
+const WITHOUT_LOG = 2;
 const BEAT_MILLISECONDS = 2_000;
 /** Silent for so long, a process on another machine, or one whose number another has got since, is taken for dead. */
 const SILENT_MILLISECONDS = 15_000;
@@ -50,7 +52,7 @@ export function openDataFolder(location: string, onLost: () => void): DataFolder
     if (!existsSync(rowsIn(location))) mkdirSync(rowsIn(location), { mode: 0o700 });
     const lock = takeLock(location, onLost);
     try {
-      if (formatOf(location) === undefined) writeFormat(location);
+      if (formatOf(location) !== FORMAT) writeFormat(location);
     } catch (error) {
       lock.release();
       throw error;
@@ -81,7 +83,7 @@ export function formatOf(location: string): number | undefined {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw new StartError(`${file} cannot be read: is it one of Holdfast's? Choose another folder by --location.`);
   }
-  if (format === FORMAT) return FORMAT;
+  if (format === FORMAT || format === WITHOUT_LOG) return format;
   const age = format < FORMAT ? 'an older' : 'a newer';
   throw new StartError(
     `The folder ${location} was written by ${age} Holdfast (format ${format}, this one knows ${FORMAT}): use that version, or another folder by --location.`,

@@ -14,7 +14,7 @@ import { openMemoryExtents } from './extents/memory.ts';
 import { openLives } from './lives.ts';
 import { ownCertificate } from './own-certificate.ts';
 import { openLmdb } from './partition/lmdb.ts';
-import { isNew, looksSound } from './partition/lmdb-damage.ts';
+import { DamagedRows, looksSound } from './partition/lmdb-damage.ts';
 import { readLmdb } from './partition/lmdb-reads.ts';
 import { openMemory } from './partition/memory.ts';
 import type { Engine, Outcome, Partition } from './partition/partition.ts';
@@ -92,12 +92,14 @@ async function openRows(config: Config, log: Log, onLost: () => void, closing: (
   });
   closing.push(folder.release);
   if (folder.warning) log.warn(folder.warning);
-  if (!isNew(folder.rows) && !looksSound(folder.rows)) {
+  try {
+    return openPartition(await openLmdb({ location: folder.rows }));
+  } catch (error) {
+    if (!(error instanceof DamagedRows)) throw error;
     throw new StartError(
       `The rows in ${config.location} are damaged: restore a copy, or choose another folder by --location.`,
     );
   }
-  return openPartition(await openLmdb({ location: folder.rows }));
 }
 
 /** Loaded where it is wanted: most servers do without. */

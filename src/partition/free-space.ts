@@ -1,5 +1,6 @@
-import { closeSync, existsSync, fstatSync, fsyncSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, fsyncSync, openSync, rmSync, statfsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { isFull, writeAll } from './synced-files.ts';
 
 /** Free space below which writes are refused; on a small disk an eighth of it. */
 const WATERMARK_MAX = 64 << 20;
@@ -10,6 +11,10 @@ const STEP = 1 << 20;
 export interface Full {
   readonly unavailable: string;
 }
+
+export const FULL: Full = {
+  unavailable: 'The disk is nearly full: writes are refused, reads and deletes go on. Free some space or delete blobs.',
+};
 
 export interface SpaceGuard {
   /** Why writes that may take this many bytes cannot happen now; those that free space may take the last there is. */
@@ -23,10 +28,6 @@ export interface SpaceGuard {
  * @param extent where the pages in use end, and how many bytes before that are free
  */
 export function guardSpace(file: string, extent: () => { end: number; free: number }): SpaceGuard {
-  const full: Full = {
-    unavailable:
-      'The disk is nearly full: writes are refused, reads and deletes go on. Free some space or delete blobs.',
-  };
   const folder = dirname(file);
   const ballast = ballastIn(folder);
   let aboard = existsSync(ballast);
@@ -90,7 +91,7 @@ export function guardSpace(file: string, extent: () => { end: number; free: numb
       }
       // Pages that were given back may lie apart where a large row needs them together: then the file grows after all.
       const floor = kind === 'frees' ? 0 : extent().free >= 2 * bytes ? watermark >> 1 : watermark;
-      if (free < floor || !hasAhead(bytes, free, floor)) return full;
+      if (free < floor || !hasAhead(bytes, free, floor)) return FULL;
       ahead -= bytes;
       return undefined;
     },
@@ -107,10 +108,10 @@ const ballastIn = (folder: string): string => join(folder, 'ballast');
 function writeZeros(descriptor: number, from: number, to: number): boolean {
   const zeros = Buffer.alloc(1 << 18);
   try {
-    for (let at = from; at < to; ) at += writeSync(descriptor, zeros, 0, Math.min(zeros.length, to - at), at);
+    for (let at = from; at < to; at += zeros.length) writeAll(descriptor, zeros.subarray(0, to - at), at);
     return true;
   } catch (error) {
-    if (['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')) return false;
+    if (isFull(error)) return false;
     throw error;
   }
 }

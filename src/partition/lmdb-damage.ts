@@ -6,6 +6,10 @@ import { PAGE_BYTES } from './lmdb-files.ts';
 const MAGIC = 0xbeefc0de;
 const MAGIC_AT = 24;
 
+export class DamagedRows extends Error {
+  override readonly name = 'DamagedRows';
+}
+
 /** Nothing was ever stored here, or a first start was killed before it stored anything. */
 export function isNew(location: string): boolean {
   const file = join(location, 'data.mdb');

@@ -38,7 +38,8 @@ export const READERS_MAX = 1_000;
 export function openFiles(location: string, { readOnly = false } = {}): LmdbFiles {
   const environment = open({
     path: location,
-    // With the default, lmdb trusts pages that no fsync confirmed; see docs/adr/0004-lmdb-and-durability.md.
+    // The log is synced instead; see docs/adr/0023-a-log-before-lmdb.md.
+    noSync: !readOnly,
     overlappingSync: false,
     pageSize: PAGE_BYTES,
     maxDbs: 4,
@@ -82,16 +83,15 @@ export function versionIn(stored: Buffer): Stamp {
   return stored.readBigUInt64BE();
 }
 
-export function store(version: Stamp, value: Uint8Array): Buffer {
-  const stored = Buffer.allocUnsafe(8 + value.length);
-  stored.writeBigUInt64BE(version);
-  stored.set(value, 8);
-  return stored;
-}
-
 /** The instant before which this store was last used; see clock.ts. */
 export function highWaterIn(own: LmdbFiles['own']): Instant {
   return own.get('high-water')?.readBigUInt64BE() ?? 0n;
+}
+
+export function setHighWater(own: LmdbFiles['own'], until: Instant): void {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64BE(until);
+  own.putSync('high-water', bytes);
 }
 
 /** Where the pages in use end, and how many bytes before that removed rows gave back: new rows take them first. */

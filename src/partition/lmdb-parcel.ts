@@ -1,6 +1,6 @@
 /**
  * Commits on their way to the writer's thread, packed flat: to clone a tree of small objects costs more than to judge it,
- * and a small Buffer would drag the whole pool it lies in along.
+ * and a small Buffer would drag the whole pool it lies in along. All bytes lie in one piece: each more costs as much.
  */
 import type { Key } from './keys.ts';
 import type { Check, Commit, RangeCheck, Stamp, Write } from './partition.ts';
@@ -11,15 +11,18 @@ export type Judged = Omit<Commit, 'id' | 'anchors'>;
 export interface Parcel {
   /** All keys, one behind the other. */
   readonly keys: string;
+  /** Stamps, then counts, then the values of puts. */
+  readonly bytes: Uint8Array;
   /** And what is added to counters. */
-  readonly stamps: BigUint64Array;
+  readonly stamps: number;
   /** Lengths and counts, in the order in which they are read again. */
-  readonly counts: Uint32Array;
-  readonly values: Uint8Array;
+  readonly counts: number;
 }
 
 const REMOVE = 0;
 const ADD = 0xffff_ffff;
+/** What is smaller is copied sooner than handed over. */
+const HANDED_OVER_BYTES = 64 << 10;
 
 export function pack(commits: readonly Judged[]): Parcel {
   let keys = '';
@@ -65,27 +68,30 @@ export function pack(commits: readonly Judged[]): Parcel {
       }
     }
   }
-  return { keys, stamps: BigUint64Array.from(stamps), counts: Uint32Array.from(counts), values: join(values) };
+  return { keys, bytes: join(stamps, counts, values), stamps: stamps.length, counts: counts.length };
 }
 
-/** The buffers that can be handed over instead of being copied. */
-export function buffersOf({ stamps, counts, values }: Parcel): ArrayBuffer[] {
-  return [stamps.buffer, counts.buffer, values.buffer] as ArrayBuffer[];
+/** The buffers that are handed over instead of being copied. */
+export function buffersOf({ bytes }: Parcel): ArrayBuffer[] {
+  return bytes.length < HANDED_OVER_BYTES ? [] : [bytes.buffer as ArrayBuffer];
 }
 
-export function unpack({ keys, stamps, counts, values }: Parcel): Judged[] {
-  const at = { key: 0, stamp: 0, count: 0, value: 0 };
-  const count = (): number => counts[at.count++]!;
-  const times = <T>(make: () => T): T[] => Array.from({ length: count() }, make);
+export function unpack(parcel: Parcel): Judged[] {
+  const { keys, bytes } = parcel;
+  const stamps = new BigUint64Array(bytes.buffer, 0, parcel.stamps);
+  const counts = new Uint32Array(bytes.buffer, stamps.byteLength, parcel.counts);
+  let [keyAt, stampAt, countAt, valueAt] = [0, 0, 0, stamps.byteLength + counts.byteLength];
+  const count = (): number => counts[countAt++]!;
   const key = (): Key => {
-    const from = at.key;
-    at.key += count();
-    return keys.slice(from, at.key) as Key;
+    const from = keyAt;
+    keyAt += count();
+    return keys.slice(from, keyAt) as Key;
   };
-  const stamp = (): Stamp | undefined => (count() === 0 ? undefined : stamps[at.stamp++]);
-  const bytes = (length: number): Uint8Array => {
-    at.value += length;
-    return values.subarray(at.value - length, at.value);
+  const stamp = (): Stamp | undefined => (count() === 0 ? undefined : stamps[stampAt++]);
+  const times = <T>(make: () => T): T[] => {
+    const made: T[] = [];
+    for (let left = count(); left > 0; left--) made.push(make());
+    return made;
   };
 
   const check = (): Check => withVersion(key(), stamp());
@@ -95,8 +101,9 @@ export function unpack({ keys, stamps, counts, values }: Parcel): Judged[] {
     const written = key();
     const length = count();
     if (length === REMOVE) return { kind: 'remove', key: written };
-    if (length === ADD) return { kind: 'add', key: written, n: BigInt.asIntN(64, stamps[at.stamp++]!) };
-    return { kind: 'put', key: written, value: bytes(length - 1) };
+    if (length === ADD) return { kind: 'add', key: written, n: BigInt.asIntN(64, stamps[stampAt++]!) };
+    valueAt += length - 1;
+    return { kind: 'put', key: written, value: bytes.subarray(valueAt - length + 1, valueAt) };
   };
   const body = (): Commit['bodies'][number] => ({ stamp: stamp()!, writes: times(write) });
   return times(() => {
@@ -110,14 +117,17 @@ function withVersion(key: Key, version: Stamp | undefined): Check {
   return version === undefined ? { key } : { key, version };
 }
 
-function join(pieces: readonly Uint8Array[]): Uint8Array {
-  let length = 0;
-  for (const piece of pieces) length += piece.length;
-  const joined = new Uint8Array(length);
-  let at = 0;
-  for (const piece of pieces) {
-    joined.set(piece, at);
-    at += piece.length;
+function join(stamps: readonly Stamp[], counts: readonly number[], values: readonly Uint8Array[]): Uint8Array {
+  const [stampBytes, countBytes] = [8 * stamps.length, 4 * counts.length];
+  let length = stampBytes + countBytes;
+  for (const value of values) length += value.length;
+  const bytes = new Uint8Array(length);
+  new BigUint64Array(bytes.buffer, 0, stamps.length).set(stamps);
+  new Uint32Array(bytes.buffer, stampBytes, counts.length).set(counts);
+  let at = stampBytes + countBytes;
+  for (const value of values) {
+    bytes.set(value, at);
+    at += value.length;
   }
-  return joined;
+  return bytes;
 }

@@ -1,13 +1,16 @@
 /** The one thread that writes. A synchronous commit here keeps the event loop free of the disk; a full one it must never meet. */
-import { join } from 'node:path';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { readClock } from './clock.ts';
 import { plus, versionOfAdd } from './counters.ts';
-import { guardSpace } from './free-space.ts';
+import { FULL, type Full, guardSpace } from './free-space.ts';
 import type { Key } from './keys.ts';
-import { extentOf, highWaterIn, openFiles, PAGE_BYTES, store, versionIn } from './lmdb-files.ts';
+import { dataFile, startBases } from './lmdb-base.ts';
+import { extentOf, highWaterIn, openFiles, PAGE_BYTES, setHighWater, versionIn } from './lmdb-files.ts';
+import { openLog, segmentsIn } from './lmdb-log.ts';
 import { type Judged, type Parcel, unpack } from './lmdb-parcel.ts';
-import { COUNTER_BYTES, type Instant, type Outcome, type Stamp, type Write } from './partition.ts';
+import { createRecord } from './lmdb-record.ts';
+import { COUNTER_BYTES, type Instant, type Outcome, type Stamp } from './partition.ts';
+import { isFull } from './synced-files.ts';
 import { holds, type Versions } from './verify.ts';
 
 export interface WriterData {
@@ -15,6 +18,8 @@ export interface WriterData {
   readonly clock: SharedArrayBuffer;
   /** Eight bytes: the instant at which commits that nobody sees yet were decided, or 0. */
   readonly deciding: SharedArrayBuffer;
+  /** Another engine has the log: what this one commits is seen, and lost in a crash. */
+  readonly isGuest: boolean;
 }
 
 export type Order = { readonly parcel: Parcel } | { readonly reserve: Instant } | { readonly close: Instant };
@@ -32,13 +37,19 @@ const GROUP_BYTES_MAX = 16 << 20;
 const PAGES_PER_ROW = 2;
 /** The upper levels of the trees, the list of free pages, and what the engine itself remembers. */
 const PAGES_PER_COMMIT = 32;
+/** As far as is seen, where the most is not what counts. */
+const PAGES_PER_GROUP = 6;
+const LOGGED_PER_ROW = 32;
 
-const { location, clock, deciding } = workerData as WriterData;
+const { location, clock, deciding, isGuest } = workerData as WriterData;
 const decidingAt = new BigInt64Array(deciding);
 const port = parentPort!;
 const files = openFiles(location);
 const { environment, rows, own } = files;
-const space = guardSpace(join(location, 'data.mdb'), () => extentOf(files));
+const space = guardSpace(dataFile(location), () => extentOf(files));
+const record = createRecord();
+const log = isGuest ? undefined : openLog(location, segmentsIn(location));
+const bases = log && startBases(location, files, log, fail);
 /** After a failed fsync nobody knows what is on disk, until the store is opened again. */
 let broken: string | undefined;
 
@@ -75,7 +86,10 @@ function obey(orders: readonly Order[]): void {
   for (const [i, order] of orders.entries()) {
     if ('parcel' in order) port.postMessage(answerOf(answers.splice(0, parcels[i]!.length)));
     else if ('close' in order) {
-      attempt(() => rows.transactionSync(() => setHighWater(order.close)));
+      attempt(() => {
+        logged(() => reserve(order.close));
+        bases?.catchUp();
+      });
       void environment.close().then(() => process.exit());
     }
   }
@@ -83,24 +97,55 @@ function obey(orders: readonly Order[]): void {
 
 type Decided = Outcome | { readonly unavailable: string } | { readonly inTheWay: Stamp };
 
-/** All in one transaction, which is on disk when this returns. */
+/** All in one transaction, which is in the log, on disk, when this returns. */
 function writeTogether(commits: readonly Judged[], reserved: Instant | undefined): Decided[] {
   if (commits.length === 0 && reserved === undefined) return [];
   if (broken) return commits.map(() => ({ unavailable: broken! }));
-  const decided = attempt(() => {
-    const full = space.shortFor(growthOf(commits), 'any');
+  const growth = growthOf(commits);
+  const decided = attempt((): Decided[] => {
+    const full = shortFor(growth, 'any');
     const goOn = full ? commits.filter(frees) : commits;
-    const stuck = full && space.shortFor(growthOf(goOn), 'frees');
+    const stuck = full && shortFor(growthOf(goOn), 'frees');
     if (stuck) return commits.map(() => stuck);
     const now = readClock(clock);
     Atomics.store(decidingAt, 0, now);
-    return rows.transactionSync(() => {
-      if (reserved !== undefined && reserved > highWaterIn(own)) setHighWater(reserved);
+    const work = () => {
+      if (reserved !== undefined && reserved > highWaterIn(own)) reserve(reserved);
       return commits.map((commit) => (full && !goOn.includes(commit) ? full : apply(commit, now)));
-    });
+    };
+    return logged(work) ?? commits.map(() => FULL);
   });
   Atomics.store(decidingAt, 0, 0n);
+  if (!broken) attempt(() => bases?.written(PAGES_PER_GROUP + growth.rows));
   return decided ?? commits.map(() => ({ unavailable: broken! }));
+}
+
+/** What the work writes is durable before anybody can see it; undefined: the log has no room for it, and nothing was written. */
+function logged<T>(work: () => T): T | undefined {
+  let isLogged = false;
+  record.clear();
+  try {
+    return rows.transactionSync(() => {
+      const result = work();
+      if (log && !record.isEmpty()) {
+        log.append(record);
+        isLogged = true;
+      }
+      return result;
+    });
+  } catch (error) {
+    if (isLogged) log!.takeBack();
+    else if (isFull(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Where space is short, what was freed since the last base has to be used again. */
+function shortFor(growth: Growth, kind: 'any' | 'frees'): Full | undefined {
+  const short = space.shortFor(growth.bytes, kind);
+  if (!short || !log?.bytes) return short;
+  bases!.catchUp();
+  return space.shortFor(growth.bytes, kind);
 }
 
 function apply(commit: Judged, now: Instant): Decided {
@@ -109,8 +154,8 @@ function apply(commit: Judged, now: Instant): Decided {
   if (verdict !== 'holds') return 'mistake' in verdict ? { unavailable: verdict.mistake } : verdict;
   for (const { stamp, writes } of commit.bodies) {
     for (const write of writes) {
-      if (write.kind === 'put') rows.putSync(write.key, store(stamp, write.value));
-      else if (write.kind === 'remove') rows.removeSync(write.key);
+      if (write.kind === 'put') put(write.key, stamp, write.value);
+      else if (write.kind === 'remove') remove(write.key);
       else add(write.key, write.n, stamp);
     }
   }
@@ -120,8 +165,22 @@ function apply(commit: Judged, now: Instant): Decided {
 function add(key: Key, n: bigint, stamp: Stamp): void {
   const found = foundAt(key);
   const value = plus(found?.value, n);
-  if (value) rows.putSync(key, store(versionOfAdd(stamp, found?.version), value));
-  else if (found) rows.removeSync(key);
+  if (value) put(key, versionOfAdd(stamp, found?.version), value);
+  else if (found) remove(key);
+}
+
+function put(key: Key, version: Stamp, value: Uint8Array): void {
+  rows.putSync(key, record.put(key, version, value));
+}
+
+function remove(key: Key): void {
+  record.remove(key);
+  rows.removeSync(key);
+}
+
+function reserve(until: Instant): void {
+  record.highWater(until);
+  setHighWater(own, until);
 }
 
 function foundAt(key: Key): { value: Buffer; version: Stamp } | undefined {
@@ -134,15 +193,13 @@ function attempt<T>(write: () => T): T | undefined {
   try {
     return write();
   } catch (error) {
-    broken = `A write to disk failed (${(error as Error).message}). Writes are refused until the server is started again.`;
+    fail(error as Error);
     return undefined;
   }
 }
 
-function setHighWater(until: Instant): void {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64BE(until);
-  own.putSync('high-water', bytes);
+function fail({ message }: Error): void {
+  broken = `A write to disk failed (${message}). Writes are refused until the server is started again.`;
 }
 
 /** On a full disk only what gives space back goes on: no fewer rows go than are written, counters aside. */
@@ -163,22 +220,31 @@ function answerOf(decided: readonly Decided[]): Answer {
   return observed === undefined ? { outcomes, broken: isBroken } : { outcomes, broken: isBroken, observed };
 }
 
-/** The most by which these commits make the file grow: every row may lie on a page of its own, which is copied with its parent. */
-function growthOf(commits: readonly Judged[]): number {
-  let pages = PAGES_PER_COMMIT;
-  for (const { bodies } of commits) {
-    for (const { writes } of bodies) {
-      pages += PAGES_PER_ROW * writes.length;
-      for (const write of writes) if (write.kind !== 'remove') pages += pagesOf(write);
-    }
-  }
-  return pages * PAGE_BYTES;
+interface Growth {
+  readonly rows: number;
+  readonly bytes: number;
 }
 
-function pagesOf(write: Exclude<Write, { kind: 'remove' }>): number {
-  return Math.ceil(((write.kind === 'put' ? write.value.length : COUNTER_BYTES) + 64) / PAGE_BYTES);
+/** The most that these commits take on disk: every row may lie on a page of its own, which is copied with its parent; and the log. */
+function growthOf(commits: readonly Judged[]): Growth {
+  let rows = 0;
+  let pages = PAGES_PER_COMMIT;
+  let logged = 0;
+  for (const { bodies } of commits) {
+    for (const { writes } of bodies) {
+      rows += writes.length;
+      for (const write of writes) {
+        logged += LOGGED_PER_ROW + write.key.length;
+        if (write.kind === 'remove') continue;
+        const bytes = write.kind === 'put' ? write.value.length : COUNTER_BYTES;
+        logged += bytes;
+        pages += Math.ceil((bytes + 64) / PAGE_BYTES);
+      }
+    }
+  }
+  return { rows, bytes: (pages + PAGES_PER_ROW * rows) * PAGE_BYTES + logged };
 }
 
 function sizeOf(order: Order): number {
-  return 'parcel' in order ? order.parcel.keys.length + order.parcel.values.length : 0;
+  return 'parcel' in order ? order.parcel.keys.length + order.parcel.bytes.length : 0;
 }

@@ -24,18 +24,18 @@ partitionConformance('LMDB', {
   async open(options) {
     const location = await newFolder();
     let engines: Engine[] = [];
-    const open = async (given = options) => {
-      const engine = await openLmdb({ location, ...given });
+    const open = async (given = options, isGuest = false) => {
+      const engine = await openLmdb({ location, isGuest, ...given });
       engines.push(engine);
       return engine;
     };
     const close = async () => {
-      for (const engine of engines) await engine.close();
+      for (const engine of engines.toReversed()) await engine.close();
       engines = [];
     };
     const store: Store = {
       engine: await open(),
-      beside: () => open(),
+      beside: () => open(undefined, true),
       async reopen(given) {
         await close();
         return open(given);

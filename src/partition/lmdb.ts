@@ -8,11 +8,14 @@ import type { Key } from './keys.ts';
 import { highWaterIn, KEY_BYTES_MAX, openFiles } from './lmdb-files.ts';
 import { buffersOf, pack } from './lmdb-parcel.ts';
 import { snapshotsOf } from './lmdb-reads.ts';
+import { openRecovered } from './lmdb-recovery.ts';
 import type { Answer, Order, WriterData } from './lmdb-writer.ts';
 import { type Commit, type Engine, type Instant, type Outcome, Unavailable } from './partition.ts';
 
 export interface LmdbOptions extends Pick<ClockOptions, 'wall'> {
   location: string;
+  /** For tests: another engine works on this folder already, and outlives this one. What this one writes is not durable. */
+  isGuest?: boolean;
 }
 
 /** How far ahead of its use time is reserved. */
@@ -26,13 +29,14 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-export async function openLmdb({ location, wall }: LmdbOptions): Promise<Engine> {
-  const { environment, rows, own } = openFiles(location);
+/** Throws DamagedRows. */
+export async function openLmdb({ location, wall, isGuest = false }: LmdbOptions): Promise<Engine> {
+  const { environment, rows, own } = isGuest ? openFiles(location) : openRecovered(location);
   const shared = new SharedArrayBuffer(8);
   const time = startClock({ wall, shared, atLeast: highWaterIn(own) });
   const deciding = new SharedArrayBuffer(8);
   const writer = new Worker(workerFile(import.meta.url, './lmdb-writer.ts'), {
-    workerData: { location, clock: shared, deciding } satisfies WriterData,
+    workerData: { location, clock: shared, deciding, isGuest } satisfies WriterData,
   });
 
   const collected: Pending[] = [];

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { check } from '../../src/main.ts';
 import { decodeKey, encodeKey, type Key } from '../../src/partition/keys.ts';
-import { openFiles, type Rows, store } from '../../src/partition/lmdb-files.ts';
+import { openFiles, type Rows } from '../../src/partition/lmdb-files.ts';
 import { checkFolder } from '../crash/server.mjs';
 import { newFolder, serve } from './server.ts';
 
@@ -182,4 +182,11 @@ function flip(file: string, at: number): void {
   const bytes = readFileSync(file);
   bytes.writeUInt8(bytes.readUInt8(at) ^ 1, at);
   writeFileSync(file, bytes);
+}
+
+/** As a row lies in LMDB: its version, then its value. */
+function store(version: bigint, value: Uint8Array): Buffer {
+  const stored = Buffer.concat([Buffer.alloc(8), value]);
+  stored.writeBigUInt64BE(version);
+  return stored;
 }

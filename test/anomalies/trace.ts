@@ -37,24 +37,23 @@ export function callsOf(trace: string): Call[] {
 }
 
 /**
- * Every answer 201 to the Put Blob of a marked blob must come after a write of the marked bytes to the data file, an fdatasync
- * that began after it, and a write through a descriptor that syncs by itself: the page that makes the commit valid.
+ * Every answer 201 to the Put Blob of a marked blob must come after a write of the marked bytes to the log and an fdatasync that
+ * began after it; and nobody may see them before: LMDB's file gets them behind that.
  */
 export function unsafeAnswers(calls: readonly Call[], marks: ReadonlyMap<string, string>): string[] {
-  const { dataWrites, commitWrites, syncs } = rowsIn(calls);
+  const { logWrites, dataWrites, syncs } = rowsIn(calls);
   return [...marks].flatMap(([path, mark]) => {
     const exchange = exchangeIn(calls, path);
     if (typeof exchange === 'string') return [exchange];
     const { request, answer } = exchange;
-    const written = dataWrites.find(({ entry, text }) => entry > request.entry && text.includes(mark));
+    const has = ({ entry, text }: Call) => entry > request.entry && text.includes(mark);
+    const written = logWrites.find(has);
     if (!written || written.exit >= answer.entry) return [`${path}: answered before its bytes were written`];
     const sync = syncs.find(({ entry }) => entry > written.exit);
     if (!sync || sync.exit >= answer.entry) return [`${path}: answered before its bytes were synced`];
-    const commit = commitWrites.find(({ entry }) => entry > written.exit);
-    if (!commit || commit.exit >= answer.entry) return [`${path}: answered before its commit was valid on disk`];
-    if (commit.entry < sync.exit) return [`${path}: its commit was valid before its bytes were synced`];
-    const late = dataWrites.filter(({ entry }) => entry > sync.entry && entry < commit.entry);
-    return late.length > 0 ? [`${path}: pages of its commit were written after the sync`] : [];
+    const shown = dataWrites.find(has);
+    if (!shown || shown.exit >= answer.entry) return [`${path}: answered before it could be read`];
+    return shown.entry < sync.exit ? [`${path}: to be read before it was synced`] : [];
   });
 }
 
@@ -66,12 +65,12 @@ export interface Upload {
 }
 
 /**
- * Every answer 201 must come after a whole commit: pages, their fdatasync, and the page that makes them valid. And that must
+ * Every answer 201 must come after a commit: a write to the log and its fdatasync. And that must
  * begin after all bytes of the chunks were written to their extents, an fdatasync of each that began after its last write,
  * and, since the extent was made, an fsync of the folder.
  */
 export function unsafeUploads(calls: readonly Call[], uploads: readonly Upload[]): string[] {
-  const { dataWrites, commitWrites, syncs } = rowsIn(calls);
+  const { logWrites, syncs } = rowsIn(calls);
   const extents = extentsIn(calls);
   return uploads.flatMap(({ target, chunks }) => {
     const exchange = exchangeIn(calls, target);
@@ -82,10 +81,9 @@ export function unsafeUploads(calls: readonly Call[], uploads: readonly Upload[]
     if (missing) return [`${target}: ${missing}`];
     const bytesAt = Math.max(request.exit, ...(durable as number[]));
     if (bytesAt >= answer.entry) return [`${target}: answered before its bytes were durable`];
-    const pages = dataWrites.find(({ entry }) => entry > bytesAt);
-    const sync = pages && syncs.find(({ entry }) => entry > pages.exit);
-    const commit = sync && commitWrites.find(({ entry }) => entry > sync.exit);
-    return commit && commit.exit < answer.entry ? [] : [`${target}: no commit lies between its bytes and its answer`];
+    const commit = logWrites.find(({ entry }) => entry > bytesAt);
+    const sync = commit && syncs.find(({ entry }) => entry > commit.exit);
+    return sync && sync.exit < answer.entry ? [] : [`${target}: no commit lies between its bytes and its answer`];
   });
 }
 
@@ -99,18 +97,13 @@ function exchangeIn(calls: readonly Call[], target: string): { request: Call; an
   return answer?.text.includes('"HTTP/1.1 201') ? { request, answer } : `${target}: it was not answered 201`;
 }
 
-/** What happens to the file of the rows. */
+/** What happens to the rows. */
 function rowsIn(calls: readonly Call[]) {
-  const selfSyncing = new Set(
-    calls.flatMap(({ name, text }) =>
-      name === 'openat' && /data\.mdb", .*O_DSYNC/.test(text) ? fdIn(text, '= ') : [],
-    ),
-  );
-  const writes = calls.filter((call) => isWrite(call) && /^\d+<[^>]*data\.mdb>/.test(call.text));
+  const writesTo = (file: RegExp) => calls.filter((call) => isWrite(call) && file.test(call.text));
   return {
-    dataWrites: writes.filter(({ text }) => !selfSyncing.has(fdIn(text)[0]!)),
-    commitWrites: writes.filter(({ text }) => selfSyncing.has(fdIn(text)[0]!)),
-    syncs: calls.filter((call) => isSync(call, /data\.mdb>/)),
+    logWrites: writesTo(/^\d+<[^>]*[/]log-\d>/),
+    dataWrites: writesTo(/^\d+<[^>]*data\.mdb>/),
+    syncs: calls.filter((call) => isSync(call, /[/]log-\d>/)),
   };
 }
 
@@ -151,15 +144,10 @@ function extentsIn(calls: readonly Call[]) {
   };
 }
 
-function isWrite({ name }: Call): boolean {
+export function isWrite({ name }: Call): boolean {
   return /^p?writev?(64)?2?$/.test(name);
 }
 
-function isSync({ name, text }: Call, file: RegExp): boolean {
+export function isSync({ name, text }: Call, file: RegExp): boolean {
   return /^f(data)?sync$/.test(name) && file.test(text) && text.endsWith('= 0');
-}
-
-function fdIn(text: string, before = '^'): string[] {
-  const found = new RegExp(`${before}(\\d+)<`).exec(text);
-  return found ? [found[1]!] : [];
 }

@@ -30,10 +30,17 @@ export const mutants = [
   },
   {
     name: 'a commit is answered before it is on disk',
-    file: 'src/partition/lmdb-files.ts',
-    find: 'overlappingSync: false,',
-    replace: 'overlappingSync: false, noSync: true,',
+    file: 'src/partition/lmdb-log.ts',
+    find: 'writeAll(file!, bytes, position);\n        fdatasyncSync(file!);',
+    replace: 'writeAll(file!, bytes, position);',
     tests: ['test/anomalies/durability.test.ts'],
+  },
+  {
+    name: 'pages of the state to which a power cut leads back are used again',
+    file: 'src/partition/lmdb-base.ts',
+    find: 'if (base.equals(pagesIn(data)))',
+    replace: 'reader.done();\n    if (base.equals(pagesIn(data)))',
+    tests: ['test/anomalies/power-cut.test.ts'],
   },
   {
     name: 'a snapshot is the state that the thread saw last',

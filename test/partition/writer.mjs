@@ -8,7 +8,7 @@ const { location, postgres } = workerData ?? JSON.parse(process.argv[2]);
 const port = parentPort ?? process;
 const tell = (message) => (parentPort ? parentPort.postMessage(message) : process.send(message));
 
-const partition = openPartition(await (postgres ? openPostgres(postgres) : openLmdb({ location })));
+const partition = openPartition(await (postgres ? openPostgres(postgres) : openLmdb({ location, isGuest: true })));
 port.on('message', async ({ key, value, n, end }) => {
   if (end) {
     await partition.close();
