@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { filledStage, largeStage, oneBlobStage, putStage, startStage } from './against-azurite.mjs';
+import { experimentStage } from './against-experiment.mjs';
 import { limitStage } from './against-limit.mjs';
 import { deleteStage, flatStage, growthStage } from './alone.mjs';
 import { order } from './measure.mjs';
@@ -80,6 +81,7 @@ const environment = {
         Holdfast: kinds.holdfast.settings,
         Azurite: `${azuriteVersion}; ${kinds.azurite.settings}`,
         'the limit': kinds.limit.settings,
+        'the experiment': kinds.experiment.settings,
       }),
   client:
     'one process of its own for both, raw sockets with keep-alive, a connection per client, SharedKey, requests of the 1 KiB rows signed before the clock runs',
@@ -92,6 +94,7 @@ const againstOthers = [
   startStage,
   putStage,
   limitStage,
+  experimentStage,
   oneBlobStage,
   filledStage(10_000),
   filledStage(100_000),

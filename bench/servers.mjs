@@ -37,6 +37,17 @@ export const kinds = {
       ...['--location', location, ...portFlags(ports)],
     ],
   },
+  experiment: {
+    title: 'The experiment',
+    settings:
+      'experiment.mjs: node:http, an HMAC per request, lmdb with fdatasync before each answer, and nothing else',
+    services: SERVICES,
+    command: (location, ports) => [
+      here('experiment.mjs'),
+      location,
+      ...SERVICES.map((service) => String(ports[service])),
+    ],
+  },
   limit: {
     title: 'The limit',
     settings: 'limit.mjs: bare node:http with the same answers; a Put is a write and an fdatasync',

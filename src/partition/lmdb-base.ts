@@ -40,7 +40,7 @@ export interface Bases {
 }
 
 /** Pages that are not used again before the next base: the file grows by no more than twice this. */
-const PAGES_MAX = 4_096;
+const PAGES_MAX = 2_048;
 const LOG_BYTES_MAX = 8 << 20;
 /** A disk that is so slow makes writers wait. */
 const LOG_BYTES_WAIT = 64 << 20;
