@@ -3,6 +3,9 @@
  * The owner adds records, the thread works through them in order, the owner takes them back in order.
  */
 
+import { MD5_END } from './hash-md5.ts';
+import { newWasmMemory, type WasmMemory } from './wasm.ts';
+
 export const RECORDS_MAX = 256;
 export const RECORD_BYTES_MAX = 64 << 10;
 export const DATA_BYTES = 4 << 20;
@@ -37,18 +40,20 @@ export interface Ring {
   readonly data: Buffer;
 }
 
-const CONTROL_BYTES = 64;
-const RECORDS_BYTES = RECORDS_MAX * 16;
+// Behind what the hashes keep there. The thread computes them where the bytes lie.
+const CONTROL_AT = MD5_END;
+const RECORDS_AT = CONTROL_AT + 64;
+export const DATA_AT = RECORDS_AT + RECORDS_MAX * 16;
 
-export function newRingMemory(): SharedArrayBuffer {
-  return new SharedArrayBuffer(CONTROL_BYTES + RECORDS_BYTES + DATA_BYTES);
+export function newRingMemory(): WasmMemory {
+  return newWasmMemory(DATA_AT + DATA_BYTES);
 }
 
-export function ringIn(memory: SharedArrayBuffer): Ring {
+export function ringIn({ buffer }: WasmMemory): Ring {
   return {
-    control: new Int32Array(memory, 0, CONTROL_BYTES / 4),
-    records: new Int32Array(memory, CONTROL_BYTES, RECORDS_BYTES / 4),
-    data: Buffer.from(memory, CONTROL_BYTES + RECORDS_BYTES),
+    control: new Int32Array(buffer, CONTROL_AT, (RECORDS_AT - CONTROL_AT) / 4),
+    records: new Int32Array(buffer, RECORDS_AT, (DATA_AT - RECORDS_AT) / 4),
+    data: Buffer.from(buffer, DATA_AT, DATA_BYTES),
   };
 }
 

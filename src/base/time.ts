@@ -39,13 +39,18 @@ export function iso7(ticks: bigint): string {
 const HTTP_DATE = /^(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?, /i;
 
 let parsedText = '';
-let parsedTicks: bigint | undefined;
+let parsed: number | undefined;
 
 /** RFC 1123 and RFC 850 dates; anything else is undefined. The last one is kept: requests of one second carry the same. */
-export function parseHttpDate(text: string): bigint | undefined {
-  if (text === parsedText) return parsedTicks;
+export function httpDateMilliseconds(text: string): number | undefined {
+  if (text === parsedText) return parsed;
   const milliseconds = HTTP_DATE.test(text) ? Date.parse(text) : Number.NaN;
   parsedText = text;
-  parsedTicks = Number.isNaN(milliseconds) ? undefined : ticksOf(milliseconds);
-  return parsedTicks;
+  parsed = Number.isNaN(milliseconds) ? undefined : milliseconds;
+  return parsed;
+}
+
+export function parseHttpDate(text: string): bigint | undefined {
+  const milliseconds = httpDateMilliseconds(text);
+  return milliseconds === undefined ? undefined : ticksOf(milliseconds);
 }

@@ -20,10 +20,16 @@ export interface Taken {
   release(): void;
 }
 
+/** Bytes as they come. */
+export interface Source extends AsyncIterable<Uint8Array> {
+  /** Is told of pieces once they are written: nobody needs them any more. */
+  readonly giveBack?: (pieces: readonly Uint8Array[]) => void;
+}
+
 /** One a process. The functions that take a transaction only read and write rows: they may run again. */
 export interface ContentStore {
   /** Streams the bytes into extents. Just `length` of them must come. */
-  take(account: AccountId, bytes: AsyncIterable<Uint8Array>, length: number, wants: { md5: boolean }): Promise<Taken>;
+  take(account: AccountId, bytes: Source, length: number, wants: { md5: boolean }): Promise<Taken>;
   /** Gives taken bytes their rows, each with one reference; fails if this process was declared dead. */
   nameChunks(tx: Transaction, account: AccountId, taken: Taken): Promise<void>;
 

@@ -1,9 +1,12 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Source } from './content.ts';
+
 /**
  * Hands on what has come, all of it at once: while that is worked on, more is gathered, and the source waits when it is too
  * much. A source that says little at a time leaves nothing behind in memory.
  */
 export async function gather(
-  source: AsyncIterable<Uint8Array>,
+  source: Source,
   bytesMax: number,
   work: (batch: readonly Uint8Array[], bytes: number) => Promise<void>,
 ): Promise<void> {
@@ -15,12 +18,15 @@ export async function gather(
   let onRoom = () => {};
 
   async function workOff(): Promise<void> {
+    // What comes in the same turn of the event loop goes with the first piece.
+    await turn();
     try {
       while (batch.length > 0) {
         const [taken, size] = [batch, bytes];
         [batch, bytes] = [[], 0];
         onRoom();
         await work(taken, size);
+        source.giveBack?.(taken);
       }
     } catch (error) {
       failure = { error };

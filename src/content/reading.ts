@@ -29,13 +29,16 @@ interface Stretch {
   readonly place: Place;
   readonly from: number;
   readonly to: number;
+  /** If it is read in several steps. */
   readonly sums?: Sums;
 }
 
 /** Parts that are looked up at a time. */
 const PAGE_PARTS = 64;
+/** So much is read of a chunk at a time, or all that is wanted of it if that is little more: it takes one read instead of three. */
 const READ_BYTES = 512 << 10;
-const SPARE_MAX = 32;
+const READ_BYTES_MAX = 1 << 20;
+const SPARE_MAX = 16;
 /** Above this, streams read little at a time and nothing ahead. */
 const HELD_BYTES_MAX = 64 << 20;
 
@@ -117,16 +120,22 @@ async function* generate(
     const stretch = page.stretches.shift();
     if (!stretch) return undefined;
     const { name, place, from } = stretch;
-    const most = held.bytes < HELD_BYTES_MAX ? READ_BYTES : CHECKED_BYTES;
+    let { sums } = stretch;
+    const begin = from - (from % CHECKED_BYTES);
+    const isShort = sums === undefined && stretch.to - begin <= READ_BYTES_MAX;
+    const most = held.bytes >= HELD_BYTES_MAX ? CHECKED_BYTES : isShort ? READ_BYTES_MAX : READ_BYTES;
     // A read that ends where a checksum does leaves nothing to be read again.
-    const end = Math.min(stretch.to, from - (from % CHECKED_BYTES) + most);
-    if (end < stretch.to) page.stretches.unshift({ ...stretch, from: end });
+    const end = Math.min(stretch.to, begin + most);
+    if (end < stretch.to) {
+      sums ??= {};
+      page.stretches.unshift({ ...stretch, from: end, sums });
+    }
     hold(end - from);
     // A small piece goes out with others' bytes, and may still lie there when the next is asked for.
     if (end - from < CHECKED_BYTES) return extents.read(name, place, from, end);
     turn = 1 - turn;
-    buffers[turn] ??= spare.pop() ?? Buffer.allocUnsafeSlow(READ_BYTES + AROUND_BYTES_MAX);
-    return extents.read(name, place, from, end, buffers[turn], stretch.sums);
+    buffers[turn] ??= spare.pop() ?? Buffer.allocUnsafeSlow(READ_BYTES_MAX + AROUND_BYTES_MAX);
+    return extents.read(name, place, from, end, buffers[turn], sums);
   }
 
   try {
@@ -167,7 +176,7 @@ async function stretchesFrom(at: Snapshot, account: bigint, id: ContentId, from:
     const row = rows[i];
     if (!row) throw new Error(`chunk ${textOf(part.chunk)} of content ${textOf(id)} has no row`);
     const { place } = decodeChunk(row);
-    return { name: chunkNameOf(account, part.chunk), place, sums: {}, ...stretch };
+    return { name: chunkNameOf(account, part.chunk), place, ...stretch };
   });
   return { stretches, end };
 }

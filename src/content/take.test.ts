@@ -96,7 +96,7 @@ describe('Taking bytes', () => {
     expect(unfinishedMost).toBeLessThanOrEqual(9);
   });
 
-  it('writes what came during a write as one', async () => {
+  it('writes what came at once, or during a write, as one', async () => {
     let go = () => {};
     const first = new Promise<void>((resolve) => {
       go = resolve;
@@ -104,14 +104,17 @@ describe('Taking bytes', () => {
     const extents = watchedExtents({ onWrite: (writes) => (writes === 1 ? first : undefined) });
     const { store } = await openStore(() => extents);
     const { source, send, end } = byHand();
-    const taking = store.take(account, source, 101, md5);
-    send(...Array.from({ length: 101 }, (_, i) => Buffer.from([i])));
+    const taking = store.take(account, source, 103, md5);
+    const sent = Array.from({ length: 103 }, (_, i) => Buffer.from([i]));
+    send(...sent.slice(0, 3));
+    await settled();
+    send(...sent.slice(3));
     await settled();
     end();
     go();
     await taking;
-    expect(extents.writes.map(({ pieces }) => pieces)).toEqual([1, 100]);
-    expect(extents.slots[0]!.bytes).toEqual(Buffer.from(Array.from({ length: 101 }, (_, i) => i)));
+    expect(extents.writes.map(({ pieces }) => pieces)).toEqual([3, 100]);
+    expect(extents.slots[0]!.bytes).toEqual(Buffer.concat(sent));
   });
 
   it('lets the sender wait while the disk does', async () => {
@@ -126,11 +129,32 @@ describe('Taking bytes', () => {
     const taking = store.take(account, source, 40 * piece.length, md5);
     send(...Array<Buffer>(40).fill(piece));
     await settled();
-    expect(seen.pulled).toBe(9);
+    expect(seen.pulled).toBe(16);
     end();
     go();
     await taking;
     expect(seen.pulled).toBe(40);
+  });
+
+  it('gives pieces back to the source that wants them, once they are written', async () => {
+    let go = () => {};
+    const first = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    const extents = watchedExtents({ onWrite: () => first });
+    const { store } = await openStore(() => extents);
+    const { source, send, end } = byHand();
+    const given: Uint8Array[] = [];
+    const giveBack = (pieces: readonly Uint8Array[]) => given.push(...pieces);
+    const taking = store.take(account, { ...source, giveBack }, 5, md5);
+    const sent = [Buffer.from('12'), Buffer.from('345')];
+    send(...sent);
+    await settled();
+    expect(given).toEqual([]);
+    end();
+    go();
+    await taking;
+    expect(given).toEqual(sent);
   });
 
   it('keeps nothing of a slow body in memory', async () => {
@@ -251,7 +275,7 @@ describe('Taking bytes that fail to come or to be written', () => {
     await settled();
     stop(full);
     await expect(taking).rejects.toBe(full);
-    expect(seen).toEqual({ pulled: 9, returned: true });
+    expect(seen).toEqual({ pulled: 16, returned: true });
   });
 
   it('waits for the write that is under way, so that nothing is written into a chunk that was given up', async () => {

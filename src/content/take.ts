@@ -1,7 +1,7 @@
 /** Streams into extents. A body costs what lies between two writes: a slow one next to nothing. */
 import type { Hashers } from '../base/hashing.ts';
 import { CHUNK_BYTES_MAX, type ChunkWriter, type Extents, type Place } from '../extents/extents.ts';
-import type { ContentStore } from './content.ts';
+import type { ContentStore, Source } from './content.ts';
 import { gather } from './gather.ts';
 import { chunkNameOf, type Id, type Part } from './rows.ts';
 
@@ -26,7 +26,7 @@ export function createTaker(extents: Extents, hashers: Hashers, newId: () => Id)
 
   async function take(
     account: bigint,
-    source: AsyncIterable<Uint8Array>,
+    source: Source,
     length: number,
     wants: { readonly md5: boolean },
   ): ReturnType<ContentStore['take']> {

@@ -1,5 +1,6 @@
 /** Bodies of requests: read whole and bounded, handed on as they come, or let go. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { freeAtOnce } from '../base/free.ts';
 import { commonErrors, raising } from '../services/errors.ts';
 import { type Gauge, LIMITS } from './limits.ts';
 import type { BodyReader, Request } from './operation.ts';
@@ -40,10 +41,12 @@ export interface BodyStream extends AsyncIterableIterator<Uint8Array> {
   waitedMilliseconds(): number;
   /** It is to be answered: what is left is dropped as it comes, and whoever still waits for it gets Gone. */
   letGo(): void;
+  /** Pieces that nobody needs any more: a long body would leave V8's collector much to do. */
+  giveBack(pieces: readonly Uint8Array[]): void;
 }
 
 /** So much may have come that nobody has asked for; then the sender is not read from until half of it is taken. */
-const AHEAD_BYTES_MAX = 256 * 1024;
+const AHEAD_BYTES_MAX = 512 * 1024;
 
 export interface BodyOptions {
   readonly idleMilliseconds?: number;
@@ -66,6 +69,13 @@ export function streamBody(incoming: IncomingMessage, length: number, options: B
   let waited = 0;
   let stopped = false;
   let wait: Wait | undefined;
+  let isWoken = false;
+
+  /** Once for all pieces that the socket has at the moment. */
+  function wake(): void {
+    isWoken = false;
+    wait?.end();
+  }
 
   function take(chunk: Buffer): void {
     if (stopped) return;
@@ -73,7 +83,9 @@ export function streamBody(incoming: IncomingMessage, length: number, options: B
     ahead += chunk.length;
     inMemory?.add(chunk.length);
     if (ahead >= AHEAD_BYTES_MAX || inMemory?.isFull()) incoming.pause();
-    wait?.end();
+    if (!wait || isWoken) return;
+    isWoken = true;
+    setImmediate(wake);
   }
 
   function stop(): void {
@@ -123,6 +135,7 @@ export function streamBody(incoming: IncomingMessage, length: number, options: B
       stop();
       incoming.resume();
     },
+    giveBack: freeAtOnce,
   };
 }
 

@@ -141,13 +141,14 @@ function counted() {
   const seen = { begun: 0, length: 0, ended: 0, error: undefined as unknown, right: true };
   upload = async (content) => {
     seen.begun++;
-    seen.length = 0;
+    let length = 0;
     try {
       for await (const chunk of content.bytes()) {
-        seen.right &&= Buffer.compare(chunk, pattern(seen.length, seen.length + chunk.length)) === 0;
-        seen.length += chunk.length;
+        seen.right &&= Buffer.compare(chunk, pattern(length, length + chunk.length)) === 0;
+        length += chunk.length;
+        seen.length = length;
       }
-      return seen.length;
+      return length;
     } catch (error) {
       seen.error = error;
       throw error;
