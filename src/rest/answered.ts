@@ -3,7 +3,7 @@ import type { AnsweredRequest, RequestKind } from '../rules/analytics/answered.t
 import type { ServiceName } from '../services/names.ts';
 import type { Exchange } from './exchange.ts';
 import type { Method } from './operation.ts';
-import type { Reply } from './reply.ts';
+import { lengthOf, type Reply } from './reply.ts';
 import { endpointOf, type Routable } from './request.ts';
 import { urlOf } from './request-log.ts';
 
@@ -110,9 +110,5 @@ function headerBytesOf(rawHeaders: readonly string[]): number {
 
 /** Of a body that is no stream. */
 export function bodyBytesOf({ body }: Reply, method: string | undefined): number {
-  if (body === undefined || method === 'HEAD') return 0;
-  if (typeof body === 'string') return Buffer.byteLength(body);
-  if (body instanceof Uint8Array) return body.length;
-  if (Symbol.asyncIterator in body) return 0;
-  return body.reduce((sum, piece) => sum + piece.length, 0);
+  return method === 'HEAD' ? 0 : lengthOf(body);
 }

@@ -14,6 +14,8 @@ interface Connection {
   held: boolean;
   /** The parser has given up on it. */
   failed: boolean;
+  /** One of its requests is. */
+  readonly answered: () => void;
   /** What is left to do when all requests are answered. */
   part: (() => void) | undefined;
   /** Bytes that the client has not taken, and since when it is just so many. */
@@ -60,6 +62,7 @@ export function connectionsOf(options: ConnectionOptions): Connections {
       said: false,
       failed: false,
       held: false,
+      answered: () => answered(made),
       part: undefined,
       stuck,
     };
@@ -76,7 +79,7 @@ export function connectionsOf(options: ConnectionOptions): Connections {
     connection.unanswered++;
     connection.newest = { incoming, outgoing };
     connection.said = false;
-    outgoing.once('close', () => answered(connection));
+    outgoing.once('close', connection.answered);
     if (connection.unanswered >= pipelinedMax * AT_ONCE_FACTOR) {
       connection.last = incoming;
       incoming.socket.destroy();

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type BodyOptions, Gone } from './body.ts';
 import { serverBusy } from './limits.ts';
 import { IDLE_MILLISECONDS, waitFor } from './patience.ts';
-import type { Reply } from './reply.ts';
+import { lengthOf, type Reply } from './reply.ts';
 import { turnsOf } from './turns.ts';
 
 export interface Download {
@@ -37,9 +37,9 @@ const WHOLE_BYTES_MAX = 256 << 10;
 export function streamedIfLarge(reply: Reply): Reply {
   const { body, headers } = reply;
   if (body === undefined || typeof body === 'string' || isStream(body)) return reply;
-  const pieces: readonly Uint8Array[] = body instanceof Uint8Array ? [body] : body;
-  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  const length = lengthOf(body);
   if (length <= WHOLE_BYTES_MAX) return reply;
+  const pieces: readonly Uint8Array[] = body instanceof Uint8Array ? [body] : body;
   return { ...reply, headers: { ...headers, 'Content-Length': length }, body: slicesOf(pieces) };
 }
 

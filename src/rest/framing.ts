@@ -40,6 +40,11 @@ export function endsConnection({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || headers.upgrade !== undefined;
 }
 
+/** Whether something follows the headers. */
+export function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+}
+
 /** Node keeps the first of several. */
 function hostFault({ rawHeaders, headers: { host }, httpVersion }: IncomingMessage): StorageError | undefined {
   let count = 0;

@@ -7,9 +7,10 @@ import { createRefusalLog } from './refusal-log.ts';
 import type { Reply } from './reply.ts';
 
 export interface RequestLog {
-  answered(exchange: Exchange, reply: Reply, milliseconds: number, bytes?: number): void;
+  /** `started` is a time of performance.now, as for the others. */
+  answered(exchange: Exchange, reply: Reply, started: number, bytes?: number): void;
   /** It took longer than it should. */
-  slow(exchange: Exchange, reply: Reply, milliseconds: number, bytes?: number): void;
+  slow(exchange: Exchange, reply: Reply, started: number, bytes?: number): void;
   /** A bug, or damage; `answer cut` if it came in the middle of the answer. */
   failed(exchange: Exchange, error: unknown, cut?: { readonly bytes: number }): void;
   wentAway(exchange: Exchange, bytes?: number): void;
@@ -20,11 +21,10 @@ export interface RequestLog {
 export function requestLogOf(log: Log): RequestLog {
   const refusals = createRefusalLog(log);
   return {
-    answered(exchange, reply, milliseconds, bytes) {
-      if (log.isLevelEnabled('debug')) log.debug(lineOf(exchange, reply, milliseconds, bytes), 'request');
+    answered(exchange, reply, started, bytes) {
+      if (log.isLevelEnabled('debug')) log.debug(lineOf(exchange, reply, started, bytes), 'request');
     },
-    slow: (exchange, reply, milliseconds, bytes) =>
-      log.warn(lineOf(exchange, reply, milliseconds, bytes), 'slow request'),
+    slow: (exchange, reply, started, bytes) => log.warn(lineOf(exchange, reply, started, bytes), 'slow request'),
     failed(exchange, error, cut) {
       const fault = faultOf(error);
       log.error({ err: error, ...askedOf(exchange), ...cut }, cut ? `answer cut: ${fault}` : fault);
@@ -41,9 +41,9 @@ function askedOf({ incoming, id, operation }: Exchange) {
   return { requestId: id, method: incoming.method, url: urlOf(incoming), operation };
 }
 
-function lineOf(exchange: Exchange, reply: Reply, milliseconds: number, bytes?: number) {
+function lineOf(exchange: Exchange, reply: Reply, started: number, bytes?: number) {
   const code = reply.headers?.['x-ms-error-code'];
-  const ms = Math.round(milliseconds * 10) / 10;
+  const ms = Math.round((performance.now() - started) * 10) / 10;
   return { ...askedOf(exchange), status: reply.status, code, ms, bytes };
 }
 

@@ -20,6 +20,8 @@ interface Test {
   readonly name: string;
   /** In lower case; true: whatever the value. */
   readonly value: string | true;
+  /** As it is documented, and nearly always sent. */
+  readonly usual: string | true;
 }
 
 interface Candidate<Context> {
@@ -60,7 +62,9 @@ export function routerOf<Context>(table: readonly Operation<Context>[]): Router<
 }
 
 function placeOf(method: string, shape: Shape, query: Tests = {}): string {
-  return `${method} ${shape}?${fold(query.comp)}&${fold(query.restype)}`;
+  const { comp, restype } = query;
+  const place = `${method} ${shape}`;
+  return !comp && !restype ? place : `${place}?${fold(comp)}&${fold(restype)}`;
 }
 
 /** Azure takes the values of these parameters and headers in any case. */
@@ -69,10 +73,11 @@ function fold(value: string | true | undefined): string {
 }
 
 function passes(tests: readonly Test[], values: Readonly<Record<string, unknown>>): boolean {
-  for (const { name, value } of tests) {
+  for (const { name, value, usual } of tests) {
     const sent = values[name];
     if (sent === undefined) return false;
-    if (value !== true && (typeof sent !== 'string' || (sent !== value && sent.toLowerCase() !== value))) return false;
+    if (value === true || sent === usual) continue;
+    if (typeof sent !== 'string' || sent.toLowerCase() !== value) return false;
   }
   return true;
 }
@@ -116,12 +121,13 @@ function testList(tests: Tests = {}): Test[] {
   return Object.entries(tests).map(([name, value]) => ({
     name: name.toLowerCase(),
     value: value === true ? true : value.toLowerCase(),
+    usual: value,
   }));
 }
 
 /** Every test of a row, as `?name=value` for parameters and `name=value` for headers. */
 function testsOf<Context>(row: Operation<Context>): Test[] {
-  return [...testList(row.query).map(({ name, value }) => ({ name: `?${name}`, value })), ...testList(row.when)];
+  return [...testList(row.query).map((test) => ({ ...test, name: `?${test.name}` })), ...testList(row.when)];
 }
 
 /**

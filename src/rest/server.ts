@@ -19,7 +19,7 @@ import {
 import { connectionsOf } from './connections.ts';
 import { type Download, downloadOf, isStream, streamedIfLarge } from './download.ts';
 import { type Exchange, exchangeOf } from './exchange.ts';
-import { endsConnection, framingFault } from './framing.ts';
+import { endsConnection, framingFault, hasBody } from './framing.ts';
 import { gaugeOf, HEADERS_BYTES_MAX, LIMITS, type Limits, serverBusy } from './limits.ts';
 import { IDLE_MILLISECONDS } from './patience.ts';
 import { type Reply, sendReply } from './reply.ts';
@@ -98,9 +98,8 @@ export function createRestServer<Context, Known extends Account>(
       if (analytics?.isOn) tell(exchange, started, serverMilliseconds, undefined, download.bytesSent());
       return;
     }
-    const milliseconds = performance.now() - started;
-    if (slow) requests.slow(exchange, reply, milliseconds, download?.bytesSent());
-    else requests.answered(exchange, reply, milliseconds, download?.bytesSent());
+    if (slow) requests.slow(exchange, reply, started, download?.bytesSent());
+    else requests.answered(exchange, reply, started, download?.bytesSent());
     if (analytics?.isOn) {
       const bytes = download?.bytesSent() ?? bodyBytesOf(reply, exchange.incoming.method);
       tell(exchange, started, serverMilliseconds, reply, bytes);
@@ -252,14 +251,17 @@ export function createRestServer<Context, Known extends Account>(
     else if (open - streaming.size >= limits.runningMax) refuseAtOnce(exchange, serverBusy());
     else {
       open++;
-      if (arrived.push(exchange) === 1) setImmediate(takeTogether);
+      if (arrived.push(exchange) > 1) return;
+      // Who is alone has nobody to go with. A body is whole only at the end of the turn.
+      if (sockets.size === 1 && !hasBody(incoming)) process.nextTick(takeTogether);
+      else setImmediate(takeTogether);
     }
   }
   function refuseAtOnce(exchange: Exchange, error: StorageError): void {
     const reply = refuse(error, exchange);
     try {
       send(exchange, reply, undefined);
-      requests.answered(exchange, reply, 0);
+      requests.answered(exchange, reply, performance.now());
     } catch {
       exchange.outgoing.destroy();
     }

@@ -11,7 +11,7 @@ import {
   type TableSasFields,
 } from './sas-services.ts';
 import { signedText } from './shared-key.ts';
-import { isSignature, signatureOf } from './signing.ts';
+import { isSignature, signatureOf } from './signature.ts';
 
 /** What a service SAS is used for; the names are decoded. */
 export interface SasTarget {
@@ -57,7 +57,7 @@ function ownLines(target: SasTarget, sas: ServiceSasFields): readonly string[] {
 /** Any of the account's keys, in base64, will do. */
 export function isSignedBy(sas: Pick<SentSas, 'signature'>, text: string, keys: readonly string[]): boolean {
   let isSigned = false;
-  for (const key of keys) isSigned = isSignature(sas.signature, Buffer.from(key, 'base64'), text) || isSigned;
+  for (const key of keys) isSigned = isSignature(sas.signature, key, text) || isSigned;
   return isSigned;
 }
 
@@ -132,7 +132,7 @@ function tokenOf(
   key: string,
 ): string {
   const { version: sv, start: st, expiry: se, permissions: sp, ip: sip, protocol: spr, encryptionScope: ses } = sas;
-  const sig = signatureOf(text, Buffer.from(key, 'base64'));
+  const sig = signatureOf(text, key);
   return Object.entries({ ...filled({ sv, st, se, sp, sip, spr, ses }), ...own, sig })
     .map(([name, value]) => (value === undefined ? '' : `${name}=${encodeURIComponent(value)}`))
     .filter((field) => field !== '')

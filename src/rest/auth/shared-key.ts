@@ -1,9 +1,9 @@
 /** SharedKey and SharedKeyLite: the caller signs what it asks with a key of the account. */
-import { parseHttpDate, ticksOf } from '../../base/time.ts';
+import { httpDateMilliseconds } from '../../base/time.ts';
 import { commonErrors, raising, type StorageError } from '../../services/errors.ts';
 import type { ServiceName } from '../../services/names.ts';
+import { isSignature } from './signature.ts';
 import {
-  isSignature,
   type Reading,
   type Signed,
   sharedKeyLiteText,
@@ -22,15 +22,14 @@ export interface Account {
 }
 
 /** A signature is good for a quarter of an hour before and after its date. */
-const WINDOW_TICKS = 15n * 60n * 10_000_000n;
+const WINDOW_MILLISECONDS = 15 * 60 * 1_000;
 /** Its key is public: telling what was signed gives nothing away, and saves an hour of guessing. */
 const PUBLIC_ACCOUNT = 'devstoreaccount1';
 
 /** Throws unless the request carries a good signature of this account in its Authorization header. */
-export function sharedKeyOf(account: Account, service: ServiceName, wall: () => bigint = () => ticksOf(Date.now())) {
+export function sharedKeyOf(account: Account, service: ServiceName, wall: () => number = Date.now) {
   const [text, liteText] =
     service === 'table' ? [tableSharedKeyText, tableSharedKeyLiteText] : [sharedKeyText, sharedKeyLiteText];
-  const keys = account.keys.map((key) => Buffer.from(key, 'base64'));
   const prefix = `SharedKey ${account.name}:`;
   const litePrefix = `SharedKeyLite ${account.name}:`;
   return (request: Signed): void => {
@@ -38,10 +37,10 @@ export function sharedKeyOf(account: Account, service: ServiceName, wall: () => 
     if (typeof authorization !== 'string') throw fail('InvalidAuthenticationInfo');
     if (authorization.startsWith(prefix)) {
       checkDate(request, wall());
-      check(account.name, keys, request, authorization.slice(prefix.length), text);
+      check(account, request, authorization.slice(prefix.length), text);
     } else if (authorization.startsWith(litePrefix)) {
       checkDate(request, wall());
-      check(account.name, keys, request, authorization.slice(litePrefix.length), liteText);
+      check(account, request, authorization.slice(litePrefix.length), liteText);
     } else throw refusalOf(authorization, account.name);
   };
 }
@@ -68,7 +67,7 @@ const READINGS: readonly Reading[] = [
   { bytes: true, folded: true, byWord: true },
 ];
 
-function check(account: string, keys: readonly Buffer[], request: Signed, sent: string, textOf: TextToSign): void {
+function check({ name: account, keys }: Account, request: Signed, sent: string, textOf: TextToSign): void {
   const text = textOf(account, request);
   for (const key of keys) if (isSignature(sent, key, text)) return;
   const tried = new Set([text]);
@@ -79,7 +78,7 @@ function check(account: string, keys: readonly Buffer[], request: Signed, sent: 
     const mark = bytes ? `bytes ${other}` : other;
     if (tried.has(mark)) continue;
     tried.add(mark);
-    for (const key of keys) if (isSignature(sent, key, other, bytes)) return;
+    for (const key of keys) if (isSignature(sent, key, other, bytes ? 'latin1' : 'utf8')) return;
   }
   const detail = `The MAC signature found in the HTTP request '${sent}' is not the same as any computed signature.`;
   const shown = signedText(account, text);
@@ -94,15 +93,15 @@ function isAscii(text: string): boolean {
   return /^[\x00-\x7f]*$/.test(text);
 }
 
-function checkDate(request: Signed, now: bigint): void {
+function checkDate(request: Signed, now: number): void {
   const text = request.headers['x-ms-date'] ?? request.headers.date;
-  const date = typeof text === 'string' ? parseHttpDate(text) : undefined;
+  const date = typeof text === 'string' ? httpDateMilliseconds(text) : undefined;
   if (date === undefined) {
     throw fail('AuthenticationFailed', {
       AuthenticationErrorDetail: `x-ms-date or Date is missing or not an HTTP date: ${text ?? ''}`,
     });
   }
-  if (date < now - WINDOW_TICKS || date > now + WINDOW_TICKS) {
+  if (Math.abs(date - now) > WINDOW_MILLISECONDS) {
     throw fail('AuthenticationFailed', {
       AuthenticationErrorDetail: `The date header in the request is incorrect: ${text} is more than 15 minutes from the server's time.`,
     });

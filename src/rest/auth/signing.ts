@@ -1,5 +1,4 @@
 /** The text that a caller signs with a key of the account, of the path and query as they were sent. */
-import { createHmac } from 'node:crypto';
 
 /** What is signed of a request. */
 export interface Signed {
@@ -75,24 +74,6 @@ export function tableSharedKeyLiteText(account: string, request: Signed): string
   return `${date}\n/${account}${rawPath}${comp === undefined ? '' : `?comp=${comp}`}`;
 }
 
-/** Whether this key made this signature of the text; a text read as bytes is hashed as bytes. */
-export function isSignature(sent: string, key: Buffer, text: string, bytes = false): boolean {
-  return isSame(sent, signatureOf(text, key, bytes));
-}
-
-export function signatureOf(text: string, key: Buffer, bytes = false): string {
-  return createHmac('sha256', key)
-    .update(text, bytes ? 'latin1' : 'utf8')
-    .digest('base64');
-}
-
-/** Takes as long whichever character differs, so that the time tells nothing about the signature. */
-export function isSame(sent: string, expected: string): boolean {
-  let difference = sent.length ^ expected.length;
-  for (let at = 0; at < expected.length; at++) difference |= sent.charCodeAt(at) ^ expected.charCodeAt(at);
-  return difference === 0;
-}
-
 function isBefore({ headers }: Signed, version: string): boolean {
   const sent = headers['x-ms-version'];
   return typeof sent === 'string' && sent < version;
@@ -100,22 +81,26 @@ function isBefore({ headers }: Signed, version: string): boolean {
 
 /** Node has taken off the space around a value. */
 function canonicalHeaders(rawHeaders: readonly string[], reading: Reading): string {
+  const order = reading.byWord ? byWord : byName;
   const found: [name: string, value: string][] = [];
+  let isInOrder = true;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const raw = rawHeaders[at]!;
     if (!(raw.startsWith('x-ms-') || raw.slice(0, 5).toLowerCase() === 'x-ms-')) continue;
-    const name = raw.toLowerCase();
-    const value = rawHeaders[at + 1]!;
-    const same = found.find((pair) => pair[0] === name);
-    if (same) same[1] += `,${value}`;
-    else found.push([name, value]);
+    const pair: [string, string] = [raw.toLowerCase(), rawHeaders[at + 1]!];
+    if (found.length > 0 && order(found[found.length - 1]!, pair) > 0) isInOrder = false;
+    found.push(pair);
   }
-  found.sort(reading.byWord ? byWord : byName);
+  if (!isInOrder) found.sort(order);
   let text = '';
+  let last = '';
   for (const [name, value] of found) {
-    text += `${name}:${reading.folded ? value.replace(/[ \t\r\n]+/g, ' ') : value}\n`;
+    const shown = reading.folded ? value.replace(/[ \t\r\n]+/g, ' ') : value;
+    if (name === last) text += `,${shown}`;
+    else text += last === '' ? `${name}:${shown}` : `\n${name}:${shown}`;
+    last = name;
   }
-  return text;
+  return last === '' ? '' : `${text}\n`;
 }
 
 function canonicalQuery(rawQuery: string, reading: Reading): string {
@@ -155,7 +140,7 @@ function decode(text: string, bytes: boolean): string {
 
 /** By UTF-16 units; the order of a language would sort some names another way. */
 function byName(one: readonly [string, unknown], other: readonly [string, unknown]): number {
-  return one[0] < other[0] ? -1 : 1;
+  return one[0] === other[0] ? 0 : one[0] < other[0] ? -1 : 1;
 }
 
 /** What may stand in the name of a header, in the order of a dictionary; hyphens and apostrophes count only between equals. */

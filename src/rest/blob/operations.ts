@@ -326,14 +326,13 @@ export const blobOperations: readonly Operation<Storage>[] = [
     },
     look: lookAtPutBlob,
     run: putBlob,
-    reply: ({ md5, crc64, ...written }) => ({
+    reply: (written) => ({
       status: 201,
-      headers: {
-        ...identityHeaders(written),
-        'Content-MD5': md5,
-        'x-ms-content-crc64': crc64,
+      headers: identityHeaders(written, {
+        'Content-MD5': written.md5,
+        'x-ms-content-crc64': written.crc64,
         'x-ms-request-server-encrypted': 'true',
-      },
+      }),
     }),
   }),
   operation({
@@ -405,7 +404,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     run: setBlobMetadata,
     reply: (written) => ({
       status: 200,
-      headers: { ...identityHeaders(written), 'x-ms-request-server-encrypted': 'true' },
+      headers: identityHeaders(written, { 'x-ms-request-server-encrypted': 'true' }),
     }),
   }),
   operation({
@@ -494,7 +493,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     run: copyBlob,
     reply: ({ copyId, ...written }) => ({
       status: 202,
-      headers: { ...identityHeaders(written), 'x-ms-copy-id': copyId, 'x-ms-copy-status': 'success' },
+      headers: identityHeaders(written, { 'x-ms-copy-id': copyId, 'x-ms-copy-status': 'success' }),
     }),
   }),
   operation({
@@ -561,12 +560,11 @@ export const blobOperations: readonly Operation<Storage>[] = [
     },
     reply: ({ written, hashes, wantsMd5 }) => ({
       status: 201,
-      headers: {
-        ...identityHeaders(written),
+      headers: identityHeaders(written, {
         'Content-MD5': wantsMd5 ? hashes.md5 : undefined,
         'x-ms-content-crc64': wantsMd5 ? undefined : hashes.crc64,
         'x-ms-request-server-encrypted': 'true',
-      },
+      }),
     }),
   }),
   operation({
@@ -580,7 +578,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     run: (storage, input) => getBlockList(storage, input, blockElements),
     reply: (lists) => {
       const { status, headers, body } = xmlPiecesReply(200, blockListXml(lists));
-      const found = lists.blob && { ...identityHeaders(lists.blob), 'x-ms-blob-content-length': lists.blob.length };
+      const found = lists.blob && identityHeaders(lists.blob, { 'x-ms-blob-content-length': lists.blob.length });
       return { status, headers: { ...headers, ...found }, body };
     },
   }),
@@ -591,12 +589,12 @@ function leaseReply({ action, leaseId, breakSeconds, ...found }: LeaseAnswer & {
   const status: Readonly<Record<string, number>> = { acquire: 201, break: 202 };
   return {
     status: status[action.toLowerCase()] ?? 200,
-    headers: { ...identityHeaders(found), 'x-ms-lease-id': leaseId, 'x-ms-lease-time': breakSeconds },
+    headers: identityHeaders(found, { 'x-ms-lease-id': leaseId, 'x-ms-lease-time': breakSeconds }),
   };
 }
 
 function metadataReply(found: Found & { readonly metadata: Metadata }): Reply {
-  return { status: 200, headers: { ...identityHeaders(found), ...metadataHeaders(found.metadata) } };
+  return { status: 200, headers: identityHeaders(found, metadataHeaders(found.metadata)) };
 }
 
 /** One literal, not several spread into each other, which would cost more than the rest of a Get Blob's reply. */
