@@ -18,7 +18,7 @@ import { openAccounts } from '../dist/services/accounts.js';
 import { createContainer } from '../dist/services/blob/containers.js';
 import { encodeHead } from '../dist/services/blob/heads.js';
 import { containerIdAt, headKey, headsIn, inlineKey } from '../dist/services/blob/rows.js';
-import { countMessages } from '../dist/services/queue/counts.js';
+import { countMessage } from '../dist/services/queue/counts.js';
 import { encodeMessage, messageKey } from '../dist/services/queue/message-rows.js';
 import { createQueue } from '../dist/services/queue/queues.js';
 import { queueAt } from '../dist/services/queue/rows.js';
@@ -87,10 +87,10 @@ async function messages(storage) {
     put(tx, from, to) {
       const rest = { visibleAt: tx.now, expires: tx.now + TICKS_A_WEEK, nonce: 0n, dequeueCount: 0, text };
       for (let at = from; at < to; at++) {
-        const id = { inserted: tx.stamp, salt: BigInt(at) };
-        tx.put(messageKey(queue, tx.now, id), encodeMessage({ id, ...rest }));
+        const message = { id: { inserted: tx.stamp, salt: BigInt(at) }, ...rest };
+        tx.put(messageKey(queue, tx.now, message.id), encodeMessage(message));
+        countMessage(tx, queue, message, 1);
       }
-      countMessages(tx, queue, rest.expires, to - from);
     },
   };
 }

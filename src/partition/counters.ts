@@ -1,5 +1,6 @@
 /** Counters for the engines: a row of eight bytes, signed, big-endian. One that comes to zero has no row. */
-import { bufferOf, COUNTER_BYTES, counterOf, type Stamp } from './partition.ts';
+import type { Key } from './keys.ts';
+import { bufferOf, COUNTER_BYTES, type Commit, counterOf, type Stamp, type Write } from './partition.ts';
 
 /** What a counter's row holds once `n` is added; undefined: nothing is left of it. */
 export function plus(value: Uint8Array | undefined, n: bigint): Buffer | undefined {
@@ -14,4 +15,28 @@ export function plus(value: Uint8Array | undefined, n: bigint): Buffer | undefin
 /** An add does not conflict with a later one that was faster; still every change of a row has a version of its own. */
 export function versionOfAdd(stamp: Stamp, replaced: Stamp | undefined): Stamp {
   return replaced === undefined || replaced < stamp ? stamp : replaced + 1n;
+}
+
+/** What several bodies add to a row is added once, with the last of them: nobody rests on what it comes to in between. */
+export function addedOnce(bodies: Commit['bodies']): Commit['bodies'] {
+  if (bodies.length < 2) return bodies;
+  const adds = new Map<Key, { readonly kind: 'add'; readonly key: Key; n: bigint }>();
+  const fewer = bodies.toReversed().map(({ stamp, writes }) => {
+    const left: Write[] = [];
+    for (const write of writes) {
+      const { key, kind } = write;
+      const later = adds.get(key);
+      if (kind !== 'add') {
+        adds.delete(key);
+        left.push(write);
+      } else if (later) later.n = BigInt.asIntN(64, later.n + write.n);
+      else {
+        const add = { kind, key, n: write.n };
+        adds.set(key, add);
+        left.push(add);
+      }
+    }
+    return { stamp, writes: left };
+  });
+  return fewer.reverse();
 }

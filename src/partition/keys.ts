@@ -42,8 +42,8 @@ export function decodeKey(key: Key): (string | bigint | Uint8Array)[] {
       continue;
     }
     const end = endOf(key, at);
-    const raw = key.slice(at, end).replaceAll('\x00\xff', '\x00');
-    parts.push(type === STRING ? decodeString(raw) : new Uint8Array(Buffer.from(raw, 'latin1')));
+    const raw = key.slice(at, end);
+    parts.push(type === STRING ? decodeString(raw) : new Uint8Array(Buffer.from(unescapeZeros(raw), 'latin1')));
     at = end + 1;
   }
   return parts;
@@ -51,7 +51,7 @@ export function decodeKey(key: Key): (string | bigint | Uint8Array)[] {
 
 /** The string that ends a key which goes on behind `beginning(parts, '')`: cheaper than to decode all of it. */
 export function endingOf(key: Key, beginningOfIt: Key): string {
-  return decodeString(key.slice(beginningOfIt.length, -1).replaceAll('\x00\xff', '\x00'));
+  return decodeString(key.slice(beginningOfIt.length, -1));
 }
 
 /** All keys that begin with these parts. */
@@ -120,8 +120,9 @@ function encodeString(text: string): string {
   return bytes;
 }
 
-function decodeString(bytes: string): string {
-  if (PLAIN.test(bytes)) return bytes;
+function decodeString(raw: string): string {
+  if (PLAIN.test(raw)) return raw;
+  const bytes = unescapeZeros(raw);
   const units: number[] = [];
   for (let i = 0; i < bytes.length; i++) {
     const first = bytes.charCodeAt(i);
@@ -134,18 +135,23 @@ function decodeString(bytes: string): string {
   return text;
 }
 
+const eight = new Uint8Array(8);
+const number = new DataView(eight.buffer);
+
 function encodeNumber(value: bigint): string {
-  if (value < 0n || value > 0xffffffffffffffffn) throw new RangeError(`not an unsigned 64-bit number: ${value}`);
-  const high = Number(value >> 32n);
-  const low = Number(value & 0xffffffffn);
-  return (
-    String.fromCharCode(high >>> 24, (high >>> 16) & 0xff, (high >>> 8) & 0xff, high & 0xff) +
-    String.fromCharCode(low >>> 24, (low >>> 16) & 0xff, (low >>> 8) & 0xff, low & 0xff)
-  );
+  if (BigInt.asUintN(64, value) !== value) throw new RangeError(`not an unsigned 64-bit number: ${value}`);
+  number.setBigUint64(0, value);
+  // To spread them into the call costs ten times as much.
+  const at = (i: number): number => eight[i]!;
+  return String.fromCharCode(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7));
 }
 
 function escapeZeros(bytes: string): string {
   return bytes.replaceAll('\x00', '\x00\xff');
+}
+
+function unescapeZeros(bytes: string): string {
+  return bytes.replaceAll('\x00\xff', '\x00');
 }
 
 /** A zero byte followed by 0xFF is a zero inside the part; any other zero ends it. */

@@ -24,7 +24,13 @@ export interface Rows extends Omit<Database<Buffer, Key>, 'getBinaryFast' | 'get
     exclusiveStart?: boolean;
     inclusiveEnd?: boolean;
     transaction?: Transaction;
-  }): Iterable<{ key: Key; value: Buffer }>;
+  }): Iterable<{ key: Key; value: Stored }>;
+}
+
+/** What a scan makes of each row. */
+export interface Stored {
+  readonly version: Stamp;
+  readonly value: Buffer;
 }
 
 export const PAGE_BYTES = 8192;
@@ -66,14 +72,14 @@ const keysAsBytes = {
  */
 const bytesAsTheyAre = {
   encode: (bytes: Buffer) => bytes,
-  decode(shared: Buffer, size: number): Buffer {
+  decode(shared: Buffer, size: number): Stored {
     if (read !== shared) {
       read = shared;
       whole = Buffer.from(shared.buffer as ArrayBuffer, shared.byteOffset);
     }
-    const bytes = Buffer.allocUnsafe(size);
-    whole.copy(bytes, 0, 0, size);
-    return bytes;
+    const value = Buffer.allocUnsafe(size - 8);
+    whole.copy(value, 0, 8, size);
+    return { version: versionIn(whole), value };
   },
 };
 let read: Buffer | undefined;

@@ -56,16 +56,17 @@ function scan(rows: Rows, transaction: Transaction, range: Range, options: ScanO
     : { start: range.from, end: range.to };
   let bytes = 0;
   for (const { key, value } of rows.getRange({ ...bounds, reverse, limit, transaction })) {
-    const row = rowOf(key, value);
-    found.push(row);
-    bytes += row.value.length;
+    found.push({ key, version: value.version, value: value.value });
+    bytes += value.value.length;
     if (bytes >= bytesMax) break;
   }
   return found;
 }
 
 function* rowsIn(rows: Rows, transaction: Transaction, { from, to }: Range): Iterable<Row> {
-  for (const { key, value } of rows.getRange({ start: from, end: to, transaction })) yield rowOf(key, value);
+  for (const { key, value } of rows.getRange({ start: from, end: to, transaction })) {
+    yield { key, version: value.version, value: value.value };
+  }
 }
 
 /** lmdb reads into one buffer again and again. A copy from the pool costs less than one with memory of its own. */
@@ -73,8 +74,4 @@ function copyOf(key: Key, shared: Buffer, size: number): Row {
   const value = Buffer.allocUnsafe(size - 8);
   shared.copy(value, 0, 8, size);
   return { key, version: versionIn(shared), value };
-}
-
-function rowOf(key: Key, stored: Buffer): Row {
-  return { key, version: versionIn(stored), value: stored.subarray(8) };
 }

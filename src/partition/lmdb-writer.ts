@@ -62,7 +62,7 @@ const versions: Versions = {
     if (range.from >= range.to) return [];
     return Array.from(rows.getRange({ start: range.from, end: range.to, limit }), ({ key, value }) => ({
       key,
-      version: versionIn(value),
+      version: value.version,
     }));
   },
   bytesOf: (key) => foundAt(key)?.value.length,

@@ -57,6 +57,8 @@ export interface Transaction extends Snapshot {
   readonly stamp: Stamp;
   /** A scan that is not checked at the commit: a hint. */
   glance(range: Range, options: ScanOptions): Promise<Row[]>;
+  /** A row that was glanced at is a check after all, as if it had been got. */
+  restOn(row: Pick<Row, 'key' | 'version'>): void;
   put(key: Key, value: Uint8Array): void;
   remove(key: Key): void;
   /**

@@ -3,6 +3,7 @@
  * the writes of those before, and go as one commit. Turns are an optimisation; the checks in the commit are the truth.
  */
 import { randomUUID } from 'node:crypto';
+import { addedOnce } from './counters.ts';
 import type { Key } from './keys.ts';
 import {
   type Check,
@@ -11,14 +12,14 @@ import {
   type Instant,
   OutcomeUnknown,
   type Partition,
+  type RangeCheck,
   type Reading,
   type Snapshot,
   type Stamp,
   type Transaction,
   Unavailable,
-  type Write,
 } from './partition.ts';
-import { addedTo, BodyView, type Held } from './view.ts';
+import { BodyView, type Held, heldAfter } from './view.ts';
 
 export interface TransactOptions {
   /** How often a body runs before its caller is told to come back later. */
@@ -68,10 +69,12 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
   /** Lines that run or commit; whether it is one that is to be alone. */
   let busy = 0;
   let alone = false;
-  const running = new Set<Promise<void>>();
+  /** Reads that run. */
+  let reading = 0;
   const lineage = randomUUID();
   let commits = 0;
   let scheduled = false;
+  const propose = (): Stamp => engine.clock.stamp();
 
   function read<T>(body: (at: Reading) => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -100,20 +103,15 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
     scheduled = true;
     when(() => {
       scheduled = false;
-      run(serveTurn());
+      serveTurn();
     });
-  }
-
-  function run(work: Promise<void>): void {
-    const turn = work.finally(() => running.delete(turn));
-    running.add(turn);
   }
 
   /**
    * What was asked for in one turn of the event loop shares a snapshot, taken after the last of it was asked for. Side by side
    * they also cost less: a Get Blob at 64 clients about a third of the CPU; see docs/adr/0003-partition-interface.md.
    */
-  async function serveTurn(): Promise<void> {
+  function serveTurn(): void {
     let room = bodiesMax;
     // Where both wait, each has its half.
     const waiting = nextLine() === undefined ? 0 : tired.length + due.length;
@@ -127,7 +125,7 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
       const line = lines.get(anchor)!;
       if (engine.exclusive && line[0]!.attempts >= attemptsShared) {
         room--;
-        run(serveExclusively(anchor, engine.exclusive.bind(engine)));
+        void serveExclusively(anchor, engine.exclusive.bind(engine));
         continue;
       }
       // Who joins the line later may know of a commit that this snapshot does not show.
@@ -136,7 +134,7 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
       taken.push({ anchor, jobs });
     }
     if (reads.length > 0 || nextLine() !== undefined) schedule(setImmediate);
-    if (asked.length > 0 || taken.length > 0) await serve(asked, taken);
+    if (asked.length > 0 || taken.length > 0) serve(asked, taken);
   }
 
   /** Its snapshot is taken once the others wait, so that nobody overtakes it any more. */
@@ -144,39 +142,47 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
     const take = (): Job[] => lines.get(anchor)!.splice(0, bodiesMax);
     let isServed = false;
     try {
-      await exclusive(anchor, () => {
+      await exclusive(anchor, async () => {
         isServed = true;
-        return serve([], [{ anchor, jobs: take() }]);
+        await Promise.all(serve([], [{ anchor, jobs: take() }]));
       });
     } catch (error) {
       if (!isServed) refuse(anchor, take(), error);
     }
   }
 
-  async function serve(asked: readonly Read[], taken: readonly { anchor: Key; jobs: Job[] }[]): Promise<void> {
+  function serve(asked: readonly Read[], taken: readonly { anchor: Key; jobs: Job[] }[]): Promise<void>[] {
     let snapshot: ReturnType<Engine['snapshot']>;
     try {
       snapshot = engine.snapshot();
     } catch (error) {
       for (const { reject } of asked) reject(error);
       for (const { anchor, jobs } of taken) refuse(anchor, jobs, error);
-      return;
+      return [];
     }
-    const answered = asked.map(async ({ body, resolve, reject }) => {
-      try {
-        resolve(await body(snapshot));
-      } catch (error) {
-        reject(error);
-      }
-    });
-    const ran = taken.map(({ anchor, jobs }) => runTogether(anchor, jobs, snapshot));
-    const settled = ran.map(async (runs, i) => settle(taken[i]!.anchor, await runs));
+    let looking = asked.length + taken.length;
+    const looked = (): void => {
+      if (--looking === 0) snapshot.end();
+    };
+    for (const read of asked) void answer(read, snapshot, looked);
+    return taken.map(({ anchor, jobs }) => serveLine(anchor, jobs, snapshot, looked));
+  }
+
+  async function answer({ body, resolve, reject }: Read, snapshot: Reading, looked: () => void): Promise<void> {
+    reading++;
     try {
-      await Promise.all([...answered, ...ran]);
-    } finally {
-      snapshot.end();
+      resolve(await body(snapshot));
+    } catch (error) {
+      reject(error);
     }
-    await Promise.all(settled);
+    reading--;
+    looked();
+  }
+
+  async function serveLine(anchor: Key, jobs: Job[], snapshot: Snapshot, looked: () => void): Promise<void> {
+    const runs = await runTogether(anchor, jobs, snapshot);
+    looked();
+    await settle(anchor, runs);
   }
 
   /** While somebody is tired, the others wait until he is through. */
@@ -192,13 +198,21 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
     const held = new Map<Key, Held>();
     let bytes = 0;
     while (jobs.length > 0 && held.size < writesMax && bytes < bytesMax) {
-      const run = await runBody(jobs.shift()!, snapshot, held);
-      if (run.refusal && !run.view.readHeld) run.job.reject(run.refusal.error);
-      else runs.push(run);
-      if (run.refusal) continue;
-      for (const [key, write] of run.view.writes) {
-        held.set(key, write.added === undefined ? write : addedTo(held.get(key), write.added, write.stamp));
-        bytes += write.value?.length ?? 0;
+      const job = jobs.shift()!;
+      const view = new BodyView(snapshot, held, propose);
+      try {
+        const value = await job.body(view);
+        // Bodies behind this one propose later stamps.
+        runs.push({ job, view, value, stamp: view.stamp });
+      } catch (error) {
+        if (view.readHeld) runs.push({ job, view, refusal: { error } });
+        else job.reject(error);
+        continue;
+      }
+      if (jobs.length === 0) return runs;
+      for (const [key, write] of view.writes) {
+        held.set(key, heldAfter(held.get(key), write));
+        if (write.kind === 'put') bytes += write.value.length;
       }
     }
     lines.get(anchor)!.unshift(...jobs);
@@ -207,7 +221,8 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
 
   /** Commits what the bodies left, and answers. Those that must run again go back to the head of their line. */
   async function settle(anchor: Key, runs: readonly Run[]): Promise<void> {
-    const outcome = await commit(anchor, runs);
+    const data = commitOf(anchor, runs);
+    const outcome = data ? await commit(data) : 'committed';
     leave();
     if (outcome === 'conflict') {
       for (const { job } of runs) job.attempts++;
@@ -244,23 +259,28 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
     if (nextLine() !== undefined) schedule();
   }
 
-  async function runBody(job: Job, snapshot: Snapshot, held: ReadonlyMap<Key, Held>): Promise<Run> {
-    const view = new BodyView(snapshot, held, () => engine.clock.stamp());
-    try {
-      const value = await job.body(view);
-      // Bodies behind this one propose later stamps.
-      return { job, view, value, stamp: view.stamp };
-    } catch (error) {
-      return { job, view, refusal: { error } };
+  /** What the bodies ask of the store; undefined: nothing. */
+  function commitOf(anchor: Key, runs: readonly Run[]): Commit | undefined {
+    const bodies: Commit['bodies'][number][] = [];
+    const checks = new Map<Key, Check>();
+    const ranges: RangeCheck[] = [];
+    let before: Instant | undefined;
+    for (const { view, refusal } of runs) {
+      const writes = !refusal && view.writes.size > 0;
+      if (writes) bodies.push({ stamp: view.stamp, writes: [...view.writes.values()] });
+      // An answer that rests on a write of this commit and on other rows is true only if those still stand beside it.
+      else if (!view.readHeld) continue;
+      for (const check of view.checks) checks.set(check.key, check);
+      ranges.push(...view.ranges);
+      if (view.deadline !== undefined && (before === undefined || view.deadline < before)) before = view.deadline;
     }
+    if (bodies.length === 0) return undefined;
+    const id = `${lineage}/${commits++}`;
+    const data = { id, anchors: [anchor], checks: [...checks.values()], ranges, bodies: addedOnce(bodies) };
+    return before === undefined ? data : { ...data, before };
   }
 
-  async function commit(anchor: Key, runs: readonly Run[]): Promise<'committed' | 'conflict' | Error> {
-    const writing = runs.filter((run) => !run.refusal && run.view.writes.size > 0);
-    if (writing.length === 0) return 'committed';
-    // An answer that rests on a write of this commit and on other rows is true only if those still stand beside it.
-    const judged = runs.filter((run) => writing.includes(run) || run.view.readHeld);
-    const data = commitOf(`${lineage}/${commits++}`, anchor, judged, writing);
+  async function commit(data: Commit): Promise<'committed' | 'conflict' | Error> {
     try {
       const outcome = await engine.commit(data);
       return outcome === 'unknown' ? new OutcomeUnknown('The store did not say whether the write happened.') : outcome;
@@ -275,10 +295,7 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
     clock: engine.clock,
     isBroken: () => engine.isBroken?.() ?? false,
     async close() {
-      while (running.size > 0 || scheduled || lines.size > 0) {
-        await Promise.all(running);
-        await new Promise(setImmediate);
-      }
+      while (reading > 0 || scheduled || lines.size > 0) await new Promise((resolve) => setTimeout(resolve, 1));
       await engine.close();
     },
   };
@@ -290,29 +307,4 @@ function pause(attempts: number): Promise<void> {
     if (attempts < 3) setImmediate(resolve);
     else setTimeout(resolve, Math.random() * Math.min(2 ** attempts, 50));
   });
-}
-
-function commitOf(id: string, anchor: Key, judged: readonly Run[], writing: readonly Run[]): Commit {
-  const checks = new Map<Key, Check>();
-  let before: Instant | undefined;
-  for (const { view } of judged) {
-    for (const [key, check] of view.checks) checks.set(key, check);
-    if (view.deadline !== undefined && (before === undefined || view.deadline < before)) before = view.deadline;
-  }
-  return {
-    id,
-    anchors: [anchor],
-    checks: [...checks.values()],
-    ranges: judged.flatMap(({ view }) => view.ranges),
-    ...(before === undefined ? {} : { before }),
-    bodies: writing.map(({ view }) => ({
-      stamp: view.stamp,
-      writes: [...view.writes].map(writeOf),
-    })),
-  };
-}
-
-function writeOf([key, { value, added }]: [Key, Held]): Write {
-  if (value) return { kind: 'put', key, value };
-  return added === undefined ? { kind: 'remove', key } : { kind: 'add', key, n: added };
 }

@@ -1,38 +1,36 @@
 import { plus } from './counters.ts';
 import { after, type Key, type Range } from './keys.ts';
-import type { Check, Instant, RangeCheck, Row, ScanOptions, Snapshot, Stamp, Transaction } from './partition.ts';
+import type { Check, Instant, RangeCheck, Row, ScanOptions, Snapshot, Stamp, Transaction, Write } from './partition.ts';
 import { bufferOf, counterOf, stoppedEarly } from './partition.ts';
 
-/** A write that is not committed yet; no value: a removal, or what is added to a row that nobody looked at. */
-export interface Held {
-  readonly value?: Uint8Array;
-  readonly added?: bigint;
-  readonly stamp: Stamp;
-}
+/** A write that is not committed yet. */
+export type Held = Write & { readonly stamp: Stamp };
 
 /** What one body sees: its own writes, those of the bodies before it, and the snapshot, which alone is checked. */
 export class BodyView implements Transaction {
   readonly writes = new Map<Key, Held>();
-  readonly checks = new Map<Key, Check>();
+  /** A key that was asked for twice is here twice. */
+  readonly checks: Check[] = [];
   readonly ranges: RangeCheck[] = [];
   deadline: Instant | undefined;
   /** It saw a write of a body before it, so its answer waits for that one's commit. */
   readHeld = false;
-  readonly #snapshot: Snapshot;
-  readonly #before: ReadonlyMap<Key, Held>;
-  readonly #propose: (now: Instant) => Stamp;
-  #stamp: Stamp | undefined;
+  // Not #private: Node 20 takes longer to make such fields than to read a row.
+  private readonly snapshot: Snapshot;
+  private readonly earlier: ReadonlyMap<Key, Held>;
+  private readonly propose: (now: Instant) => Stamp;
+  private proposed: Stamp | undefined;
 
-  constructor(snapshot: Snapshot, before: ReadonlyMap<Key, Held>, propose: (now: Instant) => Stamp) {
-    this.#snapshot = snapshot;
-    this.#before = before;
-    this.#propose = propose;
+  constructor(snapshot: Snapshot, earlier: ReadonlyMap<Key, Held>, propose: (now: Instant) => Stamp) {
+    this.snapshot = snapshot;
+    this.earlier = earlier;
+    this.propose = propose;
   }
 
   /** Proposed when it is wanted: a store may tell its time with the first rows, and no stamp lies before that. */
   get stamp(): Stamp {
-    this.#stamp ??= this.#propose(this.#snapshot.now);
-    return this.#stamp;
+    this.proposed ??= this.propose(this.snapshot.now);
+    return this.proposed;
   }
 
   get now(): Instant {
@@ -40,29 +38,29 @@ export class BodyView implements Transaction {
   }
 
   async get(key: Key): Promise<Row | undefined> {
-    const held = this.#held(key);
-    if (held) return rowOf(key, held);
-    const row = await this.#snapshot.get(key);
-    this.#check(key, row);
+    const held = this.held(key);
+    if (held) return rowOf(held);
+    const row = await this.snapshot.get(key);
+    this.check(key, row);
     return row;
   }
 
   async getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
     // Asked once: while the rows are on their way the body may write.
-    const held = keys.map((key) => this.#held(key));
+    const held = keys.map((key) => this.held(key));
     const unheld = keys.filter((_, i) => !held[i]);
-    const rows = await this.#snapshot.getMany(unheld);
+    const rows = await this.snapshot.getMany(unheld);
     unheld.forEach((key, i) => {
-      this.#check(key, rows[i]);
+      this.check(key, rows[i]);
     });
     let next = 0;
-    return keys.map((key, i) => (held[i] ? rowOf(key, held[i]) : rows[next++]));
+    return keys.map((_, i) => (held[i] ? rowOf(held[i]) : rows[next++]));
   }
 
   async scan(range: Range, options: ScanOptions): Promise<Row[]> {
-    const held = this.#heldIn(range, options.reverse);
-    for (const [, write] of held) refuseAdded(write);
-    const { rows, seen } = await this.#merge(range, options, held);
+    const held = this.heldIn(range, options.reverse);
+    for (const write of held) refuseAdded(write);
+    const { rows, seen } = await this.merge(range, options, held);
     const last = rows.at(-1)?.key;
     const looked = last !== undefined && stoppedEarly(rows, options) ? upTo(range, last, options.reverse) : range;
     this.ranges.push({
@@ -75,50 +73,54 @@ export class BodyView implements Transaction {
   }
 
   async glance(range: Range, options: ScanOptions): Promise<Row[]> {
-    const held = this.#heldIn(range, options.reverse);
-    const known = held.filter(([, { added }]) => added === undefined);
-    return (await this.#merge(range, options, known)).rows;
+    const held = this.heldIn(range, options.reverse);
+    const known = held.filter(({ kind }) => kind !== 'add');
+    return (await this.merge(range, options, known)).rows;
+  }
+
+  restOn({ key, version }: Pick<Row, 'key' | 'version'>): void {
+    if (!this.held(key)) this.checks.push({ key, version });
   }
 
   put(key: Key, value: Uint8Array): void {
-    this.writes.set(key, { value, stamp: this.stamp });
+    this.writes.set(key, { kind: 'put', key, value, stamp: this.stamp });
   }
 
   remove(key: Key): void {
-    this.writes.set(key, { stamp: this.stamp });
+    this.writes.set(key, { kind: 'remove', key, stamp: this.stamp });
   }
 
   add(key: Key, n: bigint): void {
     if (BigInt.asIntN(64, n) !== n) throw new RangeError(`not a signed 64-bit number: ${n}`);
-    const earlier = this.writes.get(key);
-    const held = earlier ?? this.#before.get(key);
+    const own = this.writes.get(key);
+    const held = own ?? this.earlier.get(key);
     // To add to a row that is no counter is a mistake, found here or at the commit.
-    if (held?.value) counterOf({ value: bufferOf(held.value) });
-    this.writes.set(key, addedTo(earlier, n, this.stamp));
+    if (held?.kind === 'put') counterOf({ value: bufferOf(held.value) });
+    this.writes.set(key, heldAfter(own, { kind: 'add', key, n, stamp: this.stamp }));
   }
 
   before(instant: Instant): void {
     if (this.deadline === undefined || instant < this.deadline) this.deadline = instant;
   }
 
-  #held(key: Key): Held | undefined {
+  private held(key: Key): Held | undefined {
     const own = this.writes.get(key);
     if (own) return refuseAdded(own);
-    const earlier = this.#before.get(key);
+    const earlier = this.earlier.get(key);
     if (!earlier) return undefined;
     this.readHeld = true;
     return refuseAdded(earlier);
   }
 
-  #check(key: Key, row: Row | undefined): void {
-    this.checks.set(key, row ? { key, version: row.version } : { key });
+  private check(key: Key, row: Row | undefined): void {
+    this.checks.push(row ? { key, version: row.version } : { key });
   }
 
   /** Rows of the snapshot and held writes in one order; `seen` are the snapshot's rows, in the order of their keys. */
-  async #merge(
+  private async merge(
     range: Range,
     { limit, bytesMax = Infinity, reverse = false }: ScanOptions,
-    held: [Key, Held][],
+    held: Held[],
   ): Promise<{ rows: Row[]; seen: Row[] }> {
     const rows: Row[] = [];
     const seen: Row[] = [];
@@ -126,7 +128,7 @@ export class BodyView implements Transaction {
     let left = range;
     for (;;) {
       const bounds = { limit: limit - rows.length, bytesMax: bytesMax - bytes, reverse };
-      const page = await this.#snapshot.scan(left, bounds);
+      const page = await this.snapshot.scan(left, bounds);
       seen.push(...page);
       const end = stoppedEarly(page, bounds) ? page.at(-1)?.key : undefined;
       for (const row of interleave(page, held, end, reverse)) {
@@ -139,51 +141,52 @@ export class BodyView implements Transaction {
     }
   }
 
-  #heldIn({ from, to }: Range, reverse = false): [Key, Held][] {
+  private heldIn({ from, to }: Range, reverse = false): Held[] {
     const found = new Map<Key, Held>();
-    for (const writes of [this.#before, this.writes]) {
+    for (const writes of [this.earlier, this.writes]) {
       for (const [key, held] of writes) {
         if (key < from || key >= to) continue;
         found.set(key, held);
-        if (writes === this.#before) this.readHeld = true;
+        if (writes === this.earlier) this.readHeld = true;
       }
     }
     const sign = reverse ? -1 : 1;
-    return [...found].sort(([a], [b]) => (a < b ? -sign : sign));
+    return [...found.values()].sort((a, b) => (a.key < b.key ? -sign : sign));
   }
 }
 
-/** What a key holds once `n` is added to it. */
-export function addedTo(earlier: Held | undefined, n: bigint, stamp: Stamp): Held {
-  if (!earlier) return { added: n, stamp };
-  if (earlier.added !== undefined) return { added: BigInt.asIntN(64, earlier.added + n), stamp };
-  const value = plus(earlier.value, n);
-  return value ? { value, stamp } : { stamp };
+/** What a key holds once this is written, too. */
+export function heldAfter(earlier: Held | undefined, write: Held): Held {
+  if (!earlier || write.kind !== 'add') return write;
+  const { key, n, stamp } = write;
+  if (earlier.kind === 'add') return { kind: 'add', key, n: BigInt.asIntN(64, earlier.n + n), stamp };
+  const value = plus(earlier.kind === 'put' ? earlier.value : undefined, n);
+  return value ? { kind: 'put', key, value, stamp } : { kind: 'remove', key, stamp };
 }
 
 function refuseAdded(held: Held): Held {
-  if (held.added !== undefined) throw new Error('a counter is not read in a body');
+  if (held.kind === 'add') throw new Error('a counter is not read in a body');
   return held;
 }
 
 /** Takes from `held` what lies in the page's stretch; a held write stands for the row that it replaces. */
-function* interleave(page: readonly Row[], held: [Key, Held][], end: Key | undefined, reverse: boolean): Iterable<Row> {
+function* interleave(page: readonly Row[], held: Held[], end: Key | undefined, reverse: boolean): Iterable<Row> {
   const precedes = (a: Key, b: Key) => (reverse ? a > b : a < b);
   for (const row of page) {
-    while (held.length > 0 && precedes(held[0]![0], row.key)) yield* present(held.shift()!);
-    if (held[0]?.[0] === row.key) yield* present(held.shift()!);
+    while (held.length > 0 && precedes(held[0]!.key, row.key)) yield* present(held.shift()!);
+    if (held[0]?.key === row.key) yield* present(held.shift()!);
     else yield row;
   }
-  while (held.length > 0 && (end === undefined || !precedes(end, held[0]![0]))) yield* present(held.shift()!);
+  while (held.length > 0 && (end === undefined || !precedes(end, held[0]!.key))) yield* present(held.shift()!);
 }
 
-function* present([key, held]: [Key, Held]): Iterable<Row> {
-  const row = rowOf(key, held);
+function* present(held: Held): Iterable<Row> {
+  const row = rowOf(held);
   if (row) yield row;
 }
 
-function rowOf(key: Key, { value, stamp }: Held): Row | undefined {
-  return value && { key, value: bufferOf(value), version: stamp };
+function rowOf(held: Held): Row | undefined {
+  return held.kind === 'put' ? { key: held.key, value: bufferOf(held.value), version: held.stamp } : undefined;
 }
 
 function upTo(range: Range, last: Key, reverse = false): Range {

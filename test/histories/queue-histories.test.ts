@@ -102,7 +102,7 @@ describe.skipIf(minutes > 0)('The order of queues is missed', { timeout: 120_000
     {
       title: 'when a delete does nothing',
       file: messages,
-      find: /tx\.remove\(message\.key\);\s+countMessages\([^)]*-1\);/,
+      find: /tx\.remove\(message\.key\);\s+countMessage\([^)]*-1\);/,
       replace: '',
     },
     {

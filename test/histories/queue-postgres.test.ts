@@ -103,7 +103,7 @@ describe.skipIf(missing)(`Queues of three processes on PostgreSQL${missing ? ` (
     {
       title: 'when a commit does not look again at the messages that it takes',
       file: 'services/queue/taking.js',
-      find: /await tx\.getMany\(tried\);/,
+      find: /tx\.restOn\(message\);/,
       replace: '',
     },
     {

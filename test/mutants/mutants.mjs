@@ -52,8 +52,8 @@ export const mutants = [
   {
     name: 'a refusal is answered before the write that it read is on disk',
     file: 'src/partition/transact.ts',
-    find: 'if (run.refusal && !run.view.readHeld)',
-    replace: 'if (run.refusal)',
+    find: 'if (view.readHeld) runs.push(',
+    replace: 'if (!view) runs.push(',
     tests: ['src/partition/transact.test.ts', 'src/partition/memory.test.ts'],
   },
   {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { countMessages } from '../../src/services/queue/counts.ts';
+import { countMessage } from '../../src/services/queue/counts.ts';
 import { encodeMessage, messageKey } from '../../src/services/queue/message-rows.ts';
 import { deleteMessage, peekMessages, putMessage, updateMessage } from '../../src/services/queue/messages.ts';
 import { getQueueMetadata } from '../../src/services/queue/queues.ts';
@@ -20,9 +20,10 @@ async function fill({ storage }: QueueWorld, count: number, ttlTicks: bigint): P
         const id = { inserted: tx.stamp, salt: BigInt(from + i) };
         const text = Buffer.from(`message ${from + i}`);
         const rest = { expires: tx.now + ttlTicks, nonce: 1n, dequeueCount: 0, text };
-        tx.put(messageKey(found, tx.now, id), encodeMessage({ id, visibleAt: tx.now, ...rest }));
+        const message = { id, visibleAt: tx.now, ...rest };
+        tx.put(messageKey(found, tx.now, id), encodeMessage(message));
+        countMessage(tx, found, message, 1);
       }
-      countMessages(tx, found, tx.now + ttlTicks, slice);
     });
   }
 }
@@ -77,6 +78,19 @@ describe('The cost of a message', () => {
     );
     expect(new Set(taken.flat().map(({ id }) => id)).size).toBe(64);
     expect(world.seen.rows - before).toBeLessThanOrEqual(64 * 2 + 10);
+  });
+});
+
+describe('A message that is gone', () => {
+  it('leaves no row behind, whoever deletes it', async () => {
+    const world = await openQueues();
+    const before = await world.kinds();
+    await Promise.all(times(20, (i) => putMessage(world.storage, { queue, text: String(i), ttlSeconds: 60 + i })));
+    const taken = await getMessages(world.beside(), { queue, count: 20, visibilitySeconds: 30 });
+    for (const { id, popReceipt } of taken) {
+      await deleteMessage(world.storage, { queue, messageId: id, popReceipt });
+    }
+    expect(await world.kinds()).toEqual(before);
   });
 });
 

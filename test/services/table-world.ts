@@ -12,7 +12,7 @@ import { openPartition } from '../../src/partition/transact.ts';
 import { putAccount } from '../../src/services/account-rows.ts';
 import type { Storage } from '../../src/services/storage.ts';
 import { insertEntity } from '../../src/services/table/entities.ts';
-import { propertiesOf, type SentEntity, type StoredEntity } from '../../src/services/table/entity-rows.ts';
+import { propertiesOf, type SentEntity, type StoredEntity, written } from '../../src/services/table/entity-rows.ts';
 import { createTable } from '../../src/services/table/tables.ts';
 
 export const ACCOUNT = 7n;
@@ -69,7 +69,7 @@ export function entityOf(
     rowKey,
     properties: Object.entries(values).map(([name, value]) => ({
       name,
-      value: typeof value === 'number' ? { type: 'Edm.Int32', value } : { type: 'Edm.String', value },
+      value: written(typeof value === 'number' ? { type: 'Edm.Int32', value } : { type: 'Edm.String', value }),
     })),
   };
 }

@@ -221,5 +221,18 @@ export function scans(harness: Harness): void {
       });
       expect([runs, value]).toEqual([1, 3]);
     });
+
+    it('is made for what a body rests on of what it glanced at, and no more', async () => {
+      const [one, other] = await withNumbers(harness, 10);
+      let runs = 0;
+      const { value } = await one.transact(key('anchor'), async (tx) => {
+        const rows = await tx.glance(under(['number']), { limit: 3 });
+        tx.restOn(rows[1]!);
+        if (++runs < 3) await put(other, rows[runs]!.key, 'changed');
+        tx.put(key('written'), bytes(1));
+        return textOf(rows[1]);
+      });
+      expect([runs, value]).toEqual([2, 'changed']);
+    });
   });
 }

@@ -28,14 +28,12 @@ export async function lookAtPutBlob(storage: Storage, input: Omit<PutBlobInput, 
 }
 
 export async function putBlob(storage: Storage, input: PutBlobInput) {
-  const leaseId = checkWrite(input);
-  const metadata = metadataOf(input.metadata);
-  const checked = { ...input, leaseId, metadata };
+  const checked = { leaseId: checkWrite(input), metadata: metadataOf(input.metadata) };
   const { whole, expected } = input.body;
   if (whole) {
     const hashes = { md5: md5Base64(whole), crc64: crc64Base64(whole) };
     checkHashes(expected, hashes);
-    return put(storage, checked, hashes, async (tx, { container, name }) => {
+    return put(storage, input, checked, hashes, async (tx, { container, name }) => {
       tx.put(inlineKey(storage.account, container, name), encodeBytes(whole));
       return undefined;
     });
@@ -43,7 +41,7 @@ export async function putBlob(storage: Storage, input: PutBlobInput) {
   const home = await homeOf(storage, input.container);
   return withTaken(storage, input.body, { md5: true }, (taken) => {
     const id = storage.content.newId();
-    return put(storage, checked, { md5: taken.md5!, crc64: taken.crc64 }, async (tx, target) => {
+    return put(storage, input, checked, { md5: taken.md5!, crc64: taken.crc64 }, async (tx, target) => {
       checkHome(target, home);
       await storage.content.nameChunks(tx, storage.account, taken);
       storage.content.addContent(tx, storage.account, id, [{ length: taken.length, parts: taken.parts }]);
@@ -55,36 +53,55 @@ export async function putBlob(storage: Storage, input: PutBlobInput) {
 /** `write` leaves the bytes, and gives the content's id if they are not in the inline row. */
 async function put(
   storage: Storage,
-  input: Omit<PutBlobInput, 'metadata'> & { readonly metadata: Metadata },
+  input: PutBlobInput,
+  { leaseId, metadata }: { leaseId: string | undefined; metadata: Metadata },
   { md5, crc64 }: { md5: string; crc64: string },
   write: (tx: Transaction, target: Target) => Promise<string | undefined>,
 ) {
-  const { metadata, leaseId, body } = input;
+  const { content, body } = input;
   const { account, partition, sweeper } = storage;
-  const content = { ...input.content, contentMd5: input.content.contentMd5 ?? md5 };
   const { stamp, value } = await partition.transact(anchorOf(account, input.container, input.blob), async (tx) => {
     const target = await mayPut(tx, storage, input, leaseId);
     const trashed = await letGo(tx, storage, target, body.whole !== undefined);
     const contentId = await write(tx, target);
-    putHead(tx, storage, target, { length: body.length, crc64, contentId, content, metadata });
+    putHead(tx, storage, target, { length: body.length, crc64, contentId, content, metadata }, md5);
     return trashed;
   });
   if (value) sweeper.wake();
   return { etag: etagOf(stamp), modified: stamp, md5, crc64 };
 }
 
-/** The head of a blob that is new from its first byte on: it keeps only the time of its creation and a lease that holds. */
+/**
+ * The head of a blob that is new from its first byte on: it keeps only the time of its creation and a lease that holds.
+ * `md5` is that of its bytes, if the client sets none.
+ */
 export function putHead(
   tx: Transaction,
   { account }: Storage,
   target: Target,
-  head: Pick<BlobHead, 'length' | 'crc64' | 'contentId' | 'content' | 'metadata' | 'copy'>,
+  { length, crc64, contentId, content, metadata, copy }: Omit<BlobHead, 'created' | 'lease' | 'etag'>,
+  md5?: string,
 ): void {
   const { container, name, blob } = target;
-  const content = { ...head.content, contentType: head.content.contentType ?? 'application/octet-stream' };
-  const created = blob?.created ?? tx.stamp;
-  const lease = afterWrite(leaseOn(target), tx.now);
-  tx.put(headKey(account, container, name), encodeHead({ ...head, content, created, lease }));
+  const head = {
+    length,
+    crc64,
+    contentId,
+    // Each by its name: to spread such objects costs as much as all the rest of it.
+    content: {
+      contentType: content.contentType ?? 'application/octet-stream',
+      contentEncoding: content.contentEncoding,
+      contentLanguage: content.contentLanguage,
+      contentDisposition: content.contentDisposition,
+      cacheControl: content.cacheControl,
+      contentMd5: content.contentMd5 ?? md5,
+    },
+    metadata,
+    copy,
+    created: blob?.created ?? tx.stamp,
+    lease: afterWrite(leaseOn(target), tx.now),
+  };
+  tx.put(headKey(account, container, name), encodeHead(head));
 }
 
 /** What Put Blob, Put Block List and Copy Blob ask of the blob that they are about to replace. */

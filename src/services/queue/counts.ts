@@ -4,8 +4,9 @@
  */
 import { TICKS_PER_SECOND } from '../../base/time.ts';
 import { after, encodeKey, type Key, past, type Range, under } from '../../partition/keys.ts';
-import { counterOf, type Instant, type Snapshot, type Transaction } from '../../partition/partition.ts';
+import { counterOf, type Snapshot, type Transaction } from '../../partition/partition.ts';
 import { NEVER } from '../../rules/queue/timing.ts';
+import type { StoredMessage } from './message-rows.ts';
 import type { Queue } from './rows.ts';
 
 const HOURS = 0n;
@@ -17,10 +18,10 @@ const SLICE = { limit: 1_000 };
 
 export const countsIn = (queue: Queue): Range => under(partsOf(queue));
 
-/** So many messages that expire then have come, or gone. */
-export function countMessages(tx: Transaction, queue: Queue, expires: Instant, n: number): void {
+/** A message has come, or gone: in the shard that its salt names, so that nothing is left of both. */
+export function countMessage(tx: Transaction, queue: Queue, { id, expires }: StoredMessage, n: 1 | -1): void {
   const second = expires / TICKS_PER_SECOND;
-  const shard = tx.stamp % SHARDS;
+  const shard = id.salt % SHARDS;
   tx.add(encodeKey([...partsOf(queue), HOURS, second / SECONDS_PER_HOUR, shard]), BigInt(n));
   if (expires < NEVER) tx.add(encodeKey([...partsOf(queue), SECONDS, second, shard]), BigInt(n));
 }

@@ -1,9 +1,16 @@
 /** The line in which the messages of a queue wait: who is first, and who has waited too long. */
 import { randomFillSync } from 'node:crypto';
 import { after, type Key, type Range } from '../../partition/keys.ts';
-import { type Instant, type Row, type ScanOptions, stoppedEarly, type Transaction } from '../../partition/partition.ts';
+import {
+  type Instant,
+  type Row,
+  type ScanOptions,
+  type Stamp,
+  stoppedEarly,
+  type Transaction,
+} from '../../partition/partition.ts';
 import { isVisible } from '../../rules/queue/timing.ts';
-import { countMessages } from './counts.ts';
+import { countMessage } from './counts.ts';
 import { decodeMessage, headOf, placeAt, type StoredMessage } from './message-rows.ts';
 import type { Queue } from './rows.ts';
 
@@ -15,6 +22,7 @@ const BYTES_MAX = 4 << 20;
 
 export interface Waiting extends StoredMessage {
   readonly key: Key;
+  readonly version: Stamp;
 }
 
 export interface Ahead {
@@ -40,23 +48,22 @@ export async function lookAhead(look: Look, queue: Queue, now: Instant, wanted: 
     const limit = Math.min(rowsLeft, expired.length > 0 ? ROWS_MAX : wanted - live.length);
     const bounds = { limit, bytesMax: bytesLeft };
     const rows = await look({ from, to }, bounds);
+    let isBehind = false;
     for (const row of rows) {
       const message = decodeMessage(row);
+      isBehind = message.visibleAt > now;
       rowsLeft--;
       bytesLeft -= row.value.length;
       if (!isVisible(message.visibleAt, row.version, now)) continue;
       if (message.expires <= now) expired.push(row.key);
-      else if (live.length < wanted) live.push({ key: row.key, ...message });
+      else if (live.length < wanted) live.push({ key: row.key, version: row.version, ...message });
     }
-    const last = rows.at(-1);
-    if (!last || !stoppedEarly(rows, bounds) || isBehind(last, now)) return { live, expired, isAll: true };
+    if (isBehind || !stoppedEarly(rows, bounds)) return { live, expired, isAll: true };
     if (rowsLeft <= 0 || bytesLeft <= 0) break;
-    from = after(last.key);
+    from = after(rows.at(-1)!.key);
   }
   return { live, expired, isAll: false };
 }
-
-const isBehind = (row: Row, now: Instant): boolean => decodeMessage(row).visibleAt > now;
 
 /** Those that are still there are let go of, each once. */
 export async function dropExpired(tx: Transaction, queue: Queue, keys: readonly Key[]): Promise<void> {
@@ -64,7 +71,7 @@ export async function dropExpired(tx: Transaction, queue: Queue, keys: readonly 
   const found = rows.filter((row) => row !== undefined);
   for (const row of found) {
     tx.remove(row.key);
-    countMessages(tx, queue, decodeMessage(row).expires, -1);
+    countMessage(tx, queue, decodeMessage(row), -1);
   }
 }
 

@@ -2,7 +2,7 @@ import type { Instant, Transaction } from '../../partition/partition.ts';
 import { type MessageId, parseMessageId, receiptText, SALT_BITS } from '../../rules/queue/receipts.ts';
 import { expiryOf, later, putFault, TTL_SECONDS_DEFAULT, updateFault } from '../../rules/queue/timing.ts';
 import type { Storage } from '../storage.ts';
-import { countMessages } from './counts.ts';
+import { countMessage } from './counts.ts';
 import { fail } from './errors.ts';
 import { dropExpired, lookAhead, random64, type Waiting } from './line.ts';
 import { decodeMessage, encodeMessage, type Message, messageKey, messageOf } from './message-rows.ts';
@@ -42,7 +42,7 @@ export async function putMessage(
       text,
     };
     tx.put(messageKey(found, message.visibleAt, message.id), encodeMessage(message));
-    countMessages(tx, found, message.expires, 1);
+    countMessage(tx, found, message, 1);
     return messageOf(message);
   });
   return value;
@@ -96,7 +96,7 @@ export async function updateMessage(
 export async function deleteMessage(storage: Storage, input: MessageInput): Promise<void> {
   await holding(storage, input, async (tx, queue, message) => {
     tx.remove(message.key);
-    countMessages(tx, queue, message.expires, -1);
+    countMessage(tx, queue, message, -1);
   });
 }
 
@@ -126,7 +126,7 @@ async function messageAt(
   id: MessageId,
 ): Promise<Waiting | undefined> {
   const row = await tx.get(messageKey(queue, visibleAt, id));
-  return row && { key: row.key, ...decodeMessage(row) };
+  return row && { key: row.key, version: row.version, ...decodeMessage(row) };
 }
 
 /** All at once, however many: they belong to a generation that is over. */

@@ -123,8 +123,6 @@ function takingOf(takers: readonly Taker[], line: Line): (tx: Transaction) => Pr
     const live = placesOf(ahead.live, wanted, hasRivals(line));
     tried = live.map(({ key }) => key);
     if (expired.length > 0) await dropExpired(tx, found, expired);
-    // Only what is taken is checked at the commit: who takes others is no conflict.
-    await tx.getMany(tried);
     let next = 0;
     return takers.map(({ count, visibilitySeconds }, i): Taken => {
       if (admitted[i]) return { error: admitted[i] };
@@ -146,6 +144,7 @@ function admissionOf({ place }: Taker, name: Parameters<typeof mayUse>[1]): unkn
 
 /** The bodies of one process take turns: only another process can have taken what this one found before. */
 function areGone(tried: readonly Key[], { live, expired }: Ahead): boolean {
+  if (tried.length === 0) return false;
   const found = new Set([...expired, ...live.map(({ key }) => key)]);
   return tried.some((key) => !found.has(key));
 }
@@ -158,14 +157,20 @@ function placesOf(live: readonly Waiting[], wanted: number, isAnywhere: boolean)
 }
 
 /** To its new place in line, under a new receipt. */
-function hide(tx: Transaction, queue: Queue, { key, ...message }: Waiting, seconds: number): Message {
+function hide(tx: Transaction, queue: Queue, message: Waiting, seconds: number): Message {
+  const { key, id, expires, text } = message;
+  const dequeueCount = message.dequeueCount + 1;
   const hidden: StoredMessage = {
-    ...message,
+    id,
+    expires,
+    text,
     visibleAt: later(tx.now, seconds),
     nonce: random64(),
-    dequeueCount: message.dequeueCount + 1,
+    dequeueCount,
   };
-  tx.before(message.expires);
+  // Only what is taken is checked at the commit: who takes others is no conflict.
+  tx.restOn(message);
+  tx.before(expires);
   tx.remove(key);
   tx.put(messageKey(queue, hidden.visibleAt, hidden.id), encodeMessage(hidden));
   return messageOf(hidden);
