@@ -5,6 +5,7 @@ import { queryOf, type Routable } from '../request.ts';
 import { tablePath } from './address.ts';
 import { fail } from './errors.ts';
 import {
+  beginsSo,
   boundaryOf,
   decoded,
   firstTextIn,
@@ -51,15 +52,19 @@ function partsReader(bytes: Buffer, text: string): (part: Stretch) => Part {
   let outer: Head | undefined;
   let asked: Asked | undefined;
   let inner: Head | undefined;
+  let all: (Head & Pick<Part, 'method' | 'url'>) | undefined;
   return ({ from, to }) => {
-    const outerHead = headAt(text, { from, to }, outer);
-    if (outerHead !== outer) checkType(outerHead.headers);
-    outer = outerHead;
-    const { line, end } = lineAt(text, { from: firstTextIn(text, { from: from + outer.text.length, to }), to });
-    if (line !== asked?.line) asked = askedIn(line, decoded(line));
-    inner = headAt(text, { from: end, to }, inner);
-    const { method, url } = asked;
-    return { method, url, headers: inner.headers, body: bytes.subarray(end + inner.text.length, to) };
+    if (!all || !beginsSo(text, { from, to }, all)) {
+      const outerHead = headAt(text, { from, to }, outer);
+      if (outerHead !== outer) checkType(outerHead.headers);
+      outer = outerHead;
+      const { line, end } = lineAt(text, { from: firstTextIn(text, { from: from + outer.text.length, to }), to });
+      if (line !== asked?.line) asked = askedIn(line, decoded(line));
+      inner = headAt(text, { from: end, to }, inner);
+      all = { ...inner, text: text.slice(from, end + inner.text.length), method: asked.method, url: asked.url };
+    }
+    const { method, url, headers } = all;
+    return { method, url, headers, body: bytes.subarray(from + all.text.length, to) };
   };
 }
 

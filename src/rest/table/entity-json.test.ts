@@ -22,9 +22,9 @@ describe('The entity in a body', () => {
       partitionKey: 'p',
       rowKey: '',
       properties: [
-        { name: 'a', value: { type: 'Edm.Int64', value: 1n } },
-        { name: 'b', value: { type: 'Edm.Double', value: 1 } },
-        { name: 'c', value: { type: 'Edm.Binary', value: Buffer.from([0, 1]) } },
+        { name: 'a', value: { type: 'Edm.Int64', text: '"1"', size: 8 } },
+        { name: 'b', value: { type: 'Edm.Double', text: '1.0', size: 8 } },
+        { name: 'c', value: { type: 'Edm.Binary', text: '"AAE="', size: 6 } },
       ],
     });
   });
@@ -34,7 +34,7 @@ describe('The entity in a body', () => {
     expect(read(text)).toEqual({
       partitionKey: undefined,
       rowKey: undefined,
-      properties: [{ name: 'c', value: { type: 'Edm.Int32', value: 1 } }],
+      properties: [{ name: 'c', value: { type: 'Edm.Int32', text: '1', size: 4 } }],
     });
   });
 

@@ -1,75 +1,114 @@
 /** The bodies of requests → entities and names of tables. */
-import { kept } from '../../base/kept.ts';
-import { type Property, type Scalar, type SentEntity, sentValue } from '../../services/table/entity-rows.ts';
+import {
+  type Property,
+  type Sent,
+  type SentEntity,
+  sentText,
+  sentValue,
+  typeSent,
+} from '../../services/table/entity-rows.ts';
 import { fail } from '../../services/table/errors.ts';
-import { type Member, readMembers } from './json.ts';
+import { type Names, readMembers } from './json.ts';
 
 const TYPE_ANNOTATION = '@odata.type';
 const KEY_TYPE = 'Edm.String';
 
-export function readEntity(body: Uint8Array): SentEntity {
-  const members = typed(readMembers(body));
+export function readEntity(body: Buffer): SentEntity {
+  const { names, values } = readMembers(body);
+  const shape = shapeOf(names);
+  checkAnnotations(shape, values);
   const properties: Property[] = [];
-  for (const member of members) {
-    const { name } = member;
-    if (member.isNull || !roleOf(name).isProperty) continue;
-    properties.push({ name, value: sentValue(member, member.type) });
+  for (const { name, at, annotatedAt } of shape.properties) {
+    const value = values[at]!;
+    if (value.kind !== 'null') properties.push({ name, value: sentValue(value, typeIn(values, annotatedAt)) });
   }
   return {
-    partitionKey: readText('PartitionKey', members),
-    rowKey: readText('RowKey', members),
+    partitionKey: readText(values, shape.partitionKey),
+    rowKey: readText(values, shape.rowKey),
     properties,
   };
 }
 
 /** `{"TableName":"mytable"}` */
-export function readTableName(body: Uint8Array): string {
-  const name = readText('TableName', typed(readMembers(body)));
+export function readTableName(body: Buffer): string {
+  const { names, values } = readMembers(body);
+  checkAnnotations(shapeOf(names), values);
+  const name = readText(values, memberOf(names, 'TableName'));
   if (name === undefined) throw fail('PropertiesNeedValue');
   return name;
 }
 
-/** What a member is by its name alone. */
-interface Role {
-  readonly isProperty: boolean;
-  /** Whose type it tells. */
-  readonly annotates?: string;
+/** One of the members, and where its type is told. */
+interface Member {
+  readonly name: string;
+  readonly at: number;
+  readonly annotatedAt: number | undefined;
+}
+
+/** What the names say, whatever the values are. */
+interface Shape {
+  readonly annotations: readonly number[];
+  readonly properties: readonly Member[];
+  readonly partitionKey: Member | undefined;
+  readonly rowKey: Member | undefined;
+}
+
+let lastNames: Names | undefined;
+let lastShape: Shape | undefined;
+
+/** Most entities have that of the one before them. */
+function shapeOf(names: Names): Shape {
+  if (names === lastNames) return lastShape!;
+  if (!names.isKept) return shapeBy(names);
+  lastShape = shapeBy(names);
+  lastNames = names;
+  return lastShape;
+}
+
+/** Annotations may stand before the property or behind it, but not without it. */
+function shapeBy(names: Names): Shape {
+  const annotations: number[] = [];
+  const properties: Member[] = [];
+  for (const name of names.all) {
+    const member = memberOf(names, name)!;
+    if (isProperty(name)) properties.push(member);
+    if (!name.endsWith(TYPE_ANNOTATION)) continue;
+    if (!names.places.has(name.slice(0, -TYPE_ANNOTATION.length))) throw fail('InvalidEntity');
+    annotations.push(member.at);
+  }
+  const [partitionKey, rowKey] = [memberOf(names, 'PartitionKey'), memberOf(names, 'RowKey')];
+  return { annotations, properties, partitionKey, rowKey };
 }
 
 /** The service sets the Timestamp; what a client says of it is not heard. */
 const SYSTEM = new Set(['PartitionKey', 'RowKey', 'Timestamp']);
-const roleOf = kept((name): Role => {
-  if (name.endsWith(TYPE_ANNOTATION)) return { isProperty: false, annotates: name.slice(0, -TYPE_ANNOTATION.length) };
-  // What speaks of the entity or a property: odata.etag, photo@odata.mediaReadLink.
-  return { isProperty: !SYSTEM.has(name) && !name.startsWith('odata.') && !name.includes('@odata.') };
-});
 
-/** Annotations may stand before the property or behind it, but not without it. */
-function typed(members: readonly Member[]): readonly Member[] {
-  let byName: Map<string, Member> | undefined;
-  for (let at = 0; at < members.length; at++) {
-    const { annotates } = roleOf(members[at]!.name);
-    if (annotates === undefined) continue;
-    let property = members[at - 1];
-    if (property?.name !== annotates) property = members[at + 1];
-    if (property?.name !== annotates) {
-      byName ??= new Map(members.map((member) => [member.name, member]));
-      property = byName.get(annotates);
-    }
-    if (!property) throw fail('InvalidEntity');
-    if (!members[at]!.isNull) property.type = textOf(members[at]!);
+/** The others speak of the entity or a property: odata.etag, photo@odata.mediaReadLink. */
+function isProperty(name: string): boolean {
+  return !SYSTEM.has(name) && !name.startsWith('odata.') && !name.includes('@odata.');
+}
+
+function memberOf({ places }: Names, name: string): Member | undefined {
+  const at = places.get(name);
+  return at === undefined ? undefined : { name, at, annotatedAt: places.get(name + TYPE_ANNOTATION) };
+}
+
+/** Those as well whose values nobody asks for. */
+function checkAnnotations({ annotations }: Shape, values: readonly Sent[]): void {
+  for (const at of annotations) {
+    const { kind } = values[at]!;
+    if (kind !== 'string' && kind !== 'null') throw fail('InvalidEntity');
   }
-  return members;
 }
 
-function readText(name: string, members: readonly Member[]): string | undefined {
-  const member = members.find((one) => one.name === name);
-  if (member === undefined || member.isNull) return undefined;
-  if ((member.type ?? KEY_TYPE) !== KEY_TYPE) throw fail('InvalidEntity');
-  return textOf(member);
+function typeIn(values: readonly Sent[], at: number | undefined) {
+  return at === undefined || values[at]!.kind === 'null' ? undefined : typeSent(values[at]!);
 }
 
-function textOf(scalar: Scalar): string {
-  if (scalar.kind !== 'string') throw fail('InvalidEntity');
-  return scalar.text;
+function readText(values: readonly Sent[], member: Member | undefined): string | undefined {
+  const value = member && values[member.at]!;
+  if (!value || value.kind === 'null') return undefined;
+  if ((typeIn(values, member.annotatedAt) ?? KEY_TYPE) !== KEY_TYPE) throw fail('InvalidEntity');
+  if (value.kind !== 'string') throw fail('InvalidEntity');
+  return sentText(value);
 }

@@ -8,6 +8,7 @@ import {
   textOf,
   timestampOf,
 } from '../../services/table/entity-rows.ts';
+import { copy, makeRoom, type Output, write } from './output.ts';
 
 export type MetadataLevel = 'nometadata' | 'minimalmetadata' | 'fullmetadata';
 
@@ -53,10 +54,8 @@ export function entitiesText(entities: readonly StoredEntity[], answer: Answer):
   const output = { bytes: Buffer.allocUnsafe(bytes), at: 0 };
   const selected = selectionOf(answer.select);
   write(output, answer.level === 'nometadata' ? '{"value":[' : `{${metadataOf(answer, answer.table, '')},"value":[`);
-  let separator = '{';
-  for (const entity of entities) {
-    write(output, separator);
-    separator = ',{';
+  for (const [place, entity] of entities.entries()) {
+    copy(output, place === 0 ? OPENING : NEXT);
     writeEntity(output, entity, answer, selected);
   }
   write(output, ']}');
@@ -90,24 +89,6 @@ function metadataOf({ endpoint, select }: Naming, set: string, element: '' | '/@
 /** For each entity besides its own bytes: the metadata, unless its keys are long. */
 const ROOM_BYTES = 300;
 
-interface Output {
-  bytes: Buffer;
-  at: number;
-}
-
-/** All text here is ASCII. */
-function write(output: Output, text: string): void {
-  makeRoom(output, text.length);
-  output.at += output.bytes.write(text, output.at, 'latin1');
-}
-
-function makeRoom(output: Output, bytes: number): void {
-  if (output.at + bytes <= output.bytes.length) return;
-  const larger = Buffer.allocUnsafe(2 * (output.at + bytes));
-  output.bytes.copy(larger, 0, 0, output.at);
-  output.bytes = larger;
-}
-
 /** Undefined: everything. */
 function selectionOf(select: string | undefined): readonly string[] | undefined {
   if (select === undefined || select.trim() === '') return undefined;
@@ -124,28 +105,57 @@ function writeEntity(
   answer: Answer,
   selected: readonly string[] | undefined,
 ): void {
-  const head = headOf(entity, answer);
   if (selected) {
-    writeSelected(output, entity, answer, selected, head);
+    writeSelected(output, entity, answer, selected);
     return;
   }
   const annotated = answer.level !== 'nometadata';
-  write(output, head === '' ? '' : `${head},`);
+  const { etag, timestamp } = stampTexts(entity, answer);
+  if (answer.level === 'fullmetadata') write(output, `${headOf(entity, answer)},`);
+  else if (annotated) copy(output, etag);
   makeRoom(output, entity.value.length);
   output.at = copyKeys(entity, output.bytes, output.at);
-  write(output, `,${timestampText(entity, answer)}`);
+  copy(output, timestamp);
   makeRoom(output, entity.value.length);
   output.at = copyProperties(entity, annotated, output.bytes, output.at);
-  write(output, '}');
+  copy(output, CLOSING);
+}
+
+const OPENING = Buffer.from('{');
+const NEXT = Buffer.from(',{');
+const CLOSING = Buffer.from('}');
+
+/** With the comma that parts it from what comes next, and from what came before. */
+interface StampTexts {
+  readonly stamp: StoredEntity['stamp'];
+  readonly level: MetadataLevel;
+  readonly etag: Buffer;
+  readonly timestamp: Buffer;
+}
+
+let last: StampTexts | undefined;
+
+/** Those that came in one batch have the same. */
+function stampTexts(entity: StoredEntity, answer: Answer): StampTexts {
+  const { stamp } = entity;
+  const { level } = answer;
+  if (last?.stamp !== stamp || last.level !== level) {
+    const timestamp = Buffer.from(`,${timestampText(entity, answer)}`, 'latin1');
+    last = { stamp, level, etag: Buffer.from(`${etagText(entity)},`, 'latin1'), timestamp };
+  }
+  return last;
+}
+
+function etagText(entity: StoredEntity): string {
+  return `"odata.etag":"${etagOf(entity).replaceAll('"', '\\"')}"`;
 }
 
 /** The metadata of one entity, without a comma at its end. */
 function headOf(entity: StoredEntity, { level, account, endpoint, table }: Answer): string {
   if (level === 'nometadata') return '';
-  const etag = `"odata.etag":"${etagOf(entity).replaceAll('"', '\\"')}"`;
-  if (level === 'minimalmetadata') return etag;
+  if (level === 'minimalmetadata') return etagText(entity);
   const address = entityAddress(table, entity);
-  return `"odata.type":"${account}.${table}","odata.id":"${endpoint}/${address}",${etag},"odata.editLink":"${address}"`;
+  return `"odata.type":"${account}.${table}","odata.id":"${endpoint}/${address}",${etagText(entity)},"odata.editLink":"${address}"`;
 }
 
 function timestampText(entity: StoredEntity, { level }: Answer): string {
@@ -154,13 +164,8 @@ function timestampText(entity: StoredEntity, { level }: Answer): string {
 }
 
 /** Just these, the keys and the Timestamp only if they are among them; a property that the entity lacks is null. */
-function writeSelected(
-  output: Output,
-  entity: StoredEntity,
-  answer: Answer,
-  selected: readonly string[],
-  head: string,
-): void {
+function writeSelected(output: Output, entity: StoredEntity, answer: Answer, selected: readonly string[]): void {
+  const head = headOf(entity, answer);
   const texts = head === '' ? [] : [head];
   if (selected.includes('PartitionKey')) texts.push(`"PartitionKey":${textOf(entity.partitionKey)}`);
   if (selected.includes('RowKey')) texts.push(`"RowKey":${textOf(entity.rowKey)}`);

@@ -3,149 +3,174 @@
  * two members of one name, and makes 1 of 1.0.
  */
 import { isUtf8 } from 'node:buffer';
-import { ownTextOf } from '../../base/kept.ts';
-import type { Scalar } from '../../services/table/entity-rows.ts';
+import { kept, ownTextOf } from '../../base/kept.ts';
+import { type Sent, sentText, textOf } from '../../services/table/entity-rows.ts';
 import { fail } from '../../services/table/errors.ts';
 
-/** Of a null, which is no value, only the name counts. */
-export interface Member extends Scalar {
-  readonly name: string;
-  readonly isNull: boolean;
-  /** What its annotation says, once somebody has looked for it. */
-  type: string | undefined;
+export interface Members {
+  readonly names: Names;
+  /** In the order of their names. */
+  readonly values: readonly Sent[];
 }
 
+/** In the order in which they were sent; none comes twice. */
+export interface Names {
+  readonly all: readonly string[];
+  /** Which of them each is. */
+  readonly places: ReadonlyMap<string, number>;
+  /** The next body that has the same ones in the same order comes with this very object. */
+  readonly isKept: boolean;
+}
+
+const TAB = 0x09;
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+const SPACE = 0x20;
 const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 const LETTER_F = 0x66;
 const LETTER_N = 0x6e;
 const LETTER_T = 0x74;
-const BYTE_ORDER_MARK = 0xfeff;
+const OPENING = 0x7b;
+const CLOSING = 0x7d;
+const PLAIN_STRING = /"[\x20\x21\x23-\x5b\x5d-\x7f]*"/y;
+const BYTE_ORDER_MARK = '\xef\xbb\xbf';
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?/y;
 
-/** In the order in which they were sent; no name comes twice. */
-export function readMembers(body: Uint8Array): readonly Member[] {
-  const members: Member[] = [];
-  const reader: Reader = { text: textOf(body), at: 0, members, names: undefined, escaped: false };
-  if (reader.text.charCodeAt(0) === BYTE_ORDER_MARK) reader.at = 1;
-  take(reader, '{');
-  if (!takes(reader, '}')) {
-    do {
-      passSpace(reader);
-      const name = readName(reader);
-      take(reader, ':');
-      passSpace(reader);
-      members.push(readMember(reader, name));
-    } while (takes(reader, ','));
-    take(reader, '}');
-  }
-  passSpace(reader);
-  if (reader.at < reader.text.length) throw fail('InvalidEntity');
-  learnNames(reader);
-  return members;
+interface Reader {
+  /** One character a byte: only strings that are not ASCII are decoded. */
+  readonly text: string;
+  at: number;
+  /** All names so far, once they are not those that were expected. */
+  places: Map<string, number> | undefined;
+  /** Whether all of them stand there as they are. */
+  isPlain: boolean;
 }
 
-/** The names of a body that was read before; none was written with escapes. */
-let expected: readonly string[] = [];
+export function readMembers(body: Buffer): Members {
+  const reader: Reader = { text: body.toString('latin1'), at: 0, places: undefined, isPlain: true };
+  const values: Sent[] = [];
+  if (reader.text.startsWith(BYTE_ORDER_MARK)) reader.at = BYTE_ORDER_MARK.length;
+  take(reader, OPENING);
+  if (!takes(reader, CLOSING)) {
+    do {
+      readName(reader, values.length);
+      values.push(readValue(reader));
+    } while (takes(reader, COMMA));
+    take(reader, CLOSING);
+  }
+  if (reader.at < reader.text.length) passSpace(reader);
+  if (reader.at < reader.text.length) throw fail('InvalidEntity');
+  return { names: namesRead(reader, values.length), values };
+}
+
+/** Those of a body that was read before; all of them are plain. */
+let expected: Names & { readonly json: readonly string[] } = { all: [], places: new Map(), isKept: true, json: [] };
 const EXPECTED_MAX = 512;
 
 /**
  * One entity often has the names of the one before it, in the same order. As long as it has, they are compared with the text
  * at once, and need not be compared with each other.
  */
-function readName(reader: Reader): string {
-  if (!reader.names) {
-    const name = expected[reader.members.length];
-    if (name !== undefined && takesString(reader, name)) return name;
-    reader.names = new Set(reader.members.map((member) => member.name));
+function readName(reader: Reader, place: number): void {
+  passSpace(reader);
+  if (!reader.places) {
+    const json = expected.json[place];
+    if (json !== undefined && takesName(reader, json)) return;
+    reader.places = placesOf(expected.all.slice(0, place));
   }
-  const from = reader.at;
-  const name = readString(reader);
-  if (reader.names.has(name)) throw fail('DuplicatePropertiesSpecified');
-  reader.names.add(name);
-  // In quotes.
-  reader.escaped ||= reader.at - from !== name.length + 2;
-  return name;
+  const sent = readString(reader);
+  const name = sentText(sent);
+  if (reader.places.has(name)) throw fail('DuplicatePropertiesSpecified');
+  reader.places.set(name, place);
+  reader.isPlain &&= sent.json.length === sent.length + 2;
+  take(reader, COLON);
 }
 
-function learnNames({ names, escaped, members }: Reader): void {
-  if (names && !escaped && members.length <= EXPECTED_MAX) expected = members.map(({ name }) => ownTextOf(name));
+function placesOf(names: readonly string[]): Map<string, number> {
+  return new Map(names.map((name, place) => [name, place]));
 }
 
-interface Reader {
-  readonly text: string;
-  at: number;
-  readonly members: readonly Member[];
-  /** All so far, once they are not those that were expected. */
-  names: Set<string> | undefined;
-  /** Whether a name was written with escapes. */
-  escaped: boolean;
+const ownNameOf = kept(ownTextOf);
+
+function namesRead({ places, isPlain }: Reader, count: number): Names {
+  if (!places && count === expected.all.length) return expected;
+  const all = places ? [...places.keys()] : expected.all.slice(0, count);
+  if (!isPlain || count > EXPECTED_MAX) return { all, places: places!, isKept: false };
+  const own = all.map(ownNameOf);
+  expected = { all: own, places: placesOf(own), isKept: true, json: own.map((name) => `"${name}":`) };
+  return expected;
 }
 
-function textOf(body: Uint8Array): string {
-  if (!isUtf8(body)) throw fail('InvalidEntity');
-  return Buffer.from(body.buffer, body.byteOffset, body.length).toString();
-}
-
-function readMember(reader: Reader, name: string): Member {
+function readValue(reader: Reader): Sent {
+  passSpace(reader);
   switch (reader.text.charCodeAt(reader.at)) {
     case QUOTE:
-      return { name, isNull: false, kind: 'string', text: readString(reader), type: undefined };
+      return readString(reader);
     case LETTER_T:
-      return { name, isNull: false, kind: 'boolean', text: readWord(reader, 'true'), type: undefined };
+      return readWord(reader, 'boolean', 'true');
     case LETTER_F:
-      return { name, isNull: false, kind: 'boolean', text: readWord(reader, 'false'), type: undefined };
+      return readWord(reader, 'boolean', 'false');
     case LETTER_N:
-      return { name, isNull: true, kind: 'string', text: readWord(reader, 'null'), type: undefined };
+      return readWord(reader, 'null', 'null');
     default:
-      return { name, isNull: false, kind: 'number', text: readNumber(reader), type: undefined };
+      return readNumber(reader);
   }
 }
 
-function readWord(reader: Reader, word: string): string {
-  if (!reader.text.startsWith(word, reader.at)) throw fail('InvalidEntity');
-  reader.at += word.length;
-  return word;
+function readWord(reader: Reader, kind: Sent['kind'], json: string): Sent {
+  if (!reader.text.startsWith(json, reader.at)) throw fail('InvalidEntity');
+  reader.at += json.length;
+  return { kind, json, length: json.length };
 }
 
-function readNumber(reader: Reader): string {
+function readNumber(reader: Reader): Sent {
   const { text, at } = reader;
   NUMBER.lastIndex = at;
   if (!NUMBER.test(text)) throw fail('InvalidEntity');
   reader.at = NUMBER.lastIndex;
-  return text.slice(at, reader.at);
+  return { kind: 'number', json: text.slice(at, reader.at), length: reader.at - at };
 }
 
-/** A string that needs no escapes. */
-function takesString(reader: Reader, expectedText: string): boolean {
-  const { text, at } = reader;
-  const end = at + 1 + expectedText.length;
-  if (text.charCodeAt(at) !== QUOTE || text.charCodeAt(end) !== QUOTE) return false;
+/** As `"name":` stands in the text. */
+function takesName(reader: Reader, json: string): boolean {
+  const end = reader.at + json.length;
   // startsWith would take several times as long.
-  if (text.slice(at + 1, end) !== expectedText) return false;
-  reader.at = end + 1;
+  if (reader.text.slice(reader.at, end) !== json) return false;
+  reader.at = end;
   return true;
 }
 
-function readString(reader: Reader): string {
+function readString(reader: Reader): Sent {
+  const { text, at } = reader;
+  PLAIN_STRING.lastIndex = at;
+  if (!PLAIN_STRING.test(text)) return readOddString(reader);
+  reader.at = PLAIN_STRING.lastIndex;
+  return { kind: 'string', json: text.slice(at, reader.at), length: reader.at - at - 2 };
+}
+
+/** With escapes, or not in ASCII. */
+function readOddString(reader: Reader): Sent {
   const { text, at } = reader;
   if (text.charCodeAt(at) !== QUOTE) throw fail('InvalidEntity');
-  let escaped = false;
   let end = at + 1;
-  for (; end < text.length; end++) {
-    const unit = text.charCodeAt(end);
-    if (unit === QUOTE) break;
-    if (unit < 0x20) throw fail('InvalidEntity');
-    if (unit === BACKSLASH) {
-      escaped = true;
-      end++;
-    }
+  for (; text.charCodeAt(end) !== QUOTE; end++) {
+    if (text.charCodeAt(end) === BACKSLASH) end++;
+    if (end >= text.length) throw fail('InvalidEntity');
   }
-  if (end >= text.length) throw fail('InvalidEntity');
   reader.at = end + 1;
-  if (!escaped) return text.slice(at + 1, end);
+  return decoded(text.slice(at, reader.at));
+}
+
+/** What is not ASCII is UTF-8. */
+function decoded(bytesText: string): Sent {
+  const bytes = Buffer.from(bytesText, 'latin1');
+  if (!isUtf8(bytes)) throw fail('InvalidEntity');
   try {
-    return JSON.parse(text.slice(at, end + 1)) as string;
+    const text = JSON.parse(bytes.toString()) as string;
+    return { kind: 'string', json: textOf(text), length: text.length };
   } catch {
     throw fail('InvalidEntity');
   }
@@ -155,18 +180,18 @@ function passSpace(reader: Reader): void {
   const { text } = reader;
   for (;;) {
     const unit = text.charCodeAt(reader.at);
-    if (unit !== 0x20 && unit !== 0x09 && unit !== 0x0a && unit !== 0x0d) return;
+    if (unit !== SPACE && unit !== TAB && unit !== LINE_FEED && unit !== CARRIAGE_RETURN) return;
     reader.at++;
   }
 }
 
-function takes(reader: Reader, mark: string): boolean {
+function takes(reader: Reader, mark: number): boolean {
   passSpace(reader);
-  if (reader.text.charCodeAt(reader.at) !== mark.charCodeAt(0)) return false;
+  if (reader.text.charCodeAt(reader.at) !== mark) return false;
   reader.at++;
   return true;
 }
 
-function take(reader: Reader, mark: string): void {
+function take(reader: Reader, mark: number): void {
   if (!takes(reader, mark)) throw fail('InvalidEntity');
 }

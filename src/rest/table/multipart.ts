@@ -79,21 +79,23 @@ export interface Head {
   /** As it stands there, with the empty line. */
   readonly text: string;
   readonly headers: Headers;
+  /** It ended with nothing but its own text. */
+  readonly isWhole: boolean;
 }
 
+const EMPTY_LINE_LAST = /(?:^|\n)\r?\n$/;
 const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:(.*)$/;
 
 /** Names in lower case; of a repeated one all values. What ends without an empty line has no body. `known`: is it this one again? */
 export function headAt(text: string, { from, to }: Stretch, known: Head | undefined): Head {
-  if (known && endsEmpty(known)) {
-    const end = from + known.text.length;
-    // startsWith would take ten times as long.
-    if (end <= to && text.slice(from, end) === known.text) return known;
-  }
+  if (known && beginsSo(text, { from, to }, known)) return known;
   const headers: Record<string, string> = Object.create(null);
   for (let at = from; ; ) {
     const { line, end } = lineAt(text, { from: at, to });
-    if (line === '') return { text: text.slice(from, end), headers };
+    if (line === '') {
+      const all = text.slice(from, end);
+      return { text: all, headers, isWhole: EMPTY_LINE_LAST.test(all) };
+    }
     const [, name, value = ''] = HEADER.exec(decoded(line)) ?? [];
     if (name === undefined || end - from > HEAD_BYTES_MAX) throw fail('BatchSyntax');
     const key = name.toLowerCase();
@@ -102,9 +104,11 @@ export function headAt(text: string, { from, to }: Stretch, known: Head | undefi
   }
 }
 
-/** Whether it can have ended with nothing but its own text. */
-function endsEmpty({ text }: Head): boolean {
-  return text === '\n' || text === '\r\n' || text.endsWith('\n\n') || text.endsWith('\n\r\n');
+/** Whether it is this head again. */
+export function beginsSo(text: string, { from, to }: Stretch, known: Head): boolean {
+  const end = from + known.text.length;
+  // startsWith would take ten times as long.
+  return known.isWhole && end <= to && text.slice(from, end) === known.text;
 }
 
 /** Behind empty lines. */

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { dateTimeText, doubleText, jsonText, parseDateTime, readValue, type Scalar, valueText } from './edm.ts';
+import { dateTimeText, parseDateTime } from './date-times.ts';
+import { readValue, type Scalar } from './edm.ts';
+import { doubleText, jsonText, valueText } from './edm-text.ts';
 
 const string = (text: string): Scalar => ({ kind: 'string', text });
 const number = (text: string): Scalar => ({ kind: 'number', text });

@@ -1,4 +1,5 @@
-import { type EdmValue, parseDateTime, parseGuid } from './edm.ts';
+import { parseDateTime } from './date-times.ts';
+import { type EdmValue, parseGuid } from './edm.ts';
 
 /** What is wrong with the text of a filter; its message may be shown to the client. */
 export class FilterError extends Error {

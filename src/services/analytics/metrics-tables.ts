@@ -13,6 +13,7 @@ import {
   storedEntity,
   type TableId,
   valueOf as valueIn,
+  written,
 } from '../table/entity-rows.ts';
 import { encodeProperties, encodeTable, entityAnchor, nameKey, propertiesKey, tableAnchor } from '../table/rows.ts';
 import type { Reading, Span } from './meter.ts';
@@ -37,7 +38,8 @@ export async function writeMetrics({ account, partition }: Place, reading: Readi
           sum,
           tallyOf((column) => valueIn(entity, column)),
         );
-      tx.put(keys[i]!, encodeEntity({ partitionKey, rowKey }, columnsOf(sum)));
+      const properties = columnsOf(sum).map(({ name, value }) => ({ name, value: written(value) }));
+      tx.put(keys[i]!, encodeEntity({ partitionKey, rowKey }, properties));
     }
   });
 }

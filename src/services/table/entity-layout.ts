@@ -7,10 +7,11 @@
  *
  * All of it is ASCII. The Timestamp is not stored: it is the row's version.
  */
-import { kept } from '../../base/kept.ts';
 import { ticksOf } from '../../base/time.ts';
 import { UnknownFormat } from '../../partition/values.ts';
-import { type EdmType, type EdmValue, isAnnotated, jsonText, valueText } from '../../rules/table/edm.ts';
+import type { EdmType, EdmValue } from '../../rules/table/edm.ts';
+import type { Written } from '../../rules/table/written.ts';
+import { type PropertyName, propertyName } from './property-names.ts';
 
 const FORMAT = 1;
 const HEAD_BYTES = 9;
@@ -49,22 +50,27 @@ const ANNOTATION_BYTES = TYPES.map((type, code) =>
 
 export interface Fragment {
   readonly code: number;
-  /** As JSON has it, without its quotes. */
-  readonly nameText: string;
+  readonly name: PropertyName;
   readonly text: string;
 }
 
-export function fragmentOf(name: string, value: EdmValue): Fragment {
-  const { text: nameText, start } = needleOf(name);
-  const text = valueText(value);
-  const annotation = isAnnotated(value) ? `,"${nameText}@odata.type":"${value.type}"` : '';
-  return { code: codeOf(value, text), nameText, text: annotation + start + text };
+export function fragmentOf(name: string, { type, text, size }: Written): Fragment {
+  const known = propertyName(name);
+  const code = codeOf(type, text, size);
+  known.starts[code] ??= startOf(known, code);
+  return { code, name: known, text: known.starts[code] + text };
 }
 
-function codeOf(value: EdmValue, text: string): number {
-  if (value.type === 'Edm.String') return text.length === value.value.length + 2 ? STRING : ESCAPED_STRING;
-  if (value.type === 'Edm.Double') return Number.isFinite(value.value) ? DOUBLE : SPECIAL_DOUBLE;
-  return TYPES.indexOf(value.type);
+function startOf({ json }: PropertyName, code: number): string {
+  const annotation = ANNOTATION_BYTES[code] === 0 ? '' : `,"${json}@odata.type":"${TYPES[code]}"`;
+  return `${annotation},"${json}":`;
+}
+
+function codeOf(type: EdmType, text: string, size: number): number {
+  // What has two bytes for each character, quotes included, has no escapes.
+  if (type === 'Edm.String') return size === 2 * text.length ? STRING : ESCAPED_STRING;
+  if (type === 'Edm.Double') return text.startsWith('"') ? SPECIAL_DOUBLE : DOUBLE;
+  return TYPES.indexOf(type);
 }
 
 export function layOut(keysText: string, fragments: readonly Fragment[], size: number): Buffer {
@@ -79,8 +85,8 @@ export function layOut(keysText: string, fragments: readonly Fragment[], size: n
   let at = HEAD_BYTES;
   for (const fragment of fragments) {
     bytes[at] = fragment.code;
-    bytes[at + 1] = hashOf(fragment.nameText);
-    write16(bytes, at + 2, fragment.nameText.length);
+    bytes[at + 1] = fragment.name.hash;
+    write16(bytes, at + 2, fragment.name.json.length);
     write32(bytes, at + 4, fragment.text.length);
     text += fragment.text;
     at += ENTRY_BYTES;
@@ -98,13 +104,6 @@ function write16(bytes: Buffer, at: number, value: number): void {
 function write32(bytes: Buffer, at: number, value: number): void {
   write16(bytes, at, value);
   write16(bytes, at + 2, value >>> 16);
-}
-
-/** Tells most names apart without looking at them. */
-function hashOf(nameText: string): number {
-  const first = nameText.charCodeAt(0);
-  const middle = nameText.charCodeAt(nameText.length >> 1);
-  return (nameText.length ^ (first << 3) ^ (middle << 1) ^ nameText.charCodeAt(nameText.length - 1)) & 0xff;
 }
 
 export function countOf(value: Buffer): number {
@@ -145,23 +144,9 @@ export function placesIn(value: Buffer): Place[] {
   return places;
 }
 
-/** A name as it is looked for. */
-interface Needle {
-  readonly text: string;
-  /** What stands before the value. */
-  readonly start: string;
-  readonly bytes: Buffer;
-  readonly hash: number;
-}
-
-const needleOf = kept((name): Needle => {
-  const text = jsonText(name).slice(1, -1);
-  return { text, start: `,"${text}":`, bytes: Buffer.from(text, 'latin1'), hash: hashOf(text) };
-});
-
 /** Looks at the index alone, and at one name in the end: a query asks this of every row that it passes. */
 export function placeOf(value: Buffer, name: string): Place | undefined {
-  const { bytes, hash } = needleOf(name);
+  const { bytes, hash } = propertyName(name);
   const nameLength = bytes.length;
   const textAt = keysAt(value);
   let start = textAt + keysLengthOf(value);

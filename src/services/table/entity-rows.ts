@@ -1,8 +1,11 @@
 /** Entities as rows; docs/adr/0002-rows.md has the schema. */
 import { decodeKey, encodeKey, type Key, type Range, under } from '../../partition/keys.ts';
 import type { Row, Stamp } from '../../partition/partition.ts';
-import { dateTimeText, type EdmValue, jsonText, readValue, type Scalar, sizeOf } from '../../rules/table/edm.ts';
+import { dateTimeText } from '../../rules/table/date-times.ts';
+import type { EdmValue } from '../../rules/table/edm.ts';
+import { jsonText, sizeOf } from '../../rules/table/edm-text.ts';
 import { tableEtagOf } from '../../rules/table/etag.ts';
+import { type Sent, type typeSent, type Written, writtenAs } from '../../rules/table/written.ts';
 import type { AccountId } from '../storage.ts';
 import {
   ascii,
@@ -20,18 +23,20 @@ import {
   valueAt,
 } from './entity-layout.ts';
 import { fail } from './errors.ts';
+import { propertyName } from './property-names.ts';
 
 export type TableId = bigint;
-export type { Scalar } from '../../rules/table/edm.ts';
+export { type Sent, sentText, typeSent, written } from '../../rules/table/written.ts';
 
 export interface EntityKeys {
   readonly partitionKey: string;
   readonly rowKey: string;
 }
 
+/** As it is stored. */
 export interface Property {
   readonly name: string;
-  readonly value: EdmValue;
+  readonly value: Written;
 }
 
 /** What a client sent; nulls are left out. Nobody has looked at its limits yet: see entity-limits.ts. */
@@ -51,16 +56,23 @@ const keyParts = (account: AccountId, table: TableId) => [account, 'e', table] a
 
 let lastAccount: AccountId | undefined;
 let lastTable: TableId | undefined;
-let lastStart = '';
+let lastPartition: string | undefined;
+let tableStart = '';
+let partitionStart = '';
 
-/** Its beginning is kept: many in a row are of one table. */
+/** Its beginning is kept: many in a row are of one table, and of one partition. */
 export function entityKey(account: AccountId, table: TableId, partitionKey: string, rowKey: string): Key {
   if (account !== lastAccount || table !== lastTable) {
-    lastStart = encodeKey(keyParts(account, table));
+    tableStart = encodeKey(keyParts(account, table));
     lastAccount = account;
     lastTable = table;
+    lastPartition = undefined;
   }
-  return (lastStart + encodeKey([partitionKey, rowKey])) as Key;
+  if (partitionKey !== lastPartition) {
+    partitionStart = tableStart + encodeKey([partitionKey]);
+    lastPartition = partitionKey;
+  }
+  return (partitionStart + encodeKey([rowKey])) as Key;
 }
 
 export const entitiesIn = (account: AccountId, table: TableId): Range => under(keyParts(account, table));
@@ -104,7 +116,7 @@ export function encodeEntity({ partitionKey, rowKey }: EntityKeys, properties: r
   const fragments: Fragment[] = [];
   let size = sizeOfKeys(partitionKey, rowKey);
   for (const property of properties) {
-    size += sizeOfProperty(property);
+    size += sizeOfName(property.name) + property.value.size;
     fragments.push(fragmentOf(property.name, property.value));
   }
   return layOut(keysText, fragments, size);
@@ -122,14 +134,14 @@ export function mergeEntity({ value }: StoredEntity, changes: readonly Property[
   for (const place of placesIn(value)) {
     const name = nameAt(value, place);
     places.set(name, place);
-    const nameText = ascii(value, place.start + 2, place.start + 2 + place.nameLength);
-    fragments.set(name, { code: place.code, nameText, text: ascii(value, place.start, place.end) });
+    fragments.set(name, { code: place.code, name: propertyName(name), text: ascii(value, place.start, place.end) });
   }
   let size = storedSizeOf(value);
   for (const change of changes) {
     const replaced = places.get(change.name);
-    if (replaced) size -= sizeOfProperty({ name: change.name, value: valueAt(value, replaced) });
-    size += sizeOfProperty(change);
+    if (replaced) size -= sizeOf(valueAt(value, replaced));
+    else size += sizeOfName(change.name);
+    size += change.value.size;
     fragments.set(change.name, fragmentOf(change.name, change.value));
   }
   const sorted = [...fragments].sort(([one], [other]) => (one < other ? -1 : 1));
@@ -152,7 +164,7 @@ export function valueOf(entity: StoredEntity, name: string): EdmValue | undefine
 }
 
 /** All but the keys and the Timestamp. */
-export function propertiesOf({ value }: StoredEntity): readonly Property[] {
+export function propertiesOf({ value }: StoredEntity): readonly { readonly name: string; readonly value: EdmValue }[] {
   return placesIn(value).map((place) => ({ name: nameAt(value, place), value: valueAt(value, place) }));
 }
 
@@ -168,21 +180,21 @@ export function etagOf({ stamp }: Pick<StoredEntity, 'stamp'>): string {
 export const textOf: (text: string) => string = jsonText;
 
 /** What a client means by a value and the annotation of its type. */
-export function sentValue(scalar: Scalar, type: string | undefined): EdmValue {
-  const value = readValue(scalar, type);
+export function sentValue(sent: Sent, type: ReturnType<typeof typeSent> | undefined): Written {
+  const value = writtenAs(sent, type);
   if (value === 'out of range') throw fail('OutOfRangeInput');
   if (value === 'not of this type') throw fail('InvalidEntity');
   return value;
 }
 
 /** Azure's formula: 4 bytes, and two for each character of the keys; */
-export function sizeOfKeys(partitionKey: string, rowKey: string): number {
+function sizeOfKeys(partitionKey: string, rowKey: string): number {
   return 4 + 2 * (partitionKey.length + rowKey.length);
 }
 
-/** for each property 8 bytes, two for each character of its name, and the value. */
-export function sizeOfProperty({ name, value }: Property): number {
-  return 8 + 2 * name.length + sizeOf(value);
+/** for each property 8 bytes and two for each character of its name, besides the value. */
+function sizeOfName(name: string): number {
+  return 8 + 2 * name.length;
 }
 
 /** `"PartitionKey":"...","RowKey":"..."`, as an answer has them. Returns where it ended. */
