@@ -91,15 +91,19 @@ export function startBases(location: string, files: LmdbFiles, log: Log, onFailu
   }
 
   setInterval(() => {
-    if (pages > 0 && pages === pagesSeen && !next) begin();
-    pagesSeen = pages;
+    try {
+      if (pages > 0 && pages === pagesSeen && !next) begin();
+      pagesSeen = pages;
+    } catch (error) {
+      onFailure(error as Error);
+    }
   }, IDLE_MILLISECONDS).unref();
 
   return {
     written(more) {
       pages += more;
-      if (next ? log.bytes > LOG_BYTES_WAIT : false) catchUp();
-      else if (!next && (pages > PAGES_MAX || log.bytes > LOG_BYTES_MAX)) begin();
+      if (!next && (pages > PAGES_MAX || log.bytes > LOG_BYTES_MAX)) begin();
+      else if (log.bytes > LOG_BYTES_WAIT) catchUp();
     },
     catchUp,
   };

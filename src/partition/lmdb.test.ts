@@ -21,6 +21,7 @@ const locations = new WeakMap<Store, string>();
 
 partitionConformance('LMDB', {
   durable: true,
+  eachHasItsTime: true,
   async open(options) {
     const location = await newFolder();
     let engines: Engine[] = [];

@@ -30,6 +30,8 @@ export interface OtherWriter {
 export interface Harness {
   /** What was committed is there when the store is opened again. */
   durable: boolean;
+  /** Each engine keeps a time of its own. Only one works on such a store, but in tests. */
+  eachHasItsTime?: boolean;
   /** How many writes are read back; fewer where each is a round trip to a server. */
   readBack?: number;
   open(options?: StoreOptions): Promise<Store>;
