@@ -75,8 +75,9 @@ export function installAzurite() {
 
 /** Resolves once all its services answer; `startMilliseconds` is how long it took to the answer to a signed List Containers. */
 export async function startServer(kind, location, nodeFlags = [], flags = []) {
-  const ports = {};
-  for (const service of kinds[kind].services) ports[service] = await freePort();
+  // At the same time, so that no two are the same.
+  const found = await Promise.all(kinds[kind].services.map(async (service) => [service, await freePort()]));
+  const ports = Object.fromEntries(found);
   const logFile = `${location}.log`;
   const log = openSync(logFile, 'a');
   const started = performance.now();
