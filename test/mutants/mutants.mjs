@@ -126,8 +126,8 @@ export const mutants = [
   {
     name: 'the collector takes from a running reader',
     file: 'src/content/collector.ts',
-    find: 'if (reads.oldest() < since) {',
-    replace: 'if (reads.oldest() < 0) {',
+    find: 'if (horizon.oldest() < since) {',
+    replace: 'if (horizon.oldest() < 0) {',
     tests: ['src/content/collector.test.ts'],
   },
   {
