@@ -192,6 +192,10 @@ export async function check(where: Where, onProgress?: (progress: CheckProgress)
 
 function rowsOf(location: string): Engine {
   if (formatOf(location) === undefined) throw new StartError(`There is no data of Holdfast in ${location}.`);
-  if (!looksSound(rowsIn(location))) throw new StartError(`The rows in ${location} are missing or damaged.`);
+  if (!looksSound(rowsIn(location))) {
+    throw new StartError(
+      `The rows in ${location} are missing or damaged: after a power cut, start the server on it first.`,
+    );
+  }
   return readLmdb(rowsIn(location));
 }

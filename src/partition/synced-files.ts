@@ -17,6 +17,8 @@ export function writeAll(descriptor: number, bytes: Uint8Array, position: number
     done += writeSync(descriptor, bytes, done, bytes.length - done, position + done);
 }
 
+/** Whether there was no room, and all is as it was. A sync that failed is another matter: nobody knows what it left. */
 export function isFull(error: unknown): boolean {
-  return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
+  const { code = '', syscall = '' } = error as NodeJS.ErrnoException;
+  return ['ENOSPC', 'EDQUOT'].includes(code) && !syscall.endsWith('sync');
 }
