@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { guardSpace } from './free-space.ts';
+import { FULL, guardSpace } from './free-space.ts';
 
 const MIB = 1 << 20;
 const disk = vi.hoisted(() => ({ freeBytes: 0, isFull: false }));
@@ -34,6 +34,18 @@ describe('The space guard', () => {
     free = 0;
   });
   afterEach(() => rmSync(folder, { recursive: true }));
+
+  it('looks at a disk with gigabytes to spare only now and then', () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    const space = guard();
+    disk.freeBytes = 9 * 1024 * MIB;
+    expect(space.shortFor(MIB, 'any')).toBeUndefined();
+    disk.freeBytes = 0;
+    expect(space.shortFor(MIB, 'any')).toBeUndefined();
+    vi.advanceTimersByTime(51);
+    expect(space.shortFor(MIB, 'any')).toBe(FULL);
+    vi.useRealTimers();
+  });
 
   it('lets the store grow by itself while there is plenty of space, and loads its ballast', () => {
     disk.freeBytes = 512 * MIB;

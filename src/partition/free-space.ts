@@ -5,6 +5,9 @@ import { isFull, writeAll } from './synced-files.ts';
 /** Free space below which writes are refused; on a small disk an eighth of it. */
 const WATERMARK_MAX = 64 << 20;
 const BALLAST_MIN = 1 << 20;
+/** Nobody takes so much before the next look. */
+const PLENTY = 8 * 2 ** 30;
+const LOOK_AGAIN_MILLISECONDS = 50;
 /** By how much the file is made to grow at once. */
 const STEP = 1 << 20;
 
@@ -33,6 +36,7 @@ export function guardSpace(file: string, extent: () => { end: number; free: numb
   let aboard = existsSync(ballast);
   /** At least this much lies unused at the end of the file. */
   let ahead = 0;
+  let lookAgainAt = 0;
 
   function disk(): { free: number; watermark: number } {
     const { bavail, bsize, blocks } = statfsSync(folder);
@@ -78,7 +82,9 @@ export function guardSpace(file: string, extent: () => { end: number; free: numb
 
   return {
     shortFor(bytes, kind) {
+      if (performance.now() < lookAgainAt) return undefined;
       let { free, watermark } = disk();
+      if (free > PLENTY) lookAgainAt = performance.now() + LOOK_AGAIN_MILLISECONDS;
       const ballastBytes = Math.max(BALLAST_MIN, watermark >> 4);
       if (!aboard && free >= watermark + ballastBytes) load(ballastBytes);
       if (free >= 2 * watermark + bytes) {

@@ -35,6 +35,8 @@ export function pagesIn(data: number): Buffer {
 export interface Bases {
   /** After each group; the file follows the log when it is worth it, behind everybody's back. */
   written(pages: number): void;
+  /** Whether the file is on its way, and the event loop will hear of its arrival. */
+  isFollowing(): boolean;
   /** The file has followed when this returns. */
   catchUp(): void;
 }
@@ -105,6 +107,7 @@ export function startBases(location: string, files: LmdbFiles, log: Log, onFailu
       if (!next && (pages > PAGES_MAX || log.bytes > LOG_BYTES_MAX)) begin();
       else if (log.bytes > LOG_BYTES_WAIT) catchUp();
     },
+    isFollowing: () => next !== undefined,
     catchUp,
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Commits on their way to the writer's thread, packed flat: to clone a tree of small objects costs more than to judge it,
- * and a small Buffer would drag the whole pool it lies in along. All bytes lie in one piece: each more costs as much.
+ * Commits on their way to the writer's thread, packed flat into one piece of bytes: stamps, counts, keys, values. To clone a tree of
+ * small objects costs more than to judge it.
  */
 import type { Key } from './keys.ts';
 import type { Check, Commit, RangeCheck, Stamp, Write } from './partition.ts';
@@ -8,23 +8,13 @@ import type { Check, Commit, RangeCheck, Stamp, Write } from './partition.ts';
 /** What the writer looks at. */
 export type Judged = Omit<Commit, 'id' | 'anchors'>;
 
-export interface Parcel {
-  /** All keys, one behind the other. */
-  readonly keys: string;
-  /** Stamps, then counts, then the values of puts. */
-  readonly bytes: Uint8Array;
-  /** And what is added to counters. */
-  readonly stamps: number;
-  /** Lengths and counts, in the order in which they are read again. */
-  readonly counts: number;
-}
-
+/** How many stamps, counts and characters of keys there are. */
+const HEAD_BYTES = 16;
 const REMOVE = 0;
 const ADD = 0xffff_ffff;
-/** What is smaller is copied sooner than handed over. */
-const HANDED_OVER_BYTES = 64 << 10;
 
-export function pack(commits: readonly Judged[]): Parcel {
+/** @param room gives so many bytes, which begin at a multiple of eight */
+export function pack(commits: readonly Judged[], room: (length: number) => Uint8Array): Uint8Array {
   let keys = '';
   const stamps: Stamp[] = [];
   const counts: number[] = [commits.length];
@@ -68,19 +58,48 @@ export function pack(commits: readonly Judged[]): Parcel {
       }
     }
   }
-  return { keys, bytes: join(stamps, counts, values), stamps: stamps.length, counts: counts.length };
+  return join(keys, stamps, counts, values, room);
 }
 
-/** The buffers that are handed over instead of being copied. */
-export function buffersOf({ bytes }: Parcel): ArrayBuffer[] {
-  return bytes.length < HANDED_OVER_BYTES ? [] : [bytes.buffer as ArrayBuffer];
+function join(
+  keys: string,
+  stamps: readonly Stamp[],
+  counts: readonly number[],
+  values: readonly Uint8Array[],
+  room: (length: number) => Uint8Array,
+): Uint8Array {
+  let valueAt = HEAD_BYTES + 8 * stamps.length + 4 * counts.length + keys.length;
+  const bytes = room(values.reduce((length, value) => length + value.length, valueAt));
+  headOf(bytes).set([stamps.length, counts.length, keys.length]);
+  const parts = partsIn(bytes);
+  parts.stamps.set(stamps);
+  parts.counts.set(counts);
+  parts.keys.write(keys, 'latin1');
+  for (const value of values) {
+    bytes.set(value, valueAt);
+    valueAt += value.length;
+  }
+  return bytes;
 }
 
-export function unpack(parcel: Parcel): Judged[] {
-  const { keys, bytes } = parcel;
-  const stamps = new BigUint64Array(bytes.buffer, 0, parcel.stamps);
-  const counts = new Uint32Array(bytes.buffer, stamps.byteLength, parcel.counts);
-  let [keyAt, stampAt, countAt, valueAt] = [0, 0, 0, stamps.byteLength + counts.byteLength];
+function headOf({ buffer, byteOffset }: Uint8Array): Uint32Array {
+  return new Uint32Array(buffer, byteOffset, HEAD_BYTES / 4);
+}
+
+function partsIn(bytes: Uint8Array): { stamps: BigUint64Array; counts: Uint32Array; keys: Buffer } {
+  const { buffer, byteOffset } = bytes;
+  const [stampCount, countCount, keyBytes] = headOf(bytes);
+  const stamps = new BigUint64Array(buffer, byteOffset + HEAD_BYTES, stampCount);
+  const counts = new Uint32Array(buffer, stamps.byteOffset + stamps.byteLength, countCount);
+  const keys = Buffer.from(buffer as ArrayBuffer, counts.byteOffset + counts.byteLength, keyBytes);
+  return { stamps, counts, keys };
+}
+
+export function unpack(bytes: Uint8Array): Judged[] {
+  const { stamps, counts, keys: keyBytes } = partsIn(bytes);
+  const keys = keyBytes.toString('latin1');
+  let [keyAt, stampAt, countAt] = [0, 0, 0];
+  let valueAt = keyBytes.byteOffset - bytes.byteOffset + keyBytes.length;
   const count = (): number => counts[countAt++]!;
   const key = (): Key => {
     const from = keyAt;
@@ -115,19 +134,4 @@ export function unpack(parcel: Parcel): Judged[] {
 
 function withVersion(key: Key, version: Stamp | undefined): Check {
   return version === undefined ? { key } : { key, version };
-}
-
-function join(stamps: readonly Stamp[], counts: readonly number[], values: readonly Uint8Array[]): Uint8Array {
-  const [stampBytes, countBytes] = [8 * stamps.length, 4 * counts.length];
-  let length = stampBytes + countBytes;
-  for (const value of values) length += value.length;
-  const bytes = new Uint8Array(length);
-  new BigUint64Array(bytes.buffer, 0, stamps.length).set(stamps);
-  new Uint32Array(bytes.buffer, stampBytes, counts.length).set(counts);
-  let at = stampBytes + countBytes;
-  for (const value of values) {
-    bytes.set(value, at);
-    at += value.length;
-  }
-  return bytes;
 }

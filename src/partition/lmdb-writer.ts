@@ -1,15 +1,17 @@
 /** The one thread that writes. A synchronous commit here keeps the event loop free of the disk; a full one it must never meet. */
-import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { readClock } from './clock.ts';
 import { plus, versionOfAdd } from './counters.ts';
 import { FULL, type Full, guardSpace } from './free-space.ts';
 import type { Key } from './keys.ts';
 import { dataFile, startBases } from './lmdb-base.ts';
-import { extentOf, highWaterIn, openFiles, PAGE_BYTES, setHighWater, versionIn } from './lmdb-files.ts';
+import { openReceiver } from './lmdb-channel.ts';
+import { extentOf, highWaterIn, openFiles, setHighWater, versionIn } from './lmdb-files.ts';
+import { frees, type Growth, growthOf } from './lmdb-growth.ts';
 import { openLog, segmentsIn } from './lmdb-log.ts';
-import { type Judged, type Parcel, unpack } from './lmdb-parcel.ts';
+import { type Judged, unpack } from './lmdb-parcel.ts';
 import { createRecord } from './lmdb-record.ts';
-import { COUNTER_BYTES, type Instant, type Outcome, type Stamp } from './partition.ts';
+import type { Instant, Outcome, Stamp } from './partition.ts';
 import { isFull } from './synced-files.ts';
 import { holds, type Versions } from './verify.ts';
 
@@ -18,13 +20,22 @@ export interface WriterData {
   readonly clock: SharedArrayBuffer;
   /** Eight bytes: the instant at which commits that nobody sees yet were decided, or 0. */
   readonly deciding: SharedArrayBuffer;
+  /** Eight bytes: the instant that is to be remembered with the next group. */
+  readonly reserving: SharedArrayBuffer;
+  readonly channel: SharedArrayBuffer;
+  /** Where groups come from that have no room in it. */
+  readonly large: MessagePort;
   /** Another engine has the log: what this one commits is seen, and lost in a crash. */
   readonly isGuest: boolean;
 }
 
-export type Order = { readonly parcel: Parcel } | { readonly reserve: Instant } | { readonly close: Instant };
+/** Nothing comes behind it. */
+export interface Close {
+  readonly close: Instant;
+}
 
-export interface Answer {
+/** Of a group that was not just committed. */
+export interface Told {
   readonly outcomes: readonly (Outcome | { readonly unavailable: string })[];
   /** Nothing will be written any more. */
   readonly broken: boolean;
@@ -34,16 +45,16 @@ export interface Answer {
 
 /** A group stays small enough that nobody waits long for it. */
 const GROUP_BYTES_MAX = 16 << 20;
-const PAGES_PER_ROW = 2;
-/** The upper levels of the trees, the list of free pages, and what the engine itself remembers. */
-const PAGES_PER_COMMIT = 32;
+/** So few are seen by the time that their owner is awake. */
+const ANNOUNCED_MAX = 4;
 /** As far as is seen, where the most is not what counts. */
 const PAGES_PER_GROUP = 6;
-const LOGGED_PER_ROW = 32;
 
-const { location, clock, deciding, isGuest } = workerData as WriterData;
+const { location, clock, deciding, reserving, channel, large, isGuest } = workerData as WriterData;
 const decidingAt = new BigInt64Array(deciding);
+const reservedUntil = new BigInt64Array(reserving);
 const port = parentPort!;
+const receiver = openReceiver(channel, () => receiveMessageOnPort(large)!.message);
 const files = openFiles(location);
 const { environment, rows, own } = files;
 const space = guardSpace(dataFile(location), () => extentOf(files));
@@ -52,6 +63,7 @@ const log = isGuest ? undefined : openLog(location, segmentsIn(location));
 const bases = log && startBases(location, files, log, fail);
 /** After a failed fsync nobody knows what is on disk, until the store is opened again. */
 let broken: string | undefined;
+let reserved = 0n;
 
 const versions: Versions = {
   versionOf(key) {
@@ -65,43 +77,63 @@ const versions: Versions = {
       version: value.version,
     }));
   },
-  bytesOf: (key) => foundAt(key)?.value.length,
+  bytesOf: (key) => rows.getBinaryFast(key) && rows.lastSize - 8,
 };
 
-port.on('message', (first: Order) => {
-  const orders = [first];
-  for (let bytes = sizeOf(first); bytes < GROUP_BYTES_MAX; ) {
-    const next = receiveMessageOnPort(port)?.message as Order | undefined;
-    if (!next) break;
-    orders.push(next);
-    bytes += sizeOf(next);
-  }
-  obey(orders);
+port.on('message', (order: Close | undefined) => {
+  serve();
+  if (order) close(order.close);
 });
 
-function obey(orders: readonly Order[]): void {
-  const parcels = orders.map((order) => ('parcel' in order ? unpack(order.parcel) : []));
-  const reserved = orders.findLast((order) => 'reserve' in order)?.reserve;
-  const answers = writeTogether(parcels.flat(), reserved);
-  for (const [i, order] of orders.entries()) {
-    if ('parcel' in order) port.postMessage(answerOf(answers.splice(0, parcels[i]!.length)));
-    else if ('close' in order) {
-      attempt(() => {
-        logged(() => reserve(order.close));
-        bases?.catchUp();
-      });
-      void environment.close().then(() => process.exit());
+function serve(): void {
+  do {
+    for (let groups = receiver.take(GROUP_BYTES_MAX); groups.length > 0; groups = receiver.take(GROUP_BYTES_MAX)) {
+      obey(groups);
+      // What the file's sync leads to is done by the event loop.
+      if (bases?.isFollowing()) return void setImmediate(serve);
     }
+  } while (receiver.lingers());
+}
+
+function close(at: Instant): void {
+  attempt(() => {
+    logged(() => reserve(at));
+    bases?.catchUp();
+  });
+  void environment.close().then(() => process.exit());
+}
+
+function obey(groups: readonly Uint8Array[]): void {
+  const parcels = groups.map(unpack);
+  const commits = parcels.flat();
+  const growth = growthOf(commits);
+  let isAwake = false;
+  const decided = writeTogether(commits, growth, (outcomes) => {
+    if (groups.length > 1 || commits.length > ANNOUNCED_MAX || !areCommitted(outcomes)) return;
+    receiver.announce();
+    port.postMessage(undefined);
+    isAwake = true;
+  });
+  for (const { length } of parcels) {
+    const outcomes = decided.splice(0, length);
+    const isCommitted = areCommitted(outcomes);
+    receiver.settle(isCommitted);
+    if (!isCommitted) port.postMessage(toldOf(outcomes));
   }
+  if (!isAwake) port.postMessage(undefined);
+  if (!broken) attempt(() => bases?.written(PAGES_PER_GROUP + growth.rows));
 }
 
 type Decided = Outcome | { readonly unavailable: string } | { readonly inTheWay: Stamp };
 
-/** All in one transaction, which is in the log, on disk, when this returns. */
-function writeTogether(commits: readonly Judged[], reserved: Instant | undefined): Decided[] {
-  if (commits.length === 0 && reserved === undefined) return [];
+const areCommitted = (decided: readonly Decided[]): boolean => decided.every((one) => one === 'committed');
+
+/**
+ * All in one transaction, which is in the log, on disk, when this returns.
+ * @param onDurable nothing but an error is between these outcomes and everybody's sight
+ */
+function writeTogether(commits: readonly Judged[], growth: Growth, onDurable: (decided: Decided[]) => void): Decided[] {
   if (broken) return commits.map(() => ({ unavailable: broken! }));
-  const growth = growthOf(commits);
   const decided = attempt((): Decided[] => {
     const full = shortFor(growth, 'any');
     const goOn = full ? commits.filter(frees) : commits;
@@ -109,19 +141,21 @@ function writeTogether(commits: readonly Judged[], reserved: Instant | undefined
     if (stuck) return commits.map(() => stuck);
     const now = readClock(clock);
     Atomics.store(decidingAt, 0, now);
+    const wanted = Atomics.load(reservedUntil, 0);
     const work = () => {
-      if (reserved !== undefined && reserved > highWaterIn(own)) reserve(reserved);
+      if (wanted > reserved && wanted > highWaterIn(own)) reserve(wanted);
       return commits.map((commit) => (full && !goOn.includes(commit) ? full : apply(commit, now)));
     };
-    return logged(work) ?? commits.map(() => FULL);
+    const outcomes = logged(work, onDurable);
+    if (outcomes) reserved = wanted;
+    return outcomes ?? commits.map(() => FULL);
   });
   Atomics.store(decidingAt, 0, 0n);
-  if (!broken) attempt(() => bases?.written(PAGES_PER_GROUP + growth.rows));
   return decided ?? commits.map(() => ({ unavailable: broken! }));
 }
 
 /** What the work writes is durable before anybody can see it; undefined: the log has no room for it, and nothing was written. */
-function logged<T>(work: () => T): T | undefined {
+function logged<T>(work: () => T, onDurable?: (result: T) => void): T | undefined {
   let isLogged = false;
   record.clear();
   try {
@@ -130,6 +164,7 @@ function logged<T>(work: () => T): T | undefined {
       if (log && !record.isEmpty()) {
         log.append(record);
         isLogged = true;
+        onDurable?.(result);
       }
       return result;
     });
@@ -202,14 +237,7 @@ function fail({ message }: Error): void {
   broken = `A write to disk failed (${message}). Writes are refused until the server is started again.`;
 }
 
-/** On a full disk only what gives space back goes on: no fewer rows go than are written, counters aside. */
-function frees({ bodies }: Judged): boolean {
-  const writes = bodies.flatMap((body) => body.writes).filter(({ kind }) => kind !== 'add');
-  const removed = writes.filter(({ kind }) => kind === 'remove').length;
-  return removed > 0 && removed * 2 >= writes.length;
-}
-
-function answerOf(decided: readonly Decided[]): Answer {
+function toldOf(decided: readonly Decided[]): Told {
   let observed: Stamp | undefined;
   const outcomes = decided.map((one) => {
     if (typeof one === 'string' || 'unavailable' in one) return one;
@@ -218,33 +246,4 @@ function answerOf(decided: readonly Decided[]): Answer {
   });
   const isBroken = broken !== undefined;
   return observed === undefined ? { outcomes, broken: isBroken } : { outcomes, broken: isBroken, observed };
-}
-
-interface Growth {
-  readonly rows: number;
-  readonly bytes: number;
-}
-
-/** The most that these commits take on disk: every row may lie on a page of its own, which is copied with its parent; and the log. */
-function growthOf(commits: readonly Judged[]): Growth {
-  let rows = 0;
-  let pages = PAGES_PER_COMMIT;
-  let logged = 0;
-  for (const { bodies } of commits) {
-    for (const { writes } of bodies) {
-      rows += writes.length;
-      for (const write of writes) {
-        logged += LOGGED_PER_ROW + write.key.length;
-        if (write.kind === 'remove') continue;
-        const bytes = write.kind === 'put' ? write.value.length : COUNTER_BYTES;
-        logged += bytes;
-        pages += Math.ceil((bytes + 64) / PAGE_BYTES);
-      }
-    }
-  }
-  return { rows, bytes: (pages + PAGES_PER_ROW * rows) * PAGE_BYTES + logged };
-}
-
-function sizeOf(order: Order): number {
-  return 'parcel' in order ? order.parcel.keys.length + order.parcel.bytes.length : 0;
 }

@@ -1,15 +1,15 @@
 /** Rows in LMDB, one folder on a local disk. Reads happen here; all writes go to one thread, which commits them in groups. */
 import { once } from 'node:events';
-import { Worker } from 'node:worker_threads';
+import { MessageChannel, Worker } from 'node:worker_threads';
 import { TICKS_PER_SECOND } from '../base/time.ts';
 import { workerFile } from '../base/worker.ts';
 import { type ClockOptions, startClock } from './clock.ts';
 import type { Key } from './keys.ts';
+import { newChannelMemory, openSender } from './lmdb-channel.ts';
 import { highWaterIn, KEY_BYTES_MAX, openFiles } from './lmdb-files.ts';
-import { buffersOf, pack } from './lmdb-parcel.ts';
 import { snapshotsOf } from './lmdb-reads.ts';
 import { openRecovered } from './lmdb-recovery.ts';
-import type { Answer, Order, WriterData } from './lmdb-writer.ts';
+import type { Close, Told, WriterData } from './lmdb-writer.ts';
 import { type Commit, type Engine, type Instant, type Outcome, Unavailable } from './partition.ts';
 
 export interface LmdbOptions extends Pick<ClockOptions, 'wall'> {
@@ -35,30 +35,38 @@ export async function openLmdb({ location, wall, isGuest = false }: LmdbOptions)
   const shared = new SharedArrayBuffer(8);
   const time = startClock({ wall, shared, atLeast: highWaterIn(own) });
   const deciding = new SharedArrayBuffer(8);
+  const reserving = new SharedArrayBuffer(8);
+  const channel = newChannelMemory();
+  const { port1: large, port2 } = new MessageChannel();
   const writer = new Worker(workerFile(import.meta.url, './lmdb-writer.ts'), {
-    workerData: { location, clock: shared, deciding, isGuest } satisfies WriterData,
+    workerData: { location, clock: shared, deciding, reserving, channel, large: port2, isGuest } satisfies WriterData,
+    transferList: [port2],
   });
+  const sender = openSender(channel, () => writer.postMessage(undefined), large, settle);
 
-  const collected: Pending[] = [];
+  let collected: Pending[] = [];
+  let isDue = false;
   const sent: Pending[][] = [];
   let dead: Error | undefined;
   let isBroken = false;
 
-  // Time that was told must not be told again after a crash. The order to remember it precedes every commit that uses it.
+  // Time that was told must not be told again after a crash: it is remembered no later than any commit that uses it.
+  const reservedUntil = new BigInt64Array(reserving);
   let reserved = 0n;
-  function reserving(now: Instant): Instant {
+  function reserve(now: Instant): Instant {
     if (now + RESERVED / 2n > reserved) {
       reserved = now + RESERVED;
-      writer.postMessage({ reserve: reserved } satisfies Order);
+      Atomics.store(reservedUntil, 0, reserved);
+      sendSoon();
     }
     return now;
   }
   const clock: Engine['clock'] = {
-    now: () => reserving(time.now()),
-    stamp: () => reserving(time.stamp()),
+    now: () => reserve(time.now()),
+    stamp: () => reserve(time.stamp()),
     async advance(ticks) {
       // Where it moves far at once, a reservation that is still to be written would be forgotten in a crash, and time go back.
-      reserving(time.now() + ticks);
+      reserve(time.now() + ticks);
       await commit(NOTHING);
       await time.advance(ticks);
       // What was decided before has come to an end.
@@ -76,11 +84,18 @@ export async function openLmdb({ location, wall, isGuest = false }: LmdbOptions)
     return decided === 0n || now < decided ? now : decided;
   }
 
-  writer.on('message', ({ outcomes, broken, observed }: Answer) => {
-    isBroken = broken;
-    if (observed !== undefined) time.observe(observed);
+  function settle(): void {
+    for (let left = sender.settled(); left > 0; left--) for (const { resolve } of sent.shift()!) resolve('committed');
+    if (collected.length > 0) sendSoon();
+  }
+  writer.on('message', (told: Told | undefined) => {
+    settle();
+    if (!told) return;
+    isBroken = told.broken;
+    if (told.observed !== undefined) time.observe(told.observed);
+    sender.toldOf();
     for (const [i, { resolve, reject }] of sent.shift()!.entries()) {
-      const outcome = outcomes[i]!;
+      const outcome = told.outcomes[i]!;
       if (typeof outcome === 'string') resolve(outcome);
       else reject(new Unavailable(outcome.unavailable));
     }
@@ -89,19 +104,30 @@ export async function openLmdb({ location, wall, isGuest = false }: LmdbOptions)
     // Whether its last group is on disk nobody knows.
     dead = new Unavailable(`The writer stopped: ${error.message}`);
     for (const { resolve } of sent.splice(0).flat()) resolve('unknown');
-    for (const { reject } of collected.splice(0)) reject(dead);
+    refuse(dead);
   });
   await once(writer, 'online');
 
+  function sendSoon(): void {
+    if (isDue) return;
+    isDue = true;
+    queueMicrotask(send);
+  }
+
+  /** Where too much is under way, it is sent when some of that is through. */
   function send(): void {
-    const group = collected.splice(0);
-    if (dead) {
-      for (const { reject } of group) reject(dead);
-      return;
-    }
-    const parcel = pack(group.map(({ data }) => data));
+    isDue = false;
+    if (dead) refuse(dead);
+    if (dead || sender.isFull()) return;
+    const group = collected;
+    collected = [];
     sent.push(group);
-    writer.postMessage({ parcel } satisfies Order, buffersOf(parcel));
+    sender.send(group.map(({ data }) => data));
+  }
+
+  function refuse(reason: Error): void {
+    for (const { reject } of collected) reject(reason);
+    collected = [];
   }
 
   function commit(data: Commit): Promise<Outcome> {
@@ -109,7 +135,8 @@ export async function openLmdb({ location, wall, isGuest = false }: LmdbOptions)
       if (dead) return reject(dead);
       const tooLong = longKeyIn(data);
       if (tooLong) return reject(new RangeError(`a key of ${tooLong.length} bytes`));
-      if (collected.push({ data, resolve, reject }) === 1) queueMicrotask(send);
+      collected.push({ data, resolve, reject });
+      sendSoon();
     });
   }
 
@@ -125,8 +152,9 @@ export async function openLmdb({ location, wall, isGuest = false }: LmdbOptions)
     async close() {
       dead ??= new Unavailable('The store is closed.');
       const gone = once(writer, 'exit');
-      writer.postMessage({ close: time.now() } satisfies Order);
+      writer.postMessage({ close: time.now() } satisfies Close);
       await gone;
+      large.close();
       await environment.close();
     },
   };
