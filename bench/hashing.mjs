@@ -5,8 +5,8 @@
 import { hash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { setImmediate as turn } from 'node:timers/promises';
-import { crc64Base64, hashesOf } from '../dist/base/hashes.js';
-import { openHashers } from '../dist/base/hashing.js';
+import { crc64Base64, hashesOf } from '../build/base/hashes.js';
+import { openHashers } from '../build/base/hashing.js';
 
 const MIB = 1 << 20;
 const PIECE_BYTES = 64 << 10;

@@ -1,8 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { DATA_BYTES, newRoom } from './hash-ring.ts';
+import { DATA_AT, DATA_BYTES, newRoom } from './hash-ring.ts';
 
 describe('Room in the shared memory', () => {
+  it('begins where places agree in their last three bits', () => {
+    expect(DATA_AT % 8).toBe(0);
+  });
+
   const claim = fc.record({
     length: fc.integer({ min: 0, max: DATA_BYTES >> 1 }),
     like: fc.nat(1000),

@@ -2,7 +2,7 @@
  * The memory that a hashing thread shares with its owner: a queue of records, and the bytes that they speak of.
  * The owner adds records, the thread works through them in order, the owner takes them back in order.
  */
-
+import { READ_BEHIND_BYTES } from './crc-fold.ts';
 import { MD5_END } from './hash-md5.ts';
 import { newWasmMemory, type WasmMemory } from './wasm.ts';
 
@@ -46,7 +46,7 @@ const RECORDS_AT = CONTROL_AT + 64;
 export const DATA_AT = RECORDS_AT + RECORDS_MAX * 16;
 
 export function newRingMemory(): WasmMemory {
-  return newWasmMemory(DATA_AT + DATA_BYTES);
+  return newWasmMemory(DATA_AT + DATA_BYTES + READ_BEHIND_BYTES);
 }
 
 export function ringIn({ buffer }: WasmMemory): Ring {
@@ -64,8 +64,8 @@ export function recordAt(number: number): number {
 
 export interface Room {
   /**
-   * Where so many bytes fit in one stretch, or undefined. `like` is where they come from: a copy between
-   * places that differ in their last three bits goes byte by byte, seven times as slow.
+   * Where so many bytes fit in one stretch, or undefined. `like` is where they come from: both places agree in their last three bits,
+   * see `alikeFrom`.
    */
   claim(length: number, like: number): number | undefined;
   /** What was claimed first and is not yet released ends here. */

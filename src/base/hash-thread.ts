@@ -77,6 +77,7 @@ export function startHashThread(gone: () => void, memory = newRingMemory()): Has
   let sentCount = 0;
   let doneCount = 0;
   let waiters = 0;
+  let isTelling = false;
   let dead: Error | undefined;
 
   worker.on('message', () => {
@@ -170,7 +171,14 @@ export function startHashThread(gone: () => void, memory = newRingMemory()): Has
       for (const { resolve } of state.updates.splice(0)) resolve();
       if (state.last !== undefined) line.add(state);
     }
-    if (sentCount === before) return;
+    if (sentCount === before || isTelling) return;
+    isTelling = true;
+    // Once for all that a turn of the event loop brings: the thread takes several bodies at a time, if they are there.
+    setImmediate(tell);
+  }
+
+  function tell(): void {
+    isTelling = false;
     Atomics.store(control, SENT, sentCount);
     if (Atomics.exchange(control, IDLE, 0) === 1) worker.postMessage(0);
   }

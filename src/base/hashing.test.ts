@@ -244,7 +244,7 @@ describe('A thread', () => {
   });
 
   it('keeps the process while someone waits for a hash, and no longer', () => {
-    const url = new URL('../../dist/base/hashing.js', import.meta.url).href;
+    const url = new URL('../../build/base/hashing.js', import.meta.url).href;
     const program = `import(${JSON.stringify(url)}).then(async ({ openHashers }) => {
       const hashing = openHashers().begin({ md5: false });
       await hashing.update(Buffer.alloc(${4 * MIB}));

@@ -1,5 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import { turnsOf } from '../base/turns.ts';
 import type { Source } from './content.ts';
+
+/** Batches of all sources together that are worked on in one turn of the event loop: it takes a quarter of a millisecond each. */
+const oneOfFew = turnsOf(4);
 
 /**
  * Hands on what has come, all of it at once: while that is worked on, more is gathered, and the source waits when it is too
@@ -22,6 +26,7 @@ export async function gather(
     await turn();
     try {
       while (batch.length > 0) {
+        await oneOfFew();
         const [taken, size] = [batch, bytes];
         [batch, bytes] = [[], 0];
         onRoom();

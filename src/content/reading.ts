@@ -1,4 +1,5 @@
 /** The bytes of a content as a stream: no snapshot is open while the consumer takes its time, and little memory is held. */
+import { borrowBuffer, giveBackBuffer, LENT_BYTES } from '../base/crc32.ts';
 import {
   AROUND_BYTES_MAX,
   CHECKED_BYTES,
@@ -19,8 +20,6 @@ export interface Reading {
   readonly reads: Reads;
   /** What all streams together have read and their consumers have not taken yet. */
   readonly held: { bytes: number };
-  /** Memory that is not in use: to allocate it for each read would keep V8's collector busy. */
-  readonly spare: Buffer[];
 }
 
 /** What is to be read of one chunk, counted from its beginning. */
@@ -35,10 +34,8 @@ interface Stretch {
 
 /** Parts that are looked up at a time. */
 const PAGE_PARTS = 64;
-/** So much is read of a chunk at a time, or all that is wanted of it if that is little more: it takes one read instead of three. */
-const READ_BYTES = 512 << 10;
-const READ_BYTES_MAX = 1 << 20;
-const SPARE_MAX = 16;
+/** So much is read of a chunk at a time. */
+const READ_BYTES = LENT_BYTES - AROUND_BYTES_MAX;
 /** Above this, streams read little at a time and nothing ahead. */
 const HELD_BYTES_MAX = 64 << 20;
 
@@ -98,7 +95,7 @@ interface Page {
 }
 
 async function* generate(
-  { partition, extents, held, spare }: Reading,
+  { partition, extents, held }: Reading,
   page: Page,
   to: number,
   lookUp: (at: Snapshot, from: number) => Promise<Page>,
@@ -122,8 +119,7 @@ async function* generate(
     const { name, place, from } = stretch;
     let { sums } = stretch;
     const begin = from - (from % CHECKED_BYTES);
-    const isShort = sums === undefined && stretch.to - begin <= READ_BYTES_MAX;
-    const most = held.bytes >= HELD_BYTES_MAX ? CHECKED_BYTES : isShort ? READ_BYTES_MAX : READ_BYTES;
+    const most = held.bytes >= HELD_BYTES_MAX ? CHECKED_BYTES : READ_BYTES;
     // A read that ends where a checksum does leaves nothing to be read again.
     const end = Math.min(stretch.to, begin + most);
     if (end < stretch.to) {
@@ -134,7 +130,8 @@ async function* generate(
     // A small piece goes out with others' bytes, and may still lie there when the next is asked for.
     if (end - from < CHECKED_BYTES) return extents.read(name, place, from, end);
     turn = 1 - turn;
-    buffers[turn] ??= spare.pop() ?? Buffer.allocUnsafeSlow(READ_BYTES_MAX + AROUND_BYTES_MAX);
+    // To allocate memory for each read would keep V8's collector busy.
+    buffers[turn] ??= borrowBuffer() ?? Buffer.allocUnsafeSlow(LENT_BYTES);
     return extents.read(name, place, from, end, buffers[turn], sums);
   }
 
@@ -155,7 +152,7 @@ async function* generate(
   } finally {
     await coming?.catch(() => {});
     hold(-heldHere);
-    for (const buffer of buffers) if (buffer && spare.length < SPARE_MAX) spare.push(buffer);
+    for (const buffer of buffers) if (buffer) giveBackBuffer(buffer);
   }
 }
 

@@ -41,7 +41,7 @@ export function createContentStore({
         (row) => row === undefined,
         () => false,
       );
-  const reading: Reading = { partition, extents, reads, held: { bytes: 0 }, spare: [] };
+  const reading: Reading = { partition, extents, reads, held: { bytes: 0 } };
   return {
     async take(...given) {
       try {

@@ -1,10 +1,10 @@
 /** Answers that stream: each piece is asked for once the client has taken the one before. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { turnsOf } from '../base/turns.ts';
 import { type BodyOptions, Gone } from './body.ts';
 import { serverBusy } from './limits.ts';
 import { IDLE_MILLISECONDS, waitFor } from './patience.ts';
 import { lengthOf, type Reply } from './reply.ts';
-import { turnsOf } from './turns.ts';
 
 export interface Download {
   /** Asks for the first piece, so that what is wrong with it can still be answered. HEAD has none: it lets go at once. */
@@ -101,6 +101,8 @@ export function downloadOf(
       if (socket.destroyed) throw new Gone('the connection broke before the answer');
       if (inMemory?.isFull()) throw serverBusy();
       first = await next();
+      // The first ones of many can come together.
+      if (held >= SLICE_BYTES) await turn();
     } catch (error) {
       await release();
       throw error;

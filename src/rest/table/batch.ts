@@ -1,4 +1,5 @@
 /** Entity Group Transaction: requests within a request, each read and permitted as if it had come alone. */
+import { turnsOf } from '../../base/turns.ts';
 import { StorageError } from '../../services/errors.ts';
 import { othersFirst, type Storage } from '../../services/storage.ts';
 import { type BatchChange, BatchFailure, runBatch } from '../../services/table/batches.ts';
@@ -7,7 +8,6 @@ import { bodyTooLarge, reader } from '../params.ts';
 import type { Reply } from '../reply.ts';
 import type { Routable } from '../request.ts';
 import { routerOf } from '../router.ts';
-import { turnsOf } from '../turns.ts';
 import { batchReply, type PartReply } from './batch-reply.ts';
 import { type Part, partRequest, readBatch } from './batch-request.ts';
 import { type ChangeOperation, changeOperations, queryOperations } from './entity-operations.ts';
