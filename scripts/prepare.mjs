@@ -21,30 +21,44 @@ export async function ensureInstalled() {
 }
 
 /**
- * Builds dist from src, unless it was built from just these sources.
+ * Builds from src, unless that was done from just these sources: dist, which users run, with the types; and build, the same module
+ * by module, for tests and benches that look inside.
  * With `tolerant`, type errors are printed and what was emitted is used: the type check is a test of its own.
  */
 export async function ensureBuilt({ tolerant = false } = {}) {
-  const dist = join(root, 'dist');
-  const stamp = join(dist, '.built-from');
+  const folders = ['build', 'dist'];
+  const stampOf = (folder) => join(root, folder, '.built-from');
   const fingerprint = fingerprintOfSources();
-  if (readText(stamp) === fingerprint) return;
+  if (folders.every((folder) => readText(stampOf(folder)) === fingerprint)) return;
   console.error('holdfast: building ...');
-  const fresh = join(root, `.dist-${process.pid}`);
+  const fresh = join(root, `.build-${process.pid}`);
   try {
-    const { spawnSync } = await import('node:child_process');
-    const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-    const { status } = spawnSync(process.execPath, [compiler, '-p', 'tsconfig.build.json', '--outDir', fresh], {
-      cwd: root,
-      stdio: ['ignore', 2, 2],
-    });
-    if (status !== 0 && !(tolerant && fs.existsSync(fresh))) throw new Error('The build failed.');
-    fs.rmSync(stamp, { force: true });
-    replaceFiles(fresh, dist);
-    if (status === 0) fs.writeFileSync(stamp, fingerprint);
+    const { bundle } = await import('./bundle.mjs');
+    // Both come to their end, before what they wrote is moved or removed.
+    const bundling = bundle(root, join(fresh, 'dist')).catch((error) => error);
+    const [status, fault] = await Promise.all([compile(fresh), bundling]);
+    if (fault) throw fault;
+    if (status !== 0 && !(tolerant && fs.existsSync(join(fresh, 'build')))) throw new Error('The build failed.');
+    for (const folder of folders) {
+      fs.rmSync(stampOf(folder), { force: true });
+      replaceFiles(join(fresh, folder), join(root, folder));
+    }
+    if (status === 0) for (const folder of folders) fs.writeFileSync(stampOf(folder), fingerprint);
   } finally {
     fs.rmSync(fresh, { recursive: true, force: true });
   }
+}
+
+async function compile(fresh) {
+  const [{ spawn }, { once }] = await Promise.all([import('node:child_process'), import('node:events')]);
+  const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const folders = ['--outDir', join(fresh, 'build'), '--declarationDir', join(fresh, 'dist')];
+  const child = spawn(process.execPath, [compiler, '-p', 'tsconfig.build.json', ...folders], {
+    cwd: root,
+    stdio: ['ignore', 2, 2],
+  });
+  const [status] = await once(child, 'close');
+  return status;
 }
 
 /** npm writes the hidden lock file last, so a package that it names with the right contents is there. */
@@ -67,14 +81,15 @@ function packagesIn(lockFile) {
 
 function fingerprintOfSources() {
   const hash = createHash('sha256');
+  const settings = ['tsconfig.json', 'tsconfig.build.json', 'scripts/bundle.mjs', 'package.json', 'package-lock.json'];
   const sources = filesUnder(join(root, 'src')).filter((file) => !file.endsWith('.test.ts'));
-  for (const file of [...sources.map((file) => join('src', file)), 'tsconfig.json', 'tsconfig.build.json']) {
+  for (const file of [...sources.map((file) => join('src', file)), ...settings]) {
     hash
       .update(`${file}\0`)
       .update(fs.readFileSync(join(root, file)))
       .update('\0');
   }
-  return hash.update(fs.readFileSync(join(root, 'package-lock.json'))).digest('hex');
+  return hash.digest('hex');
 }
 
 /** File by file and by rename: a server or a test that runs from dist meanwhile never meets half a file. */

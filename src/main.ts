@@ -1,149 +1,38 @@
-/** Puts a server together. Also what `import { start } from 'holdfast'` gives. */
-import { randomBytes } from 'node:crypto';
-import { connectionStringOf, originOf } from './addresses.ts';
-import { type Admin, removeAdmin, writeAdmin } from './admin-file.ts';
+/** What `import { start } from 'holdfast'` gives. It loads little itself: the rest comes while the thread that writes gets ready. */
 import { type Log, openLog } from './base/log.ts';
-import { type Authority, readCertificate } from './certificate.ts';
-import {
-  CannotListen,
-  type Config,
-  configOf,
-  dataOf,
-  developmentAccount,
-  StartError,
-  type StartOptions,
-} from './config.ts';
-import { fronts } from './fronts.ts';
-import { accountEndpoints } from './rest/admin/accounts.ts';
-import { certificateEndpoint } from './rest/admin/certificate.ts';
-import { testEndpoints } from './rest/admin/test-endpoints.ts';
-import { createRestServer } from './rest/server.ts';
-import { developmentRule } from './rules/cors.ts';
-import { commonErrors, raising } from './services/errors.ts';
-import type { ServiceName } from './services/names.ts';
-import { emptyAccount } from './services/reset.ts';
-import { corsRulesOf, defaultVersionOf } from './services/service-properties.ts';
-import { openStore } from './store.ts';
+import { readCertificate } from './certificate.ts';
+import { type Config, configOf, StartError, type StartOptions } from './config.ts';
+import { openRows } from './rows.ts';
+import type { HoldfastServer } from './server.ts';
+import type * as store from './store.ts';
 
 export type { Authority } from './certificate.ts';
 export type { Account, CertificateFiles, LogOptions, StartOptions } from './config.ts';
 export { CannotListen, StartError } from './config.ts';
-export { type CheckResult, check, type Where, withAccounts } from './store.ts';
-
-export interface HoldfastServer {
-  /** For the first account, as every SDK takes it; empty if there is none. */
-  readonly connectionString: string;
-  /** With the name of the first account; empty if the service is not served. */
-  readonly blobUrl: string;
-  readonly queueUrl: string;
-  readonly tableUrl: string;
-  /** With https: 'auto', whom clients have to trust. */
-  readonly authority: Authority | undefined;
-  /** Finishes the running requests, for up to ten seconds, and closes everything. */
-  stop(): Promise<void>;
-  /** Removes all containers, queues, tables and settings. Only in memory or with a test clock. */
-  reset(): Promise<void>;
-  readonly clock: {
-    /** Moves the server's time forward. Only in memory or with a test clock. */
-    advance(seconds: number): Promise<void>;
-  };
-}
-
-const fail = raising(commonErrors);
+export type { HoldfastServer } from './server.ts';
+export type { CheckResult, Where } from './store.ts';
 
 export async function start(options: StartOptions = {}): Promise<HoldfastServer> {
   const config = configOf(options);
   const log = logOf(config);
   const given = typeof config.https === 'object' ? readCertificate(config.https, new Date()) : undefined;
-  const store = await openStore(config, log, () => {
+  const opening = openRows(config, log, () => {
     process.exitCode = 1;
-    void stop();
+    starting.then(
+      (server) => server.stop(),
+      () => undefined,
+    );
   });
-  const { partition, accounts, sweeper, analytics, storageOf, closeStore, certificate = given } = store;
-  for (const warning of certificate?.warnings ?? []) log.warn(warning);
-
-  let stopped: Promise<void> | undefined;
-  const token = randomBytes(32).toString('base64url');
-  const mayTest = config.testClock || config.inMemory;
-  // A store that is shared is open to commands without this process.
-  const adminFolder = config.shared ? undefined : config.location;
-  async function reset(): Promise<void> {
-    if (!mayTest) throw notForTests('Emptying the server');
-    for (const account of accounts.list()) await emptyAccount(storageOf(account));
-    await analytics.reset();
-  }
-  async function advance(seconds: number): Promise<void> {
-    if (!mayTest) throw notForTests('Moving the clock');
-    if (!(seconds >= 0) || seconds > 1e9)
-      throw fail('OutOfRangeInput', undefined, 'seconds must be a number from 0 to 1e9.');
-    await partition.clock.advance(BigInt(Math.round(seconds * 1e7)));
-    // Something may have become due.
-    sweeper.wake();
-    await analytics.settle();
-  }
-
-  const ownRules = config.cors.length > 0 ? [developmentRule(config.cors)] : [];
-  const common = {
-    accounts,
-    context: storageOf,
-    log,
-    analytics,
-    now: () => partition.clock.now(),
-    own: {
-      ...testEndpoints({ reset, advance, forAll: config.testClock }),
-      ...accountEndpoints({ accounts, token, onRemoved: sweeper.wake }),
-      ...certificateEndpoint(certificate?.authority?.certificate),
-    },
-    tls: certificate?.tls,
-    loose: config.looseMode,
-    pathStyleOnly: config.pathStyleOnly,
-    oauth: config.oauth,
-    isReady: () => stopped === undefined && !partition.isBroken() && store.isCurrent(),
-  };
-  const servers = config.endpoints.map((endpoint) => {
-    const { service, keepAliveSeconds } = endpoint;
-    const rest = createRestServer({
-      ...common,
-      ...fronts[service],
-      defaultVersion: (storage) => defaultVersionOf(storage, service),
-      corsRules: async (storage) => [...ownRules, ...(await corsRulesOf(storage, service))],
-      keepAliveSeconds,
-    });
-    return { endpoint, rest };
-  });
-  function stop(): Promise<void> {
-    stopped ??= (async () => {
-      if (adminFolder !== undefined) removeAdmin(adminFolder, token);
-      await Promise.all(servers.map(({ rest }) => rest.close()));
-      await closeStore();
-    })();
-    return stopped;
-  }
-  const origins: { [Service in ServiceName]?: string } = {};
-  for (const { endpoint, rest } of servers) {
-    const { service, host, port } = endpoint;
-    try {
-      origins[service] = originOf(certificate ? 'https' : 'http', host, await rest.listen(port, host));
-    } catch (error) {
-      await Promise.all(servers.map((server) => server.rest.close(0)));
-      await closeStore();
-      throw new CannotListen(endpoint, error as NodeJS.ErrnoException);
-    }
-  }
-  if (adminFolder !== undefined) leaveAdmin(adminFolder, { url: Object.values(origins)[0]!, origins, token }, log);
-  const first = accounts.find((config.accounts?.[0] ?? developmentAccount).name) ?? accounts.list()[0];
-  const urlOf = (service: ServiceName) => (origins[service] ? `${origins[service]}/${first?.name ?? ''}` : '');
-  const urls = { blobUrl: urlOf('blob'), queueUrl: urlOf('queue'), tableUrl: urlOf('table') };
-  log.info({ ...urls, location: config.inMemory ? 'memory' : dataOf(config) }, 'listening');
-  return {
-    ...urls,
-    connectionString: connectionStringOf(first, origins),
-    authority: certificate?.authority,
-    stop,
-    reset,
-    clock: { advance },
-  };
+  const starting = Promise.all([opening, import('./server.ts')]).then(([rows, { serveOn }]) =>
+    serveOn({ config, log, rows, given }),
+  );
+  return starting;
 }
+
+export const check: typeof store.check = async (...words) => (await import('./store.ts')).check(...words);
+
+export const withAccounts: typeof store.withAccounts = async (...words) =>
+  (await import('./store.ts')).withAccounts(...words);
 
 function logOf({ log }: Config): Log {
   try {
@@ -153,21 +42,4 @@ function logOf({ log }: Config): Log {
       `Cannot write the log ${log.file} (${(error as Error).message}): choose another file by --debug.`,
     );
   }
-}
-
-/** A server that cannot write into its folder can still serve. */
-function leaveAdmin(location: string, admin: Admin, log: Log): void {
-  try {
-    writeAdmin(location, admin);
-  } catch (error) {
-    log.warn({ err: error }, 'commands will not find this server');
-  }
-}
-
-function notForTests(what: string) {
-  return fail(
-    'AuthorizationFailure',
-    undefined,
-    `${what} needs a server that was started with --test-clock or in memory.`,
-  );
 }

@@ -1,24 +1,20 @@
-/** Opens what a configuration names: the only file that knows the engines. */
+/** What works on the rows and bytes that a configuration names: the only file that knows the engines of bytes. */
 import { existsSync } from 'node:fs';
 import { openHashers } from './base/hashing.ts';
 import { type Log, openLog } from './base/log.ts';
 import { createOutage } from './base/outage.ts';
 import { TICKS_PER_SECOND, ticksOf } from './base/time.ts';
 import type { ServerCertificate } from './certificate.ts';
-import { type Config, configOf, developmentAccount, StartError } from './config.ts';
+import { type Config, configOf, developmentAccount } from './config.ts';
 import { createChunkChecker } from './content/chunk-check.ts';
-import { certificatesIn, extentsIn, formatOf, openDataFolder, rowsIn } from './data-folder.ts';
+import { certificatesIn, extentsIn } from './data-folder.ts';
 import type { Extents } from './extents/extents.ts';
 import { openLocalExtents } from './extents/local.ts';
 import { openMemoryExtents } from './extents/memory.ts';
 import { openLives } from './lives.ts';
-import { ownCertificate } from './own-certificate.ts';
-import { openLmdb } from './partition/lmdb.ts';
-import { DamagedRows, looksSound } from './partition/lmdb-damage.ts';
-import { readLmdb } from './partition/lmdb-reads.ts';
-import { openMemory } from './partition/memory.ts';
-import type { Engine, Outcome, Partition } from './partition/partition.ts';
+import type { Partition } from './partition/partition.ts';
 import { openPartition } from './partition/transact.ts';
+import { type OwnRows, openRows, readRows } from './rows.ts';
 import { type AccountDirectory, type KnownAccount, openAccounts } from './services/accounts.ts';
 import { type Analytics, startAnalytics } from './services/analytics/analytics.ts';
 import { type CheckProgress, type CheckReport, check as checkStore } from './services/check.ts';
@@ -39,16 +35,16 @@ export interface Store {
   closeStore(): Promise<void>;
 }
 
-export async function openStore(config: Config, log: Log, onLost: () => void): Promise<Store> {
-  const closing: (() => unknown)[] = [];
+/** Takes the rows over, and closes them if it fails. */
+export async function openStore(rows: OwnRows, config: Config, log: Log): Promise<Store> {
+  const { partition } = rows;
+  const closing: (() => unknown)[] = [rows.close];
   async function closeStore(): Promise<void> {
     for (const close of closing.splice(0).reverse()) await close();
   }
   try {
-    const partition = await openRows(config, log, onLost, closing);
-    closing.push(() => partition.close());
     // Here, because the lock of the folder is ours now.
-    const certificate = config.https === 'auto' ? keptCertificate(config) : undefined;
+    const certificate = config.https === 'auto' ? await keptCertificate(config) : undefined;
     const isShared = config.shared !== undefined;
     if (config.shared) await claimExtents(partition, config.shared.extents);
     const serves = { environment: config.accounts, developmentKeys: developmentAccount.keys };
@@ -79,41 +75,8 @@ export async function openStore(config: Config, log: Log, onLost: () => void): P
   }
 }
 
-async function openRows(config: Config, log: Log, onLost: () => void, closing: (() => unknown)[]): Promise<Partition> {
-  if (config.shared) {
-    const resolved = (outcome: Outcome) =>
-      log.warn({ outcome }, 'a connection was lost in a commit, which was looked up');
-    return openPartition(await openShared(config.shared.partition, resolved));
-  }
-  if (config.location === undefined) return openPartition(openMemory());
-  const folder = openDataFolder(config.location, () => {
-    log.error('this server no longer holds its data folder, another may have taken it: it stops');
-    onLost();
-  });
-  closing.push(folder.release);
-  if (folder.warning) log.warn(folder.warning);
-  try {
-    return openPartition(await openLmdb({ location: folder.rows }));
-  } catch (error) {
-    if (!(error instanceof DamagedRows)) throw error;
-    throw new StartError(
-      `The rows in ${config.location} are damaged: restore a copy, or choose another folder by --location.`,
-    );
-  }
-}
-
-/** Loaded where it is wanted: most servers do without. */
-async function openShared(url: string, resolved: (outcome: Outcome) => void = () => {}): Promise<Engine> {
-  const { openPostgres, CannotOpen } = await import('./partition/postgres.ts');
-  try {
-    return await openPostgres({ url, resolved });
-  } catch (error) {
-    if (error instanceof CannotOpen) throw new StartError(error.message);
-    throw error;
-  }
-}
-
-function keptCertificate({ location, endpoints }: Config): ServerCertificate {
+async function keptCertificate({ location, endpoints }: Config): Promise<ServerCertificate> {
+  const { ownCertificate } = await import('./own-certificate.ts');
   return ownCertificate({
     folder: location === undefined ? undefined : certificatesIn(location),
     hosts: endpoints.map(({ host }) => host),
@@ -137,16 +100,12 @@ export async function withAccounts<T>(
   work: (accounts: AccountDirectory) => Promise<T>,
 ): Promise<T> {
   const isShared = typeof where !== 'string';
-  const closing: (() => unknown)[] = [];
+  const log = openLog({ level: 'silent', format: 'text', file: undefined });
+  const rows = await openRows(isShared ? { shared: where } : configOf({ location: where }), log, () => process.exit(1));
   try {
-    const log = openLog({ level: 'silent', format: 'text', file: undefined });
-    const partition = isShared
-      ? openPartition(await openShared(where.partition))
-      : await openRows(configOf({ location: where }), log, () => process.exit(1), closing);
-    closing.push(() => partition.close());
-    return await work(await openAccounts(partition, undefined, { isShared }));
+    return await work(await openAccounts(rows.partition, undefined, { isShared }));
   } finally {
-    for (const close of closing.reverse()) await close();
+    await rows.close();
   }
 }
 
@@ -160,7 +119,7 @@ export type Where = string | { readonly partition: string; readonly extents: str
 
 /** Looks at all rows and bytes; servers may work on them meanwhile. */
 export async function check(where: Where, onProgress?: (progress: CheckProgress) => void): Promise<CheckResult> {
-  const engine = typeof where === 'string' ? rowsOf(where) : await openShared(where.partition);
+  const engine = await readRows(where);
   const folder = typeof where === 'string' ? extentsIn(where) : where.extents;
   const partition = openPartition(engine);
   // It never writes, so that no process has the epoch 0.
@@ -188,14 +147,4 @@ export async function check(where: Where, onProgress?: (progress: CheckProgress)
     await extents.close();
     await partition.close();
   }
-}
-
-function rowsOf(location: string): Engine {
-  if (formatOf(location) === undefined) throw new StartError(`There is no data of Holdfast in ${location}.`);
-  if (!looksSound(rowsIn(location))) {
-    throw new StartError(
-      `The rows in ${location} are missing or damaged: after a power cut, start the server on it first.`,
-    );
-  }
-  return readLmdb(rowsIn(location));
 }

@@ -1,7 +1,18 @@
 /** Where the log goes, and how much of it. */
-import { type DestinationStream, type Logger, pino } from 'pino';
+import { type DestinationStream, pino } from 'pino';
 
-export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error' | 'isLevelEnabled'>;
+interface Write {
+  (message: string): void;
+  (fields: object, message: string): void;
+}
+
+export interface Log {
+  readonly debug: Write;
+  readonly info: Write;
+  readonly warn: Write;
+  readonly error: Write;
+  isLevelEnabled(level: string): boolean;
+}
 
 export interface LogSettings {
   readonly level: 'silent' | 'error' | 'warn' | 'info' | 'debug';

@@ -4,12 +4,12 @@ import { workerFile } from './worker.ts';
 
 const root = new URL('../../', import.meta.url).href;
 
-it('finds the worker of a compiled module beside it', () => {
-  const url = workerFile(`${root}dist/partition/lmdb.js`, './lmdb-writer.ts');
-  expect(url.href).toBe(`${root}dist/partition/lmdb-writer.js`);
+it.each(['build/partition/lmdb.js', 'dist/main.js'])('finds the worker of %s beside it', (file) => {
+  const url = workerFile(`${root}${file}`, './lmdb-writer.ts');
+  expect(url.href).toBe(new URL('lmdb-writer.js', `${root}${file}`).href);
 });
 
-it('finds the worker of a module that runs from its source in dist', () => {
+it('finds the worker of a module that runs from its source in build', () => {
   const url = workerFile(`${root}src/partition/lmdb.ts`, './lmdb-writer.ts');
-  expect(fileURLToPath(url)).toBe(fileURLToPath(`${root}dist/partition/lmdb-writer.js`));
+  expect(fileURLToPath(url)).toBe(fileURLToPath(`${root}build/partition/lmdb-writer.js`));
 });

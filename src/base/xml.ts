@@ -1,5 +1,6 @@
 /** XML in and out: documents are read with bounds and without a DTD, and written as template strings. */
-import { SaxesParser } from 'saxes';
+import { createRequire } from 'node:module';
+import type * as saxes from 'saxes';
 
 export interface XmlElement {
   readonly name: string;
@@ -26,6 +27,9 @@ export class XmlError extends Error {
     this.column = column;
   }
 }
+
+/** The parser is loaded with the first document: a start needs none, and would wait for it. */
+const require = createRequire(import.meta.url);
 
 const DEPTH_MAX = 16;
 const ELEMENTS_MAX = 100_000;
@@ -55,6 +59,7 @@ export interface XmlReader {
 /** For a document that comes in pieces. Children of the root are handed to `onChild` and not kept, so that there may be any number. */
 export function xmlReader(onChild?: (child: XmlElement) => void): XmlReader {
   // In XML 1.1 a text may hold what no document of 1.0 can give back.
+  const { SaxesParser }: typeof saxes = require('saxes');
   const parser = new SaxesParser({ defaultXMLVersion: '1.0', forceXMLVersion: true });
   const open: Open[] = [];
   let root: Open | undefined;

@@ -5,7 +5,7 @@
 import { register } from 'node:module';
 import { isMainThread } from 'node:worker_threads';
 
-/** By file of dist: what stands there, and what stands there instead. @type {Record<string, [RegExp, string][]>} */
+/** By file of build: what stands there, and what stands there instead. @type {Record<string, [RegExp, string][]>} */
 const changes = {
   'extents/slotted.js': [[/(const EXTENT_BYTES_MAX = )[^;]+/, '$1 8 << 20']],
   'content/collector.js': [[/(const EVERY_MILLISECONDS = )[^;]+/, '$1 50']],
@@ -19,7 +19,7 @@ const changes = {
 /** @type {import('node:module').LoadHook} */
 export async function load(url, context, nextLoad) {
   const loaded = await nextLoad(url, context);
-  const changed = Object.entries(changes).find(([file]) => url.endsWith(`/dist/${file}`));
+  const changed = Object.entries(changes).find(([file]) => url.endsWith(`/build/${file}`));
   if (!changed) return loaded;
   let source = Buffer.from(/** @type {Uint8Array} */ (loaded.source)).toString();
   for (const [what, instead] of changed[1]) {

@@ -4,10 +4,12 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
 const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+/** The same, module by module. */
+const modules = fileURLToPath(new URL('../../build/cli.js', import.meta.url));
 const LISTENING = /Azurite (\w+) service is successfully listening at (http:\S+)\n/g;
 
 /**
- * `before` is a command that runs the server, such as strace; `imports` are modules that Node loads first.
+ * `before` is a command that runs the server, such as strace; `imports` are modules that Node loads first, and that may change others.
  * @typedef {{ flags?: string[], before?: string[], imports?: string[] }} LaunchOptions
  */
 
@@ -21,7 +23,7 @@ export function launch(location, { flags = [], before = [], imports = [] } = {})
     ...before,
     process.execPath,
     ...first,
-    cli,
+    imports.length > 0 ? modules : cli,
     'start',
     '--location',
     location,

@@ -7,7 +7,7 @@ import { root } from './servers.ts';
 
 export interface Bug {
   readonly title: string;
-  /** In `dist`. */
+  /** In `build`. */
   readonly file: string;
   readonly find: RegExp;
   readonly replace: string;
@@ -16,7 +16,7 @@ export interface Bug {
 /** The folder of the copy, which is a repository to `serverOf`. */
 export function planted({ title, file, find, replace }: Bug): string {
   const copy = temporaryFolder();
-  cpSync(join(root, 'dist'), join(copy, 'dist'), { recursive: true });
+  cpSync(join(root, 'build'), join(copy, 'dist'), { recursive: true });
   cpSync(join(root, 'package.json'), join(copy, 'package.json'));
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'), 'junction');
   const path = join(copy, 'dist', file);

@@ -1,7 +1,7 @@
 /** Commits pairs of rows from several sides and says which were acknowledged, until somebody kills it. */
-import { encodeKey } from '../../dist/partition/keys.js';
-import { openLmdb } from '../../dist/partition/lmdb.js';
-import { openPartition } from '../../dist/partition/transact.js';
+import { encodeKey } from '../../build/partition/keys.js';
+import { openLmdb } from '../../build/partition/lmdb.js';
+import { openPartition } from '../../build/partition/transact.js';
 
 const [location, wall] = process.argv.slice(2);
 const partition = openPartition(await openLmdb({ location, ...(wall && { wall: () => BigInt(wall) }) }));

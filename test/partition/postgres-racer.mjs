@@ -1,7 +1,7 @@
 /** A process of its own on a store in PostgreSQL, which does what it is told: {id, action, given} → {id, value}. */
-import { encodeKey, under } from '../../dist/partition/keys.js';
-import { openPostgres } from '../../dist/partition/postgres.js';
-import { openPartition } from '../../dist/partition/transact.js';
+import { encodeKey, under } from '../../build/partition/keys.js';
+import { openPostgres } from '../../build/partition/postgres.js';
+import { openPartition } from '../../build/partition/transact.js';
 
 const bytes = Buffer.from('x');
 const outcomes = { committed: 0, conflict: 0, unknown: 0 };

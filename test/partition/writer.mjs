@@ -1,8 +1,8 @@
 /** The other writer of the conformance suite: a thread or a process that opens the store and commits what it is told to. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { openLmdb } from '../../dist/partition/lmdb.js';
-import { openPostgres } from '../../dist/partition/postgres.js';
-import { openPartition } from '../../dist/partition/transact.js';
+import { openLmdb } from '../../build/partition/lmdb.js';
+import { openPostgres } from '../../build/partition/postgres.js';
+import { openPartition } from '../../build/partition/transact.js';
 
 const { location, postgres } = workerData ?? JSON.parse(process.argv[2]);
 const port = parentPort ?? process;

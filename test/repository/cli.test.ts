@@ -189,12 +189,12 @@ function runCli(main: string, words: readonly string[], env: Record<string, stri
   return runProgram(process.execPath, [join('dist', 'cli.js'), ...words], { cwd: folder, env });
 }
 
-/** The compiled command line, with another main.js beside it. */
+/** The compiled modules of the command line, with another main.js beside them. */
 function cliFolder(main: string): string {
   const folder = newFolder();
   cpSync(join(root, 'package.json'), join(folder, 'package.json'));
-  const isNeeded = (file: string) => !/\.(map|d\.ts)$/.test(file);
-  cpSync(join(root, 'dist'), join(folder, 'dist'), { recursive: true, filter: isNeeded });
+  const isNeeded = (file: string) => !/\.map$/.test(file);
+  cpSync(join(root, 'build'), join(folder, 'dist'), { recursive: true, filter: isNeeded });
   writeFileSync(join(folder, 'dist', 'main.js'), main);
   return folder;
 }

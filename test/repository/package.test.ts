@@ -24,8 +24,9 @@ describe('The package', () => {
     console.log(`${packed.files.length} files, ${packed.size} bytes, ${packed.unpackedSize} bytes unpacked`);
     const strangers = packed.files.filter(
       (file) =>
-        !/^(dist\/.*\.(js|d\.ts)|docs\/.*\.md|package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(file) ||
-        /\.test\.|\.map$|conformance/.test(file),
+        !/^(dist\/.*\.(js|d\.ts)|dist\/licences\.txt|docs\/.*\.md|package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(
+          file,
+        ) || /\.test\.|\.map$|conformance/.test(file),
     );
     expect(strangers).toEqual([]);
   });
@@ -42,11 +43,18 @@ describe('The package', () => {
     }
   });
 
+  it('holds what it took from other packages with their licences', () => {
+    const licences = readFileSync(join(root, 'dist/licences.txt'), 'utf8');
+    expect(packed.files).toContain('dist/licences.txt');
+    expect(licences).toMatch(/^pino \d+\.\d+\.\d+\n\nThe MIT License/m);
+    expect(licences).toMatch(/^sonic-boom \d+\.\d+\.\d+\n\nMIT License/m);
+  });
+
   it('brings along no package that it does not use', () => {
     const sources = packed.files
       .filter((file) => file.endsWith('.js'))
       .map((file) => readFileSync(join(root, file), 'utf8'));
-    const isUsed = (name: string) => sources.some((text) => text.includes(`from '${name}'`));
+    const isUsed = (name: string) => sources.some((text) => text.includes(`"${name}"`));
     expect(Object.keys(dependencies).filter((name) => !isUsed(name))).toEqual([]);
   });
 });

@@ -40,7 +40,7 @@ describe('The build', () => {
   it('follows a changed source and leaves other files alone', () => {
     const tree = treeWithGreeting({ installed: true });
     run(tree);
-    const untouched = join(tree.folder, 'dist', 'word.js');
+    const untouched = join(tree.folder, 'build', 'word.js');
     const { mtimeMs } = statSync(untouched);
     tree.write('src/cli.ts', greeting('good evening'));
     expect(run(tree).stdout).toContain('good evening');
@@ -51,10 +51,10 @@ describe('The build', () => {
     const tree = treeWithGreeting({ installed: true });
     tree.write('src/old/gone.ts', 'export const gone = true;\n');
     run(tree);
-    expect(existsSync(join(tree.folder, 'dist/old/gone.js'))).toBe(true);
+    expect(existsSync(join(tree.folder, 'build/old/gone.js'))).toBe(true);
     rmSync(join(tree.folder, 'src/old'), { recursive: true });
     run(tree);
-    expect(existsSync(join(tree.folder, 'dist/old/gone.js'))).toBe(false);
+    expect(existsSync(join(tree.folder, 'build/old/gone.js'))).toBe(false);
     expect(existsSync(join(tree.folder, 'dist/cli.js'))).toBe(true);
   });
 
@@ -63,6 +63,30 @@ describe('The build', () => {
     run(tree);
     tree.write('src/cli.test.ts', 'export {};\n');
     expect(run(tree).stderr).toBe('');
+  });
+
+  it('takes packages in with their licences, but for those that are installed beside it', () => {
+    const tree = treeWithGreeting({ installed: true });
+    tree.write(
+      'src/cli.ts',
+      "import { pino } from 'pino';\nimport { open } from 'lmdb';\nconsole.log(typeof pino, typeof open);\n",
+    );
+    expect(run(tree).stdout).toBe('function function\n');
+    const program = readFileSync(join(tree.folder, 'dist/cli.js'), 'utf8');
+    expect(program).toContain('from "lmdb"');
+    expect(program).not.toMatch(/from "pino"|require\("pino"\)/);
+    expect(readFileSync(join(tree.folder, 'dist/licences.txt'), 'utf8')).toMatch(/^pino \S+\n\nThe MIT License/m);
+  });
+
+  it('takes no package in that has no licence to go with it', () => {
+    const tree = treeWithGreeting({ installed: true });
+    const manifest = JSON.parse(readFileSync(join(tree.folder, 'package.json'), 'utf8'));
+    delete manifest.dependencies.saxes;
+    tree.write('package.json', JSON.stringify(manifest));
+    tree.write('src/cli.ts', "import { SaxesParser } from 'saxes';\nconsole.log(typeof SaxesParser);\n");
+    const { status, stderr } = run(tree);
+    expect(status).toBe(1);
+    expect(stderr).toContain('saxes has no licence');
   });
 
   it('stops the start at a type error, and succeeds once that is gone', () => {

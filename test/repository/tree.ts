@@ -29,7 +29,7 @@ export function newTree({ installed }: { installed: boolean }): Tree {
   for (const each of machinery) cpSync(join(root, each), join(folder, each), { recursive: true });
   if (installed) symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction');
   // Biome takes its list of ignored files from git.
-  writeFileSync(join(folder, '.gitignore'), 'node_modules\ndist\n.dist-*\n');
+  writeFileSync(join(folder, '.gitignore'), 'node_modules\nbuild\ndist\n.build-*\n');
   const tree: Tree = {
     folder,
     write(file, text) {
