@@ -24,11 +24,12 @@ export function decodeText({ value }: Pick<Row, 'value'>): string {
   return value.toString('utf8', 1);
 }
 
-/** Bytes as they are, behind the format. */
-export function encodeBytes(bytes: Uint8Array): Buffer {
-  const value = Buffer.allocUnsafe(bytes.length + 1);
+/** Bytes as they are, behind the format; those of both, one behind the other. */
+export function encodeBytes(bytes: Uint8Array, more?: Uint8Array): Buffer {
+  const value = Buffer.allocUnsafe(1 + bytes.length + (more?.length ?? 0));
   value[0] = FORMAT;
   value.set(bytes, 1);
+  if (more) value.set(more, 1 + bytes.length);
   return value;
 }
 

@@ -11,7 +11,7 @@ import { sourceRequest, unverified } from './copy-source.ts';
 import { type CorsRule, corsHeaders, preflight } from './cors.ts';
 import type { Exchange } from './exchange.ts';
 import type { Front } from './front.ts';
-import type { HandFor, Operation, Request } from './operation.ts';
+import type { BodyReader, HandFor, Operation, Request } from './operation.ts';
 import { health, type OwnEndpoints, ownLength } from './own-endpoints.ts';
 import type { Reply } from './reply.ts';
 import { queryOf, type Routable, requestOf, VERSION } from './request.ts';
@@ -102,7 +102,10 @@ export function answeringOf<Context, Known extends Account>(
       if (identity.kind === 'anonymous') throw strangerRefused(request.version);
       return context(account, permit(identity, part, service, container));
     };
-    const answered = await run(exchange, request, row, context(account, granted), handFor);
+    const storage = context(account, granted);
+    const input = row.read(request, options.loose);
+    if (!takeArrived(exchange, request, row, input)) await takeComing(exchange, request, row, input, storage);
+    const answered = row.reply(await row.run(storage, input, handFor), request);
     const reply = overridden(answered, identity, row);
     return request.version !== '' && request.version < QUOTED_SINCE ? unquoted(reply) : reply;
   };
@@ -138,26 +141,36 @@ export function answeringOf<Context, Known extends Account>(
     return permit(identity, row, service, request.container);
   }
 
-  async function run(
+  /** Whether there is nothing to wait for: a small body comes with its headers. */
+  function takeArrived(
+    { incoming, awaitsContinue }: Exchange,
+    request: Routable,
+    row: Operation<Context>,
+    input: unknown,
+  ): boolean {
+    if (!row.body) return true;
+    const whole = isWhole(row.body, checkLength(incoming, row.body, request));
+    const arrived = whole && !awaitsContinue ? arrivedBody(incoming) : undefined;
+    if (arrived) row.readBody(input, arrived, request);
+    return arrived !== undefined;
+  }
+
+  async function takeComing(
     exchange: Exchange,
     request: Routable,
     row: Operation<Context>,
+    input: unknown,
     storage: Context,
-    handFor: HandFor<Context>,
-  ): Promise<Reply> {
+  ): Promise<void> {
     const { incoming, outgoing } = exchange;
-    const input = row.read(request, options.loose);
-    if (row.body) {
-      const length = checkLength(incoming, row.body, request);
-      if (exchange.awaitsContinue) {
-        await row.look?.(storage, input);
-        outgoing.writeContinue();
-        exchange.awaitsContinue = false;
-      }
-      const whole = length <= (row.body.wholeBytesMax ?? row.body.bytesMax);
-      row.readBody(input, (whole && arrivedBody(incoming)) || (await comingBody(exchange, length, whole)), request);
+    const length = checkLength(incoming, row.body!, request);
+    if (exchange.awaitsContinue) {
+      await row.look?.(storage, input);
+      outgoing.writeContinue();
+      exchange.awaitsContinue = false;
     }
-    return row.reply(await row.run(storage, input, handFor), request);
+    const whole = isWhole(row.body!, length);
+    row.readBody(input, (whole && arrivedBody(incoming)) || (await comingBody(exchange, length, whole)), request);
   }
 
   /** The container of a copy's source, if the caller may read there only because of its settings. A key opens all of the account. */
@@ -174,6 +187,10 @@ export function answeringOf<Context, Known extends Account>(
       throw unverified(error);
     }
   }
+}
+
+function isWhole({ wholeBytesMax, bytesMax }: BodyReader<unknown>, length: number): boolean {
+  return length <= (wholeBytesMax ?? bytesMax);
 }
 
 const OLDEST_VERSION = '2009-09-19';

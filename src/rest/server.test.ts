@@ -3,7 +3,15 @@ import { connect } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { frontOf, headOf, type LogLine, logInto, signedHeaders, testAccounts } from '../../test/rest/support.ts';
+import {
+  frontOf,
+  headOf,
+  type LogLine,
+  logInto,
+  rawClient,
+  signedHeaders,
+  testAccounts,
+} from '../../test/rest/support.ts';
 import { ticksOf } from '../base/time.ts';
 import { Unavailable } from '../partition/partition.ts';
 import { StorageError } from '../services/errors.ts';
@@ -289,6 +297,17 @@ describe('a body', () => {
     expect(await asked(5)).toMatch(/^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 201 Created/);
     expect(looks).toBe(1);
     expect(await asked(5_000_000)).toMatch(/^HTTP\/1.1 413 .*Connection: close/s);
+  });
+
+  it('that was to be held back and comes at once is taken after the look', async () => {
+    const { socket, answer } = rawClient(port);
+    looks = 0;
+    for (let turn = 1; turn <= 2; turn++) {
+      socket.write(`${headOf('PUT', BLOB, { 'Content-Length': '5', Expect: '100-continue' })}hello`);
+      expect([(await answer('HEAD')).status, (await answer()).status]).toEqual([100, 201]);
+      expect(looks).toBe(turn);
+    }
+    socket.destroy();
   });
 
   it('that breaks off ends the request without an answer', async () => {

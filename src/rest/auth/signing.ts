@@ -21,34 +21,29 @@ export interface Reading {
 
 export type TextToSign = (account: string, request: Signed, reading?: Reading) => string;
 
-/** The headers with a line of their own, in their order. */
-const LINES = [
-  'content-encoding',
-  'content-language',
-  'content-length',
-  'content-md5',
-  'content-type',
-  'date',
-  'if-modified-since',
-  'if-match',
-  'if-none-match',
-  'if-unmodified-since',
-  'range',
-] as const;
 /** From this version on a length of 0 is left out. */
 const NO_ZERO_SINCE = '2015-02-21';
 
 export function sharedKeyText(account: string, request: Signed, reading: Reading = {}): string {
-  let text = request.method;
-  for (const name of LINES) {
-    const value = request.headers[name];
-    if (value === undefined) text += '\n';
-    else if (name === 'content-length' && value === '0' && !isBefore(request, NO_ZERO_SINCE)) text += '\n';
-    else if (name === 'date' && request.headers['x-ms-date'] !== undefined) text += '\n';
-    else text += `\n${value}`;
-  }
-  const headers = canonicalHeaders(request.rawHeaders, reading);
-  return `${text}\n${headers}/${account}${request.rawPath}${canonicalQuery(request.rawQuery, reading)}`;
+  const { headers } = request;
+  const length = headers['content-length'];
+  // A line for each of these, whether it was sent or not.
+  const lines = [
+    request.method,
+    headers['content-encoding'],
+    headers['content-language'],
+    length === '0' && !isBefore(request, NO_ZERO_SINCE) ? undefined : length,
+    headers['content-md5'],
+    headers['content-type'],
+    headers['x-ms-date'] === undefined ? headers.date : undefined,
+    headers['if-modified-since'],
+    headers['if-match'],
+    headers['if-none-match'],
+    headers['if-unmodified-since'],
+    headers.range,
+  ];
+  const resource = `/${account}${request.rawPath}${canonicalQuery(request.rawQuery, reading)}`;
+  return `${lines.join('\n')}\n${canonicalHeaders(request.rawHeaders, reading)}${resource}`;
 }
 
 export function sharedKeyLiteText(account: string, request: Signed, reading: Reading = {}): string {
@@ -104,7 +99,6 @@ function canonicalHeaders(rawHeaders: readonly string[], reading: Reading): stri
 }
 
 function canonicalQuery(rawQuery: string, reading: Reading): string {
-  if (rawQuery === '') return '';
   const found = parametersOf(rawQuery, reading);
   found.sort(byName);
   let text = '';
@@ -114,6 +108,7 @@ function canonicalQuery(rawQuery: string, reading: Reading): string {
 
 function parametersOf(rawQuery: string, { bytes = false }: Reading): [name: string, values: string[]][] {
   const found: [name: string, values: string[]][] = [];
+  if (rawQuery === '') return found;
   for (const part of rawQuery.split('&')) {
     if (part === '') continue;
     const equals = part.indexOf('=');

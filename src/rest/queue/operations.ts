@@ -19,13 +19,13 @@ import {
 import { getMessages } from '../../services/queue/taking.ts';
 import type { Storage } from '../../services/storage.ts';
 import { type Operation, operationOn, unbuilt } from '../operation.ts';
-import { integerQuery, invalidXml, listQuery, metadata, pathPart, query, xmlBody } from '../params.ts';
+import { integerQuery, listQuery, metadata, pathPart, query, xmlBody } from '../params.ts';
 import { policyList, readPolicies } from '../policies.ts';
 import { metadataHeaders, xmlReply } from '../reply.ts';
 import { endpointOf } from '../request.ts';
 import { serviceOperations } from '../service-operations.ts';
 import { peekedList, putList, queueList, takenList } from './bodies.ts';
-import { messageText } from './message-body.ts';
+import { messageText, newMessageText } from './message-body.ts';
 import {
   isBefore,
   messageCount,
@@ -136,11 +136,8 @@ const rows: readonly Operation<Storage>[] = [
     route: 'POST /{queue}/messages',
     permission: 'add',
     test: 'test/end-to-end/queue-messages.test.ts',
-    input: { queue, visibilitySeconds, ttlSeconds, text: messageText },
-    run: (storage, { text, ...input }) => {
-      if (text === undefined) throw invalidXml(1, 1, 'There is no document.');
-      return putMessage(storage, { ...input, text });
-    },
+    input: { queue, visibilitySeconds, ttlSeconds, text: newMessageText },
+    run: putMessage,
     reply: (message, request) => (isBefore(request, RECEIPT_SINCE) ? { status: 201 } : xmlReply(201, putList(message))),
   }),
   operation({

@@ -37,13 +37,15 @@ const RECEIPT = /^[\w-]{24}$/;
 const RECEIPT_BYTES = 18;
 const RECEIPT_FORMAT = 0x0100;
 
+const made = Buffer.alloc(RECEIPT_BYTES);
+const numbers = new DataView(made.buffer, made.byteOffset);
+numbers.setUint16(0, RECEIPT_FORMAT);
+
 /** Without a character that a URL would change, or a client might forget to escape. */
 export function receiptText({ visibleAt, nonce }: Receipt): string {
-  const bytes = Buffer.allocUnsafe(RECEIPT_BYTES);
-  bytes.writeUInt16BE(RECEIPT_FORMAT);
-  bytes.writeBigUInt64BE(visibleAt, 2);
-  bytes.writeBigUInt64BE(nonce, 10);
-  return bytes.toString('base64url');
+  numbers.setBigUint64(2, visibleAt);
+  numbers.setBigUint64(10, nonce);
+  return made.toString('base64url');
 }
 
 /** Undefined: it is no receipt. */

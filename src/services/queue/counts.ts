@@ -22,8 +22,12 @@ export const countsIn = (queue: Queue): Range => under(partsOf(queue));
 export function countMessage(tx: Transaction, queue: Queue, { id, expires }: StoredMessage, n: 1 | -1): void {
   const second = expires / TICKS_PER_SECOND;
   const shard = id.salt % SHARDS;
-  tx.add(encodeKey([...partsOf(queue), HOURS, second / SECONDS_PER_HOUR, shard]), BigInt(n));
-  if (expires < NEVER) tx.add(encodeKey([...partsOf(queue), SECONDS, second, shard]), BigInt(n));
+  tx.add(counterKey(queue, HOURS, second / SECONDS_PER_HOUR, shard), BigInt(n));
+  if (expires < NEVER) tx.add(counterKey(queue, SECONDS, second, shard), BigInt(n));
+}
+
+function counterKey({ account, id, gen }: Queue, width: bigint, at: bigint, shard: bigint): Key {
+  return encodeKey([account, '#', id, gen, width, at, shard]);
 }
 
 /** Whoever expires within this second still counts. */

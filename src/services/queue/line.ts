@@ -1,17 +1,10 @@
 /** The line in which the messages of a queue wait: who is first, and who has waited too long. */
 import { randomFillSync } from 'node:crypto';
 import { after, type Key, type Range } from '../../partition/keys.ts';
-import {
-  type Instant,
-  type Row,
-  type ScanOptions,
-  type Stamp,
-  stoppedEarly,
-  type Transaction,
-} from '../../partition/partition.ts';
+import { type Instant, type Row, type ScanOptions, stoppedEarly, type Transaction } from '../../partition/partition.ts';
 import { isVisible } from '../../rules/queue/timing.ts';
 import { countMessage } from './counts.ts';
-import { decodeMessage, headOf, placeAt, type StoredMessage } from './message-rows.ts';
+import { decodeMessage, headOf, placeAt, type Waiting } from './message-rows.ts';
 import type { Queue } from './rows.ts';
 
 /** How far the clocks of processes that share a store may differ. */
@@ -19,11 +12,6 @@ const SKEW_TICKS = 1_000_000n;
 /** What is looked at for one commit. Each that has expired changes three rows, and a commit at most a thousand. */
 const ROWS_MAX = 300;
 const BYTES_MAX = 4 << 20;
-
-export interface Waiting extends StoredMessage {
-  readonly key: Key;
-  readonly version: Stamp;
-}
 
 export interface Ahead {
   /** Those that can be seen, in their order. */
@@ -56,7 +44,7 @@ export async function lookAhead(look: Look, queue: Queue, now: Instant, wanted: 
       bytesLeft -= row.value.length;
       if (!isVisible(message.visibleAt, row.version, now)) continue;
       if (message.expires <= now) expired.push(row.key);
-      else if (live.length < wanted) live.push({ key: row.key, version: row.version, ...message });
+      else if (live.length < wanted) live.push(message);
     }
     if (isBehind || !stoppedEarly(rows, bounds)) return { live, expired, isAll: true };
     if (rowsLeft <= 0 || bytesLeft <= 0) break;

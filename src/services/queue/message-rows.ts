@@ -1,6 +1,6 @@
 /** A message as a row. Its key is its place in line, so that to hide it is to move it. */
 import { encodeKey, type Key } from '../../partition/keys.ts';
-import type { Instant, Row } from '../../partition/partition.ts';
+import type { Instant, Row, Stamp } from '../../partition/partition.ts';
 import { decodeBytes, encodeBytes } from '../../partition/values.ts';
 import { type MessageId, messageIdText, receiptText } from '../../rules/queue/receipts.ts';
 import { messagesIn, type Queue } from './rows.ts';
@@ -14,6 +14,12 @@ export interface StoredMessage {
   readonly dequeueCount: number;
   /** UTF-8 */
   readonly text: Buffer;
+}
+
+/** Where it was found. */
+export interface Waiting extends StoredMessage {
+  readonly key: Key;
+  readonly version: Stamp;
 }
 
 /** As it is told to clients. */
@@ -36,21 +42,23 @@ export const placeAt = ({ account, id, gen }: Queue, visibleAt: Instant): Key =>
 export const headOf = (queue: Queue): Key => messagesIn(queue).from;
 
 const HEAD_BYTES = 20;
+const head = new Uint8Array(HEAD_BYTES);
+const numbers = new DataView(head.buffer);
 
 export function encodeMessage({ expires, nonce, dequeueCount, text }: StoredMessage): Buffer {
-  const bytes = Buffer.allocUnsafe(HEAD_BYTES + text.length);
-  bytes.writeBigUInt64BE(expires);
-  bytes.writeBigUInt64BE(nonce, 8);
-  bytes.writeUInt32BE(dequeueCount, 16);
-  bytes.set(text, HEAD_BYTES);
-  return encodeBytes(bytes);
+  numbers.setBigUint64(0, expires);
+  numbers.setBigUint64(8, nonce);
+  numbers.setUint32(16, dequeueCount);
+  return encodeBytes(head, text);
 }
 
-export function decodeMessage(row: Row): StoredMessage {
+export function decodeMessage(row: Row): Waiting {
   const bytes = decodeBytes(row);
   // Three numbers of eight bytes, each behind the byte that says so.
   const place = Buffer.from(row.key.slice(-27), 'latin1');
   return {
+    key: row.key,
+    version: row.version,
     id: { inserted: place.readBigUInt64BE(10), salt: place.readBigUInt64BE(19) },
     visibleAt: place.readBigUInt64BE(1),
     expires: bytes.readBigUInt64BE(),
@@ -60,7 +68,9 @@ export function decodeMessage(row: Row): StoredMessage {
   };
 }
 
-export function messageOf({ id, visibleAt, expires, nonce, dequeueCount, text }: StoredMessage): Message {
+/** @param text where it is known already */
+export function messageOf(message: StoredMessage, text = message.text.toString()): Message {
+  const { id, visibleAt, expires, nonce, dequeueCount } = message;
   return {
     id: messageIdText(id),
     inserted: id.inserted,
@@ -68,6 +78,6 @@ export function messageOf({ id, visibleAt, expires, nonce, dequeueCount, text }:
     nextVisible: visibleAt,
     popReceipt: receiptText({ visibleAt, nonce }),
     dequeueCount,
-    text: text.toString(),
+    text,
   };
 }

@@ -4,8 +4,8 @@ import { expiryOf, later, putFault, TTL_SECONDS_DEFAULT, updateFault } from '../
 import type { Storage } from '../storage.ts';
 import { countMessage } from './counts.ts';
 import { fail } from './errors.ts';
-import { dropExpired, lookAhead, random64, type Waiting } from './line.ts';
-import { decodeMessage, encodeMessage, type Message, messageKey, messageOf } from './message-rows.ts';
+import { dropExpired, lookAhead, random64 } from './line.ts';
+import { decodeMessage, encodeMessage, type Message, messageKey, messageOf, type Waiting } from './message-rows.ts';
 import { checkMessageCount, checkQueueName, checkText, checkVisibility, receiptOf, refuse } from './requests.ts';
 import { anchorOf, encodeQueue, nameKey, type Queue, queueAt, trashGeneration } from './rows.ts';
 
@@ -43,7 +43,7 @@ export async function putMessage(
     };
     tx.put(messageKey(found, message.visibleAt, message.id), encodeMessage(message));
     countMessage(tx, found, message, 1);
-    return messageOf(message);
+    return messageOf(message, input.text);
   });
   return value;
 }
@@ -59,7 +59,7 @@ export async function peekMessages(
     const { live, isAll } = await storage.partition.read(async (at) =>
       lookAhead(at.scan, await queueAt(at, storage, queue), at.now, count),
     );
-    if (live.length > 0 || isAll) return live.map(messageOf);
+    if (live.length > 0 || isAll) return live.map((message) => messageOf(message));
     await dropHead(storage, queue);
   }
 }
@@ -126,7 +126,7 @@ async function messageAt(
   id: MessageId,
 ): Promise<Waiting | undefined> {
   const row = await tx.get(messageKey(queue, visibleAt, id));
-  return row && { key: row.key, version: row.version, ...decodeMessage(row) };
+  return row && decodeMessage(row);
 }
 
 /** All at once, however many: they belong to a generation that is over. */

@@ -6,8 +6,15 @@ import type { Key } from '../../partition/keys.ts';
 import type { Partition, Transaction } from '../../partition/partition.ts';
 import { later } from '../../rules/queue/timing.ts';
 import type { Storage } from '../storage.ts';
-import { type Ahead, dropExpired, lookAhead, random64, type Waiting } from './line.ts';
-import { encodeMessage, type Message, messageKey, messageOf, type StoredMessage } from './message-rows.ts';
+import { type Ahead, dropExpired, lookAhead, random64 } from './line.ts';
+import {
+  encodeMessage,
+  type Message,
+  messageKey,
+  messageOf,
+  type StoredMessage,
+  type Waiting,
+} from './message-rows.ts';
 import { checkMessageCount, checkQueueName, checkVisibility } from './requests.ts';
 import { anchorOf, decodeQueue, mayUse, nameKey, type Place, type Queue, queueAt } from './rows.ts';
 
@@ -68,7 +75,8 @@ function joinLine({ partition, account, granted }: Storage, input: GetMessagesIn
   lines.set(partition, queues);
   return new Promise((resolve, reject) => {
     const anchor = anchorOf(account, input.queue);
-    const taker = { ...input, place: { account, granted }, resolve, reject };
+    const { count, visibilitySeconds } = input;
+    const taker = { queue: input.queue, count, visibilitySeconds, place: { account, granted }, resolve, reject };
     const line = queues.get(anchor) ?? { takers: [], isServed: false, rivalsUntil: 0 };
     queues.set(anchor, line);
     line.takers.push(taker);
