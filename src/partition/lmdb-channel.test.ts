@@ -66,7 +66,7 @@ describe('The channel to the writer', () => {
   });
 
   it('lets nobody know of a group that was announced before it is seen', () => {
-    vi.useFakeTimers();
+    vi.useFakeTimers({ toFake: ['setTimeout'] });
     const { sender, receiver, late } = openChannel();
     sender.send(group('a'));
     receiver.take(all);

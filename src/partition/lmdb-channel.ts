@@ -10,7 +10,8 @@ const SLOTS = 8;
 const SLOT_BYTES = 128 << 10;
 /** How long the writer waits here before only a message wakes it. */
 const LINGER_MILLISECONDS = 2;
-/** How long the owner waits for a commit that is about to be seen. */
+/** How long the owner waits for a commit that is about to be seen: first awake, as it would take longer to be woken. */
+const AWAKE_MILLISECONDS = 0.05;
 const PATIENCE_MILLISECONDS = 1;
 
 // The words of `control`. Counts of groups go round at 32 bits.
@@ -53,6 +54,16 @@ export function openSender(memory: SharedArrayBuffer, wake: () => void, large: M
   let sent = 0;
   let known = 0;
 
+  function fateOf(word: number): number {
+    const awakeUntil = performance.now() + AWAKE_MILLISECONDS;
+    while (Atomics.load(control, word) === PENDING) {
+      if (performance.now() < awakeUntil) continue;
+      Atomics.wait(control, word, PENDING, PATIENCE_MILLISECONDS);
+      break;
+    }
+    return Atomics.load(control, word);
+  }
+
   return {
     isFull: () => sent - known === SLOTS,
     send(commits) {
@@ -71,9 +82,7 @@ export function openSender(memory: SharedArrayBuffer, wake: () => void, large: M
     settled() {
       const before = known;
       for (const announced = Atomics.load(control, ANNOUNCED); (known | 0) !== announced; known++) {
-        const fate = FATES + (known % SLOTS);
-        if (Atomics.load(control, fate) === PENDING) Atomics.wait(control, fate, PENDING, PATIENCE_MILLISECONDS);
-        const found = Atomics.load(control, fate);
+        const found = fateOf(FATES + (known % SLOTS));
         if (found === PENDING) setTimeout(late, PATIENCE_MILLISECONDS);
         if (found !== COMMITTED) break;
       }
