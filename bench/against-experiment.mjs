@@ -17,8 +17,13 @@ const blobRows = (bench) =>
     })),
   );
 const pairs = { title: 'Queue get + delete, depth 10', field: 'p50', spec: () => pairSpec };
+const largePut = (bench) => ({
+  title: 'Put Blob 1 MiB, 16 clients',
+  spec: () => ({ loop: 'putLarge', container: 'filled', clients: 16, bytes: 1 << 20, run: bench.unique() }),
+});
 const rowsOf = (bench) => [
   ...blobRows(bench),
+  largePut(bench),
   ...writeRows(bench),
   readRows(ENTITIES)[0],
   // Before the Puts, which make the queue deep.

@@ -4,6 +4,7 @@ const experiment = {
   'Put Blob 1 KiB, 64 clients': [17, 12],
   'Get Blob 1 KiB, 1 client': [6, 5],
   'Get Blob 1 KiB, 64 clients': [8, 7],
+  'Put Blob 1 MiB, 16 clients': [1.9, 2],
   'Table insert, 1 client': [1.1, 1.1],
   'Table insert, 64 clients': [3.8, 4],
   'Table get entity, 64 clients': [6, 6],
