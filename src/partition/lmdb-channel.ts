@@ -47,14 +47,22 @@ export interface Sender {
   toldOf(): void;
 }
 
-/** @param late called when to look again */
-export function openSender(memory: SharedArrayBuffer, wake: () => void, large: MessagePort, late: () => void): Sender {
+/** @param lookAgain called when a commit took long to be seen */
+export function openSender(
+  memory: SharedArrayBuffer,
+  wake: () => void,
+  large: MessagePort,
+  lookAgain: () => void,
+): Sender {
   const control = controlOf(memory);
   const slots = slotsOf(memory);
   let sent = 0;
   let known = 0;
+  /** The group for which it was waited long enough. */
+  let late = -1;
 
   function fateOf(word: number): number {
+    if (known === late) return Atomics.load(control, word);
     const awakeUntil = performance.now() + AWAKE_MILLISECONDS;
     while (Atomics.load(control, word) === PENDING) {
       if (performance.now() < awakeUntil) continue;
@@ -83,7 +91,10 @@ export function openSender(memory: SharedArrayBuffer, wake: () => void, large: M
       const before = known;
       for (const announced = Atomics.load(control, ANNOUNCED); (known | 0) !== announced; known++) {
         const found = fateOf(FATES + (known % SLOTS));
-        if (found === PENDING) setTimeout(late, PATIENCE_MILLISECONDS);
+        if (found === PENDING) {
+          late = known;
+          setTimeout(lookAgain, PATIENCE_MILLISECONDS);
+        }
         if (found !== COMMITTED) break;
       }
       return known - before;

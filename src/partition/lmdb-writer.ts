@@ -81,21 +81,28 @@ const versions: Versions = {
 };
 
 port.on('message', (order: Close | undefined) => {
-  serve();
   if (order) close(order.close);
+  else serve();
 });
 
 function serve(): void {
   do {
-    for (let groups = receiver.take(GROUP_BYTES_MAX); groups.length > 0; groups = receiver.take(GROUP_BYTES_MAX)) {
-      obey(groups);
+    while (obeyNext()) {
       // What the file's sync leads to is done by the event loop.
       if (bases?.isFollowing()) return void setImmediate(serve);
     }
   } while (receiver.lingers());
 }
 
+/** False: nothing was there. */
+function obeyNext(): boolean {
+  const groups = receiver.take(GROUP_BYTES_MAX);
+  if (groups.length > 0) obey(groups);
+  return groups.length > 0;
+}
+
 function close(at: Instant): void {
+  while (obeyNext());
   attempt(() => {
     logged(() => reserve(at));
     bases?.catchUp();

@@ -53,10 +53,13 @@ export async function openLmdb({ location, wall, isGuest = false }: LmdbOptions)
   // Time that was told must not be told again after a crash: it is remembered no later than any commit that uses it.
   const reservedUntil = new BigInt64Array(reserving);
   let reserved = 0n;
+  /** The writer may not have looked since. */
+  let isOwed = false;
   function reserve(now: Instant): Instant {
     if (now + RESERVED / 2n > reserved) {
       reserved = now + RESERVED;
       Atomics.store(reservedUntil, 0, reserved);
+      isOwed = true;
       sendSoon();
     }
     return now;
@@ -85,12 +88,14 @@ export async function openLmdb({ location, wall, isGuest = false }: LmdbOptions)
   }
 
   function settle(): void {
+    // The writer may have died over what it announced: then everybody was told.
+    if (sent.length === 0) return;
     for (let left = sender.settled(); left > 0; left--) for (const { resolve } of sent.shift()!) resolve('committed');
-    if (collected.length > 0) sendSoon();
+    if (collected.length > 0 || isOwed) sendSoon();
   }
   writer.on('message', (told: Told | undefined) => {
     settle();
-    if (!told) return;
+    if (!told || sent.length === 0) return;
     isBroken = told.broken;
     if (told.observed !== undefined) time.observe(told.observed);
     sender.toldOf();
@@ -121,6 +126,7 @@ export async function openLmdb({ location, wall, isGuest = false }: LmdbOptions)
     if (dead || sender.isFull()) return;
     const group = collected;
     collected = [];
+    isOwed = false;
     sent.push(group);
     sender.send(group.map(({ data }) => data));
   }
