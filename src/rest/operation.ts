@@ -94,6 +94,8 @@ interface Description {
 
 export interface OperationRow<Context, Row extends Readers, Output> extends Description {
   readonly permission: Permission;
+  /** False: not for anonymous callers, even where the container's access level opens its other reads. */
+  readonly anonymous?: boolean;
   /** The condition headers that it honours. */
   readonly conditions?: readonly ConditionHeader[];
   /** Reads from x-ms-copy-source, which must be allowed, too. */
@@ -115,6 +117,7 @@ export interface Operation<Context> extends Description {
   readonly shape: Shape;
   readonly built: boolean;
   readonly permission: Permission;
+  readonly anonymous: boolean;
   readonly conditions: readonly ConditionHeader[];
   readonly refuses: readonly string[];
   readonly copies: boolean;
@@ -139,6 +142,7 @@ export function operationOn<Context>() {
       ...describe(row),
       built: true,
       permission: row.permission,
+      anonymous: row.anonymous ?? true,
       conditions: row.conditions ?? [],
       refuses: row.refuses ?? [],
       copies: row.copies ?? false,
@@ -166,6 +170,7 @@ export function unbuilt<Context>(
     ...describe({ name, route, query, when }),
     built: false,
     permission: 'any',
+    anonymous: false,
     conditions: [],
     refuses: [],
     copies: false,

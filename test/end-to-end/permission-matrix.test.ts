@@ -29,9 +29,9 @@ function ownerSas(path: string): string {
 }
 
 /** The path, the headers and the body of a row, with names filled in. */
-function requestOf(row: PermissionRow, container = CONTAINER) {
+function requestOf(row: PermissionRow) {
   fresh += 1;
-  const path = row.path.replace('{container}', container).replace('{fresh}', `fresh-${fresh}`);
+  const path = row.path.replace('{container}', CONTAINER).replace('{fresh}', `fresh-${fresh}`);
   const headers = { ...row.headers };
   if (headers['x-ms-copy-source']) headers['x-ms-copy-source'] = ownerSas(`/${CONTAINER}/dir/blob`);
   return { path, headers, body: row.body };
@@ -98,28 +98,10 @@ describe('Permissions of a shared access signature', () => {
 });
 
 describe('A stranger', () => {
-  const levels = ['none', 'blob', 'container'] as const;
-
   beforeAll(async () => {
-    for (const level of levels) {
-      const container = running.service.getContainerClient(`open-${level}`);
-      await container.create(level === 'none' ? {} : { access: level });
-      await container.getBlockBlobClient('dir/blob').upload('content', 7);
-    }
-  });
-
-  /** He has no lease to break and no copy to stop, so that these rows are refused all the more. */
-  it.each(levels)('may do what the table says in a container that is open to: %s', async (level) => {
-    const differences: string[] = [];
-    for (const row of permissionRows) {
-      const { path, headers, body } = requestOf(row, `open-${level}`);
-      const answer = await send(row, path, [], headers, body);
-      const isOpen = row.anonymous !== 'never' && levels.indexOf(level) >= levels.indexOf(row.anonymous);
-      const said = `${answer.status} ${answer.headers['x-ms-error-code'] ?? ''}`;
-      const meant = isOpen ? answer.status === 200 : said === '401 NoAuthenticationInformation';
-      if (!meant) differences.push(`${row.operation} ${row.variant ?? ''}: ${said}`);
-    }
-    expect(differences).toEqual([]);
+    const container = running.service.getContainerClient('open-none');
+    await container.create();
+    await container.getBlockBlobClient('dir/blob').upload('content', 7);
   });
 
   it('is shown nothing by an older version', async () => {

@@ -10,8 +10,6 @@
 /** What a signature is for: a service, a container or an object; a service SAS: a blob, a container, a directory. */
 export type ResourceType = 's' | 'c' | 'o';
 export type SignedResource = 'b' | 'c' | 'd';
-/** The least that a container must be open to strangers. */
-export type Anonymous = 'blob' | 'container' | 'never';
 
 export interface PermissionRow {
   readonly operation: string;
@@ -27,7 +25,6 @@ export interface PermissionRow {
   /** Any of these letters will do; 'any': whichever there is. */
   readonly account: { readonly types: string; readonly letters: string };
   readonly service: { readonly on: string; readonly letters: string };
-  readonly anonymous: Anonymous;
 }
 
 export const ACCOUNT_LETTERS = [...'rwdxylacuptfi'];
@@ -41,17 +38,14 @@ const LEASE_ID = 'aaaaaaaa-0000-4000-8000-00000000000a';
 const service = (letters: string) => ({
   account: { types: 's', letters },
   service: { on: '', letters: '' },
-  anonymous: 'never' as const,
 });
-const container = (letters: string, anonymous: Anonymous = 'never') => ({
+const container = (letters: string) => ({
   account: { types: 'c', letters },
   service: { on: '', letters: '' },
-  anonymous,
 });
-const object = (letters: string, anonymous: Anonymous = 'never') => ({
+const object = (letters: string) => ({
   account: { types: 'o', letters },
   service: { on: 'bcd', letters },
-  anonymous,
 });
 
 const CONTAINER = '/{container}';
@@ -65,12 +59,12 @@ export const permissionRows: readonly PermissionRow[] = [
   { operation: 'Set Blob Service Properties', method: 'PUT', path: '/', query: 'restype=service&comp=properties', body: '<StorageServiceProperties><Cors /></StorageServiceProperties>', ...service('w') },
   { operation: 'Get Blob Service Stats', method: 'GET', path: '/', query: 'restype=service&comp=stats', ...service('r') },
   { operation: 'Get Account Information', variant: 'of the account', method: 'GET', path: '/', query: 'restype=account&comp=properties', ...service('any'), account: { types: 'sco', letters: 'any' } },
-  { operation: 'Get Account Information', variant: 'at a container', method: 'HEAD', path: CONTAINER, query: 'restype=account&comp=properties', account: { types: 'sco', letters: 'any' }, service: { on: 'c', letters: 'any' }, anonymous: 'never' },
-  { operation: 'Get Account Information', variant: 'at a blob', method: 'GET', path: BLOB, query: 'restype=account&comp=properties', account: { types: 'sco', letters: 'any' }, service: { on: 'bcd', letters: 'any' }, anonymous: 'never' },
+  { operation: 'Get Account Information', variant: 'at a container', method: 'HEAD', path: CONTAINER, query: 'restype=account&comp=properties', account: { types: 'sco', letters: 'any' }, service: { on: 'c', letters: 'any' } },
+  { operation: 'Get Account Information', variant: 'at a blob', method: 'GET', path: BLOB, query: 'restype=account&comp=properties', account: { types: 'sco', letters: 'any' }, service: { on: 'bcd', letters: 'any' } },
 
   { operation: 'Create Container', method: 'PUT', path: CONTAINER, query: 'restype=container', ...container('cw') },
-  { operation: 'Get Container Properties', method: 'GET', path: CONTAINER, query: 'restype=container', ...container('r', 'container') },
-  { operation: 'Get Container Metadata', method: 'HEAD', path: CONTAINER, query: 'restype=container&comp=metadata', ...container('r', 'container') },
+  { operation: 'Get Container Properties', method: 'GET', path: CONTAINER, query: 'restype=container', ...container('r') },
+  { operation: 'Get Container Metadata', method: 'HEAD', path: CONTAINER, query: 'restype=container&comp=metadata', ...container('r') },
   { operation: 'Set Container Metadata', method: 'PUT', path: CONTAINER, query: 'restype=container&comp=metadata', headers: { 'If-Modified-Since': 'Fri, 31 Dec 2100 00:00:00 GMT' }, ...container('w') },
   { operation: 'Get Container ACL', method: 'GET', path: CONTAINER, query: 'restype=container&comp=acl', ...container('') },
   { operation: 'Set Container ACL', method: 'PUT', path: CONTAINER, query: 'restype=container&comp=acl', headers: UNMET_DATE, ...container('') },
@@ -78,12 +72,12 @@ export const permissionRows: readonly PermissionRow[] = [
   { operation: 'Lease Container', variant: 'acquire', method: 'PUT', path: CONTAINER, query: 'restype=container&comp=lease', headers: { 'x-ms-lease-action': 'acquire', 'x-ms-lease-duration': '15', ...UNMET_DATE }, ...container('w') },
   { operation: 'Lease Container', variant: 'renew', method: 'PUT', path: CONTAINER, query: 'restype=container&comp=lease', headers: { 'x-ms-lease-action': 'renew', 'x-ms-lease-id': LEASE_ID }, ...container('w') },
   { operation: 'Lease Container', variant: 'break', method: 'PUT', path: CONTAINER, query: 'restype=container&comp=lease', headers: { 'x-ms-lease-action': 'break' }, ...container('wd') },
-  { operation: 'List Blobs', method: 'GET', path: CONTAINER, query: 'restype=container&comp=list', ...container('l', 'container'), service: { on: 'c', letters: 'l' } },
+  { operation: 'List Blobs', method: 'GET', path: CONTAINER, query: 'restype=container&comp=list', ...container('l'), service: { on: 'c', letters: 'l' } },
 
   { operation: 'Put Blob', method: 'PUT', path: FRESH, headers: { 'x-ms-blob-type': 'BlockBlob' }, body: 'new', ...object('cw') },
-  { operation: 'Get Blob', method: 'GET', path: BLOB, ...object('r', 'blob') },
-  { operation: 'Get Blob Properties', method: 'HEAD', path: BLOB, ...object('r', 'blob') },
-  { operation: 'Get Blob Metadata', method: 'GET', path: BLOB, query: 'comp=metadata', ...object('r', 'blob') },
+  { operation: 'Get Blob', method: 'GET', path: BLOB, ...object('r') },
+  { operation: 'Get Blob Properties', method: 'HEAD', path: BLOB, ...object('r') },
+  { operation: 'Get Blob Metadata', method: 'GET', path: BLOB, query: 'comp=metadata', ...object('r') },
   { operation: 'Set Blob Metadata', method: 'PUT', path: BLOB, query: 'comp=metadata', headers: UNMET, ...object('w') },
   { operation: 'Set Blob Properties', method: 'PUT', path: BLOB, query: 'comp=properties', headers: UNMET, ...object('w') },
   { operation: 'Delete Blob', method: 'DELETE', path: BLOB, headers: UNMET, ...object('d') },
@@ -95,7 +89,7 @@ export const permissionRows: readonly PermissionRow[] = [
   { operation: 'Abort Copy Blob', method: 'PUT', path: BLOB, query: `comp=copy&copyid=${LEASE_ID}`, headers: { 'x-ms-copy-action': 'abort' }, ...object('w') },
   { operation: 'Put Block', method: 'PUT', path: FRESH, query: 'comp=block&blockid=YQ%3D%3D', body: 'block', ...object('w') },
   { operation: 'Put Block List', method: 'PUT', path: FRESH, query: 'comp=blocklist', body: '<BlockList />', ...object('w') },
-  { operation: 'Get Block List', method: 'GET', path: BLOB, query: 'comp=blocklist', ...object('r', 'blob') },
+  { operation: 'Get Block List', method: 'GET', path: BLOB, query: 'comp=blocklist', ...object('r') },
 ];
 
 /** Answered to everyone before anybody asks who it is. */

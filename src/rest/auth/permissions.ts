@@ -7,7 +7,7 @@ import type { AccountSas, Identity, ServiceSas } from './identity.ts';
 
 const fail = raising(commonErrors);
 
-export type Asked = Pick<Operation<never>, 'permission' | 'shape'>;
+export type Asked = Pick<Operation<never>, 'permission' | 'shape'> & { readonly anonymous?: boolean };
 
 const LETTERS: Readonly<Record<Right, string>> = {
   read: 'r',
@@ -81,7 +81,7 @@ function lettersOf(permission: Permission): { readonly letters: readonly string[
 
 /** Whether a container of this access level lets strangers do it. */
 export function isPublic(row: Asked, level: 'blob' | 'container' | undefined): boolean {
-  if (level === undefined) return false;
+  if (level === undefined || row.anonymous === false) return false;
   if (row.shape === '/{container}/{blob}') return row.permission === 'read';
   return (
     level === 'container' && row.shape === '/{container}' && (row.permission === 'read' || row.permission === 'list')

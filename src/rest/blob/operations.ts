@@ -100,6 +100,12 @@ const LEASE_PERMISSIONS = [
   { when: {}, permission: 'write' },
   { when: { 'x-ms-lease-action': 'break' }, permission: ['write', 'delete'] },
 ] as const;
+/** A public container opens what is committed; uncommitted blocks are for callers with a credential. */
+const BLOCK_LISTS = [
+  { type: {}, anonymous: true },
+  { type: { blocklisttype: 'uncommitted' }, anonymous: false },
+  { type: { blocklisttype: 'all' }, anonymous: false },
+];
 const list = {
   prefix: query('prefix'),
   marker: query('marker'),
@@ -567,21 +573,24 @@ export const blobOperations: readonly Operation<Storage>[] = [
       }),
     }),
   }),
-  operation({
-    name: 'Get Block List',
-    route: 'GET /{container}/{blob}',
-    query: { comp: 'blocklist' },
-    permission: 'read',
-    test: 'test/end-to-end/get-block-list.test.ts',
-    refuses: [...OLDER, ...TAGS],
-    input: { container, blob, conditions: noConditions, leaseId, type: blockListType },
-    run: (storage, input) => getBlockList(storage, input, blockElements),
-    reply: (lists) => {
-      const { status, headers, body } = xmlPiecesReply(200, blockListXml(lists));
-      const found = lists.blob && identityHeaders(lists.blob, { 'x-ms-blob-content-length': lists.blob.length });
-      return { status, headers: { ...headers, ...found }, body };
-    },
-  }),
+  ...BLOCK_LISTS.map(({ type, anonymous }) =>
+    operation({
+      name: 'Get Block List',
+      route: 'GET /{container}/{blob}',
+      query: { comp: 'blocklist', ...type },
+      permission: 'read',
+      anonymous,
+      test: 'test/end-to-end/get-block-list.test.ts',
+      refuses: [...OLDER, ...TAGS],
+      input: { container, blob, conditions: noConditions, leaseId, type: blockListType },
+      run: (storage, input) => getBlockList(storage, input, blockElements),
+      reply: (lists) => {
+        const { status, headers, body } = xmlPiecesReply(200, blockListXml(lists));
+        const found = lists.blob && identityHeaders(lists.blob, { 'x-ms-blob-content-length': lists.blob.length });
+        return { status, headers: { ...headers, ...found }, body };
+      },
+    }),
+  ),
   ...unbuiltOperations,
 ];
 

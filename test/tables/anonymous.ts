@@ -1,0 +1,166 @@
+/**
+ * What a caller without any credential may do, operation by operation and by the access level of the container, written down from
+ * Microsoft's pages on anonymous read access to containers and blobs, and not from the server's own tables.
+ *
+ * Where they are silent: nothing of queues and tables is open, and a preflight is answered to every page.
+ */
+import type { ServiceName } from '../../src/services/names.ts';
+
+/** The least access level that opens the operation. */
+export type OpenAt = 'blob' | 'container' | 'never' | 'always';
+
+export interface AnonymousRow {
+  readonly service: ServiceName;
+  readonly operation: string;
+  /** The method, and what follows the account. */
+  readonly request: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly open: OpenAt;
+}
+
+type Line = readonly [operation: string, request: string, open: OpenAt, headers?: Readonly<Record<string, string>>];
+
+const SOURCE = { 'x-ms-copy-source': 'http://127.0.0.1/devstoreaccount1/other/blob' };
+const SYNC = { 'x-ms-requires-sync': 'true' };
+const MATCH = { 'If-Match': '*' };
+const PAGE = { Origin: 'http://page.example', 'Access-Control-Request-Method': 'GET' };
+
+// biome-ignore format: a table
+const BLOB: readonly Line[] = [
+  ['List Containers', 'GET /?comp=list', 'never'],
+  ['Get Blob Service Properties', 'GET /?restype=service&comp=properties', 'never'],
+  ['Set Blob Service Properties', 'PUT /?restype=service&comp=properties', 'never'],
+  ['Get Blob Service Stats', 'GET /?restype=service&comp=stats', 'never'],
+  ['Preflight Blob Request', 'OPTIONS /', 'always', PAGE],
+  ['Preflight Blob Request', 'OPTIONS /{container}', 'always', PAGE],
+  ['Preflight Blob Request', 'OPTIONS /{container}/dir/blob', 'always', PAGE],
+  ['Get Account Information', 'GET /?restype=account&comp=properties', 'never'],
+  ['Get Account Information', 'HEAD /{container}?restype=account&comp=properties', 'never'],
+  ['Get Account Information', 'GET /{container}/dir/blob?restype=account&comp=properties', 'never'],
+  ['Get User Delegation Key', 'POST /?restype=service&comp=userdelegationkey', 'never'],
+  ['Blob Batch', 'POST /?comp=batch', 'never'],
+  ['Find Blobs by Tags', 'GET /?comp=blobs', 'never'],
+
+  ['Create Container', 'PUT /{container}?restype=container', 'never'],
+  ['Get Container Properties', 'GET /{container}?restype=container', 'container'],
+  ['Get Container Metadata', 'HEAD /{container}?restype=container&comp=metadata', 'container'],
+  ['Set Container Metadata', 'PUT /{container}?restype=container&comp=metadata', 'never'],
+  ['Get Container ACL', 'GET /{container}?restype=container&comp=acl', 'never'],
+  ['Set Container ACL', 'PUT /{container}?restype=container&comp=acl', 'never'],
+  ['Delete Container', 'DELETE /{container}?restype=container', 'never'],
+  ['Lease Container', 'PUT /{container}?restype=container&comp=lease', 'never', { 'x-ms-lease-action': 'acquire' }],
+  ['Lease Container', 'PUT /{container}?restype=container&comp=lease', 'never', { 'x-ms-lease-action': 'break' }],
+  ['List Blobs', 'GET /{container}?restype=container&comp=list', 'container'],
+  ['Restore Container', 'PUT /{container}?restype=container&comp=undelete', 'never'],
+  ['Rename Container', 'PUT /{container}?restype=container&comp=rename', 'never'],
+  ['Blob Batch', 'POST /{container}?restype=container&comp=batch', 'never'],
+  ['Find Blobs by Tags in Container', 'GET /{container}?restype=container&comp=blobs', 'never'],
+  ['Create Session', 'POST /{container}?restype=container&comp=session', 'never'],
+
+  ['Put Blob', 'PUT /{container}/dir/new', 'never', { 'x-ms-blob-type': 'BlockBlob' }],
+  ['Put Blob (append blob)', 'PUT /{container}/dir/new', 'never', { 'x-ms-blob-type': 'AppendBlob' }],
+  ['Put Blob (page blob)', 'PUT /{container}/dir/new', 'never', { 'x-ms-blob-type': 'PageBlob' }],
+  ...['BlockBlob', 'AppendBlob', 'PageBlob'].flatMap((type): readonly Line[] => [
+    ['Put Blob From URL', 'PUT /{container}/dir/new', 'never', { 'x-ms-blob-type': type, ...SOURCE }],
+    ['Put Blob From URL', 'PUT /{container}/dir/new', 'never', { 'x-ms-blob-type': type, ...SOURCE, ...SYNC }],
+  ]),
+  ['Get Blob', 'GET /{container}/dir/blob', 'blob'],
+  ['Get Blob Properties', 'HEAD /{container}/dir/blob', 'blob'],
+  ['Get Blob Metadata', 'GET /{container}/dir/blob?comp=metadata', 'blob'],
+  ['Set Blob Metadata', 'PUT /{container}/dir/blob?comp=metadata', 'never'],
+  ['Set Blob Properties', 'PUT /{container}/dir/blob?comp=properties', 'never'],
+  ['Delete Blob', 'DELETE /{container}/dir/blob', 'never'],
+  ['Undelete Blob', 'PUT /{container}/dir/blob?comp=undelete', 'never'],
+  ['Lease Blob', 'PUT /{container}/dir/blob?comp=lease', 'never', { 'x-ms-lease-action': 'acquire' }],
+  ['Lease Blob', 'PUT /{container}/dir/blob?comp=lease', 'never', { 'x-ms-lease-action': 'break' }],
+  ['Snapshot Blob', 'PUT /{container}/dir/blob?comp=snapshot', 'never'],
+  ['Copy Blob', 'PUT /{container}/dir/new', 'never', SOURCE],
+  ['Copy Blob From URL', 'PUT /{container}/dir/new', 'never', { ...SOURCE, ...SYNC }],
+  ['Abort Copy Blob', 'PUT /{container}/dir/blob?comp=copy&copyid=1', 'never', { 'x-ms-copy-action': 'abort' }],
+  ['Incremental Copy Blob', 'PUT /{container}/dir/blob?comp=incrementalcopy', 'never'],
+  ['Set Blob Tier', 'PUT /{container}/dir/blob?comp=tier', 'never'],
+  ['Set Blob Expiry', 'PUT /{container}/dir/blob?comp=expiry', 'never'],
+  ['Set Blob Immutability Policy', 'PUT /{container}/dir/blob?comp=immutabilityPolicies', 'never'],
+  ['Delete Blob Immutability Policy', 'DELETE /{container}/dir/blob?comp=immutabilityPolicies', 'never'],
+  ['Set Blob Legal Hold', 'PUT /{container}/dir/blob?comp=legalhold', 'never'],
+  ['Get Blob Tags', 'GET /{container}/dir/blob?comp=tags', 'never'],
+  ['Set Blob Tags', 'PUT /{container}/dir/blob?comp=tags', 'never'],
+  ['Query Blob Contents', 'POST /{container}/dir/blob?comp=query', 'never'],
+
+  ['Put Block', 'PUT /{container}/dir/new?comp=block&blockid=YQ%3D%3D', 'never'],
+  ['Put Block From URL', 'PUT /{container}/dir/new?comp=block&blockid=YQ%3D%3D', 'never', SOURCE],
+  ['Put Block List', 'PUT /{container}/dir/new?comp=blocklist', 'never'],
+  ['Get Block List', 'GET /{container}/dir/blob?comp=blocklist', 'blob'],
+  ['Get Block List', 'GET /{container}/dir/blob?comp=blocklist&blocklisttype=committed', 'blob'],
+  ['Get Block List', 'GET /{container}/dir/blob?comp=blocklist&blocklisttype=uncommitted', 'never'],
+  ['Get Block List', 'GET /{container}/dir/blob?comp=blocklist&blocklisttype=all', 'never'],
+  ['Get Block List', 'GET /{container}/dir/blob?comp=blocklist&BlockListType=ALL', 'never'],
+  ['Append Block', 'PUT /{container}/dir/blob?comp=appendblock', 'never'],
+  ['Append Block From URL', 'PUT /{container}/dir/blob?comp=appendblock', 'never', SOURCE],
+  ['Append Blob Seal', 'PUT /{container}/dir/blob?comp=seal', 'never'],
+  ['Put Page', 'PUT /{container}/dir/blob?comp=page', 'never'],
+  ['Put Page From URL', 'PUT /{container}/dir/blob?comp=page', 'never', SOURCE],
+  ['Get Page Ranges', 'GET /{container}/dir/blob?comp=pagelist', 'blob'],
+];
+
+// biome-ignore format: a table
+const QUEUE: readonly Line[] = [
+  ['List Queues', 'GET /?comp=list', 'never'],
+  ['Get Queue Service Properties', 'GET /?restype=service&comp=properties', 'never'],
+  ['Set Queue Service Properties', 'PUT /?restype=service&comp=properties', 'never'],
+  ['Get Queue Service Stats', 'GET /?restype=service&comp=stats', 'never'],
+  ['Get User Delegation Key', 'POST /?restype=service&comp=userdelegationkey', 'never'],
+  ['Preflight Queue Request', 'OPTIONS /', 'always', PAGE],
+  ['Preflight Queue Request', 'OPTIONS /{container}', 'always', PAGE],
+  ['Preflight Queue Request', 'OPTIONS /{container}/messages', 'always', PAGE],
+  ['Preflight Queue Request', 'OPTIONS /{container}/messages/1', 'always', PAGE],
+  ['Create Queue', 'PUT /{container}', 'never'],
+  ['Delete Queue', 'DELETE /{container}', 'never'],
+  ['Get Queue Metadata', 'GET /{container}?comp=metadata', 'never'],
+  ['Set Queue Metadata', 'PUT /{container}?comp=metadata', 'never'],
+  ['Get Queue ACL', 'HEAD /{container}?comp=acl', 'never'],
+  ['Set Queue ACL', 'PUT /{container}?comp=acl', 'never'],
+  ['Put Message', 'POST /{container}/messages', 'never'],
+  ['Get Messages', 'GET /{container}/messages', 'never'],
+  ['Peek Messages', 'GET /{container}/messages?peekonly=true', 'never'],
+  ['Clear Messages', 'DELETE /{container}/messages', 'never'],
+  ['Delete Message', 'DELETE /{container}/messages/1?popreceipt=1', 'never'],
+  ['Update Message', 'PUT /{container}/messages/1?popreceipt=1&visibilitytimeout=0', 'never'],
+];
+
+// biome-ignore format: a table
+const TABLE: readonly Line[] = [
+  ['Get Table Service Properties', 'GET /?restype=service&comp=properties', 'never'],
+  ['Set Table Service Properties', 'PUT /?restype=service&comp=properties', 'never'],
+  ['Get Table Service Stats', 'GET /?restype=service&comp=stats', 'never'],
+  ['Preflight Table Request', 'OPTIONS /', 'always', PAGE],
+  ['Preflight Table Request', 'OPTIONS /$batch', 'always', PAGE],
+  ['Preflight Table Request', 'OPTIONS /Tables', 'always', PAGE],
+  ['Preflight Table Request', "OPTIONS /Tables('{container}')", 'always', PAGE],
+  ['Preflight Table Request', 'OPTIONS /{container}', 'always', PAGE],
+  ['Preflight Table Request', "OPTIONS /{container}(PartitionKey='p',RowKey='r')", 'always', PAGE],
+  ['Query Tables', 'GET /Tables', 'never'],
+  ['Query Tables', "GET /Tables('{container}')", 'never'],
+  ['Create Table', 'POST /Tables', 'never'],
+  ['Delete Table', "DELETE /Tables('{container}')", 'never'],
+  ['Get Table ACL', 'GET /{container}?comp=acl', 'never'],
+  ['Set Table ACL', 'PUT /{container}?comp=acl', 'never'],
+  ['Query Entities', 'GET /{container}()', 'never'],
+  ['Get Entity', "GET /{container}(PartitionKey='p',RowKey='r')", 'never'],
+  ['Insert Entity', 'POST /{container}', 'never'],
+  ['Update Entity', "PUT /{container}(PartitionKey='p',RowKey='r')", 'never', MATCH],
+  ['Insert Or Replace Entity', "PUT /{container}(PartitionKey='p',RowKey='r')", 'never'],
+  ['Merge Entity', "PATCH /{container}(PartitionKey='p',RowKey='r')", 'never', MATCH],
+  ['Insert Or Merge Entity', "MERGE /{container}(PartitionKey='p',RowKey='r')", 'never'],
+  ['Delete Entity', "DELETE /{container}(PartitionKey='p',RowKey='r')", 'never', MATCH],
+  ['Entity Group Transaction', 'POST /$batch', 'never'],
+];
+
+const rowsOf = (service: ServiceName, lines: readonly Line[]): readonly AnonymousRow[] =>
+  lines.map(([operation, request, open, headers = {}]) => ({ service, operation, request, headers, open }));
+
+export const anonymousRows: readonly AnonymousRow[] = [
+  ...rowsOf('blob', BLOB),
+  ...rowsOf('queue', QUEUE),
+  ...rowsOf('table', TABLE),
+];
