@@ -19,11 +19,13 @@ interface Asked {
   readonly body?: string;
   /** Whose key signs. */
   readonly signer?: string;
+  /** The target that is signed, where it is another one. */
+  readonly signed?: string;
 }
 
 /** A request whose host is what it says, not where it goes. */
 async function ask(running: Running, host: string, target: string, asked: Asked = {}) {
-  const { method = 'GET', body, signer = account } = asked;
+  const { method = 'GET', body, signer = account, signed = target } = asked;
   const { port } = new URL(running.server.blobUrl);
   const headers = Object.entries({
     Host: `${host}:${port}`,
@@ -32,7 +34,11 @@ async function ask(running: Running, host: string, target: string, asked: Asked 
     ...(method === 'PUT' && { 'Content-Length': String(body?.length ?? 0) }),
     ...asked.headers,
   });
-  const signature = authorizationFor('SharedKey', { method, target, headers }, { account: signer, key: KEYS[signer]! });
+  const signature = authorizationFor(
+    'SharedKey',
+    { method, target: signed, headers },
+    { account: signer, key: KEYS[signer]! },
+  );
   const outgoing = httpRequest({ host: '127.0.0.1', port, method, path: target });
   for (const [name, value] of [...headers, ['Authorization', signature] as const]) outgoing.setHeader(name, value);
   return new Promise<{ status: number; code: string | undefined; text: string }>((resolve, reject) => {
@@ -131,14 +137,39 @@ describe('A secondary address', () => {
     expect(await ask(running, `${account}-secondary.blob.localhost`, target)).toMatchObject({ text: 'fresh' });
   });
 
-  it('takes signatures of the primary path, too, as some clients make them', async () => {
+  it.each([
+    ['', ''],
+    ['-secondary', ''],
+    ['%2Dsecondary', ''],
+  ])('takes signatures of its own path and of the primary one: %s, %s', async (sent, signed) => {
     const { containerName } = await running.newContainer();
-    const target = `/${account}-secondary/${containerName}?restype=container`;
-    const signed = { method: 'GET', target: target.replace('-secondary', ''), headers: headersNow() };
-    const Authorization = authorizationFor('SharedKey', signed, { account, key: accountKey });
-    const headers = { ...Object.fromEntries(signed.headers), Authorization };
-    const answer = await fetch(`${new URL(running.server.blobUrl).origin}${target}`, { headers });
-    expect(answer.status).toBe(200);
+    const target = (suffix: string) => `/${account}${suffix}/${containerName}?restype=container`;
+    for (const path of [sent, signed]) {
+      expect(await ask(running, 'localhost', target(sent), { signed: target(path) })).toMatchObject({ status: 200 });
+    }
+  });
+
+  it.each([
+    ['host', `${account}-secondary.blob.localhost`, ''],
+    ['path', 'localhost', `/${account}-secondary`],
+  ])('takes no signature of another container or blob than is asked for, by the %s', async (_, host, base) => {
+    const paths = ['/a-b/b1', '/a-secondary-b/b1', '/a-b/b1-secondary', '/a-secondary-b/b1-secondary'];
+    for (const container of ['a-b', 'a-secondary-b']) {
+      const client = running.service.getContainerClient(container);
+      await client.createIfNotExists();
+      for (const blob of ['b1', 'b1-secondary'])
+        await client.getBlockBlobClient(blob).upload(container, container.length);
+    }
+    for (const asked of paths) {
+      for (const signed of paths) {
+        const answer = await ask(running, host, `${base}${asked}`, { signed: `${base}${signed}` });
+        expect(answer.status, `${asked} by a signature of ${signed}`).toBe(asked === signed ? 200 : 403);
+        const primary = await ask(running, host, `${base}${asked}`, {
+          signed: `${base.replace('-secondary', '')}${signed}`,
+        });
+        expect(primary.status, `${asked} by a primary signature of ${signed}`).toBe(asked === signed ? 200 : 403);
+      }
+    }
   });
 
   it('takes no writes', async () => {
@@ -156,10 +187,3 @@ describe('A secondary address', () => {
     expect((await container.getBlobClient('blob').downloadToBuffer()).toString()).toBe('x');
   });
 });
-
-function headersNow(): [string, string][] {
-  return [
-    ['x-ms-date', new Date().toUTCString()],
-    ['x-ms-version', version],
-  ];
-}

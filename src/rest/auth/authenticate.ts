@@ -55,9 +55,8 @@ export function authenticationOf({ service, now, oauth }: AuthenticationOptions)
       check(request);
     } catch (error) {
       // Of a path-style secondary address some clients sign the primary path.
-      const primary = request.secondary ? request.rawPath.replace('-secondary', '') : request.rawPath;
-      if (primary === request.rawPath) throw error;
-      check({ ...request, rawPath: primary });
+      if (!request.secondary || request.base === '') throw error;
+      check({ ...request, rawPath: primaryPath(request) });
     }
   }
 
@@ -81,6 +80,12 @@ export function authenticationOf({ service, now, oauth }: AuthenticationOptions)
     checkSas(sas, circumstances);
     return identityOf(sas);
   };
+}
+
+/** Only the first segment of the path, the account, differs: `-secondary` in any other one is part of a name. */
+function primaryPath({ rawPath, account }: Request): string {
+  const end = rawPath.indexOf('/', 1);
+  return `/${account}${end < 0 ? '' : rawPath.slice(end)}`;
 }
 
 function checkSignature(account: Account, { container, item: blob, query }: Request, sas: SentSas): void {
