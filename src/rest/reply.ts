@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { iso7, rfc1123 } from '../base/time.ts';
 import { escapeXml } from '../base/xml.ts';
 import type { StorageError } from '../services/errors.ts';
+import { bearerChallenge } from './auth/challenge.ts';
 import { behind, type Pieces } from './pieces.ts';
 
 /** Metadata as it is stored: the case of the names is kept. */
@@ -50,10 +51,10 @@ export function metadataHeaders(metadata: Pairs): Record<string, string> {
 /** Those of an error that every service tells alike. */
 export function errorHeaders(error: StorageError): Record<string, string | number | undefined> {
   return {
-    ...error.headers,
     'Retry-After': error.retryAfterSeconds,
-    // A client must learn the scheme to offer next time: RFC 9110 asks for it with every 401.
-    'WWW-Authenticate': error.status === 401 ? 'SharedKey' : undefined,
+    // RFC 9110 asks for a challenge with every 401.
+    'WWW-Authenticate': error.status === 401 ? bearerChallenge() : undefined,
+    ...error.headers,
   };
 }
 

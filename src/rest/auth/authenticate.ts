@@ -64,7 +64,7 @@ export function authenticationOf({ service, now, oauth }: AuthenticationOptions)
     const { authorization } = request.headers;
     if (authorization !== undefined) {
       if (schemeOf(String(authorization)) !== 'Bearer') checkSharedKey(account, request);
-      else if (oauth) checkBearer(String(authorization), { account: account.name });
+      else if (oauth) checkBearer(String(authorization), { account: account.name, service });
       else throw bearerRefused();
       return OWNER;
     }

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ticksOf } from '../../base/time.ts';
 import { StorageError } from '../../services/errors.ts';
+import type { ServiceName } from '../../services/names.ts';
 import { checkBearer } from './bearer.ts';
 
 const NOW = Date.parse('2024-06-01T12:00:00Z');
@@ -18,9 +19,9 @@ function token(payload: unknown): string {
   return `Bearer ${part({ typ: 'JWT', alg: 'RS256' })}.${part(payload)}.c2lnbmF0dXJl`;
 }
 
-function verdict(authorization: string): [number, string, string | undefined] | 'taken' {
+function verdict(authorization: string, service: ServiceName = 'blob'): [number, string, string | undefined] | 'taken' {
   try {
-    checkBearer(authorization, { account: 'mine', wall: () => ticksOf(NOW) });
+    checkBearer(authorization, { account: 'mine', service, wall: () => ticksOf(NOW) });
     return 'taken';
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;
@@ -65,19 +66,24 @@ describe('a bearer token', () => {
     expect(answer).toEqual([401, 'InvalidAuthenticationInfo', expect.stringContaining(`${detail} validation failed`)]);
   });
 
-  it.each([
-    'Bearer',
-    'Bearer ',
-    'Bearer abc',
-    'Bearer a.b',
-    'Bearer a.b.c',
-    'bearer a.b.c',
-    'Bearer a.b.c d',
-    token(1),
-    token(null),
-  ])('must be one: %s', (authorization) => {
+  it.each(['blob', 'queue', 'table'] as const)('for the account is for one service of it: %s', (service) => {
+    const authorization = token({ ...claims, aud: `https://mine.${service}.core.windows.net` });
+    for (const asked of ['blob', 'queue', 'table'] as const) {
+      const refused = [401, 'InvalidAuthenticationInfo', expect.stringContaining('Audience validation failed')];
+      expect(verdict(authorization, asked)).toEqual(asked === service ? 'taken' : refused);
+    }
+  });
+
+  it.each(['Bearer', 'Bearer ', 'bearer a.b.c'])('must be there: %s', (authorization) => {
     expect(verdict(authorization)).toEqual([400, 'InvalidAuthenticationInfo', undefined]);
   });
+
+  it.each(['Bearer abc', 'Bearer a.b', 'Bearer a.b.c', 'Bearer a.b.c d', token(1), token(null)])(
+    'must be one: %s',
+    (authorization) => {
+      expect(verdict(authorization)).toEqual([401, 'InvalidAuthenticationInfo', 'The token is not a JSON Web Token.']);
+    },
+  );
 
   it('of any kind is taken or refused', () => {
     const refused = (authorization: string) => {

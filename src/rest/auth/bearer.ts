@@ -3,7 +3,9 @@
  * know no other way to authenticate; it keeps nobody out.
  */
 import { ticksOf } from '../../base/time.ts';
-import { commonErrors, raising, type StorageError } from '../../services/errors.ts';
+import { commonErrors, raising } from '../../services/errors.ts';
+import type { ServiceName } from '../../services/names.ts';
+import { bearerChallenge } from './challenge.ts';
 
 const fail = raising(commonErrors);
 
@@ -27,47 +29,57 @@ const SKEW_TICKS = 5n * 60n * 10_000_000n;
 
 export interface BearerContext {
   readonly account: string;
-  /** 'blob', 'queue' ...: tokens may be for one service of the account. */
-  readonly service?: string;
+  /** A token may be for one service of the account. */
+  readonly service: ServiceName;
   readonly wall?: () => bigint;
 }
 
+type Claims = Readonly<Record<string, unknown>>;
+
 /** Throws unless the header carries a token that Azure would have issued for this account, for now. */
 export function checkBearer(authorization: string, context: BearerContext): void {
-  const { account, service = 'blob', wall = () => ticksOf(Date.now()) } = context;
-  const claims = claimsOf(authorization);
+  const token = /^Bearer +(\S.*)$/.exec(authorization)?.[1];
+  if (token === undefined) throw fail('InvalidAuthenticationInfo');
+  const claims = claimsIn(token);
+  const fault = claims ? faultIn(claims, context) : 'The token is not a JSON Web Token.';
+  if (fault === undefined) return;
+  const refused = fail('BearerTokenRefused', { AuthenticationErrorDetail: fault });
+  throw refused.with({ 'WWW-Authenticate': bearerChallenge(tenantOf(claims?.iss)) });
+}
+
+function faultIn({ iss, aud, nbf, exp }: Claims, { account, service, wall = wallTicks }: BearerContext) {
   const now = wall();
-  if (claims.notBefore > now + SKEW_TICKS) throw refused('Lifetime validation failed. The token is not valid yet.');
-  if (claims.expiry <= now - SKEW_TICKS) throw refused('Lifetime validation failed. The token is expired.');
-  const { issuer, audiences } = claims;
-  if (!ISSUERS.some((known) => issuer.startsWith(known) && issuer.length > known.length)) {
-    throw refused('Issuer validation failed. Issuer did not match.');
-  }
+  const [notBefore, expiry] = [instantOf(nbf), instantOf(exp)];
+  if (notBefore === undefined) return 'Lifetime validation failed. The token has no nbf.';
+  if (expiry === undefined) return 'Lifetime validation failed. The token has no exp.';
+  if (notBefore > now + SKEW_TICKS) return 'Lifetime validation failed. The token is not valid yet.';
+  if (expiry <= now - SKEW_TICKS) return 'Lifetime validation failed. The token is expired.';
+  if (!isKnownIssuer(iss)) return 'Issuer validation failed. Issuer did not match.';
   const accepted = [...STORAGE, ...CLOUDS.map((cloud) => `https://${account}.${service}.${cloud}`)];
-  if (!audiences.some((audience) => accepted.includes(audience.replace(/\/$/, '')))) {
-    throw refused('Audience validation failed. Audience did not match.');
-  }
-}
-
-function claimsOf(authorization: string) {
-  const payload = /^Bearer +[\w-]+\.([\w-]+)\.[\w-]*={0,2}$/.exec(authorization)?.[1];
-  if (payload === undefined) throw fail('InvalidAuthenticationInfo');
-  const claims = objectOf(Buffer.from(payload, 'base64url').toString());
-  if (claims === undefined) throw fail('InvalidAuthenticationInfo');
-  const { iss, aud, nbf, exp } = claims;
   const audiences: unknown[] = Array.isArray(aud) ? aud : [aud];
-  return {
-    issuer: typeof iss === 'string' ? iss : '',
-    audiences: audiences.filter((audience) => typeof audience === 'string'),
-    notBefore: instantOf(nbf, 'nbf'),
-    expiry: instantOf(exp, 'exp'),
-  };
+  const isMeant = audiences.some((one) => typeof one === 'string' && accepted.includes(one.replace(/\/$/, '')));
+  return isMeant ? undefined : 'Audience validation failed. Audience did not match.';
 }
 
-function objectOf(json: string): Readonly<Record<string, unknown>> | undefined {
+function isKnownIssuer(issuer: unknown): issuer is string {
+  return (
+    typeof issuer === 'string' && ISSUERS.some((known) => issuer.startsWith(known) && issuer.length > known.length)
+  );
+}
+
+const TENANT = /^https:\/\/[^/]+\/([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})(?:\/|$)/i;
+
+/** A client whose token is refused is sent to the same tenant again: identity libraries fail when they are sent to another. */
+function tenantOf(issuer: unknown): string | undefined {
+  return isKnownIssuer(issuer) ? TENANT.exec(issuer)?.[1] : undefined;
+}
+
+function claimsIn(token: string): Claims | undefined {
+  const payload = /^[\w-]+\.([\w-]+)\.[\w-]*={0,2}$/.exec(token)?.[1];
+  if (payload === undefined) return undefined;
   try {
-    const value: unknown = JSON.parse(json);
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
+    const value: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString());
+    return typeof value === 'object' && value !== null ? (value as Claims) : undefined;
   } catch {
     return undefined;
   }
@@ -75,13 +87,10 @@ function objectOf(json: string): Readonly<Record<string, unknown>> | undefined {
 
 const SECONDS_MAX = 253_402_300_799;
 
-function instantOf(claim: unknown, name: string): bigint {
-  if (typeof claim !== 'number' || !(claim >= 0 && claim <= SECONDS_MAX)) {
-    throw refused(`Lifetime validation failed. The token has no ${name}.`);
-  }
-  return ticksOf(claim * 1_000);
+function instantOf(claim: unknown): bigint | undefined {
+  return typeof claim === 'number' && claim >= 0 && claim <= SECONDS_MAX ? ticksOf(claim * 1_000) : undefined;
 }
 
-function refused(detail: string): StorageError {
-  return fail('BearerTokenRefused', { AuthenticationErrorDetail: detail });
+function wallTicks(): bigint {
+  return ticksOf(Date.now());
 }
