@@ -22,6 +22,7 @@ describe('Config', () => {
       looseMode: false,
       pathStyleOnly: false,
       cors: [],
+      allowedHosts: [],
       memoryBytesMax: undefined,
       log: { level: 'silent', format: 'text', file: undefined },
     });
@@ -80,6 +81,7 @@ describe('Config', () => {
   it('refuses bearer tokens over HTTP, origins that are none, and a limit on memory that is not used', () => {
     expect(() => configOf({ oauth: 'basic' })).toThrow('over HTTPS only');
     expect(() => configOf({ cors: ['example.com'] })).toThrow('example.com is not an origin');
+    expect(() => configOf({ allowedHosts: ['a.example:80'] })).toThrow('a.example:80 is not the name of a host');
     expect(() => configOf({ memoryBytesMax: 1 })).toThrow('needs --inMemoryPersistence');
     expect(() => configOf({ inMemory: true, memoryBytesMax: Number.NaN })).toThrow('is more than 0');
   });

@@ -88,6 +88,8 @@ export interface StartOptions extends ServiceOptions {
   readonly pathStyleOnly?: boolean;
   /** Origins whose pages may do everything, whatever the service properties say; '*' is all of them. */
   readonly cors?: readonly string[];
+  /** Names of this server by which web pages may ask over plain HTTP, besides localhost and the like. */
+  readonly allowedHosts?: readonly string[];
   /** In memory: how many bytes of blobs of more than 16 KiB, and of blocks, are held before uploads are refused. */
   readonly memoryBytesMax?: number;
   /** Nothing is logged without it. */
@@ -118,6 +120,8 @@ export interface Config {
   readonly looseMode: boolean;
   readonly pathStyleOnly: boolean;
   readonly cors: readonly string[];
+  /** In lower case. */
+  readonly allowedHosts: readonly string[];
   readonly memoryBytesMax: number | undefined;
   readonly log: { readonly level: LogLevel; readonly format: LogFormat; readonly file: string | undefined };
 }
@@ -152,6 +156,7 @@ export function configOf(options: StartOptions = {}): Config {
     looseMode: options.looseMode ?? false,
     pathStyleOnly: options.pathStyleOnly ?? false,
     cors: Object.freeze([...(options.cors ?? [])]),
+    allowedHosts: Object.freeze((options.allowedHosts ?? []).map((name) => name.toLowerCase())),
     memoryBytesMax: options.memoryBytesMax,
     log: Object.freeze({ level, format, file: file === undefined ? undefined : resolve(file) }),
   });
@@ -217,13 +222,22 @@ const frozen = ({ name, keys }: Account): Account => Object.freeze({ name, keys:
 
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#\s,]+$/i;
 
-function checkSurface({ https, oauth, cors = [], memoryBytesMax, inMemory }: StartOptions): void {
+const HOST_NAME = /^[a-z\d_-]+(?:\.[a-z\d_-]+)*$/i;
+
+function checkSurface(options: StartOptions): void {
+  const { https, oauth, cors = [], allowedHosts = [], memoryBytesMax, inMemory } = options;
   if (oauth !== undefined && https === undefined) {
     throw new StartError('Bearer tokens (oauth) are taken over HTTPS only: give --cert and --key, or --https auto.');
   }
   const wrong = cors.find((origin) => origin !== '*' && !ORIGIN.test(origin));
   if (wrong !== undefined) {
     throw new StartError(`cors: ${wrong} is not an origin, as in https://example.com:8080, without a path; * is all.`);
+  }
+  const noName = allowedHosts.find((name) => !HOST_NAME.test(name));
+  if (noName !== undefined) {
+    throw new StartError(
+      `allowed-hosts: ${noName} is not the name of a host, as in storage.example.com, without a port.`,
+    );
   }
   if (memoryBytesMax !== undefined && !inMemory) {
     throw new StartError('A limit on data in memory (extentMemoryLimit) needs --inMemoryPersistence.');

@@ -24,6 +24,7 @@ describe('The command line', () => {
     ['--loose --disableProductStyleUrl', { looseMode: true, pathStyleOnly: true, log }],
     ['-L', { looseMode: true, log }],
     ['--cors *', { cors: ['*'], log }],
+    ['--allowed-hosts a.example,b.example', { allowedHosts: ['a.example', 'b.example'], log }],
     ['--cors http://localhost:3000,https://a.example', { cors: ['http://localhost:3000', 'https://a.example'], log }],
     ['--inMemoryPersistence --extentMemoryLimit 5', { inMemory: true, memoryBytesMax: 5 << 20, log }],
     [
@@ -104,6 +105,7 @@ describe('The command line', () => {
     ['--cors example.com', 'example.com is not an origin'],
     ['--cors https://example.com/path', 'without a path'],
     ['--cors *,', 'is not an origin'],
+    ['--allowed-hosts http://a.example', 'is not the name of a host'],
     ['--extentMemoryLimit 5', 'needs --inMemoryPersistence'],
     ['--inMemoryPersistence --extentMemoryLimit 0', 'is more than 0'],
     ['--inMemoryPersistence --extentMemoryLimit much', 'is a number of megabytes, not much'],

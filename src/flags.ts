@@ -57,6 +57,11 @@ const flags = {
   https: { type: 'string', value: 'auto', help: 'serve HTTPS with a certificate that is made and kept here' },
   oauth: { type: 'string', value: 'basic', help: 'take bearer tokens unverified, for tests; needs HTTPS' },
   cors: { type: 'string', value: 'origins', help: "origins whose pages may call, separated by commas; '*' is all" },
+  'allowed-hosts': {
+    type: 'string',
+    value: 'names',
+    help: 'names of this server by which web pages may call, separated by commas',
+  },
   loose: { type: 'boolean', short: 'L', help: 'pass over headers and parameters of missing features' },
   disableProductStyleUrl: { type: 'boolean', help: 'look for the account in the path only, never in the host' },
   extentMemoryLimit: { type: 'string', value: 'MB', help: 'with --inMemoryPersistence: refuse uploads beyond this' },
@@ -165,7 +170,8 @@ function startOptions(values: StartValues, env: NodeJS.ProcessEnv): StartOptions
     ...(values['test-clock'] && { testClock: true }),
     ...httpsOption(values),
     ...(values.oauth !== undefined && { oauth: oneOf<'basic'>('oauth', values.oauth, ['basic']) }),
-    ...(values.cors !== undefined && { cors: values.cors.split(',').map((origin) => origin.trim()) }),
+    ...(values.cors !== undefined && { cors: listed(values.cors) }),
+    ...(values['allowed-hosts'] !== undefined && { allowedHosts: listed(values['allowed-hosts']) }),
     ...(values.loose && { looseMode: true }),
     ...(values.disableProductStyleUrl && { pathStyleOnly: true }),
     ...(values.extentMemoryLimit !== undefined && {
@@ -210,6 +216,10 @@ function whole(flag: FlagName, text: string, max: number): number {
   const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
   if (number <= max) return number;
   throw new StartError(`--${flag} is a whole number from 0 to ${max}, not ${text}.`);
+}
+
+function listed(text: string): string[] {
+  return text.split(',').map((part) => part.trim());
 }
 
 /** Test containers write it with decimals. */

@@ -1,5 +1,6 @@
 /** Puts a server together, on rows that are open. */
 import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
 import { connectionStringOf, originOf } from './addresses.ts';
 import { type Admin, removeAdmin, writeAdmin } from './admin-file.ts';
 import type { Log } from './base/log.ts';
@@ -88,6 +89,7 @@ export async function serveOn({ config, log, rows, given }: Ground): Promise<Hol
     tls: certificate?.tls,
     loose: config.looseMode,
     pathStyleOnly: config.pathStyleOnly,
+    hostNames: hostNamesOf(config),
     oauth: config.oauth,
     isReady: () => stopped === undefined && !partition.isBroken() && store.isCurrent(),
   };
@@ -134,6 +136,11 @@ export async function serveOn({ config, log, rows, given }: Ground): Promise<Hol
     reset,
     clock: { advance },
   };
+}
+
+/** Those that were given, and those that the machine has anyway. */
+function hostNamesOf({ allowedHosts, endpoints }: Config): readonly string[] {
+  return [...allowedHosts, ...[hostname(), ...endpoints.map(({ host }) => host)].map((name) => name.toLowerCase())];
 }
 
 /** A server that cannot write into its folder can still serve. */

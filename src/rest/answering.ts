@@ -2,6 +2,7 @@
 import { commonErrors, raising } from '../services/errors.ts';
 import type { AccessPolicy } from '../services/policies.ts';
 import type { Granted } from '../services/storage.ts';
+import { checkHost, checkWriteOfPage, isFromBrowser } from '../services/web-pages.ts';
 import { addressOf, unknownAccount } from './address.ts';
 import { type Account, type Authentication, authenticationOf } from './auth/authenticate.ts';
 import type { Identity } from './auth/identity.ts';
@@ -12,9 +13,9 @@ import { type CorsRule, corsHeaders, preflight } from './cors.ts';
 import type { Exchange } from './exchange.ts';
 import type { Front } from './front.ts';
 import type { BodyReader, HandFor, Operation, Request } from './operation.ts';
-import { health, type OwnEndpoints, ownLength } from './own-endpoints.ts';
+import { forOwnSite, health, type OwnEndpoints, ownLength } from './own-endpoints.ts';
 import type { Reply } from './reply.ts';
-import { queryOf, type Routable, requestOf, VERSION } from './request.ts';
+import { isSecure, queryOf, type Routable, requestOf, VERSION } from './request.ts';
 import { routerOf } from './router.ts';
 
 const fail = raising(commonErrors);
@@ -44,6 +45,8 @@ export interface AnsweringOptions<Context, Known extends Account = Account> {
   readonly loose?: boolean;
   /** Never look for an account in the host. */
   readonly pathStyleOnly?: boolean;
+  /** Names of this server by which web pages may ask, besides those that nobody else can have; in lower case. */
+  readonly hostNames?: readonly string[];
   readonly oauth?: 'basic' | undefined;
 }
 
@@ -57,12 +60,16 @@ export function answeringOf<Context, Known extends Account>(
   const { accounts, context, front, pathStyleOnly } = options;
   const { service, pathOf } = front;
   const router = routerOf(front.table);
-  const own = new Map(Object.entries({ ...health(options.isReady), ...options.own }));
+  const own = new Map(Object.entries({ ...health(options.isReady), ...forOwnSite(options.own) }));
   const authenticate: Authentication = authenticationOf({ ...options, service });
   const isAccount = (name: string) => accounts.find(name) !== undefined;
+  const knownHosts = { isAccount, names: options.hostNames ?? [] };
 
   return async function answer(exchange: Exchange): Promise<Reply> {
     const { incoming, id } = exchange;
+    const isOfPage = isFromBrowser(incoming.headers);
+    // Over TLS the browser has held the name against the certificate.
+    if (isOfPage && !isSecure(incoming)) checkHost(incoming.headers, knownHosts);
     const host = pathStyleOnly ? undefined : incoming.headers.host;
     const address = addressOf(incoming.url!, host, isAccount, pathOf);
     const account = accounts.find(address.account);
@@ -75,9 +82,10 @@ export function answeringOf<Context, Known extends Account>(
     const asked = requestOf(incoming, id, address);
     let request = asked.version === '' ? await atDefault(exchange, asked, account) : asked;
     exchange.request = request;
-    if (incoming.headers.origin !== undefined || request.method === 'OPTIONS') {
-      const rules = (await options.corsRules?.(context(account))) ?? [];
-      if (request.method === 'OPTIONS') return preflight(request, rules);
+    let rules: readonly CorsRule[] = [];
+    if (isOfPage || request.method === 'OPTIONS') rules = (await options.corsRules?.(context(account))) ?? [];
+    if (request.method === 'OPTIONS') return preflight(request, rules);
+    if (incoming.headers.origin !== undefined) {
       const { besides } = exchange;
       exchange.besides = (reply) => ({ ...besides?.(reply), ...corsHeaders(request, rules, reply) });
     }
@@ -91,7 +99,9 @@ export function answeringOf<Context, Known extends Account>(
     }
     const row = router.match(request);
     exchange.operation = row.name;
-    if (request.secondary && !isRead(request.method, row)) throw fail('InsufficientAccountPermissions');
+    const writes = !isRead(request.method, row);
+    if (writes && request.secondary) throw fail('InsufficientAccountPermissions');
+    if (writes && isOfPage) checkWriteOfPage(incoming.method!, incoming.headers, rules);
     const rights = grantedTo(identity, row, request, accessOf);
     let granted = rights instanceof Promise ? await rights : rights;
     if (row.copies) {

@@ -1,6 +1,7 @@
 /** What the server answers for itself, outside all accounts. */
 import type { IncomingMessage } from 'node:http';
 import { commonErrors, raising } from '../services/errors.ts';
+import { checkOwnSite } from '../services/web-pages.ts';
 import type { Reply } from './reply.ts';
 
 const fail = raising(commonErrors);
@@ -29,6 +30,18 @@ export function health(isReady: () => boolean = () => true): OwnEndpoints {
     'HEAD /health/ready': async () => say(isReady() ? 200 : 503, ''),
     'GET /health/ready': async () => (isReady() ? say(200, 'ready\n') : say(503, 'not ready\n')),
   };
+}
+
+/** Refused to pages of other sites: their browser would send the request, whatever it then keeps from them. */
+export function forOwnSite(endpoints: OwnEndpoints = {}): OwnEndpoints {
+  const guarded = Object.entries(endpoints).map(([at, work]): [string, OwnEndpoint] => [
+    at,
+    async (call) => {
+      checkOwnSite(call.incoming.headers);
+      return work(call);
+    },
+  ]);
+  return Object.fromEntries(guarded);
 }
 
 /** Of the body of a call, by what the headers say. */

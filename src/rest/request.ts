@@ -22,7 +22,7 @@ export function requestOf(incoming: IncomingMessage, id: string, address: Addres
     account,
     secondary,
     base,
-    secure: (incoming.socket as { encrypted?: boolean }).encrypted === true,
+    secure: isSecure(incoming),
     container,
     item,
     shape,
@@ -31,6 +31,11 @@ export function requestOf(incoming: IncomingMessage, id: string, address: Addres
     rawHeaders: incoming.rawHeaders,
     version: versionOf(incoming.headers['x-ms-version']),
   };
+}
+
+/** Whether it came over TLS. */
+export function isSecure({ socket }: IncomingMessage): boolean {
+  return (socket as { encrypted?: boolean }).encrypted === true;
 }
 
 /** The URL of the account, as the caller knows it. */
