@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { commonErrors, raising } from '../services/errors.ts';
 import type { Address } from './address.ts';
 import type { Request, Shape } from './operation.ts';
+import { checkRepeatable } from './repeated.ts';
 
 const fail = raising(commonErrors);
 
@@ -50,7 +51,8 @@ export function queryOf(rawQuery: string): Readonly<Record<string, string>> {
     if (part === '') continue;
     const equals = part.indexOf('=');
     const name = decodeParameter(equals < 0 ? part : part.slice(0, equals), part).toLowerCase();
-    query[name] ??= equals < 0 ? '' : decodeParameter(part.slice(equals + 1), part);
+    if (query[name] !== undefined) checkRepeatable(name);
+    else query[name] = equals < 0 ? '' : decodeParameter(part.slice(equals + 1), part);
   }
   return query;
 }

@@ -18,6 +18,18 @@ export interface SasFields {
 
 export type Common = SasFields & { readonly signature: string };
 
+/** All that a signature of any kind and service is made of, those of a user delegation key too. */
+const NAMES = new Set(
+  (
+    'sv ss srt sr st se sp sip spr sig si ses sdd saoid suoid scid skoid sktid skt ske sks skv skdutid sduoid srh srq ' +
+    'rscc rscd rsce rscl rsct tn spk srk epk erk'
+  ).split(' '),
+);
+
+export function isSasField(name: string): boolean {
+  return NAMES.has(name);
+}
+
 export function mandatory(query: Query, name: string): string {
   const value = query[name];
   if (!value) throw sasRefused(`${name} is mandatory. Cannot be empty`);
