@@ -1,4 +1,4 @@
-/** npm run bench [-- --quick | --deep | --postgres] [--only <pattern>]; README.md says what it does. */
+/** npm run bench [-- --quick | --deep | --postgres | --stalls] [--only <pattern>]; README.md says what it does. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, totalmem } from 'node:os';
@@ -14,6 +14,7 @@ import { postgresMarkdown, postgresSettings, postgresStage } from './on-postgres
 import { depthStage, queueGrowthStage, queueStage } from './queues.mjs';
 import { judge, markdown } from './report.mjs';
 import { endAll, installAzurite, kinds, startLoad } from './servers.mjs';
+import { runStalls } from './stalls.mjs';
 import { tableGrowthStage, tableReadStage, tableWriteStage } from './tables.mjs';
 
 const { values: flags } = parseArgs({
@@ -21,6 +22,7 @@ const { values: flags } = parseArgs({
     quick: { type: 'boolean', default: false },
     deep: { type: 'boolean', default: false },
     postgres: { type: 'boolean', default: false },
+    stalls: { type: 'boolean', default: false },
     only: { type: 'string', default: '' },
   },
 });
@@ -35,7 +37,7 @@ process.on('exit', () => {
 });
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
 
-const azuriteVersion = flags.postgres ? undefined : installAzurite();
+const azuriteVersion = flags.postgres || flags.stalls ? undefined : installAzurite();
 mkdirSync(data, { recursive: true });
 const load = startLoad();
 const rows = [];
@@ -69,6 +71,10 @@ const bench = {
   },
 };
 
+if (flags.stalls) {
+  await runStalls(bench, join(here, flags.only === '' ? 'results' : '.cache', 'stalls.md'));
+  process.exit();
+}
 const environment = {
   date: new Date().toISOString(),
   commit: commit(),

@@ -1,0 +1,105 @@
+/** npm run bench -- --stalls: how long another client waits while one sends what costs the most. Nothing is held against a target. */
+import { writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { attacks } from '../test/growth/attacks.mjs';
+import { bytesOf, send } from '../test/growth/requests.mjs';
+import { connect as connectKept } from './http.mjs';
+import { table } from './report.mjs';
+import { startServer } from './servers.mjs';
+
+const PING_MILLISECONDS = 10;
+const AT_ONCE = 10;
+const UPLOADS = 600;
+const UPLOAD_BYTES = 64 << 20;
+/** Of each upload: more than a server reads ahead. */
+const BEGUN_BYTES = 1 << 20;
+const PING = 'GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
+
+export async function runStalls(bench, file) {
+  const server = await startServer('holdfast', bench.newFolder());
+  const portOf = ({ service = 'blob' }) => server.ports[service][0];
+  const sendTo = (request) => send(portOf(request), request);
+  const beside = (work) => longestGaps(server.ports.blob[0], work);
+  const rows = [['nothing', await beside(() => pause(1_000))]];
+  for (const { name, n, request, past, prepare } of attacks.filter(({ name }) => bench.wanted(name))) {
+    bench.say(`${name} ...`);
+    await prepare?.(sendTo);
+    const most = request(2 * n);
+    rows.push([`${name}: ${2 * n}`, await beside(() => sendTo(most))]);
+    rows.push([`${name}: ${2 * n}, ${AT_ONCE} at once`, await beside(() => atOnce(() => sendTo(most)))]);
+    if (!past) continue;
+    const tooMany = request(past.n);
+    rows.push([`${name}: ${past.n}, ${AT_ONCE} at once`, await beside(() => atOnce(() => sendTo(tooMany)))]);
+  }
+  const uploads = `${UPLOADS} uploads begun at once`;
+  if (bench.wanted(uploads)) {
+    bench.say(`${uploads} ...`);
+    rows.push([uploads, await beside(() => beginUploads(server.ports.blob[0]))]);
+  }
+  await server.stop();
+  const heads = ['beside', 'longest wait of a new connection, ms', 'of an open one, ms'];
+  const cells = rows.map(([name, { opened, kept }]) => [name, opened.toFixed(1), kept.toFixed(1)]);
+  const text = ['# Stalls', '', ...table(heads, cells), ''].join('\n');
+  console.log(`\n${text}`);
+  writeFileSync(file, text);
+}
+
+const atOnce = (work) => Promise.all(Array.from({ length: AT_ONCE }, work));
+
+/** Pings until the work is done, whether or not the ones before are answered. */
+async function longestGaps(port, work) {
+  const kept = await connectKept(port);
+  const longest = { opened: 0, kept: 0 };
+  const running = new Set();
+  let keptIsFree = true;
+  const measure = (kind, ping) => {
+    const began = performance.now();
+    const answered = ping().then(() => {
+      longest[kind] = Math.max(longest[kind], performance.now() - began);
+      running.delete(answered);
+    });
+    running.add(answered);
+    return answered;
+  };
+  const ping = () => {
+    void measure('opened', () => pingNew(port));
+    if (!keptIsFree) return;
+    keptIsFree = false;
+    void measure('kept', () => kept.send(PING)).then(() => {
+      keptIsFree = true;
+    });
+  };
+  const timer = setInterval(ping, PING_MILLISECONDS);
+  await pause(5 * PING_MILLISECONDS);
+  await work();
+  await pause(5 * PING_MILLISECONDS);
+  clearInterval(timer);
+  await Promise.all(running);
+  kept.close();
+  return longest;
+}
+
+async function pingNew(port) {
+  const connection = await connectKept(port);
+  await connection.send(PING);
+  connection.close();
+}
+
+/** Each stalls behind its first bytes; all go away once the server has had time for them. */
+async function beginUploads(port) {
+  const container = { method: 'PUT', path: '/stalls', query: ['restype=container'], allowed: true };
+  await send(port, container);
+  const head = bytesOf({ method: 'PUT', path: '/stalls/b', headers: [['x-ms-blob-type', 'BlockBlob']], allowed: true })
+    .toString('latin1')
+    .replace('Content-Length: 0', `Content-Length: ${UPLOAD_BYTES}`);
+  const begun = Buffer.alloc(BEGUN_BYTES);
+  const sockets = Array.from({ length: UPLOADS }, () => {
+    const socket = connect(port, '127.0.0.1').on('error', () => {});
+    socket.write(head, 'latin1');
+    socket.write(begun);
+    return socket;
+  });
+  await pause(5_000);
+  for (const socket of sockets) socket.destroy();
+}

@@ -1,0 +1,22 @@
+/**
+ * How much of anything one request may hold that a client can send many of: work on it then takes a few milliseconds at most, and
+ * what exceeds a bound is refused before that work. Bounds of bytes that belong to one format, such as a page of entities, stay with it.
+ */
+
+/** Of the query, in all services; Azure's longest operation with a shared access signature has about 30. rest/request.ts: 400. */
+export const QUERY_PARAMETERS_MAX = 256;
+
+/** Of a request, metadata included; clients send fewer than 200. rest/framing.ts: 431. */
+export const HEADERS_MAX = 1_024;
+
+/** Of one element in the body of a request; none of Azure's has more than one. base/xml.ts: 400. */
+export const XML_ATTRIBUTES_MAX = 16;
+
+/** Characters between two tags. The longest are messages of a queue: 64 KiB, each character as a reference of up to ten. base/xml.ts: 400. */
+export const XML_TEXT_MAX = 10 * (64 << 10);
+
+/** Of one JSON object, or of all objects in the body of a request together. An entity has 255 properties, and a type for each. rest/table/json.ts: 400. */
+export const JSON_MEMBERS_MAX = 2_048;
+
+/** Names in `$select`; an entity has no more than 255 properties. rest/table/params.ts: 400. */
+export const SELECT_NAMES_MAX = 255;

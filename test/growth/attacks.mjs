@@ -1,0 +1,75 @@
+/**
+ * What a client can send much of in one request. Each is measured at n and at 2n, the largest that is taken: in steps by
+ * growth.test.ts, and by `npm run bench -- --stalls` in milliseconds that another client waits.
+ */
+import { HEADERS_MAX, QUERY_PARAMETERS_MAX } from '../../build/base/input-limits.js';
+
+/** @typedef {import('./requests.mjs').Request} Request */
+/**
+ * @typedef {object} Attack
+ * @property {string} name
+ * @property {number} n
+ * @property {(n: number) => Request} request
+ * @property {number} status of the answers at n and 2n
+ * @property {{ n: number, status: number } | undefined} [past] the first n that is too large, and what that is answered with
+ * @property {number} [stepsMax] where the work is done in turns that let others in
+ * @property {(send: (request: Request) => Promise<{ status: number, text: string }>) => Promise<void>} [prepare] once, before the first request
+ */
+
+const WRONG_SIGNATURE = `SharedKey devstoreaccount1:${Buffer.alloc(32).toString('base64')}`;
+
+/** @param {number} n @param {(at: number) => string} item */
+const many = (n, item) => Array.from({ length: n }, (_, at) => item(at));
+
+/** @returns {[string, string][]} */
+const wrongKey = () => [
+  ['Authorization', WRONG_SIGNATURE],
+  ['x-ms-date', new Date().toUTCString()],
+];
+
+const parameters = { n: QUERY_PARAMETERS_MAX / 2, past: { n: QUERY_PARAMETERS_MAX + 1, status: 400 } };
+/** Some are there anyway. */
+const SENT_ANYWAY = 8;
+const headers = { n: (HEADERS_MAX - SENT_ANYWAY) / 2, past: { n: HEADERS_MAX + 1, status: 431 } };
+
+/** @type {readonly Attack[]} */
+export const attacks = [
+  {
+    name: 'query parameters under a wrong signature',
+    ...parameters,
+    request: (n) => ({ query: many(n, (at) => `p${at}`), headers: wrongKey() }),
+    status: 403,
+  },
+  {
+    name: 'one query parameter many times, under a wrong signature',
+    ...parameters,
+    request: (n) => ({ query: many(n, (at) => `p=${at}`), headers: wrongKey() }),
+    status: 403,
+  },
+  {
+    name: 'query parameters beyond ASCII under a wrong signature',
+    ...parameters,
+    request: (n) => ({ query: many(n, (at) => `%C3%A4${at}=%C3%A4`), headers: wrongKey() }),
+    status: 403,
+  },
+  {
+    name: 'query parameters under a wrong signature at the secondary address',
+    ...parameters,
+    request: (n) => ({ path: '-secondary/', query: many(n, (at) => `p${at}`), headers: wrongKey() }),
+    status: 403,
+  },
+  {
+    name: 'query parameters of a table under a wrong signature',
+    ...parameters,
+    request: (n) => ({ service: 'table', query: many(n, (at) => `p${at}`), headers: wrongKey() }),
+    status: 403,
+  },
+  {
+    name: 'x-ms headers under a wrong signature',
+    ...headers,
+    request: (n) => ({
+      headers: [...wrongKey(), ...many(n, (at) => `x-ms-meta-${(at * 7919) % n}`).map((name) => [name, '  a  b'])],
+    }),
+    status: 403,
+  },
+];
