@@ -1,4 +1,5 @@
 /** Requests of web pages: the preflight that a browser sends first, and what it needs to be told with the answer to the request itself. */
+import { HEADERS_MAX } from '../base/input-limits.ts';
 import type { CorsRule } from '../rules/cors.ts';
 import { allowPreflight, exposedNames, sharingOf } from '../services/cors.ts';
 import { commonErrors, raising } from '../services/errors.ts';
@@ -9,6 +10,8 @@ export type { CorsRule } from '../rules/cors.ts';
 
 const fail = raising(commonErrors);
 
+const TOO_MANY = `The request that is announced has more than ${HEADERS_MAX} headers.`;
+
 type Asking = Pick<Request, 'method' | 'headers'>;
 
 /** It asks about the service, not about a resource: whether the path leads anywhere does not matter. */
@@ -16,7 +19,10 @@ export function preflight({ headers }: Asking, rules: readonly CorsRule[]): Repl
   const origin = required(headers, 'Origin');
   const method = required(headers, 'Access-Control-Request-Method');
   const names = text(headers['access-control-request-headers']);
-  const rule = allowPreflight(rules, { origin, method, headers: listOf(names) });
+  const announced = listOf(names);
+  if (announced.length > HEADERS_MAX)
+    throw fail('InvalidHeaderValue', { HeaderName: 'Access-Control-Request-Headers' }, TOO_MANY);
+  const rule = allowPreflight(rules, { origin, method, headers: announced });
   return {
     status: 200,
     headers: {
@@ -76,5 +82,5 @@ function text(value: string | string[] | undefined): string | undefined {
 }
 
 function listOf(names: string | undefined): string[] {
-  return (names ?? '').split(',').flatMap((name) => name.trim() || []);
+  return (names ?? '').split(',', HEADERS_MAX + 1).flatMap((name) => name.trim() || []);
 }

@@ -3,6 +3,7 @@
  * Node refuses the rest by itself, as long as it is not told to be lenient; test/tables/smuggling.ts has both.
  */
 import type { IncomingMessage } from 'node:http';
+import { HEADERS_MAX } from '../base/input-limits.ts';
 import { commonErrors, raising, StorageError } from '../services/errors.ts';
 
 const fail = raising(commonErrors);
@@ -16,7 +17,10 @@ const WITHOUT_BODY = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE']);
 
 /** Why nothing that follows on this connection can be trusted. */
 export function framingFault(incoming: IncomingMessage, urlBytesMax: number): StorageError | undefined {
-  const { method = '', url = '', headers, httpVersion } = incoming;
+  const { method = '', url = '', rawHeaders, httpVersion } = incoming;
+  if (rawHeaders.length > 2 * HEADERS_MAX) return tooManyHeaders();
+  // Node makes them of the raw ones when they are asked for.
+  const { headers } = incoming;
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
     return fail('InvalidInput', undefined, `HTTP/${httpVersion} is not spoken here.`);
   }
@@ -71,6 +75,10 @@ function targetFault(
   if (url.startsWith('/')) return undefined;
   const authority = ABSOLUTE.exec(url)?.[1];
   return authority === undefined || authority.toLowerCase() !== host?.toLowerCase() ? fail('InvalidUri') : undefined;
+}
+
+function tooManyHeaders(): StorageError {
+  return new StorageError('RequestHeaderFieldsTooLarge', 431, `The request has more than ${HEADERS_MAX} headers.`);
 }
 
 function badHeader(name: string, value: string): StorageError {

@@ -1,6 +1,7 @@
 /** The request line and the headers → Request. */
 import type { IncomingMessage } from 'node:http';
-import { commonErrors, raising } from '../services/errors.ts';
+import { QUERY_PARAMETERS_MAX } from '../base/input-limits.ts';
+import { commonErrors, raising, type StorageError } from '../services/errors.ts';
 import type { Address } from './address.ts';
 import type { Request, Shape } from './operation.ts';
 import { checkRepeatable } from './repeated.ts';
@@ -47,7 +48,9 @@ export function endpointOf({ secure, base, headers }: Request): string {
 export function queryOf(rawQuery: string): Readonly<Record<string, string>> {
   if (rawQuery === '') return NO_QUERY;
   const query: Record<string, string> = Object.create(null);
-  for (const part of rawQuery.split('&')) {
+  const parts = rawQuery.split('&', QUERY_PARAMETERS_MAX + 1);
+  if (parts.length > QUERY_PARAMETERS_MAX) throw tooManyParameters();
+  for (const part of parts) {
     if (part === '') continue;
     const equals = part.indexOf('=');
     const name = decodeParameter(equals < 0 ? part : part.slice(0, equals), part).toLowerCase();
@@ -55,6 +58,10 @@ export function queryOf(rawQuery: string): Readonly<Record<string, string>> {
     else query[name] = equals < 0 ? '' : decodeParameter(part.slice(equals + 1), part);
   }
   return query;
+}
+
+function tooManyParameters(): StorageError {
+  return fail('InvalidUri', undefined, `The query has more than ${QUERY_PARAMETERS_MAX} parameters.`);
 }
 
 function decodeParameter(text: string, part: string): string {

@@ -1,6 +1,7 @@
 /** Connections, and the life of a request on them: taken up, answered (answering.ts), sent, logged. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { HEADERS_MAX } from '../base/input-limits.ts';
 import type { Log } from '../base/log.ts';
 import { asStorageError, commonErrors, raising, StorageError } from '../services/errors.ts';
 import { type Analytics, answeredOf, bodyBytesOf } from './answered.ts';
@@ -221,8 +222,8 @@ export function createRestServer<Context, Known extends Account>(
     keepAliveTimeout: (options.keepAliveSeconds ?? 5) * 1_000,
   };
   const server = createServer(options.tls, httpOptions, log);
-  // Headers past a count would be dropped without a word; the size bounds them anyway.
-  server.maxHeadersCount = 0;
+  // Node drops further headers without a word; with one more than the bound, framing.ts refuses the request.
+  server.maxHeadersCount = HEADERS_MAX + 1;
   server.maxConnections = limits.connectionsMax;
   async function take(exchange: Exchange): Promise<void> {
     try {

@@ -25,7 +25,7 @@ export function preflightRule(
   { origin, method, headers }: Preflight,
 ): CorsRule | undefined {
   const rule = ruleFor(rules, origin, method);
-  return rule && headers.every((name) => matchesAny(rule.allowedHeaders, name)) ? rule : undefined;
+  return rule && headers.every(matcherOf(rule.allowedHeaders)) ? rule : undefined;
 }
 
 /** What a page may see of the answer to an actual request. */
@@ -57,7 +57,8 @@ export function sharingOf(rules: readonly CorsRule[], origin: string | undefined
 export function exposedNames({ exposedHeaders }: CorsRule, sent: Iterable<string>): string[] {
   const patterns = exposedHeaders.filter((name) => name.endsWith('*'));
   const names = new Map(exposedHeaders.filter((name) => !name.endsWith('*')).map((name) => [name.toLowerCase(), name]));
-  for (const name of sent) if (matchesAny(patterns, name)) names.set(name.toLowerCase(), name);
+  const isExposed = matcherOf(patterns);
+  for (const name of sent) if (isExposed(name)) names.set(name.toLowerCase(), name);
   return [...names.values()];
 }
 
@@ -97,10 +98,13 @@ function matchesOrigin(allowed: string, origin: string): boolean {
   return /^[\w-]+(?:\.[\w-]+)*$/.test(below);
 }
 
-function matchesAny(patterns: readonly string[], name: string): boolean {
-  const lower = name.toLowerCase();
-  return patterns.some((pattern) => {
-    const wanted = pattern.toLowerCase();
-    return wanted.endsWith('*') ? lower.startsWith(wanted.slice(0, -1)) : lower === wanted;
-  });
+/** Whether one of the patterns stands for a name. */
+function matcherOf(patterns: readonly string[]): (name: string) => boolean {
+  const folded = patterns.map((pattern) => pattern.toLowerCase());
+  const exact = new Set(folded);
+  const beginnings = folded.filter((pattern) => pattern.endsWith('*')).map((pattern) => pattern.slice(0, -1));
+  return (name) => {
+    const lower = name.toLowerCase();
+    return exact.has(lower) || beginnings.some((beginning) => lower.startsWith(beginning));
+  };
 }

@@ -32,6 +32,30 @@ const parameters = { n: QUERY_PARAMETERS_MAX / 2, past: { n: QUERY_PARAMETERS_MA
 const SENT_ANYWAY = 8;
 const headers = { n: (HEADERS_MAX - SENT_ANYWAY) / 2, past: { n: HEADERS_MAX + 1, status: 431 } };
 
+const CONTAINER = 'growth';
+/** @type {Attack['prepare']} */
+async function newContainer(send) {
+  await send({ method: 'PUT', path: `/${CONTAINER}`, query: ['restype=container'], allowed: true });
+}
+
+const ORIGIN = 'https://example.com';
+const ALLOWED_HEADERS = many(64, (at) => `a-${at}`);
+
+/** The rule that a long list of names is held against the longest. @type {Attack['prepare']} */
+async function allowOrigins(send) {
+  const headers = [...ALLOWED_HEADERS, `${ALLOWED_HEADERS.at(-1)}*`].join(',');
+  const rule =
+    `<AllowedOrigins>${ORIGIN}</AllowedOrigins><AllowedMethods>PUT</AllowedMethods>` +
+    `<AllowedHeaders>${headers}</AllowedHeaders><ExposedHeaders></ExposedHeaders><MaxAgeInSeconds>1</MaxAgeInSeconds>`;
+  const { status, text } = await send({
+    method: 'PUT',
+    query: ['restype=service', 'comp=properties'],
+    body: `<StorageServiceProperties><Cors><CorsRule>${rule}</CorsRule></Cors></StorageServiceProperties>`,
+    allowed: true,
+  });
+  if (status !== 202) throw new Error(text);
+}
+
 /** @type {readonly Attack[]} */
 export const attacks = [
   {
@@ -71,5 +95,59 @@ export const attacks = [
       headers: [...wrongKey(), ...many(n, (at) => `x-ms-meta-${(at * 7919) % n}`).map((name) => [name, '  a  b'])],
     }),
     status: 403,
+  },
+  {
+    name: 'metadata',
+    ...headers,
+    prepare: newContainer,
+    request: (n) => ({
+      method: 'PUT',
+      path: `/${CONTAINER}/metadata`,
+      headers: [
+        ['x-ms-blob-type', 'BlockBlob'],
+        ...many(n, (at) => `x-ms-meta-m${at.toString(36)}`).map((name) => [name, '1']),
+      ],
+      allowed: true,
+    }),
+    status: 201,
+  },
+  {
+    name: 'cookies',
+    ...headers,
+    request: (n) => ({ query: ['comp=list'], headers: many(n, () => 'Cookie').map((name) => [name, 'a=b']) }),
+    status: 401,
+  },
+  {
+    name: 'ETags of one condition',
+    n: 8_000,
+    prepare: newContainer,
+    request: (n) => ({
+      path: `/${CONTAINER}/blob`,
+      headers: [['If-None-Match', many(n, (at) => at.toString(36)).join(',')]],
+      allowed: true,
+    }),
+    status: 404,
+  },
+  {
+    name: 'names in Access-Control-Request-Headers',
+    ...headers,
+    prepare: allowOrigins,
+    request: (n) => ({
+      method: 'OPTIONS',
+      path: `/${CONTAINER}`,
+      headers: [
+        ['Origin', ORIGIN],
+        ['Access-Control-Request-Method', 'PUT'],
+        ['Access-Control-Request-Headers', many(n, (at) => `${ALLOWED_HEADERS.at(-1)}${at}`).join(',')],
+      ],
+    }),
+    status: 200,
+    past: { n: HEADERS_MAX + 1, status: 400 },
+  },
+  {
+    name: 'choices of include',
+    n: 1_500,
+    request: (n) => ({ query: ['comp=list', `include=${many(n, () => 'metadata').join(',')}`], allowed: true }),
+    status: 200,
   },
 ];

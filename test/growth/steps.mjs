@@ -7,15 +7,21 @@ import { Session } from 'node:inspector';
 
 let unseen = 0;
 
+const upToFound = (/** @type {any} */ self, /** @type {any[]} */ words, /** @type {number} */ found) =>
+  (found < 0 ? self.length : found + 1) - Math.max(0, Number(words[1] ?? 0));
+for (const owner of [String.prototype, Array.prototype, Uint8Array.prototype, Buffer.prototype])
+  countUnseen(owner, ['indexOf'], upToFound);
 countUnseen(String.prototype, [
-  ...['indexOf', 'lastIndexOf', 'includes', 'search', 'match', 'replace', 'replaceAll', 'split'],
+  ...['lastIndexOf', 'includes', 'search', 'match', 'replace', 'replaceAll'],
   ...['toLowerCase', 'toUpperCase', 'trim', 'normalize', 'localeCompare', 'padStart', 'padEnd', 'repeat', 'concat'],
 ]);
+// With a limit it does not go to the end.
+countUnseen(String.prototype, ['split'], (_, _words, parts) => parts.reduce((sum, { length }) => sum + length + 1, 0));
 // Those that are given a function, such as find, are seen by its calls.
-countUnseen(Array.prototype, ['indexOf', 'lastIndexOf', 'includes', 'join', 'concat', 'slice', 'splice', 'unshift']);
+countUnseen(Array.prototype, ['lastIndexOf', 'includes', 'join', 'concat', 'slice', 'splice', 'unshift']);
 countUnseen(Array.prototype, ['sort', 'reverse', 'fill', 'flat']);
-countUnseen(Uint8Array.prototype, ['indexOf', 'includes', 'set', 'slice', 'fill', 'join']);
-countUnseen(Buffer.prototype, ['indexOf', 'includes', 'toString', 'equals', 'compare', 'copy', 'fill']);
+countUnseen(Uint8Array.prototype, ['includes', 'set', 'slice', 'fill', 'join']);
+countUnseen(Buffer.prototype, ['includes', 'toString', 'equals', 'compare', 'copy', 'fill']);
 const ofArgument = (/** @type {any} */ _, /** @type {any[]} */ words) => lengthOf(words[0]);
 countUnseen(RegExp.prototype, ['test'], ofArgument);
 countUnseen(Buffer, ['from', 'concat', 'byteLength'], ofArgument);

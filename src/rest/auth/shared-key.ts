@@ -2,6 +2,7 @@
 import { httpDateMilliseconds } from '../../base/time.ts';
 import { commonErrors, raising, type StorageError } from '../../services/errors.ts';
 import type { ServiceName } from '../../services/names.ts';
+import { Canonical } from './canonical.ts';
 import { isSignature } from './signature.ts';
 import {
   type Reading,
@@ -68,13 +69,14 @@ const READINGS: readonly Reading[] = [
 ];
 
 function check({ name: account, keys }: Account, request: Signed, sent: string, textOf: TextToSign): void {
-  const text = textOf(account, request);
+  const canonical = new Canonical(request);
+  const text = textOf(account, request, {}, canonical);
   for (const key of keys) if (isSignature(sent, key, text)) return;
   const tried = new Set([text]);
   for (const reading of READINGS) {
     const bytes = reading.bytes === true;
     if (bytes && isAscii(text)) continue;
-    const other = textOf(account, request, reading);
+    const other = textOf(account, request, reading, canonical);
     const mark = bytes ? `bytes ${other}` : other;
     if (tried.has(mark)) continue;
     tried.add(mark);
