@@ -20,3 +20,13 @@ export const JSON_MEMBERS_MAX = 2_048;
 
 /** Names in `$select`; an entity has no more than 255 properties. rest/table/params.ts: 400. */
 export const SELECT_NAMES_MAX = 255;
+
+/** Characters of one string: 32 Ki characters, each written as `\uXXXX`. rest/table/json.ts: 400. */
+export const JSON_STRING_MAX = 6 * (32 << 10) + 2;
+
+/** Characters of one number, and of white space between two tokens. rest/table/json.ts: 400. */
+export const JSON_NUMBER_MAX = 1_024;
+export const JSON_SPACE_MAX = 64 << 10;
+
+/** Tokens of `$filter`: fifteen comparisons, each in as many parentheses and negations as may be nested. rules/table/filter-lexer.ts: 400. */
+export const FILTER_TOKENS_MAX = 5_000;

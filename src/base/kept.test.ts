@@ -30,6 +30,15 @@ describe('What is kept by text', () => {
     expect(of(long)).not.toBe(of(long));
   });
 
+  it('stays while it is used, however many others come', () => {
+    const { made, of } = counted();
+    for (let number = 0; number < 10_000; number++) {
+      of(String(number));
+      if (number % 100 === 0) of('used');
+    }
+    expect(made.filter((text) => text === 'used')).toHaveLength(1);
+  });
+
   it('goes by every character of the text', () => {
     for (const text of ['', 'plain', 'é', '😀', '\ud800', '\0']) expect(ownTextOf(text)).toBe(text);
   });

@@ -2,17 +2,31 @@
 const TEXTS_MAX = 1_000;
 const TEXT_LENGTH_MAX = 512;
 
-/** The same function, which remembers what it gave for short texts. It must give the same again, or throw again. */
+/**
+ * The same function, which remembers what it gave for short texts. It must give the same again, or throw again.
+ * Eviction by two generations: a text that is used while a generation fills lives on in the next one, so that a flood of new
+ * texts does not evict those in use.
+ */
 export function kept<Value>(make: (text: string) => Value): (text: string) => Value {
-  const values = new Map<string, Value>();
-  return (text) => {
-    const known = values.get(text);
-    if (known !== undefined) return known;
-    const value = make(text);
-    if (text.length > TEXT_LENGTH_MAX) return value;
-    if (values.size >= TEXTS_MAX) values.clear();
-    values.set(ownTextOf(text), value);
+  let young = new Map<string, Value>();
+  let old = new Map<string, Value>();
+
+  function keep(text: string, value: Value): Value {
+    if (young.size >= TEXTS_MAX) {
+      old = young;
+      young = new Map();
+    }
+    young.set(text, value);
     return value;
+  }
+
+  return (text) => {
+    const known = young.get(text);
+    if (known !== undefined) return known;
+    const aged = old.get(text);
+    if (aged !== undefined) return keep(ownTextOf(text), aged);
+    const value = make(text);
+    return text.length > TEXT_LENGTH_MAX ? value : keep(ownTextOf(text), value);
   };
 }
 

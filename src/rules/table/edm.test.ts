@@ -106,6 +106,22 @@ describe('Values of properties', () => {
     expect(answered(string(text), 'Edm.DateTime')).toBe(answer.endsWith('Z') ? `DateTime "${answer}"` : answer),
   );
 
+  it.each([
+    ['Edm.Guid', '{', '-', ''],
+    ['Edm.Guid', '(', '-', 'x'],
+    ['Edm.Double', '', '1', 'x'],
+    ['Edm.Double', '1.', '1', 'x'],
+    ['Edm.Int64', '', '1', 'x'],
+    ['Edm.DateTime', '2008-07-10T00:00:00.', '1', 'x'],
+    ['Edm.Boolean', '', 't', ''],
+    ['Edm.Binary', '', 'A', '*'],
+  ])(
+    'of %s are refused in time that grows with their length only: %s and 200,000 %s, then %s',
+    (type, start, unit, end) => {
+      expect(answered(string(start + unit.repeat(200_000) + end), type)).toBe('not of this type');
+    },
+  );
+
   it('of Edm.DateTime keep every tick between 1601 and 9999', () => {
     const ticks = fc.bigInt(504911232000000000n, 3155378975999999999n);
     fc.assert(

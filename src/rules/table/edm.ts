@@ -1,4 +1,5 @@
 /** The values of the Table service: what types there are, and how they are read from JSON. */
+import { JSON_NUMBER_MAX } from '../../base/input-limits.ts';
 import { ticksOf } from '../../base/time.ts';
 import { parseDateTime, YEAR_MIN } from './date-times.ts';
 
@@ -20,6 +21,8 @@ export interface Scalar {
   readonly kind: 'string' | 'number' | 'boolean';
   readonly text: string;
 }
+
+export const PROPERTY_NAME_MAX = 255;
 
 export type ValueFault = 'not of this type' | 'out of range';
 
@@ -97,15 +100,19 @@ function integerOf(scalar: Scalar): bigint | undefined {
 
 const DOUBLE = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i;
 
+/** With braces. On a longer text the expressions below would take the square of its length. */
+const GUID_LENGTH_MAX = 38;
+
 function doubleOf(text: string): EdmValue | ValueFault {
   if (text === 'NaN' || text === 'Infinity' || text === '-Infinity') return { type: 'Edm.Double', value: Number(text) };
-  const value = DOUBLE.test(text) ? Number(text) : Number.NaN;
+  const value = text.length <= JSON_NUMBER_MAX && DOUBLE.test(text) ? Number(text) : Number.NaN;
   return Number.isFinite(value) ? { type: 'Edm.Double', value } : notOfType();
 }
 
 const GUID = /^([0-9a-f]{8})(-?)([0-9a-f]{4})\2([0-9a-f]{4})\2([0-9a-f]{4})\2([0-9a-f]{12})$/;
 
 export function parseGuid(text: string): string | undefined {
+  if (text.length > GUID_LENGTH_MAX) return undefined;
   const bare = /^(?:\{.*-.*\}|\(.*-.*\))$/s.test(text) ? text.slice(1, -1) : text;
   const parts = GUID.exec(bare.toLowerCase());
   return parts ? `${parts[1]}-${parts[3]}-${parts[4]}-${parts[5]}-${parts[6]}` : undefined;

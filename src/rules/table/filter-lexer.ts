@@ -1,3 +1,4 @@
+import { FILTER_TOKENS_MAX } from '../../base/input-limits.ts';
 import { parseDateTime } from './date-times.ts';
 import { type EdmValue, parseGuid } from './edm.ts';
 
@@ -35,6 +36,7 @@ export function tokensOf(text: string): Token[] {
   while (at < text.length) {
     const { token, end } = tokenAt(text, at);
     tokens.push(token);
+    if (tokens.length > FILTER_TOKENS_MAX) throw new FilterError(`A filter has at most ${FILTER_TOKENS_MAX} words.`);
     at = end + (matchAt(SPACE, text, end)?.[0].length ?? 0);
   }
   tokens.push({ kind: 'end', at });

@@ -1,5 +1,5 @@
 /** The text of $filter: or < and < not < comparison, and parentheses. */
-import type { EdmValue } from './edm.ts';
+import { type EdmValue, PROPERTY_NAME_MAX } from './edm.ts';
 import { FilterError, syntaxError, type Token, tokensOf } from './filter-lexer.ts';
 
 export type Operator = 'eq' | 'ne' | 'gt' | 'ge' | 'lt' | 'le';
@@ -92,11 +92,14 @@ function comparison(cursor: Cursor): Term {
   cursor.next++;
   const right = operand(cursor);
   count(cursor);
-  if (left.kind === 'property' && right.kind === 'literal')
-    return { kind: 'comparison', name: left.name, operator, literal: right.value };
-  if (left.kind === 'literal' && right.kind === 'property')
-    return { kind: 'comparison', name: right.name, operator: MIRRORED[operator], literal: left.value };
+  if (left.kind === 'property' && right.kind === 'literal') return compared(left.name, operator, right.value);
+  if (left.kind === 'literal' && right.kind === 'property') return compared(right.name, MIRRORED[operator], left.value);
   throw new FilterError(`The comparison at position ${word.at} is not one of a property and a constant.`);
+}
+
+/** No property has a longer name, and a missing property meets no comparison. */
+function compared(name: string, operator: Operator, literal: EdmValue): Filter {
+  return name.length > PROPERTY_NAME_MAX ? NEVER : { kind: 'comparison', name, operator, literal };
 }
 
 function operand(cursor: Cursor): Term {
@@ -117,7 +120,7 @@ function operand(cursor: Cursor): Term {
 function conditionOf(cursor: Cursor, term: Term): Filter {
   if (term.kind === 'property') {
     count(cursor);
-    return { kind: 'comparison', name: term.name, operator: 'eq', literal: { type: 'Edm.Boolean', value: true } };
+    return compared(term.name, 'eq', { type: 'Edm.Boolean', value: true });
   }
   if (term.kind !== 'literal') return term;
   if (term.value.type !== 'Edm.Boolean') throw new FilterError('A constant that is no Boolean is no condition.');

@@ -6,8 +6,11 @@ export { FilterError } from './filter-lexer.ts';
 export { type Filter, parseFilter } from './filter-parser.ts';
 export { type Bounds, type KeyBox, keyBoxesOf } from './key-ranges.ts';
 
-/** Undefined: the entity has no such property. */
-export type Properties = (name: string) => EdmValue | undefined;
+/**
+ * Undefined: the entity has no such property. Text and bytes may be cut behind `lengthMax`, the first unit by which one that is
+ * longer than the constant differs from it: a row then costs no more than the constants are long.
+ */
+export type Properties = (name: string, lengthMax: number) => EdmValue | undefined;
 export type Test = (read: Properties) => boolean;
 
 const compiled = new WeakMap<Filter, Test>();
@@ -46,8 +49,9 @@ export function compileFilter(filter: Filter): Test {
 function comparisonTest({ name, operator, literal }: Comparison): Test {
   const order = orderFor(literal);
   const isMet = MET[operator];
+  const lengthMax = literal.type === 'Edm.String' || literal.type === 'Edm.Binary' ? literal.value.length + 1 : 0;
   return (read) => {
-    const value = read(name);
+    const value = read(name, lengthMax);
     return value !== undefined && isMet(order(value));
   };
 }

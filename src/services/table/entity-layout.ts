@@ -17,6 +17,9 @@ const FORMAT = 1;
 const HEAD_BYTES = 9;
 const ENTRY_BYTES = 8;
 
+const BACKSLASH = 0x5c;
+const LETTER_U = 0x75;
+
 const STRING = 1;
 const ESCAPED_STRING = 2;
 const INT32 = 3;
@@ -177,17 +180,18 @@ export function bareStart({ code, nameLength, start }: Place): number {
 
 export function nameAt(value: Buffer, { start, nameLength }: Place): string {
   const text = ascii(value, start + 2, start + 2 + nameLength);
-  return text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text;
+  return text.includes('\\') ? unescaped(value, start + 2, start + 2 + nameLength) : text;
 }
 
-export function valueAt(value: Buffer, place: Place): EdmValue {
+/** Of text and bytes, at least the first `lengthMax` units. */
+export function valueAt(value: Buffer, place: Place, lengthMax = Number.POSITIVE_INFINITY): EdmValue {
   const from = bareStart(place) + place.nameLength + 4;
   const to = place.end;
   switch (place.code) {
     case STRING:
-      return { type: 'Edm.String', value: ascii(value, from + 1, to - 1) };
+      return { type: 'Edm.String', value: ascii(value, from + 1, Math.min(to - 1, from + 1 + lengthMax)) };
     case ESCAPED_STRING:
-      return { type: 'Edm.String', value: JSON.parse(ascii(value, from, to)) as string };
+      return { type: 'Edm.String', value: unescaped(value, from + 1, unitsEnd(value, from + 1, to - 1, lengthMax)) };
     case INT32:
       return { type: 'Edm.Int32', value: int32At(value, from, to) };
     case INT64:
@@ -203,10 +207,29 @@ export function valueAt(value: Buffer, place: Place): EdmValue {
     case GUID:
       return { type: 'Edm.Guid', value: ascii(value, from + 1, to - 1) };
     case BINARY:
-      return { type: 'Edm.Binary', value: Buffer.from(ascii(value, from + 1, to - 1), 'base64') };
+      return { type: 'Edm.Binary', value: bytesAt(value, from + 1, to - 1, lengthMax) };
     default:
       throw new UnknownFormat(`a property of type ${place.code}, which this version does not know`);
   }
+}
+
+function unescaped(value: Buffer, from: number, to: number): string {
+  return JSON.parse(`"${ascii(value, from, to)}"`) as string;
+}
+
+/** Where the escaped text has that many units, or its end. */
+function unitsEnd(value: Buffer, from: number, to: number, units: number): number {
+  if (units >= to - from) return to;
+  let at = from;
+  for (let left = units; left > 0 && at < to; left--) {
+    if (value[at] !== BACKSLASH) at++;
+    else at += value[at + 1] === LETTER_U ? 6 : 2;
+  }
+  return at;
+}
+
+function bytesAt(value: Buffer, from: number, to: number, bytesMax: number): Buffer {
+  return Buffer.from(ascii(value, from, Math.min(to, from + 4 * Math.ceil(bytesMax / 3))), 'base64');
 }
 
 function int32At(value: Buffer, from: number, to: number): number {

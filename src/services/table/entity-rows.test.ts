@@ -68,6 +68,22 @@ describe('A stored entity', () => {
     );
   });
 
+  it('tells no more of a long value than a filter has to compare', () => {
+    fc.assert(
+      fc.property(aValue, fc.nat(12), (value, lengthMax) => {
+        const cut = valueIn(stored('p', 'r', [{ name: 'a', value }]), 'a', lengthMax)!;
+        if (value.type === 'Edm.String') expect(cut.value).toBe(value.value.slice(0, lengthMax));
+        else if (value.type !== 'Edm.Binary') expect(cut).toEqual(value);
+        else {
+          const bytes = cut.value as Buffer;
+          expect(bytes.length).toBeGreaterThanOrEqual(Math.min(lengthMax, value.value.length));
+          expect(bytes.length).toBeLessThan(lengthMax + 3);
+          expect(bytes).toEqual(value.value.subarray(0, bytes.length));
+        }
+      }),
+    );
+  });
+
   it('keeps through a merge what is not named, takes what is, and shows all by name', () => {
     fc.assert(
       fc.property(aKey, aKey, someProperties, someProperties, (partitionKey, rowKey, before, changes) => {

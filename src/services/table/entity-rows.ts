@@ -155,12 +155,16 @@ export function mergeEntity({ value }: StoredEntity, changes: readonly Property[
 }
 
 // biome-ignore lint/suspicious/noShadowRestrictedNames: what filters ask by this name
-export function valueOf(entity: StoredEntity, name: string): EdmValue | undefined {
+export function valueOf(
+  entity: StoredEntity,
+  name: string,
+  lengthMax = Number.POSITIVE_INFINITY,
+): EdmValue | undefined {
   if (name === 'PartitionKey') return { type: 'Edm.String', value: entity.partitionKey };
   if (name === 'RowKey') return { type: 'Edm.String', value: entity.rowKey };
   if (name === 'Timestamp') return { type: 'Edm.DateTime', value: entity.stamp };
   const place = placeOf(entity.value, name);
-  return place && valueAt(entity.value, place);
+  return place && valueAt(entity.value, place, lengthMax);
 }
 
 /** All but the keys and the Timestamp. */

@@ -1,4 +1,5 @@
 import { kept } from '../../base/kept.ts';
+import { PROPERTY_NAME_MAX } from '../../rules/table/edm.ts';
 import { jsonText } from '../../rules/table/edm-text.ts';
 
 /** The name of a property, with all that follows from it. */
@@ -13,7 +14,6 @@ export interface PropertyName {
   readonly starts: string[];
 }
 
-const PROPERTY_NAME_MAX = 255;
 /** What C# takes for a name. */
 const IDENTIFIER = /^[\p{L}\p{Nl}_][\p{L}\p{Nl}\p{Mn}\p{Mc}\p{Nd}\p{Pc}\p{Cf}]*$/u;
 

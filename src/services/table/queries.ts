@@ -53,7 +53,7 @@ export async function queryEntities(
       milliseconds,
       take(row) {
         const entity = storedEntity(row);
-        const isWanted = !test || test((name) => valueIn(entity, name));
+        const isWanted = !test || test((name, lengthMax) => valueIn(entity, name, lengthMax));
         if (isWanted) entities.push(entity);
         return isWanted;
       },
