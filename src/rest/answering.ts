@@ -114,7 +114,9 @@ export function answeringOf<Context, Known extends Account>(
     };
     const storage = context(account, granted);
     const input = row.read(request, options.loose);
-    if (!takeArrived(exchange, request, row, input)) await takeComing(exchange, request, row, input, storage);
+    const taken = takeArrived(exchange, request, row, input);
+    if (taken === false) await takeComing(exchange, request, row, input, storage);
+    else if (taken !== true) await taken;
     const answered = row.reply(await row.run(storage, input, handFor), request);
     const reply = overridden(answered, identity, row);
     return request.version !== '' && request.version < QUOTED_SINCE ? unquoted(reply) : reply;
@@ -151,18 +153,17 @@ export function answeringOf<Context, Known extends Account>(
     return permit(identity, row, service, request.container);
   }
 
-  /** Whether there is nothing to wait for: a small body comes with its headers. */
+  /** Whether it has come, as a small body does with its headers. */
   function takeArrived(
     { incoming, awaitsContinue }: Exchange,
     request: Routable,
     row: Operation<Context>,
     input: unknown,
-  ): boolean {
+  ): boolean | Promise<void> {
     if (!row.body) return true;
     const whole = isWhole(row.body, checkLength(incoming, row.body, request));
     const arrived = whole && !awaitsContinue ? arrivedBody(incoming) : undefined;
-    if (arrived) row.readBody(input, arrived, request);
-    return arrived !== undefined;
+    return arrived ? (row.readBody(input, arrived, request) ?? true) : false;
   }
 
   async function takeComing(
@@ -180,7 +181,7 @@ export function answeringOf<Context, Known extends Account>(
       exchange.awaitsContinue = false;
     }
     const whole = isWhole(row.body!, length);
-    row.readBody(input, (whole && arrivedBody(incoming)) || (await comingBody(exchange, length, whole)), request);
+    await row.readBody(input, (whole && arrivedBody(incoming)) || (await comingBody(exchange, length, whole)), request);
   }
 
   /** The container of a copy's source, if the caller may read there only because of its settings. A key opens all of the account. */

@@ -57,13 +57,14 @@ export interface BodyReader<Value> {
   check(request: Request): void;
   /** A body of more bytes is not read before the operation runs: it is handed over as it comes. */
   readonly wholeBytesMax?: number;
+  /** May give a promise of the value, if it takes turns with others while it reads a large body. */
   read(bytes: Buffer, request: Request): Value;
   stream?(bytes: AsyncIterable<Uint8Array>, request: Request): Value;
 }
 
 export type Readers = Readonly<Record<string, Reader<unknown> | BodyReader<unknown>>>;
 export type Input<Row extends Readers> = {
-  readonly [Name in keyof Row]: Row[Name] extends { read(...args: never[]): infer Value } ? Value : never;
+  readonly [Name in keyof Row]: Row[Name] extends { read(...args: never[]): infer Value } ? Awaited<Value> : never;
 };
 type WithoutBody<Row extends Readers> = {
   readonly [Name in keyof Row as Row[Name] extends BodyReader<unknown> ? never : Name]: Input<Row>[Name];
@@ -125,7 +126,7 @@ export interface Operation<Context> extends Description {
   readonly body: BodyReader<unknown> | undefined;
   /** Reads everything but the body. Loosely: headers and parameters of missing features are passed over. */
   read(request: Request, loosely?: boolean): unknown;
-  readBody(input: unknown, bytes: Buffer | AsyncIterable<Uint8Array>, request: Request): void;
+  readBody(input: unknown, bytes: Buffer | AsyncIterable<Uint8Array>, request: Request): void | Promise<void>;
   readonly look: ((context: Context, input: unknown) => Promise<void>) | undefined;
   run(context: Context, input: unknown, handFor: HandFor<Context>): Promise<unknown>;
   reply(output: unknown, request: Request): Reply;
@@ -150,7 +151,9 @@ export function operationOn<Context>() {
       body,
       read: refusing(row.refuses ?? [], compile(row.input, body)),
       readBody: (input, bytes, request) => {
-        if (body) (input as Record<string, unknown>)[bodyName!] = bodyValue(body, bytes, request);
+        const value = body && bodyValue(body, bytes, request);
+        if (value instanceof Promise) return value.then((read) => setBody(input, bodyName!, read));
+        if (body) setBody(input, bodyName!, value);
       },
       look: row.look as Operation<Context>['look'],
       run: row.run as Operation<Context>['run'],
@@ -200,6 +203,10 @@ function describe(row: Description) {
     query: row.query ?? {},
     when: row.when ?? {},
   };
+}
+
+function setBody(input: unknown, name: string, value: unknown): void {
+  (input as Record<string, unknown>)[name] = value;
 }
 
 function bodyValue(body: BodyReader<unknown>, bytes: Buffer | AsyncIterable<Uint8Array>, request: Request): unknown {

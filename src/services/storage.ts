@@ -1,6 +1,8 @@
 import type { ContentStore } from '../content/content.ts';
 import type { Partition } from '../partition/partition.ts';
 
+export { othersFirst } from '../base/steps.ts';
+
 /** The first part of nearly every key, so that an account can move to another store. */
 export type AccountId = bigint;
 
@@ -36,9 +38,4 @@ export interface Storage {
   readonly bySystem?: true;
   /** Whoever goes by the settings of the services reads them again. */
   readonly settings?: { changed(): Promise<void> } | undefined;
-}
-
-/** Slices of work on the event loop stay short: between two of them others have their turn. */
-export function othersFirst(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

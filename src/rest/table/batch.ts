@@ -68,15 +68,15 @@ interface Prepared {
  * Of parts that differ in nothing but their bodies, all else is looked at once. They share an input, which holds the body of the
  * last of them: so take from it what is wanted before the next is prepared.
  */
-function preparing(outer: Request, handFor: HandFor<Storage>): (part: Part) => Prepared {
+function preparing(outer: Request, handFor: HandFor<Storage>): (part: Part) => Promise<Prepared> {
   let like: Part | undefined;
   let last: Prepared | undefined;
-  return (part) => {
+  return async (part) => {
     if (!last || part.url !== like?.url || part.headers !== like.headers || part.method !== like.method) {
       last = prepareHead(part, outer, handFor);
       like = part;
     }
-    if (last.row.body) last.row.readBody(last.input, part.body, last.request);
+    if (last.row.body) await last.row.readBody(last.input, part.body, last.request);
     return last;
   };
 }
@@ -93,7 +93,7 @@ function prepareHead(part: Part, outer: Request, handFor: HandFor<Storage>): Pre
 /** A query stands alone. */
 async function runQuery(part: Part, outer: Request, handFor: HandFor<Storage>, now: Now): Promise<PartReply> {
   try {
-    const { row, request, storage, input } = preparing(outer, handFor)(part);
+    const { row, request, storage, input } = await preparing(outer, handFor)(part);
     if (changes.has(row)) throw fail('BatchSyntax', undefined, 'A change must be part of a change set.');
     return { sent: part.headers, reply: row.reply(await row.run(storage, input, handFor), request) };
   } catch (error) {
@@ -117,7 +117,7 @@ async function runChanges(
   try {
     let bytes = 0;
     for (const part of parts) {
-      const one = prepare(part);
+      const one = await prepare(part);
       const change = changes.get(one.row);
       if (!change) throw fail('BatchSyntax', undefined, 'A query must stand alone in its batch.');
       wanted.push(change.changeOf(one.input));

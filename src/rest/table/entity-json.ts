@@ -1,4 +1,5 @@
 /** The bodies of requests → entities and names of tables. */
+import { inTurns, type Steps } from '../../base/steps.ts';
 import {
   type Property,
   type Sent,
@@ -8,19 +9,27 @@ import {
   typeSent,
 } from '../../services/table/entity-rows.ts';
 import { fail } from '../../services/table/errors.ts';
-import { type Names, readMembers } from './json.ts';
+import { type Names, readMembers, SLICE_BYTES } from './json.ts';
 
 const TYPE_ANNOTATION = '@odata.type';
 const KEY_TYPE = 'Edm.String';
 
-export function readEntity(body: Buffer): SentEntity {
-  const { names, values } = readMembers(body);
+export const readEntity = (body: Buffer): SentEntity | Promise<SentEntity> => inTurns(entitySteps(body));
+
+function* entitySteps(body: Buffer): Steps<SentEntity> {
+  const { names, values } = yield* readMembers(body);
   const shape = shapeOf(names);
   checkAnnotations(shape, values);
   const properties: Property[] = [];
+  let length = 0;
   for (const { name, at, annotatedAt } of shape.properties) {
     const value = values[at]!;
-    if (value.kind !== 'null') properties.push({ name, value: sentValue(value, typeIn(values, annotatedAt)) });
+    if (value.kind === 'null') continue;
+    properties.push({ name, value: sentValue(value, typeIn(values, annotatedAt)) });
+    length += value.json.length;
+    if (length < SLICE_BYTES) continue;
+    length = 0;
+    yield;
   }
   return {
     partitionKey: readText(values, shape.partitionKey),
@@ -30,8 +39,10 @@ export function readEntity(body: Buffer): SentEntity {
 }
 
 /** `{"TableName":"mytable"}` */
-export function readTableName(body: Buffer): string {
-  const { names, values } = readMembers(body);
+export const readTableName = (body: Buffer): string | Promise<string> => inTurns(tableNameSteps(body));
+
+function* tableNameSteps(body: Buffer): Steps<string> {
+  const { names, values } = yield* readMembers(body);
   checkAnnotations(shapeOf(names), values);
   const name = readText(values, memberOf(names, 'TableName'));
   if (name === undefined) throw fail('PropertiesNeedValue');

@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { encodeEntity, entityKey, type StoredEntity, storedEntity } from '../../services/table/entity-rows.ts';
+import {
+  encodeEntity,
+  entityKey,
+  type SentEntity,
+  type StoredEntity,
+  storedEntity,
+} from '../../services/table/entity-rows.ts';
 import { readEntity } from './entity-json.ts';
 import { type Answer, entitiesText, entityAddress, entityText, tablesText, tableText } from './entity-text.ts';
 
@@ -84,7 +90,7 @@ function sent([partitionKey, rowKey, properties]: Model): string {
 }
 
 function stored(model: Model): StoredEntity {
-  const { partitionKey, rowKey, properties } = readEntity(Buffer.from(sent(model)));
+  const { partitionKey, rowKey, properties } = readEntity(Buffer.from(sent(model))) as SentEntity;
   const keys = { partitionKey: partitionKey!, rowKey: rowKey! };
   const key = entityKey(1n, 2n, keys.partitionKey, keys.rowKey);
   return storedEntity({ key, version: model[3], value: encodeEntity(keys, properties) });

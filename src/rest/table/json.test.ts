@@ -1,24 +1,36 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { JSON_MEMBERS_MAX, JSON_NUMBER_MAX, JSON_SPACE_MAX, JSON_STRING_MAX } from '../../base/input-limits.ts';
 import { StorageError } from '../../services/errors.ts';
 import { sentText } from '../../services/table/entity-rows.ts';
-import { type Members, readMembers } from './json.ts';
+import { type Members, readMembers, SLICE_BYTES } from './json.ts';
 
 const told = ({ names, values }: Members) =>
   values.map((value, at) => [
     names.all[at],
     value.kind === 'null' ? undefined : { kind: value.kind, text: sentText(value) },
   ]);
-const read = (text: string) => told(readMembers(Buffer.from(text)));
+/** However long, in one stretch. */
+function membersOf(body: Buffer, onYield = () => {}): Members {
+  const steps = readMembers(body);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+    onYield();
+  }
+}
+const read = (text: string) => told(membersOf(Buffer.from(text)));
 const codeOf = (body: Buffer): string => {
   try {
-    readMembers(body);
+    membersOf(body);
     return 'read';
   } catch (error) {
     if (error instanceof StorageError) return error.code;
     throw error;
   }
 };
+
+const names = (count: number, end = '') => Array.from({ length: count }, (_, at) => `"a${at}${end}":null`).join(',');
 
 describe('The JSON of a body', () => {
   it('is one object of values, in their order, with numbers as they were written', () => {
@@ -48,7 +60,7 @@ describe('The JSON of a body', () => {
     const body = fc.array(member, { maxLength: 4 }).map((members) => Buffer.from(`{${members.join(',')}}`));
     const tried = (bytes: Buffer) => {
       const code = codeOf(bytes);
-      return code === 'read' ? told(readMembers(bytes)) : code;
+      return code === 'read' ? told(membersOf(bytes)) : code;
     };
     fc.assert(
       fc.property(body, body, (one, other) => {
@@ -114,7 +126,7 @@ describe('The JSON of a body', () => {
     );
     fc.assert(
       fc.property(fc.dictionary(fc.string({ unit: 'binary' }), scalar), fc.nat(2), (object, indent) => {
-        const { names, values } = readMembers(Buffer.from(JSON.stringify(object, null, indent)));
+        const { names, values } = membersOf(Buffer.from(JSON.stringify(object, null, indent)));
         expect([...names.places]).toEqual(names.all.map((name, at) => [name, at]));
         for (const { kind, json, length } of values) {
           expect(json).toMatch(/^[\x20-\x7f]*$/);
@@ -127,6 +139,42 @@ describe('The JSON of a body', () => {
         );
       }),
     );
+  });
+
+  it.each([
+    ['members', `{${names(JSON_MEMBERS_MAX)}`, ',"one":null', '}', 'TooManyProperties'],
+    ['annotations', `{${names(JSON_MEMBERS_MAX, '@odata.type')}`, ',"one":null', '}', 'TooManyProperties'],
+    ['plain text', `{"a":"${'a'.repeat(JSON_STRING_MAX - 2)}`, 'a', '"}', 'PropertyValueTooLarge'],
+    ['escaped text', `{"a":"${'\\u00e9'.repeat(32 << 10)}`, '\\u00e9', '"}', 'PropertyValueTooLarge'],
+    ['quotes in text', `{"a":"${'\\"'.repeat(JSON_STRING_MAX / 2 - 1)}`, '\\"', '"}', 'PropertyValueTooLarge'],
+    ['a name', `{"${'a'.repeat(JSON_STRING_MAX - 2)}`, 'a', '":1}', 'PropertyValueTooLarge'],
+    ['digits', `{"a":${'1'.repeat(JSON_NUMBER_MAX)}`, '1', '}', 'InvalidInput'],
+    ['white space', `{"a":${' '.repeat(JSON_SPACE_MAX - 1)}`, ' ', '1}', 'InvalidInput'],
+  ])('has a bound on %s, and nothing behind it is looked at', (_, most, more, end, code) => {
+    expect(codeOf(Buffer.from(most + end))).toBe('read');
+    expect(codeOf(Buffer.from(`${most}${more}${end}`))).toBe(code);
+    expect(codeOf(Buffer.from(`${most}${more}?"?`))).toBe(code);
+  });
+
+  it('is read in slices, between which other bodies are', () => {
+    const body = (letter: string) => {
+      const value = letter.repeat(5_000);
+      return Buffer.from(
+        JSON.stringify(Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`${letter}${at}`, value]))),
+      );
+    };
+    const small = read('{"a0":1,"a1":2}');
+    let yields = 0;
+    const large = membersOf(body('a'), () => {
+      yields++;
+      expect(read('{"a0":1,"a1":2}')).toEqual(small);
+      expect(told(membersOf(body('b')))).toHaveLength(100);
+    });
+    expect(yields).toBe(Math.floor(body('a').length / (SLICE_BYTES + 5_000)));
+    expect(told(large)).toEqual(
+      Object.entries(JSON.parse(body('a').toString())).map(([name, text]) => [name, { kind: 'string', text }]),
+    );
+    expect([...large.names.places.keys()]).toEqual(large.names.all);
   });
 
   it('is refused cleanly if it is junk, and takes no more time than its length', () => {

@@ -3,7 +3,9 @@
  * two members of one name, and makes 1 of 1.0.
  */
 import { isUtf8 } from 'node:buffer';
+import { JSON_MEMBERS_MAX, JSON_NUMBER_MAX, JSON_SPACE_MAX, JSON_STRING_MAX } from '../../base/input-limits.ts';
 import { kept, ownTextOf } from '../../base/kept.ts';
+import type { Steps } from '../../base/steps.ts';
 import { type Sent, sentText, textOf } from '../../services/table/entity-rows.ts';
 import { fail } from '../../services/table/errors.ts';
 
@@ -49,15 +51,25 @@ interface Reader {
   isPlain: boolean;
 }
 
-export function readMembers(body: Buffer): Members {
+/** Reads so many bytes in one stretch, and the rest of the member that it is in. */
+export const SLICE_BYTES = 64 << 10;
+
+export function* readMembers(body: Buffer): Steps<Members> {
   const reader: Reader = { text: body.toString('latin1'), at: 0, places: undefined, isPlain: true };
   const values: Sent[] = [];
   if (reader.text.startsWith(BYTE_ORDER_MARK)) reader.at = BYTE_ORDER_MARK.length;
   take(reader, OPENING);
   if (!takes(reader, CLOSING)) {
+    let sliceEnd = SLICE_BYTES;
     do {
+      if (values.length === JSON_MEMBERS_MAX) throw fail('TooManyProperties');
       readName(reader, values.length);
       values.push(readValue(reader));
+      if (reader.at < sliceEnd) continue;
+      sliceEnd = reader.at + SLICE_BYTES;
+      // Another body may change what is expected meanwhile.
+      reader.places ??= placesOf(expected.all.slice(0, values.length));
+      yield;
     } while (takes(reader, COMMA));
     take(reader, CLOSING);
   }
@@ -129,7 +141,7 @@ function readWord(reader: Reader, kind: Sent['kind'], json: string): Sent {
 function readNumber(reader: Reader): Sent {
   const { text, at } = reader;
   NUMBER.lastIndex = at;
-  if (!NUMBER.test(text)) throw fail('InvalidEntity');
+  if (!NUMBER.test(text) || NUMBER.lastIndex - at > JSON_NUMBER_MAX) throw fail('InvalidEntity');
   reader.at = NUMBER.lastIndex;
   return { kind: 'number', json: text.slice(at, reader.at), length: reader.at - at };
 }
@@ -145,6 +157,9 @@ function takesName(reader: Reader, json: string): boolean {
 
 function readString(reader: Reader): Sent {
   const { text, at } = reader;
+  if (text.length > JSON_STRING_MAX && text.indexOf('"', at + 1) - at >= JSON_STRING_MAX) {
+    throw fail('PropertyValueTooLarge');
+  }
   PLAIN_STRING.lastIndex = at;
   if (!PLAIN_STRING.test(text)) return readOddString(reader);
   reader.at = PLAIN_STRING.lastIndex;
@@ -159,6 +174,7 @@ function readOddString(reader: Reader): Sent {
   for (; text.charCodeAt(end) !== QUOTE; end++) {
     if (text.charCodeAt(end) === BACKSLASH) end++;
     if (end >= text.length) throw fail('InvalidEntity');
+    if (end - at >= JSON_STRING_MAX - 1) throw fail('PropertyValueTooLarge');
   }
   reader.at = end + 1;
   return decoded(text.slice(at, reader.at));
@@ -178,11 +194,11 @@ function decoded(bytesText: string): Sent {
 
 function passSpace(reader: Reader): void {
   const { text } = reader;
-  for (;;) {
+  for (const end = reader.at + JSON_SPACE_MAX; reader.at < end; reader.at++) {
     const unit = text.charCodeAt(reader.at);
     if (unit !== SPACE && unit !== TAB && unit !== LINE_FEED && unit !== CARRIAGE_RETURN) return;
-    reader.at++;
   }
+  throw fail('InvalidEntity');
 }
 
 function takes(reader: Reader, mark: number): boolean {

@@ -1,4 +1,5 @@
 /** How much an entity may be. */
+import { PROPERTY_NAME_MAX } from '../../rules/table/edm.ts';
 import { countOf, storedSizeOf } from './entity-layout.ts';
 import type { EntityKeys, Property, SentEntity } from './entity-rows.ts';
 import { fail } from './errors.ts';
@@ -38,7 +39,7 @@ export function checkKey(key: string): void {
 }
 
 function checkProperty({ name, value }: Property): void {
-  const { fault } = propertyName(name);
-  if (fault) throw fail(fault);
+  if (name.length > PROPERTY_NAME_MAX) throw fail('PropertyNameTooLong');
+  if (!propertyName(name).isValid) throw fail('PropertyNameInvalid');
   if (value.size > VALUE_SIZE_MAX) throw fail('PropertyValueTooLarge');
 }

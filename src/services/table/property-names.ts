@@ -1,10 +1,9 @@
 import { kept } from '../../base/kept.ts';
-import { PROPERTY_NAME_MAX } from '../../rules/table/edm.ts';
 import { jsonText } from '../../rules/table/edm-text.ts';
 
 /** The name of a property, with all that follows from it. */
 export interface PropertyName {
-  readonly fault: 'PropertyNameTooLong' | 'PropertyNameInvalid' | undefined;
+  readonly isValid: boolean;
   /** As JSON has it, without its quotes. */
   readonly json: string;
   readonly bytes: Buffer;
@@ -20,13 +19,8 @@ const IDENTIFIER = /^[\p{L}\p{Nl}_][\p{L}\p{Nl}\p{Mn}\p{Mc}\p{Nd}\p{Pc}\p{Cf}]*$
 export const propertyName = kept((name): PropertyName => {
   const bytes = Buffer.from(jsonText(name).slice(1, -1), 'latin1');
   const json = bytes.toString('latin1');
-  return { fault: faultOf(name), json, bytes, hash: hashOf(json), starts: [] };
+  return { isValid: IDENTIFIER.test(name), json, bytes, hash: hashOf(json), starts: [] };
 });
-
-function faultOf(name: string): PropertyName['fault'] {
-  if (name.length > PROPERTY_NAME_MAX) return 'PropertyNameTooLong';
-  return IDENTIFIER.test(name) ? undefined : 'PropertyNameInvalid';
-}
 
 function hashOf(json: string): number {
   const first = json.charCodeAt(0);
