@@ -30,3 +30,9 @@ export const JSON_SPACE_MAX = 64 << 10;
 
 /** Tokens of `$filter`: fifteen comparisons, each in as many parentheses and negations as may be nested. rules/table/filter-lexer.ts: 400. */
 export const FILTER_TOKENS_MAX = 5_000;
+
+/** Header lines of one part of a batch. rest/table/multipart.ts: 400. */
+export const PART_HEADERS_MAX = 64;
+
+/** Places in a batch that look like a boundary and are none. rest/table/multipart.ts: 400. */
+export const FALSE_BOUNDARIES_MAX = 1_024;

@@ -137,7 +137,8 @@ export function lengthOf(body: Reply['body']): number {
 
 type Body = NonNullable<Reply['body']>;
 
-function piecesOf(body: Body): readonly Uint8Array[] {
+/** None of a stream. */
+export function piecesOf(body: Body): readonly Uint8Array[] {
   if (typeof body === 'string') return [Buffer.from(body)];
   if (body instanceof Uint8Array) return [body];
   return Symbol.asyncIterator in body ? [] : body;

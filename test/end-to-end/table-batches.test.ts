@@ -28,16 +28,18 @@ function textOf({ method, path, headers = {}, body = '' }: Part): string {
   return `Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}\r\n`;
 }
 
-function send(running: Running, text: string, request: RawRequest = {}) {
+function send(running: Running, text: string, request: RawRequest = {}, path = '/$batch') {
   const headers = { 'Content-Type': 'multipart/mixed; boundary=batch', ...request.headers };
-  return ask(running, 'POST', '/$batch', { body: text, ...request, headers });
+  return ask(running, 'POST', path, { body: text, ...request, headers });
 }
 
-function changes(running: Running, parts: readonly Part[], request: RawRequest = {}) {
+function changes(running: Running, parts: readonly Part[], request: RawRequest = {}, path?: string) {
   const set = `${parts.map((part) => `--changes\r\n${textOf(part)}`).join('')}--changes--\r\n`;
   const text = `--batch\r\nContent-Type: multipart/mixed; boundary=changes\r\n\r\n${set}--batch--\r\n`;
-  return send(running, text, request);
+  return send(running, text, request, path);
 }
+
+const JSON_HEADERS = { 'Content-Type': 'application/json' };
 
 /** Status, code and message of the answer to the part that is to blame. */
 function blamed(text: string): [status: number, code: string, message: string] {
@@ -49,6 +51,27 @@ function blamed(text: string): [status: number, code: string, message: string] {
 
 describe('Entity Group Transaction', () => {
   onEveryEngine((running) => {
+    it('is asked for with a slash at the end of its address as well', async () => {
+      const { tableName } = await newTable(running);
+      const answer = await changes(running, [insert(tableName, 'r')], {}, '/$batch/');
+      expect([answer.status, answer.text.includes('HTTP/1.1 204 No Content')]).toEqual([202, true]);
+    });
+
+    it('answers with every entity, however much that is', async () => {
+      const { tableName } = await newTable(running);
+      const text = 'é'.repeat(30_000);
+      const entity = (rowKey: string) => JSON.stringify({ PartitionKey: 'p', RowKey: rowKey, text, more: text });
+      const parts = ['1', '2', '3', '4'].map((rowKey) => ({
+        ...insert(tableName, rowKey),
+        headers: JSON_HEADERS,
+        body: entity(rowKey),
+      }));
+      const answer = await changes(running, parts);
+      const entities = [...answer.text.matchAll(/^\{"odata.*\}\r$/gm)].map(([json]) => JSON.parse(json!));
+      expect(entities.map(({ RowKey }) => RowKey)).toEqual(['1', '2', '3', '4']);
+      expect(entities.every((one) => one.text === text && one.more === text)).toBe(true);
+    });
+
     it('does everything or nothing, by the client', async () => {
       const table = await newTable(running);
       const create = (rowKey: string): TransactionAction => ['create', { partitionKey: 'p', rowKey, a: 1 }];

@@ -12,6 +12,7 @@ describe('An address of the Table service', () => {
     ['/', '/', ''],
     ['/$batch', '/$batch', ''],
     ['/%24batch', '/$batch', ''],
+    ['/$batch/', '/$batch', ''],
     ['/Tables', '/Tables', ''],
     ['/Tables()', '/Tables', ''],
     ['/Tables/', '/Tables', ''],

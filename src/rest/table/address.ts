@@ -15,11 +15,11 @@ const TRAILING_SLASHES = /(?<!\/)\/+$/;
 export const tablePath: PathOf = (rest) => {
   const text = decodePart(rest.slice(1));
   if (text === '') return { container: '', item: '', shape: '/' };
-  if (text === '$batch') return { container: '', item: '', shape: '/$batch' };
   const open = text.indexOf('(');
   // Slashes behind a name do not count, even encoded.
   const named = open < 0 ? text : text.slice(0, open);
   const name = named.endsWith('/') ? named.replace(TRAILING_SLASHES, '') : named;
+  if (name === '$batch' && open < 0) return { container: '', item: '', shape: '/$batch' };
   const unreadable = { container: '', item: text, shape: '/{table}({keys})' } as const;
   if (name === '' || name.includes('/') || (open >= 0 && !text.endsWith(')'))) return unreadable;
   const item = open < 0 ? '' : text.slice(open + 1, -1).trim();

@@ -1,7 +1,7 @@
 /** The answers to the parts of a transaction, as one. */
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
-import type { Reply } from '../reply.ts';
+import { piecesOf, type Reply } from '../reply.ts';
 import { COMMON_HEADERS } from './formats.ts';
 import type { Headers } from './multipart.ts';
 
@@ -16,21 +16,32 @@ export function batchReply(parts: readonly PartReply[], isSet: boolean): Reply {
   const batch = `batchresponse_${randomUUID()}`;
   const inner = isSet ? `changesetresponse_${randomUUID()}` : batch;
   const start = `--${inner}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n`;
+  const pieces: Buffer[] = [];
   let text = isSet ? `--${batch}\r\nContent-Type: multipart/mixed; boundary=${inner}\r\n\r\n` : '';
   let like: PartReply | undefined;
   let first = '';
   for (const part of parts) {
     if (!like || !areAlike(part, like)) first = firstLines(start, part);
     like = part;
-    text += `${first}${ownLines(part.reply)}\r\n${textOf(part.reply.body)}\r\n`;
+    text += `${first}${ownLines(part.reply)}\r\n`;
+    for (const bytes of bytesOf(part.reply.body)) {
+      if (bytes.length > JOINED_BYTES_MAX) {
+        pieces.push(Buffer.from(text), bytes);
+        text = '';
+      } else text += bytes.toString();
+    }
+    text += '\r\n';
   }
   if (isSet) text += `--${inner}--\r\n`;
   return {
     status: 202,
     headers: { ...COMMON_HEADERS, 'Content-Type': `multipart/mixed; boundary=${batch}` },
-    body: `${text}--${batch}--\r\n`,
+    body: [...pieces, Buffer.from(`${text}--${batch}--\r\n`)],
   };
 }
+
+/** A longer body goes out as it is: to make text of it and bytes again would hold the event loop. */
+const JOINED_BYTES_MAX = 4 << 10;
 
 const COMMON_LINES = Object.entries(COMMON_HEADERS)
   .map(([name, value]) => `${name}: ${value}\r\n`)
@@ -75,10 +86,7 @@ function ownLines({ headers }: Reply): string {
   return text;
 }
 
-function textOf(body: Reply['body']): string {
-  if (body === undefined) return '';
-  // No row of a part streams its answer.
-  if (typeof body === 'string') return body;
-  const { buffer, byteOffset, byteLength } = body as Uint8Array;
-  return Buffer.from(buffer, byteOffset, byteLength).toString();
+/** No row of a part streams its answer. */
+function bytesOf(body: Reply['body']): readonly Buffer[] {
+  return body === undefined ? [] : (piecesOf(body) as readonly Buffer[]);
 }

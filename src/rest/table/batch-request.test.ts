@@ -1,11 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { FALSE_BOUNDARIES_MAX, PART_HEADERS_MAX } from '../../base/input-limits.ts';
+import { inTurns } from '../../base/steps.ts';
 import { StorageError } from '../../services/errors.ts';
 import type { Request } from '../operation.ts';
 import { type Batch, partRequest, readBatch } from './batch-request.ts';
 
 const TYPE = 'multipart/mixed; boundary=batch_1';
-const read = (text: string, type = TYPE): Batch => readBatch(Buffer.from(text), type);
+/** None is so long that others have a turn meanwhile. */
+const read = (text: string, type = TYPE) => inTurns(readBatch(Buffer.from(text), type)) as Batch;
 
 function changesOf(text: string, type = TYPE) {
   const batch = read(text, type);
@@ -202,6 +205,29 @@ describe('The body of a transaction', () => {
     ['empty lines', `--batch_1\r\n${'\r\n'.repeat(2_000_000)}--batch_1--`],
   ])('of four million bytes costs no more than its bytes: %s', (_, text) => {
     expect(() => read(text)).toThrow(StorageError);
+  });
+
+  it('has a bound on the headers of a part', () => {
+    const batch = (headers: number) =>
+      lines(
+        '--batch_1',
+        '',
+        'GET /t HTTP/1.1',
+        ...Array.from({ length: headers }, (_, at) => `h${at}: v`),
+        '',
+        '',
+        '--batch_1--',
+      );
+    expect(read(batch(PART_HEADERS_MAX)).kind).toBe('query');
+    expect(() => read(batch(PART_HEADERS_MAX + 1))).toThrow(StorageError);
+  });
+
+  it('has a bound on what looks like a boundary', () => {
+    const batch = (times: number) =>
+      lines('--batch_1', '', 'GET /t HTTP/1.1', '', '--batch_1 '.repeat(times), '--batch_1--');
+    // The first of them begins its line, and is none for what follows it.
+    expect(read(batch(FALSE_BOUNDARIES_MAX)).kind).toBe('query');
+    expect(() => read(batch(FALSE_BOUNDARIES_MAX + 1))).toThrow(StorageError);
   });
 });
 

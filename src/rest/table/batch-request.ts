@@ -1,4 +1,5 @@
 /** The body of an Entity Group Transaction: a set of changes, or one query. */
+import type { Steps } from '../../base/steps.ts';
 import { CHANGES_MAX } from '../../services/table/batches.ts';
 import type { Request } from '../operation.ts';
 import { queryOf, type Routable } from '../request.ts';
@@ -29,7 +30,10 @@ export interface Part {
   readonly body: Buffer;
 }
 
-export function readBatch(bytes: Buffer, contentType: string | string[] | undefined): Batch {
+/** To read so many bytes of parts holds the event loop long enough. */
+const SLICE_BYTES = 256 << 10;
+
+export function* readBatch(bytes: Buffer, contentType: string | string[] | undefined): Steps<Batch> {
   const text = bytes.toString('latin1');
   const all = partsOf(text, { from: 0, to: text.length }, boundaryIn(String(contentType)), 2);
   const [only, ...more] = all.map((part) => ({ ...part, head: headAt(text, part, undefined) }));
@@ -37,8 +41,18 @@ export function readBatch(bytes: Buffer, contentType: string | string[] | undefi
   const inner = boundaryOf(only.head.headers['content-type']);
   if (inner === undefined) return { kind: 'query', part: partsReader(bytes, text)(only) };
   const parts = partsOf(text, { from: only.from + only.head.text.length, to: only.to }, inner, CHANGES_MAX + 1);
-  const whole = parts.filter(({ from, to }) => firstTextIn(text, { from, to }) < to);
-  return { kind: 'changes', parts: whole.map(partsReader(bytes, text)) };
+  const read = partsReader(bytes, text);
+  const whole: Part[] = [];
+  // To find the parts in a long one was a slice.
+  let sliceEnd = SLICE_BYTES;
+  for (const part of parts) {
+    if (part.to > sliceEnd) {
+      sliceEnd = part.to + SLICE_BYTES;
+      yield;
+    }
+    if (firstTextIn(text, part) < part.to) whole.push(read(part));
+  }
+  return { kind: 'changes', parts: whole };
 }
 
 function boundaryIn(contentType: string): string {

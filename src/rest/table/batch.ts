@@ -1,11 +1,13 @@
 /** Entity Group Transaction: requests within a request, each read and permitted as if it had come alone. */
+import { inTurns } from '../../base/steps.ts';
 import { turnsOf } from '../../base/turns.ts';
 import { StorageError } from '../../services/errors.ts';
 import { othersFirst, type Storage } from '../../services/storage.ts';
 import { type BatchChange, BatchFailure, runBatch } from '../../services/table/batches.ts';
+import type { Changed } from '../../services/table/changes.ts';
 import { type HandFor, type Operation, operationOn, type Request } from '../operation.ts';
 import { bodyTooLarge, reader } from '../params.ts';
-import type { Reply } from '../reply.ts';
+import { lengthOf, type Reply } from '../reply.ts';
 import type { Routable } from '../request.ts';
 import { routerOf } from '../router.ts';
 import { batchReply, type PartReply } from './batch-reply.ts';
@@ -43,7 +45,7 @@ export const batchOperation: Operation<Storage> = operationOn<Storage>()({
   },
   run: async (storage, { request, body }, handFor) => {
     await turn();
-    const batch = readBatch(body, request.headers['content-type']);
+    const batch = await inTurns(readBatch(body, request.headers['content-type']));
     const now = () => storage.partition.clock.now();
     const isSet = batch.kind === 'changes';
     const parts = isSet
@@ -122,7 +124,7 @@ async function runChanges(
       if (!change) throw fail('BatchSyntax', undefined, 'A query must stand alone in its batch.');
       wanted.push(change.changeOf(one.input));
       prepared.push(one);
-      bytes += part.body.length;
+      bytes += part.body.length + part.url.length;
       if (bytes < SLICE_BYTES) continue;
       bytes = 0;
       await othersFirst();
@@ -130,16 +132,32 @@ async function runChanges(
     const [first] = prepared;
     if (!first) return [];
     const done = await runBatch(first.storage, { table: first.request.container, changes: wanted });
-    return prepared.map(({ row, request, input }, at) => ({
-      sent: sent[at]!,
-      reply: row.reply({ input, changed: done[at]! }, request),
-    }));
+    return await repliesTo(prepared, done, sent);
   } catch (thrown) {
     const { index, error } = thrown instanceof BatchFailure ? thrown : { index: prepared.length, error: thrown };
     const known = refusalOf(error);
     const message = isBare(known, sent.length) ? known.message : `${index}:${known.message}`;
     return [{ sent: sent[index]!, reply: errorOf(known, message, sent[index]!, outer, now) }];
   }
+}
+
+/** The text of a new entity is as long as what was sent. */
+async function repliesTo(
+  prepared: readonly Prepared[],
+  done: readonly Changed[],
+  sent: readonly Headers[],
+): Promise<PartReply[]> {
+  const replies: PartReply[] = [];
+  let bytes = 0;
+  for (const [at, { row, request, input }] of prepared.entries()) {
+    const reply = row.reply({ input, changed: done[at]! }, request);
+    replies.push({ sent: sent[at]!, reply });
+    bytes += lengthOf(reply.body);
+    if (bytes < SLICE_BYTES) continue;
+    bytes = 0;
+    await othersFirst();
+  }
+  return replies;
 }
 
 /** What is no answer to one part is one to all of them. */

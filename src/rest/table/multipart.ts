@@ -2,6 +2,7 @@
  * Bodies of several parts (RFC 2046), as loosely as clients write them: lines may end with a line feed alone.
  * All of it is looked at as one text with one character a byte, in which places are found faster than in bytes.
  */
+import { FALSE_BOUNDARIES_MAX, PART_HEADERS_MAX } from '../../base/input-limits.ts';
 import { fail } from './errors.ts';
 
 const SPACE = 0x20;
@@ -11,6 +12,7 @@ const CARRIAGE_RETURN = 0x0d;
 const DASH = 0x2d;
 const BOUNDARY_MAX = 200;
 const HEAD_BYTES_MAX = 64 * 1024;
+const EMPTY_BYTES_MAX = 64 * 1024;
 
 export type Headers = Readonly<Record<string, string>>;
 
@@ -37,9 +39,13 @@ export function partsOf(text: string, { from, to }: Stretch, boundary: string, p
   const marker = Buffer.from(`--${boundary}`).toString('latin1');
   const parts: Stretch[] = [];
   let start: number | undefined;
+  let falseOnes = 0;
   for (let at = text.indexOf(marker, from); at >= 0 && at < to; at = text.indexOf(marker, at + marker.length)) {
     const line = delimiterAt(text, at, at + marker.length, { from, to });
-    if (line === undefined) continue;
+    if (line === undefined) {
+      if (++falseOnes > FALSE_BOUNDARIES_MAX) break;
+      continue;
+    }
     if (start !== undefined) parts.push({ from: start, to: Math.max(start, lineEndBefore(text, at)) });
     if (line.closes || parts.length === partsMax) return parts;
     start = line.end;
@@ -90,14 +96,14 @@ const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:(.*)$/;
 export function headAt(text: string, { from, to }: Stretch, known: Head | undefined): Head {
   if (known && beginsSo(text, { from, to }, known)) return known;
   const headers: Record<string, string> = Object.create(null);
-  for (let at = from; ; ) {
+  for (let at = from, lines = 0; ; lines++) {
     const { line, end } = lineAt(text, { from: at, to });
     if (line === '') {
       const all = text.slice(from, end);
       return { text: all, headers, isWhole: EMPTY_LINE_LAST.test(all) };
     }
     const [, name, value = ''] = HEADER.exec(decoded(line)) ?? [];
-    if (name === undefined || end - from > HEAD_BYTES_MAX) throw fail('BatchSyntax');
+    if (name === undefined || end - from > HEAD_BYTES_MAX || lines >= PART_HEADERS_MAX) throw fail('BatchSyntax');
     const key = name.toLowerCase();
     headers[key] = headers[key] === undefined ? value.trim() : `${headers[key]}, ${value.trim()}`;
     at = end;
@@ -111,10 +117,11 @@ export function beginsSo(text: string, { from, to }: Stretch, known: Head): bool
   return known.isWhole && end <= to && text.slice(from, end) === known.text;
 }
 
-/** Behind empty lines. */
+/** Behind empty lines. What comes behind more of them than there may be is no text, and refused as such. */
 export function firstTextIn(text: string, { from, to }: Stretch): number {
+  const end = Math.min(to, from + EMPTY_BYTES_MAX);
   let at = from;
-  while (at < to && (text.charCodeAt(at) === LINE_FEED || text.charCodeAt(at) === CARRIAGE_RETURN)) at++;
+  while (at < end && (text.charCodeAt(at) === LINE_FEED || text.charCodeAt(at) === CARRIAGE_RETURN)) at++;
   return at;
 }
 

@@ -55,8 +55,8 @@ export const filter = reader(({ query: { $filter } }) => ($filter === undefined 
 
 export const top: Reader<number | undefined> = reader(({ query: { $top } }) => {
   if ($top === undefined) return undefined;
-  const count = /^\d{1,4}$/.test($top.trim()) ? Number($top) : 0;
-  if (count < 1 || count > TOP_MAX) throw fail('InvalidInput');
+  const count = /^\d{1,4}$/.test($top.trim()) ? Number($top) : Number.NaN;
+  if (!(count <= TOP_MAX)) throw fail('InvalidInput');
   return count;
 });
 

@@ -9,7 +9,7 @@ import { entityAnchor, tableIdAt } from './rows.ts';
 import type { TableInput } from './tables.ts';
 
 export const CHANGES_MAX = 100;
-/** To merge into so many bytes holds the event loop long enough. */
+/** To encode or to merge into so many bytes holds the event loop long enough. */
 const SLICE_BYTES = 1 << 20;
 
 /** Which of the changes is refused, and why; none of them happened. */
@@ -35,7 +35,7 @@ export async function runBatch(
   storage: Storage,
   { table, changes }: TableInput & { changes: readonly BatchChange[] },
 ): Promise<Changed[]> {
-  const prepared = prepareAll(storage, table, changes);
+  const prepared = await prepareAll(storage, table, changes);
   const [first] = prepared;
   if (!first) return [];
   const { value } = await storage.partition.transact(entityAnchor(storage, table, first), async (tx) => {
@@ -64,9 +64,10 @@ export async function runBatch(
 }
 
 /** What is wrong with a change in itself is found before any of them is tried. */
-function prepareAll(storage: Storage, table: string, changes: readonly BatchChange[]): Prepared[] {
+async function prepareAll(storage: Storage, table: string, changes: readonly BatchChange[]): Promise<Prepared[]> {
   const rowKeys = new Set<string>();
   const all: Prepared[] = [];
+  let bytes = 0;
   try {
     for (const change of changes) {
       if (all.length === CHANGES_MAX) throw new BatchFailure(CHANGES_MAX - 1, fail('TooManyChanges'));
@@ -80,6 +81,10 @@ function prepareAll(storage: Storage, table: string, changes: readonly BatchChan
       if (rowKeys.has(prepared.rowKey)) throw fail('InvalidDuplicateRow');
       rowKeys.add(prepared.rowKey);
       all.push(prepared);
+      bytes += prepared.value?.length ?? 0;
+      if (bytes < SLICE_BYTES) continue;
+      bytes = 0;
+      await othersFirst();
     }
   } catch (error) {
     throw blaming(all.length, error);

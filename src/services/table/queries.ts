@@ -106,6 +106,8 @@ interface Page {
 /** Resolves with the first row that was not looked at. */
 async function readPage(at: Snapshot, spans: readonly Range[], page: Page): Promise<Row | undefined> {
   const { itemsMax = PAGE_ITEMS, takesAll, milliseconds, take } = page;
+  // A continuation would lead a client that follows it round in a circle.
+  if (itemsMax === 0) return undefined;
   const until = milliseconds() + PAGE_MILLISECONDS;
   let left = Math.min(itemsMax, PAGE_ITEMS);
   let bytes = 0;
