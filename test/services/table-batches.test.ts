@@ -3,9 +3,8 @@ import { tableEtagOf } from '../../src/rules/table/etag.ts';
 import type { Granted } from '../../src/services/storage.ts';
 import { type BatchChange, BatchFailure, runBatch } from '../../src/services/table/batches.ts';
 import { deleteEntity, getEntity, insertEntity, updateEntity } from '../../src/services/table/entities.ts';
-import { queryEntities } from '../../src/services/table/queries.ts';
 import { createTable } from '../../src/services/table/tables.ts';
-import { codeOf, engines, entityOf, openTables, valuesOf } from './table-world.ts';
+import { codeOf, engines, entityOf, openTables, queryEntities, valuesOf } from './table-world.ts';
 
 const table = 'things';
 const insert = (partitionKey: string, rowKey: string, values = {}): BatchChange => ({

@@ -5,9 +5,9 @@ import { parseFilter } from '../../src/rules/table/filter.ts';
 import type { Granted, Storage } from '../../src/services/storage.ts';
 import { runBatch } from '../../src/services/table/batches.ts';
 import type { StoredEntity } from '../../src/services/table/entity-rows.ts';
-import { queryEntities, queryTables } from '../../src/services/table/queries.ts';
+import { queryTables } from '../../src/services/table/queries.ts';
 import { createTable } from '../../src/services/table/tables.ts';
-import { codeOf, engines, entityOf, fill, openTables, valuesOf } from './table-world.ts';
+import { codeOf, engines, entityOf, fill, openTables, queryEntities, valuesOf } from './table-world.ts';
 
 interface Item {
   readonly partitionKey: string;
@@ -248,16 +248,18 @@ describe('Query Entities', () => {
   });
 
   it('ends a page after 5 seconds, with no entity if none matched, and goes on at the first that it did not look at', async () => {
-    const { storage } = await openTables();
+    const { storage, scanned } = await openTables();
     await fill(storage, 'grid', grid);
     const filter = parseFilter('N gt 38');
     let milliseconds = 0;
     const clock = () => (milliseconds += 2_000);
     const first = await queryEntities(storage, { table: 'grid', filter: parseFilter('N gt 99') }, clock);
     expect(first.entities).toEqual([]);
-    expect(first.next).toEqual({ partitionKey: 'p25', rowKey: 'r10' });
-    const second = await queryEntities(storage, { table: 'grid', filter, from: first.next }, clock);
-    expect(second.entities).toHaveLength(15);
+    expect(first.next).toMatchObject({ partitionKey: expect.stringMatching(/^p2[2-5]$/) });
+    expect(scanned.length).toBeLessThan(grid.length);
+    const second = await queryEntities(storage, { table: 'grid', filter, from: first.next });
+    // The last row of each partition from there on.
+    expect(second.entities).toHaveLength(40 - Number(first.next!.partitionKey.slice(1)));
     expect(second.next).toBeUndefined();
   });
 

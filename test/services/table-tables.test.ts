@@ -6,9 +6,9 @@ import type { Storage } from '../../src/services/storage.ts';
 import { tableAccess } from '../../src/services/table/access.ts';
 import { deleteEntity, getEntity, insertEntity, updateEntity } from '../../src/services/table/entities.ts';
 import { encodeEntity, entityKey } from '../../src/services/table/entity-rows.ts';
-import { queryEntities, queryTables } from '../../src/services/table/queries.ts';
+import { queryTables } from '../../src/services/table/queries.ts';
 import { createTable, deleteTable, getTable, getTableAcl, setTableAcl } from '../../src/services/table/tables.ts';
-import { codeOf, engines, entityOf, fill, openTables } from './table-world.ts';
+import { codeOf, engines, entityOf, fill, openTables, queryEntities } from './table-world.ts';
 import { ACCOUNT, openWorld } from './world.ts';
 
 async function openSwept() {

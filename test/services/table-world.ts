@@ -13,6 +13,7 @@ import { putAccount } from '../../src/services/account-rows.ts';
 import type { Storage } from '../../src/services/storage.ts';
 import { insertEntity } from '../../src/services/table/entities.ts';
 import { propertiesOf, type SentEntity, type StoredEntity, written } from '../../src/services/table/entity-rows.ts';
+import { type QueryInput, queryEntities as query } from '../../src/services/table/queries.ts';
 import { createTable } from '../../src/services/table/tables.ts';
 
 export const ACCOUNT = 7n;
@@ -96,4 +97,13 @@ export async function codeOf(work: Promise<unknown>): Promise<string> {
     if (found === undefined) throw error;
     return found;
   }
+}
+
+/** The entities of one page, as large as they are stored. */
+export async function queryEntities(storage: Storage, input: QueryInput, milliseconds?: () => number) {
+  const entities: StoredEntity[] = [];
+  const add = (entity: StoredEntity, bytesMax: number) =>
+    entity.value.length > bytesMax ? undefined : entities.push(entity) && entity.value.length;
+  const next = await query(storage, input, { add }, milliseconds);
+  return { entities, next };
 }

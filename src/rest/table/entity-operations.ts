@@ -11,7 +11,7 @@ import type { Reply } from '../reply.ts';
 import { entityKeys } from './address.ts';
 import { encodeToken } from './continuation.ts';
 import { readEntity } from './entity-json.ts';
-import { entitiesText } from './entity-text.ts';
+import { EntityPage } from './entity-page.ts';
 import {
   answer,
   filter,
@@ -136,9 +136,12 @@ export const queryOperations: readonly Operation<Storage>[] = [
     permission: 'read',
     test: 'test/end-to-end/table-queries.test.ts',
     input: { table, ofSet, filter, top, from: fromEntity, answer },
-    run: async (storage, input) => ({ ...(await queryEntities(storage, input)), answer: input.answer }),
-    reply: ({ entities, next, answer }) =>
-      jsonReply(200, entitiesText(entities, answer), answer, {
+    run: async (storage, input) => {
+      const page = new EntityPage(input.answer);
+      return { next: await queryEntities(storage, input, page), page, answer: input.answer };
+    },
+    reply: ({ page, next, answer }) =>
+      jsonReply(200, page.end(), answer, {
         'x-ms-continuation-NextPartitionKey': next && encodeToken(next.partitionKey),
         'x-ms-continuation-NextRowKey': next && encodeToken(next.rowKey),
       }),

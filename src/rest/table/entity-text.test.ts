@@ -6,9 +6,12 @@ import {
   type SentEntity,
   type StoredEntity,
   storedEntity,
+  written,
 } from '../../services/table/entity-rows.ts';
 import { readEntity } from './entity-json.ts';
-import { type Answer, entitiesText, entityAddress, entityText, tablesText, tableText } from './entity-text.ts';
+import { EntityPage } from './entity-page.ts';
+import { type Answer, entityAddress, entityText, tablesText, tableText } from './entity-text.ts';
+import { selectionOf } from './selection.ts';
 
 /** A property as it is sent, and as it comes back: the model, which knows nothing of how entities are stored. */
 interface Sample {
@@ -109,7 +112,7 @@ const base = { account: 'devstoreaccount1', endpoint: ENDPOINT, table: 'people' 
 /** Names and texts in order, as an entity is expected in an answer. */
 function expected(
   [partitionKey, rowKey, properties, stamp]: Model,
-  { level, select }: Pick<Answer, 'level' | 'select'>,
+  { level, select }: Pick<Answer, 'level'> & { select?: string },
 ) {
   const lines: [string, string][] = [];
   const encode = (key: string) => encodeURIComponent(key.toWellFormed()).replaceAll("'", "''");
@@ -160,6 +163,12 @@ function expectSame(got: [string, string][], lines: [string, string][]): void {
 
 const aLevel = fc.constantFrom('nometadata' as const, 'minimalmetadata' as const, 'fullmetadata' as const);
 
+function entitiesText(entities: readonly StoredEntity[], answer: Answer): Buffer {
+  const page = new EntityPage(answer);
+  for (const entity of entities) page.add(entity, Number.POSITIVE_INFINITY);
+  return Buffer.concat(page.end());
+}
+
 describe('An entity in an answer', () => {
   it('is what was sent, at every level of metadata', () => {
     fc.assert(
@@ -189,7 +198,7 @@ describe('An entity in an answer', () => {
             .filter((name, i) => i % (step + 1) === 0 && !extra.includes(name as 'lacking'));
           const select = [...own, ...extra].reverse().join(', ');
           if (select === '') return;
-          const text = entityText(stored(model), { ...base, level, select }).toString();
+          const text = entityText(stored(model), { ...base, level, selection: selectionOf(select) }).toString();
           const got = membersIn(text).filter(([name]) => name !== 'odata.metadata');
           expectSame(got, expected(model, { level, select }));
         },
@@ -224,7 +233,7 @@ describe('Answers about tables and entities', () => {
 
   it('name the selection in their metadata', () => {
     const text = (select: string) =>
-      entitiesText([entity], { ...base, level: 'minimalmetadata', select })
+      entitiesText([entity], { ...base, level: 'minimalmetadata', selection: selectionOf(select) })
         .toString()
         .split('"')[3];
     expect(text('age,sex')).toBe(`${ENDPOINT}/$metadata#people&$select=age,sex`);
@@ -232,8 +241,36 @@ describe('Answers about tables and entities', () => {
     expect(text('')).toBe(`${ENDPOINT}/$metadata#people&$select=`);
   });
 
+  it('have a page in pieces, which takes nothing that is more than there is room for', () => {
+    const text = written({ type: 'Edm.String', value: 'x'.repeat(1_000) });
+    const properties = Array.from({ length: 20 }, (_, at) => ({ name: `p${at}`, value: text }));
+    const { partitionKey, rowKey, stamp } = entity;
+    const large = { partitionKey, rowKey, stamp, value: encodeEntity(entity, properties) };
+    const page = new EntityPage({ ...base, level: 'fullmetadata' });
+    const grown = page.add(large, Number.POSITIVE_INFINITY)!;
+    for (let at = 1; at < 20; at++) {
+      expect(page.add(large, grown)).toBeUndefined();
+      expect(page.add(large, grown + 1)).toBe(grown + 1);
+    }
+    const pieces = page.end();
+    expect(pieces.length).toBeGreaterThan(4);
+    const { value } = JSON.parse(Buffer.concat(pieces).toString());
+    expect(value).toHaveLength(20);
+    expect(value[19].p19).toBe('x'.repeat(1_000));
+  });
+
+  it('show at most as many selected properties as there can be', () => {
+    const names = (count: number) => Array.from({ length: count }, (_, at) => `n${at}`).join(',');
+    const text = entityText(entity, { ...base, level: 'nometadata', selection: selectionOf(names(255)) }).toString();
+    expect(Object.keys(JSON.parse(text))).toHaveLength(255);
+    expect(() => selectionOf(names(256))).toThrow('at most 255');
+  });
+
   it('take an empty selection, and *, for everything', () => {
-    const text = (select?: string) => entityText(entity, { ...base, level: 'nometadata', select }).toString();
+    const text = (select?: string) => {
+      const selection = select === undefined ? undefined : selectionOf(select);
+      return entityText(entity, { ...base, level: 'nometadata', selection }).toString();
+    };
     expect(text('')).toBe(text());
     expect(text('a,*')).toBe(text());
     expect(text()).toContain('"RowKey":"\\"b\\" c@d","Timestamp":"2017-11-10T02:47:54.9431592Z"}');

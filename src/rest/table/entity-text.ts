@@ -2,13 +2,14 @@
 import {
   copyKeys,
   copyProperties,
-  copyProperty,
   etagOf,
+  fragmentsOf,
   type StoredEntity,
   textOf,
   timestampOf,
 } from '../../services/table/entity-rows.ts';
 import { copy, makeRoom, type Output, write } from './output.ts';
+import type { SelectedNames, Selection } from './selection.ts';
 
 export type MetadataLevel = 'nometadata' | 'minimalmetadata' | 'fullmetadata';
 
@@ -19,8 +20,7 @@ export interface Answer {
   /** Of the service, without a slash at its end: https://account.table.core.windows.net */
   readonly endpoint: string;
   readonly table: string;
-  /** The value of $select, decoded. */
-  readonly select?: string | undefined;
+  readonly selection?: Selection | undefined;
 }
 
 /** `Customers(PartitionKey='a',RowKey='b')` */
@@ -42,24 +42,13 @@ function literal(text: string): string {
 
 export function entityText(entity: StoredEntity, answer: Answer): Buffer {
   const output = { bytes: Buffer.allocUnsafe(entity.value.length + ROOM_BYTES), at: 0 };
-  const selected = selectionOf(answer.select);
   write(output, answer.level === 'nometadata' ? '{' : `{${metadataOf(answer, answer.table, '/@Element')},`);
-  writeEntity(output, entity, answer, selected);
+  writeEntity(output, entity, answer);
   return output.bytes.subarray(0, output.at);
 }
 
-/** A page. Joined, since an answer of many small pieces is slower than one copy. */
-export function entitiesText(entities: readonly StoredEntity[], answer: Answer): Buffer {
-  const bytes = entities.reduce((sum, { value }) => sum + value.length + ROOM_BYTES, ROOM_BYTES);
-  const output = { bytes: Buffer.allocUnsafe(bytes), at: 0 };
-  const selected = selectionOf(answer.select);
+export function writeStart(output: Output, answer: Answer): void {
   write(output, answer.level === 'nometadata' ? '{"value":[' : `{${metadataOf(answer, answer.table, '')},"value":[`);
-  for (const [place, entity] of entities.entries()) {
-    copy(output, place === 0 ? OPENING : NEXT);
-    writeEntity(output, entity, answer, selected);
-  }
-  write(output, ']}');
-  return output.bytes.subarray(0, output.at);
 }
 
 type Naming = Omit<Answer, 'table'>;
@@ -81,30 +70,17 @@ function tableMembers(table: string, { level, account, endpoint }: Naming): stri
   return `"odata.type":"${account}.Tables","odata.id":"${endpoint}/${address}","odata.editLink":"${address}",${name}`;
 }
 
-function metadataOf({ endpoint, select }: Naming, set: string, element: '' | '/@Element'): string {
-  const selection = select === undefined ? '' : `&$select=${encodeURI(select.toWellFormed())}`;
-  return `"odata.metadata":${textOf(`${endpoint}/$metadata#${set}${element}${selection}`)}`;
+function metadataOf({ endpoint, selection }: Naming, set: string, element: '' | '/@Element'): string {
+  const selected = selection === undefined ? '' : `&$select=${encodeURI(selection.text.toWellFormed())}`;
+  return `"odata.metadata":${textOf(`${endpoint}/$metadata#${set}${element}${selected}`)}`;
 }
 
 /** For each entity besides its own bytes: the metadata, unless its keys are long. */
 const ROOM_BYTES = 300;
 
-/** Undefined: everything. */
-function selectionOf(select: string | undefined): readonly string[] | undefined {
-  if (select === undefined || select.trim() === '') return undefined;
-  const names = new Set(select.split(',').map((name) => name.trim()));
-  if (names.has('*')) return undefined;
-  // What speaks of the entity is there by the level of metadata, not by choice.
-  return [...names].filter((name) => name !== '' && !name.startsWith('odata.'));
-}
-
 /** Behind the brace that opens it. */
-function writeEntity(
-  output: Output,
-  entity: StoredEntity,
-  answer: Answer,
-  selected: readonly string[] | undefined,
-): void {
+export function writeEntity(output: Output, entity: StoredEntity, answer: Answer): void {
+  const selected = answer.selection?.names;
   if (selected) {
     writeSelected(output, entity, answer, selected);
     return;
@@ -121,9 +97,8 @@ function writeEntity(
   copy(output, CLOSING);
 }
 
-const OPENING = Buffer.from('{');
-const NEXT = Buffer.from(',{');
 const CLOSING = Buffer.from('}');
+const COMMA = Buffer.from(',');
 
 /** With the comma that parts it from what comes next, and from what came before. */
 interface StampTexts {
@@ -164,22 +139,19 @@ function timestampText(entity: StoredEntity, { level }: Answer): string {
 }
 
 /** Just these, the keys and the Timestamp only if they are among them; a property that the entity lacks is null. */
-function writeSelected(output: Output, entity: StoredEntity, answer: Answer, selected: readonly string[]): void {
+function writeSelected(output: Output, entity: StoredEntity, answer: Answer, selected: SelectedNames): void {
   const head = headOf(entity, answer);
   const texts = head === '' ? [] : [head];
-  if (selected.includes('PartitionKey')) texts.push(`"PartitionKey":${textOf(entity.partitionKey)}`);
-  if (selected.includes('RowKey')) texts.push(`"RowKey":${textOf(entity.rowKey)}`);
-  if (selected.includes('Timestamp')) texts.push(timestampText(entity, answer));
+  if (selected.partitionKey) texts.push(`"PartitionKey":${textOf(entity.partitionKey)}`);
+  if (selected.rowKey) texts.push(`"RowKey":${textOf(entity.rowKey)}`);
+  if (selected.timestamp) texts.push(timestampText(entity, answer));
   write(output, texts.join(','));
-  let separator = texts.length === 0 ? '' : ',';
-  for (const name of selected) {
-    if (name === 'PartitionKey' || name === 'RowKey' || name === 'Timestamp') continue;
-    write(output, separator);
-    separator = ',';
-    makeRoom(output, entity.value.length);
-    const end = copyProperty(entity, name, answer.level !== 'nometadata', output.bytes, output.at);
-    if (end === undefined) write(output, `${textOf(name)}:null`);
-    else output.at = end;
+  let isFirst = texts.length === 0;
+  const { value } = entity;
+  for (const [index, found] of fragmentsOf(entity, selected.properties, answer.level !== 'nometadata').entries()) {
+    if (!isFirst) copy(output, COMMA);
+    isFirst = false;
+    copy(output, found ? value.subarray(found.start, found.end) : selected.nulls[index]!);
   }
-  write(output, '}');
+  copy(output, CLOSING);
 }

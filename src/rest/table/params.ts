@@ -7,6 +7,7 @@ import { decodeToken } from './continuation.ts';
 import type { Answer, MetadataLevel } from './entity-text.ts';
 import { fail } from './errors.ts';
 import { type Preference, preferenceOf, wantedOf } from './formats.ts';
+import { selectionOf } from './selection.ts';
 
 export const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const TOP_MAX = 1_000;
@@ -26,7 +27,7 @@ export const answer: Reader<Answer> = reader((request) => ({
   account: request.account,
   endpoint: addressOfService(request),
   table: request.container,
-  select: request.query.$select,
+  selection: request.query.$select === undefined ? undefined : selectionOf(request.query.$select),
 }));
 
 /** A Host may hold what would end a text of JSON. */

@@ -27,7 +27,7 @@ function headersOf({ type, preference, location, id, etag }: Told): NonNullable<
 
 export function jsonReply(
   status: number,
-  body: string | Buffer,
+  body: NonNullable<Reply['body']>,
   { level }: Pick<Answer, 'level'>,
   headers?: Reply['headers'],
 ): Reply {

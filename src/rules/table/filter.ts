@@ -24,6 +24,19 @@ export function matches(filter: Filter, read: Properties): boolean {
   return test(read);
 }
 
+export function comparisonsIn(filter: Filter): number {
+  switch (filter.kind) {
+    case 'constant':
+      return 0;
+    case 'comparison':
+      return 1;
+    case 'not':
+      return comparisonsIn(filter.part);
+    default:
+      return filter.parts.reduce((sum, part) => sum + comparisonsIn(part), 0);
+  }
+}
+
 /** For many rows: faster than a walk over the filter for each of them. */
 export function compileFilter(filter: Filter): Test {
   switch (filter.kind) {

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { anAnswered, MONDAY } from '../../../test/services/answered.ts';
+import { queryEntities } from '../../../test/services/table-world.ts';
 import { ACCOUNT, openWorld } from '../../../test/services/world.ts';
 import { TICKS_PER_SECOND } from '../../base/time.ts';
 import { OutcomeUnknown, type Partition, Unavailable } from '../../partition/partition.ts';
@@ -9,7 +10,6 @@ import { emptyAccount } from '../reset.ts';
 import { setServiceProperties, type WantedProperties } from '../service-properties.ts';
 import type { Storage } from '../storage.ts';
 import { propertiesOf } from '../table/entity-rows.ts';
-import { queryEntities } from '../table/queries.ts';
 import { type AnalyticsOptions, startAnalytics } from './analytics.ts';
 
 const ALL: WantedProperties = {

@@ -163,6 +163,39 @@ export function placeOf(value: Buffer, name: string): Place | undefined {
   return undefined;
 }
 
+/** Names that are looked up together. */
+export interface NameTable {
+  readonly count: number;
+  /** By hash: whether one of them has it. */
+  readonly hashes: Uint8Array;
+  /** Which of them each is, by its JSON. */
+  readonly indexes: ReadonlyMap<string, number>;
+}
+
+export function nameTable(names: readonly string[]): NameTable {
+  const known = names.map(propertyName);
+  const hashes = new Uint8Array(256);
+  for (const { hash } of known) hashes[hash] = 1;
+  return { count: names.length, hashes, indexes: new Map(known.map(({ json }, index) => [json, index])) };
+}
+
+/** In the order of the names. One walk over the index, however many names there are, and however alike. */
+export function placesOf(value: Buffer, { count, hashes, indexes }: NameTable): (Place | undefined)[] {
+  const found = new Array<Place | undefined>(count).fill(undefined);
+  const textAt = keysAt(value);
+  let start = textAt + keysLengthOf(value);
+  for (let entry = HEAD_BYTES; entry < textAt; entry += ENTRY_BYTES) {
+    const end = start + value.readUInt32LE(entry + 4);
+    if (hashes[value[entry + 1]!] === 1) {
+      const nameLength = value.readUInt16LE(entry + 2);
+      const index = indexes.get(ascii(value, start + 2, start + 2 + nameLength));
+      if (index !== undefined) found[index] = { code: value[entry]!, nameLength, start, end };
+    }
+    start = end;
+  }
+  return found;
+}
+
 function holds(value: Buffer, at: number, bytes: Buffer): boolean {
   for (let i = 0; i < bytes.length; i++) if (value[at + i] !== bytes[i]) return false;
   return true;

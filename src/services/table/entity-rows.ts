@@ -15,10 +15,12 @@ import {
   keysAt,
   keysLengthOf,
   layOut,
+  type NameTable,
   nameAt,
   type Place,
   placeOf,
   placesIn,
+  placesOf,
   storedSizeOf,
   valueAt,
 } from './entity-layout.ts';
@@ -27,6 +29,7 @@ import { propertyName } from './property-names.ts';
 
 export type TableId = bigint;
 export { type Sent, sentText, typeSent, written } from '../../rules/table/written.ts';
+export { type NameTable, nameTable } from './entity-layout.ts';
 
 export interface EntityKeys {
   readonly partitionKey: string;
@@ -225,17 +228,13 @@ export function copyProperties({ value }: StoredEntity, annotated: boolean, targ
   return end;
 }
 
-/** Without a comma. Undefined: the entity has no such property. */
-export function copyProperty(
+/** Of each name: where in the value its property stands, without a comma. Undefined: the entity has none. */
+export function fragmentsOf(
   { value }: StoredEntity,
-  name: string,
+  names: NameTable,
   annotated: boolean,
-  target: Buffer,
-  at: number,
-): number | undefined {
-  const place = placeOf(value, name);
-  if (!place) return undefined;
-  const start = 1 + (annotated ? place.start : bareStart(place));
-  value.copy(target, at, start, place.end);
-  return at + place.end - start;
+): ({ readonly start: number; readonly end: number } | undefined)[] {
+  return placesOf(value, names).map(
+    (place) => place && { start: 1 + (annotated ? place.start : bareStart(place)), end: place.end },
+  );
 }

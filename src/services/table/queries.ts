@@ -2,7 +2,7 @@
 import { performance } from 'node:perf_hooks';
 import { after, type Key, type Range } from '../../partition/keys.ts';
 import { type Row, type ScanOptions, type Snapshot, stoppedEarly } from '../../partition/partition.ts';
-import { compileFilter, type Filter, keyBoxesOf } from '../../rules/table/filter.ts';
+import { comparisonsIn, compileFilter, type Filter, keyBoxesOf } from '../../rules/table/filter.ts';
 import { isMetricsTable } from '../../rules/table/table-names.ts';
 import { type EntityBound, othersFirst, type Storage } from '../storage.ts';
 import { type EntityKeys, type StoredEntity, storedEntity, valueOf as valueIn } from './entity-rows.ts';
@@ -18,6 +18,8 @@ const SLICE_ROWS = 200;
 const SLICE_BYTES = 512 << 10;
 /** A seek costs about as much as reading this many rows. */
 const SEEK_ROWS = 4;
+/** A row costs more by each so many bytes that are looked through or written. */
+const ROW_BYTES = 2 << 10;
 
 const now = (): number => performance.now();
 
@@ -27,18 +29,22 @@ export interface QueryInput extends TableInput {
   readonly from?: EntityBound | undefined;
 }
 
-export interface EntityPage {
-  readonly entities: StoredEntity[];
-  /** The first entity that was not looked at; undefined: there is none. */
-  readonly next: EntityKeys | undefined;
+/** Takes the entities of a page as they are found. */
+export interface EntitySink {
+  /** Returns by how many bytes the page has grown; undefined: it would grow by more than `bytesMax`, and has not. */
+  add(entity: StoredEntity, bytesMax: number): number | undefined;
 }
 
-/** @param milliseconds tells how long it has taken */
+/**
+ * Resolves with the first entity that was not looked at; undefined: there is none.
+ * @param milliseconds tells how long it has taken
+ */
 export async function queryEntities(
   storage: Storage,
   { table, filter, top, from }: QueryInput,
+  page: EntitySink,
   milliseconds: () => number = now,
-): Promise<EntityPage> {
+): Promise<EntityKeys | undefined> {
   checkReadableName(table);
   const { account, granted } = storage;
   const boxes = keyBoxesOf(filter);
@@ -46,20 +52,19 @@ export async function queryEntities(
   return storage.partition.read(async (at) => {
     const id = await tableIdAt(at, storage, table);
     const spans = spansOf(account, id, { boxes, granted: granted?.entities, from });
-    const entities: StoredEntity[] = [];
     const next = await readPage(at, spans, {
       itemsMax: top,
       takesAll: !test,
+      comparisons: filter ? comparisonsIn(filter) : 0,
       milliseconds,
-      take(row) {
+      take(row, bytesMax) {
         const entity = storedEntity(row);
         const isWanted = !test || test((name, lengthMax) => valueIn(entity, name, lengthMax));
-        if (isWanted) entities.push(entity);
-        return isWanted;
+        return isWanted ? (page.add(entity, bytesMax) ?? 'too much') : 'not wanted';
       },
     });
     const first = next && storedEntity(next);
-    return { entities, next: first && { partitionKey: first.partitionKey, rowKey: first.rowKey } };
+    return first && { partitionKey: first.partitionKey, rowKey: first.rowKey };
   });
 }
 
@@ -81,13 +86,13 @@ export async function queryTables(
     const next = await readPage(at, spans, {
       itemsMax: top,
       takesAll: !test,
+      comparisons: filter ? comparisonsIn(filter) : 0,
       milliseconds,
       take(row) {
         const value = tableName(row);
-        if (isMetricsTable(value)) return false;
+        if (isMetricsTable(value)) return 'not wanted';
         const isWanted = !test || test((name) => (name === 'TableName' ? { type: 'Edm.String', value } : undefined));
-        if (isWanted) tables.push(value);
-        return isWanted;
+        return isWanted ? tables.push(value) && value.length : 'not wanted';
       },
     });
     return { tables, next: next && tableName(next) };
@@ -98,14 +103,16 @@ interface Page {
   readonly itemsMax: number | undefined;
   /** No row is left out. */
   readonly takesAll: boolean;
+  /** How often a row's properties are looked for. */
+  readonly comparisons: number;
   readonly milliseconds: () => number;
-  /** False: it is no item of the page. */
-  take(row: Row): boolean;
+  /** By how many bytes the page has grown. 'too much': by more than `bytesMax`, so that it begins the next one. */
+  take(row: Row, bytesMax: number): number | 'too much' | 'not wanted';
 }
 
 /** Resolves with the first row that was not looked at. */
 async function readPage(at: Snapshot, spans: readonly Range[], page: Page): Promise<Row | undefined> {
-  const { itemsMax = PAGE_ITEMS, takesAll, milliseconds, take } = page;
+  const { itemsMax = PAGE_ITEMS, takesAll, comparisons, milliseconds, take } = page;
   // A continuation would lead a client that follows it round in a circle.
   if (itemsMax === 0) return undefined;
   const until = milliseconds() + PAGE_MILLISECONDS;
@@ -113,6 +120,11 @@ async function readPage(at: Snapshot, spans: readonly Range[], page: Page): Prom
   let bytes = 0;
   let work = 0;
   let isLate = false;
+  const pause = async () => {
+    work = 0;
+    await othersFirst();
+    isLate ||= milliseconds() >= until;
+  };
   const isFull = (row?: Row) =>
     left === 0 || isLate || (row !== undefined && bytes > 0 && bytes + row.value.length > PAGE_BYTES);
   for (const { from, to } of spans) {
@@ -121,18 +133,21 @@ async function readPage(at: Snapshot, spans: readonly Range[], page: Page): Prom
       const rowsMax = takesAll ? Math.min(SLICE_ROWS, left + 1) : SLICE_ROWS;
       const slice: ScanOptions = { limit: isFull() ? 1 : rowsMax, bytesMax: SLICE_BYTES };
       const rows = await at.scan({ from: next, to }, slice);
+      work += SEEK_ROWS;
       for (const row of rows) {
         if (isFull(row)) return row;
-        if (!take(row)) continue;
-        left--;
-        bytes += row.value.length;
+        const grown = take(row, bytes > 0 ? PAGE_BYTES - bytes : Number.POSITIVE_INFINITY);
+        if (grown === 'too much') return row;
+        if (grown !== 'not wanted') {
+          left--;
+          bytes += Math.max(grown, row.value.length);
+          work += grown / ROW_BYTES;
+        }
+        work += 1 + ((1 + comparisons) * row.value.length) / ROW_BYTES;
+        if (work >= SLICE_ROWS) await pause();
       }
       next = stoppedEarly(rows, slice) ? after(rows.at(-1)!.key) : undefined;
-      work += rows.length + SEEK_ROWS;
-      if (next === undefined && work < SLICE_ROWS) continue;
-      work = 0;
-      await othersFirst();
-      isLate ||= milliseconds() >= until;
+      if (work >= SLICE_ROWS) await pause();
     }
   }
   return undefined;

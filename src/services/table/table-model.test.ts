@@ -1,12 +1,20 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ACCOUNT, codeOf, engines, entityOf, openTables, valuesOf } from '../../../test/services/table-world.ts';
+import {
+  ACCOUNT,
+  codeOf,
+  engines,
+  entityOf,
+  openTables,
+  queryEntities,
+  valuesOf,
+} from '../../../test/services/table-world.ts';
 import { under } from '../../partition/keys.ts';
 import { tableEtagOf } from '../../rules/table/etag.ts';
 import type { Storage } from '../storage.ts';
 import { type BatchChange, runBatch } from './batches.ts';
 import { deleteEntity, getEntity, insertEntity, updateEntity } from './entities.ts';
-import { queryEntities, queryTables } from './queries.ts';
+import { queryTables } from './queries.ts';
 import { createTable, deleteTable, getTable } from './tables.ts';
 
 interface ModelEntity {
