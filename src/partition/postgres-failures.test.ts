@@ -3,10 +3,11 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { type Cluster, missing, startCluster } from '../../test/partition/postgres-cluster.ts';
 import { bytes, commitOf, get, key, numberOf, put, readEngine, times } from './conformance/harness.ts';
 import { under } from './keys.ts';
-import { type Engine, Unavailable } from './partition.ts';
+import { type Engine, type Outcome, Unavailable } from './partition.ts';
 import { openPostgres, type PostgresOptions } from './postgres.ts';
 import { READS } from './postgres-functions.ts';
 import { anchorLock } from './postgres-locks.ts';
+import { forgetAll } from './postgres-rounds.ts';
 import { inSchema, prepareSchema, SCHEMA_VERSION } from './postgres-schema.ts';
 import { openPartition } from './transact.ts';
 
@@ -105,7 +106,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
       await sql(`update "${schema}".version set number = ${SCHEMA_VERSION + 1}`);
       await expect(openPostgres({ url: cluster.url, schema })).rejects.toMatchObject({
         name: 'CannotOpen',
-        message: expect.stringMatching(/has version 3; this Holdfast knows 2: start a newer one\.$/),
+        message: expect.stringMatching(/has version 4; this Holdfast knows 3: start a newer one\.$/),
       });
     });
   });
@@ -271,6 +272,95 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
     await partition.clock.advance(1000n * SECOND);
     await forget();
     expect(await counts()).toEqual({ count: 0, gone: 0 });
+  });
+
+  it('forgets in one round what 5,000 commits a second leave in the ten seconds between two', async () => {
+    const schema = newSchema();
+    await open({ schema });
+    const old = 'from generate_series(1, 50000) as i';
+    await sql(
+      inSchema(schema, `insert into S.commits select 'old ' || i, true, i ${old}`),
+      inSchema(schema, `insert into S.gone select sha256(i::text::bytea), i ${old}`),
+    );
+    const answers: number[] = [];
+    await forgetAll(async () => {
+      const { rows } = await sql(inSchema(schema, 'select S.forget(50001)::int as forgotten'));
+      answers.push(rows[0].forgotten);
+      return rows[0].forgotten;
+    });
+    expect(answers).toEqual([10_000, 10_000, 10_000, 10_000, 10_000, 0]);
+    const { rows } = await sql(
+      inSchema(schema, 'select from S.commits where at <= 50000 union all select from S.gone'),
+    );
+    expect(rows).toEqual([]);
+  });
+
+  describe('and a commit that is decided but not yet seen by others', () => {
+    /** A commit in the server, past its decision: it waits for another transaction that has its id. */
+    async function decide(schema: string): Promise<{ before: bigint; release: () => Promise<Outcome> }> {
+      const engine = await open({ schema });
+      const other = new pg.Client(cluster.url);
+      await other.connect();
+      const id = crypto.randomUUID();
+      await other.query('begin');
+      await other.query(inSchema(schema, `insert into S.commits values ('${id}', false, 0)`));
+      const before = engine.clock.now() + 30n * SECOND;
+      const bodies = [
+        { stamp: engine.clock.stamp(), writes: [{ kind: 'put', key: key('row'), value: bytes(1) } as const] },
+      ];
+      const outcome = engine.commit(commitOf({ id, before, bodies }));
+      const waits = `select from pg_stat_activity where wait_event = 'transactionid' and query like '%.commit(%'`;
+      while ((await sql(waits)).rows.length === 0);
+      const release = async (): Promise<Outcome> => {
+        await other.query('rollback');
+        await other.end();
+        return outcome;
+      };
+      return { before, release };
+    }
+    const look = (engine: Engine, isEarly = false) =>
+      readEngine(engine, async (at) => {
+        if (isEarly) at.now;
+        const row = await at.get(key('row'));
+        return { isThere: row !== undefined, now: at.now };
+      });
+
+    it('holds no reader up before its deadline', async () => {
+      const schema = newSchema();
+      const reader = await open({ schema });
+      const { before, release } = await decide(schema);
+      const { isThere, now } = await look(reader);
+      expect(isThere).toBe(false);
+      expect(now).toBeLessThan(before);
+      expect(await release()).toBe('committed');
+    });
+
+    it('is waited for by who reads after its deadline', async () => {
+      const schema = newSchema();
+      const reader = await open({ schema });
+      const { before, release } = await decide(schema);
+      await reader.clock.advance(60n * SECOND);
+      const looks = Promise.all([look(reader), look(reader, true)]);
+      while ((await sql(`select from pg_locks where locktype = 'advisory' and not granted`)).rows.length < 2);
+      expect(await release()).toBe('committed');
+      for (const { isThere, now } of await looks) expect(isThere || now < before).toBe(true);
+    });
+
+    it('lets the time of readers stand still before its deadline when it hangs, and refuses who was told a later time', async () => {
+      const schema = newSchema();
+      const [reader, early] = [await open({ schema }), await open({ schema })];
+      const { before, release } = await decide(schema);
+      await early.clock.advance(60n * SECOND);
+      const { isThere, now } = await look(reader);
+      expect(isThere).toBe(false);
+      expect(before - now).toBeLessThan(SECOND / 1000n);
+      expect(before - now).toBeGreaterThan(0n);
+      await expect(look(early, true)).rejects.toBeInstanceOf(Unavailable);
+      expect(await release()).toBe('committed');
+      const again = await look(reader);
+      expect(again.isThere).toBe(true);
+      expect(again.now).toBeGreaterThan(before);
+    });
   });
 
   it('finds rows by index only, in a table that nobody has analysed', async () => {

@@ -1,4 +1,5 @@
 /** What runs in the server, as SQL. `S.` stands for the schema of the store. */
+import { TIME_FUNCTIONS } from './postgres-time.ts';
 
 /** Orders the rows: an index takes no entry of more than 2,704 bytes. */
 const order = (key: string): string => `substring(${key} from 1 for 2500)`;
@@ -23,32 +24,21 @@ insert into S.clock (shift, floor) values (0, 0);
 comment on table S.clock is 'How far the time of the store is ahead of the clock of this server, and what it never falls behind.';
 `;
 
-const CLOCK = `
-create or replace function S.store_now() returns bigint language sql volatile as $$
-  select greatest(floor, 621355968000000000 + (extract(epoch from clock_timestamp()) * 10000000)::bigint + shift) from S.clock
-$$;
+/** At most so many rows of a table are forgotten by one call; the answer tells whether there may be more. */
+export const FORGET_ROWS = 10_000;
 
--- A clock that was set back far, or another server's, goes on from what was told last.
-create or replace function S.beat(p_now bigint, p_moved bigint) returns bigint language sql volatile as $$
-  update S.clock k set
-    floor = greatest(k.floor, x.t + k.shift, p_now) + p_moved,
-    shift = greatest(k.shift, k.floor - x.t, p_now - x.t) + p_moved
-  from (select 621355968000000000 + (extract(epoch from clock_timestamp()) * 10000000)::bigint as t) x
-  where p_moved > 0 or k.floor > x.t + k.shift or x.t + k.shift > k.floor + 5000000 or p_now > x.t + k.shift + 1000000;
-  select S.store_now()
-$$;
-
+const FORGET = `
 create or replace function S.forget(p_until bigint) returns bigint language plpgsql as $$
 declare
   commits bigint;
   versions bigint;
 begin
   if not pg_try_advisory_xact_lock(hashtextextended('S. forget', 0)) then return 0; end if;
-  delete from S.commits where ctid = any (array(select ctid from S.commits where at < p_until order by at limit 10000));
+  delete from S.commits where ctid = any (array(select ctid from S.commits where at < p_until order by at limit ${FORGET_ROWS}));
   get diagnostics commits = row_count;
-  delete from S.gone where ctid = any (array(select ctid from S.gone where version < p_until order by version limit 10000));
+  delete from S.gone where ctid = any (array(select ctid from S.gone where version < p_until order by version limit ${FORGET_ROWS}));
   get diagnostics versions = row_count;
-  return commits + versions;
+  return greatest(commits, versions);
 end
 $$;
 `;
@@ -98,6 +88,7 @@ begin
 
   -- From here on every statement sees all that was committed by whoever held these locks before.
   outcome := 'conflict';
+  if p_before is not null then p_before := S.announce_deadline(p_before); end if;
   at := greatest(S.store_now(), p_now);
   if at >= p_before then return; end if;
   if exists (select from unnest(p_least) as stamp where stamp < at - ${seconds(STAMP_SECONDS)}) then return; end if;
@@ -236,7 +227,7 @@ end
 $$;
 `;
 
-export const FUNCTIONS = CLOCK + COMMIT + PAGE;
+export const FUNCTIONS = TIME_FUNCTIONS + FORGET + COMMIT + PAGE;
 
 const page = (comparison: string, direction: string): string => `
   select key, version, value from (
@@ -249,7 +240,7 @@ const page = (comparison: string, direction: string): string => `
 
 /** Of every connection that reads; one round trip takes as many of them as there are to ask. */
 export const READS = `
-prepare holdfast_now as select S.store_now();
+prepare holdfast_now(bigint) as select S.now_for_reads($1);
 prepare holdfast_get(bytea[]) as
   select k.n, r.version, r.value from unnest($1) with ordinality as k(key, n) join S.rows r on sha256(r.key) = sha256(k.key);
 prepare holdfast_scan(bytea, bytea, bigint, bigint) as ${page('<', 'asc')};

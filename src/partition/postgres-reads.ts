@@ -6,7 +6,13 @@ import { literal, literals } from './postgres-parcel.ts';
 import type { Connection, Pool } from './postgres-pool.ts';
 
 const BEGIN = 'begin isolation level repeatable read read only';
-const TIME = 'execute holdfast_now';
+/**
+ * In a transaction of its own, before the snapshot is taken: it waits for the commits that a reader of this instant must see.
+ * @param told no snapshot of this process has a later instant
+ */
+const timeTexts = (told: Instant): string[] => ['begin', `execute holdfast_now(${told})`, 'commit'];
+/** Counted from the end of what precedes the first reads. */
+const TIME_AT = -3;
 const BYTES_MAX = '9223372036854775807';
 /** Of values in a page: they come all at once. */
 const PAGE_BYTES = 4 << 20;
@@ -20,15 +26,24 @@ type Answer = { rows: unknown[][] };
 
 /**
  * A transaction that begins with the first read; what is asked for while it is on its way goes together, so that all bodies
- * of a turn share their round trips. The time of the store comes along: another process may have moved it.
+ * of a turn share their round trips. The time of the store comes along: another process may have moved it. It is read before the
+ * snapshot is taken, so that no reader finds a lease expired and misses what was written under it in time.
  */
 export function snapshotsOf(pool: Pool, clock: ServerClock): { snapshot: Engine['snapshot']; end(): Promise<void> } {
   const spare = spareConnections(pool);
+  /** The latest instant that a snapshot of this process has. */
+  let told = 0n;
+  const tell = (instant: Instant): Instant => {
+    if (instant > told) told = instant;
+    return instant;
+  };
   const snapshot: Engine['snapshot'] = () => {
     const rows = new Map<Key, Promise<Row | undefined>>();
     let wanted: { key: Key; take: (row: Row | undefined) => void; reject: (error: Error) => void }[] = [];
     let asked: Asked[] = [];
     let now: Instant | undefined;
+    /** When the snapshot was asked for: a body that wants to know the time before the answer must not be told a later one. */
+    let begun: Instant | undefined;
     let connection: Connection | undefined;
     let broken: Error | undefined;
     let sending = false;
@@ -73,14 +88,16 @@ export function snapshotsOf(pool: Pool, clock: ServerClock): { snapshot: Engine[
         if (!connection) {
           const taken = await spare.take();
           connection = taken.connection;
-          first.push(...(taken.isOver ? ['commit'] : []), BEGIN, TIME);
+          begun = clock.now();
+          first.push(...(taken.isOver ? ['commit'] : []), ...timeTexts(told), BEGIN);
         }
         const answer = await connection.query({ text: [...first, ...words].join('; '), rowMode: 'array' });
         const answers = [answer].flat() as Answer[];
-        const time = answers.splice(0, first.length).at(-1);
+        const time = answers.splice(0, first.length).at(TIME_AT);
         if (time) {
-          clock.hear(BigInt(time.rows[0]![0] as string));
-          now ??= clock.now();
+          const heard = BigInt(time.rows[0]![0] as string);
+          clock.hear(heard);
+          now ??= tell(heard);
         }
         for (const [i, { take }] of group.entries()) take(answers[i]!.rows);
       } catch (error) {
@@ -113,7 +130,7 @@ export function snapshotsOf(pool: Pool, clock: ServerClock): { snapshot: Engine[
       });
     return {
       get now() {
-        now ??= clock.now();
+        now ??= tell(begun ?? clock.now());
         return now;
       },
       get,

@@ -10,6 +10,7 @@ import { anchorLock, locksOf } from './postgres-locks.ts';
 import { argumentsOf, COMMIT_TEXT } from './postgres-parcel.ts';
 import { clientOptions, openPool } from './postgres-pool.ts';
 import { snapshotsOf } from './postgres-reads.ts';
+import { forgetAll, startRounds } from './postgres-rounds.ts';
 import { inSchema, prepareSchema } from './postgres-schema.ts';
 import { turnsOf } from './postgres-turns.ts';
 
@@ -32,7 +33,7 @@ export interface PostgresOptions {
 const EXCLUSIVE_MAX = 2;
 const WAITING_MAX = 2_000;
 const BEAT_MILLISECONDS = 1_000;
-const BEATS_PER_FORGETTING = 10;
+const FORGET_MILLISECONDS = 10_000;
 
 /** Throws CannotOpen, with one line that says what is wrong. */
 export async function openPostgres(options: PostgresOptions): Promise<Engine> {
@@ -46,6 +47,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Engine> {
   const commits = pool(commitsMax);
   const alone = turnsOf(pool(EXCLUSIVE_MAX), schema);
   const commitQuery = { name: 'commit', text: sql(COMMIT_TEXT) };
+  let closing = false;
   let closed = false;
 
   async function ask<T>(name: string, text: string, values: unknown[]): Promise<T> {
@@ -65,19 +67,13 @@ export async function openPostgres(options: PostgresOptions): Promise<Engine> {
     clock.hear(BigInt(await ask<string>('beat', 'select S.beat($1, $2)', values)));
   }
 
-  let beats = 0;
-  const forgetting = (): Promise<unknown> =>
-    ask('forget', 'select S.forget($1)', [(clock.now() - BigInt(REMEMBER_SECONDS) * TICKS_PER_SECOND).toString()]);
-  let beating: Promise<unknown> | undefined;
-  const timer = setInterval(() => {
-    // What fails now is tried again with the next.
-    beating ??= (++beats % BEATS_PER_FORGETTING === 0 ? beat().then(forgetting) : beat())
-      .catch(() => {})
-      .finally(() => {
-        beating = undefined;
-      });
-  }, BEAT_MILLISECONDS);
-  timer.unref();
+  const forget = async (): Promise<number> => {
+    const until = clock.now() - BigInt(REMEMBER_SECONDS) * TICKS_PER_SECOND;
+    return Number(await ask<string>('forget', 'select S.forget($1)', [until.toString()]));
+  };
+  // What fails is tried again with the next.
+  const beats = startRounds(BEAT_MILLISECONDS, () => beat());
+  const forgetting = startRounds(FORGET_MILLISECONDS, () => forgetAll(forget, () => closing));
 
   /** Whether the commit happened. If it has not come to the server so far, it is barred: it never will. */
   async function resolve({ id }: Commit, sent: Instant): Promise<Outcome> {
@@ -140,8 +136,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Engine> {
     exclusive: (anchor, work) => alone.run(anchor, work),
 
     async close() {
-      clearInterval(timer);
-      await beating;
+      closing = true;
+      await Promise.all([beats.end(), forgetting.end()]);
       await beat().catch(() => {});
       closed = true;
       await snapshots.end();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Instant, Stamp } from '../partition.ts';
 import { openPartition } from '../transact.ts';
-import { bytes, type Harness, key, openOne, openStore, put, readEngine, times } from './harness.ts';
+import { bytes, commitOf, type Harness, key, openOne, openStore, put, readEngine, times, turn } from './harness.ts';
 
 const SECOND = 10_000_000n;
 const NOON: Instant = 638_000_000_000_000_000n;
@@ -84,6 +84,47 @@ export function time(harness: Harness): void {
         const now = await partition.read(async (at) => at.now);
         for (const stamp of stamps) expect(now).toBeGreaterThanOrEqual(stamp);
       }
+    });
+
+    it('is past an instant only for a reader who sees every commit that was decided before that instant', async () => {
+      const store = await openStore(harness);
+      const reader = harness.eachHasItsTime ? store.engine : await store.beside();
+      const seen = { committed: 0, past: 0 };
+      // The deadlines close in on the time that a commit takes to be decided: that is where a reader can be ahead of it.
+      let leeway = SECOND / 100n;
+      for (let round = 0; round < 60; round++) {
+        const keys = times(8, (i) => key('row', round, i));
+        const reads: { now: Instant; isThere: boolean[] }[] = [];
+        let isDecided = false;
+        const reading = times(2, async () => {
+          while (!isDecided) {
+            await readEngine(reader, async (at) => {
+              const rows = await at.getMany(keys);
+              reads.push({ now: at.now, isThere: rows.map((row) => row !== undefined) });
+            });
+            await turn();
+          }
+        });
+        const commits = await Promise.all(
+          keys.map(async (at) => {
+            const before = store.engine.clock.now() + leeway;
+            const writes = [{ kind: 'put', key: at, value: bytes(round) } as const];
+            const bodies = [{ stamp: store.engine.clock.stamp(), writes }];
+            return { before, outcome: await store.engine.commit(commitOf({ anchors: [at], before, bodies })) };
+          }),
+        );
+        isDecided = true;
+        await Promise.all(reading);
+        for (const [i, { before, outcome }] of commits.entries()) {
+          leeway = outcome === 'committed' ? (leeway * 9n) / 10n : (leeway * 11n) / 10n;
+          if (outcome !== 'committed') continue;
+          seen.committed++;
+          const past = reads.filter(({ now }) => now >= before);
+          seen.past += past.length;
+          for (const { isThere } of past) expect(isThere[i]).toBe(true);
+        }
+      }
+      expect(seen.committed).toBeGreaterThan(0);
     });
 
     it('goes on when the machine sets its clock back', async () => {
