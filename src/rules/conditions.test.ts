@@ -62,6 +62,7 @@ describe('Conditions', () => {
     const conditions: Conditions = { ifNoneMatch: '*' };
     expect(judgeWrite(found, conditions, { creates: true, leaseHeld: true })).toBe('proceed');
     expect(judgeWrite(found, { ifNoneMatch: ['current'] }, { creates: true, leaseHeld: true })).toBe('ConditionNotMet');
+    expect(judgeWrite(found, conditions, { creates: false, leaseHeld: true })).toBe('ConditionNotMet');
   });
 
   it('compare dates by the second', () => {
@@ -152,7 +153,7 @@ describe('Any conditions', () => {
         fc.pre(oneCondition(conditions));
         const there = { etag, modified: BigInt(seconds) * SECOND + BigInt(ticks) };
         const verdict = judgeWrite(there, conditions, { creates, leaseHeld: false });
-        if (asked.noneMatch === '*') expect(verdict).toBe(creates ? 'BlobAlreadyExists' : 'proceed');
+        if (asked.noneMatch === '*') expect(verdict).toBe(creates ? 'BlobAlreadyExists' : 'ConditionNotMet');
         else expect(verdict).toBe(naiveWrite(alone(etag, seconds, asked)));
       }),
       { numRuns: 2000 },

@@ -27,9 +27,6 @@ export interface WriteKind {
   readonly leaseHeld: boolean;
 }
 
-/** The documentation says 412, the service is reported to let such a write pass. */
-const NONE_MATCH_ANY_IS_IGNORED = true;
-
 /** A read takes any combination: If-Match and If-Unmodified-Since must hold, and one of the other two if any was sent. */
 export function judgeRead(found: Found, conditions: Conditions): ReadVerdict {
   const { ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince } = conditions;
@@ -66,8 +63,9 @@ export function oneCondition(conditions: Conditions): boolean {
   return !(asksForSame && asksForOther);
 }
 
+/** Clients claim a blob by Set Blob Metadata with it, and rely on being the only one that is told so. */
 function judgeNoneMatchAny({ creates, leaseHeld }: WriteKind): WriteVerdict {
-  if (!creates) return NONE_MATCH_ANY_IS_IGNORED ? 'proceed' : 'ConditionNotMet';
+  if (!creates) return 'ConditionNotMet';
   return leaseHeld ? 'proceed' : 'BlobAlreadyExists';
 }
 

@@ -10,6 +10,7 @@ import {
   operations,
   readCells,
   readTruthCells,
+  unliftedOperations,
   writeCells,
 } from '../tables/conditions.ts';
 import { situations } from '../tables/lease-actions.ts';
@@ -132,6 +133,22 @@ function conditionTables(server: StillServer): void {
     });
 
     for (const cell of cells) it(`${cell.title}: ${cell.verdict}`, () => check(cell));
+  });
+
+  describe('If-None-Match:* with the id of the active lease', () => {
+    it('is asked for every write that makes nothing', () => expect(unliftedOperations).toHaveLength(4));
+
+    for (const { name } of unliftedOperations) {
+      it(`is not met by ${name}`, async () => {
+        made += 1;
+        const target = await createBlob(server, `${HOME}/${made}`);
+        for (const step of situations.leased.steps) await takeStep(server, target, step);
+        const before = await look(server, target);
+        const answer = await call(server, name, target, { 'If-None-Match': '*', 'x-ms-lease-id': leaseIds.A });
+        expect({ status: answer.status, code: answer.code }).toEqual({ status: 412, code: 'ConditionNotMet' });
+        expect(seen(await look(server, target))).toEqual(seen(before));
+      });
+    }
   });
 
   describe('Put Blob with If-None-Match:* on a leased blob', () => {

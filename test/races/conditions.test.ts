@@ -35,6 +35,34 @@ describe('64 clients on one blob', () => {
       }
     });
 
+    it('that claim it as the stores of event processors do: nobody owns what another was told is his', async () => {
+      const { containerName, ...container } = await newContainer(running);
+      const claim = (owner: number, condition: Record<string, string>) =>
+        running.request('PUT', `/${containerName}/partition?comp=metadata`, {
+          headers: { 'x-ms-meta-ownerid': `client ${owner}`, ...condition },
+        });
+      const claimants = Array.from({ length: 20 }, (_, at) => at);
+      // Nobody has it: who uploads it first owns it. To set the metadata of what is there is never a first claim.
+      const first = await Promise.all([
+        ...claimants.map((at) => container.upload('partition', '', claimOf(at))),
+        ...claimants.map((at) => claim(at, { 'If-None-Match': '*' })),
+      ]);
+      expect(first.filter(({ status }) => status < 300)).toHaveLength(1);
+      for (const round of [1, 2, 3]) {
+        const again = await Promise.all(claimants.map((at) => claim(at, { 'If-None-Match': '*' })));
+        for (const { status, headers } of again) {
+          expect([round, status, headers['x-ms-error-code']]).toEqual([round, 412, 'ConditionNotMet']);
+        }
+        // The owner is gone: who saw its ETag takes over, and he alone.
+        const { etag } = (await running.request('HEAD', `/${containerName}/partition`)).headers;
+        const taken = await Promise.all(claimants.map((at) => claim(at, { 'If-Match': etag! })));
+        const winners = taken.filter(({ status }) => status === 200);
+        expect(winners).toHaveLength(1);
+        const found = await running.request('HEAD', `/${containerName}/partition`);
+        expect(found.headers['x-ms-meta-ownerid']).toBe(`client ${taken.indexOf(winners[0]!)}`);
+      }
+    });
+
     it('that overwrite it without a condition all succeed, each with an ETag of its own, and the greatest stays', async () => {
       const { containerName, ...container } = await newContainer(running);
       const answers = await everyClient((at) => container.upload('blob', `client ${at}`));
@@ -113,6 +141,11 @@ describe('64 clients on one blob', () => {
 function everyClient<T>(act: (at: number) => Promise<T>): Promise<T[]> {
   return Promise.all(Array.from({ length: CLIENTS }, (_, at) => act(at)));
 }
+
+const claimOf = (owner: number): Record<string, string> => ({
+  'If-None-Match': '*',
+  'x-ms-meta-ownerid': `client ${owner}`,
+});
 
 async function newContainer(running: Running) {
   const { containerName } = await running.newContainer();

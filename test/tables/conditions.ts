@@ -154,7 +154,7 @@ const writeRows: [asked: Asked, existing: Verdict, creating: Verdict, putMissing
   [{ ifMatch: '*' },                                               'proceed',    'proceed', UNMET],
   [{ ifMatch: ['current'] },                                       'proceed',    'proceed', UNMET],
   [{ ifMatch: ['other'] },                                         UNMET,        UNMET,     UNMET],
-  [{ ifNoneMatch: '*' },                                           'proceed',    'BlobAlreadyExists', 'proceed'],
+  [{ ifNoneMatch: '*' },                                           UNMET,        'BlobAlreadyExists', 'proceed'],
   [{ ifNoneMatch: ['current'] },                                   UNMET,        UNMET,     'proceed'],
   [{ ifNoneMatch: ['other'] },                                     'proceed',    'proceed', 'proceed'],
   [{ ifModifiedSince: 'earlier' },                                 'proceed',    'proceed', 'proceed'],
@@ -171,7 +171,7 @@ const writeRows: [asked: Asked, existing: Verdict, creating: Verdict, putMissing
   [{ ifNoneMatch: ['other'], ifModifiedSince: 'same' },            'proceed',    'proceed', 'proceed'],
   [{ ifNoneMatch: ['current'], ifModifiedSince: 'earlier' },       UNMET,        UNMET,     'proceed'],
   [{ ifNoneMatch: ['current'], ifModifiedSince: 'same' },          UNMET,        UNMET,     'proceed'],
-  [{ ifNoneMatch: '*', ifModifiedSince: 'same' },                  'proceed',    'BlobAlreadyExists', 'proceed'],
+  [{ ifNoneMatch: '*', ifModifiedSince: 'same' },                  UNMET,        'BlobAlreadyExists', 'proceed'],
   [{ ifMatch: ['current', 'other'] },                              MULTIPLE,     MULTIPLE,  MULTIPLE],
   [{ ifNoneMatch: ['other', 'other'] },                            MULTIPLE,     MULTIPLE,  MULTIPLE],
   [{ ifMatch: ['current'], ifNoneMatch: ['other'] },               MULTIPLE,     MULTIPLE,  MULTIPLE],
@@ -225,6 +225,9 @@ export const leaseLiftCells = [
   { title: 'the id of a broken lease', state: 'broken', leaseId: 'A', status: 412, code: 'LeaseLost' },
   { title: 'no id, the lease expired', state: 'expired', status: 409, code: 'BlobAlreadyExists' },
 ] as const;
+
+/** Writes that make nothing: no lease id lifts If-None-Match:* from them. */
+export const unliftedOperations = blobWrites.filter(({ creates }) => !creates);
 
 function cell(operation: Operation, asked: Asked, verdict: Verdict, exists = true): ConditionCell {
   const words = Object.entries(asked).map(
