@@ -4,6 +4,7 @@ import type { Flags, Values } from '../command-line.ts';
 import { StartError } from '../config.ts';
 import { parseSasDate } from '../rest/auth/sas.ts';
 import type { TableSasFields } from '../rest/auth/sas-services.ts';
+import { slashed } from '../rest/blob/address.ts';
 import { type ServiceName, serviceNames } from '../services/names.ts';
 import { location, ownCommand, partition, partitionOf } from './command.ts';
 
@@ -112,7 +113,7 @@ function subjectOf(words: Words): SasSubject {
     return { of: 'table', table, keys: [spk, srk, epk, erk] };
   }
   if (queue !== undefined) return { of: 'queue', queue };
-  if (container !== undefined) return { of: 'blob', container, blob };
+  if (container !== undefined) return { of: 'blob', container, blob: blob && slashed(blob) };
   if (services !== undefined && !/^[bqt]+$/.test(services))
     throw new StartError(`--services are letters of b, q and t, not ${services}.`);
   return { of: 'account', services: services ?? 'bqt', resourceTypes: resourceTypes ?? 'sco' };

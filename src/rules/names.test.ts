@@ -24,4 +24,11 @@ describe('A blob name', () => {
   it.each(['', 'a'.repeat(1025), `${'😊'.repeat(512)}a`])('has 1 to 1,024 UTF-16 units, unlike %j', (name) =>
     expect(blobNameFault(name)).toBe('OutOfRangeInput'),
   );
+
+  it('has at most 254 segments, also where they are empty', () => {
+    expect(blobNameFault('a/'.repeat(253).concat('a'))).toBeUndefined();
+    expect(blobNameFault('/'.repeat(253))).toBeUndefined();
+    expect(blobNameFault('a/'.repeat(254))).toBe('InvalidUri');
+    expect(blobNameFault('/'.repeat(254))).toBe('InvalidUri');
+  });
 });

@@ -1,5 +1,5 @@
 /** Which names the service takes for containers and blobs. */
-export type NameFault = 'InvalidResourceName' | 'OutOfRangeInput';
+export type NameFault = 'InvalidResourceName' | 'InvalidUri' | 'OutOfRangeInput';
 
 /** Where the service itself leaves what it has logged. */
 export const LOGS_CONTAINER = '$logs';
@@ -9,6 +9,7 @@ const CONTAINER_NAME_MIN = 3;
 const CONTAINER_NAME_MAX = 63;
 /** In UTF-16 units, as .NET counts. */
 export const BLOB_NAME_MAX = 1024;
+const BLOB_NAME_SEGMENTS_MAX = 254;
 
 /** The length is looked at first: a short name with bad characters is out of range. */
 export function containerNameFault(name: string): NameFault | undefined {
@@ -17,7 +18,9 @@ export function containerNameFault(name: string): NameFault | undefined {
   return 'InvalidResourceName';
 }
 
-/** Any text will do. */
+/** Any text of few enough segments will do. */
 export function blobNameFault(name: string): NameFault | undefined {
-  return name.length < 1 || name.length > BLOB_NAME_MAX ? 'OutOfRangeInput' : undefined;
+  if (name.length < 1 || name.length > BLOB_NAME_MAX) return 'OutOfRangeInput';
+  if (name.length < BLOB_NAME_SEGMENTS_MAX) return undefined;
+  return name.split('/').length > BLOB_NAME_SEGMENTS_MAX ? 'InvalidUri' : undefined;
 }

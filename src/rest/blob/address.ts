@@ -5,7 +5,12 @@ export const blobPath: PathOf = (rest) => {
   if (rest === '') return { container: '', item: '', shape: '/' };
   const second = rest.indexOf('/', 1);
   const container = decodePart(second < 0 ? rest.slice(1) : rest.slice(1, second));
-  const item = second < 0 ? '' : decodePart(rest.slice(second + 1));
+  const item = second < 0 ? '' : slashed(decodePart(rest.slice(second + 1)));
   const shape = item !== '' ? '/{container}/{blob}' : container !== '' ? '/{container}' : '/';
   return { container, item, shape };
 };
+
+/** Azure takes a backslash in the name of a blob for a slash, and SDKs sign and list it so. */
+export function slashed(name: string): string {
+  return name.includes('\\') ? name.replaceAll('\\', '/') : name;
+}

@@ -49,6 +49,7 @@ import { policyList, readPolicies } from '../policies.ts';
 import { identityHeaders, metadataHeaders, type Reply, xmlPiecesReply, xmlReply } from '../reply.ts';
 import { endpointOf } from '../request.ts';
 import { serviceOperations } from '../service-operations.ts';
+import { slashed } from './address.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
 import { blobListEnd, blobListStart, containerList, listElements } from './bodies.ts';
 import { abortAction, asynchronous, copySource, sourceConditions } from './copies.ts';
@@ -290,7 +291,8 @@ export const blobOperations: readonly Operation<Storage>[] = [
     run: async (storage, input) => {
       const { include } = input;
       const included = { metadata: include.includes('metadata'), copy: include.includes('copy') };
-      const asked = { ...input, uncommitted: include.includes('uncommittedblobs') };
+      const prefix = input.prefix && slashed(input.prefix);
+      const asked = { ...input, prefix, uncommitted: include.includes('uncommittedblobs') };
       const pieces = await asTheyCome(async (give) => {
         give(blobListEnd(await listBlobs(storage, asked, (items) => give(listElements(items, included)))));
       });

@@ -129,6 +129,17 @@ def properties():
     assert seen.creation_time <= seen.last_modified
 
 
+@check('finds what was named with backslashes under slashes')
+def backslashes():
+    container = new_container()
+    container.upload_blob('a\\b', b'bytes')
+    equal([each.name for each in container.list_blobs()], ['a/b'])
+    equal(container.download_blob('a/b').readall(), b'bytes')
+    equal(container.download_blob('a\\b').readall(), b'bytes')
+    container.delete_blob('a\\b')
+    equal(list(container.list_blobs()), [])
+
+
 @check('writes and reads under ETag and date conditions')
 def conditions():
     blob = new_container().get_blob_client('conditions')
