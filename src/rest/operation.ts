@@ -103,8 +103,13 @@ export interface OperationRow<Context, Row extends Readers, Output> extends Desc
   readonly copies?: boolean;
   /** The end-to-end test that covers it. */
   readonly test: string;
-  /** Headers, and with a leading '?' query parameters, of features that are missing: refused, never ignored. */
+  /**
+   * Headers, and with a leading '?' query parameters, of features that are missing: refused, never ignored. They would change what
+   * is answered, what is stored, or whether it happens.
+   */
   readonly refuses?: readonly string[];
+  /** Likewise, of features that change nothing of that: with --loose they are passed over. */
+  readonly refusesUnlessLoose?: readonly string[];
   readonly input: Row;
   /** A first look, taken before a caller that sent `Expect: 100-continue` is asked for the body. */
   readonly look?: (context: Context, input: WithoutBody<Row>) => Promise<void>;
@@ -121,10 +126,11 @@ export interface Operation<Context> extends Description {
   readonly anonymous: boolean;
   readonly conditions: readonly ConditionHeader[];
   readonly refuses: readonly string[];
+  readonly refusesUnlessLoose: readonly string[];
   readonly copies: boolean;
   readonly test: string | undefined;
   readonly body: BodyReader<unknown> | undefined;
-  /** Reads everything but the body. Loosely: headers and parameters of missing features are passed over. */
+  /** Reads everything but the body. Loosely: what the row refuses only otherwise is passed over. */
   read(request: Request, loosely?: boolean): unknown;
   readBody(input: unknown, bytes: Buffer | AsyncIterable<Uint8Array>, request: Request): void | Promise<void>;
   readonly look: ((context: Context, input: unknown) => Promise<void>) | undefined;
@@ -146,10 +152,11 @@ export function operationOn<Context>() {
       anonymous: row.anonymous ?? true,
       conditions: row.conditions ?? [],
       refuses: row.refuses ?? [],
+      refusesUnlessLoose: row.refusesUnlessLoose ?? [],
       copies: row.copies ?? false,
       test: row.test,
       body,
-      read: refusing(row.refuses ?? [], compile(row.input, body)),
+      read: refusing(row, compile(row.input, body)),
       readBody: (input, bytes, request) => {
         const value = body && bodyValue(body, bytes, request);
         if (value instanceof Promise) return value.then((read) => setBody(input, bodyName!, read));
@@ -176,6 +183,7 @@ export function unbuilt<Context>(
     anonymous: false,
     conditions: [],
     refuses: [],
+    refusesUnlessLoose: [],
     copies: false,
     test: undefined,
     body: undefined,
@@ -228,16 +236,29 @@ function compile(input: Readers, body: BodyReader<unknown> | undefined): (reques
   return new Function('body', ...names.map((_, at) => `reader${at}`), source)(body, ...Object.values(input));
 }
 
-function refusing(refused: readonly string[], read: (request: Request) => unknown): Operation<never>['read'] {
-  const headers = refused.filter((name) => !name.startsWith('?')).map((name) => name.toLowerCase());
-  const parameters = refused.filter((name) => name.startsWith('?')).map((name) => name.slice(1).toLowerCase());
-  if (refused.length === 0) return read;
-  const missing = new Set(headers);
+type Refusing = Pick<OperationRow<never, Readers, never>, 'refuses' | 'refusesUnlessLoose'>;
+
+function refusing(
+  { refuses = [], refusesUnlessLoose = [] }: Refusing,
+  read: (request: Request) => unknown,
+): Operation<never>['read'] {
+  if (refuses.length + refusesUnlessLoose.length === 0) return read;
+  const always = refusalOf(refuses);
+  const strictly = refusalOf([...refuses, ...refusesUnlessLoose]);
   return (request, loosely = false) => {
-    if (loosely) return read(request);
+    (loosely ? always : strictly)(request);
+    return read(request);
+  };
+}
+
+/** Throws if the request carries one of these. */
+function refusalOf(refused: readonly string[]): (request: Request) => void {
+  const parameters = refused.filter((name) => name.startsWith('?')).map((name) => name.slice(1).toLowerCase());
+  const headers = new Set(refused.filter((name) => !name.startsWith('?')).map((name) => name.toLowerCase()));
+  return (request) => {
     // A request has fewer headers than there are refused ones.
     for (const name in request.headers) {
-      if (missing.has(name)) {
+      if (headers.has(name)) {
         throw notImplemented(`The request header ${name} is not implemented by this server yet.`, { HeaderName: name });
       }
     }
@@ -247,6 +268,5 @@ function refusing(refused: readonly string[], read: (request: Request) => unknow
         throw notImplemented(message, { QueryParameterName: name });
       }
     }
-    return read(request);
   };
 }

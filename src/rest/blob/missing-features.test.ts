@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest';
+import type { StorageError } from '../../services/errors.ts';
+import type { Operation, Request } from '../operation.ts';
+import { queueOperations } from '../queue/operations.ts';
+import { tableOperations } from '../table/operations.ts';
+import { blobOperations } from './operations.ts';
+
+/** What each would do if it were passed over. */
+const CHANGES: Readonly<
+  Record<string, 'what is answered' | 'what is stored' | 'whether it happens' | 'nothing of that'>
+> = {
+  '?startfrom': 'what is answered',
+  '?endbefore': 'what is answered',
+  '?showonly': 'what is answered',
+  '?snapshot': 'what is answered',
+  '?versionid': 'what is answered',
+  '?deletetype': 'whether it happens',
+  'x-ms-structured-body': 'what is stored',
+  'x-ms-structured-content-length': 'what is stored',
+  'x-ms-blob-content-length': 'what is stored',
+  'x-ms-blob-sequence-number': 'what is stored',
+  'x-ms-sequence-number-action': 'what is stored',
+  'x-ms-if-tags': 'whether it happens',
+  'x-ms-source-if-tags': 'whether it happens',
+  'x-ms-source-content-md5': 'whether it happens',
+  'x-ms-access-tier-if-modified-since': 'whether it happens',
+  'x-ms-access-tier-if-unmodified-since': 'whether it happens',
+  'x-ms-access-tier': 'nothing of that',
+  'x-ms-rehydrate-priority': 'nothing of that',
+  'x-ms-tags': 'nothing of that',
+  'x-ms-copy-source-tag-option': 'nothing of that',
+  'x-ms-copy-source-authorization': 'nothing of that',
+  'x-ms-expiry-option': 'nothing of that',
+  'x-ms-seal-blob': 'nothing of that',
+  'x-ms-encryption-key': 'nothing of that',
+  'x-ms-encryption-key-sha256': 'nothing of that',
+  'x-ms-encryption-algorithm': 'nothing of that',
+  'x-ms-encryption-scope': 'nothing of that',
+  'x-ms-default-encryption-scope': 'nothing of that',
+  'x-ms-deny-encryption-scope-override': 'nothing of that',
+  'x-ms-immutability-policy-until-date': 'nothing of that',
+  'x-ms-immutability-policy-mode': 'nothing of that',
+  'x-ms-legal-hold': 'nothing of that',
+};
+
+const rows: readonly Operation<never>[] = [...blobOperations, ...queueOperations, ...tableOperations];
+const cases = rows.flatMap((row) => [...row.refuses, ...row.refusesUnlessLoose].map((name) => [row, name] as const));
+
+describe('A header or parameter of a feature that is missing', () => {
+  it('is in this table, and nothing else is', () => {
+    expect(new Set(cases.map(([, name]) => name))).toEqual(new Set(Object.keys(CHANGES)));
+  });
+
+  for (const [row, name] of cases) {
+    const harmless = CHANGES[name] === 'nothing of that';
+    it(`${name} of ${row.name} is ${harmless ? 'passed over with --loose only' : 'refused with --loose, too'}`, () => {
+      const refusal = { status: 501, message: expect.stringContaining(name.replace('?', '')) };
+      expect(fault(row, name, false)).toMatchObject(refusal);
+      if (harmless) expect(fault(row, name, true)?.status).not.toBe(501);
+      else expect(fault(row, name, true)).toMatchObject(refusal);
+    });
+  }
+});
+
+function fault(row: Operation<never>, name: string, loosely: boolean): StorageError | undefined {
+  try {
+    row.read(requestWith(name), loosely);
+    return undefined;
+  } catch (error) {
+    return error as StorageError;
+  }
+}
+
+function requestWith(name: string): Request {
+  const query = name.startsWith('?') ? { [name.slice(1)]: 'x' } : {};
+  const headers = name.startsWith('?') ? {} : { [name]: 'x' };
+  return {
+    ...{ id: 'id', method: 'PUT', rawPath: '/a/c/b', rawQuery: '', account: 'a', secondary: false, base: '/a' },
+    ...{ secure: false, container: 'container', item: 'b', query, headers, rawHeaders: [], version: '' },
+  };
+}
