@@ -138,14 +138,20 @@ describe('content headers', () => {
     expect(params.blobContentHeaders.read(sent).contentType).toBeUndefined();
   });
 
-  it('hold an MD5 of 16 bytes or none', () => {
-    const broken = request({ 'x-ms-blob-content-md5': 'AAAA' });
-    expect(refusal(() => params.blobContentHeaders.read(broken)).code).toBe('InvalidMd5');
+  it('hold any Base64 as an MD5', () => {
+    const read = (md5: string) => params.blobContentHeaders.read(request({ 'x-ms-blob-content-md5': md5 })).contentMd5;
+    for (const md5 of ['AAAA', 'AAAAAAAAAAA=', 'sQqNsWTgdUEFt6mb5y4/5Q==']) expect(read(md5)).toBe(md5);
+    expect(read('')).toBeUndefined();
+    for (const md5 of ['short', 'AAA', 'AA=A', '????', 'AAAA====', '='])
+      expect(refusal(() => read(md5))).toMatchObject({
+        code: 'InvalidHeaderValue',
+        details: { HeaderName: 'x-ms-blob-content-md5', HeaderValue: md5 },
+      });
   });
 });
 
 describe('a body of content', () => {
-  const body = params.contentBody({ bytesMax: 10, md5Headers: ['content-md5', 'x-ms-blob-content-md5'] });
+  const body = params.contentBody({ bytesMax: 10, md5Headers: ['x-ms-blob-content-md5', 'content-md5'] });
   const bytes = Buffer.from('abc');
   const md5 = md5Base64(bytes);
 
@@ -172,13 +178,21 @@ describe('a body of content', () => {
     expect(body.read(bytes, request({ 'Content-MD5': other })).expected.md5).toBe(md5);
   });
 
-  it('is refused before it is read when a checksum has no form, or two of them differ', () => {
-    expect(refusal(() => body.check(request({ 'Content-MD5': 'nonsense' }))).code).toBe('InvalidMd5');
+  it('is refused before it is read when a checksum has no form', () => {
+    for (const name of ['Content-MD5', 'x-ms-blob-content-md5']) {
+      expect(refusal(() => body.check(request({ [name]: 'nonsense' }))).code).toBe('InvalidMd5');
+      expect(refusal(() => body.check(request({ [name]: 'no Base64' }))).code).toBe('InvalidHeaderValue');
+    }
     expect(refusal(() => body.check(request({ 'x-ms-content-crc64': 'nonsense' }))).code).toBe('InvalidHeaderValue');
+  });
+
+  it('is held against the first of two MD5s, and both have to be some', () => {
     const other = md5Base64(Buffer.from('abd'));
-    const both = { 'Content-MD5': md5, 'x-ms-blob-content-md5': other };
-    expect(refusal(() => body.check(request(both))).code).toBe('Md5Mismatch');
-    body.check(request({ ...both, 'x-ms-blob-content-md5': md5 }));
+    const expected = (own: string, sent: string) =>
+      body.read(bytes, request({ 'Content-MD5': sent, 'x-ms-blob-content-md5': own })).expected.md5;
+    expect(expected(md5, other)).toBe(md5);
+    expect(expected(other, md5)).toBe(other);
+    expect(refusal(() => expected(md5, 'AAAA')).code).toBe('InvalidMd5');
   });
 });
 
@@ -202,7 +216,7 @@ describe('a body of XML', () => {
 
   it('comes with one checksum at most', () => {
     const both = { 'Content-MD5': md5Base64(Buffer.from('')), 'x-ms-content-crc64': crc64Base64(Buffer.from('')) };
-    expect(refusal(() => body.check(request(both)))).toMatchObject({ code: 'InvalidHeaderValue' });
+    expect(refusal(() => body.check(request(both)))).toMatchObject({ code: 'BothCrc64AndMd5HeaderPresent' });
   });
 
   it('is refused with the place of the fault', () => {

@@ -159,18 +159,18 @@ export interface ContentHeaders {
   readonly contentLanguage: string | undefined;
   readonly contentDisposition: string | undefined;
   readonly cacheControl: string | undefined;
-  /** Base64 of 16 bytes. */
+  /** Base64. */
   readonly contentMd5: string | undefined;
 }
 
-/** The x-ms-blob-content-* headers, as Set Blob Properties takes them. */
+/** The x-ms-blob-content-* headers, as Set Blob Properties and Put Block List take them: no bytes come that an MD5 could fit. */
 export const blobContentHeaders: Reader<ContentHeaders> = reader((request) => ({
   contentType: headerOf(request, 'x-ms-blob-content-type'),
   contentEncoding: headerOf(request, 'x-ms-blob-content-encoding'),
   contentLanguage: headerOf(request, 'x-ms-blob-content-language'),
   contentDisposition: headerOf(request, 'x-ms-blob-content-disposition'),
   cacheControl: headerOf(request, 'x-ms-blob-cache-control'),
-  contentMd5: md5Of(request, 'x-ms-blob-content-md5'),
+  contentMd5: base64Of(request, 'x-ms-blob-content-md5'),
 }));
 
 /** The same as Put Blob takes them: HTTP's own headers stand in for those that are absent. */
@@ -190,7 +190,7 @@ export interface ContentOptions {
   readonly bytesMax: number;
   /** What to answer to more; without it 413 RequestBodyTooLarge. */
   readonly tooLarge?: (request: Request) => StorageError;
-  /** Headers that hold the MD5 of the body; without it Content-MD5. */
+  /** Headers that hold the MD5 of the body, of which the first that was sent decides; without it Content-MD5. */
   readonly md5Headers?: readonly string[] | undefined;
 }
 
@@ -220,17 +220,12 @@ export function contentBody({ bytesMax, tooLarge, md5Headers }: ContentOptions):
 
 const NOTHING_EXPECTED: Hashes = Object.freeze({});
 
-/** Of two MD5s that differ one is wrong, whatever comes. */
 function expectedOf(request: Request, md5Headers: readonly string[] = ['content-md5']): Hashes {
   const crc64 = canonical(crc64Of(request));
-  // Microsoft's reference allows one hash of what is transferred.
-  if (crc64 !== undefined && md5Of(request, 'content-md5') !== undefined) {
-    throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-content-crc64', HeaderValue: crc64 });
-  }
+  if (crc64 !== undefined && md5Of(request, 'content-md5') !== undefined) throw fail('BothCrc64AndMd5HeaderPresent');
   let md5: string | undefined;
   for (const name of md5Headers) {
     const sent = canonical(md5Of(request, name));
-    if (sent !== undefined && md5 !== undefined && sent !== md5) throw fail('Md5Mismatch', { UserSpecifiedMd5: sent });
     md5 ??= sent;
   }
   return md5 === undefined && crc64 === undefined ? NOTHING_EXPECTED : { md5, crc64 };
@@ -335,9 +330,20 @@ function datesOf(request: Request): Conditions {
 }
 
 function md5Of(request: Request, name: string): string | undefined {
+  const text = base64Of(request, name);
+  if (text !== undefined && Buffer.byteLength(text, 'base64') !== MD5_BYTES)
+    throw fail('InvalidMd5', { HeaderName: name, HeaderValue: text });
+  return text;
+}
+
+const MD5_BYTES = 16;
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+/** Empty is as good as absent. */
+function base64Of(request: Request, name: string): string | undefined {
   const text = headerOf(request, name);
   if (text === undefined || text === '') return undefined;
-  if (!/^[A-Za-z0-9+/]{22}==$/.test(text)) throw fail('InvalidMd5', { HeaderName: name, HeaderValue: text });
+  if (!BASE64.test(text)) throw invalidHeader(name, text);
   return text;
 }
 

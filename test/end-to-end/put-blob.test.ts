@@ -152,14 +152,19 @@ describe('Put Blob', () => {
       for (const name of ['Content-MD5', 'x-ms-blob-content-md5']) {
         const details = { UserSpecifiedMd5: md5('other'), ServerCalculatedMd5: right };
         expectError(await put({ [name]: md5('other') }), 400, 'Md5Mismatch', details);
-        expectError(await put({ [name]: 'short' }), 400, 'InvalidMd5');
+        expectError(await put({ [name]: 'AAAAAAAAAAA=' }), 400, 'InvalidMd5');
+        expectError(await put({ [name]: 'short' }), 400, 'InvalidHeaderValue', { HeaderName: name.toLowerCase() });
       }
       const crc64 = { UserSpecifiedCrc64: 'AAAAAAAAAAA=', ServerCalculatedCrc64: 'YeJLfssylmU=' };
       expectError(await put({ 'x-ms-content-crc64': 'AAAAAAAAAAA=' }), 400, 'Crc64Mismatch', crc64);
       expectError(await put({ 'x-ms-content-crc64': '?' }), 400, 'InvalidHeaderValue');
       expect(await container.getBlobClient('blob').exists()).toBe(false);
       const both = { 'Content-MD5': right, 'x-ms-content-crc64': 'YeJLfssylmU=' };
-      expectError(await put(both), 400, 'InvalidHeaderValue', { HeaderName: 'x-ms-content-crc64' });
+      expectError(await put(both), 400, 'BothCrc64AndMd5HeaderPresent');
+      const ownIsWrong = { 'Content-MD5': right, 'x-ms-blob-content-md5': md5('other') };
+      expectError(await put(ownIsWrong), 400, 'Md5Mismatch', { UserSpecifiedMd5: md5('other') });
+      expect((await put({ 'Content-MD5': md5('other'), 'x-ms-blob-content-md5': right })).status).toBe(201);
+      expect((await put({ 'x-ms-blob-content-md5': right, 'x-ms-content-crc64': 'YeJLfssylmU=' })).status).toBe(201);
       expect((await put({ 'Content-MD5': right })).status).toBe(201);
       expect((await put({ 'x-ms-content-crc64': 'YeJLfssylmU=' })).status).toBe(201);
     });

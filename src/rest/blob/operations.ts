@@ -322,7 +322,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
       size: sizeLimit(PUT_BLOB_SIZES),
       body: contentBody({
         bytesMax: PUT_BLOB_SIZES[0]![1],
-        md5Headers: ['content-md5', 'x-ms-blob-content-md5'],
+        md5Headers: ['x-ms-blob-content-md5', 'content-md5'],
       }),
     },
     look: lookAtPutBlob,
