@@ -10,16 +10,18 @@ const HEADER = 'x-ms-copy-source';
 const SOURCE = /^https?:\/\/([^/?#]+)\/[^#]*$/i;
 const LOOPBACK = /^(?:localhost|127\.0\.0\.1|\[::1\])(?=:|$)/i;
 
-/** Of this account on this server. */
+/** Of this account on this server: another host is this server, too, if its first label is the account. */
 export function sourceAddress(request: Request): Address & { readonly url: string } {
   const url = String(request.headers[HEADER] ?? '');
   const host = SOURCE.exec(url)?.[1];
   if (host === undefined) throw invalidHeader(HEADER, url);
-  if (nameOf(host) !== nameOf(String(request.headers.host))) {
+  // The caller's own host is read as in the caller's own request.
+  const isSame = nameOf(host) === nameOf(String(request.headers.host));
+  const readAsHost = !isSame || request.base === '' ? host : undefined;
+  const address = addressOf(url, readAsHost, (name) => name === request.account, blobPath);
+  if (!isSame && address.base !== '') {
     throw notImplemented(`Copying from another server (${host}) is not implemented by this server yet.`);
   }
-  // It is the caller's own host, so that it is read as the caller's own request was.
-  const address = addressOf(url, request.base === '' ? host : undefined, (name) => name === request.account, blobPath);
   if (address.account !== request.account) {
     throw notImplemented(`Copying from another account (${address.account}) is not implemented by this server yet.`);
   }

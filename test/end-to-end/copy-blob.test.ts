@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { BlobSASPermissions } from '@azure/storage-blob';
 import { describe, expect, it } from 'vitest';
 import { blocksOf, id, pathOf, stage, textOf } from './blocks.ts';
 import { expectError, expectRefusal, listXml, onEveryEngine, onLmdb, type RawRequest } from './support.ts';
@@ -206,6 +207,40 @@ describe('Copy Blob', () => {
       expectError(await copy(from.url, { 'x-ms-requires-sync': 'maybe' }), 400, 'InvalidHeaderValue');
       expectError(await copy(from.url, { 'x-ms-access-tier': 'Cool' }), 501, 'NotImplemented');
       expect((await copy(from.url.replace('127.0.0.1', 'localhost'))).status).toBe(202);
+    });
+
+    it('takes the host of its account for this server, whatever its domain', async () => {
+      const container = await running.newContainer();
+      const { containerName } = container;
+      const from = container.getBlockBlobClient('from');
+      await from.upload('bytes', 5);
+      const copy = (source: string) =>
+        running.request('PUT', `/${containerName}/to`, { headers: { 'x-ms-copy-source': source } });
+      const sas = new URL(
+        await from.generateSasUrl({
+          permissions: BlobSASPermissions.parse('r'),
+          expiresOn: new Date(Date.now() + 3_600_000),
+        }),
+      ).search;
+      for (const host of [
+        'https://devstoreaccount1.blob.core.windows.net',
+        'http://DevStoreAccount1.blob.localhost:9',
+        'https://devstoreaccount1-secondary.blob.core.windows.net',
+      ]) {
+        for (const query of ['', sas]) {
+          await container.deleteBlob('to').catch(() => {});
+          const source = `${host}/${containerName}/from`;
+          expect((await copy(`${source}${query}`)).status, source).toBe(202);
+          expect((await container.getBlobClient('to').downloadToBuffer()).toString()).toBe('bytes');
+          expect((await container.getBlobClient('to').getProperties()).copySource).toBe(source);
+        }
+        expectError(await copy(`${host}/${containerName}/none`), 404, 'BlobNotFound');
+        expectError(await copy(`${host}/${containerName}`), 400, 'InvalidHeaderValue');
+        // The account is in the host, so that the path begins with a container.
+        expectError(await copy(`${host}/devstoreaccount1/${containerName}/from`), 404, 'ContainerNotFound');
+      }
+      expectError(await copy(`https://blob.core.windows.net/devstoreaccount1/c/b`), 501, 'NotImplemented');
+      expectError(await copy(`https://other.blob.core.windows.net/c/b`), 501, 'NotImplemented');
     });
 
     it('reads a source whose name is percent-encoded', async () => {

@@ -7,12 +7,15 @@ const CONTAINER = '/{container}';
 
 export const unbuiltOperations: readonly Operation<Storage>[] = [
   unbuilt('Get User Delegation Key', 'POST /', { comp: 'userdelegationkey', restype: 'service' }),
-  unbuilt('Blob Batch', 'POST /', { comp: 'batch' }),
+  // Clients disagree about restype.
+  ...(['/', CONTAINER] as const).flatMap((shape) => [
+    unbuilt<Storage>('Blob Batch', `POST ${shape}`, { comp: 'batch' }),
+    unbuilt<Storage>('Blob Batch', `POST ${shape}`, { restype: 'container', comp: 'batch' }),
+  ]),
   unbuilt('Find Blobs by Tags', 'GET /', { comp: 'blobs' }),
 
   unbuilt('Restore Container', `PUT ${CONTAINER}`, { restype: 'container', comp: 'undelete' }),
   unbuilt('Rename Container', `PUT ${CONTAINER}`, { restype: 'container', comp: 'rename' }),
-  unbuilt('Blob Batch', `POST ${CONTAINER}`, { restype: 'container', comp: 'batch' }),
   unbuilt('Find Blobs by Tags in Container', `GET ${CONTAINER}`, { restype: 'container', comp: 'blobs' }),
   unbuilt('Create Session', `POST ${CONTAINER}`, { restype: 'container', comp: 'session' }),
 
