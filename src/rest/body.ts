@@ -2,7 +2,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { freeAtOnce } from '../base/free.ts';
 import { commonErrors, raising } from '../services/errors.ts';
-import { type Gauge, LIMITS } from './limits.ts';
+import type { BodyMemory } from './body-memory.ts';
+import { LIMITS } from './limits.ts';
 import type { BodyReader, Request } from './operation.ts';
 import { IDLE_MILLISECONDS, patienceOf, type Wait, waitFor } from './patience.ts';
 
@@ -53,23 +54,27 @@ export interface BodyOptions {
   readonly bytesPerSecondMin?: number;
   /** How much slowness adds up to before the connection is cut. */
   readonly patienceMilliseconds?: number | undefined;
-  /** Bytes of all bodies that nobody has asked for yet. */
-  readonly inMemory?: Gauge;
+  readonly memory: BodyMemory;
+  /** All of it stays in memory until it is answered. */
+  readonly isKept?: boolean;
 }
 
 /** The parser holds the sender to its Content-Length. */
 export function streamBody(incoming: IncomingMessage, length: number, options: BodyOptions): BodyStream {
-  const { idleMilliseconds = IDLE_MILLISECONDS, inMemory } = options;
+  const { idleMilliseconds = IDLE_MILLISECONDS, memory, isKept = false } = options;
   const { patienceMilliseconds = IDLE_MILLISECONDS, bytesPerSecondMin = LIMITS.bytesPerSecondMin } = options;
   const patience = patienceOf(patienceMilliseconds, bytesPerSecondMin);
   /** As the socket gave them: Node's own buffer would join them into one. */
   const come: Buffer[] = [];
   let ahead = 0;
+  /** In memory, until they are given back or the request is answered. */
+  let held = 0;
   let left = length;
   let waited = 0;
   let stopped = false;
   let wait: Wait | undefined;
   let isWoken = false;
+  const reading = readInTurns(incoming, memory, take);
 
   /** Once for all pieces that the socket has at the moment. */
   function wake(): void {
@@ -77,34 +82,41 @@ export function streamBody(incoming: IncomingMessage, length: number, options: B
     wait?.end();
   }
 
-  function take(chunk: Buffer): void {
-    if (stopped) return;
+  /** Whether more is wanted. */
+  function take(chunk: Buffer): boolean {
+    if (stopped) return true;
     come.push(chunk);
     ahead += chunk.length;
-    inMemory?.add(chunk.length);
-    if (ahead >= AHEAD_BYTES_MAX || inMemory?.isFull()) incoming.pause();
-    if (!wait || isWoken) return;
-    isWoken = true;
-    setImmediate(wake);
+    held += chunk.length;
+    memory.add(chunk.length, !isKept);
+    if (wait && !isWoken) {
+      isWoken = true;
+      setImmediate(wake);
+    }
+    return ahead < AHEAD_BYTES_MAX;
+  }
+
+  function release(bytes: number): void {
+    const released = Math.min(bytes, held);
+    held -= released;
+    memory.add(-released, !isKept);
   }
 
   function stop(): void {
     stopped = true;
     come.length = 0;
-    inMemory?.add(-ahead);
     ahead = 0;
+    release(held);
     wait?.end();
   }
 
   async function next(): Promise<IteratorResult<Uint8Array>> {
-    if (left === length) incoming.on('data', take);
     while (left > 0) {
+      if (ahead < AHEAD_BYTES_MAX / 2) reading.goOn();
       const chunk = stopped ? undefined : come.shift();
       if (chunk) {
         left -= chunk.length;
         ahead -= chunk.length;
-        inMemory?.add(-chunk.length);
-        if (ahead < AHEAD_BYTES_MAX / 2 && incoming.isPaused()) incoming.resume();
         return { done: false, value: chunk };
       }
       if (stopped || incoming.socket.destroyed) throw new Gone('the connection broke before the end of the body');
@@ -133,10 +145,45 @@ export function streamBody(incoming: IncomingMessage, length: number, options: B
     waitedMilliseconds: () => waited,
     letGo() {
       stop();
-      incoming.resume();
+      reading.goOn();
     },
-    giveBack: freeAtOnce,
+    giveBack(pieces) {
+      release(pieces.reduce((sum, piece) => sum + piece.length, 0));
+      freeAtOnce(pieces);
+    },
   };
+}
+
+/**
+ * Reads when it is its turn, and stops where `take` wants no more. Nothing is read before the first `goOn`, but for what Node has
+ * already: it reads one piece further than it was told to.
+ */
+function readInTurns(incoming: IncomingMessage, memory: BodyMemory, take: (chunk: Buffer) => boolean) {
+  let isReading = false;
+  let isWaiting = false;
+
+  function begin(): void {
+    isWaiting = false;
+    isReading = true;
+    incoming.resume();
+  }
+
+  function goOn(): void {
+    if (isReading || isWaiting) return;
+    isWaiting = true;
+    memory.wait(begin);
+  }
+
+  incoming.pause();
+  incoming.on('data', (chunk: Buffer) => {
+    const isWanted = take(chunk);
+    const mayGoOn = memory.mayGoOn(chunk.length);
+    if (isWanted && mayGoOn) return;
+    isReading = false;
+    incoming.pause();
+    if (isWanted) goOn();
+  });
+  return { goOn };
 }
 
 /** What is left of the body of an answered request is dropped as it comes, but not for ever. */
@@ -165,7 +212,7 @@ export function isBurdened(incoming: IncomingMessage, body: BodyStream | undefin
  * Ends a connection whose sender is still busy with its body. Closing at once would reset it, and the answer, though sent,
  * would be lost; so the rest is read and dropped for a moment.
  */
-export function linger(incoming: IncomingMessage, outgoing: ServerResponse): void {
+export function linger(incoming: IncomingMessage, outgoing: ServerResponse, memory: BodyMemory): void {
   const end = () => {
     clearTimeout(timer);
     outgoing.end();
@@ -173,5 +220,5 @@ export function linger(incoming: IncomingMessage, outgoing: ServerResponse): voi
   const timer = setTimeout(end, LINGER_MILLISECONDS);
   incoming.once('end', end);
   incoming.once('close', end);
-  incoming.resume();
+  readInTurns(incoming, memory, () => true).goOn();
 }

@@ -54,7 +54,7 @@ export function downloadOf(
   reply: Reply,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  { idleMilliseconds = IDLE_MILLISECONDS, inMemory }: BodyOptions,
+  { idleMilliseconds = IDLE_MILLISECONDS, memory }: BodyOptions,
 ): Download {
   const { socket } = incoming;
   const pieces = body[Symbol.asyncIterator]();
@@ -67,7 +67,7 @@ export function downloadOf(
   let held = 0;
 
   function hold(bytes: number): void {
-    inMemory?.add(bytes - held);
+    memory.add(bytes - held);
     held = bytes;
   }
 
@@ -99,7 +99,7 @@ export function downloadOf(
       // Behind others on its connection it holds no piece in memory until they are through.
       if (!outgoing.socket && !socket.destroyed) await waitFor(outgoing, 'socket', socket).over;
       if (socket.destroyed) throw new Gone('the connection broke before the answer');
-      if (inMemory?.isFull()) throw serverBusy();
+      if (memory.isFull()) throw serverBusy();
       first = await next();
       // The first ones of many can come together.
       if (held >= SLICE_BYTES) await turn();

@@ -32,22 +32,6 @@ export const LIMITS: Limits = {
 /** The longest legal blob name, percent-encoded, and 8 KiB of metadata in thousands of headers are more than Node's 16 KiB. */
 export const HEADERS_BYTES_MAX = 64 << 10;
 
-/** What is in use of something that there is only so much of. */
-export interface Gauge {
-  add(amount: number): void;
-  isFull(): boolean;
-}
-
-export function gaugeOf(max: number): Gauge {
-  let used = 0;
-  return {
-    add: (amount) => {
-      used += amount;
-    },
-    isFull: () => used >= max,
-  };
-}
-
 /** Comes with Retry-After; the clients of all SDKs try again. */
 export function serverBusy(): StorageError {
   return new StorageError('ServerBusy', 503, 'The server is busy.', undefined, 1);

@@ -17,11 +17,12 @@ import {
   linger,
   streamBody,
 } from './body.ts';
+import { type BodyMemory, createBodyMemory } from './body-memory.ts';
 import { connectionsOf } from './connections.ts';
 import { type Download, downloadOf, isStream, streamedIfLarge } from './download.ts';
 import { type Exchange, exchangeOf } from './exchange.ts';
 import { endsConnection, framingFault, hasBody } from './framing.ts';
-import { gaugeOf, HEADERS_BYTES_MAX, LIMITS, type Limits, serverBusy } from './limits.ts';
+import { HEADERS_BYTES_MAX, LIMITS, type Limits, serverBusy } from './limits.ts';
 import { IDLE_MILLISECONDS } from './patience.ts';
 import { type Reply, sendReply } from './reply.ts';
 import { requestLogOf } from './request-log.ts';
@@ -29,8 +30,9 @@ import { createServer, type TlsOptions } from './tls.ts';
 
 const fail = raising(commonErrors);
 const SLOW_MILLISECONDS = 1_000;
-/** More would hold the event loop too long. */
+/** More would hold the event loop too long; fewer while connections are accepted, of which Node takes one a turn. */
 const TOGETHER_MAX = 64;
+const TOGETHER_MAX_ACCEPTING = 4;
 /** Connections that the system keeps until they are taken; what comes beyond must try again seconds later. */
 const BACKLOG = 4_096;
 /** How long what was cut may take to put its things in order. */
@@ -47,6 +49,8 @@ export interface RestServerOptions<Context, Known extends Account = Account> ext
   /** How much slowness of a body adds up to before its connection is cut. */
   readonly patienceMilliseconds?: number;
   readonly limits?: Partial<Limits>;
+  /** Shared with other servers of the process; without it `limits.bodyBytesMax` is for this one. */
+  readonly memory?: BodyMemory;
 }
 
 export interface RestServer {
@@ -65,9 +69,9 @@ export function createRestServer<Context, Known extends Account>(
   const answer = answeringOf(options, comingBody);
   const requests = requestLogOf(log);
   const connections = connectionsOf({ ...limits, idleMilliseconds });
-  const inMemory = gaugeOf(limits.bodyBytesMax);
+  const memory = options.memory ?? createBodyMemory(limits.bodyBytesMax);
   const { patienceMilliseconds = IDLE_MILLISECONDS } = options;
-  const bodyOptions = { ...limits, idleMilliseconds, inMemory, patienceMilliseconds };
+  const bodyOptions = { ...limits, idleMilliseconds, memory, patienceMilliseconds };
   let closing = false;
   /** Requests that have arrived and are not answered yet. */
   let open = 0;
@@ -120,8 +124,8 @@ export function createRestServer<Context, Known extends Account>(
   }
 
   async function comingBody(exchange: Exchange, length: number, whole: boolean): Promise<Buffer | BodyStream> {
-    if (inMemory.isFull()) throw serverBusy();
-    exchange.body = streamBody(exchange.incoming, length, bodyOptions);
+    if (memory.isFull()) throw serverBusy();
+    exchange.body = streamBody(exchange.incoming, length, { ...bodyOptions, isKept: whole });
     if (whole) return await whileWaiting(joined(exchange.body));
     streaming.add(exchange);
     return exchange.body;
@@ -152,7 +156,7 @@ export function createRestServer<Context, Known extends Account>(
     try {
       await download.send();
       connections.says(incoming);
-      if (exchange.burdened) linger(incoming, outgoing);
+      if (exchange.burdened) linger(incoming, outgoing, memory);
       else await download.end();
       return true;
     } catch (error) {
@@ -200,12 +204,12 @@ export function createRestServer<Context, Known extends Account>(
     if (!download) connections.says(incoming);
     try {
       sendReply(outgoing, incoming, reply, sending);
-      if (burdened && !download) linger(incoming, outgoing);
+      if (burdened && !download) linger(incoming, outgoing, memory);
       return true;
     } catch (error) {
       // A header that HTTP cannot carry. Nothing has been sent yet.
       sendReply(outgoing, incoming, refuse(error, exchange), { ...sending, close: true, last: !burdened });
-      if (burdened) linger(incoming, outgoing);
+      if (burdened) linger(incoming, outgoing, memory);
       return false;
     }
   }
@@ -239,7 +243,8 @@ export function createRestServer<Context, Known extends Account>(
   // Requests that arrive in one turn of the event loop go through each stage together, which costs less CPU: docs/adr/0003.
   const arrived: Exchange[] = [];
   const takeTogether = (): void => {
-    for (const exchange of arrived.splice(0, TOGETHER_MAX)) void take(exchange);
+    for (const exchange of arrived.splice(0, memory.isAccepting() ? TOGETHER_MAX_ACCEPTING : TOGETHER_MAX))
+      void take(exchange);
     if (arrived.length > 0) setImmediate(takeTogether);
   };
   function arrive(incoming: IncomingMessage, outgoing: ServerResponse, awaitsContinue: boolean, fault?: StorageError) {
@@ -277,6 +282,7 @@ export function createRestServer<Context, Known extends Account>(
   server.on('drop', () => log.debug({ connections: limits.connectionsMax }, 'too many connections'));
   const sockets = new Set<Socket>();
   server.on('connection', (socket) => {
+    memory.accepted();
     sockets.add(socket);
     // Each of the streams that were asked for at once, one behind the other, waits for its end.
     socket.setMaxListeners(0);

@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { blobOperations } from '../../src/rest/blob/operations.ts';
+import { createBodyMemory } from '../../src/rest/body-memory.ts';
 import { account, serverFor } from '../end-to-end/support.ts';
 import { smallServer } from '../rest/small-server.ts';
 import { ACCOUNT, headOf, rawClient } from '../rest/support.ts';
@@ -122,6 +123,47 @@ describe('Bodies in memory', () => {
         { timeout: 20_000 },
       )
       .toBe(201);
+  });
+});
+
+describe('Uploads that begin at once', () => {
+  const UPLOADS = 200;
+  const BYTES = 1 << 20;
+  const TURN_BYTES = 2 << 20;
+  const PIECE_BYTES = 64 << 10;
+
+  it('are read in turns, so that a newcomer waits for few bytes, and leave nothing in memory', async () => {
+    const memory = createBodyMemory(512 << 20);
+    let most = 0;
+    let now = 0;
+    let isOver = false;
+    const mayGoOn = (bytes: number) => {
+      now += bytes;
+      most = Math.max(most, now);
+      return memory.mayGoOn(bytes);
+    };
+    const nextTurn = () => {
+      now = 0;
+      if (!isOver) setImmediate(nextTurn);
+    };
+    nextTurn();
+    const { port, gate } = await smallServer({ memory: { ...memory, mayGoOn } });
+    const clients = Array.from({ length: UPLOADS }, () => rawClient(port));
+    const stalled = rawClient(port);
+    stalled.socket.write(headOf('PUT', url('stuck'), { 'Content-Length': String(2 * BYTES) }));
+    stalled.socket.write(Buffer.alloc(BYTES));
+    for (const { socket } of clients) {
+      socket.write(headOf('PUT', url('b'), { 'Content-Length': String(BYTES) }));
+      socket.write(Buffer.alloc(BYTES));
+    }
+    for (const { answer } of clients) expect((await answer()).status).toBe(201);
+    isOver = true;
+    expect(most).toBeGreaterThan(PIECE_BYTES);
+    expect(most).toBeLessThanOrEqual(2 * TURN_BYTES);
+    await eventually(() => memory.bytesUsed()).toBeGreaterThan(0);
+    stalled.socket.destroy();
+    gate.open();
+    await eventually(() => memory.bytesUsed()).toBe(0);
   });
 });
 

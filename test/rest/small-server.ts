@@ -1,6 +1,7 @@
 /** A server with a few made-up operations, whose limits a test can set. */
 import { onTestFinished } from 'vitest';
 import { ticksOf } from '../../src/base/time.ts';
+import type { Source } from '../../src/content/content.ts';
 import { operationOn } from '../../src/rest/operation.ts';
 import { contentBody, pathPart, xmlBody } from '../../src/rest/params.ts';
 import { createRestServer, type RestServerOptions } from '../../src/rest/server.ts';
@@ -28,10 +29,12 @@ const table = [
     run: async (gate, { content, blob }) => {
       // Unless it is for b, one piece is taken, and no more until the gate opens.
       let length = 0;
-      for await (const piece of content.bytes()) {
+      const source: Source = content.bytes();
+      for await (const piece of source) {
         length += piece.length;
         if (blob !== 'b') await gate.opened;
         if (blob === 'refused') throw new StorageError('Refused', 409, 'This is refused in the middle.');
+        source.giveBack?.([piece]);
       }
       return length;
     },
@@ -75,7 +78,7 @@ async function* stream(): AsyncGenerator<Uint8Array> {
 
 type Options = Pick<
   RestServerOptions<unknown>,
-  'limits' | 'idleMilliseconds' | 'patienceMilliseconds' | 'keepAliveSeconds'
+  'limits' | 'idleMilliseconds' | 'patienceMilliseconds' | 'keepAliveSeconds' | 'memory'
 >;
 
 /** Stops when the test is over. */
