@@ -1,12 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { childOf, escapeXml, parseXml, type XmlElement, XmlError, xmlReader, xmlSafe } from './xml.ts';
+import { atOnce } from '../../test/steps.ts';
+import { XML_ATTRIBUTES_MAX, XML_TEXT_MAX } from './input-limits.ts';
+import { childOf, escapeXml, parseXml, SLICE_BYTES, type XmlElement, XmlError, xmlReader, xmlSafe } from './xml.ts';
 
-const parse = (text: string) => parseXml(Buffer.from(text));
+const parseAll = (bytes: Uint8Array) => atOnce(parseXml(bytes));
+const parse = (text: string) => parseAll(Buffer.from(text));
 
 function refusal(bytes: Uint8Array): XmlError {
   try {
-    parseXml(bytes);
+    parseAll(bytes);
   } catch (error) {
     if (error instanceof XmlError) return error;
     throw error;
@@ -36,7 +39,7 @@ describe('reading XML', () => {
   });
 
   it('reads UTF-16 with a byte order mark', () => {
-    expect(parseXml(Buffer.from('\ufeff<A>é</A>', 'utf16le')).text).toBe('é');
+    expect(parseAll(Buffer.from('\ufeff<A>é</A>', 'utf16le')).text).toBe('é');
   });
 
   it('says where a document is broken', () => {
@@ -55,14 +58,35 @@ describe('reading XML', () => {
 
   it('takes no version but 1.0: texts of 1.1 could not be given back', () => {
     for (const version of ['1.1', '2.0']) {
-      expect(() => parseXml(Buffer.from(`<?xml version="${version}"?><a>&#1;</a>`))).toThrow(XmlError);
+      expect(() => parseAll(Buffer.from(`<?xml version="${version}"?><a>&#1;</a>`))).toThrow(XmlError);
     }
-    expect(parseXml(Buffer.from('<?xml version="1.0"?><a>\u0085\u2028</a>')).text).toBe('\u0085\u2028');
+    expect(parseAll(Buffer.from('<?xml version="1.0"?><a>\u0085\u2028</a>')).text).toBe('\u0085\u2028');
   });
 
   it('bounds the depth', () => {
     expect(parse('<a>'.repeat(16) + '</a>'.repeat(16)).name).toBe('a');
     expect(refusal(Buffer.from('<a>'.repeat(17) + '</a>'.repeat(17))).message).toContain('16');
+  });
+
+  it.each([
+    ['attributes', '<a', ' b?="1"', XML_ATTRIBUTES_MAX, '/>'],
+    ['text', '<a>', 'x', XML_TEXT_MAX - 3, '</a>'],
+    ['text in pieces', `<a>${'x'.repeat(XML_TEXT_MAX - 1_000)}`, '<![CDATA[x]]>', 1_000, '</a>'],
+    ['text with markup', '<a><![CDATA[', '<', XML_TEXT_MAX, ']]></a>'],
+    ['a name', '<a', 'a', XML_TEXT_MAX - 4, '/>'],
+    ['white space behind the root', '<a/>', ' ', XML_TEXT_MAX - 4, ''],
+  ])('bounds %s', (_, start, unit, most, end) => {
+    const document = (count: number) =>
+      `${start}${Array.from({ length: count }, (_, at) => unit.replace('?', String(at))).join('')}${end}`;
+    expect(parse(document(most)).name).toMatch(/^a/);
+    expect(refusal(Buffer.from(document(most + 1))).message).toContain('more than');
+  });
+
+  it('looks at nothing behind what is too much', () => {
+    let yields = 0;
+    const document = Buffer.from(`<a>${'&#65;'.repeat(1_600_000)}</a>`);
+    expect(() => atOnce(parseXml(document), () => yields++)).toThrow(XmlError);
+    expect(yields).toBe(Math.floor(XML_TEXT_MAX / SLICE_BYTES));
   });
 
   it('refuses what is empty, not UTF-8, or has two roots', () => {
@@ -92,7 +116,7 @@ describe('reading XML', () => {
     fc.assert(
       fc.property(fc.oneof(soup, fc.uint8Array()), (bytes) => {
         try {
-          parseXml(bytes);
+          parseAll(bytes);
         } catch (error) {
           expect(error).toBeInstanceOf(XmlError);
         }
@@ -151,7 +175,7 @@ describe('A document that comes in pieces', () => {
   };
 
   it.each([1, 2, 3, 7])('is read as if it had come at once, in UTF-8 and UTF-16: %i bytes at a time', (size) => {
-    const whole = parseXml(Buffer.from(text));
+    const whole = parseAll(Buffer.from(text));
     expect(inPieces(Buffer.from(text), size)).toEqual(whole);
     expect(inPieces(Buffer.from(`\ufeff${text}`), size)).toEqual(whole);
     expect(inPieces(Buffer.from(`\ufeff${text}`, 'utf16le'), size)).toEqual(whole);

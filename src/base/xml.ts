@@ -1,6 +1,8 @@
 /** XML in and out: documents are read with bounds and without a DTD, and written as template strings. */
 import { createRequire } from 'node:module';
 import type * as saxes from 'saxes';
+import { XML_ATTRIBUTES_MAX, XML_TEXT_MAX } from './input-limits.ts';
+import type { Steps } from './steps.ts';
 
 export interface XmlElement {
   readonly name: string;
@@ -44,10 +46,16 @@ interface Open {
   endColumn: number;
 }
 
+/** Parsing takes 1 ms for about 12 KiB, and for less where there are many entities or attributes. */
+export const SLICE_BYTES = 32 << 10;
+
 /** The root element. UTF-8, or UTF-16 if a byte order mark says so. How many bytes are too many is the caller's to say. */
-export function parseXml(bytes: Uint8Array): XmlElement {
+export function* parseXml(bytes: Uint8Array): Steps<XmlElement> {
   const reader = xmlReader();
-  reader.write(bytes);
+  for (let from = 0; from < bytes.length; from += SLICE_BYTES) {
+    if (from > 0) yield;
+    reader.write(bytes.subarray(from, from + SLICE_BYTES));
+  }
   return reader.end();
 }
 
@@ -64,6 +72,9 @@ export function xmlReader(onChild?: (child: XmlElement) => void): XmlReader {
   const open: Open[] = [];
   let root: Open | undefined;
   let elements = 0;
+  let attributes = 0;
+  /** Since the last `<`: the parser keeps it until the next one. */
+  let run = 0;
   const refuse = (reason: string): never => {
     throw new XmlError(reason, parser.line, parser.column + 1);
   };
@@ -71,7 +82,11 @@ export function xmlReader(onChild?: (child: XmlElement) => void): XmlReader {
   parser.on('error', (error) => refuse(error.message.replace(/^\d+:\d+: /, '')));
   parser.on('xmldecl', ({ version }) => void (version === '1.0' || refuse('XML of version 1.0 is understood.')));
   parser.on('doctype', () => refuse('A document type declaration is not allowed.'));
+  parser.on('attribute', () => {
+    if (++attributes > XML_ATTRIBUTES_MAX) refuse(`An element has more than ${XML_ATTRIBUTES_MAX} attributes.`);
+  });
   parser.on('opentagstart', ({ name }) => {
+    attributes = 0;
     if (open.length >= DEPTH_MAX) refuse(`Elements are nested more than ${DEPTH_MAX} deep.`);
     if (++elements > ELEMENTS_MAX) refuse(`There are more than ${ELEMENTS_MAX} elements.`);
     const { line } = parser;
@@ -92,15 +107,22 @@ export function xmlReader(onChild?: (child: XmlElement) => void): XmlReader {
     elements = 1;
     onChild(element);
   });
+  const tooLong = () => refuse(`There are more than ${XML_TEXT_MAX} characters of text in one place.`);
   const addText = (text: string) => {
     const element = open.at(-1);
-    if (element) element.text += text;
+    if (!element) return;
+    if (element.text.length + text.length > XML_TEXT_MAX) tooLong();
+    element.text += text;
   };
   parser.on('text', addText);
   parser.on('cdata', addText);
   return {
     write: (bytes) => {
-      parser.write(decode(bytes));
+      const text = decode(bytes);
+      const first = text.indexOf('<');
+      if (run + (first < 0 ? text.length : first) > XML_TEXT_MAX) tooLong();
+      run = first < 0 ? run + text.length : text.length - text.lastIndexOf('<');
+      parser.write(text);
     },
     end() {
       parser.write(decode(undefined)).close();

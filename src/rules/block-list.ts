@@ -15,9 +15,12 @@ export interface BlockChoice {
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)$/;
 
+const ID_LENGTH_MAX = 4 * Math.ceil(BLOCK_ID_BYTES_MAX / 3);
+
 /** The one base64 of its bytes; undefined: it is no block id. */
 export function parseBlockId(text: string): string | undefined {
-  if (!BASE64.test(text)) return undefined;
+  // The expression needs memory with the length of its text.
+  if (text.length > ID_LENGTH_MAX || !BASE64.test(text)) return undefined;
   const bytes = Buffer.from(text, 'base64');
   return bytes.length <= BLOCK_ID_BYTES_MAX ? bytes.toString('base64') : undefined;
 }

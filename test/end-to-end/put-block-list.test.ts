@@ -194,6 +194,12 @@ describe('Put Block List', () => {
       ['another root', '<Blocks><Latest>YQ==</Latest></Blocks>'],
       ['an unknown element', '<BlockList><Newest>YQ==</Newest></BlockList>'],
       ['elements in elements', '<BlockList><Latest><Latest>YQ==</Latest></Latest></BlockList>'],
+      ['8 MB of one id', `<BlockList><Latest>${'A'.repeat(8_000_000)}</Latest></BlockList>`],
+      ['1.6 million entities', `<BlockList><Latest>${'&#65;'.repeat(1_600_000)}</Latest></BlockList>`],
+      [
+        '700,000 attributes',
+        `<BlockList><Latest ${Array.from({ length: 700_000 }, (_, at) => `a${at}=""`).join(' ')}/></BlockList>`,
+      ],
     ])('refuses %s', async (_, body) => {
       const blob = await newBlob();
       await stage(blob, 'a1');

@@ -1,8 +1,8 @@
 /** Block lists as XML. They may have 50,000 entries, or 150,000 on their way out: none of it in one stretch. */
 import { type Hashes, hasher } from '../../base/hashes.ts';
-import { escapeXml, type XmlElement, XmlError, xmlReader } from '../../base/xml.ts';
+import { escapeXml, SLICE_BYTES, type XmlElement, XmlError, xmlReader } from '../../base/xml.ts';
 import type { BlockChoice, BlockSource } from '../../rules/block-list.ts';
-import { BLOCKS_MAX } from '../../services/blob/block-lists.ts';
+import { checkBlockCount } from '../../services/blob/block-lists.ts';
 import type { BlockLists, ListedBlock } from '../../services/blob/blocks.ts';
 import { checkHashes, type SentContent } from '../../services/sent-content.ts';
 import { othersFirst } from '../../services/storage.ts';
@@ -10,8 +10,6 @@ import { invalidXml } from '../params.ts';
 
 /** 50,000 of the longest ids, with room for line breaks. */
 export const BLOCK_LIST_BYTES_MAX = 8 << 20;
-/** Parsing takes 1 ms for about 12 KiB. */
-const SLICE_BYTES = 48 << 10;
 
 const SOURCES: ReadonlySet<string> = new Set<BlockSource>(['Committed', 'Uncommitted', 'Latest']);
 
@@ -23,8 +21,7 @@ export async function readBlockList(
   const hash = hasher({ md5: wants.md5 || sent.expected.md5 !== undefined });
   const blocks: BlockChoice[] = [];
   const reader = xmlReader((child) => {
-    // One more than there may be is enough to be refused.
-    if (blocks.length <= BLOCKS_MAX) blocks.push(choiceOf(child));
+    checkBlockCount(blocks.push(choiceOf(child)));
   });
   try {
     let unbroken = 0;

@@ -1,7 +1,8 @@
 /** The text of a message, out of the document that it is sent in. */
+import { inTurns, type Steps } from '../../base/steps.ts';
 import type { XmlElement } from '../../base/xml.ts';
 import type { BodyReader, Request } from '../operation.ts';
-import { bodyTooLarge, invalidXml, xmlBody } from '../params.ts';
+import { bodyTooLarge, documentSteps, invalidXml, xmlBody } from '../params.ts';
 import { partsOf, requiredChild } from '../xml-nodes.ts';
 import { isBefore } from './parameters.ts';
 
@@ -10,27 +11,33 @@ const OLD_TEXT_BYTES_MAX = 8 << 10;
 /** A character of one byte can take six, as &quot; does; and the elements around it take a few. */
 const BODY_BYTES_MAX = TEXT_BYTES_MAX * 6 + 1024;
 
-const document = xmlBody('QueueMessage', BODY_BYTES_MAX);
+const ROOT = 'QueueMessage';
+const { check } = xmlBody(ROOT);
 
 /** Undefined: the body is empty. */
-export const messageText: BodyReader<string | undefined> = bodyOf(textIn);
+export const messageText = bodyOf(textIn);
 
 /** Of a message that is new: it must have one. */
-export const newMessageText: BodyReader<string> = bodyOf((bytes, request) => {
-  const text = textIn(bytes, request);
+export const newMessageText = bodyOf(function* (bytes, request) {
+  const text = yield* textIn(bytes, request);
   if (text === undefined) throw invalidXml(1, 1, 'There is no document.');
   return text;
 });
 
-function bodyOf<Value>(read: BodyReader<Value>['read']): BodyReader<Value> {
-  const tooLarge: BodyReader<Value>['tooLarge'] = (request) => bodyTooLarge(textBytesMax(request));
-  return { kind: 'body', bytesMax: BODY_BYTES_MAX, tooLarge, check: document.check, read };
+function bodyOf<Value>(readIn: (bytes: Buffer, request: Request) => Steps<Value>): BodyReader<Value | Promise<Value>> {
+  return {
+    kind: 'body',
+    bytesMax: BODY_BYTES_MAX,
+    tooLarge: (request) => bodyTooLarge(textBytesMax(request)),
+    check,
+    read: (bytes, request) => inTurns(readIn(bytes, request)),
+  };
 }
 
-function textIn(bytes: Buffer, request: Request): string | undefined {
+function* textIn(bytes: Buffer, request: Request): Steps<string | undefined> {
   const { headers } = request;
   const isHashed = headers['content-md5'] !== undefined || headers['x-ms-content-crc64'] !== undefined;
-  const text = (isHashed ? undefined : plainText(bytes)) ?? textOf(document.read(bytes, request));
+  const text = (isHashed ? undefined : plainText(bytes)) ?? textOf(yield* documentSteps(ROOT, bytes, request));
   const bytesMax = textBytesMax(request);
   if (text !== undefined && text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax)
     throw bodyTooLarge(bytesMax);

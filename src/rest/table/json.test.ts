@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { atOnce } from '../../../test/steps.ts';
 import { JSON_MEMBERS_MAX, JSON_NUMBER_MAX, JSON_SPACE_MAX, JSON_STRING_MAX } from '../../base/input-limits.ts';
 import { StorageError } from '../../services/errors.ts';
 import { sentText } from '../../services/table/entity-rows.ts';
@@ -10,15 +11,7 @@ const told = ({ names, values }: Members) =>
     names.all[at],
     value.kind === 'null' ? undefined : { kind: value.kind, text: sentText(value) },
   ]);
-/** However long, in one stretch. */
-function membersOf(body: Buffer, onYield = () => {}): Members {
-  const steps = readMembers(body);
-  for (;;) {
-    const step = steps.next();
-    if (step.done) return step.value;
-    onYield();
-  }
-}
+const membersOf = (body: Buffer, onYield?: () => void) => atOnce(readMembers(body), onYield);
 const read = (text: string) => told(membersOf(Buffer.from(text)));
 const codeOf = (body: Buffer): string => {
   try {

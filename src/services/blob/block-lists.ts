@@ -16,8 +16,9 @@ import { metadataOf, type SentMetadata } from './requests.ts';
 import { anchorOf, type ContentHeaders, decodeBlock, inlineKey, type Metadata, removeStage } from './rows.ts';
 import { letGo, type Target } from './targets.ts';
 
-/** A list with more blocks is refused. */
-export const BLOCKS_MAX = COMMITTED_BLOCKS_MAX;
+export function checkBlockCount(blocks: number): void {
+  if (blocks > COMMITTED_BLOCKS_MAX) throw fail('BlockListTooLong');
+}
 
 export interface PutBlockListInput extends BlobInput {
   readonly content: ContentHeaders;
@@ -41,7 +42,7 @@ const ATTEMPTS_MAX = 20;
 export async function putBlockList(storage: Storage, input: PutBlockListInput) {
   const leaseId = checkWrite(input);
   const metadata = metadataOf(input.metadata);
-  if (input.blocks.length > BLOCKS_MAX) throw fail('BlockListTooLong');
+  checkBlockCount(input.blocks.length);
   const list: CheckedBlockList = { ...input, leaseId, metadata, blocks: await checkIds(input.blocks) };
   let short = list.blocks.length <= SHORT_BLOCKS_MAX;
   let committed: Committed | undefined = NONE_COMMITTED;
