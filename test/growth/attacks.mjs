@@ -3,6 +3,8 @@
  * growth.test.ts, and by `npm run bench -- --stalls` in milliseconds that another client waits.
  */
 import { HEADERS_MAX, QUERY_PARAMETERS_MAX } from '../../build/base/input-limits.js';
+import { bodyAttacks } from './body-attacks.mjs';
+import { tableAttacks } from './table-attacks.mjs';
 
 /** @typedef {import('./requests.mjs').Request} Request */
 /**
@@ -58,6 +60,8 @@ async function allowOrigins(send) {
 
 /** @type {readonly Attack[]} */
 export const attacks = [
+  ...bodyAttacks,
+  ...tableAttacks,
   {
     name: 'query parameters under a wrong signature',
     ...parameters,

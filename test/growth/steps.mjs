@@ -20,10 +20,13 @@ countUnseen(String.prototype, ['split'], (_, _words, parts) => parts.reduce((sum
 // Those that are given a function, such as find, are seen by its calls.
 countUnseen(Array.prototype, ['lastIndexOf', 'includes', 'join', 'concat', 'slice', 'splice', 'unshift']);
 countUnseen(Array.prototype, ['sort', 'reverse', 'fill', 'flat']);
-countUnseen(Uint8Array.prototype, ['includes', 'set', 'slice', 'fill', 'join']);
-countUnseen(Buffer.prototype, ['includes', 'toString', 'equals', 'compare', 'copy', 'fill']);
+countUnseen(Uint8Array.prototype, ['includes', 'slice', 'fill', 'join']);
+countUnseen(Buffer.prototype, ['includes', 'equals', 'compare', 'fill']);
+// Of a part of the bytes, mostly.
+countUnseen(Buffer.prototype, ['toString'], (_, _words, text) => text.length);
+countUnseen(Buffer.prototype, ['copy'], (_, _words, copied) => copied);
 const ofArgument = (/** @type {any} */ _, /** @type {any[]} */ words) => lengthOf(words[0]);
-countUnseen(RegExp.prototype, ['test'], ofArgument);
+countUnseen(Uint8Array.prototype, ['set'], ofArgument);
 countUnseen(Buffer, ['from', 'concat', 'byteLength'], ofArgument);
 countUnseen(globalThis, ['decodeURIComponent', 'encodeURIComponent'], ofArgument);
 countUnseen(JSON, ['parse'], ofArgument);
@@ -33,7 +36,7 @@ countUnseen(Object, ['keys', 'values', 'entries'], (_, _words, found) => lengthO
 for (const iterable of [[], new Map(), new Set()])
   countUnseen(Object.getPrototypeOf(iterable[Symbol.iterator]()), ['next'], () => 1);
 
-// replace and match call it for each piece that they find, and split at each place where one could begin.
+// test calls it, replace and match call it for each piece that they find, and split at each place where one could begin.
 const { exec } = RegExp.prototype;
 RegExp.prototype.exec = function (text) {
   const from = this.global || this.sticky ? this.lastIndex : 0;

@@ -1,0 +1,109 @@
+/** Attacks by the XML of bodies; see attacks.mjs. */
+import { XML_ATTRIBUTES_MAX, XML_TEXT_MAX } from '../../build/base/input-limits.js';
+
+/** @typedef {import('./attacks.mjs').Attack} Attack */
+
+/** The parser takes slices of a document, between which others have their turn. */
+const IN_TURNS = 60_000_000;
+const CONTAINER = 'bodies';
+const QUEUE = 'bodies';
+
+/** @param {number} n @param {(at: number) => string} item */
+const many = (n, item) => Array.from({ length: n }, (_, at) => item(at)).join('');
+/** Few are prepared, of many that are taken. @param {number} at */
+const idOf = (at) => Buffer.from(String(at).padStart(6, '0')).toString('base64');
+
+/** @type {NonNullable<Attack['prepare']>} */
+async function newContainer(send) {
+  await send({ method: 'PUT', path: `/${CONTAINER}`, query: ['restype=container'], allowed: true });
+  const block = { method: 'PUT', path: `/${CONTAINER}/blob`, body: 'x', allowed: true };
+  const { status, text } = await send({ ...block, query: ['comp=block', `blockid=${encodeURIComponent(idOf(0))}`] });
+  if (status !== 201) throw new Error(text);
+}
+
+/** @type {NonNullable<Attack['prepare']>} */
+async function newQueue(send) {
+  await send({ service: 'queue', method: 'PUT', path: `/${QUEUE}`, allowed: true });
+}
+
+/** @param {string} body @returns {import('./requests.mjs').Request} */
+const blockList = (body) => ({
+  method: 'PUT',
+  path: `/${CONTAINER}/blob`,
+  query: ['comp=blocklist'],
+  body: `<BlockList>${body}</BlockList>`,
+  allowed: true,
+});
+
+/** @param {string} text @returns {import('./requests.mjs').Request} */
+const message = (text) => ({
+  service: 'queue',
+  method: 'POST',
+  path: `/${QUEUE}/messages`,
+  body: `<QueueMessage><MessageText>${text}</MessageText></QueueMessage>`,
+  allowed: true,
+});
+
+const texts = { n: 300_000, past: { n: XML_TEXT_MAX + 1, status: 400 }, stepsMax: IN_TURNS, prepare: newContainer };
+
+/** @type {readonly Attack[]} */
+export const bodyAttacks = [
+  {
+    ...{ name: 'text of a block id', status: 400, ...texts },
+    request: (n) => blockList(`<Latest>${'A'.repeat(n)}</Latest>`),
+  },
+  {
+    ...{ name: 'entities in a block id', status: 400, ...texts, n: 60_000, past: { n: XML_TEXT_MAX / 5, status: 400 } },
+    request: (n) => blockList(`<Latest>${'&#65;'.repeat(n)}</Latest>`),
+  },
+  {
+    ...{ name: 'line breaks in a block id', status: 400, ...texts },
+    request: (n) => blockList(`<Latest>A${'\r'.repeat(n)}A</Latest>`),
+  },
+  {
+    ...{ name: 'CDATA in a block id', status: 400, ...texts, n: 60_000 },
+    request: (n) => blockList(`<Latest>${'<![CDATA[]]]>'.repeat(n)}</Latest>`),
+    past: undefined,
+  },
+  {
+    ...{ name: 'a comment in a block list', status: 400, ...texts, n: 600_000, past: undefined },
+    request: (n) => blockList(`<!--${'<'.repeat(n)}--><Latest/>`),
+  },
+  {
+    ...{ name: 'the name of an element', status: 400, ...texts },
+    request: (n) => blockList(`<L${'a'.repeat(n)}/>`),
+  },
+  {
+    ...{ name: 'attributes in a block list', n: XML_ATTRIBUTES_MAX / 2, status: 400, prepare: newContainer },
+    request: (n) => blockList(`<Newest ${many(n, (at) => ` a${at}="1"`)}/>`),
+    past: { n: XML_ATTRIBUTES_MAX + 1, status: 400 },
+  },
+  {
+    ...{ name: 'attributes of many elements', n: 2_000, status: 400, stepsMax: IN_TURNS, prepare: newContainer },
+    request: (n) => blockList(`<Latest a="1" b="2" c="3">${idOf(1)}</Latest>`.repeat(n)),
+  },
+  {
+    ...{ name: 'blocks that are not there', n: 25_000, status: 400, stepsMax: IN_TURNS, prepare: newContainer },
+    request: (n) => blockList(many(n, (at) => `<Latest>${idOf(at + 1)}</Latest>`)),
+    past: { n: 50_001, status: 400 },
+  },
+  {
+    ...{ name: 'text of a message', n: 32_000, status: 201, prepare: newQueue, stepsMax: IN_TURNS },
+    request: (n) => message('a'.repeat(n)),
+  },
+  {
+    ...{ name: 'entities in a message', n: 32_000, status: 201, prepare: newQueue, stepsMax: IN_TURNS },
+    request: (n) => message('&quot;'.repeat(n)),
+  },
+  {
+    ...{ name: 'numbered entities in a message', n: 32_000, status: 201, prepare: newQueue, stepsMax: IN_TURNS },
+    request: (n) => message('&#65;'.repeat(n)),
+  },
+  {
+    ...{ name: 'elements of service properties', n: 1_800, status: 400, stepsMax: IN_TURNS },
+    request: (n) => ({
+      ...{ method: 'PUT', query: ['restype=service', 'comp=properties'], allowed: true },
+      body: `<StorageServiceProperties>${'<Cors><x/></Cors>'.repeat(n)}</StorageServiceProperties>`,
+    }),
+  },
+];
