@@ -106,7 +106,7 @@ describe('integers', () => {
   });
 
   it('are refused when they are none', () => {
-    for (const text of ['abc', '1.5', '1e3', '0x10', '99999999999999999999']) {
+    for (const text of ['abc', '1.5', '1e3', '0x10', '9'.repeat(21)]) {
       expect(refusal(() => maxResults.read(request({}, `maxresults=${text}`))).code).toBe('InvalidQueryParameterValue');
       const header = params.integerHeader('x-ms-lease-duration', { min: -1, max: 60 });
       expect(refusal(() => header.read(request({ 'x-ms-lease-duration': text })))).toMatchObject({

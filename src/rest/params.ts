@@ -302,9 +302,10 @@ function headerOf(request: Request, name: string): string | undefined {
   return typeof value === 'string' || value === undefined ? value : value.join(',');
 }
 
+/** Of many digits it is not exact, and beyond all bounds. */
 function integerOf(text: string): number | undefined {
   const trimmed = text.trim();
-  return /^-?\d{1,15}$/.test(trimmed) ? Number(trimmed) : undefined;
+  return /^-?\d{1,20}$/.test(trimmed) ? Number(trimmed) : undefined;
 }
 
 /** Quoted or not; a weak mark is ignored, since the service compares all of them alike. */

@@ -5,7 +5,7 @@ import { integerQuery, invalidQuery, reader } from '../params.ts';
 
 const fail = raising(commonErrors);
 
-const ANY = { min: -Number.MAX_SAFE_INTEGER };
+const ANY = { min: -Infinity, max: Infinity };
 const TWO_HOURS_SECONDS = 7_200;
 const WEEK_SECONDS = 604_800;
 

@@ -31,7 +31,8 @@ export function boundsFault(parameter: string, value: number, { min, max }: Boun
 export function putFault(visibilitySeconds: number, ttlSeconds: number): TimingFault | undefined {
   const hidden = boundsFault('visibilitytimeout', visibilitySeconds, { min: 0, max: VISIBILITY_SECONDS_MAX });
   if (hidden) return hidden;
-  const isLifetime = Number.isInteger(ttlSeconds) && ttlSeconds >= 1 && ttlSeconds <= TTL_SECONDS_MAX;
+  if (ttlSeconds > TTL_SECONDS_MAX) return boundsFault('messagettl', ttlSeconds, { min: 1, max: TTL_SECONDS_MAX });
+  const isLifetime = Number.isInteger(ttlSeconds) && ttlSeconds >= 1;
   if (ttlSeconds !== TTL_NEVER && !isLifetime)
     return { parameter: 'messagettl', value: ttlSeconds, reason: 'messagettl must be positive, or -1.' };
   if (ttlSeconds === TTL_NEVER || visibilitySeconds < ttlSeconds) return undefined;
