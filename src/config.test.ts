@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { defaultBodyBytesMax, defaultMemoryBytesMax } from './available-memory.ts';
 import { configOf, dataOf, developmentAccount, parseAccounts, StartError, type StartOptions } from './config.ts';
 
 const KEY = Buffer.from('a key of some length').toString('base64');
@@ -24,6 +25,7 @@ describe('Config', () => {
       cors: [],
       allowedHosts: [],
       memoryBytesMax: undefined,
+      bodyBytesMax: defaultBodyBytesMax(),
       log: { level: 'silent', format: 'text', file: undefined },
     });
   });
@@ -78,10 +80,15 @@ describe('Config', () => {
     expect(() => configOf({ inMemory: true, location: 'data' })).toThrow(StartError);
   });
 
+  it('bounds data in memory by half of what there is', () => {
+    expect(configOf({ inMemory: true }).memoryBytesMax).toBe(defaultMemoryBytesMax());
+  });
+
   it('refuses bearer tokens over HTTP, origins that are none, and a limit on memory that is not used', () => {
     expect(() => configOf({ oauth: 'basic' })).toThrow('over HTTPS only');
     expect(() => configOf({ cors: ['example.com'] })).toThrow('example.com is not an origin');
     expect(() => configOf({ allowedHosts: ['a.example:80'] })).toThrow('a.example:80 is not the name of a host');
+    expect(() => configOf({ bodyBytesMax: 0 })).toThrow('is more than 0');
     expect(() => configOf({ memoryBytesMax: 1 })).toThrow('needs --inMemoryPersistence');
     expect(() => configOf({ inMemory: true, memoryBytesMax: Number.NaN })).toThrow('is more than 0');
   });

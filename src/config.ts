@@ -1,5 +1,6 @@
 /** Flags, environment and the library's options become one frozen Config. */
 import { resolve } from 'node:path';
+import { defaultBodyBytesMax, defaultMemoryBytesMax } from './available-memory.ts';
 import { accountKeysFault, accountNameFault } from './rules/account-names.ts';
 import { type ServiceName, serviceNames } from './services/names.ts';
 
@@ -90,8 +91,10 @@ export interface StartOptions extends ServiceOptions {
   readonly cors?: readonly string[];
   /** Names of this server by which web pages may ask over plain HTTP, besides localhost and the like. */
   readonly allowedHosts?: readonly string[];
-  /** In memory: how many bytes of blobs of more than 16 KiB, and of blocks, are held before uploads are refused. */
+  /** In memory: how many bytes of blobs of more than 16 KiB, and of blocks, are held before uploads are refused: half of the memory. */
   readonly memoryBytesMax?: number;
+  /** Bytes of bodies on their way, in both directions and all services, before further ones are refused: an eighth of the memory, at most 512 MiB. */
+  readonly bodyBytesMax?: number;
   /** Nothing is logged without it. */
   readonly log?: LogOptions;
 }
@@ -123,6 +126,7 @@ export interface Config {
   /** In lower case. */
   readonly allowedHosts: readonly string[];
   readonly memoryBytesMax: number | undefined;
+  readonly bodyBytesMax: number;
   readonly log: { readonly level: LogLevel; readonly format: LogFormat; readonly file: string | undefined };
 }
 
@@ -157,7 +161,8 @@ export function configOf(options: StartOptions = {}): Config {
     pathStyleOnly: options.pathStyleOnly ?? false,
     cors: Object.freeze([...(options.cors ?? [])]),
     allowedHosts: Object.freeze((options.allowedHosts ?? []).map((name) => name.toLowerCase())),
-    memoryBytesMax: options.memoryBytesMax,
+    memoryBytesMax: options.memoryBytesMax ?? (options.inMemory ? defaultMemoryBytesMax() : undefined),
+    bodyBytesMax: options.bodyBytesMax ?? defaultBodyBytesMax(),
     log: Object.freeze({ level, format, file: file === undefined ? undefined : resolve(file) }),
   });
 }
@@ -225,7 +230,7 @@ const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#\s,]+$/i;
 const HOST_NAME = /^[a-z\d_-]+(?:\.[a-z\d_-]+)*$/i;
 
 function checkSurface(options: StartOptions): void {
-  const { https, oauth, cors = [], allowedHosts = [], memoryBytesMax, inMemory } = options;
+  const { https, oauth, cors = [], allowedHosts = [], memoryBytesMax, bodyBytesMax = 1, inMemory } = options;
   if (oauth !== undefined && https === undefined) {
     throw new StartError('Bearer tokens (oauth) are taken over HTTPS only: give --cert and --key, or --https auto.');
   }
@@ -245,6 +250,7 @@ function checkSurface(options: StartOptions): void {
   if (memoryBytesMax !== undefined && !(memoryBytesMax > 0)) {
     throw new StartError('A limit on data in memory (extentMemoryLimit) is more than 0.');
   }
+  if (!(bodyBytesMax > 0)) throw new StartError('A limit on bodies in memory (body-memory) is more than 0.');
 }
 
 /** AZURITE_ACCOUNTS: name:key[:key2], several separated by semicolons. */

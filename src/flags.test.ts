@@ -26,6 +26,7 @@ describe('The command line', () => {
     ['--cors *', { cors: ['*'], log }],
     ['--allowed-hosts a.example,b.example', { allowedHosts: ['a.example', 'b.example'], log }],
     ['--cors http://localhost:3000,https://a.example', { cors: ['http://localhost:3000', 'https://a.example'], log }],
+    ['--body-memory 32', { bodyBytesMax: 32 << 20, log }],
     ['--inMemoryPersistence --extentMemoryLimit 5', { inMemory: true, memoryBytesMax: 5 << 20, log }],
     [
       '--inMemoryPersistence --extentMemoryLimit 64.500000',
@@ -106,6 +107,7 @@ describe('The command line', () => {
     ['--cors https://example.com/path', 'without a path'],
     ['--cors *,', 'is not an origin'],
     ['--allowed-hosts http://a.example', 'is not the name of a host'],
+    ['--body-memory 0', 'is more than 0'],
     ['--extentMemoryLimit 5', 'needs --inMemoryPersistence'],
     ['--inMemoryPersistence --extentMemoryLimit 0', 'is more than 0'],
     ['--inMemoryPersistence --extentMemoryLimit much', 'is a number of megabytes, not much'],

@@ -64,7 +64,12 @@ const flags = {
   },
   loose: { type: 'boolean', short: 'L', help: 'pass over headers and parameters of missing features' },
   disableProductStyleUrl: { type: 'boolean', help: 'look for the account in the path only, never in the host' },
-  extentMemoryLimit: { type: 'string', value: 'MB', help: 'with --inMemoryPersistence: refuse uploads beyond this' },
+  extentMemoryLimit: {
+    type: 'string',
+    value: 'MB',
+    help: 'with --inMemoryPersistence: refuse uploads beyond this (half of the memory)',
+  },
+  'body-memory': { type: 'string', value: 'MB', help: 'bodies on their way in memory (an eighth of it, at most 512)' },
   silent: { type: 'boolean', short: 's', help: 'print and log nothing but errors that end the start' },
   debug: { type: 'string', short: 'd', value: 'file', help: 'log at level debug, into this file' },
   'log-level': { type: 'string', value: 'level', help: `${logLevels.join(', ')} (info)` },
@@ -177,6 +182,7 @@ function startOptions(values: StartValues, env: NodeJS.ProcessEnv): StartOptions
     ...(values.extentMemoryLimit !== undefined && {
       memoryBytesMax: megabytes('extentMemoryLimit', values.extentMemoryLimit),
     }),
+    ...(values['body-memory'] !== undefined && { bodyBytesMax: megabytes('body-memory', values['body-memory']) }),
     log: {
       level: oneOf<LogLevel>('log-level', values['log-level'] ?? quietest, logLevels),
       format: oneOf<LogFormat>('log-format', values['log-format'] ?? 'text', logFormats),

@@ -10,6 +10,7 @@ import { fronts } from './fronts.ts';
 import { accountEndpoints } from './rest/admin/accounts.ts';
 import { certificateEndpoint } from './rest/admin/certificate.ts';
 import { testEndpoints } from './rest/admin/test-endpoints.ts';
+import { createBodyMemory } from './rest/body-memory.ts';
 import { createRestServer } from './rest/server.ts';
 import type { OwnRows } from './rows.ts';
 import { developmentRule } from './rules/cors.ts';
@@ -79,6 +80,7 @@ export async function serveOn({ config, log, rows, given }: Ground): Promise<Hol
     accounts,
     context: storageOf,
     log,
+    memory: createBodyMemory(config.bodyBytesMax),
     analytics,
     now: () => partition.clock.now(),
     own: {

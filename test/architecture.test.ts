@@ -32,6 +32,7 @@ const top = [
   'commands',
   'addresses.ts',
   'admin-file.ts',
+  'available-memory.ts',
   'command-line.ts',
   'certificate.ts',
   'own-certificate.ts',

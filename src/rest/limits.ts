@@ -29,7 +29,7 @@ export const LIMITS: Limits = {
   urlBytesMax: 32 << 10,
 };
 
-/** The longest legal blob name, percent-encoded, and 8 KiB of metadata in thousands of headers are more than Node's 16 KiB. */
+/** The longest legal blob name, percent-encoded, and 8 KiB of metadata in many headers are more than Node's 16 KiB. */
 export const HEADERS_BYTES_MAX = 64 << 10;
 
 /** Comes with Retry-After; the clients of all SDKs try again. */

@@ -1,4 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { connect } from 'node:net';
+import { start } from 'holdfast';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { bytesOf, send } from '../growth/requests.mjs';
 import { expectRefusal, serverFor } from './support.ts';
 
 describe('A limit on data in memory', () => {
@@ -23,5 +26,37 @@ describe('A limit on data in memory', () => {
     };
     await until();
     expect((await container.getBlobClient('four').downloadToBuffer()).equals(bytes)).toBe(true);
+  });
+});
+
+describe('A limit on bodies in memory', () => {
+  it('is one for all services: a body of a queue keeps one of a blob out', async () => {
+    const server = await start({ inMemory: true, blobPort: 0, bodyBytesMax: 10_000 });
+    onTestFinished(() => server.stop());
+    const [blobs, queues] = [server.blobUrl, server.queueUrl].map((url) => Number(new URL(url).port));
+    await send(blobs!, { method: 'PUT', path: '/container', query: ['restype=container'], allowed: true });
+    await send(queues!, { service: 'queue', method: 'PUT', path: '/queue', allowed: true });
+
+    /** The head, and so much of the body as to make the server wait for the rest. */
+    const begin = (port: number, path: string, method: string, bytes: number) => {
+      const head = bytesOf({ method, path, headers: [['x-ms-blob-type', 'BlockBlob']], allowed: true });
+      const socket = connect(port, '127.0.0.1').on('error', () => {});
+      socket.write(head.toString('latin1').replace('Content-Length: 0', 'Content-Length: 60000'));
+      socket.write(Buffer.alloc(bytes));
+      return socket;
+    };
+    const stalled = begin(queues!, '/queue/messages', 'POST', 20_000);
+    onTestFinished(() => void stalled.destroy());
+    const upload = () =>
+      new Promise<string>((resolve) => {
+        const socket = begin(blobs!, '/container/blob', 'PUT', 1_000);
+        // What is taken waits for the rest, and is given up.
+        socket.setTimeout(500, () => socket.destroy());
+        socket.once('data', (bytes) => resolve(bytes.toString().slice(0, 12)));
+        socket.once('close', () => resolve('taken'));
+      });
+    await expect.poll(upload, { timeout: 20_000 }).toBe('HTTP/1.1 503');
+    stalled.destroy();
+    await expect.poll(upload, { timeout: 20_000 }).toBe('taken');
   });
 });
