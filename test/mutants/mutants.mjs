@@ -199,5 +199,17 @@ export const mutants = [
     find: '  if (isSasField(name)) throw',
     replace: "  if (isSasField(name) && name === '') throw",
     tests: ['test/end-to-end/ambiguous-requests.test.ts'],
+    name: 'the names of a query are looked up in a list',
+    file: 'src/rest/auth/canonical.ts',
+    find: 'const same = found.get(name);',
+    replace: 'const same = [...found].find(([known]) => known === name)?.[1];',
+    tests: ['test/growth/growth.test.ts'],
+  },
+  {
+    name: 'an upload is read on however much was read in this turn',
+    file: 'src/rest/body-memory.ts',
+    find: 'return left > 0 && hasRoom();',
+    replace: 'return hasRoom();',
+    tests: ['test/anomalies/limits.test.ts'],
   },
 ];
