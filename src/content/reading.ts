@@ -1,13 +1,6 @@
 /** The bytes of a content as a stream: no snapshot is open while the consumer takes its time, and little memory is held. */
 import { borrowBuffer, giveBackBuffer, LENT_BYTES } from '../base/crc32.ts';
-import {
-  AROUND_BYTES_MAX,
-  CHECKED_BYTES,
-  type ChunkName,
-  type Extents,
-  type Place,
-  type Sums,
-} from '../extents/extents.ts';
+import { AROUND_BYTES_MAX, CHECKED_BYTES, type ChunkStretch, type Extents, type Sums } from '../extents/extents.ts';
 import { type Partition, type Snapshot, Unavailable } from '../partition/partition.ts';
 import type { ContentRead } from './content.ts';
 import { piecesFrom } from './lists.ts';
@@ -16,24 +9,21 @@ import { type ContentId, chunkKey, chunkNameOf, decodeChunk, type Part, textOf }
 
 export interface Reading {
   readonly partition: Pick<Partition, 'read'>;
-  readonly extents: Pick<Extents, 'read'>;
+  readonly extents: Pick<Extents, 'read' | 'readMany'>;
   readonly reads: Reads;
   /** What all streams together have read and their consumers have not taken yet. */
   readonly held: { bytes: number };
 }
 
-/** What is to be read of one chunk, counted from its beginning. */
-interface Stretch {
-  readonly name: ChunkName;
-  readonly place: Place;
-  readonly from: number;
-  readonly to: number;
+/** What is to be read of one chunk. */
+interface Stretch extends ChunkStretch {
   /** If it is read in several steps. */
   readonly sums?: Sums;
 }
 
-/** Parts that are looked up at a time. */
+/** Parts that are looked up at a time; small ones are looked up as long as they have so few bytes. */
 const PAGE_PARTS = 64;
+const PAGE_BYTES_MIN = 1 << 20;
 /** So much is read of a chunk at a time. */
 const READ_BYTES = LENT_BYTES - AROUND_BYTES_MAX;
 /** Above this, streams read little at a time and nothing ahead. */
@@ -116,6 +106,12 @@ async function* generate(
     if (page.stretches.length === 0 && page.end < to) page = await partition.read((at) => lookUp(at, page.end));
     const stretch = page.stretches.shift();
     if (!stretch) return undefined;
+    const small = smallFrom(stretch, page.stretches);
+    if (small.length > 1) {
+      page.stretches.splice(0, small.length - 1);
+      hold(lengthOf(small));
+      return extents.readMany(small);
+    }
     const { name, place, from } = stretch;
     let { sums } = stretch;
     const begin = from - (from % CHECKED_BYTES);
@@ -156,13 +152,27 @@ async function* generate(
   }
 }
 
+/** This one and those behind it that go out in one piece: together they are smaller than what one checksum is for. */
+function smallFrom(first: Stretch, rest: readonly Stretch[]): readonly Stretch[] {
+  const small = [first];
+  let bytes = first.to - first.from;
+  for (const stretch of rest) {
+    bytes += stretch.to - stretch.from;
+    if (bytes >= CHECKED_BYTES) break;
+    small.push(stretch);
+  }
+  return small;
+}
+
+const lengthOf = (stretches: readonly Stretch[]): number => stretches.reduce((sum, { from, to }) => sum + to - from, 0);
+
 /** One page of them, and where the next begins. */
 async function stretchesFrom(at: Snapshot, account: bigint, id: ContentId, from: number, to: number): Promise<Page> {
   const wanted: { part: Part; from: number; to: number }[] = [];
   const { offset, pieces } = await piecesFrom(at, account, id, from);
   let end = offset;
   for (const part of pieces.flatMap(({ parts }) => parts)) {
-    if (end >= to || wanted.length === PAGE_PARTS) break;
+    if (end >= to || (wanted.length >= PAGE_PARTS && end - from >= PAGE_BYTES_MIN)) break;
     const begin = end;
     end += part.length;
     if (end > from) wanted.push({ part, from: Math.max(from - begin, 0), to: Math.min(to - begin, part.length) });

@@ -86,6 +86,23 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
       }
     });
 
+    it('is read together with others, in any order, as it is read alone', async () => {
+      const { extents } = await opened(1 << 20);
+      const lengths = [1, 1, 70_000, 5, 300_000, 1, 64, 200_000, 3, 2, 500_000, 9];
+      const chunks: Awaited<ReturnType<typeof writeChunk>>[] = [];
+      for (const [at, length] of lengths.entries()) {
+        chunks.push(await writeChunk(extents, chunkName(at + 1), randomBytes(length)));
+      }
+      const whole = chunks.map(({ name, place, bytes }) => ({ name, place, from: 0, to: place.length, bytes }));
+      const ends = whole.map((one) => ({ ...one, from: one.to - 1, bytes: one.bytes.subarray(one.to - 1) }));
+      for (const all of [whole, ends, whole.toReversed(), [...ends, ...whole, ...ends], ends.slice(3, 4)]) {
+        const expected = Buffer.concat(all.map(({ bytes }) => bytes));
+        expect((await extents.readMany(all)).equals(expected)).toBe(true);
+      }
+      const [one, other] = whole as [(typeof whole)[0], (typeof whole)[0]];
+      await expect(extents.readMany([one, { ...other, name: one.name }])).rejects.toThrow(Damaged);
+    });
+
     it('can have 8 MiB, and no more, and no fewer than one byte', async () => {
       const { extents } = await opened();
       const chunk = await writeChunk(extents, chunkName(1), randomBytes(CHUNK_BYTES_MAX), [1 << 20]);

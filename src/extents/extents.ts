@@ -36,6 +36,14 @@ export interface Sums {
   table?: Buffer | undefined;
 }
 
+/** Bytes of one chunk, counted from its beginning. */
+export interface ChunkStretch {
+  readonly name: ChunkName;
+  readonly place: Place;
+  readonly from: number;
+  readonly to: number;
+}
+
 export interface ExtentInfo {
   readonly name: string;
   /** What it takes from the disk. */
@@ -66,6 +74,11 @@ export interface Extents {
    * Whoever reads a chunk piece by piece gives the same `sums` each time, so that its checksums are read once.
    */
   read(name: ChunkName, place: Place, from: number, to: number, into?: Buffer, sums?: Sums): Promise<Buffer>;
+  /**
+   * The bytes of several chunks, one after another, each checked as `read` does it. For small ones: those that lie close
+   * to each other are read from the disk together.
+   */
+  readMany(stretches: readonly ChunkStretch[]): Promise<Buffer>;
   /** Every chunk whose beginning can be made out, finished or not, in order. */
   walk(extent: string): AsyncIterable<{ readonly name: ChunkName; readonly place: Place }>;
   list(): Promise<readonly ExtentInfo[]>;

@@ -11,7 +11,7 @@ const GAP_BYTES_MAX = 64 << 10;
  * @param onHeader is told of a header that is wrong: the bytes are right all the same, but `walk` does not find the chunk.
  */
 export async function readChecked(
-  files: Files,
+  files: Pick<Files, 'read'>,
   name: ChunkName,
   place: Place,
   from: number,

@@ -1,9 +1,18 @@
 /** Extents as files of slots: which file grows, who writes where, and when it is durable. The same for all engines. */
 import { chunkWriter } from './chunk-writer.ts';
-import { CHUNK_BYTES_MAX, Damaged, EXTENT_NAME, type Extents, epochOfExtent, extentName } from './extents.ts';
+import {
+  CHUNK_BYTES_MAX,
+  type ChunkStretch,
+  Damaged,
+  EXTENT_NAME,
+  type Extents,
+  epochOfExtent,
+  extentName,
+} from './extents.ts';
 import type { Files } from './files.ts';
 import { groupSync } from './group-sync.ts';
 import { readChecked } from './read.ts';
+import { readWindow, windowsOf } from './read-many.ts';
 import { encodeExtentHeader, HEADER_BYTES, newExtentId, slotBytes } from './slots.ts';
 import { walkSlots } from './walk.ts';
 
@@ -95,6 +104,34 @@ export function openSlotted(
     if (!grows && writers === 0) open.delete(name);
   }
 
+  const readOne: Extents['read'] = async (name, place, from, to, into, sums) => {
+    const read = () => readChecked(files, name, place, from, to, (damage) => onDamage?.(damage), into, sums);
+    try {
+      return await read().catch((error: unknown) => {
+        if (!(error instanceof Damaged) || !files.forget || epochOfExtent(place.extent) === epoch) throw error;
+        // Another machine may have written here since the file was opened: some file systems show that to who opens it anew.
+        files.forget(place.extent);
+        if (sums) sums.table = undefined;
+        return read();
+      });
+    } catch (error) {
+      if (error instanceof Damaged) onDamage?.(error);
+      throw error;
+    }
+  };
+
+  const oneByOne = (window: readonly ChunkStretch[]): Promise<Buffer[]> =>
+    Promise.all(window.map(({ name, place, from, to }) => readOne(name, place, from, to)));
+
+  /** Whatever is wrong with one of them is found out by reading it alone. */
+  const readTogether = (window: readonly ChunkStretch[]): Promise<Buffer[]> =>
+    window.length === 1
+      ? oneByOne(window)
+      : readWindow(files, window, (damage) => onDamage?.(damage)).catch((error: unknown) => {
+          if (error instanceof Damaged) return oneByOne(window);
+          throw error;
+        });
+
   return {
     async begin(name, length, purpose = 'any') {
       if (!(Number.isInteger(length) && length > 0 && length <= CHUNK_BYTES_MAX)) {
@@ -123,20 +160,12 @@ export function openSlotted(
       return chunkWriter(owner, name, place);
     },
 
-    async read(name, place, from, to, into, sums) {
-      const read = () => readChecked(files, name, place, from, to, (damage) => onDamage?.(damage), into, sums);
-      try {
-        return await read().catch((error: unknown) => {
-          if (!(error instanceof Damaged) || !files.forget || epochOfExtent(place.extent) === epoch) throw error;
-          // Another machine may have written here since the file was opened: some file systems show that to who opens it anew.
-          files.forget(place.extent);
-          if (sums) sums.table = undefined;
-          return read();
-        });
-      } catch (error) {
-        if (error instanceof Damaged) onDamage?.(error);
-        throw error;
-      }
+    read: readOne,
+
+    async readMany(stretches) {
+      const parts: Buffer[] = [];
+      for (const window of windowsOf(stretches)) parts.push(...(await readTogether(window)));
+      return Buffer.concat(parts);
     },
 
     isShort: () => files.isShort(),

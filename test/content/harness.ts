@@ -43,6 +43,14 @@ export function watchedExtents(faults: Faults = {}): WatchedExtents {
   let extents = 0;
   let end = Infinity;
 
+  function bytesAt(name: ChunkName, place: Place, from: number, to: number): Buffer {
+    const slot = slots.find((one) => one.place.extent === place.extent && one.place.offset === place.offset);
+    if (!slot || removed.has(place.extent) || slot.name.number !== name.number || slot.state !== 'finished') {
+      throw new Damaged('not there');
+    }
+    return Buffer.from(slot.bytes.subarray(from, to));
+  }
+
   return {
     slots,
     writes,
@@ -84,11 +92,12 @@ export function watchedExtents(faults: Faults = {}): WatchedExtents {
     async read(name, place, from, to) {
       await faults.onRead?.();
       reads.push({ from, to });
-      const slot = slots.find((one) => one.place.extent === place.extent && one.place.offset === place.offset);
-      if (!slot || removed.has(place.extent) || slot.name.number !== name.number || slot.state !== 'finished') {
-        throw new Damaged('not there');
-      }
-      return Buffer.from(slot.bytes.subarray(from, to));
+      return bytesAt(name, place, from, to);
+    },
+    async readMany(stretches) {
+      await faults.onRead?.();
+      reads.push({ from: stretches[0]!.from, to: stretches.at(-1)!.to });
+      return Buffer.concat(stretches.map(({ name, place, from, to }) => bytesAt(name, place, from, to)));
     },
     async *walk(extent) {
       for (const { name, place } of slots) if (place.extent === extent) yield { name, place };
