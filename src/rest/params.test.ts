@@ -117,6 +117,18 @@ describe('integers', () => {
   });
 });
 
+describe('a range', () => {
+  it('is refused when two were sent, which Node joins', () => {
+    const rawHeaders = ['Range', 'bytes=0-0', 'range', 'bytes=1-1'];
+    const twice = { ...request({ Range: 'bytes=0-0, bytes=1-1' }), rawHeaders };
+    expect(refusal(() => params.range.read(twice))).toMatchObject({
+      code: 'InvalidHeaderValue',
+      details: { HeaderName: 'range' },
+    });
+    expect(params.range.read(request({ Range: 'bytes=0-0' }))).toBe('bytes=0-0');
+  });
+});
+
 describe('choices', () => {
   const include = params.listQuery('include', ['metadata'], ['snapshots']);
 

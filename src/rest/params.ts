@@ -136,7 +136,7 @@ export const leaseId: Reader<string | undefined> = header('x-ms-lease-id');
 
 /** As it was sent; x-ms-range wins. */
 export const range: Reader<string | undefined> = reader(
-  (request) => headerOf(request, 'x-ms-range') ?? headerOf(request, 'range'),
+  (request) => onlyHeader(request, 'x-ms-range') ?? onlyHeader(request, 'range'),
 );
 
 export type Metadata = readonly (readonly [name: string, value: string])[];
@@ -178,7 +178,7 @@ export const blobContentHeaders: Reader<ContentHeaders> = reader((request) => ({
 export const contentHeaders: Reader<ContentHeaders> = reader((request) => {
   const own = blobContentHeaders.read(request);
   return {
-    contentType: own.contentType ?? headerOf(request, 'content-type'),
+    contentType: own.contentType ?? onlyHeader(request, 'content-type'),
     contentEncoding: own.contentEncoding ?? headerOf(request, 'content-encoding'),
     contentLanguage: own.contentLanguage ?? headerOf(request, 'content-language'),
     contentDisposition: own.contentDisposition,
@@ -302,6 +302,18 @@ function headerOf(request: Request, name: string): string | undefined {
   return typeof value === 'string' || value === undefined ? value : value.join(',');
 }
 
+/** For headers of which Node keeps the first, or which would be passed over when two are joined. */
+export function onlyHeader(request: Request, name: string): string | undefined {
+  const value = headerOf(request, name);
+  if (value === undefined) return undefined;
+  let count = 0;
+  for (let at = 0; at < request.rawHeaders.length; at += 2) {
+    const raw = request.rawHeaders[at]!;
+    if (raw.length === name.length && raw.toLowerCase() === name && ++count > 1) throw invalidHeader(name, value);
+  }
+  return value;
+}
+
 /** Of many digits it is not exact, and beyond all bounds. */
 function integerOf(text: string): number | undefined {
   const trimmed = text.trim();
@@ -324,8 +336,8 @@ function etagsOf(text: string | undefined): ETags | undefined {
 
 /** A date that does not parse is ignored, as the service does. */
 function datesOf(request: Request): Conditions {
-  const since = headerOf(request, 'if-modified-since');
-  const until = headerOf(request, 'if-unmodified-since');
+  const since = onlyHeader(request, 'if-modified-since');
+  const until = onlyHeader(request, 'if-unmodified-since');
   if (since === undefined && until === undefined) return NO_CONDITIONS;
   const ifModifiedSince = since === undefined ? undefined : parseHttpDate(since);
   const ifUnmodifiedSince = until === undefined ? undefined : parseHttpDate(until);

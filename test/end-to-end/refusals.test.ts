@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { blobOperations } from '../../src/rest/blob/operations.ts';
 import type { Operation } from '../../src/rest/operation.ts';
-import { type Answer, serverFor } from './support.ts';
+import { type Answer, expectError, serverFor } from './support.ts';
 
 const running = serverFor('memory');
 const CONTAINER = '/kept';
@@ -85,7 +85,9 @@ async function expectRefused(ask: () => Promise<Answer>, status: number, code: s
 }
 
 const cells = blobOperations.flatMap((row) =>
-  row.refuses.flatMap((refused) => row.methods.map((method) => ({ row, method, refused }))),
+  [...row.refuses, ...row.refusesUnlessLoose].flatMap((refused) =>
+    row.methods.map((method) => ({ row, method, refused })),
+  ),
 );
 
 describe('A header or parameter of a feature that is missing', () => {
@@ -181,4 +183,33 @@ describe('Set Blob Service Properties', () => {
 
   it('refuses a setting that nobody knows', () =>
     expectRefused(() => set(`${version}<Teleport><Enabled>true</Enabled></Teleport>`), 400, 'InvalidXmlDocument'));
+});
+
+describe('A header that says one thing only', () => {
+  const [early, late] = ['Mon, 16 Nov 2026 07:00:00 GMT', 'Tue, 17 Nov 2099 07:00:00 GMT'];
+  const guid = '11111111-1111-1111-1111-111111111111';
+
+  it.each<[string, string, Readonly<Record<string, string | readonly string[]>>]>([
+    ['GET', 'If-Modified-Since', { 'If-Modified-Since': [early, late] }],
+    ['GET', 'If-Unmodified-Since', { 'If-Unmodified-Since': [late, early] }],
+    ['GET', 'x-ms-range', { 'x-ms-range': ['bytes=0-0', 'bytes=1-1'] }],
+    ['GET', 'x-ms-lease-id', { 'x-ms-lease-id': [guid, guid] }],
+    ['GET', 'x-ms-version', { 'x-ms-version': ['2025-07-05', '2019-02-02'] }],
+    ['PUT', 'If-Modified-Since', { 'If-Modified-Since': [early, late] }],
+    ['PUT', 'If-Unmodified-Since', { 'If-Unmodified-Since': [late, early] }],
+    ['PUT', 'Content-Type', { 'Content-Type': ['a/b', 'c/d'] }],
+    ['COPY', 'x-ms-source-if-modified-since', { 'x-ms-source-if-modified-since': [early, late] }],
+    ['COPY', 'x-ms-source-if-unmodified-since', { 'x-ms-source-if-unmodified-since': [late, early] }],
+  ])('is not sent twice: %s with two of %s', async (method, name, headers) => {
+    const copy = { 'x-ms-copy-source': `${running.server.blobUrl}${BLOB}` };
+    const own = method === 'PUT' ? { 'x-ms-blob-type': 'BlockBlob' } : method === 'COPY' ? copy : {};
+    const before = await picture();
+    const answer = await running.request(method === 'GET' ? 'GET' : 'PUT', BLOB, {
+      headers: { ...own, ...headers },
+      ...(method === 'PUT' && { body: 'other' }),
+    });
+    expectError(answer, 400, 'InvalidHeaderValue');
+    expect(answer.text.toLowerCase()).toContain(`<headername>${name.toLowerCase()}</headername>`);
+    expect(await picture()).toEqual(before);
+  });
 });

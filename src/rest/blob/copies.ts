@@ -3,7 +3,7 @@ import type { Conditions } from '../../rules/conditions.ts';
 import type { CopySource } from '../../services/blob/copies.ts';
 import { sourceAddress } from '../copy-source.ts';
 import { notImplemented, type Reader, type Request } from '../operation.ts';
-import { conditions, invalidHeader, reader } from '../params.ts';
+import { conditions, invalidHeader, onlyHeader, reader } from '../params.ts';
 import { queryOf } from '../request.ts';
 
 export const copySource: Reader<CopySource> = reader((request) => {
@@ -22,8 +22,8 @@ export const sourceConditions: Reader<Conditions> = reader((request) => {
   const asked: Request['headers'] = {
     'if-match': headers['x-ms-source-if-match'],
     'if-none-match': headers['x-ms-source-if-none-match'],
-    'if-modified-since': headers['x-ms-source-if-modified-since'],
-    'if-unmodified-since': headers['x-ms-source-if-unmodified-since'],
+    'if-modified-since': onlyHeader(request, 'x-ms-source-if-modified-since'),
+    'if-unmodified-since': onlyHeader(request, 'x-ms-source-if-unmodified-since'),
   };
   return conditions.read({ ...request, headers: asked });
 });
