@@ -28,8 +28,10 @@ export interface Line<Table extends Flags> {
  * @param others names that are spelt in several ways, too
  */
 export function readLine<const Table extends Flags>(words: readonly string[], flags: Table): Line<Table> {
-  const known = Object.keys(flags);
-  const args = words.map((word) => canonical(word, known));
+  const args = booleansJoined(
+    words.map((word) => canonical(word, flags)),
+    flags,
+  );
   const { tokens } = parseArgs({ args, options: flags, strict: false, tokens: true });
   const values: Record<string, string | true> = {};
   const names: string[] = [];
@@ -40,8 +42,11 @@ export function readLine<const Table extends Flags>(words: readonly string[], fl
     const flag = Object.hasOwn(flags, name) ? flags[name] : undefined;
     if (!flag) throw unknownFlag(name, rawName, flags);
     if (flag.type === 'boolean') {
-      if (value !== undefined) throw new StartError(`${rawName} takes no value: write just ${rawName}.`);
-      values[name] = true;
+      if (value !== undefined && !BOOLEAN.test(value))
+        throw new StartError(`${rawName} is true or false, not ${value}: write just ${rawName}.`);
+      // Of a flag that is given twice the last counts.
+      if (value?.toLowerCase() === 'false') delete values[name];
+      else values[name] = true;
     } else {
       if (!value || (!token.inlineValue && value.startsWith('--'))) {
         throw new StartError(`${rawName} needs a value: ${rawName} <${flag.value}>.`);
@@ -52,11 +57,28 @@ export function readLine<const Table extends Flags>(words: readonly string[], fl
   return { values: values as Values<Table>, names };
 }
 
-/** --blob-port and --blobport are --blobPort. */
-function canonical(word: string, known: readonly string[]): string {
+/** --blob-port and --blobport are --blobPort, and --no-loose is --loose=false. */
+function canonical(word: string, flags: Flags): string {
   const [, spelt = '', rest = ''] = /^--([^=]+)(=.*)?$/s.exec(word) ?? [];
-  const name = spelt && known.find((each) => plain(each) === plain(spelt));
-  return name ? `--${name}${rest}` : word;
+  const named = (text: string) => Object.keys(flags).find((each) => plain(each) === plain(text));
+  const name = spelt && named(spelt);
+  if (name) return `--${name}${rest}`;
+  const denied = /^no-./i.test(spelt) && rest === '' ? named(spelt.slice(3)) : undefined;
+  return denied && flags[denied]!.type === 'boolean' ? `--${denied}=false` : word;
+}
+
+const BOOLEAN = /^(?:true|false)$/i;
+
+/** Azurite takes --loose true, too: the next word is the value of the flag. */
+function booleansJoined(words: readonly string[], flags: Flags): string[] {
+  const joined: string[] = [];
+  for (const word of words) {
+    const last = joined.at(-1) ?? '';
+    if (BOOLEAN.test(word) && last.startsWith('--') && flags[last.slice(2)]?.type === 'boolean') {
+      joined[joined.length - 1] = `${last}=${word}`;
+    } else joined.push(word);
+  }
+  return joined;
 }
 
 function unknownFlag(name: string, rawName: string, flags: Flags): StartError {

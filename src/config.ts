@@ -259,12 +259,18 @@ export function parseAccounts(text: string): readonly Account[] {
   while (entries.at(-1) === '') entries.pop();
   const accounts = entries.map((entry) => {
     const [name = '', ...keys] = entry.split(':').map((part) => part.trim());
-    return { name, keys };
+    return { name, keys: keys.length === 2 ? [keys[0]!, ...secondKey(keys[1]!)] : keys };
   });
   const fault = accountsFault(accounts);
   if (fault)
     throw new StartError(`AZURITE_ACCOUNTS: ${fault}. It is name:key[:key2], several separated by semicolons.`);
   return accounts;
+}
+
+/** Azurite takes of a second key what of it is base64. Of nothing no key can be made: whoever signs with nothing would be the owner. */
+function secondKey(text: string): string[] {
+  const bytes = Buffer.from(text, 'base64');
+  return bytes.length === 0 ? [] : [bytes.toString('base64')];
 }
 
 /** Says which entry by its number only: where parts are mixed up, the name may be a key. */

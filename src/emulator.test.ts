@@ -19,6 +19,15 @@ describe('Under the name azurite', () => {
   });
 });
 
+describe('The version', () => {
+  it('is the number alone under the names of the emulator, for scripts that parse it', () => {
+    for (const surface of [azurite, azuriteOf('blob'), azuriteOf('queue'), azuriteOf('table')]) {
+      expect(surface.version('1.2.3')).toBe('1.2.3');
+    }
+    expect(holdfast.version('1.2.3')).toBe('holdfast 1.2.3');
+  });
+});
+
 describe('Under the name azurite-blob', () => {
   const azuriteBlob = azuriteOf('blob');
 

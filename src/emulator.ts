@@ -13,6 +13,8 @@ export interface Surface {
   listening(at: Listening): readonly string[];
   closing(service: ServiceName): readonly string[];
   closed(service: ServiceName): readonly string[];
+  /** What --version prints. */
+  version(number: string): string;
   /** Whether --silent is about these lines too. */
   readonly silenced: boolean;
 }
@@ -33,12 +35,15 @@ export const holdfast: Surface = {
   listening,
   closing: () => [],
   closed: () => [],
+  version: (number) => `holdfast ${number}`,
   silenced: true,
 };
 
 const emulator = {
   closing: (service: ServiceName) => [`Azurite ${titleOf(service)} service is closing...`],
   closed: (service: ServiceName) => [`Azurite ${titleOf(service)} service successfully closed`],
+  // The emulator prints the number alone, and scripts parse it.
+  version: (number: string) => number,
   silenced: false,
 };
 

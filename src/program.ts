@@ -23,7 +23,7 @@ async function run(surface: Surface): Promise<void> {
   const { words, warning } = surface.read(process.argv.slice(2));
   const command = readCommand(words, process.env);
   if (command.command === 'help') console.log(helpText(command.topic));
-  else if (command.command === 'version') console.log(`holdfast ${version()}`);
+  else if (command.command === 'version') console.log(surface.version(version()));
   else if (command.command === 'check') await checkAll(command.where);
   else if (command.command === 'account')
     console.log(await (await import('./commands/account.ts')).runAccount(command.account));

@@ -45,6 +45,12 @@ describe('azurite', () => {
     for (const [, , origin] of origins) expect((await fetch(`${origin}/health/ready`)).status).toBe(200);
   });
 
+  it.each(['--version', '-v'])('prints a version that scripts can parse: %s', async (flag) => {
+    const program = azurite([flag]);
+    expect(await program.ended).toEqual({ code: 0, signal: null });
+    expect(program.stdout()).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+
   it('ends with 0 at SIGINT', async () => {
     const program = azurite(MEMORY);
     await program.printed(READY);
