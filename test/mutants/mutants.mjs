@@ -199,6 +199,8 @@ export const mutants = [
     find: '  if (isSasField(name)) throw',
     replace: "  if (isSasField(name) && name === '') throw",
     tests: ['test/end-to-end/ambiguous-requests.test.ts'],
+  },
+  {
     name: 'the names of a query are looked up in a list',
     file: 'src/rest/auth/canonical.ts',
     find: 'const same = found.get(name);',
