@@ -15,6 +15,9 @@ export const XML_ATTRIBUTES_MAX = 16;
 /** Characters between two tags. The longest are messages of a queue: 64 KiB, each character as a reference of up to ten. base/xml.ts: 400. */
 export const XML_TEXT_MAX = 10 * (64 << 10);
 
+/** The same in a block list, whose ids have 88 characters. rest/blob/block-lists.ts: 400. */
+export const BLOCK_LIST_TEXT_MAX = 16 << 10;
+
 /** Of one JSON object, or of all objects in the body of a request together. An entity has 255 properties, and a type for each. rest/table/json.ts: 400. */
 export const JSON_MEMBERS_MAX = 2_048;
 

@@ -65,7 +65,7 @@ export interface XmlReader {
 }
 
 /** For a document that comes in pieces. Children of the root are handed to `onChild` and not kept, so that there may be any number. */
-export function xmlReader(onChild?: (child: XmlElement) => void): XmlReader {
+export function xmlReader(onChild?: (child: XmlElement) => void, textMax = XML_TEXT_MAX): XmlReader {
   // In XML 1.1 a text may hold what no document of 1.0 can give back.
   const { SaxesParser }: typeof saxes = require('saxes');
   const parser = new SaxesParser({ defaultXMLVersion: '1.0', forceXMLVersion: true });
@@ -107,11 +107,11 @@ export function xmlReader(onChild?: (child: XmlElement) => void): XmlReader {
     elements = 1;
     onChild(element);
   });
-  const tooLong = () => refuse(`There are more than ${XML_TEXT_MAX} characters of text in one place.`);
+  const tooLong = () => refuse(`There are more than ${textMax} characters of text in one place.`);
   const addText = (text: string) => {
     const element = open.at(-1);
     if (!element) return;
-    if (element.text.length + text.length > XML_TEXT_MAX) tooLong();
+    if (element.text.length + text.length > textMax) tooLong();
     element.text += text;
   };
   parser.on('text', addText);
@@ -120,7 +120,7 @@ export function xmlReader(onChild?: (child: XmlElement) => void): XmlReader {
     write: (bytes) => {
       const text = decode(bytes);
       const first = text.indexOf('<');
-      if (run + (first < 0 ? text.length : first) > XML_TEXT_MAX) tooLong();
+      if (run + (first < 0 ? text.length : first) > textMax) tooLong();
       run = first < 0 ? run + text.length : text.length - text.lastIndexOf('<');
       parser.write(text);
     },

@@ -1,11 +1,12 @@
 /** Block lists as XML. They may have 50,000 entries, or 150,000 on their way out: none of it in one stretch. */
 import { type Hashes, hasher } from '../../base/hashes.ts';
+import { BLOCK_LIST_TEXT_MAX } from '../../base/input-limits.ts';
+import { nextSlice } from '../../base/steps.ts';
 import { escapeXml, SLICE_BYTES, type XmlElement, XmlError, xmlReader } from '../../base/xml.ts';
 import type { BlockChoice, BlockSource } from '../../rules/block-list.ts';
 import { checkBlockCount } from '../../services/blob/block-lists.ts';
 import type { BlockLists, ListedBlock } from '../../services/blob/blocks.ts';
 import { checkHashes, type SentContent } from '../../services/sent-content.ts';
-import { othersFirst } from '../../services/storage.ts';
 import { invalidXml } from '../params.ts';
 
 /** 50,000 of the longest ids, with room for line breaks. */
@@ -22,7 +23,7 @@ export async function readBlockList(
   const blocks: BlockChoice[] = [];
   const reader = xmlReader((child) => {
     checkBlockCount(blocks.push(choiceOf(child)));
-  });
+  }, BLOCK_LIST_TEXT_MAX);
   try {
     let unbroken = 0;
     for await (const bytes of sent.bytes()) {
@@ -33,7 +34,7 @@ export async function readBlockList(
         unbroken += slice.length;
         if (unbroken < SLICE_BYTES) continue;
         unbroken = 0;
-        await othersFirst();
+        await nextSlice();
       }
     }
     const { name, line, column } = reader.end();
