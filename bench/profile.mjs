@@ -69,7 +69,7 @@ function print({ nodes, samples, timeDeltas, startTime }) {
     times.set(name, (times.get(name) ?? 0) + timeDeltas[at]);
     busy += timeDeltas[at];
   }
-  const writes = [...times.keys()].some((name) => name.includes('lmdb-writer'));
+  const writes = [...times.keys()].some((name) => name.includes('checkpoint-worker'));
   console.log(`\n${writes ? 'writer thread' : 'main thread'}: ${Math.round(busy / 1_000)} ms busy`);
   for (const [name, time] of [...times].sort((a, b) => b[1] - a[1]).slice(0, FUNCTIONS)) {
     console.log(`${((time / busy) * 100).toFixed(1).padStart(6)} %  ${name}`);

@@ -6,7 +6,7 @@ import * as fs from 'node:fs';
 import { basename, join } from 'node:path';
 
 /** In src. Each is a file of its own, which shares nothing, so that a thread has only that one to load. */
-const threads = ['partition/lmdb-writer', 'base/hash-worker'];
+const threads = ['partition/lmdb/checkpoint-worker', 'base/hash-worker'];
 
 /**
  * @param {string} root the repository

@@ -18,9 +18,9 @@ import { StartError } from './config.ts';
 import { dropBallast } from './partition/free-space.ts';
 
 /** Of everything in the folder. A newer one is refused; so is the first one, which no release has written. */
-const FORMAT = 3;
-/** It had no log: such a folder gets one with its first start, and is refused by older versions since. */
-const WITHOUT_LOG = 2;
+const FORMAT = 4;
+/** Such a folder is taken over with its first start, and refused by older versions since: 2 had no log, and 3 another one. */
+const TAKEN_OVER: readonly number[] = [2, 3];
 const BEAT_MILLISECONDS = 2_000;
 /** Silent for so long, a process on another machine, or one whose number another has got since, is taken for dead. */
 const SILENT_MILLISECONDS = 15_000;
@@ -83,7 +83,7 @@ export function formatOf(location: string): number | undefined {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw new StartError(`${file} cannot be read: is it one of Holdfast's? Choose another folder by --location.`);
   }
-  if (format === FORMAT || format === WITHOUT_LOG) return format;
+  if (format === FORMAT || TAKEN_OVER.includes(format)) return format;
   const age = format < FORMAT ? 'an older' : 'a newer';
   throw new StartError(
     `The folder ${location} was written by ${age} Holdfast (format ${format}, this one knows ${FORMAT}): use that version, or another folder by --location.`,

@@ -2,9 +2,9 @@
 import type { Log } from './base/log.ts';
 import { type Config, StartError } from './config.ts';
 import { formatOf, openDataFolder, rowsIn } from './data-folder.ts';
-import { openLmdb } from './partition/lmdb.ts';
-import { DamagedRows, looksSound } from './partition/lmdb-damage.ts';
-import { readLmdb } from './partition/lmdb-reads.ts';
+import { CorruptionError, hasValidHeader } from './partition/lmdb/corruption.ts';
+import { openLmdb } from './partition/lmdb/engine.ts';
+import { readLmdb } from './partition/lmdb/read-only.ts';
 import { openMemory } from './partition/memory.ts';
 import type { Engine, Outcome, Partition } from './partition/partition.ts';
 import { openPartition } from './partition/transact.ts';
@@ -38,9 +38,9 @@ export async function openRows(
     return rowsOn(await openLmdb({ location: folder.rows }), folder.release);
   } catch (error) {
     folder.release();
-    if (!(error instanceof DamagedRows)) throw error;
+    if (!(error instanceof CorruptionError)) throw error;
     throw new StartError(
-      `The rows in ${location} are damaged: restore a copy, or choose another folder by --location.`,
+      `The rows in ${location} are damaged (${error.message}): restore a copy, or choose another folder by --location.`,
     );
   }
 }
@@ -60,7 +60,7 @@ function rowsOn(engine: Engine, release = () => {}): OwnRows {
 export async function readRows(where: string | Shared): Promise<Engine> {
   if (typeof where !== 'string') return openShared(where.partition);
   if (formatOf(where) === undefined) throw new StartError(`There is no data of Holdfast in ${where}.`);
-  if (!looksSound(rowsIn(where))) {
+  if (!hasValidHeader(rowsIn(where))) {
     throw new StartError(
       `The rows in ${where} are missing or damaged: after a power cut, start the server on it first.`,
     );

@@ -62,7 +62,7 @@ const bundled = ['pino'];
 
 /** By the only file that knows them. */
 const engines: Readonly<Record<string, readonly string[]>> = {
-  'rows.ts': ['partition/lmdb.ts', 'partition/memory.ts', 'partition/postgres.ts'],
+  'rows.ts': ['partition/lmdb/engine.ts', 'partition/memory.ts', 'partition/postgres.ts'],
   'store.ts': ['extents/local.ts', 'extents/memory.ts'],
 };
 
@@ -117,17 +117,17 @@ describe('The judgement on an import', () => {
     ['extents/local.ts', 'partition/partition.ts', true, false],
     ['extents/local.ts', 'content/rows.ts', true, false],
     ['extents/conformance/damage.ts', 'extents/memory.ts', false, true],
-    ['partition/lmdb.ts', 'extents/extents.ts', true, false],
+    ['partition/lmdb/engine.ts', 'extents/extents.ts', true, false],
     ['rest/server.ts', 'content/content.ts', true, false],
     ['services/queue/queues.ts', 'services/blob/blobs.ts', false, false],
     ['services/datalake/paths.ts', 'services/blob/blobs.ts', false, true],
     ['rest/params.ts', 'rules/lease.ts', true, true],
     ['rest/params.ts', 'rules/lease.ts', false, false],
     ['rest/server.ts', 'config.ts', false, false],
-    ['rows.ts', 'partition/lmdb.ts', false, true],
-    ['store.ts', 'partition/lmdb.ts', false, false],
+    ['rows.ts', 'partition/lmdb/engine.ts', false, true],
+    ['store.ts', 'partition/lmdb/engine.ts', false, false],
     ['store.ts', 'extents/local.ts', false, true],
-    ['cli.ts', 'partition/lmdb.ts', false, false],
+    ['cli.ts', 'partition/lmdb/engine.ts', false, false],
     ['partition/transact.ts', 'partition/memory.ts', false, false],
     ['partition/conformance/reads.ts', 'partition/memory.ts', false, true],
   ];

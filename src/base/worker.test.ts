@@ -4,12 +4,12 @@ import { workerFile } from './worker.ts';
 
 const root = new URL('../../', import.meta.url).href;
 
-it.each(['build/partition/lmdb.js', 'dist/main.js'])('finds the worker of %s beside it', (file) => {
-  const url = workerFile(`${root}${file}`, './lmdb-writer.ts');
-  expect(url.href).toBe(new URL('lmdb-writer.js', `${root}${file}`).href);
+it.each(['build/partition/lmdb/checkpoint.js', 'dist/main.js'])('finds the worker of %s beside it', (file) => {
+  const url = workerFile(`${root}${file}`, './checkpoint-worker.ts');
+  expect(url.href).toBe(new URL('checkpoint-worker.js', `${root}${file}`).href);
 });
 
 it('finds the worker of a module that runs from its source in build', () => {
-  const url = workerFile(`${root}src/partition/lmdb.ts`, './lmdb-writer.ts');
-  expect(fileURLToPath(url)).toBe(fileURLToPath(`${root}build/partition/lmdb-writer.js`));
+  const url = workerFile(`${root}src/partition/lmdb/checkpoint.ts`, './checkpoint-worker.ts');
+  expect(fileURLToPath(url)).toBe(fileURLToPath(`${root}build/partition/lmdb/checkpoint-worker.js`));
 });

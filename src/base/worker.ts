@@ -1,7 +1,7 @@
 const sourceRoot = new URL('../', import.meta.url).href;
 
 /**
- * The compiled worker thread beside a module: `workerFile(import.meta.url, './lmdb-writer.ts')`.
+ * The compiled worker thread beside a module: `workerFile(import.meta.url, './checkpoint-worker.ts')`.
  * Threads load JavaScript only, so a module that a test runs from its source gets the same file of build.
  */
 export function workerFile(moduleUrl: string, name: string): URL {

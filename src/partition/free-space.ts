@@ -20,6 +20,8 @@ export const FULL: Full = {
 };
 
 export interface SpaceGuard {
+  /** Whether writes that may take this many bytes leave the disk far from full. */
+  isPlenty(bytes: number): boolean;
   /** Why writes that may take this many bytes cannot happen now; those that free space may take the last there is. */
   shortFor(bytes: number, kind: 'any' | 'frees'): Full | undefined;
 }
@@ -34,8 +36,6 @@ export function guardSpace(file: string, extent: () => { end: number; free: numb
   const folder = dirname(file);
   const ballast = ballastIn(folder);
   let aboard = existsSync(ballast);
-  /** At least this much lies unused at the end of the file. */
-  let ahead = 0;
   let lookAgainAt = 0;
 
   function disk(): { free: number; watermark: number } {
@@ -61,45 +61,42 @@ export function guardSpace(file: string, extent: () => { end: number; free: numb
 
   /** Whether the file has this much ahead, or can be given it and leave `floor` on the disk. */
   function hasAhead(bytes: number, free: number, floor: number): boolean {
-    if (ahead >= bytes) return true;
     const { end } = extent();
     const descriptor = openSync(file, 'r+');
     try {
       const { size } = fstatSync(descriptor);
-      ahead = Math.max(0, size - end);
-      const missing = bytes - ahead;
+      const missing = bytes - Math.max(0, size - end);
       const spare = free - floor - missing;
       if (missing <= 0) return true;
       if (spare < 0) return false;
       const wanted = end + bytes + Math.min(STEP, spare);
-      if (!writeZeros(descriptor, Math.max(size, end), wanted)) return false;
-      ahead = wanted - end;
-      return true;
+      return writeZeros(descriptor, Math.max(size, end), wanted);
     } finally {
       closeSync(descriptor);
     }
   }
 
+  function isPlenty(bytes: number): boolean {
+    if (performance.now() < lookAgainAt) return true;
+    const { free, watermark } = disk();
+    if (free > PLENTY) lookAgainAt = performance.now() + LOOK_AGAIN_MILLISECONDS;
+    const ballastBytes = Math.max(BALLAST_MIN, watermark >> 4);
+    if (!aboard && free >= watermark + ballastBytes) load(ballastBytes);
+    return free >= 2 * watermark + bytes;
+  }
+
   return {
+    isPlenty,
     shortFor(bytes, kind) {
-      if (performance.now() < lookAgainAt) return undefined;
+      if (isPlenty(bytes)) return undefined;
       let { free, watermark } = disk();
-      if (free > PLENTY) lookAgainAt = performance.now() + LOOK_AGAIN_MILLISECONDS;
-      const ballastBytes = Math.max(BALLAST_MIN, watermark >> 4);
-      if (!aboard && free >= watermark + ballastBytes) load(ballastBytes);
-      if (free >= 2 * watermark + bytes) {
-        ahead = 0;
-        return undefined;
-      }
       if (aboard && free < watermark >> 3) {
         drop();
         ({ free } = disk());
       }
       // Pages that were given back may lie apart where a large row needs them together: then the file grows after all.
       const floor = kind === 'frees' ? 0 : extent().free >= 2 * bytes ? watermark >> 1 : watermark;
-      if (free < floor || !hasAhead(bytes, free, floor)) return FULL;
-      ahead -= bytes;
-      return undefined;
+      return free < floor || !hasAhead(bytes, free, floor) ? FULL : undefined;
     },
   };
 }

@@ -15,7 +15,7 @@ import {
 import { missing, startCluster } from '../../test/partition/postgres-cluster.ts';
 import { bytes, key, textOf, turn, turns } from './conformance/harness.ts';
 import { decodeKey, under } from './keys.ts';
-import { openLmdb } from './lmdb.ts';
+import { openLmdb } from './lmdb/engine.ts';
 import { openMemory } from './memory.ts';
 import { counterOf, type Engine, type Partition, type Row, type Transaction } from './partition.ts';
 import { openPostgres } from './postgres.ts';

@@ -115,6 +115,8 @@ export interface Commit {
   readonly checks: readonly Check[];
   readonly ranges: readonly RangeCheck[];
   readonly before?: Instant;
+  /** The snapshot that all of it rests on, as the engine has numbered it: an engine may look only at what was written since. */
+  readonly snapshotGroup?: number;
   /** In the order in which the bodies ran. Each stamp lies above every version that its body puts over or removes, or it is a conflict. */
   readonly bodies: readonly { readonly stamp: Stamp; readonly writes: readonly Write[] }[];
 }
@@ -127,7 +129,7 @@ export interface Engine {
   /** Besides the time: the stamp that a body will propose. */
   readonly clock: Clock & { stamp(): Stamp };
   /** The latest committed state: nothing that was acknowledged before this call is missing. */
-  snapshot(): Reading & { end(): void };
+  snapshot(): Reading & { end(): void; readonly group?: number };
   commit(data: Commit): Promise<Outcome>;
   /**
    * Runs the work while commits of other processes for this anchor wait. Stores that only one process writes have none. It is for

@@ -48,6 +48,8 @@ interface Read {
   readonly reject: (error: unknown) => void;
 }
 
+type Taken = ReturnType<Engine['snapshot']>;
+
 /** A body that ran: what it leaves, or what it threw. */
 interface Run {
   readonly job: Job;
@@ -152,7 +154,7 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
   }
 
   function serve(asked: readonly Read[], taken: readonly { anchor: Key; jobs: Job[] }[]): Promise<void>[] {
-    let snapshot: ReturnType<Engine['snapshot']>;
+    let snapshot: Taken;
     try {
       snapshot = engine.snapshot();
     } catch (error) {
@@ -179,10 +181,10 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
     looked();
   }
 
-  async function serveLine(anchor: Key, jobs: Job[], snapshot: Snapshot, looked: () => void): Promise<void> {
+  async function serveLine(anchor: Key, jobs: Job[], snapshot: Taken, looked: () => void): Promise<void> {
     const runs = await runTogether(anchor, jobs, snapshot);
     looked();
-    await settle(anchor, runs);
+    await settle(anchor, runs, snapshot.group);
   }
 
   /** While somebody is tired, the others wait until he is through. */
@@ -220,8 +222,8 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
   }
 
   /** Commits what the bodies left, and answers. Those that must run again go back to the head of their line. */
-  async function settle(anchor: Key, runs: readonly Run[]): Promise<void> {
-    const data = commitOf(anchor, runs);
+  async function settle(anchor: Key, runs: readonly Run[], snapshotGroup: number | undefined): Promise<void> {
+    const data = commitOf(anchor, runs, snapshotGroup);
     const outcome = data ? await commit(data) : 'committed';
     leave();
     if (outcome === 'conflict') {
@@ -260,7 +262,7 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
   }
 
   /** What the bodies ask of the store; undefined: nothing. */
-  function commitOf(anchor: Key, runs: readonly Run[]): Commit | undefined {
+  function commitOf(anchor: Key, runs: readonly Run[], snapshotGroup: number | undefined): Commit | undefined {
     const bodies: Commit['bodies'][number][] = [];
     const checks = new Map<Key, Check>();
     const ranges: RangeCheck[] = [];
@@ -276,8 +278,15 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
     }
     if (bodies.length === 0) return undefined;
     const id = `${lineage}/${commits++}`;
-    const data = { id, anchors: [anchor], checks: [...checks.values()], ranges, bodies: addedOnce(bodies) };
-    return before === undefined ? data : { ...data, before };
+    return {
+      id,
+      anchors: [anchor],
+      checks: [...checks.values()],
+      ranges,
+      bodies: addedOnce(bodies),
+      ...(before !== undefined && { before }),
+      ...(snapshotGroup !== undefined && { snapshotGroup }),
+    };
   }
 
   async function commit(data: Commit): Promise<'committed' | 'conflict' | Error> {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { check } from '../../src/main.ts';
 import { decodeKey, encodeKey, type Key } from '../../src/partition/keys.ts';
-import { openFiles, type Rows } from '../../src/partition/lmdb-files.ts';
+import { openFiles, type Rows } from '../../src/partition/lmdb/files.ts';
 import { checkFolder } from '../crash/server.mjs';
 import { newFolder, serve } from './server.ts';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { encodeKey } from '../../src/partition/keys.ts';
-import { openLmdb } from '../../src/partition/lmdb.ts';
+import { openLmdb } from '../../src/partition/lmdb/engine.ts';
 import { openPartition } from '../../src/partition/transact.ts';
 import { randomOf } from '../crash/random.mjs';
 import { cutPower, unconfirmedIn } from './power-cut.ts';

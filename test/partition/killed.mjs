@@ -1,6 +1,6 @@
 /** Commits pairs of rows from several sides and says which were acknowledged, until somebody kills it. */
 import { encodeKey } from '../../build/partition/keys.js';
-import { openLmdb } from '../../build/partition/lmdb.js';
+import { openLmdb } from '../../build/partition/lmdb/engine.js';
 import { openPartition } from '../../build/partition/transact.js';
 
 const [location, wall] = process.argv.slice(2);

@@ -1,14 +1,13 @@
 /** The other writer of the conformance suite: a thread or a process that opens the store and commits what it is told to. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { openLmdb } from '../../build/partition/lmdb.js';
 import { openPostgres } from '../../build/partition/postgres.js';
 import { openPartition } from '../../build/partition/transact.js';
 
-const { location, postgres } = workerData ?? JSON.parse(process.argv[2]);
+const { postgres } = workerData ?? JSON.parse(process.argv[2]);
 const port = parentPort ?? process;
 const tell = (message) => (parentPort ? parentPort.postMessage(message) : process.send(message));
 
-const partition = openPartition(await (postgres ? openPostgres(postgres) : openLmdb({ location, isGuest: true })));
+const partition = openPartition(await openPostgres(postgres));
 port.on('message', async ({ key, value, n, end }) => {
   if (end) {
     await partition.close();

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { decodeKey, encodeKey, under } from '../../src/partition/keys.ts';
-import { openLmdb } from '../../src/partition/lmdb.ts';
+import { openLmdb } from '../../src/partition/lmdb/engine.ts';
 import { openMemory } from '../../src/partition/memory.ts';
 import type { Commit, Engine, Outcome, Partition } from '../../src/partition/partition.ts';
 import { openPartition } from '../../src/partition/transact.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { ContentStore } from '../../src/content/content.ts';
 import { encodeKey, type Key } from '../../src/partition/keys.ts';
-import { openLmdb } from '../../src/partition/lmdb.ts';
+import { openLmdb } from '../../src/partition/lmdb/engine.ts';
 import { openMemory } from '../../src/partition/memory.ts';
 import type { Engine, Partition } from '../../src/partition/partition.ts';
 import { openPartition } from '../../src/partition/transact.ts';

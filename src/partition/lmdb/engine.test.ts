@@ -4,62 +4,43 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { conversation } from '../../test/partition/conversation.ts';
-import { bytes, get, key, numberOf, put, times } from './conformance/harness.ts';
-import { partitionConformance, type Store } from './conformance.ts';
-import { past } from './keys.ts';
-import { openLmdb } from './lmdb.ts';
-import { counterOf, type Engine, type Stamp } from './partition.ts';
-import { openPartition } from './transact.ts';
+import { bytes, get, key, numberOf, put, times } from '../conformance/harness.ts';
+import { partitionConformance } from '../conformance.ts';
+import { past } from '../keys.ts';
+import { counterOf, type Stamp } from '../partition.ts';
+import { openPartition } from '../transact.ts';
+import { type LmdbOptions, openLmdb } from './engine.ts';
 
-const helper = (name: string): string => fileURLToPath(new URL(`../../test/partition/${name}`, import.meta.url));
+const helper = (name: string): string => fileURLToPath(new URL(`../../../test/partition/${name}`, import.meta.url));
 const newFolder = (): Promise<string> => mkdtemp(join(tmpdir(), 'holdfast-partition-'));
 const remove = (folder: string): Promise<void> => rm(folder, { recursive: true, force: true });
-const locations = new WeakMap<Store, string>();
 
-partitionConformance('LMDB', {
-  durable: true,
-  eachHasItsTime: true,
-  async open(options) {
-    const location = await newFolder();
-    let engines: Engine[] = [];
-    const open = async (given = options, isGuest = false) => {
-      const engine = await openLmdb({ location, isGuest, ...given });
-      engines.push(engine);
-      return engine;
-    };
-    const close = async () => {
-      for (const engine of engines.toReversed()) await engine.close();
-      engines = [];
-    };
-    const store: Store = {
-      engine: await open(),
-      beside: () => open(undefined, true),
-      async reopen(given) {
-        await close();
-        return open(given);
-      },
-      async drop() {
-        await close();
-        await remove(location);
-      },
-    };
-    locations.set(store, location);
-    return store;
-  },
-  otherWriters: {
-    'a second thread': async (store) => {
-      const worker = new Worker(helper('writer.mjs'), { workerData: { location: locations.get(store) } });
-      return conversation(worker, (message) => worker.postMessage(message));
+const conformance = (name: string, options: Omit<LmdbOptions, 'location'>): void =>
+  partitionConformance(name, {
+    durable: true,
+    eachHasItsTime: true,
+    async open(given) {
+      const location = await newFolder();
+      let engine = await openLmdb({ location, ...options, ...given });
+      return {
+        engine,
+        beside: async () => engine,
+        async reopen(again) {
+          await engine.close();
+          engine = await openLmdb({ location, ...options, ...again });
+          return engine;
+        },
+        async drop() {
+          await engine.close();
+          await remove(location);
+        },
+      };
     },
-    'a second process': async (store) => {
-      const child = fork(helper('writer.mjs'), [JSON.stringify({ location: locations.get(store) })], { execArgv: [] });
-      return conversation(child, (message) => child.send(message));
-    },
-  },
-});
+  });
+
+conformance('LMDB', {});
+conformance('LMDB with a checkpoint every 2 KB', { checkpointBytes: 2_000 });
 
 interface Acknowledged {
   client: number;

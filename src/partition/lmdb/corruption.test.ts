@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openLmdb } from './lmdb.ts';
-import { isNew, looksSound } from './lmdb-damage.ts';
+import { hasValidHeader, isNew } from './corruption.ts';
+import { openLmdb } from './engine.ts';
 
 describe('The first look at the rows', () => {
   let location: string;
@@ -20,10 +20,10 @@ describe('The first look at the rows', () => {
   it('finds what was stored sound, and a file cut to half a page or overwritten not', async () => {
     await (await openLmdb({ location })).close();
     expect(isNew(location)).toBe(false);
-    expect(looksSound(location)).toBe(true);
+    expect(hasValidHeader(location)).toBe(true);
     truncateSync(file(), 8_192);
-    expect(looksSound(location)).toBe(false);
+    expect(hasValidHeader(location)).toBe(false);
     writeFileSync(file(), Buffer.alloc(100_000, 7));
-    expect(looksSound(location)).toBe(false);
+    expect(hasValidHeader(location)).toBe(false);
   });
 });

@@ -1,25 +1,25 @@
-/** LMDB trusts its file: on one that is none it ends the process. So its first bytes are looked at before it sees them. */
+/** Corruption that a start can see before LMDB does: LMDB trusts its file, and on one that is none it ends the process. */
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
-import { join } from 'node:path';
-import { PAGE_BYTES } from './lmdb-files.ts';
+import { dataFile, PAGE_BYTES } from './files.ts';
 
 const MAGIC = 0xbeefc0de;
 const MAGIC_AT = 24;
 
-export class DamagedRows extends Error {
-  override readonly name = 'DamagedRows';
+/** Rows that were acknowledged cannot be read. */
+export class CorruptionError extends Error {
+  override readonly name = 'CorruptionError';
 }
 
 /** Nothing was ever stored here, or a first start was killed before it stored anything. */
 export function isNew(location: string): boolean {
-  const file = join(location, 'data.mdb');
+  const file = dataFile(location);
   return !existsSync(file) || statSync(file).size === 0;
 }
 
-/** Whether the two pages that lead to all others are what they must be. Damage behind them is for `check` to find. */
-export function looksSound(location: string): boolean {
+/** Whether LMDB's file begins as it must. Corruption after its first two pages is for `check` to find. */
+export function hasValidHeader(location: string): boolean {
   if (isNew(location)) return false;
-  const file = openSync(join(location, 'data.mdb'), 'r');
+  const file = openSync(dataFile(location), 'r');
   try {
     return [0, PAGE_BYTES].every((page) => {
       const bytes = Buffer.alloc(4);

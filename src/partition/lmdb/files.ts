@@ -1,7 +1,10 @@
-/** How both threads open the store, and how a row lies in it. */
+/** How LMDB's file is opened, and how a row lies in it. */
+import { join } from 'node:path';
 import { type Database, open, type RootDatabase, type Transaction } from 'lmdb';
-import type { Key } from './keys.ts';
-import type { Instant, Stamp } from './partition.ts';
+import type { Key } from '../keys.ts';
+import type { Instant, Stamp } from '../partition.ts';
+
+export const dataFile = (location: string): string => join(location, 'data.mdb');
 
 export interface LmdbFiles {
   readonly environment: RootDatabase;
@@ -38,18 +41,17 @@ export const PAGE_BYTES = 8192;
 /** At any page size. */
 export const KEY_BYTES_MAX = 4_026;
 
-/** Snapshots that may be open at once. Bodies never wait for a client, so that few are. */
-export const READERS_MAX = 1_000;
+/** Checkpoints that somebody still reads, in this process or another. */
+const READERS_MAX = 1_024;
 
 export function openFiles(location: string, { readOnly = false } = {}): LmdbFiles {
   const environment = open({
     path: location,
-    // The log is synced instead; see docs/adr/0023-a-log-before-lmdb.md.
-    noSync: !readOnly,
+    // Otherwise lmdb begins a transaction on pages that no sync has confirmed; see docs/adr/0026-write-ahead-log-and-checkpoints.md.
     overlappingSync: false,
     pageSize: PAGE_BYTES,
     maxDbs: 4,
-    maxReaders: READERS_MAX + 24,
+    maxReaders: READERS_MAX,
     readOnly,
   });
   const rows = environment.openDB<Buffer, Key>('rows', {
@@ -87,6 +89,17 @@ let whole = Buffer.alloc(0);
 
 export function versionIn(stored: Buffer): Stamp {
   return stored.readBigUInt64BE();
+}
+
+/** The last segment of the log that this state holds. */
+export function appliedIn(own: LmdbFiles['own'], transaction?: Transaction): number {
+  return own.get('applied', transaction && { transaction })?.readUIntBE(2, 6) ?? 0;
+}
+
+export function setApplied(own: LmdbFiles['own'], segment: number): void {
+  const bytes = Buffer.alloc(8);
+  bytes.writeUIntBE(segment, 2, 6);
+  own.putSync('applied', bytes);
 }
 
 /** The instant before which this store was last used; see clock.ts. */

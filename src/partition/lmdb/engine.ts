@@ -1,0 +1,241 @@
+/**
+ * The embedded engine: rows in one folder on a local disk, by a write-ahead log, a memory overlay and a checkpointed LMDB. Commits go in
+ * groups, one group at a time: it is validated and written into the overlay, where nobody sees it, appended to the log, synced, shown, and
+ * answered.
+ */
+import { type ClockOptions, startClock } from '../clock.ts';
+import { FULL } from '../free-space.ts';
+import { type Commit, type Engine, type Instant, type Outcome, Unavailable } from '../partition.ts';
+import { isFull } from '../synced-files.ts';
+import { CommitGroup, type Decision } from './commit-group.ts';
+import { frees, growthOf, loggedBytesOf } from './disk-space.ts';
+import { KEY_BYTES_MAX, type LmdbFiles } from './files.ts';
+import { type CheckpointOptions, Layers } from './layers.ts';
+import { LmdbSnapshot } from './reads.ts';
+import { type Recovered, recover } from './recovery.ts';
+import { ReservedClock } from './reserved-clock.ts';
+import type { Wal } from './wal.ts';
+import { encodeRecord } from './wal-record.ts';
+
+export interface LmdbOptions extends Pick<ClockOptions, 'wall'>, CheckpointOptions {
+  location: string;
+}
+
+/** How often a checkpoint is thought of, apart from the log's length. */
+const TICK_MILLISECONDS = 1_000;
+/** A group is validated in one go, and the event loop waits for it. */
+const GROUP_BYTES_MAX = 1 << 20;
+/** So many callers go on in one turn of the event loop: they come back together, too. */
+const ANSWERS_PER_TURN = 16;
+
+const NOTHING: Commit = { id: '', anchors: [], checks: [], ranges: [], bodies: [] };
+
+interface PendingCommit {
+  readonly data: Commit;
+  readonly resolve: (outcome: Outcome) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** Throws CorruptionError. */
+export async function openLmdb({ location, wall, ...options }: LmdbOptions): Promise<Engine> {
+  return new LmdbEngine(location, await recover(location), wall, options);
+}
+
+class LmdbEngine implements Engine {
+  readonly clock: Engine['clock'];
+  private readonly files: LmdbFiles;
+  private readonly wal: Wal;
+  private readonly layers: Layers;
+  private readonly time: ReservedClock;
+  private readonly ticker: NodeJS.Timeout;
+  /** The last group that is durable: what snapshots show. */
+  private group = 0;
+  /** How many snapshots are open of each group, oldest first: groups only rise, and a Map keeps the order of insertion. */
+  private readonly openSnapshots = new Map<number, number>();
+  private readonly waiting: PendingCommit[] = [];
+  private isScheduled = false;
+  /** A group is on its way to the disk. */
+  private isWriting = false;
+  /** When the group was decided that is not shown yet, or 0. */
+  private decidedAt: Instant = 0n;
+  /** After a failed sync nobody knows what is on disk, until the store is opened again. Nothing is written from then on. */
+  private failure: Unavailable | undefined;
+  private isClosing = false;
+
+  constructor(location: string, recovered: Recovered, wall: ClockOptions['wall'], options: CheckpointOptions) {
+    this.files = recovered.files;
+    this.wal = recovered.wal;
+    const onFailure = (error: Error): void => this.fail(error);
+    this.layers = new Layers(location, recovered, options, () => this.schedule(), onFailure);
+    this.time = new ReservedClock(startClock({ wall, atLeast: recovered.highWater }), () => this.schedule());
+    this.clock = this.time.forEngine(() => this.commit(NOTHING));
+    this.ticker = setInterval(() => {
+      if (!this.isWriting) this.layers.tick();
+    }, TICK_MILLISECONDS).unref();
+  }
+
+  snapshot(): LmdbSnapshot {
+    const { group } = this;
+    const { view, release } = this.layers.view(group);
+    this.openSnapshots.set(group, (this.openSnapshots.get(group) ?? 0) + 1);
+    return new LmdbSnapshot(view, this.nowForReads(), () => {
+      release();
+      const others = this.openSnapshots.get(group)! - 1;
+      if (others > 0) this.openSnapshots.set(group, others);
+      else this.openSnapshots.delete(group);
+    });
+  }
+
+  commit(data: Commit): Promise<Outcome> {
+    return new Promise((resolve, reject) => {
+      const refusal = this.failure ?? (this.isClosing ? new Unavailable('The store is closed.') : longKeyIn(data));
+      if (refusal) return reject(refusal);
+      this.waiting.push({ data, resolve, reject });
+      this.schedule();
+    });
+  }
+
+  isBroken(): boolean {
+    return this.failure !== undefined;
+  }
+
+  /** After a failure it only closes: the log has what was acknowledged. */
+  async close(): Promise<void> {
+    this.isClosing = true;
+    clearInterval(this.ticker);
+    await this.settle();
+    this.time.reserveExactly();
+    this.schedule();
+    await this.settle();
+    await this.layers.checkpointAll();
+    await this.layers.close();
+    this.wal.close();
+    await this.files.environment.close();
+  }
+
+  private async settle(): Promise<void> {
+    const isBusy = () => this.isWriting || (!this.failure && (this.isScheduled || this.waiting.length > 0));
+    while (isBusy()) await new Promise((done) => setTimeout(done, 1));
+  }
+
+  /**
+   * It stands still while a group is on its way: otherwise a reader could find a lease expired, and see afterwards what was written
+   * under it in time; see docs/adr/0005-time-and-stamps.md. Of a group whose sync failed nobody knows whether it will be seen.
+   */
+  private nowForReads(): Instant {
+    const now = this.time.now();
+    return this.decidedAt === 0n || now < this.decidedAt ? now : this.decidedAt;
+  }
+
+  private schedule(): void {
+    if (this.isScheduled || this.isWriting) return;
+    this.isScheduled = true;
+    queueMicrotask(() => {
+      this.isScheduled = false;
+      this.run();
+    });
+  }
+
+  private run(): void {
+    if (this.isWriting || (this.waiting.length === 0 && !this.time.isOwed)) return;
+    if (this.failure) {
+      for (const { reject } of this.waiting.splice(0)) reject(this.failure);
+      return;
+    }
+    // The end of the checkpoint goes on here; one that had no space begins with the next tick.
+    if (this.layers.isBehind) return;
+    const commits = this.takeGroup();
+    const admitted = this.admit(commits);
+    if (!admitted) this.waiting.unshift(...commits);
+    else if (admitted.length > 0 || this.time.isOwed) this.write(admitted);
+  }
+
+  private takeGroup(): PendingCommit[] {
+    let bytes = 0;
+    let count = 0;
+    while (count < this.waiting.length && bytes < GROUP_BYTES_MAX) bytes += loggedBytesOf(this.waiting[count++]!.data);
+    return this.waiting.splice(0, count);
+  }
+
+  /** Those that the disk has room for; the others are refused. undefined: the checkpoint that is under way has to end first. */
+  private admit(commits: PendingCommit[]): PendingCommit[] | undefined {
+    const { space, growth, isCheckpointing } = this.layers;
+    const bytes = growth + growthOf(commits.map(({ data }) => data));
+    if (space.isPlenty(bytes)) return commits;
+    // LMDB's file is made to grow in advance, which nobody may do while a checkpoint writes to it.
+    if (isCheckpointing) return undefined;
+    if (!space.shortFor(bytes, 'any')) return commits;
+    // What commits have freed is used again once LMDB's file knows of it.
+    if (growth > 0 && this.layers.checkpointNow()) return undefined;
+    const freeing = commits.filter(({ data }) => frees(data));
+    const isStuck = space.shortFor(growth + growthOf(freeing.map(({ data }) => data)), 'frees');
+    const admitted = isStuck ? [] : freeing;
+    for (const each of commits) if (!admitted.includes(each)) each.reject(new Unavailable(FULL.unavailable));
+    return admitted;
+  }
+
+  private write(commits: readonly PendingCommit[]): void {
+    this.isWriting = true;
+    const oldest = this.openSnapshots.keys().next().value ?? this.group;
+    const group = new CommitGroup(this.group + 1, this.layers, this.time, oldest);
+    const decisions = commits.map(({ data }) => group.decide(data));
+    this.layers.active.count(group.written);
+    const until = this.time.takeReservation();
+    if (group.written.size === 0 && until === undefined) {
+      this.answer(commits, decisions);
+      return;
+    }
+    this.decidedAt = group.now;
+    this.wal.append(encodeRecord(group.written, until), (error) => {
+      const refused = (decision: Decision): Decision[] =>
+        decisions.map((each) => (each === 'committed' ? decision : each));
+      if (error && !isFull(error)) {
+        this.layers.fail(error);
+        this.answer(commits, refused('unknown'));
+        return;
+      }
+      this.decidedAt = 0n;
+      if (error) {
+        group.undo();
+        if (until !== undefined) this.time.owe();
+        this.answer(commits, refused(new Unavailable(FULL.unavailable)));
+        return;
+      }
+      this.group = group.number;
+      this.answer(commits, decisions);
+    });
+  }
+
+  /** Conflicts, too, are answered when the group is shown: run again before that, a body would meet the same rows. */
+  private answer(commits: readonly PendingCommit[], decisions: readonly Decision[]): void {
+    this.isWriting = false;
+    this.layers.checkpointIfDue();
+    this.schedule();
+    answerInTurns(commits, decisions, 0);
+  }
+
+  private fail({ message }: Error): void {
+    this.failure ??= new Unavailable(
+      `A write to disk failed (${message}). Writes are refused until the server is started again.`,
+    );
+    this.schedule();
+  }
+}
+
+function answerInTurns(commits: readonly PendingCommit[], decisions: readonly Decision[], from: number): void {
+  const to = Math.min(from + ANSWERS_PER_TURN, commits.length);
+  for (let i = from; i < to; i++) {
+    const decision = decisions[i]!;
+    if (typeof decision === 'string') commits[i]!.resolve(decision);
+    else commits[i]!.reject(decision);
+  }
+  if (to < commits.length) setImmediate(answerInTurns, commits, decisions, to);
+}
+
+/** LMDB would refuse it only in the middle of a checkpoint. */
+function longKeyIn({ bodies }: Commit): RangeError | undefined {
+  for (const { writes } of bodies) {
+    for (const { key } of writes) if (key.length > KEY_BYTES_MAX) return new RangeError(`a key of ${key.length} bytes`);
+  }
+  return undefined;
+}

@@ -1,0 +1,94 @@
+/**
+ * Takes over what a server of data format 3 has left: there LMDB's file was synced after its log, and after a crash the two first pages
+ * of a state that was synced, its base, are put back before the log is applied. One version later this file can go.
+ */
+import { closeSync, existsSync, fdatasyncSync, openSync, readFileSync, rmSync, statfsSync } from 'node:fs';
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { Unavailable } from '../partition.ts';
+import { syncFolder, writeAll } from '../synced-files.ts';
+import { CorruptionError, hasValidHeader } from './corruption.ts';
+import { checkpointBytes, pagesFor } from './disk-space.ts';
+import { dataFile, openFiles, PAGE_BYTES, setHighWater } from './files.ts';
+import { outcomeOf } from './segments.ts';
+
+interface OldSegment {
+  readonly number: number;
+  readonly base: Buffer;
+  /** Its base is on disk. */
+  readonly isSettled: boolean;
+  readonly records: readonly Buffer[];
+}
+
+const BLOCK_BYTES = 4_096;
+const BASE_AT = 2 * BLOCK_BYTES;
+const RECORDS_AT = BASE_AT + 2 * PAGE_BYTES;
+const HEADER_BYTES = 8;
+
+/** Throws CorruptionError. */
+export async function migrateLog(location: string): Promise<void> {
+  const logs = [0, 1, 2].map((slot) => join(location, `log-${slot}`)).filter((file) => existsSync(file));
+  if (logs.length === 0) return;
+  const segments = logs.flatMap((file) => segmentIn(readFileSync(file)) ?? []).sort((a, b) => a.number - b.number);
+  const from = segments.findLastIndex(({ isSettled }) => isSettled);
+  if (from >= 0) await applyFrom(location, segments.slice(from));
+  for (const file of logs) rmSync(file);
+  syncFolder(location);
+}
+
+/** One transaction: LMDB uses no page of the base in it, so that all of this can begin again. */
+async function applyFrom(location: string, segments: readonly OldSegment[]): Promise<void> {
+  const records = segments.flatMap((segment) => segment.records);
+  const { rows: left, until } = outcomeOf(records);
+  const growth = checkpointBytes([...left.values()].reduce((sum, stored) => sum + pagesFor(stored?.length), 0));
+  const { bavail, bsize } = statfsSync(location);
+  if (bavail * bsize < growth) throw new Unavailable('The disk is too full for this start: free some space first.');
+  putBack(location, segments[0]!.base);
+  if (!hasValidHeader(location)) throw new CorruptionError('the file of LMDB is damaged');
+  const { environment, rows, own } = openFiles(location);
+  rows.transactionSync(() => {
+    for (const [key, stored] of left) {
+      if (stored) rows.putSync(key, stored);
+      else rows.removeSync(key);
+    }
+    if (until > 0n) setHighWater(own, until);
+  });
+  await environment.close();
+}
+
+function putBack(location: string, base: Buffer): void {
+  // It tells of readers and of a last transaction that are gone.
+  rmSync(join(location, 'lock.mdb'), { force: true });
+  const data = openSync(dataFile(location), 'r+');
+  try {
+    writeAll(data, base, 0);
+    fdatasyncSync(data);
+  } finally {
+    closeSync(data);
+  }
+}
+
+function segmentIn(bytes: Buffer): OldSegment | undefined {
+  if (bytes.length < RECORDS_AT) return undefined;
+  const number = bytes.readUIntBE(0, 6);
+  const base = bytes.subarray(BASE_AT, RECORDS_AT);
+  if (bytes.readUInt32BE(6) !== crc32(base, crc32(`Holdfast log 1, segment ${number}`))) return undefined;
+  const isSettled = bytes.readUInt32BE(BLOCK_BYTES) === crc32(`segment ${number} is settled`);
+  const records: Buffer[] = [];
+  for (let at = RECORDS_AT; ; ) {
+    const record = recordAt(bytes, number, at);
+    if (!record) return { number, base, isSettled, records };
+    records.push(record);
+    at += HEADER_BYTES + record.length;
+  }
+}
+
+function recordAt(bytes: Buffer, segment: number, position: number): Buffer | undefined {
+  const from = position + HEADER_BYTES;
+  if (from > bytes.length) return undefined;
+  const length = bytes.readUInt32BE(position);
+  if (length === 0 || from + length > bytes.length) return undefined;
+  const changes = bytes.subarray(from, from + length);
+  const checksum = crc32(changes, crc32(`${segment} ${position} ${length}`));
+  return bytes.readUInt32BE(position + 4) === checksum ? changes : undefined;
+}

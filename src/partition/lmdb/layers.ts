@@ -1,0 +1,191 @@
+/**
+ * The layers of the store, newest first: the active generation, which commits write; a frozen one, while a checkpoint applies it to
+ * LMDB's file; and the base, which is the last checkpoint. To read the frozen generation over the base before or after its checkpoint is the
+ * same, so that the switch is one assignment.
+ */
+import { guardSpace, type SpaceGuard } from '../free-space.ts';
+import { Checkpointer } from './checkpoint.ts';
+import { EmptyRanges } from './empty-ranges.ts';
+import { dataFile, extentOf, type LmdbFiles } from './files.ts';
+import { Generation } from './overlay.ts';
+import { Base, View } from './reads.ts';
+import type { Recovered } from './recovery.ts';
+import type { SegmentEnd, Wal } from './wal.ts';
+
+export interface CheckpointOptions {
+  /** How much log makes a checkpoint due. */
+  checkpointBytes?: number;
+  /** For tests: how much longer a checkpoint takes. */
+  checkpointDelayMilliseconds?: number;
+}
+
+const CHECKPOINT_BYTES = 8 << 20;
+/** A checkpoint that is so many times behind makes writers wait, so that memory stays bounded. */
+const BEHIND_MAX = 4;
+/** A log that goes on slowly is checkpointed all the same. */
+const TICKS_MAX = 30;
+
+/** A segment that has ended. It stays until LMDB's file durably holds it. */
+interface Frozen {
+  readonly generation: Generation;
+  readonly end: SegmentEnd;
+  /** Its checkpoint is under way. */
+  isOrdered: boolean;
+}
+
+export class Layers {
+  active: Generation;
+  generations: readonly Generation[] = [];
+  readonly emptyRanges = new EmptyRanges();
+  readonly space: SpaceGuard;
+  private readonly files: LmdbFiles;
+  private readonly wal: Wal;
+  private readonly checkpointer: Checkpointer;
+  private readonly checkpointBytes: number;
+  private readonly onFailure: (error: Error) => void;
+  private frozen: Frozen | undefined;
+  private base: Base;
+  /** Groups up to this one may have left the overlay. */
+  private checkpointedGroup = 0;
+  private isFailed = false;
+  private isClosing = false;
+  private ticks = 0;
+  private bytesAtTick = 0;
+
+  /** @param onSwitch a checkpoint has ended; @param onFailure one has failed, which is final */
+  constructor(
+    location: string,
+    { files, wal, active, frozen }: Recovered,
+    { checkpointBytes = CHECKPOINT_BYTES, checkpointDelayMilliseconds = 0 }: CheckpointOptions,
+    onSwitch: () => void,
+    onFailure: (error: Error) => void,
+  ) {
+    this.files = files;
+    this.wal = wal;
+    this.checkpointBytes = checkpointBytes;
+    this.onFailure = onFailure;
+    this.space = guardSpace(dataFile(location), () => extentOf(files));
+    this.base = new Base(files.rows);
+    this.active = active ?? new Generation();
+    this.frozen = frozen && { ...frozen, isOrdered: false };
+    this.checkpointer = new Checkpointer(location, files, checkpointDelayMilliseconds, (error) => {
+      if (error) this.fail(error);
+      else {
+        this.switchBase();
+        onSwitch();
+      }
+    });
+    this.arrange();
+  }
+
+  get isCheckpointing(): boolean {
+    return this.frozen?.isOrdered ?? false;
+  }
+
+  /** Writers must wait for the checkpoint. */
+  get isBehind(): boolean {
+    return this.frozen !== undefined && this.wal.bytes > BEHIND_MAX * this.checkpointBytes;
+  }
+
+  /** What the next checkpoints may add to LMDB's file. */
+  get growth(): number {
+    return this.generations.reduce((sum, { growth }) => sum + growth, 0);
+  }
+
+  /** Whoever has it releases its base. */
+  view(group: number): { view: View; release(): void } {
+    const { base } = this;
+    base.retain();
+    return { view: new View(this.generations, base, group, this.emptyRanges), release: () => base.release() };
+  }
+
+  /** For the validation of a group that may come to nothing. */
+  viewOfUnshown(group: number): View {
+    return new View(this.generations, this.base, group);
+  }
+
+  /** Whether all that later groups have written is still in the overlay. */
+  holdsAllSince(group: number): boolean {
+    return group >= this.checkpointedGroup;
+  }
+
+  /** Between two groups. */
+  checkpointIfDue(): void {
+    if (!this.frozen && this.wal.bytes > this.checkpointBytes) this.freeze();
+  }
+
+  /** Between two groups. Whether a checkpoint is under way. */
+  checkpointNow(): boolean {
+    if (!this.frozen) this.freeze();
+    return this.order();
+  }
+
+  /** Now and then, between two groups: a log that rests is applied. */
+  tick(): void {
+    const { bytes } = this.wal;
+    const isQuiet = bytes === this.bytesAtTick;
+    this.bytesAtTick = bytes;
+    if (this.frozen) this.order();
+    else if (this.active.entries.size > 0 && (isQuiet || ++this.ticks >= TICKS_MAX)) {
+      this.ticks = 0;
+      this.freeze();
+    }
+  }
+
+  /** The log has everything already: here LMDB's file gets it, where that can be. */
+  async checkpointAll(): Promise<void> {
+    this.isClosing = true;
+    while (!this.isFailed && (this.frozen || this.wal.bytes > 0)) {
+      if (!this.isCheckpointing && !this.checkpointNow()) return;
+      await new Promise((done) => setTimeout(done, 1));
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.checkpointer.stop();
+    this.base.release();
+  }
+
+  fail(error: Error): void {
+    this.isFailed = true;
+    this.onFailure(error);
+  }
+
+  private arrange(): void {
+    this.generations = this.frozen ? [this.active, this.frozen.generation] : [this.active];
+  }
+
+  /** The segment ends here; what follows goes into the other file, which nobody needs: nothing is frozen. */
+  private freeze(): void {
+    if (this.isFailed) return;
+    try {
+      this.frozen = { generation: this.active, end: this.wal.rotate(), isOrdered: false };
+    } catch (error) {
+      this.fail(error as Error);
+      return;
+    }
+    this.active = new Generation();
+    this.arrange();
+    this.order();
+  }
+
+  /** LMDB must not meet a full disk. */
+  private order(): boolean {
+    const { frozen } = this;
+    if (!frozen || this.isFailed) return false;
+    if (frozen.isOrdered) return true;
+    if (this.space.shortFor(frozen.generation.growth, 'frees')) return false;
+    frozen.isOrdered = true;
+    if (!this.isClosing || !this.checkpointer.applyHere(frozen.end)) this.checkpointer.apply(frozen.end);
+    return true;
+  }
+
+  private switchBase(): void {
+    this.base.release();
+    this.base = new Base(this.files.rows);
+    this.checkpointedGroup = Math.max(this.checkpointedGroup, this.frozen!.generation.lastGroup);
+    this.frozen = undefined;
+    this.emptyRanges.clear();
+    this.arrange();
+  }
+}

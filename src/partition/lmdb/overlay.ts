@@ -1,0 +1,159 @@
+/**
+ * The memory overlay: rows that are in the write-ahead log and not yet in LMDB's file, in versions. A version knows the commit group
+ * that wrote it, so that a snapshot is a number: it sees what groups up to that number have written.
+ */
+import type { Key, Range } from '../keys.ts';
+import { bufferOf, type Stamp } from '../partition.ts';
+import { SortedKeys } from '../sorted-keys.ts';
+import { checkpointBytes, pagesFor } from './disk-space.ts';
+
+/** What a key holds since a group. One object a row, for what lives as long as a generation is copied by the garbage collector. */
+export class Entry {
+  readonly key: Key;
+  readonly group: number;
+  /** The version before this one, kept only while an open snapshot may see it. */
+  older: Entry | undefined;
+  /** The value lies here; undefined: the row was removed. Once the entry is in a record, its version lies before its value. */
+  private bytes: Buffer | undefined = undefined;
+  private from = 0;
+  private to = 0;
+  private stamp: Stamp | undefined = undefined;
+
+  constructor(key: Key, group: number, older: Entry | undefined) {
+    this.key = key;
+    this.group = group;
+    this.older = older;
+  }
+
+  /** No value: the row is removed. */
+  set(version: Stamp, value: Uint8Array | undefined): void {
+    this.stamp = version;
+    this.bytes = value && bufferOf(value);
+    this.from = 0;
+    this.to = value?.length ?? 0;
+  }
+
+  /** Copies the value to this place in a record; its version stands before it. */
+  moveTo(record: Buffer, at: number): void {
+    record.set(this.value!, at);
+    this.place(record, at, at + this.to - this.from);
+  }
+
+  place(record: Buffer, from: number, to: number): void {
+    this.stamp = undefined;
+    this.bytes = record;
+    this.from = from;
+    this.to = to;
+  }
+
+  get value(): Buffer | undefined {
+    return this.bytes?.subarray(this.from, this.to);
+  }
+
+  get version(): Stamp | undefined {
+    return this.bytes && (this.stamp ?? this.bytes.readBigUInt64BE(this.from - 8));
+  }
+
+  get valueBytes(): number | undefined {
+    return this.bytes && this.to - this.from;
+  }
+}
+
+const UNSORTED_MAX = 256;
+
+/** What one segment of the log holds. It dies as a whole, once LMDB's file has it and no snapshot reads it. */
+export class Generation {
+  /** The newest version of each key. */
+  readonly entries = new Map<Key, Entry>();
+  /** The last group that wrote here. */
+  lastGroup = 0;
+  private readonly sorted = new SortedKeys();
+  /** New keys that no scan has asked for yet: to sort some at once costs less. */
+  private readonly unsorted: Key[] = [];
+  private pages = 0;
+
+  /** The most that a checkpoint of these rows may add to LMDB's file. */
+  get growth(): number {
+    return checkpointBytes(this.pages);
+  }
+
+  /** The version that a snapshot of this group sees. */
+  at(key: Key, group: number): Entry | undefined {
+    let entry = this.entries.get(key);
+    while (entry !== undefined && entry.group > group) entry = entry.older;
+    return entry;
+  }
+
+  /** @param oldest the earliest group that an open snapshot shows: what was replaced before it is let go */
+  write(key: Key, group: number, oldest: number): Entry {
+    const found = this.entries.get(key);
+    if (found?.group === group) return found;
+    if (found === undefined) this.unsorted.push(key);
+    else if (found.group <= oldest) found.older = undefined;
+    const entry = new Entry(key, group, found);
+    this.entries.set(key, entry);
+    this.lastGroup = group;
+    return entry;
+  }
+
+  /** The group has filled in what it wrote: how much that may take is counted. */
+  count(written: Iterable<Entry>): void {
+    for (const { older, valueBytes } of written) {
+      if (older === undefined || (valueBytes ?? 0) > (older.valueBytes ?? 0)) this.pages += pagesFor(valueBytes);
+    }
+    if (this.unsorted.length > UNSORTED_MAX) this.sort();
+  }
+
+  /** Nothing came of what this group wrote. */
+  undo(written: Iterable<Entry>): void {
+    this.sort();
+    for (const { key, older } of written) {
+      if (older) this.entries.set(key, older);
+      else {
+        this.entries.delete(key);
+        this.sorted.delete(key);
+      }
+    }
+  }
+
+  /** The version that was written there after this group; undefined: none was. */
+  changeSince(group: number, key: Key): Entry | undefined {
+    if (this.lastGroup <= group) return undefined;
+    const entry = this.entries.get(key);
+    return entry !== undefined && entry.group > group ? entry : undefined;
+  }
+
+  hasChangeSince(group: number, range: Range): boolean {
+    if (this.lastGroup <= group) return false;
+    for (const key of this.keysIn(range)) if (this.entries.get(key)!.group > group) return true;
+    return false;
+  }
+
+  hasAny(range: Range): boolean {
+    if (this.entries.size > 0) for (const _ of this.keysIn(range)) return true;
+    return false;
+  }
+
+  keysIn(range: Range, reverse = false): Iterable<Key> {
+    this.sort();
+    return this.sorted.in(range, reverse);
+  }
+
+  private sort(): void {
+    if (this.unsorted.length === 0) return;
+    for (const key of this.unsorted.sort()) this.sorted.add(key);
+    this.unsorted.length = 0;
+  }
+}
+
+/** The keys of both in one order, each once. */
+export function* mergedKeys(one: Iterable<Key>, other: Iterable<Key>, reverse: boolean): Iterable<Key> {
+  const rest = other[Symbol.iterator]();
+  let next = rest.next();
+  for (const key of one) {
+    for (; !next.done && (reverse ? next.value > key : next.value < key); next = rest.next()) yield next.value;
+    if (!next.done && next.value === key) next = rest.next();
+    yield key;
+  }
+  for (; !next.done; next = rest.next()) yield next.value;
+}

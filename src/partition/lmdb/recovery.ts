@@ -1,0 +1,45 @@
+/** Opens a store as the crash left it: what the log holds and LMDB's file does not is in the overlay again. Nothing is applied here. */
+import type { Instant } from '../partition.ts';
+import { CorruptionError, hasValidHeader, isNew } from './corruption.ts';
+import { appliedIn, dataFile, highWaterIn, type LmdbFiles, openFiles, PAGE_BYTES } from './files.ts';
+import { migrateLog } from './format-3.ts';
+import type { Generation } from './overlay.ts';
+import { latestOf, loadGeneration, rewrite, segmentsAfter } from './segments.ts';
+import { type SegmentEnd, segmentFile, slotOf, Wal } from './wal.ts';
+
+export interface Recovered {
+  readonly files: LmdbFiles;
+  readonly wal: Wal;
+  readonly active: Generation | undefined;
+  /** A segment that ended before the crash, and whose checkpoint did not. */
+  readonly frozen: { readonly generation: Generation; readonly end: SegmentEnd } | undefined;
+  /** Time goes on after this instant. */
+  readonly highWater: Instant;
+}
+
+/** Throws CorruptionError. */
+export async function recover(location: string): Promise<Recovered> {
+  const wasThere = !isNew(location);
+  await migrateLog(location);
+  if (wasThere && !hasValidHeader(location)) throw new CorruptionError('the file of LMDB is damaged');
+  // Its first pages may be those of a checkpoint whose sync failed.
+  if (wasThere) rewrite(dataFile(location), 2 * PAGE_BYTES);
+  const files = openFiles(location);
+  try {
+    const applied = appliedIn(files.own);
+    const segments = segmentsAfter(applied, location);
+    const last = segments.at(-1)?.end;
+    if (last) rewrite(segmentFile(location, slotOf(last.number)), last.position);
+    const loaded = segments.map(loadGeneration);
+    return {
+      files,
+      wal: new Wal(location, last ?? { next: applied + 1 }),
+      active: loaded.at(-1)?.generation,
+      frozen: segments.length > 1 ? { generation: loaded[0]!.generation, end: segments[0]!.end } : undefined,
+      highWater: latestOf([highWaterIn(files.own), ...loaded.map(({ until }) => until)]),
+    };
+  } catch (error) {
+    await files.environment.close();
+    throw error;
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * The store's clock with a high-water mark: time that was told must not be told again after a crash, so it is reserved ahead, and the
+ * reservation is in the log no later than any commit that uses that time.
+ */
+import { TICKS_PER_SECOND } from '../../base/time.ts';
+import type { StoreClock } from '../clock.ts';
+import type { Engine, Instant, Stamp } from '../partition.ts';
+
+/** How far ahead of its use time is reserved. */
+const RESERVED = TICKS_PER_SECOND;
+
+export class ReservedClock {
+  private readonly time: StoreClock;
+  private readonly onOwed: () => void;
+  private reserved = 0n;
+  /** The reservation is not in the log yet. */
+  isOwed = false;
+
+  constructor(time: StoreClock, onOwed: () => void) {
+    this.time = time;
+    this.onOwed = onOwed;
+  }
+
+  /** Without a reservation: for those who tell nobody. */
+  current(): Instant {
+    return this.time.now();
+  }
+
+  now(): Instant {
+    return this.reserve(this.time.now());
+  }
+
+  stamp(): Stamp {
+    return this.reserve(this.time.stamp());
+  }
+
+  /** The store holds this version: later stamps lie above it, after a crash, too. */
+  observe(version: Stamp): void {
+    this.time.observe(version);
+    if (version > this.reserved) this.reserve(version);
+  }
+
+  /** For the next record. */
+  takeReservation(): Instant | undefined {
+    if (!this.isOwed) return undefined;
+    this.isOwed = false;
+    return this.reserved;
+  }
+
+  /** Nothing came of that record. */
+  owe(): void {
+    this.isOwed = true;
+  }
+
+  /** After a clean stop, time goes on where it ended. */
+  reserveExactly(): void {
+    this.reserved = this.time.now();
+    this.isOwed = true;
+  }
+
+  /** @param settle resolves once all that was decided has come to an end, and what is owed is in the log */
+  forEngine(settle: () => Promise<unknown>): Engine['clock'] {
+    return {
+      now: () => this.now(),
+      stamp: () => this.stamp(),
+      advance: async (ticks) => {
+        // Where it moves far at once, a reservation that is still to be written would be forgotten in a crash, and time go back.
+        this.reserve(this.time.now() + ticks);
+        await settle();
+        await this.time.advance(ticks);
+        await settle();
+      },
+    };
+  }
+
+  private reserve(now: Instant): Instant {
+    if (now + RESERVED / 2n > this.reserved) {
+      this.reserved = now + RESERVED;
+      this.isOwed = true;
+      this.onOwed();
+    }
+    return now;
+  }
+}

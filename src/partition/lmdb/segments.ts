@@ -1,0 +1,138 @@
+/** Reads segments of the write-ahead log, and tells a torn end from corruption. */
+import { closeSync, existsSync, fdatasyncSync, openSync, readFileSync, readSync } from 'node:fs';
+import type { Key } from '../keys.ts';
+import type { Instant } from '../partition.ts';
+import { writeAll } from '../synced-files.ts';
+import { CorruptionError } from './corruption.ts';
+import { versionIn } from './files.ts';
+import { Generation } from './overlay.ts';
+import { decodeHead, RECORDS_AT, type SegmentEnd, type SegmentHead, SLOTS, segmentFile, slotOf } from './wal.ts';
+import { changesIn, findRecord, recordAt } from './wal-record.ts';
+
+export interface Segment {
+  readonly end: SegmentEnd;
+  /** Without their headers. */
+  readonly records: readonly Buffer[];
+}
+
+/**
+ * The segments that LMDB's file does not hold yet, oldest first. The log ends at the first record that is not whole: whoever wrote it was
+ * not answered, for a record is on disk before the next one is written. So a whole record after that place means corruption.
+ * A record that is damaged and the last of all cannot be told from one that was not written to its end.
+ */
+export function segmentsAfter(applied: number, location: string): Segment[] {
+  const found = SLOTS.flatMap((slot) => {
+    const file = segmentFile(location, slot);
+    if (existsSync(file)) return segmentIn(readFileSync(file), slot, applied) ?? [];
+    if (applied > 0) throw new CorruptionError('a file of the log is missing');
+    return [];
+  });
+  found.sort((a, b) => a.end.number - b.end.number);
+  for (const [i, { head, end }] of found.entries()) {
+    if (end.number !== applied + 1 + i) throw new CorruptionError(`segment ${applied + 1 + i} of the log is missing`);
+    const before = found[i - 1]?.end;
+    const isWhole =
+      !before || (before.position === head.previous.position && before.checksum === head.previous.checksum);
+    if (!isWhole) throw new CorruptionError(`segment ${before.number} of the log is damaged at its end`);
+  }
+  return found;
+}
+
+function segmentIn(
+  bytes: Buffer,
+  slot: number,
+  applied: number,
+): (Segment & { readonly head: SegmentHead }) | undefined {
+  const head = decodeHead(bytes);
+  if (!head) {
+    // The head is on disk with the first record. So without a first record nobody misses this segment.
+    const expected = slotOf(applied + 1) === slot ? applied + 1 : applied + 2;
+    if (recordAt(bytes, expected, RECORDS_AT)) throw new CorruptionError(`the head of segment ${expected} is damaged`);
+    return undefined;
+  }
+  const { number, mark } = head;
+  if (number <= applied) return undefined;
+  const segment = readRecords(bytes, number, mark);
+  for (let at = segment.end.position; at >= 0; at = findRecord(bytes, mark, at + 1)) {
+    if (recordAt(bytes, number, at)) throw new CorruptionError(`segment ${number} of the log is damaged before ${at}`);
+  }
+  return { ...segment, head };
+}
+
+function readRecords(bytes: Buffer, number: number, mark: number): Segment {
+  const records: Buffer[] = [];
+  let position = RECORDS_AT;
+  let checksum = mark;
+  for (;;) {
+    const record = recordAt(bytes, number, position);
+    if (record?.previous !== checksum) return { records, end: { number, mark, position, checksum } };
+    records.push(record.changes);
+    ({ end: position, checksum } = record);
+  }
+}
+
+/** One that was written to its end. */
+export function readSegment(location: string, end: SegmentEnd): Segment {
+  const bytes = Buffer.allocUnsafeSlow(end.position);
+  const file = openSync(segmentFile(location, slotOf(end.number)), 'r');
+  try {
+    for (let at = 0; at < bytes.length; ) {
+      const read = readSync(file, bytes, at, bytes.length - at, at);
+      if (read === 0) throw new CorruptionError('the log is cut off');
+      at += read;
+    }
+  } finally {
+    closeSync(file);
+  }
+  const segment = readRecords(bytes, end.number, end.mark);
+  if (segment.end.checksum !== end.checksum) throw new CorruptionError(`segment ${end.number} of the log is damaged`);
+  return segment;
+}
+
+/** What records leave of each key: version and value as they are stored, or undefined; and until when time is reserved. */
+export function outcomeOf(records: readonly Buffer[]): { rows: Map<Key, Buffer | undefined>; until: Instant } {
+  const rows = new Map<Key, Buffer | undefined>();
+  let until = 0n;
+  for (const record of records) {
+    for (const change of changesIn(record)) {
+      if (change.kind === 'put') rows.set(change.key, change.stored);
+      else if (change.kind === 'remove') rows.set(change.key, undefined);
+      else until = change.until;
+    }
+  }
+  return { rows, until };
+}
+
+/** Time goes on after all of these. */
+export function latestOf(instants: readonly Instant[]): Instant {
+  return [...instants].sort((a, b) => Number(a - b)).at(-1) ?? 0n;
+}
+
+/** The segment as it was in memory when it was written, seen by every snapshot. */
+export function loadGeneration({ records }: Segment): { generation: Generation; until: Instant } {
+  const { rows, until } = outcomeOf(records);
+  const generation = new Generation();
+  const entries = [...rows].map(([key, stored]) => {
+    const entry = generation.write(key, 0, 0);
+    if (stored) entry.set(versionIn(stored), stored.subarray(8));
+    return entry;
+  });
+  generation.count(entries);
+  return { generation, until };
+}
+
+/**
+ * Writes the beginning of a file again, as it is read. After a failed sync the kernel takes pages for written that are not on disk, and
+ * shows them until the machine goes down: what a start has read must be on disk before it is relied on.
+ */
+export function rewrite(file: string, length: number): void {
+  const descriptor = openSync(file, 'r+');
+  try {
+    const bytes = Buffer.alloc(length);
+    const read = readSync(descriptor, bytes, 0, length, 0);
+    writeAll(descriptor, bytes.subarray(0, read), 0);
+    fdatasyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
