@@ -68,7 +68,7 @@ describe('Durability', () => {
     const withBytes = uploads.filter(({ chunks }) => chunks.length > 0).length;
     expect(unsafeUploads(without(/[/]extents[/]/), uploads)).toHaveLength(withBytes);
     expect(unsafeUploads(without(/[/]extents>/), uploads)).toHaveLength(withBytes);
-    expect(unsafeUploads(without(/[/]log-\d/), uploads)).toHaveLength(uploads.length);
+    expect(unsafeUploads(without(/[/]wal-\d/), uploads)).toHaveLength(uploads.length);
   });
 
   it('refuses all writes after a failed fdatasync, and has what it acknowledged after a restart', async () => {

@@ -8,12 +8,11 @@ import { encodeKey } from '../../src/partition/keys.ts';
 import { openLmdb } from '../../src/partition/lmdb/engine.ts';
 import { openPartition } from '../../src/partition/transact.ts';
 import { randomOf } from '../crash/random.mjs';
-import { cutPower, unconfirmedIn } from './power-cut.ts';
+import { cutPower, TRACED, unconfirmedIn } from './power-cut.ts';
 import { newFolder, noStrace } from './server.ts';
 import { callsOf } from './trace.ts';
 
 const writer = fileURLToPath(new URL('../partition/killed.mjs', import.meta.url));
-const CALLS = 'pwrite64,pwritev,pwritev2,write,writev,lseek,fdatasync,fsync';
 const IMAGES = 4;
 
 interface Acknowledged {
@@ -24,34 +23,57 @@ interface Acknowledged {
 describe('A power cut', () => {
   beforeEach(({ skip }) => skip(noStrace !== undefined, noStrace));
 
-  // The last of them lie behind several bases, in files that are used for the second time.
-  it.each([1, 60, 1_500, 4_000])(
-    'after %i commits loses none of them, whatever the disk had not confirmed',
-    async (count) => {
-      const folder = newFolder();
-      const rows = join(folder, 'rows');
-      mkdirSync(rows);
-      const acknowledged = await writeUntil(count, rows, join(folder, 'trace'));
-      const unconfirmed = unconfirmedIn(callsOf(readFileSync(join(folder, 'trace'), 'utf8')), rows);
-      expect(unconfirmed.filter(({ file }) => file === 'data.mdb').length).toBeGreaterThan(0);
-
+  // With a checkpoint for every few commits, the kill hits most often while one is written.
+  it.each([
+    { count: 1, checkpointBytes: 8 << 20, kills: 1 },
+    { count: 60, checkpointBytes: 8 << 20, kills: 2 },
+    { count: 4_000, checkpointBytes: 8 << 20, kills: 1 },
+    { count: 150, checkpointBytes: 40_000, kills: 6 },
+    { count: 300, checkpointBytes: 400_000, kills: 6 },
+  ])(
+    'after $count commits, with a checkpoint every $checkpointBytes bytes, loses none of them',
+    {
+      timeout: 240_000,
+    },
+    async ({ count, checkpointBytes, kills }) => {
       const seed = Date.now();
       const random = randomOf(seed);
-      for (let image = 0; image < IMAGES; image++) {
-        const cut = join(folder, 'cut');
-        cpSync(rows, cut, { recursive: true });
-        cutPower(cut, unconfirmed, random);
-        expect({ seed, image, faults: await faultsIn(cut, acknowledged) }).toEqual({ seed, image, faults: [] });
-        rmSync(cut, { recursive: true });
+      const hit = new Set<string>();
+      for (let kill = 0; kill < kills; kill++) {
+        const folder = newFolder();
+        const rows = join(folder, 'rows');
+        mkdirSync(rows);
+        const acknowledged = await writeUntil(
+          count + random.below(count),
+          rows,
+          join(folder, 'trace'),
+          checkpointBytes,
+        );
+        const unconfirmed = unconfirmedIn(callsOf(readFileSync(join(folder, 'trace'), 'utf8')), rows);
+        for (const { file } of unconfirmed) hit.add(file);
+        for (let image = 0; image < IMAGES; image++) {
+          const cut = join(folder, 'cut');
+          cpSync(rows, cut, { recursive: true });
+          cutPower(cut, unconfirmed, random);
+          expect({ seed, kill, faults: await faultsIn(cut, acknowledged) }).toEqual({ seed, kill, faults: [] });
+          rmSync(cut, { recursive: true });
+        }
       }
+      if (kills > 2) expect([...hit]).toContain('data.mdb');
     },
-    120_000,
   );
 });
 
-async function writeUntil(count: number, rows: string, trace: string): Promise<Acknowledged[]> {
-  const strace = ['-D', '-f', '-qq', '-yy', '-s', '0', '-o', trace, '-e', `trace=${CALLS}`];
-  const child = spawn('strace', [...strace, process.execPath, writer, rows], {
+async function writeUntil(
+  count: number,
+  rows: string,
+  trace: string,
+  checkpointBytes: number,
+): Promise<Acknowledged[]> {
+  // Long enough that the lengths of all pieces are printed that LMDB writes at once.
+  const strace = ['-D', '-f', '-qq', '-yy', '-s', '128', '-o', trace, '-e', `trace=${TRACED}`];
+  const options = JSON.stringify({ checkpointBytes });
+  const child = spawn('strace', [...strace, process.execPath, writer, rows, '', options], {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   const acknowledged: Acknowledged[] = [];

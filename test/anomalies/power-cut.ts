@@ -10,29 +10,48 @@ export interface Unconfirmed {
   readonly length: number;
 }
 
-/** Writes to files of this folder that no sync has confirmed which began after them. */
+/** The calls that it takes to know: which descriptors write through, where others stand, and what is synced. */
+export const TRACED = 'openat,close,pwrite64,pwritev,pwritev2,write,writev,lseek,fdatasync,fsync';
+
+/**
+ * Writes to files of this folder that no sync has confirmed which began after them. A write through a descriptor with O_DSYNC is
+ * on disk when it ends. One that the kill has cut short was, or was not: LMDB writes its meta pages so, and relies on a sector being old or new.
+ */
 export function unconfirmedIn(calls: readonly Call[], folder: string): Unconfirmed[] {
-  const positions = new Map<string, number>();
+  const offsets = new Map<string, number>();
+  const through = new Set<string>();
   const found: Unconfirmed[] = [];
   for (const call of calls) {
+    if (call.name === 'openat') {
+      const opened = /= (\d+)</.exec(call.text)?.[1] ?? '';
+      offsets.set(opened, 0);
+      if (/O_D?SYNC/.test(call.text)) through.add(opened);
+      else through.delete(opened);
+    }
     const [, descriptor = '', path = ''] = /^(\d+)<([^>]*)>/.exec(call.text) ?? [];
     if (!path.startsWith(`${folder}/`)) continue;
-    if (call.name === 'lseek') positions.set(descriptor, numberAt(call, /= (\d+)$/) ?? 0);
+    if (call.name === 'lseek') offsets.set(descriptor, Number(/= (\d+)$/.exec(call.text)?.[1] ?? 0));
     if (!isWrite(call)) continue;
+    const { length, position = offsets.get(descriptor) ?? 0 } = extentOf(call);
+    if (!call.name.startsWith('p')) offsets.set(descriptor, position + length);
     const file = path.slice(folder.length + 1);
-    const position = numberAt(call, /, (\d+)\) = \d+$/);
-    // How much of it was written before the process was killed is not known.
-    const length = numberAt(call, /= (\d+)$/) ?? numberAt(call, /, (\d+), \d+\)?$/) ?? 0;
-    const isConfirmed = calls.some((other) => other.entry > call.exit && isSync(other, new RegExp(`${file}>`)));
-    const at = call.name === 'writev' ? (positions.get(descriptor) ?? 0) : position;
-    if (!isConfirmed) found.push({ file, position: at ?? 0, length });
+    const isOfFile = new RegExp(`[/]${file.replaceAll('.', '\\.')}>`);
+    const isConfirmed = calls.some((other) => other.entry > call.exit && isSync(other, isOfFile));
+    if (!isConfirmed && !through.has(descriptor)) found.push({ file, position, length });
   }
   return found;
 }
 
-function numberAt({ text }: Call, pattern: RegExp): number | undefined {
-  const [, digits] = pattern.exec(text) ?? [];
-  return digits === undefined ? undefined : Number(digits);
+/** Of a call that the kill has cut short it is not known how much was written: all of it may have been. */
+function extentOf({ name, text }: Call): { length: number; position?: number } {
+  const [asked = '', result] = text.replace(/\)? = \?$/, '').split(/\)? = (?=-?\d+$)/);
+  const numbers = (/((?:, \d+)+)\)?$/.exec(asked)?.[1] ?? '').split(', ').slice(1).map(Number);
+  const pieces = [...asked.matchAll(/iov_len=(\d+)/g)].reduce((sum, [, length]) => sum + Number(length), 0);
+  const length = result === undefined ? pieces || numbers[0] : Math.max(0, Number(result));
+  const position = name.startsWith('p') ? numbers[1] : undefined;
+  if (length === undefined || (position === undefined && name.startsWith('p')))
+    throw new Error(`unread: ${name}(${text}`);
+  return position === undefined ? { length } : { length, position };
 }
 
 /** Each of them stays, is zeros, or is something else, sector by sector. */

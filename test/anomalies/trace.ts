@@ -23,11 +23,13 @@ export function callsOf(trace: string): Call[] {
       const call = unfinished.get(thread);
       if (!call) continue;
       unfinished.delete(thread);
-      call.text += resumed[1];
+      // strace pads what it has to say about the result.
+      call.text += resumed[1]!.replace(/\) +=/, ') =');
       call.exit = at;
     } else if (started) {
       const isUnfinished = rest.endsWith(UNFINISHED);
-      const text = isUnfinished ? started[2]!.slice(0, -UNFINISHED.length).trimEnd() : started[2]!;
+      const said = started[2]!.replace(/\) +=/, ') =');
+      const text = isUnfinished ? said.slice(0, -UNFINISHED.length).trimEnd() : said;
       const call = { name: started[1]!, text, entry: at, exit: isUnfinished ? Infinity : at };
       calls.push(call);
       if (isUnfinished) unfinished.set(thread, call);
@@ -38,7 +40,7 @@ export function callsOf(trace: string): Call[] {
 
 /**
  * Every answer 201 to the Put Blob of a marked blob must come after a write of the marked bytes to the log and an fdatasync that
- * began after it; and nobody may see them before: LMDB's file gets them behind that.
+ * began after it. LMDB's file gets them later: a checkpoint never holds what the log may lose.
  */
 export function unsafeAnswers(calls: readonly Call[], marks: ReadonlyMap<string, string>): string[] {
   const { logWrites, dataWrites, syncs } = rowsIn(calls);
@@ -51,9 +53,8 @@ export function unsafeAnswers(calls: readonly Call[], marks: ReadonlyMap<string,
     if (!written || written.exit >= answer.entry) return [`${path}: answered before its bytes were written`];
     const sync = syncs.find(({ entry }) => entry > written.exit);
     if (!sync || sync.exit >= answer.entry) return [`${path}: answered before its bytes were synced`];
-    const shown = dataWrites.find(has);
-    if (!shown || shown.exit >= answer.entry) return [`${path}: answered before it could be read`];
-    return shown.entry < sync.exit ? [`${path}: to be read before it was synced`] : [];
+    const checkpointed = dataWrites.find(has);
+    return checkpointed && checkpointed.entry < sync.exit ? [`${path}: checkpointed before it was synced`] : [];
   });
 }
 
@@ -101,9 +102,9 @@ function exchangeIn(calls: readonly Call[], target: string): { request: Call; an
 function rowsIn(calls: readonly Call[]) {
   const writesTo = (file: RegExp) => calls.filter((call) => isWrite(call) && file.test(call.text));
   return {
-    logWrites: writesTo(/^\d+<[^>]*[/]log-\d>/),
+    logWrites: writesTo(/^\d+<[^>]*[/]wal-\d>/),
     dataWrites: writesTo(/^\d+<[^>]*data\.mdb>/),
-    syncs: calls.filter((call) => isSync(call, /[/]log-\d>/)),
+    syncs: calls.filter((call) => isSync(call, /[/]wal-\d>/)),
   };
 }
 

@@ -3,8 +3,10 @@ import { encodeKey } from '../../build/partition/keys.js';
 import { openLmdb } from '../../build/partition/lmdb/engine.js';
 import { openPartition } from '../../build/partition/transact.js';
 
-const [location, wall] = process.argv.slice(2);
-const partition = openPartition(await openLmdb({ location, ...(wall && { wall: () => BigInt(wall) }) }));
+const [location, wall, options = '{}'] = process.argv.slice(2);
+const partition = openPartition(
+  await openLmdb({ location, ...(wall && { wall: () => BigInt(wall) }), ...JSON.parse(options) }),
+);
 
 async function write(client) {
   for (let i = 0; ; i++) {

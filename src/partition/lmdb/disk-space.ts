@@ -6,50 +6,50 @@ import { PAGE_BYTES } from './files.ts';
 const PAGES_PER_ROW = 2;
 /** The upper levels of the trees, the list of free pages, and what the engine itself remembers. */
 const PAGES_PER_CHECKPOINT = 32;
-const LOGGED_PER_ROW = 32;
+const BYTES_PER_ROW = 32;
 
-/** Pages of LMDB's file that a checkpoint may need for this row; undefined: the row is removed. */
-export function pagesFor(valueBytes: number | undefined): number {
-  return PAGES_PER_ROW + (valueBytes === undefined ? 0 : Math.ceil((valueBytes + 64) / PAGE_BYTES));
-}
+/** What a checkpoint of some rows may add to LMDB's file. */
+export class Growth {
+  private pages = 0;
+  private bytes = 0;
 
-/** What a checkpoint of so many pages may add to LMDB's file. */
-export function checkpointBytes(pages: number): number {
-  return pages === 0 ? 0 : (PAGES_PER_CHECKPOINT + pages) * PAGE_BYTES;
-}
-
-/** What these commits may add to the log and, later, to LMDB's file. */
-export function growthOf(commits: readonly Commit[]): number {
-  let pages = PAGES_PER_CHECKPOINT;
-  let logged = 0;
-  for (const commit of commits) {
-    for (const { writes } of commit.bodies) {
-      for (const write of writes) {
-        pages += pagesFor(write.kind === 'remove' ? undefined : valueBytesOf(write));
-        logged += loggedBytes(write);
-      }
-    }
+  /** @param valueBytes undefined: the row is removed */
+  add(keyBytes: number, valueBytes: number | undefined): this {
+    this.pages += PAGES_PER_ROW + (valueBytes === undefined ? 0 : Math.ceil((valueBytes + 64) / PAGE_BYTES));
+    this.bytes += BYTES_PER_ROW + keyBytes + (valueBytes ?? 0);
+    return this;
   }
-  return pages * PAGE_BYTES + logged;
+
+  addAll(commits: readonly Commit[]): this {
+    for (const write of writesOf(commits)) this.add(write.key.length, valueBytesOf(write));
+    return this;
+  }
+
+  /** @param used a transaction copies each page that is in use once; new ones are at least half full */
+  most(used = Infinity): number {
+    if (this.pages === 0) return 0;
+    return PAGES_PER_CHECKPOINT * PAGE_BYTES + Math.min(this.pages * PAGE_BYTES, used + 2 * this.bytes);
+  }
 }
 
-export function loggedBytesOf({ bodies }: Commit): number {
+/** What a commit adds to the log. */
+export function loggedBytesOf(commit: Commit): number {
   let bytes = 0;
-  for (const { writes } of bodies) for (const write of writes) bytes += loggedBytes(write);
+  for (const write of writesOf([commit])) bytes += BYTES_PER_ROW + write.key.length + (valueBytesOf(write) ?? 0);
   return bytes;
 }
 
-function loggedBytes(write: Write): number {
-  return LOGGED_PER_ROW + write.key.length + valueBytesOf(write);
-}
-
-function valueBytesOf(write: Write): number {
-  return write.kind === 'put' ? write.value.length : write.kind === 'add' ? COUNTER_BYTES : 0;
-}
-
 /** On a full disk only commits that give space back go on: no fewer rows are removed than written, counters aside. */
-export function frees({ bodies }: Commit): boolean {
-  const writes = bodies.flatMap((body) => body.writes).filter(({ kind }) => kind !== 'add');
+export function frees(commit: Commit): boolean {
+  const writes = [...writesOf([commit])].filter(({ kind }) => kind !== 'add');
   const removed = writes.filter(({ kind }) => kind === 'remove').length;
   return removed > 0 && removed * 2 >= writes.length;
+}
+
+function* writesOf(commits: readonly Commit[]): Iterable<Write> {
+  for (const { bodies } of commits) for (const { writes } of bodies) yield* writes;
+}
+
+function valueBytesOf(write: Write): number | undefined {
+  return write.kind === 'put' ? write.value.length : write.kind === 'add' ? COUNTER_BYTES : undefined;
 }

@@ -8,7 +8,7 @@ import { FULL } from '../free-space.ts';
 import { type Commit, type Engine, type Instant, type Outcome, Unavailable } from '../partition.ts';
 import { isFull } from '../synced-files.ts';
 import { CommitGroup, type Decision } from './commit-group.ts';
-import { frees, growthOf, loggedBytesOf } from './disk-space.ts';
+import { frees, loggedBytesOf } from './disk-space.ts';
 import { KEY_BYTES_MAX, type LmdbFiles } from './files.ts';
 import { type CheckpointOptions, Layers } from './layers.ts';
 import { LmdbSnapshot } from './reads.ts';
@@ -159,19 +159,19 @@ class LmdbEngine implements Engine {
 
   /** Those that the disk has room for; the others are refused. undefined: the checkpoint that is under way has to end first. */
   private admit(commits: PendingCommit[]): PendingCommit[] | undefined {
-    const { space, growth, isCheckpointing } = this.layers;
-    const bytes = growth + growthOf(commits.map(({ data }) => data));
-    if (space.isPlenty(bytes)) return commits;
+    const { layers } = this;
+    const all = commits.map(({ data }) => data);
+    if (layers.space.isPlenty(layers.growthWith(all))) return commits;
     // LMDB's file is made to grow in advance, which nobody may do while a checkpoint writes to it.
-    if (isCheckpointing) return undefined;
-    if (!space.shortFor(bytes, 'any')) return commits;
+    if (layers.isCheckpointing) return undefined;
+    const used = layers.usedBytes();
+    if (!layers.space.shortFor(layers.growthWith(all, used), 'any')) return commits;
     // What commits have freed is used again once LMDB's file knows of it.
-    if (growth > 0 && this.layers.checkpointNow()) return undefined;
+    if (layers.growthWith([]) > 0 && layers.checkpointNow()) return undefined;
+    // The log has room for them; a checkpoint waits until they have led to some.
     const freeing = commits.filter(({ data }) => frees(data));
-    const isStuck = space.shortFor(growth + growthOf(freeing.map(({ data }) => data)), 'frees');
-    const admitted = isStuck ? [] : freeing;
-    for (const each of commits) if (!admitted.includes(each)) each.reject(new Unavailable(FULL.unavailable));
-    return admitted;
+    for (const each of commits) if (!freeing.includes(each)) each.reject(new Unavailable(FULL.unavailable));
+    return freeing;
   }
 
   private write(commits: readonly PendingCommit[]): void {

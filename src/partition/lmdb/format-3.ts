@@ -8,7 +8,7 @@ import { crc32 } from 'node:zlib';
 import { Unavailable } from '../partition.ts';
 import { syncFolder, writeAll } from '../synced-files.ts';
 import { CorruptionError, hasValidHeader } from './corruption.ts';
-import { checkpointBytes, pagesFor } from './disk-space.ts';
+import { Growth } from './disk-space.ts';
 import { dataFile, openFiles, PAGE_BYTES, setHighWater } from './files.ts';
 import { outcomeOf } from './segments.ts';
 
@@ -40,9 +40,11 @@ export async function migrateLog(location: string): Promise<void> {
 async function applyFrom(location: string, segments: readonly OldSegment[]): Promise<void> {
   const records = segments.flatMap((segment) => segment.records);
   const { rows: left, until } = outcomeOf(records);
-  const growth = checkpointBytes([...left.values()].reduce((sum, stored) => sum + pagesFor(stored?.length), 0));
+  const growth = new Growth();
+  for (const [key, stored] of left) growth.add(key.length, stored?.length);
   const { bavail, bsize } = statfsSync(location);
-  if (bavail * bsize < growth) throw new Unavailable('The disk is too full for this start: free some space first.');
+  if (bavail * bsize < growth.most())
+    throw new Unavailable('The disk is too full for this start: free some space first.');
   putBack(location, segments[0]!.base);
   if (!hasValidHeader(location)) throw new CorruptionError('the file of LMDB is damaged');
   const { environment, rows, own } = openFiles(location);

@@ -4,7 +4,9 @@
  * same, so that the switch is one assignment.
  */
 import { guardSpace, type SpaceGuard } from '../free-space.ts';
+import type { Commit } from '../partition.ts';
 import { Checkpointer } from './checkpoint.ts';
+import { Growth } from './disk-space.ts';
 import { EmptyRanges } from './empty-ranges.ts';
 import { dataFile, extentOf, type LmdbFiles } from './files.ts';
 import { Generation } from './overlay.ts';
@@ -87,9 +89,16 @@ export class Layers {
     return this.frozen !== undefined && this.wal.bytes > BEHIND_MAX * this.checkpointBytes;
   }
 
-  /** What the next checkpoints may add to LMDB's file. */
-  get growth(): number {
-    return this.generations.reduce((sum, { growth }) => sum + growth, 0);
+  /** What checkpoints may add to LMDB's file, with these commits. */
+  growthWith(commits: readonly Commit[], used?: number): number {
+    const own = this.generations.reduce((sum, { growth }) => sum + growth.most(used), 0);
+    return own + new Growth().addAll(commits).most(used);
+  }
+
+  /** Of LMDB's file. */
+  usedBytes(): number {
+    const { end, free } = extentOf(this.files);
+    return end - free;
   }
 
   /** Whoever has it releases its base. */
@@ -174,7 +183,7 @@ export class Layers {
     const { frozen } = this;
     if (!frozen || this.isFailed) return false;
     if (frozen.isOrdered) return true;
-    if (this.space.shortFor(frozen.generation.growth, 'frees')) return false;
+    if (this.space.shortFor(frozen.generation.growth.most(this.usedBytes()), 'frees')) return false;
     frozen.isOrdered = true;
     if (!this.isClosing || !this.checkpointer.applyHere(frozen.end)) this.checkpointer.apply(frozen.end);
     return true;

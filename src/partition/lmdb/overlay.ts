@@ -5,7 +5,7 @@
 import type { Key, Range } from '../keys.ts';
 import { bufferOf, type Stamp } from '../partition.ts';
 import { SortedKeys } from '../sorted-keys.ts';
-import { checkpointBytes, pagesFor } from './disk-space.ts';
+import { Growth } from './disk-space.ts';
 
 /** What a key holds since a group. One object a row, for what lives as long as a generation is copied by the garbage collector. */
 export class Entry {
@@ -70,12 +70,7 @@ export class Generation {
   private readonly sorted = new SortedKeys();
   /** New keys that no scan has asked for yet: to sort some at once costs less. */
   private readonly unsorted: Key[] = [];
-  private pages = 0;
-
-  /** The most that a checkpoint of these rows may add to LMDB's file. */
-  get growth(): number {
-    return checkpointBytes(this.pages);
-  }
+  readonly growth = new Growth();
 
   /** The version that a snapshot of this group sees. */
   at(key: Key, group: number): Entry | undefined {
@@ -98,8 +93,8 @@ export class Generation {
 
   /** The group has filled in what it wrote: how much that may take is counted. */
   count(written: Iterable<Entry>): void {
-    for (const { older, valueBytes } of written) {
-      if (older === undefined || (valueBytes ?? 0) > (older.valueBytes ?? 0)) this.pages += pagesFor(valueBytes);
+    for (const { key, older, valueBytes } of written) {
+      if (older === undefined || (valueBytes ?? 0) > (older.valueBytes ?? 0)) this.growth.add(key.length, valueBytes);
     }
     if (this.unsorted.length > UNSORTED_MAX) this.sort();
   }
