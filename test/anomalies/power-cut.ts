@@ -14,13 +14,14 @@ export interface Unconfirmed {
 export const TRACED = 'openat,close,pwrite64,pwritev,pwritev2,write,writev,lseek,fdatasync,fsync';
 
 /**
- * Writes to files of this folder that no sync has confirmed which began after them. A write through a descriptor with O_DSYNC is
- * on disk when it ends. One that the kill has cut short was, or was not: LMDB writes its meta pages so, and relies on a sector being old or new.
+ * Bytes of this folder's files that are not confirmed: no sync has ended well that began after they were written, and of those that did
+ * begin the first did not fail, for what a failed sync leaves behind is never synced again. A write through a descriptor with O_DSYNC is on disk
+ * when it ends. One that the kill has cut short was, or was not: LMDB writes its meta pages so, and relies on a sector being old or new.
  */
 export function unconfirmedIn(calls: readonly Call[], folder: string): Unconfirmed[] {
   const offsets = new Map<string, number>();
   const through = new Set<string>();
-  const found: Unconfirmed[] = [];
+  let found: Unconfirmed[] = [];
   for (const call of calls) {
     if (call.name === 'openat') {
       const opened = /= (\d+)</.exec(call.text)?.[1] ?? '';
@@ -36,10 +37,24 @@ export function unconfirmedIn(calls: readonly Call[], folder: string): Unconfirm
     if (!call.name.startsWith('p')) offsets.set(descriptor, position + length);
     const file = path.slice(folder.length + 1);
     const isOfFile = new RegExp(`[/]${file.replaceAll('.', '\\.')}>`);
-    const isConfirmed = calls.some((other) => other.entry > call.exit && isSync(other, isOfFile));
-    if (!isConfirmed && !through.has(descriptor)) found.push({ file, position, length });
+    const synced = calls.find(
+      (other) => other.entry > call.exit && /^f(data)?sync$/.test(other.name) && isOfFile.test(other.text),
+    );
+    const written = { file, position, length };
+    if (through.has(descriptor) || (synced && isSync(synced, isOfFile)))
+      found = found.flatMap((one) => outside(one, written));
+    else found.push(written);
   }
   return found;
+}
+
+/** What is left of the one where the other was written over it. */
+function outside(one: Unconfirmed, other: Unconfirmed): Unconfirmed[] {
+  const [end, otherEnd] = [one.position + one.length, other.position + other.length];
+  if (one.file !== other.file || otherEnd <= one.position || end <= other.position) return [one];
+  const before = { ...one, length: other.position - one.position };
+  const after = { ...one, position: otherEnd, length: end - otherEnd };
+  return [before, after].filter(({ length }) => length > 0);
 }
 
 /** Of a call that the kill has cut short it is not known how much was written: all of it may have been. */

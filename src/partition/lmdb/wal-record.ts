@@ -18,6 +18,7 @@ export interface RecordPlace {
   readonly position: number;
   /** The checksum of the record before it; of the first record in a segment, that segment's mark. */
   readonly previous: number;
+  readonly mark: number;
 }
 
 /** Length, checksum, checksum of the record before, mark of the segment. */
@@ -78,7 +79,7 @@ export function encodeRecord(entries: Iterable<Entry>, until: Instant | undefine
 }
 
 /** Fills in the header; the checksum, which the next record carries. */
-export function sealRecord(pieces: readonly Buffer[], place: RecordPlace, mark: number): number {
+export function sealRecord(pieces: readonly Buffer[], place: RecordPlace): number {
   const head = pieces[0]!;
   const length = pieces.reduce((sum, piece) => sum + piece.length, -HEADER_BYTES);
   let checksum = crc32(head.subarray(HEADER_BYTES), placeChecksum(place, length));
@@ -86,7 +87,7 @@ export function sealRecord(pieces: readonly Buffer[], place: RecordPlace, mark: 
   head.writeUInt32BE(length, 0);
   head.writeUInt32BE(checksum, 4);
   head.writeUInt32BE(place.previous, 8);
-  head.writeUInt32BE(mark, MARK_AT);
+  head.writeUInt32BE(place.mark, MARK_AT);
   return checksum;
 }
 
@@ -105,8 +106,9 @@ export function recordAt(bytes: Buffer, segment: number, position: number): Foun
   const end = from + length;
   if (length === 0 || end > bytes.length) return undefined;
   const previous = bytes.readUInt32BE(position + 8);
+  const mark = bytes.readUInt32BE(position + MARK_AT);
   const changes = bytes.subarray(from, end);
-  const checksum = crc32(changes, placeChecksum({ segment, position, previous }, length));
+  const checksum = crc32(changes, placeChecksum({ segment, position, previous, mark }, length));
   return bytes.readUInt32BE(position + 4) === checksum ? { changes, checksum, previous, end } : undefined;
 }
 
@@ -134,10 +136,11 @@ export function* changesIn(record: Buffer): Iterable<Change> {
 
 const placed = Buffer.alloc(24);
 
-function placeChecksum({ segment, position, previous }: RecordPlace, length: number): number {
+function placeChecksum({ segment, position, previous, mark }: RecordPlace, length: number): number {
   placed.writeUIntBE(segment, 0, 6);
   placed.writeUIntBE(position, 6, 6);
   placed.writeUInt32BE(length, 12);
   placed.writeUInt32BE(previous, 16);
+  placed.writeUInt32BE(mark, 20);
   return crc32(placed);
 }

@@ -91,7 +91,7 @@ export class Wal {
   append(pieces: Buffer[], done: (error: Error | null) => void): void {
     const { number, mark, position, checksum: previous } = this.end;
     const { file } = this;
-    const checksum = sealRecord(pieces, { segment: number, position, previous }, mark);
+    const checksum = sealRecord(pieces, { segment: number, position, previous, mark });
     const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
     const sync = (): void =>
       fdatasync(file, (error) => {

@@ -1,0 +1,198 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { randomOf } from '../../../test/crash/random.mjs';
+import { bytes, key, put } from '../conformance/harness.ts';
+import type { Key } from '../keys.ts';
+import { openPartition } from '../transact.ts';
+import { CorruptionError } from './corruption.ts';
+import { openLmdb } from './engine.ts';
+import { Generation } from './overlay.ts';
+import { outcomeOf, segmentsAfter } from './segments.ts';
+import { RECORDS_AT, type SegmentEnd, segmentFile, Wal } from './wal.ts';
+import { changesIn, encodeRecord, HEADER_BYTES } from './wal-record.ts';
+
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-wal-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+function recordOf(number: number, valueBytes = 90 * number): Buffer[] {
+  const entry = new Generation().write(`key ${number}` as Key, 1, 0);
+  entry.set(BigInt(number), Buffer.alloc(valueBytes, number));
+  return encodeRecord([entry], undefined);
+}
+
+async function append(wal: Wal, ...records: Buffer[][]): Promise<void> {
+  for (const pieces of records) {
+    await new Promise<void>((resolve, reject) => wal.append(pieces, (error) => (error ? reject(error) : resolve())));
+  }
+}
+
+/** The numbers of the rows in each segment that is left. */
+function found(folder: string, applied = 0): number[][] {
+  return segmentsAfter(applied, folder).map(({ records }) =>
+    [...outcomeOf(records).rows.keys()].map((each) => Number(each.slice(4))),
+  );
+}
+
+/** A frozen segment with five rows and an active one with four; where each record of theirs begins. */
+async function twoSegments(): Promise<{ folder: string; starts: number[][]; ends: SegmentEnd[] }> {
+  const folder = newFolder();
+  const wal = new Wal(folder, { next: 1 });
+  const starts: number[][] = [[], []];
+  const ends: SegmentEnd[] = [];
+  for (const [segment, rows] of [
+    [1, 2, 3, 4, 5],
+    [6, 7, 8, 9],
+  ].entries()) {
+    for (const row of rows) {
+      starts[segment]!.push(RECORDS_AT + wal.bytes);
+      await append(wal, recordOf(row));
+    }
+    if (segment === 0) ends.push(wal.rotate());
+    else starts[segment]!.push(RECORDS_AT + wal.bytes);
+  }
+  wal.close();
+  starts[0]!.push(ends[0]!.position);
+  return { folder, starts, ends };
+}
+
+describe('A record of the log', () => {
+  it('gives back every change as it was, in its order, large values included', () => {
+    const generation = new Generation();
+    const values = ['any bytes \x00\xff', undefined, 'x'.repeat(3 << 20), 'short', 'y'.repeat(1 << 20)];
+    const entries = values.map((value, i) => {
+      const entry = generation.write(`\x00\xfe ${i}` as Key, 1, 0);
+      entry.set(2n ** 63n + BigInt(i), value === undefined ? undefined : Buffer.from(value, 'latin1'));
+      return entry;
+    });
+    const record = Buffer.concat(encodeRecord(entries, 77n)).subarray(HEADER_BYTES);
+    const changes = [...changesIn(record)];
+    for (const [i, value] of values.entries()) {
+      const change = changes[i]!;
+      if (value === undefined) expect(change).toEqual({ kind: 'remove', key: `\x00\xfe ${i}` });
+      else {
+        if (change.kind !== 'put') expect.unreachable();
+        expect(change.key).toBe(`\x00\xfe ${i}`);
+        expect(change.stored.readBigUInt64BE()).toBe(2n ** 63n + BigInt(i));
+        expect(change.stored.subarray(8).equals(Buffer.from(value, 'latin1'))).toBe(true);
+      }
+      // The overlay reads from the record what it has put there.
+      expect(entries[i]!.value?.toString('latin1') === value).toBe(true);
+      expect(entries[i]!.version).toBe(value === undefined ? undefined : 2n ** 63n + BigInt(i));
+    }
+    expect(changes.slice(5)).toEqual([{ kind: 'highWater', until: 77n }]);
+  });
+});
+
+describe('The log', () => {
+  it('holds what was appended, in segments that take turns, without those that were applied', async () => {
+    const { folder, ends } = await twoSegments();
+    expect(found(folder)).toEqual([
+      [1, 2, 3, 4, 5],
+      [6, 7, 8, 9],
+    ]);
+    expect(found(folder, 1)).toEqual([[6, 7, 8, 9]]);
+    expect(found(folder, 2)).toEqual([]);
+    const wal = new Wal(folder, segmentsAfter(0, folder)[1]!.end);
+    await append(wal, recordOf(10, 2 << 20));
+    expect(wal.rotate().number).toBe(ends[0]!.number + 1);
+    await append(wal, recordOf(11));
+    wal.close();
+    expect(found(folder, 1)).toEqual([[6, 7, 8, 9, 10], [11]]);
+    expect(() => found(folder)).toThrow(CorruptionError);
+  });
+
+  it('ends before a record that was not written to its end, at whatever byte that was, and goes on there', async () => {
+    const { folder, starts } = await twoSegments();
+    const [start, end] = starts[1]!.slice(-2) as [number, number];
+    const file = segmentFile(folder, 0);
+    const whole = readFileSync(file);
+    for (let cut = start; cut < end; cut += 1 + (cut % 5)) {
+      const torn = Buffer.from(whole).fill(0, cut, end);
+      writeFileSync(file, torn);
+      // What the zeros have not changed was written to its end.
+      expect(found(folder, 1)).toEqual([torn.equals(whole) ? [6, 7, 8, 9] : [6, 7, 8]]);
+    }
+    writeFileSync(file, Buffer.from(whole).fill(0, start + 20, end));
+    const wal = new Wal(folder, segmentsAfter(1, folder)[0]!.end);
+    await append(wal, recordOf(12), recordOf(13));
+    wal.close();
+    expect(found(folder, 1)).toEqual([[6, 7, 8, 12, 13]]);
+  });
+
+  it('never goes on with what lay after a record of the same length that was written over', async () => {
+    const { folder, starts } = await twoSegments();
+    const last = segmentsAfter(1, folder)[0]!;
+    // As if the record before the last had been torn, and the last not.
+    const bytes = readFileSync(segmentFile(folder, 0)).fill(0, starts[1]![2]!, starts[1]![3]!);
+    writeFileSync(segmentFile(folder, 0), bytes);
+    expect(() => segmentsAfter(1, folder)).toThrow(CorruptionError);
+    const wal = new Wal(folder, { ...last.end, position: starts[1]![2]!, checksum: 0 });
+    await append(wal, recordOf(8));
+    wal.close();
+    expect(() => segmentsAfter(1, folder)).toThrow(CorruptionError);
+  });
+
+  it('with a flipped bit is corrupt, wherever it is, but in its last record, which may be a torn one', async () => {
+    const { folder, starts } = await twoSegments();
+    const random = randomOf(7);
+    const rows = found(folder).flat();
+    for (const [segment, slot] of [[0, 1] as const, [1, 0] as const]) {
+      const file = segmentFile(folder, slot);
+      const whole = readFileSync(file);
+      const last = segment === 1 ? starts[1]!.at(-2)! : Infinity;
+      const end = starts[segment]!.at(-1)!;
+      let silent = 0;
+      for (let at = 0; at < end; at += at < 48 || at >= RECORDS_AT ? 1 : 40) {
+        const bit = 1 << random.below(8);
+        writeFileSync(file, Buffer.from(whole).fill(whole[at]! ^ bit, at, at + 1));
+        if (at < last) expect(() => found(folder), `byte ${at} of ${file}`).toThrow(CorruptionError);
+        else {
+          silent++;
+          expect(found(folder).flat(), `byte ${at} of ${file}`).toEqual(rows.slice(0, -1));
+        }
+      }
+      expect(silent).toBe(segment === 1 ? end - last : 0);
+      // What lies after the end is nobody's.
+      writeFileSync(file, Buffer.from(whole).fill(1, end + 100, end + 200));
+      expect(found(folder).flat()).toEqual(rows);
+      writeFileSync(file, whole);
+    }
+  });
+
+  it('without one of its files, or without a segment between, is corrupt', async () => {
+    const { folder } = await twoSegments();
+    const copy = newFolder();
+    cpSync(folder, copy, { recursive: true });
+    rmSync(segmentFile(folder, 1));
+    expect(() => found(folder)).toThrow(CorruptionError);
+    expect(() => found(folder, 1)).toThrow(CorruptionError);
+    writeFileSync(segmentFile(copy, 1), Buffer.alloc(512 << 10));
+    expect(() => found(copy)).toThrow(CorruptionError);
+  });
+});
+
+describe('A store whose log is damaged', () => {
+  it('is not opened, and not changed', async () => {
+    const location = newFolder();
+    const options = { location, checkpointBytes: 5_000, checkpointDelayMilliseconds: 500 };
+    const engine = await openLmdb(options);
+    const partition = openPartition(engine);
+    for (let i = 0; i < 8; i++) await put(partition, key('row', i), 'x'.repeat(1_000));
+    const copy = newFolder();
+    cpSync(location, copy, { recursive: true });
+    await engine.close();
+    const file = segmentFile(copy, 1);
+    const whole = readFileSync(file);
+    const damaged = Buffer.from(whole).fill(bytes('~'), RECORDS_AT + 1_500, RECORDS_AT + 1_501);
+    writeFileSync(file, damaged);
+    await expect(openLmdb({ ...options, location: copy })).rejects.toThrow(CorruptionError);
+    expect(readFileSync(file).equals(damaged)).toBe(true);
+    writeFileSync(file, whole);
+    await (await openLmdb({ ...options, location: copy })).close();
+  });
+});
