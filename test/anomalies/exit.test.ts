@@ -1,0 +1,31 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { missingIn } from './sequence.ts';
+import { newFolder } from './server.ts';
+
+const program = fileURLToPath(new URL('../partition/exit.mjs', import.meta.url));
+
+describe('process.exit', () => {
+  it.each(['never', '0', '1', '3', '6', '12', '25'])(
+    'during a close, %s ms after it began, ends the process and loses nothing',
+    {
+      timeout: 60_000,
+    },
+    async (after) => {
+      for (const writes of [300, 430, 560]) {
+        const location = join(newFolder(), 'rows');
+        mkdirSync(location);
+        const child = fork(program, [location, String(writes), after], { execArgv: [] });
+        onTestFinished(() => void child.kill('SIGKILL'));
+        const acknowledged: number[] = [];
+        child.on('message', ({ i }: { i: number }) => acknowledged.push(i));
+        expect(await once(child, 'close')).toEqual([7, null]);
+        expect(await missingIn(location, acknowledged)).toEqual([]);
+      }
+    },
+  );
+});

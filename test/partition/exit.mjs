@@ -1,0 +1,20 @@
+/** Writes until its time is up, closes, and ends the process without waiting for that. */
+import { encodeKey } from '../../build/partition/keys.js';
+import { openLmdb } from '../../build/partition/lmdb/engine.js';
+import { openPartition } from '../../build/partition/transact.js';
+
+const [location, writes, afterMilliseconds] = process.argv.slice(2);
+const partition = openPartition(await openLmdb({ location, checkpointBytes: 100_000 }));
+let next = 0;
+await Promise.all(
+  Array.from({ length: 8 }, async () => {
+    while (next < Number(writes)) {
+      const i = next++;
+      const row = encodeKey(['row', i]);
+      await partition.transact(row, async (tx) => tx.put(row, Buffer.alloc(3_000, i)));
+      process.send({ i });
+    }
+  }),
+);
+if (afterMilliseconds !== 'never') void partition.close();
+setTimeout(() => process.exit(7), Number(afterMilliseconds) || 0);
