@@ -16,17 +16,8 @@ export async function start(options: StartOptions = {}): Promise<HoldfastServer>
   const config = configOf(options);
   const log = logOf(config);
   const given = typeof config.https === 'object' ? readCertificate(config.https, new Date()) : undefined;
-  const opening = openRows(config, log, () => {
-    process.exitCode = 1;
-    starting.then(
-      (server) => server.stop(),
-      () => undefined,
-    );
-  });
-  const starting = Promise.all([opening, import('./server.ts')]).then(([rows, { serveOn }]) =>
-    serveOn({ config, log, rows, given }),
-  );
-  return starting;
+  const [rows, { serveOn }] = await Promise.all([openRows(config, log), import('./server.ts')]);
+  return serveOn({ config, log, rows, given });
 }
 
 export const check: typeof store.check = async (...words) => (await import('./store.ts')).check(...words);

@@ -1,4 +1,5 @@
 /** Opens the rows that a configuration names: the only file that knows their engines. */
+import { endProcess } from './base/end-process.ts';
 import type { Log } from './base/log.ts';
 import { type Config, StartError } from './config.ts';
 import { formatOf, openDataFolder, rowsIn } from './data-folder.ts';
@@ -17,11 +18,9 @@ export interface OwnRows {
 
 type Shared = Pick<NonNullable<Config['shared']>, 'partition'>;
 
-/** `onLost`: another process may have taken the folder. */
 export async function openRows(
   { shared, location }: { readonly shared?: Shared | undefined; readonly location?: string | undefined },
   log: Log,
-  onLost: () => void,
 ): Promise<OwnRows> {
   if (shared) {
     const resolved = (outcome: Outcome) =>
@@ -30,12 +29,16 @@ export async function openRows(
   }
   if (location === undefined) return rowsOn(openMemory());
   const folder = openDataFolder(location, () => {
-    log.error('this server no longer holds its data folder, another may have taken it: it stops');
-    onLost();
+    log.error(
+      'the lock of the data folder is gone, and another process may have taken the folder: this one ends at once',
+    );
+    // A clean close would write into what may belong to the other one.
+    endProcess();
   });
   if (folder.warning) log.warn(folder.warning);
   try {
-    return rowsOn(await openLmdb({ location: folder.rows }), folder.release);
+    const { close, ...rows } = rowsOn(await openLmdb({ location: folder.rows }));
+    return { ...rows, close: () => endingIfExited(close).finally(folder.release) };
   } catch (error) {
     folder.release();
     if (!(error instanceof CorruptionError)) throw error;
@@ -45,15 +48,20 @@ export async function openRows(
   }
 }
 
-function rowsOn(engine: Engine, release = () => {}): OwnRows {
+function rowsOn(engine: Engine): OwnRows {
   const partition = openPartition(engine);
-  return {
-    partition,
-    async close() {
-      await partition.close();
-      release();
-    },
-  };
+  return { partition, close: () => partition.close() };
+}
+
+/** `process.exit` before the close is through would wait without end for lmdb. What was acknowledged is safe without a close. */
+async function endingIfExited(close: () => Promise<void>): Promise<void> {
+  const onExit = () => endProcess();
+  process.on('exit', onExit);
+  try {
+    await close();
+  } finally {
+    process.off('exit', onExit);
+  }
 }
 
 /** To look at, whoever works on them meanwhile: of a folder, or of what several processes share. */

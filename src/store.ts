@@ -101,7 +101,7 @@ export async function withAccounts<T>(
 ): Promise<T> {
   const isShared = typeof where !== 'string';
   const log = openLog({ level: 'silent', format: 'text', file: undefined });
-  const rows = await openRows(isShared ? { shared: where } : configOf({ location: where }), log, () => process.exit(1));
+  const rows = await openRows(isShared ? { shared: where } : configOf({ location: where }), log);
   try {
     return await work(await openAccounts(rows.partition, undefined, { isShared }));
   } finally {

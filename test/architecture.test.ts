@@ -55,6 +55,7 @@ const top = [
   'fronts.ts',
   'progress.ts',
   'data-folder.ts',
+  'folder-lock.ts',
 ];
 
 /** Packages that the build puts into dist, with their licences. */

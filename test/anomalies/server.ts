@@ -3,9 +3,9 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { connect } from '../crash/client.mjs';
-import { startServer } from '../crash/server.mjs';
+import { launch, startServer } from '../crash/server.mjs';
 
 export type Client = ReturnType<typeof connect>;
 export type Server = Awaited<ReturnType<typeof startServer>> & { readonly client: Client };
@@ -25,6 +25,15 @@ export async function serve(location: string, options?: Parameters<typeof startS
     await server.kill('SIGKILL');
   });
   return { ...server, client };
+}
+
+/** The one line of a start that fails. */
+export async function refusal(location: string, options?: Parameters<typeof launch>[1]): Promise<string> {
+  const program = launch(location, options);
+  expect(await program.ended).toEqual({ code: 1, signal: null });
+  const lines = program.stderr().trimEnd().split('\n');
+  expect(lines).toHaveLength(1);
+  return lines[0] ?? '';
 }
 
 export const noStrace = hasCommand('strace') ? undefined : 'strace is not installed, or this is not Linux';

@@ -1,12 +1,11 @@
-import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { ClientRequest } from 'node:http';
 import { connect as connectTo } from 'node:net';
-import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { checkFolder, launch } from '../crash/server.mjs';
-import { newFolder, type Server, serve } from './server.ts';
+import { checkFolder } from '../crash/server.mjs';
+import { newFolder, refusal, type Server, serve } from './server.ts';
 
 const BODY = Buffer.alloc(200_000, 'slow');
 
@@ -22,7 +21,7 @@ describe('A signal', () => {
     const { status, headers } = await upload.answer;
     expect(status).toBe(201);
     expect(await server.ended).toEqual({ code: 0, signal: null });
-    expect(existsSync(join(location, 'in-use'))).toBe(false);
+    expect(existsSync(join(location, 'admin.json'))).toBe(false);
 
     const next = await serve(location);
     const found = await next.client.getBlob('one/slow');
@@ -39,7 +38,7 @@ describe('A signal', () => {
     server.signal('SIGINT');
     await untilClosed(server);
     server.signal('SIGINT');
-    expect(await server.ended).toEqual({ code: 130, signal: null });
+    expect(await server.ended).toEqual({ code: null, signal: 'SIGINT' });
     await expect(upload.answer).rejects.toThrow();
 
     expect(await checkFolder(location)).toMatchObject({ code: 0 });
@@ -65,45 +64,6 @@ describe('A stop', () => {
   });
 });
 
-describe('The lock of the data folder', () => {
-  it('keeps a second server out, which says so in one line', async () => {
-    const location = newFolder();
-    const first = await serve(location);
-    expect(await refusal(location)).toContain(`in use by another Holdfast (process ${first.pid} on ${hostname()})`);
-    expect((await first.client.createContainer('one')).status).toBe(201);
-  });
-
-  it('is free at once when its owner was killed', async () => {
-    const location = newFolder();
-    for (let i = 0; i < 3; i++) {
-      const server = await serve(location);
-      expect((await server.client.createContainer(`container-${i}`)).status).toBe(201);
-      expect(existsSync(join(location, 'in-use'))).toBe(true);
-      await server.kill('SIGKILL');
-    }
-  });
-
-  it('is free when another process got the number of its owner, who has long been silent', async () => {
-    const location = newFolder();
-    writeOwner(location, { host: hostname(), pid: process.pid });
-    expect(await refusal(location)).toContain('in use');
-    const longAgo = new Date(Date.now() - 60_000);
-    utimesSync(join(location, 'in-use'), longAgo, longAgo);
-    await serve(location);
-  });
-
-  it('of a process on another machine is respected until it has long been silent', async () => {
-    const location = newFolder();
-    writeOwner(location, { host: 'some-other-machine', pid: 1 });
-    expect(await refusal(location)).toContain('on some-other-machine');
-    const longAgo = new Date(Date.now() - 60_000);
-    utimesSync(join(location, 'in-use'), longAgo, longAgo);
-    const server = await serve(location);
-    await server.kill('SIGTERM');
-    expect(readdirSync(location).sort()).toEqual(['extents', 'holdfast.json', 'rows']);
-  });
-});
-
 describe('A data folder of another format', () => {
   it.each([
     [99, 'a newer'],
@@ -118,7 +78,7 @@ describe('A data folder of another format', () => {
     expect(await refusal(location)).toContain(words);
     expect((await checkFolder(location)).text).toContain(words);
     expect(readFileSync(file, 'utf8')).toBe(`{"format":${format}}\n`);
-    expect(readdirSync(location).sort()).toEqual(['extents', 'holdfast.json', 'rows']);
+    expect(readdirSync(location).sort()).toEqual(['extents', 'holdfast.json', 'holdfast.lock', 'rows']);
   });
 });
 
@@ -151,17 +111,4 @@ async function untilClosed({ origin }: Server): Promise<void> {
       socket.on('error', () => resolve(false));
     });
   while (await isOpen()) await pause(5);
-}
-
-/** The one line of a start that fails. */
-async function refusal(location: string): Promise<string> {
-  const program = launch(location);
-  expect(await program.ended).toEqual({ code: 1, signal: null });
-  const lines = program.stderr().trimEnd().split('\n');
-  expect(lines).toHaveLength(1);
-  return lines[0] ?? '';
-}
-
-function writeOwner(location: string, owner: { host: string; pid: number }): void {
-  writeFileSync(join(location, 'in-use'), JSON.stringify({ id: 'an-id', ...owner }));
 }

@@ -88,7 +88,7 @@ describe('The installed package', { timeout: 60_000 }, () => {
     // npm ends by the signal that it got; what it started has closed its pipes by then.
     await program.ended;
     if (name !== 'holdfast' && !windows) expect(program.stdout()).toMatch(/successfully closed\n$/);
-    expect(existsSync(join(folder, 'data', 'in-use'))).toBe(false);
+    expect(existsSync(join(folder, 'data', 'admin.json'))).toBe(false);
   });
 
   it.skipIf(windows).each(['azurite-blob', 'holdfast'])('ends %s with 0 at SIGTERM', async (name) => {

@@ -1,0 +1,139 @@
+/**
+ * The lock of a data folder: an exclusive lock of the kernel on a file in it. It ends with the process that holds it, however
+ * that ends, and a process that is only paused keeps it. The file stays: to remove it would let a second process lock another.
+ */
+import { spawnSync } from 'node:child_process';
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, statSync, writeSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { StartError } from './config.ts';
+
+/** Of a server, or for a moment of a command. */
+export class FolderInUse extends StartError {}
+
+export interface FolderLock {
+  release(): void;
+}
+
+/** False: another open file has the lock. Throws where there is no lock to be had. */
+export type TryLock = (descriptor: number) => boolean;
+
+const CHECK_MILLISECONDS = 1_000;
+
+/** @param onLost the file that is locked is no longer the one in the folder: another process may work on the folder */
+export function lockFolder(location: string, onLost: () => void, tryLock: TryLock = systemLock()): FolderLock {
+  const file = join(location, 'holdfast.lock');
+  const descriptor = openLocked(file, location, tryLock);
+  writeOwner(descriptor);
+  const watch = setInterval(() => {
+    if (isFileOf(descriptor, file)) return;
+    clearInterval(watch);
+    onLost();
+  }, CHECK_MILLISECONDS).unref();
+  return {
+    release() {
+      clearInterval(watch);
+      closeSync(descriptor);
+    },
+  };
+}
+
+function openLocked(file: string, location: string, tryLock: TryLock): number {
+  for (;;) {
+    const descriptor = openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600);
+    try {
+      if (!tryLock(descriptor)) throw new FolderInUse(inUse(location, file));
+      // Somebody may have replaced the file between the two calls: then what is locked is of no use.
+      if (isFileOf(descriptor, file)) return descriptor;
+    } catch (error) {
+      closeSync(descriptor);
+      throw error;
+    }
+    closeSync(descriptor);
+  }
+}
+
+/** Whether the name still leads to the open file. An error that says nothing about that, for want of descriptors say, is no proof. */
+function isFileOf(descriptor: number, file: string): boolean {
+  const held = fstatSync(descriptor, { bigint: true });
+  try {
+    const found = statSync(file, { bigint: true });
+    return found.ino === held.ino && found.dev === held.dev;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ENOENT';
+  }
+}
+
+/** For the message that another process shows; a full disk is no reason not to start. */
+function writeOwner(descriptor: number): void {
+  try {
+    ftruncateSync(descriptor);
+    writeSync(descriptor, `process ${process.pid} on ${hostname()}\n`, 0);
+  } catch {
+    // The lock holds without it.
+  }
+}
+
+function inUse(location: string, file: string): string {
+  return `The folder ${location} is in use by another Holdfast${ownerIn(file)}: stop it, or choose another folder by --location.`;
+}
+
+/** Windows lets nobody read what another process has locked. */
+function ownerIn(file: string): string {
+  try {
+    const owner = readFileSync(file, 'utf8').trim();
+    return owner && ` (${owner})`;
+  } catch {
+    return '';
+  }
+}
+
+let chosen: TryLock | undefined;
+export function systemLock(): TryLock {
+  chosen ??= nativeLock() ?? lockByProgram;
+  return chosen;
+}
+
+const NATIVE = 'fs-native-extensions';
+
+/**
+ * Undefined where the package has no binary. Its own loader would cost a start 10 ms, and passes over the binary on Alpine
+ * Linux, where it works: so package.json names one version of it.
+ */
+function nativeLock(): TryLock | undefined {
+  const binary = `${NATIVE}/prebuilds/${process.platform}-${process.arch}/${NATIVE}.node`;
+  let native: { tryLock(descriptor: number, offset: number, length: number, exclusive: boolean): void };
+  try {
+    native = createRequire(import.meta.url)(binary);
+  } catch {
+    return undefined;
+  }
+  return (descriptor) => {
+    try {
+      // No length: all of the file.
+      native.tryLock(descriptor, 0, 0, true);
+      return true;
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      // EBUSY on Windows.
+      if (code === 'EAGAIN' || code === 'EBUSY') return false;
+      throw noLock(message);
+    }
+  };
+}
+
+/** util-linux and busybox have it. A lock by flock(2) belongs to the open file, which the program shares with this process. */
+export function lockByProgram(descriptor: number): boolean {
+  const stdio = ['ignore', 'ignore', 'pipe', descriptor] as const;
+  const { status, error, stderr } = spawnSync('flock', ['-x', '-n', '3'], { stdio: [...stdio] });
+  if (status === 0) return true;
+  if (status === 1) return false;
+  throw noLock(error?.message ?? String(stderr).trim());
+}
+
+function noLock(reason: string): StartError {
+  return new StartError(
+    `The data folder cannot be locked (${reason}): two servers could work on it at once. Choose a folder on a local disk by --location.`,
+  );
+}
