@@ -1,4 +1,5 @@
 /** A server in the foreground: from the command line until a signal, or a message of the parent, ends it. */
+import { endProcess } from './base/end-process.ts';
 import { configOf, dataOf, type StartOptions } from './config.ts';
 import type { Listening, Surface } from './emulator.ts';
 import type { HoldfastServer } from './main.ts';
@@ -61,7 +62,7 @@ const ECHO_MS = underNpm ? 500 : 0;
 /** The first signal stops the server, which finishes the requests that run; the second ends at once. */
 function stopOnSignals(name: string, stop: () => Promise<void>): void {
   let firstAt: number | undefined;
-  const onSignal = (): void => {
+  const onSignal = (signal: NodeJS.Signals): void => {
     if (firstAt === undefined) {
       firstAt = performance.now();
       stop().then(
@@ -72,15 +73,15 @@ function stopOnSignals(name: string, stop: () => Promise<void>): void {
         },
       );
     } else if (performance.now() - firstAt >= ECHO_MS) {
-      process.exit(130);
+      endProcess(signal);
     }
   };
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);
   // Windows has no signals that could be caught: there a parent that forked the emulator sends this.
-  process.on('message', (message) => message === 'shutdown' && onSignal());
+  process.on('message', (message) => message === 'shutdown' && onSignal('SIGTERM'));
   process.channel?.unref();
-  if (underNpm) onOrphaned(onSignal);
+  if (underNpm) onOrphaned(() => onSignal('SIGTERM'));
 }
 
 /** Leaves a moment in which the last lines reach a pipe: on Windows they do not at once. */
