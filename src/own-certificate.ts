@@ -1,9 +1,10 @@
 /** --https auto: an authority that clients trust once, and a certificate that it vouches for, renewed at the start when that is due. */
 import { createPrivateKey, type KeyObject, randomBytes, X509Certificate } from 'node:crypto';
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
+import { makeFolderDurably, writeFileDurably } from './base/durable-files.ts';
 import { type KeyedCertificate, makeAuthority, makeCertificate, namesExactly, permits } from './base/x509.ts';
 import type { Authority, ServerCertificate } from './certificate.ts';
 import { StartError } from './config.ts';
@@ -101,10 +102,11 @@ function newAuthority(names: readonly string[], machine: string, now: Date, file
   const commonName = `Holdfast on ${machine} ${randomBytes(4).toString('hex')}`;
   const made = makeAuthority(commonName, names, validityOf(now, AUTHORITY_DAYS));
   if (files) {
+    makeFolderDurably(dirname(files.root));
     // The root comes last: where it is, the issuer is too, also after a kill.
     rmSync(files.root, { force: true });
     write(files.issuerKey, files.issuer, made);
-    writeWhole(files.root, made.root, 0o644);
+    writeFileDurably(files.root, made.root, { mode: 0o644 });
   }
   return { root: made.root, certificate: new X509Certificate(made.certificate), key: createPrivateKey(made.key) };
 }
@@ -167,15 +169,8 @@ function opening(pem: string | undefined, keyPem: string | undefined): Pair | un
 /** Where the certificate is, its key is too, also after a kill. */
 function write(keyFile: string, certificateFile: string, { certificate, key }: KeyedCertificate): void {
   rmSync(certificateFile, { force: true });
-  writeWhole(keyFile, key, 0o600);
-  writeWhole(certificateFile, certificate, 0o644);
-}
-
-function writeWhole(file: string, text: string, mode: number): void {
-  mkdirSync(dirname(file), { recursive: true });
-  const draft = `${file}.new`;
-  writeFileSync(draft, text, { mode, flush: true });
-  renameSync(draft, file);
+  writeFileDurably(keyFile, key, { mode: 0o600 });
+  writeFileDurably(certificateFile, certificate, { mode: 0o644 });
 }
 
 function readIfThere(file: string): string | undefined {

@@ -1,7 +1,8 @@
 /** The folder of bytes that belongs to a store of rows. With another one, bytes would be missing, or taken for those of the dead. */
 import { randomUUID } from 'node:crypto';
-import { link, mkdir, open, readdir, readFile, unlink } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { makeFolderDurably, writeFileDurably } from './base/durable-files.ts';
 import { StartError } from './config.ts';
 import { EXTENT_NAME } from './extents/extents.ts';
 import { encodeKey } from './partition/keys.ts';
@@ -74,25 +75,16 @@ function parsed(text: string): { format?: unknown; store?: unknown } {
   }
 }
 
-/** Whole or not at all: other processes may start at the same moment. */
+/** Other processes may start at the same moment: the mark of one of them is that of all. */
 async function leaveMark(folder: string): Promise<string | undefined> {
-  await mkdir(folder, { recursive: true });
+  makeFolderDurably(folder);
   const id = randomUUID();
-  const draft = join(folder, `${id}.new`);
-  const handle = await open(draft, 'wx', 0o600);
   try {
-    await handle.writeFile(`${JSON.stringify({ format: FORMAT, store: id })}\n`);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  try {
-    await link(draft, join(folder, FILE));
+    const text = `${JSON.stringify({ format: FORMAT, store: id })}\n`;
+    writeFileDurably(join(folder, FILE), text, { mode: 0o600, exclusive: true });
     return id;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     return markIn(folder);
-  } finally {
-    await unlink(draft);
   }
 }

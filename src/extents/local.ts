@@ -1,8 +1,9 @@
 /** Extents as files of a folder. */
 import { fdatasync, read as readFile, writev } from 'node:fs';
-import { mkdir, open, readdir, stat, statfs, unlink } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { readdir, stat, statfs, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { makeFolderDurably, syncFolder } from '../base/durable-files.ts';
 import { Damaged, type Extents, NoSpace } from './extents.ts';
 import type { Files } from './files.ts';
 import { openFiles } from './open-files.ts';
@@ -30,8 +31,7 @@ export async function openLocalExtents({
   reserveBytes,
   onDamage,
 }: LocalOptions): Promise<Extents> {
-  const made = await mkdir(folder, { recursive: true });
-  if (made) await syncFolder(dirname(resolve(made)));
+  makeFolderDurably(folder);
   const files = folderFiles(folder, `${epoch}-`, filesMax, reserveBytes);
   return openSlotted(files, {
     epoch,
@@ -147,16 +147,6 @@ async function readAll(descriptor: number, position: number, length: number, int
     at += bytesRead;
   }
   return bytes.subarray(0, at);
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  try {
-    const handle = await open(folder, 'r');
-    await handle.sync().finally(() => handle.close());
-  } catch (error) {
-    // Windows cannot open a folder, and keeps names without being asked.
-    if (process.platform !== 'win32' || !['EISDIR', 'EPERM', 'EACCES'].includes(codeOf(error) ?? '')) throw error;
-  }
 }
 
 async function orNoSpace<T>(work: Promise<T>): Promise<T> {

@@ -1,16 +1,7 @@
 /** What Node leaves to do by hand. */
-import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
+import { writeSync } from 'node:fs';
 
-/** A name that was made in the folder stays. Windows has no such call, and keeps names by itself. */
-export function syncFolder(folder: string): void {
-  if (process.platform === 'win32') return;
-  const descriptor = openSync(folder, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-}
+export { syncFolderSync as syncFolder } from '../base/durable-files.ts';
 
 export function writeAll(descriptor: number, bytes: Uint8Array, position: number): void {
   for (let done = 0; done < bytes.length; )

@@ -5,7 +5,7 @@ import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-bl
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { checkFolder } from '../crash/server.mjs';
 import { type Client, newFolder, noStrace, type Server, serve } from './server.ts';
-import { callsOf, type Upload, unsafeAnswers, unsafeUploads } from './trace.ts';
+import { type Call, callsOf, type Upload, unsafeAnswers, unsafeNames, unsafeUploads } from './trace.ts';
 
 const SEQUENTIAL = 15;
 const CONCURRENT = 48;
@@ -17,6 +17,36 @@ const CALLS = 'openat,read,readv,recvfrom,recvmsg,fdatasync,fsync,msync,pwrite64
 
 describe('Durability', () => {
   beforeEach(({ skip }) => skip(noStrace !== undefined, noStrace));
+
+  it('answers nobody before the files are durable that the next start needs', async () => {
+    const folder = newFolder();
+    const trace = join(folder, 'trace');
+    const files = `${CALLS},mkdir,mkdirat,rename,renameat,renameat2,link,linkat`;
+    const location = join(folder, 'not', 'yet', 'there');
+    const before = [...STRACE, '-o', trace, '-e', `trace=${files}`];
+    const server = await serve(location, { before, flags: ['--https', 'auto'] });
+    await server.kill('SIGKILL');
+
+    const calls = callsOf(readFileSync(trace, 'utf8'));
+    const { entry: ready } = calls.find(isReady) as Call;
+    expect(unsafeNames(calls, folder, ready)).toEqual([]);
+    // Each name in it is found out in a trace without any sync.
+    const unsynced = calls.filter(({ name }) => name !== 'fsync');
+    const found = unsafeNames(unsynced, folder, ready).map((line) => line.split(':')[0]?.replace('not/yet/there/', ''));
+    const certificates = ['issuer-key.pem', 'issuer.pem', 'ca.pem', 'key.pem', 'certificate.pem'].map(
+      (name) => `tls/${name}`,
+    );
+    expect(new Set(found)).toEqual(
+      new Set(['not', 'not/yet', 'not/yet/there', 'rows', 'extents', 'tls', 'holdfast.json', ...certificates]),
+    );
+    // What is not renamed into place is written by those who sync it, or needed by nobody.
+    const written = calls.filter(
+      (call) => call.name === 'openat' && /O_CREAT/.test(call.text) && call.text.includes(location),
+    );
+    const names = written.map(({ text }) => /"([^"]*)"/.exec(text)?.[1]?.slice(location.length + 1) ?? '');
+    const others = names.filter((name) => !/^rows\/|\.new$|^extents\//.test(name));
+    expect(new Set(others)).toEqual(new Set(['holdfast.lock', 'admin.json']));
+  });
 
   it('answers no write before the fdatasync of its commit', async () => {
     const folder = newFolder();
@@ -144,6 +174,11 @@ describe('Durability', () => {
     }
   });
 });
+
+/** The line that says so is printed. */
+function isReady({ name, text }: Call): boolean {
+  return name.startsWith('write') && text.includes('is successfully listening');
+}
 
 /** Blobs, blocks and lists of them: one after another, so that each has a commit of its own, then all at one time. */
 async function putAll(client: Client): Promise<Upload[]> {

@@ -145,6 +145,30 @@ function extentsIn(calls: readonly Call[]) {
   };
 }
 
+/**
+ * Names that a power cut after the call numbered `until` may have taken away, or left with a part of their bytes: each that was made
+ * in the folder needs a sync of its folder afterwards, and one that replaced another or was linked a sync of the draft before.
+ */
+export function unsafeNames(calls: readonly Call[], folder: string, until: number): string[] {
+  const done = calls.filter(({ exit }) => exit < until);
+  const isSyncOf = (path: string) => (call: Call) =>
+    /^f(data)?sync$/.test(call.name) && call.text.includes(`<${path}>`);
+  return done.flatMap((call) => {
+    const [path = '', to] = [...call.text.matchAll(/"([^"]*)"/g)].map(([, each = '']) => each);
+    const made = to ?? path;
+    if (!made.startsWith(folder) || !call.text.endsWith('= 0')) return [];
+    if (!/^(mkdir|rename|link)(at2?)?$/.test(call.name)) return [];
+    const parent = made.slice(0, made.lastIndexOf('/'));
+    const isNamed = done.some((other) => other.entry > call.exit && isSyncOf(parent)(other));
+    const isWhole = to === undefined || done.some((other) => other.exit < call.entry && isSyncOf(path)(other));
+    const name = made.slice(folder.length + 1);
+    return [
+      ...(isNamed ? [] : [`${name}: its name is not durable`]),
+      ...(isWhole ? [] : [`${name}: its bytes are not durable`]),
+    ];
+  });
+}
+
 export function isWrite({ name }: Call): boolean {
   return /^p?writev?(64)?2?$/.test(name);
 }

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 /** The same, module by module. */
 const modules = fileURLToPath(new URL('../../build/cli.js', import.meta.url));
-const LISTENING = /Azurite (\w+) service is successfully listening at (http:\S+)\n/g;
+const LISTENING = /Azurite (\w+) service is successfully listening at (https?:\S+)\n/g;
 
 /**
  * `before` is a command that runs the server, such as strace; `imports` are modules that Node loads first, and that may change others.
