@@ -44,7 +44,7 @@ describe('holdfast start', () => {
     program.kill('SIGTERM');
     await program.printed('stopping');
     program.kill('SIGTERM');
-    expect(await program.ended).toEqual({ code: 130, signal: null });
+    expect(await program.ended).toEqual({ code: null, signal: 'SIGTERM' });
   });
 
   it('takes the echo of a signal that npm passes on for the same signal', async () => {
