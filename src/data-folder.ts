@@ -14,6 +14,8 @@ const TAKEN_OVER: readonly number[] = [2, 3];
 export interface DataFolder {
   /** Where the rows lie. */
   readonly rows: string;
+  /** How far its stamps lie ahead of the date, because its time was set back. */
+  readonly lead: bigint;
   /** What the user should know of this folder. */
   readonly warning: string | undefined;
   release(): void;
@@ -35,12 +37,12 @@ export function openDataFolder(location: string, onLost: () => void): DataFolder
     const lock = takeLock(location, onLost);
     try {
       refuseBesideOlder(location);
-      if (formatOf(location) !== FORMAT) writeFormat(location);
+      if (formatOf(location) !== FORMAT) writeDescription(location, leadOf(location));
     } catch (error) {
       lock.release();
       throw error;
     }
-    return { rows: rowsIn(location), warning: warningFor(location), release: lock.release };
+    return { rows: rowsIn(location), lead: leadOf(location), warning: warningFor(location), release: lock.release };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (error instanceof StartError || code === undefined) throw error;
@@ -73,15 +75,8 @@ function refuseBesideOlder(location: string): void {
 
 /** Refuses a folder that this version cannot read; undefined: nothing was ever stored in it. */
 export function formatOf(location: string): number | undefined {
-  const file = join(location, 'holdfast.json');
-  let format: unknown;
-  try {
-    format = (JSON.parse(readFileSync(file, 'utf8')) as { format?: unknown }).format;
-    if (typeof format !== 'number') throw new TypeError('no format');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw new StartError(`${file} cannot be read: is it one of Holdfast's? Choose another folder by --location.`);
-  }
+  const format = descriptionOf(location)?.format;
+  if (format === undefined) return undefined;
   if (format === FORMAT || TAKEN_OVER.includes(format)) return format;
   const age = format < FORMAT ? 'an older' : 'a newer';
   throw new StartError(
@@ -89,8 +84,33 @@ export function formatOf(location: string): number | undefined {
   );
 }
 
-function writeFormat(location: string): void {
-  writeFileDurably(join(location, 'holdfast.json'), `${JSON.stringify({ format: FORMAT })}\n`, { mode: 0o644 });
+export function leadOf(location: string): bigint {
+  return descriptionOf(location)?.lead ?? 0n;
+}
+
+interface Description {
+  readonly format: number;
+  readonly lead: bigint;
+}
+
+const descriptionIn = (location: string): string => join(location, 'holdfast.json');
+
+function descriptionOf(location: string): Description | undefined {
+  const file = descriptionIn(location);
+  try {
+    const { format, lead = '0' } = JSON.parse(readFileSync(file, 'utf8')) as { format?: unknown; lead?: string };
+    if (typeof format !== 'number') throw new TypeError('no format');
+    return { format, lead: BigInt(lead) };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new StartError(`${file} cannot be read: is it one of Holdfast's? Choose another folder by --location.`);
+  }
+}
+
+/** For whoever holds the folder. */
+export function writeDescription(location: string, lead: bigint): void {
+  const description = { format: FORMAT, ...(lead > 0n && { lead: String(lead) }) };
+  writeFileDurably(descriptionIn(location), `${JSON.stringify(description)}\n`, { mode: 0o644 });
 }
 
 /** File systems whose locks or memory maps LMDB cannot rely on, by the numbers that Linux gives them. */

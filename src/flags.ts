@@ -1,6 +1,7 @@
 /** The command line, with the flags that users of the Azurite emulator know. */
 import { type Flag, type Flags, helpOf, readLine, suggestion, type Values } from './command-line.ts';
 import { type AccountCommand, account } from './commands/account-flags.ts';
+import { type ClockCommand, clock } from './commands/clock-flags.ts';
 import { DEFAULT_LOCATION, location, partition, partitionOf, type Usage } from './commands/command.ts';
 import { type SasCommand, sas } from './commands/sas-flags.ts';
 import {
@@ -20,6 +21,7 @@ export type Command =
   | { readonly command: 'check'; readonly where: string | { readonly partition: string; readonly extents: string } }
   | { readonly command: 'account'; readonly account: AccountCommand }
   | { readonly command: 'sas'; readonly sas: SasCommand }
+  | { readonly command: 'clock'; readonly clock: ClockCommand }
   | { readonly command: 'help'; readonly topic?: string | undefined }
   | { readonly command: 'version' };
 
@@ -82,7 +84,7 @@ const flags = {
 } as const satisfies Record<string, Flag>;
 
 type FlagName = keyof typeof flags;
-const commands = ['start', 'check', 'account', 'sas', 'help', 'version'] as const;
+const commands = ['start', 'check', 'account', 'sas', 'clock', 'help', 'version'] as const;
 
 export function readCommand(words: readonly string[], env: NodeJS.ProcessEnv = {}): Command {
   const [first] = words;
@@ -91,11 +93,11 @@ export function readCommand(words: readonly string[], env: NodeJS.ProcessEnv = {
   if (!command) throw new StartError(`There is no command ${first}.${suggestion(first ?? '', commands)}`);
   const rest = named ? words.slice(1) : words;
   if (command === 'help') return { command, topic: rest[0] };
-  if (command === 'account' || command === 'sas') {
+  if (command === 'account' || command === 'sas' || command === 'clock') {
     if (rest.some((word) => word === '--help' || word === '-h')) return { command: 'help', topic: command };
-    return command === 'account'
-      ? { command, account: account.read(readLine(rest, account.flags), env) }
-      : { command, sas: sas.read(readLine(rest, sas.flags), env) };
+    if (command === 'account') return { command, account: account.read(readLine(rest, account.flags), env) };
+    if (command === 'sas') return { command, sas: sas.read(readLine(rest, sas.flags), env) };
+    return { command, clock: clock.read(readLine(rest, clock.flags), env) };
   }
   const values = readFlags(rest);
   if (values.help) return { command: 'help' };
@@ -113,13 +115,15 @@ export function readCommand(words: readonly string[], env: NodeJS.ProcessEnv = {
 export function helpText(topic?: string): string {
   if (topic === 'account') return topicHelp(account);
   if (topic === 'sas') return topicHelp(sas);
+  if (topic === 'clock') return topicHelp(clock);
   return `Usage:
 ${usageOf([
   ['[start] [flags]', 'serve until SIGINT or SIGTERM'],
   ['check [--location <folder>]', 'look through the data, without changing it'],
   ...account.usage,
   ...sas.usage,
-  ['help [account | sas]', 'the flags of these'],
+  ...clock.usage,
+  ['help [account | sas | clock]', 'the flags of these'],
   ['version', 'print the version'],
 ])}
 

@@ -28,6 +28,8 @@ async function run(surface: Surface): Promise<void> {
   else if (command.command === 'account')
     console.log(await (await import('./commands/account.ts')).runAccount(command.account));
   else if (command.command === 'sas') console.log(await (await import('./commands/sas.ts')).runSas(command.sas));
+  else if (command.command === 'clock')
+    console.log(await (await import('./commands/clock.ts')).runClock(command.clock));
   else {
     if (warning) console.error(`${surface.name}: ${warning}`);
     await serve(surface, { ...command, version: version() });

@@ -1,20 +1,25 @@
 /** Opens the rows that a configuration names: the only file that knows their engines. */
 import { endProcess } from './base/end-process.ts';
 import type { Log } from './base/log.ts';
+import { TICKS_PER_SECOND, ticksOf } from './base/time.ts';
 import { type Config, StartError } from './config.ts';
 import { formatOf, openDataFolder, rowsIn } from './data-folder.ts';
 import { CorruptionError, hasValidHeader } from './partition/lmdb/corruption.ts';
 import { openLmdb } from './partition/lmdb/engine.ts';
 import { readLmdb } from './partition/lmdb/read-only.ts';
 import { openMemory } from './partition/memory.ts';
-import type { Engine, Outcome, Partition } from './partition/partition.ts';
+import type { Engine, Instant, Outcome, Partition } from './partition/partition.ts';
 import { openPartition } from './partition/transact.ts';
 
 /** For this process to write; whoever has them closes them. */
 export interface OwnRows {
   readonly partition: Partition;
+  /** The time without what it was set back by: what clients mean by it. */
+  date(): Instant;
   close(): Promise<void>;
 }
+
+const DAY_TICKS = 86_400n * TICKS_PER_SECOND;
 
 type Shared = Pick<NonNullable<Config['shared']>, 'partition'>;
 
@@ -37,7 +42,12 @@ export async function openRows(
   });
   if (folder.warning) log.warn(folder.warning);
   try {
-    const { close, ...rows } = rowsOn(await openLmdb({ location: folder.rows }));
+    const wall = () => ticksOf(Date.now());
+    const engine = await openLmdb({ location: folder.rows, wall: () => wall() + folder.lead });
+    const { close, ...rows } = rowsOn(engine, folder.lead);
+    const ahead = rows.date() - wall();
+    if (ahead > DAY_TICKS)
+      log.warn(`the time of the data is ${ahead / DAY_TICKS} days ahead of this machine's clock: see holdfast clock`);
     return { ...rows, close: () => endingIfExited(close).finally(folder.release) };
   } catch (error) {
     folder.release();
@@ -48,9 +58,9 @@ export async function openRows(
   }
 }
 
-function rowsOn(engine: Engine): OwnRows {
+function rowsOn(engine: Engine, lead = 0n): OwnRows {
   const partition = openPartition(engine);
-  return { partition, close: () => partition.close() };
+  return { partition, date: () => partition.clock.now() - lead, close: () => partition.close() };
 }
 
 /** `process.exit` before the close is through would wait without end for lmdb. What was acknowledged is safe without a close. */

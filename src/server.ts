@@ -82,7 +82,7 @@ export async function serveOn({ config, log, rows, given }: Ground): Promise<Hol
     log,
     memory: createBodyMemory(config.bodyBytesMax),
     analytics,
-    now: () => partition.clock.now(),
+    now: rows.date,
     own: {
       ...testEndpoints({ reset, advance, forAll: config.testClock }),
       ...accountEndpoints({ accounts, token, onRemoved: sweeper.wake }),

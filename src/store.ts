@@ -7,7 +7,7 @@ import { TICKS_PER_SECOND, ticksOf } from './base/time.ts';
 import type { ServerCertificate } from './certificate.ts';
 import { type Config, configOf, developmentAccount } from './config.ts';
 import { createChunkChecker } from './content/chunk-check.ts';
-import { certificatesIn, extentsIn } from './data-folder.ts';
+import { certificatesIn, extentsIn, leadOf } from './data-folder.ts';
 import type { Extents } from './extents/extents.ts';
 import { openLocalExtents } from './extents/local.ts';
 import { openMemoryExtents } from './extents/memory.ts';
@@ -61,7 +61,7 @@ export async function openStore(rows: OwnRows, config: Config, log: Log): Promis
     };
     const writing = createOutage(log, { begins: 'analytics failed', isOver: 'analytics works again' });
     const analytics = await startAnalytics({
-      ...{ partition, storageOf, accounts: accounts.list },
+      ...{ partition, date: rows.date, storageOf, accounts: accounts.list },
       onFailure: writing.failed,
       onWorked: writing.worked,
       onDropped: (what, count) => log.warn({ count }, `${what} were dropped: there were too many to keep in memory`),
@@ -137,7 +137,8 @@ export async function check(where: Where, onProgress?: (progress: CheckProgress)
     : openMemoryExtents({ epoch: 0n });
   try {
     const report = await checkStore(partition, createChunkChecker(partition, extents, heard), onProgress);
-    const ahead = engine.clock.now() - ticksOf(Date.now());
+    const lead = typeof where === 'string' ? leadOf(where) : 0n;
+    const ahead = engine.clock.now() - lead - ticksOf(Date.now());
     const { rows, containers, blobs, bytes } = report;
     const notes = [`${rows} rows: ${containers} containers, ${blobs} blobs with ${bytes} bytes.`];
     if (ahead > 2n * TICKS_PER_SECOND)

@@ -117,3 +117,20 @@ describe('holdfast sas', () => {
     expect(helpText('sas')).toContain('--resource-types <letters>');
   });
 });
+
+describe('holdfast clock', () => {
+  it.each([
+    ['', { location: 'holdfast-data', setBack: false, json: false }],
+    ['-l data --json', { location: 'data', setBack: false, json: true }],
+    ['--setBack', { location: 'holdfast-data', setBack: true, json: false }],
+  ])('%s', (line, clock) => {
+    expect(readCommand(['clock', ...line.split(' ').filter(Boolean)])).toEqual({ command: 'clock', clock });
+  });
+
+  it('refuses what it does not know, and has help of its own', () => {
+    expect(() => readCommand(['clock', 'set-back'])).toThrow('Unexpected set-back');
+    expect(() => readCommand(['clock', '--partition', 'postgres://host/x'])).toThrow('There is no flag --partition');
+    expect(readCommand(['clock', '--help'])).toEqual({ command: 'help', topic: 'clock' });
+    expect(helpText('clock')).toContain('holdfast clock --set-back');
+  });
+});

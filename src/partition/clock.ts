@@ -12,6 +12,8 @@ export interface StoreClock extends Clock {
 export interface ClockOptions {
   /** The machine's clock; it may jump. */
   wall?: (() => Instant) | undefined;
+  /** Time that has passed since some moment, but for that in which the machine slept. */
+  monotonic?: (() => bigint) | undefined;
   /** The high-water mark of the store's earlier life. */
   atLeast?: Instant;
   /** Eight bytes that let another thread read this clock. */
@@ -21,25 +23,41 @@ export interface ClockOptions {
 /** The machine's clock is asked only now and then: it costs more than the rest. */
 const LOOK_EVERY = TICKS_PER_SECOND / 100n;
 
+/** So long the machine's clock has to be ahead, at every look, before that counts: a wrong reading would be kept for ever. */
+const STANDS_TICKS = 5n * TICKS_PER_SECOND;
+
 /**
- * Monotonic time plus an offset, so that a clock set back never revives a lease. A wall clock that runs ahead raises the
+ * Monotonic time plus an offset, so that a clock set back never revives a lease. A wall clock that stays ahead raises the
  * offset: a machine that slept does not count the hours, but leases run out in them.
  */
-export function startClock({ wall = () => ticksOf(Date.now()), atLeast = 0n, shared }: ClockOptions = {}): StoreClock {
+export function startClock({
+  wall = () => ticksOf(Date.now()),
+  monotonic = hrtimeTicks,
+  atLeast = 0n,
+  shared,
+}: ClockOptions = {}): StoreClock {
   const offset = new BigInt64Array(shared ?? new SharedArrayBuffer(8));
   let moved = 0n;
   let last = 0n;
   let lookAgain = 0n;
+  /** How long the wall clock has been ahead, and by how much it was at least. */
+  let ahead: { readonly since: bigint; readonly by: bigint } | undefined;
   Atomics.store(offset, 0, later(wall(), atLeast) - monotonic());
 
   function now(): Instant {
     const elapsed = Atomics.load(offset, 0) + monotonic();
     if (elapsed < lookAgain) return later(elapsed, last);
     lookAgain = elapsed + LOOK_EVERY;
-    const outside = wall() + moved;
-    if (outside <= elapsed + TICKS_PER_SECOND) return later(elapsed, last);
-    Atomics.store(offset, 0, outside - monotonic());
-    return later(outside, last);
+    look(wall() + moved - elapsed);
+    return later(Atomics.load(offset, 0) + monotonic(), last);
+  }
+
+  function look(by: bigint): void {
+    const since = ahead?.since ?? monotonic();
+    ahead = by > TICKS_PER_SECOND ? { since, by: ahead ? earlier(ahead.by, by) : by } : undefined;
+    if (!ahead || monotonic() - since < STANDS_TICKS) return;
+    Atomics.add(offset, 0, ahead.by);
+    ahead = undefined;
   }
 
   return {
@@ -70,13 +88,17 @@ export function stampAfter(last: Stamp, now: Instant): Stamp {
 
 /** The time of a clock that another thread started. */
 export function readClock(shared: SharedArrayBuffer): Instant {
-  return Atomics.load(new BigInt64Array(shared), 0) + monotonic();
+  return Atomics.load(new BigInt64Array(shared), 0) + hrtimeTicks();
 }
 
-function monotonic(): bigint {
+function hrtimeTicks(): bigint {
   return process.hrtime.bigint() / 100n;
 }
 
 function later(a: Instant, b: Instant): Instant {
   return a > b ? a : b;
+}
+
+function earlier(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
 }

@@ -36,6 +36,7 @@ describe('Storage Analytics', () => {
       const dropped: unknown[] = [];
       const analytics = await startAnalytics({
         partition,
+        date: () => partition.clock.now(),
         accounts: () => [{ id: ACCOUNT, name: 'me' }],
         storageOf: () => ({ ...storage, partition: options.partition ?? partition }),
         onFailure: (error) => failures.push((error as Error).name),

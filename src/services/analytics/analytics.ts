@@ -3,7 +3,7 @@
  * Both are gathered in memory, and written beside the requests; what was gathered since then is lost with the process.
  */
 import { startBackground } from '../../base/background.ts';
-import { OutcomeUnknown, type Partition } from '../../partition/partition.ts';
+import { type Instant, OutcomeUnknown, type Partition } from '../../partition/partition.ts';
 import type { AnsweredRequest } from '../../rules/analytics/answered.ts';
 import { isLogged } from '../../rules/analytics/outcomes.ts';
 import { StorageError } from '../errors.ts';
@@ -33,6 +33,8 @@ export interface Analytics {
 
 export interface AnalyticsOptions {
   readonly partition: Partition;
+  /** By which requests are told. */
+  readonly date: () => Instant;
   readonly accounts: () => readonly AnalysedAccount[];
   readonly storageOf: (account: { readonly id: AccountId }) => Storage;
   readonly onFailure: (error: unknown) => void;
@@ -160,7 +162,7 @@ export async function startAnalytics(options: AnalyticsOptions): Promise<Analyti
 
   async function removeOld(): Promise<void> {
     doneAt.retention = performance.now();
-    const now = partition.clock.now();
+    const now = options.date();
     for (const { account, services } of settings.values()) {
       const storage = storageOf(account);
       for (const service of serviceNames) await removeOldOf(storage, service, services, now);
