@@ -118,7 +118,15 @@ async function openLife(options: LivesOptions, beats: Outage, onDeath: () => voi
     });
     closing.push(() => sweeper.stop());
     const collector = startCollector({
-      ...{ partition, extents, epoch, horizon, isElected, heldExtents: content.heldExtents },
+      ...{
+        partition,
+        extents,
+        epoch,
+        horizon,
+        isElected,
+        heldExtents: content.heldExtents,
+        isOwner: !options.isShared,
+      },
       onFailure: failed('collecting failed'),
       onDamage,
     });

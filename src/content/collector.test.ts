@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type ChunkName, Damaged, type Extents, type Place } from '../extents/extents.ts';
 import type { Files } from '../extents/files.ts';
 import { memoryFiles } from '../extents/memory.ts';
@@ -89,6 +89,71 @@ describe('The collector', () => {
       ),
       { numRuns: 25 },
     );
+  });
+
+  it('asks for the size of an extent once, when it grows no more', async () => {
+    const world = newWorld();
+    const asked: string[] = [];
+    const { bytesOf } = world.files;
+    world.files.bytesOf = (name) => {
+      asked.push(name);
+      return bytesOf(name);
+    };
+    const process = await world.start();
+    for (let i = 0; i < 40; i++) await process.act({ do: 'put', account: 0, bytes: 100 << 10 });
+    await process.act({ do: 'settle' });
+    const [open, ...others] = (await process.extents.list()).filter(({ open }) => open).map(({ name }) => name);
+    expect(others).toEqual([]);
+    const sealed = asked.filter((name) => name !== open);
+    expect(sealed.length).toBeGreaterThan(5);
+    expect(new Set(sealed).size).toBe(sealed.length);
+    asked.length = 0;
+    for (let i = 0; i < 5; i++) await process.act({ do: 'settle' });
+    expect(asked).toEqual(Array(5).fill(open));
+    await process.stop();
+  });
+
+  it('does not look again by itself before something has changed, if nobody else writes', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const world = newWorld();
+    let looks = 0;
+    const { list } = world.files;
+    world.files.list = () => {
+      looks++;
+      return list();
+    };
+    const process = await world.start();
+    /** Whether there was a look when the timer went. */
+    const lookedAgain = async () => {
+      looks = 0;
+      vi.advanceTimersByTime(2_000);
+      await process.idle();
+      return looks > 0;
+    };
+    for (let i = 0; i < 12; i++) await process.act({ do: 'put', account: 0, bytes: 100 << 10 });
+    await process.act({ do: 'settle' });
+    for (let i = 0; i < 5; i++) expect(await lookedAgain()).toBe(false);
+    for (const step of [
+      { do: 'put', account: 0, bytes: 10 },
+      { do: 'release', which: 3 },
+      { do: 'abort', bytes: 10 },
+      { do: 'take', account: 0, bytes: 10 },
+      { do: 'drop', which: 0 },
+    ] as const) {
+      await process.act(step);
+      expect(await lookedAgain(), step.do).toBe(true);
+      expect(await lookedAgain(), step.do).toBe(false);
+    }
+    await process.stop();
+    world.isOwner = false;
+    const other = await world.start();
+    await other.act({ do: 'settle' });
+    looks = 0;
+    vi.advanceTimersByTime(2_000);
+    await other.idle();
+    expect(looks).toBe(1);
+    await other.stop();
   });
 
   it('waits for a read that began earlier, and for no other', async () => {
@@ -246,6 +311,7 @@ function newStore(partition: Partition) {
     hidden: new Set<string>(),
     begun: 0,
     bounds: BOUNDS,
+    isOwner: true,
     onBegin: undefined as ((name: ChunkName) => Promise<void>) | undefined,
     /** Commits of the collector that are to fail. */
     failures: 0,
@@ -276,7 +342,10 @@ function newStore(partition: Partition) {
       expect(stored).toEqual(counted);
     },
     liveBytes: () => [...chunks.values()].reduce((sum, { data }) => sum + data.length, 0),
-    takes: async () => (await files.list()).reduce((sum, file) => sum + file.bytes, 0),
+    async takes(): Promise<number> {
+      const sizes = await Promise.all((await files.list()).map((name) => files.bytesOf(name)));
+      return sizes.reduce((sum, size) => sum + size, 0);
+    },
     newNumber: () => ++numbers,
   };
   return world;
@@ -306,6 +375,7 @@ async function startProcess(world: World, partition: Partition, death?: Death) {
     horizon: reads,
     heldExtents: () => new Set(taken.map(({ place }) => place.extent)),
     bounds: world.bounds,
+    isOwner: world.isOwner,
     onFailure(error) {
       if ((error as Error).message !== 'planted failure') throw error;
     },
@@ -351,6 +421,7 @@ async function startProcess(world: World, partition: Partition, death?: Death) {
     reads,
     damages,
     release,
+    idle: collector.idle,
     async act(step: Exclude<Step, { do: 'restart' }>): Promise<void> {
       switch (step.do) {
         case 'put':

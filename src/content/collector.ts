@@ -23,6 +23,8 @@ export interface CollectorOptions extends Store {
   readonly horizon: Horizon;
   /** Whether it looks after the extents of dead processes, besides its own; those of the living are theirs. */
   readonly isElected?: () => boolean;
+  /** Whether no other process writes to this store. */
+  readonly isOwner?: boolean | undefined;
   /** Where bytes lie that this process has written, or is writing, and has not let go of: some commit may name them. */
   readonly heldExtents: () => ReadonlySet<string>;
   readonly bounds?: Bounds | undefined;
@@ -45,19 +47,36 @@ interface Measured {
 }
 
 export function startCollector(options: CollectorOptions): Collector {
-  const { partition, extents, epoch, horizon, isElected = () => true, heldExtents } = options;
+  const { partition, extents, epoch, horizon, isElected = () => true, isOwner = false, heldExtents } = options;
   const { onFailure = () => {}, onDamage = () => {} } = options;
   /** Extents that no row named when they were looked at, and what has to pass before they go. */
   const vacated = new Map<string, number>();
   const measured = new Map<string, Measured>();
+  /** Of extents that are not open any more: it is asked for once. */
+  const bytes = new Map<string, number>();
   /** What cannot be read stays where it is, and so does all that lies beside it. */
   const damaged = new Set<string>();
   let waiting = false;
-  const background = startBackground(run, EVERY_MILLISECONDS);
+  /** What the last look rested on, if there was nothing to do. */
+  let foundIdle: string | undefined;
+  const background = startBackground(run, EVERY_MILLISECONDS, () => {
+    if (!isOwner || foundIdle !== inputs()) background.wake();
+  });
+
+  /** All that a look may find changed without being woken. Other files than its own do not change in a store that has an owner. */
+  function inputs(): string {
+    return [partition.settledCommits(), extents.chunksBegun(), extents.isShort(), ...heldExtents()].join();
+  }
 
   async function run(): Promise<void> {
+    foundIdle = undefined;
     try {
-      while (!background.isStopping && (await step())) await background.rest(0);
+      let before = inputs();
+      while (!background.isStopping && (await step())) {
+        await background.rest(0);
+        before = inputs();
+      }
+      foundIdle = before;
     } catch (error) {
       // It is tried again when the timer goes.
       if (!background.isStopping) onFailure(error);
@@ -81,7 +100,7 @@ export function startCollector(options: CollectorOptions): Collector {
    */
   async function look(): Promise<ExtentUse[]> {
     const all = await extents.list();
-    const held = new Set(heldExtents());
+    const heldNow = new Set(heldExtents());
     const { live, living } = await partition.read(async (at) => ({
       living: await livingEpochs(at),
       live: await countLive(at),
@@ -93,12 +112,16 @@ export function startCollector(options: CollectorOptions): Collector {
     await reportMissing(all, new Map([...live].filter(([name]) => looksAfter(name))));
     const list = all.filter(({ name }) => looksAfter(name));
     forgetOthers(list);
-    return list
-      .map(({ name, bytes, open }) => {
-        const use = live.get(name) ?? 0;
-        return { name, bytes, open, held: held.has(name), live: use === 0 ? 0 : use + overheadOf(name, use) };
-      })
-      .filter(({ name, live: use }) => use === 0 || !damaged.has(name));
+    const uses: ExtentUse[] = [];
+    for (const { name, open } of list) {
+      const use = live.get(name) ?? 0;
+      if (use > 0 && damaged.has(name)) continue;
+      const taken = bytes.get(name) ?? (await extents.bytesOf(name));
+      if (!open) bytes.set(name, taken);
+      const held = heldNow.has(name);
+      uses.push({ name, bytes: taken, open, held, live: use === 0 ? 0 : use + overheadOf(name, use) });
+    }
+    return uses;
   }
 
   /** Nobody finds the way to a vacated extent any more, but reads that began before may be on it. */
@@ -178,7 +201,7 @@ export function startCollector(options: CollectorOptions): Collector {
 
   function forgetOthers(list: readonly ExtentInfo[]): void {
     const names = new Set(list.map(({ name }) => name));
-    for (const notes of [vacated, measured]) {
+    for (const notes of [vacated, measured, bytes]) {
       for (const name of notes.keys()) if (!names.has(name)) notes.delete(name);
     }
   }

@@ -46,8 +46,6 @@ export interface ChunkStretch {
 
 export interface ExtentInfo {
   readonly name: string;
-  /** What it takes from the disk. */
-  readonly bytes: number;
   /** Whether it may still grow, or a chunk in it is being written. */
   readonly open: boolean;
 }
@@ -66,6 +64,8 @@ export type Purpose = 'any' | 'frees';
 export interface Extents {
   /** Room for a chunk of just this many bytes, at most CHUNK_BYTES_MAX. */
   begin(name: ChunkName, length: number, purpose?: Purpose): Promise<ChunkWriter>;
+  /** How many chunks this process has begun. */
+  chunksBegun(): number;
   /** Whether there is no space for uploads, or hardly any. */
   isShort(): boolean;
   /**
@@ -82,6 +82,8 @@ export interface Extents {
   /** Every chunk whose beginning can be made out, finished or not, in order. */
   walk(extent: string): AsyncIterable<{ readonly name: ChunkName; readonly place: Place }>;
   list(): Promise<readonly ExtentInfo[]>;
+  /** What it takes from the disk, 0 if it is gone. Of an extent that is not open it does not change, so nobody need ask twice. */
+  bytesOf(extent: string): Promise<number>;
   /** It grows no more; chunks that are being written are still finished. */
   seal(extent: string): Promise<void>;
   /** Gone with all that is in it. */

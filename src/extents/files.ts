@@ -15,7 +15,9 @@ export interface Files {
   /** Resolves once what was written is durable, and the file's name too. */
   sync(name: string): Promise<void>;
   /** Whatever else lies there is listed too. */
-  list(): Promise<readonly { readonly name: string; readonly bytes: number }[]>;
+  list(): Promise<readonly string[]>;
+  /** What the file takes from the disk; 0 if there is none. */
+  bytesOf(name: string): Promise<number>;
   /** Reads that have begun go on. */
   remove(name: string): Promise<void>;
   /** Waits for what is under way. */

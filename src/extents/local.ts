@@ -1,11 +1,12 @@
 /** Extents as files of a folder. */
 import { fdatasync, read as readFile, writev } from 'node:fs';
-import { readdir, stat, statfs, unlink } from 'node:fs/promises';
+import { stat, statfs, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { makeFolderDurably, syncFolder } from '../base/durable-files.ts';
 import { Damaged, type Extents, NoSpace } from './extents.ts';
 import type { Files } from './files.ts';
+import { filesIn } from './folder-names.ts';
 import { openFiles } from './open-files.ts';
 import { roomIn } from './room.ts';
 import { EXTENT_BYTES_MAX, lastNumberOf, openSlotted, type SlottedOptions } from './slotted.ts';
@@ -94,16 +95,13 @@ function folderFiles(folder: string, ownPrefix: string, filesMax: number, reserv
       await orNoSpace(Promise.all([handles.use(pathOf(name), 'r+', syncData), nameDurable(name)]));
     },
 
-    async list() {
-      const found: { name: string; bytes: number }[] = [];
-      const names = await readdir(folder);
-      // A file that another process has removed takes its space as long as this one has it open.
-      handles.keepOnly(new Set(names.map(pathOf)));
-      for (const name of names) {
-        const stats = await stat(pathOf(name)).catch(unlessMissing);
-        if (stats?.isFile()) found.push({ name, bytes: stats.blocks > 0 ? stats.blocks * 512 : stats.size });
-      }
-      return found;
+    // A file that another process has removed takes its space as long as this one has it open.
+    list: filesIn(folder, (names) => handles.keepOnly(new Set(names.map(pathOf)))),
+
+    async bytesOf(name) {
+      const stats = await stat(pathOf(name)).catch(unlessMissing);
+      if (!stats) return 0;
+      return stats.blocks > 0 ? stats.blocks * 512 : stats.size;
     },
 
     async remove(name) {

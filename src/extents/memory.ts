@@ -79,7 +79,8 @@ export function memoryFiles(bytesMax = Number.POSITIVE_INFINITY): Files {
       return bytes;
     },
     sync: async () => {},
-    list: async () => [...files].map(([name, { pages }]) => ({ name, bytes: pages.size * PAGE_BYTES })),
+    list: async () => [...files.keys()],
+    bytesOf: async (name) => (files.get(name)?.pages.size ?? 0) * PAGE_BYTES,
     async remove(name) {
       held -= (files.get(name)?.pages.size ?? 0) * PAGE_BYTES;
       files.delete(name);

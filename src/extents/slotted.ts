@@ -50,6 +50,7 @@ export function openSlotted(
   const open = new Map<string, OpenExtent>();
   let growing: OpenExtent | undefined;
   let count = lastNumber;
+  let chunksBegun = 0;
   let closed = false;
 
   function make(): OpenExtent {
@@ -139,6 +140,7 @@ export function openSlotted(
       }
       await files.roomFor(length, purpose);
       if (closed) throw new Error('The extents are closed.');
+      chunksBegun++;
       const bytes = slotBytes(length);
       const extent = extentFor(bytes);
       const place = { extent: extent.name, offset: extent.end, length };
@@ -168,14 +170,18 @@ export function openSlotted(
       return Buffer.concat(parts);
     },
 
+    chunksBegun: () => chunksBegun,
+
     isShort: () => files.isShort(),
 
     walk: (extent) => walkSlots(files, extent),
 
     async list() {
-      const found = (await files.list()).filter(({ name }) => EXTENT_NAME.test(name));
-      return found.map(({ name, bytes }) => ({ name, bytes, open: open.has(name) }));
+      const found = (await files.list()).filter((name) => EXTENT_NAME.test(name));
+      return found.map((name) => ({ name, open: open.has(name) }));
     },
+
+    bytesOf: (extent) => files.bytesOf(extent),
 
     async seal(name) {
       const extent = open.get(name);
@@ -203,7 +209,7 @@ function assertWhole({ broken }: OpenExtent): void {
 /** Rows that were restored from a copy may give an epoch again; a name is not given twice even then. */
 export async function lastNumberOf(files: Files, epoch: bigint): Promise<number> {
   let last = 0;
-  for (const { name } of await files.list()) {
+  for (const name of await files.list()) {
     const number = EXTENT_NAME.exec(name)?.[2];
     if (number !== undefined && epochOfExtent(name) === epoch) last = Math.max(last, Number(number));
   }

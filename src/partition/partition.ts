@@ -79,6 +79,8 @@ export interface Partition {
    */
   transact<T>(anchor: Key, body: (tx: Transaction) => Promise<T>): Promise<{ value: T; stamp: Stamp }>;
   readonly clock: Clock;
+  /** Commits of this process that have ended, however they did. While the number stands still, a process that owns the store has changed no row. */
+  settledCommits(): number;
   /** Nothing can be written until the store is opened again. */
   isBroken(): boolean;
   close(): Promise<void>;

@@ -75,6 +75,7 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
   let reading = 0;
   const lineage = randomUUID();
   let commits = 0;
+  let settledCommits = 0;
   let scheduled = false;
   const propose = (): Stamp => engine.clock.stamp();
 
@@ -295,6 +296,8 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
       return outcome === 'unknown' ? new OutcomeUnknown('The store did not say whether the write happened.') : outcome;
     } catch (error) {
       return error instanceof Error ? error : new Error(String(error));
+    } finally {
+      settledCommits++;
     }
   }
 
@@ -302,6 +305,7 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
     read,
     transact,
     clock: engine.clock,
+    settledCommits: () => settledCommits,
     isBroken: () => engine.isBroken?.() ?? false,
     async close() {
       while (reading > 0 || scheduled || lines.size > 0) await new Promise((resolve) => setTimeout(resolve, 1));

@@ -102,7 +102,9 @@ export function watchedExtents(faults: Faults = {}): WatchedExtents {
     async *walk(extent) {
       for (const { name, place } of slots) if (place.extent === extent) yield { name, place };
     },
+    chunksBegun: () => 0,
     list: async () => [],
+    bytesOf: async () => 0,
     seal: async () => {},
     async remove(extent) {
       removed.add(extent);
