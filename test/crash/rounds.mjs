@@ -18,11 +18,13 @@ const IN_A_HURRY = { imports: [new URL('./in-a-hurry.mjs', import.meta.url).href
 /** What a server says when it did not do what it should: no crash is an excuse for it. */
 const COMPLAINT = /^\S+ (?:ERROR|FATAL|WARN(?! +slow request))/m;
 
+/** How a server's life ends. @typedef {(server: Awaited<ReturnType<typeof startServer>>) => Promise<unknown>} End */
+
 /**
- * @param {{ location: string, rounds: number, seed: number, onRound?: (line: string) => void }} options
+ * @param {{ location: string, rounds: number, seed: number, end?: End, onRound?: (line: string) => void }} options
  * @returns {Promise<{ rounds: number, acknowledged: number, faults: string[] }>}
  */
-export async function crash({ location, rounds, seed, onRound = () => {} }) {
+export async function crash({ location, rounds, seed, end = (server) => server.kill('SIGKILL'), onRound = () => {} }) {
   const random = randomOf(seed);
   const writers = Array.from({ length: WRITERS }, (_, number) => newWriter(number));
   const tableWriters = Array.from({ length: TABLE_WRITERS }, (_, number) => newTableWriter(number));
@@ -76,7 +78,7 @@ export async function crash({ location, rounds, seed, onRound = () => {} }) {
     const all = Promise.allSettled(work);
     await pause(alive);
     isOver = true;
-    await server.kill('SIGKILL');
+    await end(server);
     const failures = (await all).flatMap((one) => (one.status === 'rejected' ? [String(one.reason)] : []));
     for (const client of clients) client.close();
     return [...failures, ...complaints(server)];
