@@ -9,6 +9,8 @@ export const debianPython = '/usr/bin/python3';
 
 const needed = [
   { name: 'strace', package: 'strace', isThere: () => onPath('strace') },
+  { name: 'mkfs.ext4', package: 'e2fsprogs', isThere: () => onPath('mkfs.ext4') || existsSync('/sbin/mkfs.ext4') },
+  { name: 'fusepy for Python', package: 'python3-fusepy', isThere: () => python('fusepy') },
   { name: 'rclone', package: 'rclone', isThere: () => onPath('rclone') },
   { name: 'PostgreSQL', package: 'postgresql', isThere: hasPostgres },
   {

@@ -7,9 +7,9 @@ const DISK_MEGABYTES = 2_048;
 
 describe('A server whose machine loses its power at a random moment', () => {
   it('has every acknowledged write and nothing half-written', { timeout: 180_000 }, async ({ skip }) => {
-    const reason = noLoopDisk();
+    const reason = await noLoopDisk();
     skip(reason !== undefined, reason);
-    const disk = newLoopDisk(DISK_MEGABYTES);
+    const disk = await newLoopDisk(DISK_MEGABYTES);
     onTestFinished(disk.remove);
     const seed = Date.now() % 2 ** 31;
     console.log(`npm run test:crash -- --power-cuts --rounds ${ROUNDS} --seed ${seed}`);

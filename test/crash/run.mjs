@@ -15,7 +15,7 @@ const rounds = Number(values.rounds ?? 50);
 const seed = Number(values.seed ?? Date.now() % 2 ** 31);
 console.log(`${rounds} rounds, --seed ${seed}`);
 
-const disk = values['power-cuts'] ? newLoopDisk(DISK_MEGABYTES) : undefined;
+const disk = values['power-cuts'] ? await newLoopDisk(DISK_MEGABYTES) : undefined;
 const location = disk?.location ?? mkdtempSync(join(tmpdir(), 'holdfast-crash-'));
 const result = await crash({ location, rounds, seed, end: disk?.cutPower, onRound: (line) => console.log(line) });
 for (const fault of result.faults) console.log(`fault: ${fault}`);
