@@ -1,10 +1,15 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { newLoopDisk, noLoopDisk } from '../crash/loop-disk.mjs';
 import { checkFolder } from '../crash/server.mjs';
-import { serve } from './server.ts';
+import { type Client, serve } from './server.ts';
 
 const DISK_MEGABYTES = 256;
 const BLOBS = 20;
+/** Of a blob whose bytes are a row, and of one whose bytes are in an extent. */
+const SIZES = { small: 1_000, large: 100_000 };
+/** A store without writes makes a checkpoint after a second. */
+const CHECKPOINT_MILLISECONDS = 3_000;
 
 describe('A disk whose writes fail, whatever the kernel says of the next sync', () => {
   let reason: string | undefined;
@@ -12,39 +17,73 @@ describe('A disk whose writes fail, whatever the kernel says of the next sync', 
     reason = await noLoopDisk({ failing: true });
   });
 
-  it.for(['SIGTERM', 'SIGKILL'] as const)(
-    'makes the server refuse writes until it is started again; an end by %s and a power cut lose nothing acknowledged',
+  const cases = (['small', 'large'] as const).flatMap((size) =>
+    (['SIGTERM', 'SIGKILL'] as const).map((signal) => ({ size, signal })),
+  );
+
+  it.for(cases)(
+    'refuses a $size blob; an end by $signal and a power cut lose nothing acknowledged',
     { timeout: 120_000 },
-    async (signal, { skip }) => {
+    async ({ size, signal }, { skip }) => {
       skip(reason !== undefined, reason);
-      const disk = await newLoopDisk(DISK_MEGABYTES, { failing: true });
-      onTestFinished(disk.remove);
-      const server = await serve(disk.location);
+      const { disk, server } = await serveOnDisk();
       const { client } = server;
-      expect((await client.createContainer('one')).status).toBe(201);
-      for (let i = 0; i < BLOBS; i++) expect((await client.putBlob(`one/${i}`, contentOf(i))).status).toBe(201);
 
       disk.setFailing(true);
-      const failed = await client.putBlob('one/failed', contentOf(100));
-      expect(failed.status).toBeGreaterThanOrEqual(500);
+      expect((await client.putBlob('one/failed', contentOf(100, SIZES[size]))).status).toBeGreaterThanOrEqual(500);
       disk.setFailing(false);
       // The kernel has forgotten: the next sync would succeed, and confirm what never reached the disk.
-      const next = await client.putBlob('one/next', contentOf(101));
-      expect(next.status).toBeGreaterThanOrEqual(500);
-      expect((await fetch(`${new URL(server.origin).origin}/health/ready`)).status).toBe(503);
-      for (let i = 0; i < BLOBS; i++) expect((await client.getBlob(`one/${i}`)).body).toEqual(contentOf(i));
+      if (size === 'small') {
+        expect((await client.putBlob('one/next', contentOf(101))).status).toBeGreaterThanOrEqual(500);
+        expect((await fetch(`${new URL(server.origin).origin}/health/ready`)).status).toBe(503);
+      }
+      await expectBlobs(client);
       await server.kill(signal);
       await disk.cutPower();
-
-      const again = await serve(disk.location);
-      for (let i = 0; i < BLOBS; i++) expect((await again.client.getBlob(`one/${i}`)).body).toEqual(contentOf(i));
-      expect((await again.client.putBlob('one/next', contentOf(101))).status).toBe(201);
-      await again.kill('SIGTERM');
-      expect(await checkFolder(disk.location)).toMatchObject({ code: 0 });
+      await expectAllAfterStart(disk.location);
     },
   );
+
+  it('loses nothing acknowledged when the checkpoint fails', { timeout: 120_000 }, async ({ skip }) => {
+    skip(reason !== undefined, reason);
+    const { disk, server } = await serveOnDisk();
+    disk.setFailing(true);
+    await pause(CHECKPOINT_MILLISECONDS);
+    disk.setFailing(false);
+    await pause(CHECKPOINT_MILLISECONDS);
+    await expectBlobs(server.client);
+    await disk.cutPower(server);
+    await expectAllAfterStart(disk.location);
+  });
 });
 
-function contentOf(number: number): Buffer {
-  return Buffer.alloc(1_000, String(number));
+async function serveOnDisk() {
+  const disk = await newLoopDisk(DISK_MEGABYTES, { failing: true });
+  onTestFinished(disk.remove);
+  const server = await serve(disk.location);
+  expect((await server.client.createContainer('one')).status).toBe(201);
+  for (let i = 0; i < BLOBS; i++) {
+    const bytes = contentOf(i, i % 2 === 0 ? SIZES.small : SIZES.large);
+    expect((await server.client.putBlob(`one/${i}`, bytes)).status).toBe(201);
+  }
+  return { disk, server };
+}
+
+async function expectBlobs(client: Client): Promise<void> {
+  for (let i = 0; i < BLOBS; i++) {
+    const { body } = await client.getBlob(`one/${i}`);
+    expect(body.equals(contentOf(i, i % 2 === 0 ? SIZES.small : SIZES.large))).toBe(true);
+  }
+}
+
+async function expectAllAfterStart(location: string): Promise<void> {
+  const again = await serve(location);
+  await expectBlobs(again.client);
+  expect((await again.client.putBlob('one/next', contentOf(101))).status).toBe(201);
+  await again.kill('SIGTERM');
+  expect(await checkFolder(location)).toMatchObject({ code: 0 });
+}
+
+function contentOf(number: number, length = SIZES.small): Buffer {
+  return Buffer.alloc(length, String(number));
 }
