@@ -15,7 +15,7 @@ import {
   type Write,
 } from './partition.ts';
 import { SortedKeys } from './sorted-keys.ts';
-import { holds, type Versions } from './verify.ts';
+import { changesIn, holds, type Versions } from './verify.ts';
 
 export interface MemoryOptions extends ClockOptions {
   /** Faults for tests: the outcome to answer instead of committing. An unknown outcome may still have happened. */
@@ -127,7 +127,7 @@ export function openMemory({ inject, ...clockOptions }: MemoryOptions = {}): Eng
     async commit(data): Promise<Outcome> {
       const injected = inject?.(data);
       if (injected) return injected;
-      const verdict = holds(data, latest, clock.now());
+      const verdict = holds(data, changesIn(latest), clock.now());
       if (typeof verdict === 'object' && 'mistake' in verdict) throw new Error(verdict.mistake);
       if (verdict !== 'holds') return 'conflict';
       commits++;

@@ -1,5 +1,5 @@
 import type { Key, Range } from './keys.ts';
-import { COUNTER_BYTES, type Commit, type Instant, type Stamp } from './partition.ts';
+import { type Check, COUNTER_BYTES, type Commit, type Instant, type RangeCheck, type Stamp } from './partition.ts';
 
 /** The rows as they are at the commit. */
 export interface Versions {
@@ -9,6 +9,32 @@ export interface Versions {
   bytesOf(key: Key): number | undefined;
 }
 
+/** How the rows differ from what the bodies saw. */
+export interface Changes extends Pick<Versions, 'bytesOf'> {
+  hasChanged(check: Check): boolean;
+  hasChangedIn(range: RangeCheck): boolean;
+  /** Of a row that may lie above a stamp that was proposed since. */
+  versionOf(key: Key): Stamp | undefined;
+}
+
+/** By comparing all that they saw. */
+export function changesIn(rows: Versions): Changes {
+  const known = new Map<Key, Stamp | undefined>();
+  return {
+    hasChanged({ key, version }) {
+      known.set(key, version);
+      return rows.versionOf(key) !== version;
+    },
+    hasChangedIn({ range, rows: seen }) {
+      const found = rows.rowsIn(range, seen.length + 1);
+      if (found.length !== seen.length) return true;
+      return !found.every(({ key, version }, i) => key === seen[i]!.key && version === seen[i]!.version);
+    },
+    versionOf: (key) => (known.has(key) ? known.get(key) : rows.versionOf(key)),
+    bytesOf: (key) => rows.bytesOf(key),
+  };
+}
+
 /**
  * Whether everything that the bodies saw still stands, for engines that decide in this process.
  * A stamp that does not lie above what it replaces is answered with the version in its way. Adds replace nothing that
@@ -16,28 +42,20 @@ export interface Versions {
  */
 export function holds(
   commit: Omit<Commit, 'id' | 'anchors'>,
-  rows: Versions,
+  changes: Changes,
   now: Instant,
 ): 'holds' | 'changed' | { readonly inTheWay: Stamp } | { readonly mistake: string } {
   if (commit.before !== undefined && now >= commit.before) return 'changed';
-  const known = new Map<Key, Stamp | undefined>();
-  for (const { key, version } of commit.checks) {
-    if (rows.versionOf(key) !== version) return 'changed';
-    known.set(key, version);
-  }
-  for (const { range, rows: seen } of commit.ranges) {
-    const found = rows.rowsIn(range, seen.length + 1);
-    if (found.length !== seen.length) return 'changed';
-    if (!found.every(({ key, version }, i) => key === seen[i]!.key && version === seen[i]!.version)) return 'changed';
-  }
+  for (const check of commit.checks) if (changes.hasChanged(check)) return 'changed';
+  for (const range of commit.ranges) if (changes.hasChangedIn(range)) return 'changed';
   for (const { stamp, writes } of commit.bodies) {
     for (const { kind, key } of writes) {
       if (kind === 'add') {
-        const bytes = rows.bytesOf(key) ?? COUNTER_BYTES;
+        const bytes = changes.bytesOf(key) ?? COUNTER_BYTES;
         if (bytes !== COUNTER_BYTES) return { mistake: `a counter is added to a row of ${bytes} bytes` };
         continue;
       }
-      const version = known.has(key) ? known.get(key) : rows.versionOf(key);
+      const version = changes.versionOf(key);
       if (version !== undefined && version >= stamp) return { inTheWay: version };
     }
   }

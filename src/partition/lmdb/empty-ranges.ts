@@ -18,21 +18,23 @@ export class EmptyRanges {
   private known: EmptyRange[] = [];
 
   add(from: Key, to: Key, since: number): void {
-    // What it begins in or touches goes on with it.
-    const [first] = this.known.filter((range) => range.from <= from && from <= range.to);
-    const merged = first ? { from: first.from, to, since: Math.max(since, first.since) } : { from, to, since };
-    this.known = this.known.filter((range) => range.from < merged.from || range.to > merged.to);
-    this.known.push(merged);
-    if (this.known.length > RANGES_MAX) this.known.shift();
+    // One that ends where this one begins goes on with it.
+    const before = this.known.find((range) => range.from <= from && from <= range.to);
+    const added = { from: before?.from ?? from, to, since: Math.max(since, before?.since ?? 0) };
+    this.known = this.known.filter((range) => range.from < added.from || range.to > added.to).slice(1 - RANGES_MAX);
+    this.known.push(added);
   }
 
-  /** A row is put: nothing that was known around its key holds any more. */
+  /** A row is put. */
   fill(key: Key): void {
-    if (this.known.length === 0 || !this.known.some(({ from, to }) => from <= key && key < to)) return;
+    if (!this.touches({ from: key, to: after(key) })) return;
     this.known = this.known.flatMap((range) => {
-      const { from, to, since } = range;
-      if (key < from || key >= to) return [range];
-      return [...(from < key ? [{ from, to: key, since }] : []), { from: after(key), to, since }];
+      if (key < range.from || key >= range.to) return [range];
+      const parts = [
+        { ...range, to: key },
+        { ...range, from: after(key) },
+      ];
+      return parts.filter(({ from, to }) => from < to);
     });
   }
 
@@ -47,10 +49,10 @@ export class EmptyRanges {
   /** What is left of the range for a snapshot of this group, in order. */
   *outside({ from, to }: Range, group: number): Iterable<Range> {
     let next = from;
-    const known = this.known.filter((range) => range.since <= group && range.to > from && range.from < to);
-    for (const range of known.sort((a, b) => (a.from < b.from ? -1 : 1))) {
+    for (const range of this.known.toSorted((a, b) => (a.from < b.from ? -1 : 1))) {
+      if (range.since > group || range.to <= next || range.from >= to) continue;
       if (range.from > next) yield { from: next, to: range.from };
-      if (range.to > next) next = range.to;
+      next = range.to;
     }
     if (next < to) yield { from: next, to };
   }

@@ -3,15 +3,15 @@
  * groups, one group at a time: it is validated and written into the overlay, where nobody sees it, appended to the log, synced, shown, and
  * answered.
  */
-import { type ClockOptions, startClock } from '../clock.ts';
+import type { ClockOptions } from '../clock.ts';
 import { FULL } from '../free-space.ts';
 import { type Commit, type Engine, type Instant, type Outcome, Unavailable } from '../partition.ts';
 import { isFull } from '../synced-files.ts';
-import { CommitGroup, type Decision } from './commit-group.ts';
+import { type Decision, decideGroup } from './commit-group.ts';
 import { frees, loggedBytesOf } from './disk-space.ts';
 import { KEY_BYTES_MAX, type LmdbFiles } from './files.ts';
 import { type CheckpointOptions, Layers } from './layers.ts';
-import { LmdbSnapshot } from './reads.ts';
+import { type LmdbSnapshot, snapshotOf } from './reads.ts';
 import { type Recovered, recover } from './recovery.ts';
 import { ReservedClock } from './reserved-clock.ts';
 import type { Wal } from './wal.ts';
@@ -67,7 +67,7 @@ class LmdbEngine implements Engine {
     this.wal = recovered.wal;
     const onFailure = (error: Error): void => this.fail(error);
     this.layers = new Layers(location, recovered, options, () => this.schedule(), onFailure);
-    this.time = new ReservedClock(startClock({ wall, atLeast: recovered.highWater }), () => this.schedule());
+    this.time = new ReservedClock({ wall, atLeast: recovered.highWater }, () => this.schedule());
     this.clock = this.time.forEngine(() => this.commit(NOTHING));
     this.ticker = setInterval(() => {
       if (!this.isWriting) this.layers.tick();
@@ -78,7 +78,7 @@ class LmdbEngine implements Engine {
     const { group } = this;
     const { view, release } = this.layers.view(group);
     this.openSnapshots.set(group, (this.openSnapshots.get(group) ?? 0) + 1);
-    return new LmdbSnapshot(view, this.nowForReads(), () => {
+    return snapshotOf(view, this.nowForReads(), () => {
       release();
       const others = this.openSnapshots.get(group)! - 1;
       if (others > 0) this.openSnapshots.set(group, others);
@@ -176,33 +176,29 @@ class LmdbEngine implements Engine {
 
   private write(commits: readonly PendingCommit[]): void {
     this.isWriting = true;
+    const { layers, time } = this;
     const oldest = this.openSnapshots.keys().next().value ?? this.group;
-    const group = new CommitGroup(this.group + 1, this.layers, this.time, oldest);
-    const decisions = commits.map(({ data }) => group.decide(data));
-    this.layers.active.count(group.written);
-    const until = this.time.takeReservation();
-    if (group.written.size === 0 && until === undefined) {
+    const all = commits.map(({ data }) => data);
+    const { number, now, written, decisions } = decideGroup(all, this.group + 1, { layers, time, oldest });
+    const until = time.takeReservation();
+    if (written.size === 0 && until === undefined) {
       this.answer(commits, decisions);
       return;
     }
-    this.decidedAt = group.now;
-    this.wal.append(encodeRecord(group.written, until), (error) => {
-      const refused = (decision: Decision): Decision[] =>
-        decisions.map((each) => (each === 'committed' ? decision : each));
+    this.decidedAt = now;
+    this.wal.append(encodeRecord(written, until), (error) => {
+      const instead = (decision: Decision) => decisions.map((each) => (each === 'committed' ? decision : each));
       if (error && !isFull(error)) {
-        this.layers.fail(error);
-        this.answer(commits, refused('unknown'));
+        layers.fail(error);
+        this.answer(commits, instead('unknown'));
         return;
       }
       this.decidedAt = 0n;
       if (error) {
-        group.undo();
-        if (until !== undefined) this.time.owe();
-        this.answer(commits, refused(new Unavailable(FULL.unavailable)));
-        return;
-      }
-      this.group = group.number;
-      this.answer(commits, decisions);
+        layers.active.undo(written);
+        time.isOwed ||= until !== undefined;
+      } else this.group = number;
+      this.answer(commits, error ? instead(new Unavailable(FULL.unavailable)) : decisions);
     });
   }
 

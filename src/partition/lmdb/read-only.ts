@@ -3,7 +3,7 @@ import { startClock } from '../clock.ts';
 import { type Engine, Unavailable } from '../partition.ts';
 import { CorruptionError } from './corruption.ts';
 import { appliedIn, highWaterIn, openFiles } from './files.ts';
-import { Base, LmdbSnapshot, View } from './reads.ts';
+import { Base, snapshotOf, View } from './reads.ts';
 import { latestOf, loadGeneration, type Segment, segmentsAfter } from './segments.ts';
 
 /** A record that is just being written may look damaged; so often in a row it does not. */
@@ -36,7 +36,7 @@ export function readLmdb(location: string): Engine {
     clock,
     snapshot() {
       const { base, view } = look();
-      return new LmdbSnapshot(view, clock.now(), () => base.release());
+      return snapshotOf(view, clock.now(), () => base.release());
     },
     commit: async () => {
       throw new Unavailable('These rows were opened to be read only.');

@@ -2,11 +2,11 @@
 import type { Transaction } from 'lmdb';
 import { after, type Key, type Range } from '../keys.ts';
 import { pageOf } from '../pages.ts';
-import type { Instant, Page, PageOptions, Reading, Row, ScanOptions, Stamp } from '../partition.ts';
+import type { Instant, Reading, Row, ScanOptions, Stamp } from '../partition.ts';
 import type { Versions } from '../verify.ts';
 import { type EmptyRanges, REMOVED_MIN } from './empty-ranges.ts';
 import { type Rows, versionIn } from './files.ts';
-import { type Entry, type Generation, mergedKeys } from './overlay.ts';
+import { Entry, type Generation, mergedKeys } from './overlay.ts';
 
 /** One checkpoint, by a read transaction of LMDB that is open as long as a snapshot uses it. */
 export class Base {
@@ -21,44 +21,30 @@ export class Base {
     this.transaction = rows.useReadTransaction();
   }
 
-  retain(): this {
+  retain(): void {
     this.users++;
-    return this;
   }
 
   release(): void {
     if (--this.users === 0) this.transaction.done();
   }
 
-  get(key: Key): Row | undefined {
-    const shared = this.shared(key);
-    if (!shared) return undefined;
-    // lmdb reads into one buffer again and again. A copy from the pool costs less than one with memory of its own.
-    const value = Buffer.allocUnsafe(this.rows.lastSize - 8);
-    shared.copy(value, 0, 8, this.rows.lastSize);
-    return { key, version: versionIn(shared), value };
+  /** Version and value; they are good until the next call, and `size` says where they end. */
+  peek(key: Key): Buffer | undefined {
+    return this.rows.getBinaryFast(key, { transaction: this.transaction });
   }
 
-  versionOf(key: Key): Stamp | undefined {
-    const shared = this.shared(key);
-    return shared && versionIn(shared);
-  }
-
-  bytesOf(key: Key): number | undefined {
-    return this.shared(key) && this.rows.lastSize - 8;
+  get size(): number {
+    return this.rows.lastSize;
   }
 
   *rowsIn({ from, to }: Range, reverse: boolean): Iterable<Row> {
-    const bounds = reverse
+    const ends = reverse
       ? { start: to, exclusiveStart: true, end: from, inclusiveEnd: true }
       : { start: from, end: to };
-    for (const { key, value } of this.rows.getRange({ ...bounds, reverse, transaction: this.transaction })) {
+    for (const { key, value } of this.rows.getRange({ ...ends, reverse, transaction: this.transaction })) {
       yield { key, version: value.version, value: value.value };
     }
-  }
-
-  private shared(key: Key): Buffer | undefined {
-    return this.rows.getBinaryFast(key, { transaction: this.transaction });
   }
 }
 
@@ -79,17 +65,26 @@ export class View implements Versions {
 
   get(key: Key): Row | undefined {
     const entry = this.entryAt(key);
-    return entry ? rowOf(entry) : this.base.get(key);
+    if (entry) return rowOf(entry);
+    const stored = this.base.peek(key);
+    if (!stored) return undefined;
+    // A copy from the pool costs less than one with memory of its own.
+    const value = Buffer.allocUnsafe(this.base.size - 8);
+    stored.copy(value, 0, 8, this.base.size);
+    return { key, version: versionIn(stored), value };
   }
 
   versionOf(key: Key): Stamp | undefined {
     const entry = this.entryAt(key);
-    return entry ? entry.version : this.base.versionOf(key);
+    if (entry) return entry.version;
+    const stored = this.base.peek(key);
+    return stored && versionIn(stored);
   }
 
   bytesOf(key: Key): number | undefined {
     const entry = this.entryAt(key);
-    return entry ? entry.valueBytes : this.base.bytesOf(key);
+    if (entry) return entry.valueBytes;
+    return this.base.peek(key) && this.base.size - 8;
   }
 
   rowsIn(range: Range, limit: number): Row[] {
@@ -130,89 +125,55 @@ export class View implements Versions {
     const rows = this.base.rowsIn(range, reverse);
     if (used.length === 0) return rows;
     const keys = used.map((each) => each.keysIn(range, reverse)).reduce((a, b) => mergedKeys(a, b, reverse));
-    const run = this.empty && !reverse ? new RemovedRun(this.empty, range.from, this.group) : undefined;
-    return this.overlaid(keys, rows, range, reverse, run);
+    return this.learning(range, reverse, this.overlaid(keys, rows, reverse));
   }
 
-  /** What the overlay has under a key stands for what the base has there. */
-  private *overlaid(
-    keys: Iterable<Key>,
-    below: Iterable<Row>,
-    range: Range,
-    reverse: boolean,
-    run: RemovedRun | undefined,
-  ): Iterable<Row> {
+  /** What the overlay has under a key stands for what the base has there; a removed row is given as its entry. */
+  private *overlaid(keys: Iterable<Key>, below: Iterable<Row>, reverse: boolean): Iterable<Row | Entry> {
     const rows = below[Symbol.iterator]();
     try {
       let under = rows.next();
       for (const key of keys) {
         for (; !under.done && (reverse ? under.value.key > key : under.value.key < key); under = rows.next()) {
-          run?.endBefore(under.value.key);
           yield under.value;
         }
         const entry = this.entryAt(key);
-        run?.pass(this.newestAt(key), entry);
-        if (!entry) continue;
-        if (!under.done && under.value.key === key) under = rows.next();
-        const row = rowOf(entry);
-        if (!row) continue;
-        run?.endBefore(key);
-        yield row;
+        if (entry && !under.done && under.value.key === key) under = rows.next();
+        yield (entry && rowOf(entry)) ?? this.newestAt(key);
       }
-      for (; !under.done; under = rows.next()) {
-        run?.endBefore(under.value.key);
-        yield under.value;
-      }
-      run?.endAt(range.to);
+      for (; !under.done; under = rows.next()) yield under.value;
     } finally {
       // LMDB's cursor ends with it.
       rows.return?.();
     }
   }
 
-  private newestAt(key: Key): Entry {
-    for (const { entries } of this.generations) {
-      const entry = entries.get(key);
-      if (entry) return entry;
+  /** The rows; where many removed ones lie between two of them, the next scan need not walk there. */
+  private *learning({ from, to }: Range, reverse: boolean, found: Iterable<Row | Entry>): Iterable<Row> {
+    const empty = reverse ? undefined : this.empty;
+    let since = this.group;
+    let removed = 0;
+    let isFilled = false;
+    for (const each of found) {
+      if (!(each instanceof Entry)) {
+        if (removed >= REMOVED_MIN && !isFilled) empty?.add(from, each.key, since);
+        from = after(each.key);
+        since = this.group;
+        removed = 0;
+        isFilled = false;
+        yield each;
+      } else {
+        removed++;
+        since = Math.max(since, each.group);
+        // A later group has put a row there.
+        isFilled ||= each.valueBytes !== undefined;
+      }
     }
-    throw new RangeError('a key of no generation');
-  }
-}
-
-/** Removed rows that a scan walks over, one after another: where they are many, the next scan need not. */
-class RemovedRun {
-  private readonly empty: EmptyRanges;
-  private readonly group: number;
-  private from: Key;
-  private removed = 0;
-  private since: number;
-  /** A later group has put a row there. */
-  private isFilled = false;
-
-  constructor(empty: EmptyRanges, from: Key, group: number) {
-    this.empty = empty;
-    this.from = from;
-    this.group = group;
-    this.since = group;
+    if (removed >= REMOVED_MIN && !isFilled) empty?.add(from, to, since);
   }
 
-  pass(newest: Entry, seen: Entry | undefined): void {
-    if (newest.group > this.group && newest.value) this.isFilled = true;
-    if (newest.group > this.since) this.since = newest.group;
-    if (seen && !seen.value) this.removed++;
-  }
-
-  /** The row of this key is there. */
-  endBefore(key: Key): void {
-    this.endAt(key);
-    this.from = after(key);
-    this.removed = 0;
-    this.since = this.group;
-    this.isFilled = false;
-  }
-
-  endAt(to: Key): void {
-    if (this.removed >= REMOVED_MIN && !this.isFilled) this.empty.add(this.from, to, this.since);
+  private newestAt(key: Key): Entry {
+    return this.generations.map(({ entries }) => entries.get(key)).find((entry) => entry !== undefined)!;
   }
 }
 
@@ -220,39 +181,16 @@ function rowOf({ key, version, value }: Entry): Row | undefined {
   return value && { key, version: version!, value };
 }
 
-/** A view for who reads, with its time. */
-export class LmdbSnapshot implements Reading {
-  readonly now: Instant;
-  private readonly view: View;
-  private readonly onEnd: () => void;
+export type LmdbSnapshot = Reading & { readonly group: number; end(): void };
 
-  constructor(view: View, now: Instant, onEnd: () => void) {
-    this.view = view;
-    this.now = now;
-    this.onEnd = onEnd;
-  }
-
-  get group(): number {
-    return this.view.group;
-  }
-
-  async get(key: Key): Promise<Row | undefined> {
-    return this.view.get(key);
-  }
-
-  async getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
-    return keys.map((key) => this.view.get(key));
-  }
-
-  async scan(range: Range, options: ScanOptions): Promise<Row[]> {
-    return this.view.scan(range, options);
-  }
-
-  async page(range: Range, options: PageOptions): Promise<Page> {
-    return pageOf((rest) => this.view.walk(rest), range, options);
-  }
-
-  end(): void {
-    this.onEnd();
-  }
+export function snapshotOf(view: View, now: Instant, end: () => void): LmdbSnapshot {
+  return {
+    now,
+    group: view.group,
+    get: async (key) => view.get(key),
+    getMany: async (keys) => keys.map((key) => view.get(key)),
+    scan: async (range, options) => view.scan(range, options),
+    page: async (range, options) => pageOf((rest) => view.walk(rest), range, options),
+    end,
+  };
 }

@@ -3,21 +3,21 @@
  * reservation is in the log no later than any commit that uses that time.
  */
 import { TICKS_PER_SECOND } from '../../base/time.ts';
-import type { StoreClock } from '../clock.ts';
+import { type ClockOptions, startClock } from '../clock.ts';
 import type { Engine, Instant, Stamp } from '../partition.ts';
 
 /** How far ahead of its use time is reserved. */
 const RESERVED = TICKS_PER_SECOND;
 
 export class ReservedClock {
-  private readonly time: StoreClock;
-  private readonly onOwed: () => void;
-  private reserved = 0n;
-  /** The reservation is not in the log yet. */
+  /** A reservation is not in the log yet. */
   isOwed = false;
+  private reserved = 0n;
+  private readonly time: ReturnType<typeof startClock>;
+  private readonly onOwed: () => void;
 
-  constructor(time: StoreClock, onOwed: () => void) {
-    this.time = time;
+  constructor(options: ClockOptions, onOwed: () => void) {
+    this.time = startClock(options);
     this.onOwed = onOwed;
   }
 
@@ -30,10 +30,6 @@ export class ReservedClock {
     return this.reserve(this.time.now());
   }
 
-  stamp(): Stamp {
-    return this.reserve(this.time.stamp());
-  }
-
   /** The store holds this version: later stamps lie above it, after a crash, too. */
   observe(version: Stamp): void {
     this.time.observe(version);
@@ -42,14 +38,9 @@ export class ReservedClock {
 
   /** For the next record. */
   takeReservation(): Instant | undefined {
-    if (!this.isOwed) return undefined;
+    const owed = this.isOwed ? this.reserved : undefined;
     this.isOwed = false;
-    return this.reserved;
-  }
-
-  /** Nothing came of that record. */
-  owe(): void {
-    this.isOwed = true;
+    return owed;
   }
 
   /** After a clean stop, time goes on where it ended. */
@@ -62,7 +53,7 @@ export class ReservedClock {
   forEngine(settle: () => Promise<unknown>): Engine['clock'] {
     return {
       now: () => this.now(),
-      stamp: () => this.stamp(),
+      stamp: () => this.reserve(this.time.stamp()),
       advance: async (ticks) => {
         // Where it moves far at once, a reservation that is still to be written would be forgotten in a crash, and time go back.
         this.reserve(this.time.now() + ticks);
