@@ -1,3 +1,5 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { BlobSASPermissions, BlobServiceClient } from '@azure/storage-blob';
 import { start } from 'holdfast';
@@ -76,6 +78,18 @@ describe('Data whose time is ahead', () => {
     }
     const numbers = etags.map((etag) => BigInt(etag.replaceAll('"', '')));
     for (const [i, number] of numbers.entries()) if (i > 0) expect(number).toBeGreaterThan(numbers[i - 1]!);
+  });
+
+  it('counts the time for which it was stopped afterwards', async () => {
+    const location = newFolder();
+    await folderOfTheFuture(location);
+    await clock(location, '--set-back');
+    // A higher lead makes the stored time one that ended so much earlier.
+    const file = join(location, 'holdfast.json');
+    const { lead, ...others } = JSON.parse(readFileSync(file, 'utf8'));
+    writeFileSync(file, JSON.stringify({ ...others, lead: String(BigInt(lead) + 36_000_000_000n) }));
+    const { date } = await blobOf(await serve(location)).upload('x', 1);
+    expect(Math.abs(date!.getTime() - Date.now())).toBeLessThan(1_800_000);
   });
 
   it('lets leases of that time end when they would have', async () => {
