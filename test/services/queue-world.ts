@@ -104,7 +104,8 @@ interface Seen {
 function watched(engine: Engine): Engine & { readonly seen: Seen } {
   const seen: Seen = { rows: 0, commits: 0, most: 0 };
   return {
-    ...engine,
+    clock: engine.clock,
+    close: () => engine.close(),
     seen,
     snapshot() {
       const snapshot = engine.snapshot();
