@@ -8,7 +8,7 @@ import { CorruptionError, hasValidHeader } from './partition/lmdb/corruption.ts'
 import { openLmdb } from './partition/lmdb/engine.ts';
 import { readLmdb } from './partition/lmdb/read-only.ts';
 import { openMemory } from './partition/memory.ts';
-import type { Engine, Instant, Outcome, Partition } from './partition/partition.ts';
+import { type Engine, type Instant, type Outcome, type Partition, Unavailable } from './partition/partition.ts';
 import { openPartition } from './partition/transact.ts';
 
 /** For this process to write; whoever has them closes them. */
@@ -48,14 +48,19 @@ export async function openRows(
     const ahead = rows.date() - wall();
     if (ahead > DAY_TICKS)
       log.warn(`the time of the data is ${ahead / DAY_TICKS} days ahead of this machine's clock: see holdfast clock`);
-    return { ...rows, close: () => endingIfExited(close).finally(folder.release) };
+    return { ...rows, close: () => close().finally(folder.release) };
   } catch (error) {
     folder.release();
-    if (!(error instanceof CorruptionError)) throw error;
-    throw new StartError(
-      `The rows in ${location} are damaged (${error.message}): restore a copy, or choose another folder by --location.`,
-    );
+    throw asStartError(error, location);
   }
+}
+
+function asStartError(error: unknown, location: string): unknown {
+  if (error instanceof Unavailable) return new StartError(error.message);
+  if (!(error instanceof CorruptionError)) return error;
+  return new StartError(
+    `The rows in ${location} are damaged (${error.message}): restore a copy, or choose another folder by --location.`,
+  );
 }
 
 function rowsOn(engine: Engine, lead = 0n): OwnRows {
@@ -63,27 +68,18 @@ function rowsOn(engine: Engine, lead = 0n): OwnRows {
   return { partition, date: () => partition.clock.now() - lead, close: () => partition.close() };
 }
 
-/** `process.exit` before the close is through would wait without end for lmdb. What was acknowledged is safe without a close. */
-async function endingIfExited(close: () => Promise<void>): Promise<void> {
-  const onExit = () => endProcess();
-  process.on('exit', onExit);
-  try {
-    await close();
-  } finally {
-    process.off('exit', onExit);
-  }
-}
-
 /** To look at, whoever works on them meanwhile: of a folder, or of what several processes share. */
 export async function readRows(where: string | Shared): Promise<Engine> {
   if (typeof where !== 'string') return openShared(where.partition);
   if (formatOf(where) === undefined) throw new StartError(`There is no data of Holdfast in ${where}.`);
   if (!hasValidHeader(rowsIn(where))) {
-    throw new StartError(
-      `The rows in ${where} are missing or damaged: after a power cut, start the server on it first.`,
-    );
+    throw new StartError(`The rows in ${where} are missing or damaged: restore a copy.`);
   }
-  return readLmdb(rowsIn(where));
+  try {
+    return readLmdb(rowsIn(where));
+  } catch (error) {
+    throw asStartError(error, where);
+  }
 }
 
 /** Loaded where it is wanted: most servers do without. */

@@ -54,7 +54,7 @@ class LmdbEngine implements Engine {
   private readonly openSnapshots = new Map<number, number>();
   private readonly waiting: PendingCommit[] = [];
   private isScheduled = false;
-  /** A group is on its way to the disk. */
+  /** A group is on its way to the disk, or the next has to wait. */
   private isWriting = false;
   /** When the group was decided that is not shown yet, or 0. */
   private decidedAt: Instant = 0n;
@@ -182,15 +182,16 @@ class LmdbEngine implements Engine {
     const { number, now, written, decisions } = decideGroup(all, this.group + 1, { layers, time, oldest });
     const until = time.takeReservation();
     if (written.size === 0 && until === undefined) {
-      this.answer(commits, decisions);
+      this.answer(commits, decisions, 0);
       return;
     }
     this.decidedAt = now;
+    const before = this.wal.bytes;
     this.wal.append(encodeRecord(written, until), (error) => {
       const instead = (decision: Decision) => decisions.map((each) => (each === 'committed' ? decision : each));
       if (error && !isFull(error)) {
         layers.fail(error);
-        this.answer(commits, instead('unknown'));
+        this.answer(commits, instead('unknown'), 0);
         return;
       }
       this.decidedAt = 0n;
@@ -198,15 +199,21 @@ class LmdbEngine implements Engine {
         layers.active.undo(written);
         time.isOwed ||= until !== undefined;
       } else this.group = number;
-      this.answer(commits, error ? instead(new Unavailable(FULL.unavailable)) : decisions);
+      const answered = error ? instead(new Unavailable(FULL.unavailable)) : decisions;
+      this.answer(commits, answered, this.wal.bytes - before);
     });
   }
 
   /** Conflicts, too, are answered when the group is shown: run again before that, a body would meet the same rows. */
-  private answer(commits: readonly PendingCommit[], decisions: readonly Decision[]): void {
-    this.isWriting = false;
+  private answer(commits: readonly PendingCommit[], decisions: readonly Decision[], logged: number): void {
     this.layers.checkpointIfDue();
-    this.schedule();
+    const goOn = (): void => {
+      this.isWriting = false;
+      this.schedule();
+    };
+    const pause = this.layers.pauseAfter(logged);
+    if (pause < 1) goOn();
+    else setTimeout(goOn, pause);
     answerInTurns(commits, decisions, 0);
   }
 

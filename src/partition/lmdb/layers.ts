@@ -22,8 +22,9 @@ export interface CheckpointOptions {
 }
 
 const CHECKPOINT_BYTES = 8 << 20;
-/** A checkpoint that is so many times behind makes writers wait, so that memory stays bounded. */
+/** A checkpoint that is so many times behind stops writers, so that memory stays bounded; one that is behind slows them down before. */
 const BEHIND_MAX = 4;
+const PAUSE_MAX_MILLISECONDS = 100;
 /** A log that goes on slowly is checkpointed all the same. */
 const TICKS_MAX = 30;
 
@@ -49,6 +50,9 @@ export class Layers {
   private base: Base;
   /** Groups up to this one may have left the overlay. */
   private checkpointedGroup = 0;
+  /** How fast the last checkpoint was. */
+  private bytesPerMillisecond = Infinity;
+  private orderedAt = 0;
   private isFailed = false;
   private isClosing = false;
   private ticks = 0;
@@ -82,6 +86,13 @@ export class Layers {
 
   get isCheckpointing(): boolean {
     return this.frozen?.isOrdered ?? false;
+  }
+
+  /** Milliseconds for which writers wait after so much log: the more the checkpoint is behind, the nearer its speed is theirs. */
+  pauseAfter(bytes: number): number {
+    const behind = this.wal.bytes / this.checkpointBytes - 1;
+    if (!this.isCheckpointing || behind <= 0) return 0;
+    return Math.min(PAUSE_MAX_MILLISECONDS, (behind * bytes) / this.bytesPerMillisecond);
   }
 
   /** Writers must wait for the checkpoint. */
@@ -185,6 +196,7 @@ export class Layers {
     if (frozen.isOrdered) return true;
     if (this.space.shortFor(frozen.generation.growth.most(this.usedBytes()), 'frees')) return false;
     frozen.isOrdered = true;
+    this.orderedAt = performance.now();
     if (!this.isClosing || !this.checkpointer.applyHere(frozen.end)) this.checkpointer.apply(frozen.end);
     return true;
   }
@@ -192,6 +204,7 @@ export class Layers {
   private switchBase(): void {
     this.base.release();
     this.base = new Base(this.files.rows);
+    this.bytesPerMillisecond = this.frozen!.end.position / (performance.now() - this.orderedAt);
     this.checkpointedGroup = Math.max(this.checkpointedGroup, this.frozen!.generation.lastGroup);
     this.frozen = undefined;
     this.emptyRanges.clear();
