@@ -20,8 +20,8 @@ export const FULL: Full = {
 };
 
 export interface SpaceGuard {
-  /** Whether writes that may take this many bytes leave the disk far from full. */
-  isPlenty(bytes: number): boolean;
+  /** Whether writes leave the disk far from full. @param bytes how many they may take, asked where that matters */
+  isPlenty(bytes: () => number): boolean;
   /** Why writes that may take this many bytes cannot happen now; those that free space may take the last there is. */
   shortFor(bytes: number, kind: 'any' | 'frees'): Full | undefined;
 }
@@ -76,19 +76,19 @@ export function guardSpace(file: string, extent: () => { end: number; free: numb
     }
   }
 
-  function isPlenty(bytes: number): boolean {
+  function isPlenty(bytes: () => number): boolean {
     if (performance.now() < lookAgainAt) return true;
     const { free, watermark } = disk();
     if (free > PLENTY) lookAgainAt = performance.now() + LOOK_AGAIN_MILLISECONDS;
     const ballastBytes = Math.max(BALLAST_MIN, watermark >> 4);
     if (!aboard && free >= watermark + ballastBytes) load(ballastBytes);
-    return free >= 2 * watermark + bytes;
+    return free >= 2 * watermark + bytes();
   }
 
   return {
     isPlenty,
     shortFor(bytes, kind) {
-      if (isPlenty(bytes)) return undefined;
+      if (isPlenty(() => bytes)) return undefined;
       let { free, watermark } = disk();
       if (aboard && free < watermark >> 3) {
         drop();

@@ -78,13 +78,6 @@ export const mutants = [
     tests: ['src/partition/lmdb/overlay.test.ts'],
   },
   {
-    name: 'a checkpoint is read in the state that the thread saw last',
-    file: 'src/partition/lmdb/reads.ts',
-    find: 'rows.resetReadTxn();',
-    replace: '',
-    tests: ['src/partition/lmdb/overlay.test.ts'],
-  },
-  {
     name: 'records of the log are not chained',
     file: 'src/partition/lmdb/segments.ts',
     find: 'if (record?.previous !== checksum)',

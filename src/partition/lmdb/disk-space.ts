@@ -21,7 +21,9 @@ export class Growth {
   }
 
   addAll(commits: readonly Commit[]): this {
-    for (const write of writesOf(commits)) this.add(write.key.length, valueBytesOf(write));
+    for (const { bodies } of commits) {
+      for (const { writes } of bodies) for (const write of writes) this.add(write.key.length, valueBytesOf(write));
+    }
     return this;
   }
 
@@ -35,19 +37,17 @@ export class Growth {
 /** What a commit adds to the log. */
 export function loggedBytesOf(commit: Commit): number {
   let bytes = 0;
-  for (const write of writesOf([commit])) bytes += BYTES_PER_ROW + write.key.length + (valueBytesOf(write) ?? 0);
+  for (const { writes } of commit.bodies) {
+    for (const write of writes) bytes += BYTES_PER_ROW + write.key.length + (valueBytesOf(write) ?? 0);
+  }
   return bytes;
 }
 
 /** On a full disk only commits that give space back go on: no fewer rows are removed than written, counters aside. */
 export function frees(commit: Commit): boolean {
-  const writes = [...writesOf([commit])].filter(({ kind }) => kind !== 'add');
+  const writes = commit.bodies.flatMap((body) => body.writes).filter(({ kind }) => kind !== 'add');
   const removed = writes.filter(({ kind }) => kind === 'remove').length;
   return removed > 0 && removed * 2 >= writes.length;
-}
-
-function* writesOf(commits: readonly Commit[]): Iterable<Write> {
-  for (const { bodies } of commits) for (const { writes } of bodies) yield* writes;
 }
 
 function valueBytesOf(write: Write): number | undefined {

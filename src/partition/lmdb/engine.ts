@@ -161,7 +161,7 @@ class LmdbEngine implements Engine {
   private admit(commits: PendingCommit[]): PendingCommit[] | undefined {
     const { layers } = this;
     const all = commits.map(({ data }) => data);
-    if (layers.space.isPlenty(layers.growthWith(all))) return commits;
+    if (layers.space.isPlenty(() => layers.growthWith(all))) return commits;
     // LMDB's file is made to grow in advance, which nobody may do while a checkpoint writes to it.
     if (layers.isCheckpointing) return undefined;
     const used = layers.usedBytes();
