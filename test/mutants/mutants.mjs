@@ -53,7 +53,7 @@ export const mutants = [
     name: 'a replay skips a record',
     file: 'src/partition/lmdb/segments.ts',
     find: 'for (const record of records) {',
-    replace: 'for (const record of records.slice(1)) {',
+    replace: 'for (const record of records.slice(0, -1)) {',
     tests: ['src/partition/lmdb/engine.test.ts', '-t', 'holds every acknowledged commit'],
   },
   {

@@ -8,7 +8,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { bytes, key, put } from '../conformance/harness.ts';
 import { openPartition } from '../transact.ts';
 import { openLmdb } from './engine.ts';
-import { openFiles } from './files.ts';
+import { appliedIn, openFiles } from './files.ts';
 
 const program = fileURLToPath(new URL('../../../test/partition/reader.mjs', import.meta.url));
 
@@ -71,10 +71,11 @@ describe('A process that only reads', () => {
 
   it('and is killed leaves no pages behind that can never be used again', async () => {
     const { location, partition } = await open(2_000);
-    await put(partition, key('row'), 1);
-    // Opened first: to open it removes what was left behind.
-    const { environment } = openFiles(location) as unknown as { environment: { readerList(): string } };
-    const readers = (): string[] => environment.readerList().split(/\s+/);
+    // Opened first, here and by the thread that checkpoints: to open it removes what was left behind.
+    const { environment, own } = openFiles(location);
+    const readers = (): string[] => (environment as unknown as { readerList(): string }).readerList().split(/\s+/);
+    await put(partition, key('row'), 'x'.repeat(3_000));
+    await expect.poll(() => appliedIn(own)).toBeGreaterThan(0);
     const reader = await startReader(location);
     await reader.look(true);
     const pid = String(reader.child.pid);
