@@ -39,6 +39,7 @@ const BLOB: readonly Line[] = [
   ['Get Account Information', 'GET /{container}/dir/blob?restype=account&comp=properties', 'never'],
   ['Get User Delegation Key', 'POST /?restype=service&comp=userdelegationkey', 'never'],
   ['Blob Batch', 'POST /?comp=batch', 'never'],
+  ['Blob Batch', 'POST /?restype=container&comp=batch', 'never'],
   ['Find Blobs by Tags', 'GET /?comp=blobs', 'never'],
 
   ['Create Container', 'PUT /{container}?restype=container', 'never'],
@@ -54,6 +55,7 @@ const BLOB: readonly Line[] = [
   ['Restore Container', 'PUT /{container}?restype=container&comp=undelete', 'never'],
   ['Rename Container', 'PUT /{container}?restype=container&comp=rename', 'never'],
   ['Blob Batch', 'POST /{container}?restype=container&comp=batch', 'never'],
+  ['Blob Batch', 'POST /{container}?comp=batch', 'never'],
   ['Find Blobs by Tags in Container', 'GET /{container}?restype=container&comp=blobs', 'never'],
   ['Create Session', 'POST /{container}?restype=container&comp=session', 'never'],
 
