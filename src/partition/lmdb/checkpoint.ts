@@ -89,7 +89,11 @@ export class Checkpointer {
   }
 
   private start(): Worker {
-    const worker = new Worker(workerFile(import.meta.url, './checkpoint-worker.ts'), { workerData: this.data });
+    const worker = new Worker(workerFile(import.meta.url, './checkpoint-worker.ts'), {
+      workerData: this.data,
+      // It makes much garbage at once, and nobody waits for it.
+      resourceLimits: { maxYoungGenerationSizeMb: 8 },
+    });
     worker.on('message', ({ error }: CheckpointDone) =>
       this.onDone(error === undefined ? undefined : new Error(error)),
     );

@@ -128,7 +128,7 @@ export class View implements Versions {
     return this.learning(range, reverse, this.overlaid(keys, rows, reverse));
   }
 
-  /** What the overlay has under a key stands for what the base has there; a removed row is given as its entry. */
+  /** What the overlay has under a key stands for what the base has there. Where no row is to be seen, its newest entry is given. */
   private *overlaid(keys: Iterable<Key>, below: Iterable<Row>, reverse: boolean): Iterable<Row | Entry> {
     const rows = below[Symbol.iterator]();
     try {
@@ -153,23 +153,20 @@ export class View implements Versions {
     const empty = reverse ? undefined : this.empty;
     let since = this.group;
     let removed = 0;
-    let isFilled = false;
     for (const each of found) {
-      if (!(each instanceof Entry)) {
-        if (removed >= REMOVED_MIN && !isFilled) empty?.add(from, each.key, since);
-        from = after(each.key);
-        since = this.group;
-        removed = 0;
-        isFilled = false;
-        yield each;
-      } else {
+      if (each instanceof Entry && each.valueBytes === undefined) {
         removed++;
         since = Math.max(since, each.group);
-        // A later group has put a row there.
-        isFilled ||= each.valueBytes !== undefined;
+        continue;
       }
+      if (removed >= REMOVED_MIN) empty?.add(from, each.key, since);
+      from = after(each.key);
+      since = this.group;
+      removed = 0;
+      // Otherwise a later group has put a row there.
+      if (!(each instanceof Entry)) yield each;
     }
-    if (removed >= REMOVED_MIN && !isFilled) empty?.add(from, to, since);
+    if (removed >= REMOVED_MIN) empty?.add(from, to, since);
   }
 
   private newestAt(key: Key): Entry {

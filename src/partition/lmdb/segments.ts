@@ -71,9 +71,13 @@ function readRecords(bytes: Buffer, number: number, mark: number): Segment {
   }
 }
 
-/** One that was written to its end. */
+/** Kept for the next segment: otherwise some of them would wait for the garbage collector. */
+let room = Buffer.alloc(0);
+
+/** One that was written to its end; it is good until the next call. */
 export function readSegment(location: string, end: SegmentEnd): Segment {
-  const bytes = Buffer.allocUnsafeSlow(end.position);
+  if (room.length < end.position) room = Buffer.allocUnsafeSlow(end.position);
+  const bytes = room.subarray(0, end.position);
   const file = openSync(segmentFile(location, slotOf(end.number)), 'r');
   try {
     for (let at = 0; at < bytes.length; ) {
