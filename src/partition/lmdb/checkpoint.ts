@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { workerFile } from '../../base/worker.ts';
-import { type LmdbFiles, setApplied, setHighWater } from './files.ts';
+import { type LmdbFiles, setOwnNumber } from './files.ts';
 import { outcomeOf, readSegment } from './segments.ts';
 import { RECORDS_AT, type SegmentEnd } from './wal.ts';
 
@@ -22,6 +22,8 @@ export const Working = { no: 0, yes: 1, never: 2 } as const;
 
 /** So little log is applied sooner than a thread begins. */
 const APPLIED_HERE_MAX = 256 << 10;
+/** Longer than any transaction takes: a thread that has died does not keep the process. */
+const WAIT_MILLISECONDS = 30_000;
 
 /** To repeat it changes nothing. Nothing but this writes to LMDB's file. */
 export function applySegment({ environment, rows, own }: LmdbFiles, location: string, end: SegmentEnd): void {
@@ -36,8 +38,8 @@ export function applySegment({ environment, rows, own }: LmdbFiles, location: st
       if (stored) rows.putSync(key, stored);
       else rows.removeSync(key);
     }
-    if (until > 0n) setHighWater(own, until);
-    setApplied(own, end.number);
+    if (until > 0n) setOwnNumber(own, 'high-water', until);
+    setOwnNumber(own, 'applied', BigInt(end.number));
   });
 }
 
@@ -101,7 +103,7 @@ export class Checkpointer {
     // A thread that is ended within a transaction would leave LMDB's lock behind, and the end of the process would wait for it.
     const wait = (): void => {
       if (Atomics.compareExchange(this.state, 0, Working.no, Working.never) === Working.yes) {
-        Atomics.wait(this.state, 0, Working.yes);
+        Atomics.wait(this.state, 0, Working.yes, WAIT_MILLISECONDS);
       }
     };
     process.on('exit', wait);

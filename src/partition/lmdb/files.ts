@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { type Database, open, type RootDatabase, type Transaction } from 'lmdb';
 import type { Key } from '../keys.ts';
-import type { Instant, Stamp } from '../partition.ts';
+import type { Stamp } from '../partition.ts';
 
 export const dataFile = (location: string): string => join(location, 'data.mdb');
 
@@ -91,26 +91,17 @@ export function versionIn(stored: Buffer): Stamp {
   return stored.readBigUInt64BE();
 }
 
-/** The last segment of the log that this state holds. */
-export function appliedIn(own: LmdbFiles['own'], transaction?: Transaction): number {
-  return own.get('applied', transaction && { transaction })?.readUIntBE(2, 6) ?? 0;
+/** What the engine remembers: the last segment of the log that this state holds, and the instant before which the store was last used. */
+type OwnNumber = 'applied' | 'high-water';
+
+export function ownNumber(own: LmdbFiles['own'], name: OwnNumber, transaction?: Transaction): bigint {
+  return own.get(name, transaction && { transaction })?.readBigUInt64BE() ?? 0n;
 }
 
-export function setApplied(own: LmdbFiles['own'], segment: number): void {
+export function setOwnNumber(own: LmdbFiles['own'], name: OwnNumber, value: bigint): void {
   const bytes = Buffer.alloc(8);
-  bytes.writeUIntBE(segment, 2, 6);
-  own.putSync('applied', bytes);
-}
-
-/** The instant before which this store was last used; see clock.ts. */
-export function highWaterIn(own: LmdbFiles['own']): Instant {
-  return own.get('high-water')?.readBigUInt64BE() ?? 0n;
-}
-
-export function setHighWater(own: LmdbFiles['own'], until: Instant): void {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64BE(until);
-  own.putSync('high-water', bytes);
+  bytes.writeBigUInt64BE(value);
+  own.putSync(name, bytes);
 }
 
 /** Where the pages in use end, and how many bytes before that removed rows gave back: new rows take them first. */

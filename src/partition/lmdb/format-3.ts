@@ -9,7 +9,7 @@ import { Unavailable } from '../partition.ts';
 import { syncFolder, writeAll } from '../synced-files.ts';
 import { CorruptionError, hasValidHeader } from './corruption.ts';
 import { Growth } from './disk-space.ts';
-import { dataFile, openFiles, PAGE_BYTES, setHighWater } from './files.ts';
+import { dataFile, openFiles, PAGE_BYTES, setOwnNumber } from './files.ts';
 import { outcomeOf } from './segments.ts';
 
 interface OldSegment {
@@ -53,7 +53,7 @@ async function applyFrom(location: string, segments: readonly OldSegment[]): Pro
       if (stored) rows.putSync(key, stored);
       else rows.removeSync(key);
     }
-    if (until > 0n) setHighWater(own, until);
+    if (until > 0n) setOwnNumber(own, 'high-water', until);
   });
   await environment.close();
 }

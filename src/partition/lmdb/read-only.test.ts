@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, utimesSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +8,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { bytes, key, put } from '../conformance/harness.ts';
 import { openPartition } from '../transact.ts';
 import { openLmdb } from './engine.ts';
-import { appliedIn, openFiles } from './files.ts';
+import { openFiles, ownNumber } from './files.ts';
+import { segmentFile } from './wal.ts';
 
 const program = fileURLToPath(new URL('../../../test/partition/reader.mjs', import.meta.url));
 
@@ -69,13 +70,27 @@ describe('A process that only reads', () => {
     await writing;
   });
 
+  it('sees what is written after the log has rested', async () => {
+    const { location, partition } = await open(1 << 20);
+    await put(partition, key('row', 1), 1);
+    // As if that had been long ago.
+    for (const slot of [0, 1]) utimesSync(segmentFile(location, slot), 1_000, 1_000);
+    const reader = await startReader(location);
+    expect(await reader.look()).toMatchObject({ rows: 1 });
+    expect(await reader.look()).toMatchObject({ rows: 1 });
+    for (let i = 2; i < 20; i++) {
+      await put(partition, key('row', i), i);
+      expect(await reader.look()).toMatchObject({ rows: i });
+    }
+  });
+
   it('and is killed leaves no pages behind that can never be used again', async () => {
     const { location, partition } = await open(2_000);
     // Opened first, here and by the thread that checkpoints: to open it removes what was left behind.
     const { environment, own } = openFiles(location);
     const readers = (): string[] => (environment as unknown as { readerList(): string }).readerList().split(/\s+/);
     await put(partition, key('row'), 'x'.repeat(3_000));
-    await expect.poll(() => appliedIn(own)).toBeGreaterThan(0);
+    await expect.poll(() => ownNumber(own, 'applied')).toBeGreaterThan(0n);
     const reader = await startReader(location);
     await reader.look(true);
     const pid = String(reader.child.pid);

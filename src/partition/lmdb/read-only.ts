@@ -1,28 +1,44 @@
 /** The rows to look at, while another process may write them: its last checkpoint, and above it what its log holds. */
+import { statSync } from 'node:fs';
 import { startClock } from '../clock.ts';
 import { type Engine, Unavailable } from '../partition.ts';
 import { CorruptionError } from './corruption.ts';
-import { appliedIn, highWaterIn, openFiles } from './files.ts';
+import { openFiles, ownNumber } from './files.ts';
 import { Base, snapshotOf, View } from './reads.ts';
 import { latestOf, loadGeneration, type Segment, segmentsAfter } from './segments.ts';
+import { SLOTS, segmentFile } from './wal.ts';
 
 /** A record that is just being written may look damaged; so often in a row it does not. */
 const READS_MAX = 5;
+const RESTING_MILLISECONDS = 1_000;
+
+type LoadedSegment = ReturnType<typeof loadGeneration>;
 
 export function readLmdb(location: string): Engine {
   const { environment, rows, own } = openFiles(location, { readOnly: true });
+
+  let known: { readonly applied: number; readonly log: string; readonly loaded: LoadedSegment[] } | undefined;
+
+  /** Once it rests, the log is read only once: a look at all rows takes many snapshots. */
+  function load(applied: number): LoadedSegment[] {
+    const log = stateOfLog(location);
+    if (known?.applied === applied && known.log === log) return known.loaded;
+    const loaded = readLog(applied, location).map(loadGeneration);
+    known = log === undefined ? undefined : { applied, log, loaded };
+    return loaded;
+  }
 
   /** All that was acknowledged before this call, and nothing of what is later than the last record. */
   function look() {
     for (;;) {
       const base = new Base(rows);
-      const applied = appliedIn(own, base.transaction);
-      const loaded = readLog(applied, location).map(loadGeneration);
+      const applied = Number(ownNumber(own, 'applied', base.transaction));
+      const loaded = load(applied);
       // A file of the log that was applied meanwhile may have been written over while it was read.
       rows.resetReadTxn();
-      if (appliedIn(own) === applied) {
+      if (ownNumber(own, 'applied') === BigInt(applied)) {
         const generations = loaded.map(({ generation }) => generation).reverse();
-        const until = latestOf([highWaterIn(own), ...loaded.map((each) => each.until)]);
+        const until = latestOf([ownNumber(own, 'high-water'), ...loaded.map((each) => each.until)]);
         return { base, view: new View(generations, base, 0), until };
       }
       base.release();
@@ -43,6 +59,12 @@ export function readLmdb(location: string): Engine {
     },
     close: () => environment.close(),
   };
+}
+
+/** undefined: it was written so lately that the times of its files would not tell if it is written again. */
+function stateOfLog(location: string): string | undefined {
+  const times = SLOTS.map((slot) => statSync(segmentFile(location, slot), { throwIfNoEntry: false })?.mtimeMs ?? 0);
+  return times.every((time) => Math.abs(Date.now() - time) > RESTING_MILLISECONDS) ? times.join() : undefined;
 }
 
 function readLog(applied: number, location: string): Segment[] {

@@ -1,7 +1,7 @@
 /** Opens a store as the crash left it: what the log holds and LMDB's file does not is in the overlay again. Nothing is applied here. */
 import type { Instant } from '../partition.ts';
 import { CorruptionError, hasValidHeader, isNew } from './corruption.ts';
-import { appliedIn, dataFile, highWaterIn, type LmdbFiles, openFiles, PAGE_BYTES } from './files.ts';
+import { dataFile, type LmdbFiles, openFiles, ownNumber, PAGE_BYTES } from './files.ts';
 import { migrateLog } from './format-3.ts';
 import type { Generation } from './overlay.ts';
 import { latestOf, loadGeneration, rewrite, segmentsAfter } from './segments.ts';
@@ -26,7 +26,7 @@ export async function recover(location: string): Promise<Recovered> {
   if (wasThere) rewrite(dataFile(location), 2 * PAGE_BYTES);
   const files = openFiles(location);
   try {
-    const applied = appliedIn(files.own);
+    const applied = Number(ownNumber(files.own, 'applied'));
     const segments = segmentsAfter(applied, location);
     const last = segments.at(-1)?.end;
     if (last) rewrite(segmentFile(location, slotOf(last.number)), last.position);
@@ -36,7 +36,7 @@ export async function recover(location: string): Promise<Recovered> {
       wal: new Wal(location, last ?? { next: applied + 1 }),
       active: loaded.at(-1)?.generation,
       frozen: segments.length > 1 ? { generation: loaded[0]!.generation, end: segments[0]!.end } : undefined,
-      highWater: latestOf([highWaterIn(files.own), ...loaded.map(({ until }) => until)]),
+      highWater: latestOf([ownNumber(files.own, 'high-water'), ...loaded.map(({ until }) => until)]),
     };
   } catch (error) {
     await files.environment.close();
