@@ -1,5 +1,5 @@
 /**
- * For `node --import`: extents are small and the collector hardly rests. What a server does in hours with gigabytes, it does in
+ * For `node --import`: extents and segments of the log are small, and the collector hardly rests. What a server does in hours with gigabytes, it does in
  * a second with what a test can write, so that a kill meets it at work.
  */
 import { register } from 'node:module';
@@ -7,6 +7,7 @@ import { isMainThread } from 'node:worker_threads';
 
 /** By file of build: what stands there, and what stands there instead. @type {Record<string, [RegExp, string][]>} */
 const changes = {
+  'partition/lmdb/layers.js': [[/(const CHECKPOINT_BYTES = )[^;]+/, '$1 200 << 10']],
   'extents/slotted.js': [[/(const EXTENT_BYTES_MAX = )[^;]+/, '$1 8 << 20']],
   'content/collector.js': [[/(const EVERY_MILLISECONDS = )[^;]+/, '$1 50']],
   'content/collector-policy.js': [

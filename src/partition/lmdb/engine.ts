@@ -17,9 +17,11 @@ import { ReservedClock } from './reserved-clock.ts';
 import type { Wal } from './wal.ts';
 import { encodeRecord } from './wal-record.ts';
 
-export interface LmdbOptions extends Pick<ClockOptions, 'wall'>, CheckpointOptions {
+export interface LmdbOptions extends MachineClocks, CheckpointOptions {
   location: string;
 }
+
+type MachineClocks = Pick<ClockOptions, 'wall' | 'monotonic'>;
 
 /** How often a checkpoint is thought of, apart from the log's length. */
 const TICK_MILLISECONDS = 1_000;
@@ -37,8 +39,8 @@ interface PendingCommit {
 }
 
 /** Throws CorruptionError. */
-export async function openLmdb({ location, wall, ...options }: LmdbOptions): Promise<Engine> {
-  return new LmdbEngine(location, await recover(location), wall, options);
+export async function openLmdb({ location, wall, monotonic, ...options }: LmdbOptions): Promise<Engine> {
+  return new LmdbEngine(location, await recover(location), { wall, monotonic }, options);
 }
 
 class LmdbEngine implements Engine {
@@ -62,12 +64,12 @@ class LmdbEngine implements Engine {
   private failure: Unavailable | undefined;
   private isClosing = false;
 
-  constructor(location: string, recovered: Recovered, wall: ClockOptions['wall'], options: CheckpointOptions) {
+  constructor(location: string, recovered: Recovered, clocks: MachineClocks, options: CheckpointOptions) {
     this.files = recovered.files;
     this.wal = recovered.wal;
     const onFailure = (error: Error): void => this.fail(error);
     this.layers = new Layers(location, recovered, options, () => this.schedule(), onFailure);
-    this.time = new ReservedClock({ wall, atLeast: recovered.highWater }, () => this.schedule());
+    this.time = new ReservedClock({ ...clocks, atLeast: recovered.highWater }, () => this.schedule());
     this.clock = this.time.forEngine(() => this.commit(NOTHING));
     this.ticker = setInterval(() => {
       if (!this.isWriting) this.layers.tick();
