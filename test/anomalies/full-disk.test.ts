@@ -1,6 +1,10 @@
 import { closeSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { encodeKey } from '../../src/partition/keys.ts';
+import { openLmdb } from '../../src/partition/lmdb/engine.ts';
+import { Unavailable } from '../../src/partition/partition.ts';
+import { openPartition } from '../../src/partition/transact.ts';
 import { checkFolder } from '../crash/server.mjs';
 import { type Client, newDisk, noMount, type Server, serve } from './server.ts';
 
@@ -138,6 +142,63 @@ describe('A full disk', () => {
     await expectSound({ ...next, client }, data);
   });
 });
+
+/** Rows alone: what is short of space is the log, and the checkpoint behind it. */
+describe('A full disk under the rows', () => {
+  beforeEach(({ skip }) => skip(noMount !== undefined, noMount));
+
+  it.each([1 << 20, 8 << 20])(
+    'refuses, reads, removes, takes again and starts, with a checkpoint every %i bytes',
+    {
+      timeout: 120_000,
+    },
+    async (checkpointBytes) => {
+      const disk = newDisk(DISK_BYTES >> 20);
+      const open = async () => openPartition(await openLmdb({ location: disk, checkpointBytes }));
+      const bytesFor = (i: number) => Buffer.alloc(12_000, i);
+      let partition = await open();
+      const put = (i: number) => partition.transact(keyOf(i), async (tx) => tx.put(keyOf(i), bytesFor(i)));
+      const remove = (i: number) => partition.transact(keyOf(i), async (tx) => tx.remove(keyOf(i)));
+      const expectRows = async (from: number, to: number) => {
+        for (let i = from; i < to; i++) {
+          const row = await partition.read((at) => at.get(keyOf(i)));
+          expect(row?.value.equals(bytesFor(i))).toBe(true);
+        }
+      };
+      let count = 0;
+      const fill = async () => {
+        const refusal = await (async () => {
+          for (;;) {
+            await put(count);
+            count++;
+          }
+        })().catch((error) => error);
+        expect(refusal).toBeInstanceOf(Unavailable);
+      };
+      await fill();
+      expect(count).toBeGreaterThan(800);
+      await expectRows(0, count);
+      const foreign = eatDisk(disk);
+      for (let i = 0; i < count / 2; i++) await remove(i);
+      await expectRows(Math.ceil(count / 2), count);
+      await partition.close();
+      partition = await open();
+      expect(partition.isBroken()).toBe(false);
+      await expectRows(Math.ceil(count / 2), count);
+      rmSync(foreign);
+      const before = count;
+      await fill();
+      expect(count).toBeGreaterThan(before + 200);
+      await expectRows(before, count);
+      await partition.close();
+      partition = await open();
+      await expectRows(Math.ceil(before / 2), count);
+      await partition.close();
+    },
+  );
+});
+
+const keyOf = (i: number) => encodeKey(['row', i]);
 
 async function serveOnDisk(bytes = DISK_BYTES) {
   const disk = newDisk(bytes >> 20);

@@ -144,12 +144,13 @@ class LmdbEngine implements Engine {
       for (const { reject } of this.waiting.splice(0)) reject(this.failure);
       return;
     }
-    // The end of the checkpoint goes on here; one that had no space begins with the next tick.
-    if (this.layers.isBehind) return;
+    // The end of the checkpoint goes on here; one that has no space can be waited for in vain.
+    if (this.layers.isBehind && this.layers.checkpointNow()) return;
     const commits = this.takeGroup();
     const admitted = this.admit(commits);
     if (!admitted) this.waiting.unshift(...commits);
     else if (admitted.length > 0 || this.time.isOwed) this.write(admitted);
+    else if (this.waiting.length > 0) this.schedule();
   }
 
   private takeGroup(): PendingCommit[] {
