@@ -1,4 +1,4 @@
-/** What `import { start } from 'holdfast'` gives. It loads little itself: the rest comes while the thread that writes gets ready. */
+/** What `import { start } from 'holdfast'` gives. It loads little itself: the rest comes once the rows are open. */
 import { type Log, openLog } from './base/log.ts';
 import { readCertificate } from './certificate.ts';
 import { type Config, configOf, StartError, type StartOptions } from './config.ts';
