@@ -44,7 +44,7 @@ async function ask(child: ChildProcess, hold: boolean): Promise<Seen> {
 
 describe('A process that only reads', () => {
   it('sees one committed state with all that was acknowledged before, also while checkpoints run', async () => {
-    const { location, partition } = await open(20_000);
+    const { location, partition } = await open(3_000);
     await put(partition, key('row', 'first'), 1);
     const reader = await startReader(location);
     expect(await reader.look()).toMatchObject({ rows: 1 });

@@ -5,10 +5,10 @@ import { type Engine, Unavailable } from '../partition.ts';
 import { CorruptionError } from './corruption.ts';
 import { openFiles, ownNumber } from './files.ts';
 import { Base, snapshotOf, View } from './reads.ts';
-import { latestOf, loadGeneration, type Segment, segmentsAfter } from './segments.ts';
+import { latestOf, loadGeneration, segmentsAfter } from './segments.ts';
 import { SLOTS, segmentFile } from './wal.ts';
 
-/** A record that is just being written may look damaged; so often in a row it does not. */
+/** A record that is just being written may look damaged; so often it does not. */
 const READS_MAX = 5;
 const RESTING_MILLISECONDS = 1_000;
 
@@ -20,28 +20,35 @@ export function readLmdb(location: string): Engine {
   let known: { readonly applied: number; readonly log: string; readonly loaded: LoadedSegment[] } | undefined;
 
   /** Once it rests, the log is read only once: a look at all rows takes many snapshots. */
-  function load(applied: number): LoadedSegment[] {
+  function load(applied: number): LoadedSegment[] | CorruptionError {
     const log = stateOfLog(location);
     if (known?.applied === applied && known.log === log) return known.loaded;
-    const loaded = readLog(applied, location).map(loadGeneration);
-    known = log === undefined ? undefined : { applied, log, loaded };
-    return loaded;
+    try {
+      const loaded = segmentsAfter(applied, location).map(loadGeneration);
+      known = log === undefined ? undefined : { applied, log, loaded };
+      return loaded;
+    } catch (error) {
+      if (error instanceof CorruptionError) return error;
+      throw error;
+    }
   }
 
   /** All that was acknowledged before this call, and nothing of what is later than the last record. */
   function look() {
-    for (;;) {
+    for (let damaged = 0; ; ) {
       const base = new Base(rows);
       const applied = Number(ownNumber(own, 'applied', base.transaction));
       const loaded = load(applied);
       // A file of the log that was applied meanwhile may have been written over while it was read.
       rows.resetReadTxn();
-      if (ownNumber(own, 'applied') === BigInt(applied)) {
+      const isCurrent = ownNumber(own, 'applied') === BigInt(applied);
+      if (isCurrent && !(loaded instanceof CorruptionError)) {
         const generations = loaded.map(({ generation }) => generation).reverse();
         const until = latestOf([ownNumber(own, 'high-water'), ...loaded.map((each) => each.until)]);
         return { base, view: new View(generations, base, 0), until };
       }
       base.release();
+      if (isCurrent && ++damaged >= READS_MAX) throw loaded;
     }
   }
 
@@ -65,14 +72,4 @@ export function readLmdb(location: string): Engine {
 function stateOfLog(location: string): string | undefined {
   const times = SLOTS.map((slot) => statSync(segmentFile(location, slot), { throwIfNoEntry: false })?.mtimeMs ?? 0);
   return times.every((time) => Math.abs(Date.now() - time) > RESTING_MILLISECONDS) ? times.join() : undefined;
-}
-
-function readLog(applied: number, location: string): Segment[] {
-  for (let reads = 1; ; reads++) {
-    try {
-      return segmentsAfter(applied, location);
-    } catch (error) {
-      if (!(error instanceof CorruptionError) || reads === READS_MAX) throw error;
-    }
-  }
 }
