@@ -7,8 +7,8 @@ const NOON = 638_000_000_000_000_000n;
 
 /** A machine whose two clocks a test moves. */
 function newMachine() {
-  let [wall, monotonic] = [NOON, 0n];
-  const clock = startClock({ wall: () => wall, monotonic: () => monotonic });
+  let [wall, monotonic, slept] = [NOON, 0n, 0n];
+  const clock = startClock({ wall: () => wall, monotonic: () => monotonic, sinceBoot: () => monotonic + slept });
   return {
     clock,
     /** How far the store's time is past noon. */
@@ -23,6 +23,10 @@ function newMachine() {
     },
     jump(ticks: bigint) {
       wall += ticks;
+    },
+    sleep(ticks: bigint) {
+      wall += ticks;
+      slept += ticks;
     },
   };
 }
@@ -50,7 +54,22 @@ describe('The clock of a store', () => {
     expect(passed()).toBe(50n * SECOND);
   });
 
-  it('follows a wall clock that stays ahead, as after a sleep', () => {
+  it('counts the time in which the machine slept at once, and once', () => {
+    const { run, sleep, jump, passed } = newMachine();
+    run(10n);
+    sleep(3600n * SECOND);
+    run(1n);
+    expect(passed()).toBe(3611n * SECOND);
+    jump(1800n * SECOND);
+    run(4n);
+    expect(passed()).toBe(3615n * SECOND);
+    jump(-1800n * SECOND);
+    sleep(3600n * SECOND);
+    run(1n);
+    expect(passed()).toBe(7216n * SECOND);
+  });
+
+  it('follows a wall clock that stays ahead, as in a virtual machine that was frozen', () => {
     const { run, jump, passed } = newMachine();
     run(10n);
     jump(3600n * SECOND);

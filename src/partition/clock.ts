@@ -1,3 +1,4 @@
+import { uptime } from 'node:os';
 import { TICKS_PER_SECOND, ticksOf } from '../base/time.ts';
 import type { Clock, Instant, Stamp } from './partition.ts';
 
@@ -14,10 +15,10 @@ export interface ClockOptions {
   wall?: (() => Instant) | undefined;
   /** Time that has passed since some moment, but for that in which the machine slept. */
   monotonic?: (() => bigint) | undefined;
+  /** The same with the time in which it slept. */
+  sinceBoot?: (() => bigint) | undefined;
   /** The high-water mark of the store's earlier life. */
   atLeast?: Instant;
-  /** Eight bytes that let another thread read this clock. */
-  shared?: SharedArrayBuffer;
 }
 
 /** The machine's clock is asked only now and then: it costs more than the rest. */
@@ -28,35 +29,42 @@ const STANDS_TICKS = 5n * TICKS_PER_SECOND;
 
 /**
  * Monotonic time plus an offset, so that a clock set back never revives a lease. A wall clock that stays ahead raises the
- * offset: a machine that slept does not count the hours, but leases run out in them.
+ * offset, and one that is ahead by the time in which the machine slept does so at once: leases run out in those hours.
  */
 export function startClock({
   wall = () => ticksOf(Date.now()),
   monotonic = hrtimeTicks,
+  sinceBoot = uptimeTicks,
   atLeast = 0n,
-  shared,
 }: ClockOptions = {}): StoreClock {
-  const offset = new BigInt64Array(shared ?? new SharedArrayBuffer(8));
+  let offset = later(wall(), atLeast) - monotonic();
   let moved = 0n;
   let last = 0n;
   let lookAgain = 0n;
+  /** How far the time since the boot was ahead of monotonic time when the machine had last slept. */
+  let sleptBefore = sinceBoot() - monotonic();
   /** How long the wall clock has been ahead, and by how much it was at least. */
   let ahead: { readonly since: bigint; readonly by: bigint } | undefined;
-  Atomics.store(offset, 0, later(wall(), atLeast) - monotonic());
 
   function now(): Instant {
-    const elapsed = Atomics.load(offset, 0) + monotonic();
+    const elapsed = offset + monotonic();
     if (elapsed < lookAgain) return later(elapsed, last);
     lookAgain = elapsed + LOOK_EVERY;
     look(wall() + moved - elapsed);
-    return later(Atomics.load(offset, 0) + monotonic(), last);
+    return later(offset + monotonic(), last);
   }
 
   function look(by: bigint): void {
-    const since = ahead?.since ?? monotonic();
-    ahead = by > TICKS_PER_SECOND ? { since, by: ahead ? earlier(ahead.by, by) : by } : undefined;
-    if (!ahead || monotonic() - since < STANDS_TICKS) return;
-    Atomics.add(offset, 0, ahead.by);
+    if (by <= TICKS_PER_SECOND) {
+      ahead = undefined;
+      return;
+    }
+    const slept = sinceBoot() - monotonic() - sleptBefore;
+    ahead = ahead ? { since: ahead.since, by: earlier(ahead.by, by) } : { since: monotonic(), by };
+    const isPassed = by <= slept + TICKS_PER_SECOND;
+    if (!isPassed && monotonic() - ahead.since < STANDS_TICKS) return;
+    offset += isPassed ? by : ahead.by;
+    sleptBefore += slept;
     ahead = undefined;
   }
 
@@ -72,7 +80,7 @@ export function startClock({
     async advance(ticks) {
       if (ticks < 0n) throw new RangeError('time goes forward only');
       moved += ticks;
-      Atomics.add(offset, 0, ticks);
+      offset += ticks;
     },
   };
 }
@@ -86,13 +94,12 @@ export function stampAfter(last: Stamp, now: Instant): Stamp {
   return next % 10n === 0n ? next + 1n : next;
 }
 
-/** The time of a clock that another thread started. */
-export function readClock(shared: SharedArrayBuffer): Instant {
-  return Atomics.load(new BigInt64Array(shared), 0) + hrtimeTicks();
-}
-
 function hrtimeTicks(): bigint {
   return process.hrtime.bigint() / 100n;
+}
+
+function uptimeTicks(): bigint {
+  return BigInt(Math.round(uptime() * Number(TICKS_PER_SECOND)));
 }
 
 function later(a: Instant, b: Instant): Instant {
