@@ -6,7 +6,7 @@ const fail = raising(commonErrors);
 
 export type Address = Pick<
   Request,
-  'rawPath' | 'rawQuery' | 'account' | 'secondary' | 'base' | 'container' | 'item'
+  'rawPath' | 'rawQuery' | 'account' | 'secondary' | 'base' | 'readsHosts' | 'container' | 'item'
 > & { readonly shape: Shape };
 
 /** What a path leads to, of which this stands behind the account: nothing, or a slash and more, still encoded. */
@@ -31,13 +31,14 @@ export function addressOf(url: string, host: string | undefined, isAccount: IsAc
   const rawQuery = question < 0 ? '' : target.slice(question + 1);
   if (!rawPath.startsWith('/')) throw fail('InvalidUri');
 
+  const readsHosts = host !== undefined;
   const label = labelOf(host);
   if (label !== undefined) {
     const account = primaryOf(label);
     if (isAccount(account)) {
       const secondary = account !== label;
       const { container, item, shape } = pathOf(rawPath);
-      return { rawPath, rawQuery, account, secondary, base: '', container, item, shape };
+      return { rawPath, rawQuery, account, secondary, base: '', readsHosts, container, item, shape };
     }
   }
   const end = rawPath.indexOf('/', 1);
@@ -45,7 +46,7 @@ export function addressOf(url: string, host: string | undefined, isAccount: IsAc
   const account = isAccount(segment) ? segment : primaryOf(segment);
   const secondary = account !== segment;
   const { container, item, shape } = pathOf(end < 0 ? '' : rawPath.slice(end));
-  return { rawPath, rawQuery, account, secondary, base: `/${segment}`, container, item, shape };
+  return { rawPath, rawQuery, account, secondary, base: `/${segment}`, readsHosts, container, item, shape };
 }
 
 /** Nearly every request names the same host as the one before. */

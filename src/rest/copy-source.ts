@@ -8,16 +8,18 @@ import { queryOf } from './request.ts';
 
 const HEADER = 'x-ms-copy-source';
 const SOURCE = /^https?:\/\/([^/?#]+)\/[^#]*$/i;
-const LOOPBACK = /^(?:localhost|127\.0\.0\.1|\[::1\])(?=:|$)/i;
+const LOOPBACK = /^(?:(?:[\w-]+\.)*localhost|127\.0\.0\.1|\[::1\])(?=:|$)/i;
 
 /** Of this account on this server: another host is this server, too, if its first label is the account. */
 export function sourceAddress(request: Request): Address & { readonly url: string } {
   const url = String(request.headers[HEADER] ?? '');
   const host = SOURCE.exec(url)?.[1];
   if (host === undefined) throw invalidHeader(HEADER, url);
-  // The caller's own host is read as in the caller's own request.
-  const isSame = nameOf(host) === nameOf(String(request.headers.host));
-  const readAsHost = !isSame || request.base === '' ? host : undefined;
+  const ownHost = String(request.headers.host);
+  const isSame = nameOf(host) === nameOf(ownHost);
+  // Hosts are read as they are in requests: the caller's own host as in this request, others unless the path alone names accounts.
+  const isOwnInPath = host.toLowerCase() === ownHost.toLowerCase() && request.base !== '';
+  const readAsHost = isOwnInPath || !request.readsHosts ? undefined : host;
   const address = addressOf(url, readAsHost, (name) => name === request.account, blobPath);
   if (!isSame && address.base !== '') {
     throw notImplemented(`Copying from another server (${host}) is not implemented by this server yet.`);
@@ -37,10 +39,10 @@ function nameOf(host: string): string {
 /** The read of the source as a request of its own. */
 export function sourceRequest(request: Request): Request {
   const { rawPath, rawQuery, container, item, secondary } = sourceAddress(request);
-  const { id, account, base, secure, version } = request;
+  const { id, account, base, readsHosts, secure, version } = request;
   const query = queryOf(rawQuery);
   return {
-    ...{ id, account, base, secure, version, rawPath, rawQuery, query, container, item, secondary },
+    ...{ id, account, base, readsHosts, secure, version, rawPath, rawQuery, query, container, item, secondary },
     ...{ method: 'GET', headers: {}, rawHeaders: [] },
   };
 }

@@ -41,6 +41,7 @@ const request: Request = {
   account: 'a',
   secondary: false,
   base: '/a',
+  readsHosts: true,
   secure: false,
   container: 'c',
   item: 'b',

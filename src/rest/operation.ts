@@ -25,6 +25,8 @@ export interface Request {
   readonly secondary: boolean;
   /** What of the URL stands before the container: /account, or nothing if the host names it. */
   readonly base: string;
+  /** Whether a host may name an account. */
+  readonly readsHosts: boolean;
   /** By TLS. */
   readonly secure: boolean;
   /** A container, queue or table. */

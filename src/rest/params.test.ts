@@ -19,6 +19,7 @@ function request(headers: Record<string, string> = {}, rawQuery = ''): Request {
     account: 'devstoreaccount1',
     secondary: false,
     base: '/devstoreaccount1',
+    readsHosts: true,
     secure: false,
     container: 'c',
     item: 'b',

@@ -15,7 +15,7 @@ const NO_QUERY: Readonly<Record<string, string>> = Object.freeze(Object.create(n
 export const VERSION = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
 
 export function requestOf(incoming: IncomingMessage, id: string, address: Address): Routable {
-  const { rawPath, rawQuery, account, secondary, container, item, shape, base } = address;
+  const { rawPath, rawQuery, account, secondary, container, item, shape, base, readsHosts } = address;
   return {
     id,
     method: incoming.method!,
@@ -24,6 +24,7 @@ export function requestOf(incoming: IncomingMessage, id: string, address: Addres
     account,
     secondary,
     base,
+    readsHosts,
     secure: isSecure(incoming),
     container,
     item,

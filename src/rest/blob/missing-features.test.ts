@@ -76,6 +76,7 @@ function requestWith(name: string): Request {
   const headers = name.startsWith('?') ? {} : { [name]: 'x' };
   return {
     ...{ id: 'id', method: 'PUT', rawPath: '/a/c/b', rawQuery: '', account: 'a', secondary: false, base: '/a' },
+    readsHosts: true,
     ...{ secure: false, container: 'container', item: 'b', query, headers, rawHeaders: [], version: '' },
   };
 }

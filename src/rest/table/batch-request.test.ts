@@ -240,6 +240,7 @@ const outer = (base = '/devstoreaccount1'): Request => ({
   secondary: false,
   base,
   secure: false,
+  readsHosts: true,
   container: '',
   item: '',
   query: {},

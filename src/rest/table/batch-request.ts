@@ -118,7 +118,7 @@ export function partRequest({ method, url, headers }: Part, outer: Request): Rou
   const path = question < 0 ? target : target.slice(0, question);
   const rawQuery = question < 0 ? '' : target.slice(question + 1);
   const rawPath = path.startsWith('/') ? path : `/${path}`;
-  const { id, account, secondary, base, secure, version } = outer;
+  const { id, account, secondary, base, readsHosts, secure, version } = outer;
   const prefix = [base, `/${account}`].find((start) => start !== '' && rawPath.startsWith(`${start}/`)) ?? '';
   const { container, item, shape } = tablePath(rawPath.slice(prefix.length));
   return {
@@ -129,6 +129,7 @@ export function partRequest({ method, url, headers }: Part, outer: Request): Rou
     account,
     secondary,
     base,
+    readsHosts,
     secure,
     container,
     item,

@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+import { sourceAddress } from './copy-source.ts';
+import type { Request } from './operation.ts';
+
+const PATH = { host: 'localhost:10000', base: '/mine' };
+const HOST = { host: 'mine.blob.localhost:10000', base: '' };
+
+function askedBy({ host, base }: typeof PATH, source: string, readsHosts = true): Request {
+  const own = { id: 'id', account: 'mine', secondary: false, secure: false, version: '2021-06-08' };
+  const headers = { host, 'x-ms-copy-source': source };
+  return {
+    ...{ ...own, base, readsHosts, headers, method: 'PUT', rawPath: '/', rawQuery: '', container: 'c', item: 'to' },
+    ...{ query: {}, rawHeaders: [] },
+  };
+}
+
+describe('A copy source', () => {
+  it.each([
+    [PATH, 'http://localhost:10000/mine/c/b'],
+    [PATH, 'http://127.0.0.1:10000/mine/c/b'],
+    [PATH, 'http://mine.blob.localhost:10000/c/b'],
+    [PATH, 'https://mine.blob.core.windows.net/c/b'],
+    [HOST, 'http://mine.blob.localhost:10000/c/b'],
+    [HOST, 'http://localhost:10000/mine/c/b'],
+    [HOST, 'http://[::1]:10000/mine/c/b'],
+    [HOST, 'https://mine.blob.core.windows.net/c/b'],
+    [{ host: 'mine.example:10000', base: '/mine' }, 'http://mine.example:10000/mine/c/b'],
+  ])('of a request to %j is this server at %s', (caller, source) => {
+    expect(sourceAddress(askedBy(caller, source))).toMatchObject({ account: 'mine', container: 'c', item: 'b' });
+  });
+
+  it.each([
+    [PATH, 'http://localhost:10001/mine/c/b'],
+    [PATH, 'https://other.blob.core.windows.net/c/b'],
+    [HOST, 'http://elsewhere:10000/mine/c/b'],
+  ])('of a request to %j is another server at %s', (caller, source) => {
+    expect(() => sourceAddress(askedBy(caller, source))).toThrow('another server');
+  });
+
+  it('is no account of its host where the path alone names accounts', () => {
+    expect(() => sourceAddress(askedBy(PATH, 'https://mine.blob.core.windows.net/c/b', false))).toThrow(
+      'another server',
+    );
+    expect(sourceAddress(askedBy(PATH, 'http://127.0.0.1:10000/mine/c/b', false))).toMatchObject({ item: 'b' });
+  });
+});
