@@ -255,7 +255,7 @@ export function xmlBody(
     check: (request) => {
       expectedOf(request);
     },
-    read: (bytes, request) => inTurns(documentSteps(root, bytes, request)),
+    read: (bytes, request) => inTurns(documentSteps(root, bytes, request), bytes.length),
   };
 }
 

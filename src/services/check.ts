@@ -10,7 +10,7 @@ import { decodeHead } from './blob/heads.ts';
 import { count, nameOf, newCounts } from './check-counts.ts';
 import { checkRow, type Tally, wrongCounters } from './check-rows.ts';
 import { decodeName } from './names.ts';
-import { othersFirst } from './storage.ts';
+import { nextSlice } from './storage.ts';
 
 export interface CheckReport {
   readonly rows: number;
@@ -164,7 +164,7 @@ async function* allRows(at: Snapshot): AsyncIterable<Row> {
     const last = rows.at(-1);
     if (!last) return;
     from = after(last.key);
-    await othersFirst();
+    await nextSlice();
   }
 }
 

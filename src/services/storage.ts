@@ -1,7 +1,7 @@
 import type { ContentStore } from '../content/content.ts';
 import type { Partition } from '../partition/partition.ts';
 
-export { othersFirst } from '../base/steps.ts';
+export { nextSlice } from '../base/steps.ts';
 
 /** The first part of nearly every key, so that an account can move to another store. */
 export type AccountId = bigint;

@@ -8,7 +8,7 @@ import { type Batch, partRequest, readBatch } from './batch-request.ts';
 
 const TYPE = 'multipart/mixed; boundary=batch_1';
 /** None is so long that others have a turn meanwhile. */
-const read = (text: string, type = TYPE) => inTurns(readBatch(Buffer.from(text), type)) as Batch;
+const read = (text: string, type = TYPE) => inTurns(readBatch(Buffer.from(text), type), 0) as Batch;
 
 function changesOf(text: string, type = TYPE) {
   const batch = read(text, type);

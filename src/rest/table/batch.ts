@@ -1,8 +1,7 @@
 /** Entity Group Transaction: requests within a request, each read and permitted as if it had come alone. */
-import { inTurns } from '../../base/steps.ts';
-import { turnsOf } from '../../base/turns.ts';
+import { firstSlice, inTurns, nextSlice } from '../../base/steps.ts';
 import { StorageError } from '../../services/errors.ts';
-import { othersFirst, type Storage } from '../../services/storage.ts';
+import type { Storage } from '../../services/storage.ts';
 import { type BatchChange, BatchFailure, runBatch } from '../../services/table/batches.ts';
 import type { Changed } from '../../services/table/changes.ts';
 import { type HandFor, type Operation, operationOn, type Request } from '../operation.ts';
@@ -21,8 +20,6 @@ import { BODY_BYTES_MAX } from './params.ts';
 
 const changes = new Map(changeOperations.map((one): [Operation<Storage>, ChangeOperation] => [one.row, one]));
 const router = routerOf([...queryOperations, ...changes.keys()]);
-/** A hundred changes take some milliseconds to be read: those that arrive together take turns. */
-const turn = turnsOf(1);
 /** To read so many bytes holds the event loop long enough. */
 const SLICE_BYTES = 128 * 1024;
 
@@ -44,8 +41,9 @@ export const batchOperation: Operation<Storage> = operationOn<Storage>()({
     },
   },
   run: async (storage, { request, body }, handFor) => {
-    await turn();
-    const batch = await inTurns(readBatch(body, request.headers['content-type']));
+    // A hundred changes take some milliseconds to be read: those that arrive together take turns.
+    await firstSlice();
+    const batch = await inTurns(readBatch(body, request.headers['content-type']), 0);
     const now = () => storage.partition.clock.now();
     const isSet = batch.kind === 'changes';
     const parts = isSet
@@ -127,7 +125,7 @@ async function runChanges(
       bytes += part.body.length + part.url.length;
       if (bytes < SLICE_BYTES) continue;
       bytes = 0;
-      await othersFirst();
+      await nextSlice();
     }
     const [first] = prepared;
     if (!first) return [];
@@ -155,7 +153,7 @@ async function repliesTo(
     bytes += lengthOf(reply.body);
     if (bytes < SLICE_BYTES) continue;
     bytes = 0;
-    await othersFirst();
+    await nextSlice();
   }
   return replies;
 }

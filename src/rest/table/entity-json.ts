@@ -14,7 +14,7 @@ import { type Names, readMembers, SLICE_BYTES } from './json.ts';
 const TYPE_ANNOTATION = '@odata.type';
 const KEY_TYPE = 'Edm.String';
 
-export const readEntity = (body: Buffer): SentEntity | Promise<SentEntity> => inTurns(entitySteps(body));
+export const readEntity = (body: Buffer): SentEntity | Promise<SentEntity> => inTurns(entitySteps(body), body.length);
 
 function* entitySteps(body: Buffer): Steps<SentEntity> {
   const { names, values } = yield* readMembers(body);
@@ -39,7 +39,7 @@ function* entitySteps(body: Buffer): Steps<SentEntity> {
 }
 
 /** `{"TableName":"mytable"}` */
-export const readTableName = (body: Buffer): string | Promise<string> => inTurns(tableNameSteps(body));
+export const readTableName = (body: Buffer): string | Promise<string> => inTurns(tableNameSteps(body), body.length);
 
 function* tableNameSteps(body: Buffer): Steps<string> {
   const { names, values } = yield* readMembers(body);

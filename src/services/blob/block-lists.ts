@@ -5,7 +5,7 @@ import { type Transaction, Unavailable } from '../../partition/partition.ts';
 import { encodeBytes } from '../../partition/values.ts';
 import { type BlockChoice, COMMITTED_BLOCKS_MAX, listsOf, parseBlockId } from '../../rules/block-list.ts';
 import { etagOf } from '../../rules/etag.ts';
-import { othersFirst, type Storage } from '../storage.ts';
+import { nextSlice, type Storage } from '../storage.ts';
 import { type BlobInput, checkWrite } from './blobs.ts';
 import { mayPut, putHead } from './block-blobs.ts';
 import { blockKeyOf } from './blocks.ts';
@@ -139,7 +139,7 @@ async function checkIds(blocks: readonly BlockChoice[]): Promise<BlockChoice[]> 
     const known = parseBlockId(id);
     if (known === undefined) throw fail('InvalidBlockList');
     checked.push({ source, id: known });
-    if (checked.length % CHECKED_AT_ONCE === 0) await othersFirst();
+    if (checked.length % CHECKED_AT_ONCE === 0) await nextSlice();
   }
   return checked;
 }

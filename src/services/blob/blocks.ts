@@ -5,7 +5,7 @@ import type { Snapshot, Transaction } from '../../partition/partition.ts';
 import { encodeValue } from '../../partition/values.ts';
 import { blockIdBytes, judgeBlock, parseBlockId } from '../../rules/block-list.ts';
 import type { SentContent } from '../sent-content.ts';
-import { othersFirst, type Storage } from '../storage.ts';
+import { nextSlice, type Storage } from '../storage.ts';
 import { withTaken } from '../uploads.ts';
 import { type BlobInput, checkWrite } from './blobs.ts';
 import { fail } from './errors.ts';
@@ -177,7 +177,7 @@ export async function* committedBlocks(
       from += length;
     }
     yield blocks;
-    await othersFirst();
+    await nextSlice();
   }
 }
 
@@ -196,6 +196,6 @@ async function* uncommittedBlocks(
     }));
     if (rows.length < SLICE.limit) return;
     from = after(rows.at(-1)!.key);
-    await othersFirst();
+    await nextSlice();
   }
 }

@@ -2,7 +2,7 @@
 import { idOf, type Piece } from '../../content/rows.ts';
 import type { Snapshot } from '../../partition/partition.ts';
 import type { BlockChoice } from '../../rules/block-list.ts';
-import { othersFirst, type Storage } from '../storage.ts';
+import { nextSlice, type Storage } from '../storage.ts';
 import { findBlob } from './heads.ts';
 import { containerIdAt } from './rows.ts';
 
@@ -43,7 +43,7 @@ export async function committedAt(
       from += piece.length;
       if (piece.label !== undefined && wanted.delete(piece.label)) pieces.set(piece.label, piece);
     }
-    await othersFirst();
+    await nextSlice();
   }
   return { contentId: head.contentId, pieces };
 }

@@ -4,7 +4,7 @@ import type { Page, PageOptions, Reading, Row } from '../../partition/partition.
 import { type Lease, type LeaseState, leaseState } from '../../rules/lease.ts';
 import { BLOB_NAME_MAX, LOGS_CONTAINER } from '../../rules/names.ts';
 import { decodeName } from '../names.ts';
-import { type AccountId, othersFirst, type Storage } from '../storage.ts';
+import { type AccountId, nextSlice, type Storage } from '../storage.ts';
 import { fail } from './errors.ts';
 import { decodeHead } from './heads.ts';
 import { checkContainerName } from './requests.ts';
@@ -178,7 +178,7 @@ async function unexpired(at: Reading, first: Row, joining: Joining | undefined):
       if (other) return other;
     }
     from = next;
-    await othersFirst();
+    await nextSlice();
   }
   return undefined;
 }
@@ -223,7 +223,7 @@ async function readPage<Found extends Row, Item>(
       if (items.length === SLICE_ROWS) {
         emit(items);
         items = [];
-        await othersFirst();
+        await nextSlice();
       }
       left--;
       joined = delimiter === '' ? undefined : joinedName(name, prefix, delimiter);
@@ -232,7 +232,7 @@ async function readPage<Found extends Row, Item>(
     }
     emit(items);
     from = next;
-    if (from !== undefined) await othersFirst();
+    if (from !== undefined) await nextSlice();
   }
   return '';
 }

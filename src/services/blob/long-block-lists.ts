@@ -7,7 +7,7 @@ import { type ContentId, cellKey, type Piece, textOf } from '../../content/rows.
 import type { Key } from '../../partition/keys.ts';
 import type { Transaction } from '../../partition/partition.ts';
 import { listsOf } from '../../rules/block-list.ts';
-import { othersFirst, type Storage } from '../storage.ts';
+import { nextSlice, type Storage } from '../storage.ts';
 import { mayPut, putHead } from './block-blobs.ts';
 import type { CheckedBlockList } from './block-lists.ts';
 import { blockKeyOf } from './blocks.ts';
@@ -87,7 +87,7 @@ async function planOf(storage: Storage, list: CheckedBlockList): Promise<Plan | 
         const { length, parts } = piece;
         blocks.push({ id, length, parts: parts.length, committed: isCommitted ? piece : undefined });
       }
-      await othersFirst();
+      await nextSlice();
     }
     return { blocks, stage, committed: usesCommitted ? committed : undefined, fellBack };
   });

@@ -3,7 +3,7 @@ import { after, endingOf, past } from '../../partition/keys.ts';
 import { queueNameFault } from '../../rules/queue/names.ts';
 import type { Metadata } from '../metadata.ts';
 import { decodeName } from '../names.ts';
-import { othersFirst, type Storage } from '../storage.ts';
+import { nextSlice, type Storage } from '../storage.ts';
 import { fail } from './errors.ts';
 import { decodeProperties, nameKey, namesFrom, propertiesKey } from './rows.ts';
 
@@ -46,7 +46,7 @@ export async function listQueues(
       }
       if (rows.length < limit) return { queues, nextMarker: '' };
       from = after(rows.at(-1)!.key);
-      await othersFirst();
+      await nextSlice();
     }
   });
 }

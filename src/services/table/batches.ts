@@ -1,7 +1,7 @@
 /** Entity group transactions: changes to entities of one partition, all or none. */
 import { foldTableName } from '../../rules/table/table-names.ts';
 import { StorageError } from '../errors.ts';
-import { othersFirst, type Storage } from '../storage.ts';
+import { nextSlice, type Storage } from '../storage.ts';
 import { apply, type Change, type Changed, keyOf, type Prepared, prepare } from './changes.ts';
 import { fail } from './errors.ts';
 import { checkTableName } from './requests.ts';
@@ -53,7 +53,7 @@ export async function runBatch(
         bytes += row?.value.length ?? 0;
         if (bytes < SLICE_BYTES) continue;
         bytes = 0;
-        await othersFirst();
+        await nextSlice();
       }
     } catch (error) {
       throw blaming(done.length, error);
@@ -84,7 +84,7 @@ async function prepareAll(storage: Storage, table: string, changes: readonly Bat
       bytes += prepared.value?.length ?? 0;
       if (bytes < SLICE_BYTES) continue;
       bytes = 0;
-      await othersFirst();
+      await nextSlice();
     }
   } catch (error) {
     throw blaming(all.length, error);

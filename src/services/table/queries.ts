@@ -4,7 +4,7 @@ import { after, type Key, type Range } from '../../partition/keys.ts';
 import { type Row, type ScanOptions, type Snapshot, stoppedEarly } from '../../partition/partition.ts';
 import { comparisonsIn, compileFilter, type Filter, keyBoxesOf } from '../../rules/table/filter.ts';
 import { isMetricsTable } from '../../rules/table/table-names.ts';
-import { type EntityBound, othersFirst, type Storage } from '../storage.ts';
+import { type EntityBound, nextSlice, type Storage } from '../storage.ts';
 import { type EntityKeys, type StoredEntity, storedEntity, valueOf as valueIn } from './entity-rows.ts';
 import { checkReadableName } from './requests.ts';
 import { tableIdAt, tableName } from './rows.ts';
@@ -122,7 +122,7 @@ async function readPage(at: Snapshot, spans: readonly Range[], page: Page): Prom
   let isLate = false;
   const pause = async () => {
     work = 0;
-    await othersFirst();
+    await nextSlice();
     isLate ||= milliseconds() >= until;
   };
   const isFull = (row?: Row) =>
