@@ -8,9 +8,13 @@ import { checkBlockCount } from '../../services/blob/block-lists.ts';
 import type { BlockLists, ListedBlock } from '../../services/blob/blocks.ts';
 import { checkHashes, type SentContent } from '../../services/sent-content.ts';
 import { invalidXml } from '../params.ts';
+import { type PlainBlockList, plainBlockList } from './plain-block-list.ts';
 
 /** 50,000 of the longest ids, with room for line breaks. */
 export const BLOCK_LIST_BYTES_MAX = 8 << 20;
+
+/** Pieces that come one by one wait for a turn once they are so many; a large one at once. */
+const UNBROKEN_BYTES_MAX = 4 << 10;
 
 const SOURCES: ReadonlySet<string> = new Set<BlockSource>(['Committed', 'Uncommitted', 'Latest']);
 
@@ -20,32 +24,61 @@ export async function readBlockList(
   wants: { md5: boolean },
 ): Promise<{ blocks: BlockChoice[]; hashes: Hashes }> {
   const hash = hasher({ md5: wants.md5 || sent.expected.md5 !== undefined });
-  const blocks: BlockChoice[] = [];
-  const reader = xmlReader((child) => {
-    checkBlockCount(blocks.push(choiceOf(child)));
-  }, BLOCK_LIST_TEXT_MAX);
-  try {
-    let unbroken = 0;
-    for await (const bytes of sent.bytes()) {
-      hash.update(bytes);
-      for (let from = 0; from < bytes.length; from += SLICE_BYTES) {
-        const slice = bytes.subarray(from, from + SLICE_BYTES);
-        reader.write(slice);
-        unbroken += slice.length;
-        if (unbroken < SLICE_BYTES) continue;
-        unbroken = 0;
+  const plain = plainBlockList(checkBlockCount);
+  let parser: Parser | undefined;
+  let unbroken = 0;
+  for await (const bytes of sent.bytes()) {
+    for (let from = 0; from < bytes.length; from += SLICE_BYTES) {
+      const slice = bytes.subarray(from, from + SLICE_BYTES);
+      unbroken += slice.length;
+      if (unbroken > UNBROKEN_BYTES_MAX) {
+        unbroken = slice.length;
         await nextSlice();
       }
+      hash.update(slice);
+      if (parser) parser.write(slice);
+      else if (!plain.write(slice)) parser = await parserOf(plain);
     }
-    const { name, line, column } = reader.end();
-    if (name !== 'BlockList') throw new XmlError(`The root element is ${name}, not BlockList.`, line, column);
+  }
+  if (!plain.end()) parser ??= await parserOf(plain);
+  const blocks = parser?.end() ?? plain.blocks;
+  const hashes = hash.digest();
+  checkHashes(sent.expected, hashes);
+  return { blocks, hashes };
+}
+
+interface Parser {
+  write(bytes: Uint8Array): void;
+  end(): BlockChoice[];
+}
+
+/** Goes on behind what was written. */
+async function parserOf(plain: PlainBlockList): Promise<Parser> {
+  const blocks: BlockChoice[] = [];
+  const reader = xmlReader((child) => checkBlockCount(blocks.push(choiceOf(child))), BLOCK_LIST_TEXT_MAX);
+  const parser: Parser = {
+    write: (bytes) => refusing(() => reader.write(bytes)),
+    end: () =>
+      refusing(() => {
+        const { name, line, column } = reader.end();
+        if (name !== 'BlockList') throw new XmlError(`The root element is ${name}, not BlockList.`, line, column);
+        return blocks;
+      }),
+  };
+  for (const bytes of plain.written()) {
+    parser.write(bytes);
+    await nextSlice();
+  }
+  return parser;
+}
+
+function refusing<Value>(read: () => Value): Value {
+  try {
+    return read();
   } catch (error) {
     if (error instanceof XmlError) throw invalidXml(error.line, error.column, error.message);
     throw error;
   }
-  const hashes = hash.digest();
-  checkHashes(sent.expected, hashes);
-  return { blocks, hashes };
 }
 
 function choiceOf({ name, text, children, line, column }: XmlElement): BlockChoice {
