@@ -2,7 +2,7 @@
 import type { Place } from '../extents/extents.ts';
 import type { Key } from '../partition/keys.ts';
 import type { Snapshot, Transaction } from '../partition/partition.ts';
-import type { ContentId, Part, Piece } from './rows.ts';
+import type { ContentId, Counting, Part, Piece } from './rows.ts';
 
 type AccountId = bigint;
 
@@ -43,22 +43,27 @@ export interface ContentStore {
   /**
    * The first step to a content that is too large for one commit: a trash row, whose key it returns. The sweeper lets it lie
    * while this process lives. Then come cells, each slice in a transaction of its own, then the finish or the end of it.
+   * `uncounted`: its parts' references are still those of others, who hand them over in the transaction that finishes it.
    */
-  beginPending(tx: Transaction, account: AccountId, id: ContentId): Promise<Key>;
-  /** Pieces from this offset on. As with `addContent`, their parts' references are the caller's: raised in the same transaction. */
+  beginPending(tx: Transaction, account: AccountId, id: ContentId, counting?: Counting): Promise<Key>;
+  /** Pieces from this offset on. As with `addContent`, their parts' references are the caller's: raised in the same transaction, unless uncounted. */
   addCells(tx: Transaction, account: AccountId, id: ContentId, offset: number, pieces: readonly Piece[]): Promise<void>;
   /** It becomes a content of one reference, just as one of `addContent`. */
   finishPending(tx: Transaction, account: AccountId, id: ContentId, trash: Key, length: number): Promise<void>;
   /** It will not be finished: the sweeper may have it. */
-  abandonPending(tx: Transaction, account: AccountId, id: ContentId, trash: Key): void;
+  abandonPending(tx: Transaction, account: AccountId, id: ContentId, trash: Key, counting?: Counting): void;
   shareContent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;
   /** The last one to let go of it leaves it to the sweeper. */
   releaseContent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;
+  /** Whether one head alone names it: then its references can be handed over. */
+  isUnshared(at: Snapshot, account: AccountId, id: ContentId): Promise<boolean>;
+  /** All its references are another's from now on. Those who read it still find its rows. */
+  handOver(tx: Transaction, account: AccountId, id: ContentId): void;
   /** Throws PartGone if one of them is: whoever looked them up outside of this transaction looks again. */
   raiseParts(tx: Transaction, account: AccountId, parts: readonly Part[]): Promise<void>;
   /** What nobody names any more is gone with this commit; its bytes follow when the collector comes to them. */
   releaseParts(tx: Transaction, account: AccountId, parts: readonly Part[]): Promise<void>;
-  /** One slice of what the trash says about a content; true once nothing is left of it but the trash row. */
+  /** One slice of what the trash says about a counted content; true once nothing is left of it but the trash row. */
   sweepContent(tx: Transaction, account: AccountId, id: ContentId): Promise<boolean>;
 
   /**

@@ -7,6 +7,7 @@ import {
   CELL_PARTS_MAX,
   type Content,
   type ContentId,
+  type Counting,
   cellKey,
   cellOffset,
   cellsIn,
@@ -19,8 +20,10 @@ import {
   encodeTrash,
   type Part,
   type Piece,
+  type Trash,
   textOf,
   trashKey,
+  uncountedIf,
 } from './rows.ts';
 
 export function addContent(tx: Transaction, account: bigint, id: ContentId, pieces: readonly Piece[]): void {
@@ -45,9 +48,9 @@ export function addCells(
 }
 
 /** The key of the trash row. */
-export function beginPending(tx: Transaction, account: bigint, id: ContentId): Key {
+export function beginPending(tx: Transaction, account: bigint, id: ContentId, counting?: Counting): Key {
   const key = trashKey(account, tx.stamp, textOf(id));
-  tx.put(key, encodeTrash({ kind: 'content', content: textOf(id), pending: true }));
+  tx.put(key, encodeTrash({ ...trashOf(id, counting), pending: true }));
   return key;
 }
 
@@ -65,8 +68,8 @@ export async function finishPending(
   tx.put(contentKey(account, id), encodeContent({ kind: 'list', length, refs: 1 }));
 }
 
-export function abandonPending(tx: Transaction, id: ContentId, trash: Key): void {
-  tx.put(trash, encodeTrash({ kind: 'content', content: textOf(id) }));
+export function abandonPending(tx: Transaction, id: ContentId, trash: Key, counting?: Counting): void {
+  tx.put(trash, encodeTrash(trashOf(id, counting)));
 }
 
 export async function shareContent(tx: Transaction, account: bigint, id: ContentId): Promise<void> {
@@ -81,8 +84,24 @@ export async function releaseContent(tx: Transaction, account: bigint, id: Conte
     tx.put(contentKey(account, id), encodeContent({ ...content, refs }));
     return;
   }
+  trashContent(tx, account, id, 'counted');
+}
+
+export async function isUnshared(at: Snapshot, account: bigint, id: ContentId): Promise<boolean> {
+  return (await contentAt(at, account, id)).refs === 1;
+}
+
+export function handOver(tx: Transaction, account: bigint, id: ContentId): void {
+  trashContent(tx, account, id, 'uncounted');
+}
+
+function trashContent(tx: Transaction, account: bigint, id: ContentId, counting: Counting): void {
   tx.remove(contentKey(account, id));
-  tx.put(trashKey(account, tx.stamp, textOf(id)), encodeTrash({ kind: 'content', content: textOf(id) }));
+  tx.put(trashKey(account, tx.stamp, textOf(id)), encodeTrash(trashOf(id, counting)));
+}
+
+function trashOf(id: ContentId, counting?: Counting): Trash & { kind: 'content' } {
+  return { kind: 'content', content: textOf(id), ...uncountedIf(counting) };
 }
 
 /** A cell at a time, from the front; of one that is too large for a commit, the rest stays under its key. */
@@ -122,8 +141,8 @@ export async function piecesFrom(
   return first < 0 ? { offset, pieces: [] } : { offset: begin, pieces: pieces.slice(first) };
 }
 
-async function contentAt(tx: Transaction, account: bigint, id: ContentId): Promise<Content> {
-  const row = await tx.get(contentKey(account, id));
+async function contentAt(at: Snapshot, account: bigint, id: ContentId): Promise<Content> {
+  const row = await at.get(contentKey(account, id));
   if (!row) throw new Error(`content ${textOf(id)} has no row, although it is in use`);
   return decodeContent(row);
 }

@@ -42,11 +42,14 @@ export interface Chunk {
   readonly refs: number;
 }
 
-/** Something that nobody can reach any more, to be swept. A pending content is born with one, which its use removes. */
+/**
+ * Something that nobody can reach any more, to be swept. A pending content is born with one, which its use removes.
+ * What is `uncounted` names chunks whose references are those of another: only its rows go.
+ */
 export type Trash =
   | { readonly kind: 'container'; readonly container: string }
-  | { readonly kind: 'content'; readonly content: string; readonly pending?: true }
-  | { readonly kind: 'stage'; readonly stage: string }
+  | { readonly kind: 'content'; readonly content: string; readonly pending?: true; readonly uncounted?: true }
+  | { readonly kind: 'stage'; readonly stage: string; readonly uncounted?: true }
   /** Rows that name no others: all whose keys begin so, in base64. */
   | { readonly kind: 'rows'; readonly under: readonly string[] };
 
@@ -77,9 +80,16 @@ export const beatsIn = (): Range => under(['beat']);
 export const epochIn = (key: Key): bigint => decodeKey(key)[1] as bigint;
 
 export const textOf = ({ epoch, number }: Id): string => `${epoch}-${number}`;
+/** Ids that are read together were mostly given by one process. */
+let lastEpoch: readonly [text: string, epoch: bigint] = ['0', 0n];
+function epochOf(text: string): bigint {
+  if (lastEpoch[0] !== text) lastEpoch = [text, BigInt(text)];
+  return lastEpoch[1];
+}
+
 export function idOf(text: string): Id {
-  const [epoch, number] = text.split('-') as [string, string];
-  return { epoch: BigInt(epoch), number: BigInt(number) };
+  const dash = text.indexOf('-');
+  return { epoch: epochOf(text.slice(0, dash)), number: BigInt(text.slice(dash + 1)) };
 }
 export const chunkNameOf = (account: AccountId, { epoch, number }: ChunkId): ChunkName => ({ account, epoch, number });
 
@@ -120,6 +130,11 @@ export const trashOfRows = (...beginnings: readonly Key[]): Trash => ({
 });
 export const beginningsIn = ({ under: all }: Trash & { kind: 'rows' }): Key[] =>
   all.map((key) => Buffer.from(key, 'base64').toString('latin1') as Key);
+
+/** Whether its pieces are counted among the users of their chunks. */
+export type Counting = 'counted' | 'uncounted';
+export const uncountedIf = (counting?: Counting): { uncounted?: true } =>
+  counting === 'uncounted' ? { uncounted: true } : {};
 
 export const encodeTrash = (trash: Trash): Buffer => encodeValue(trash);
 export const decodeTrash = (row: Row): Trash => decodeValue<Trash>(row);

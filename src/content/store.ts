@@ -59,9 +59,9 @@ export function createContentStore({
     },
     addContent: lists.addContent,
     // A pending content of a dead process is swept: nothing may be added to it behind the sweeper's back.
-    async beginPending(tx, account, id) {
+    async beginPending(tx, account, id, counting) {
       await checkEpoch(tx, epoch);
-      return lists.beginPending(tx, account, id);
+      return lists.beginPending(tx, account, id, counting);
     },
     async addCells(tx, account, id, offset, pieces) {
       await checkEpoch(tx, epoch);
@@ -71,9 +71,11 @@ export function createContentStore({
       await checkEpoch(tx, epoch);
       await lists.finishPending(tx, account, id, trash, length);
     },
-    abandonPending: (tx, _account, id, trash) => lists.abandonPending(tx, id, trash),
+    abandonPending: (tx, _account, id, trash, counting) => lists.abandonPending(tx, id, trash, counting),
     shareContent: lists.shareContent,
     releaseContent: lists.releaseContent,
+    isUnshared: lists.isUnshared,
+    handOver: lists.handOver,
     raiseParts: (tx, account, parts) => changeReferences(tx, account, parts, 1),
     releaseParts: (tx, account, parts) => changeReferences(tx, account, parts, -1),
     sweepContent: lists.sweepContent,

@@ -2,18 +2,20 @@
 import {
   beginningsIn,
   cellOffset,
+  cellsIn,
   decodeCell,
   decodeChunk,
   decodeContent,
   decodeTrash,
+  idOf,
   type Part,
   textOf,
 } from '../content/rows.ts';
-import { decodeKey } from '../partition/keys.ts';
+import { decodeKey, type Range } from '../partition/keys.ts';
 import { counterOf, type Row } from '../partition/partition.ts';
 import { decodeAccount, removedId } from './account-rows.ts';
 import { decodeHead } from './blob/heads.ts';
-import { decodeBlock, decodeStage } from './blob/rows.ts';
+import { blocksIn, decodeBlock, decodeStage } from './blob/rows.ts';
 import { decodeName } from './names.ts';
 import { countsAll } from './queue/counts.ts';
 import { decodeQueue } from './queue/rows.ts';
@@ -27,6 +29,9 @@ export interface Counts {
   readonly containers: Set<string>;
   /** Containers, contents and stages that are to be swept. */
   readonly trashed: Set<string>;
+  /** Those of them whose pieces are no users of their chunks, and where their rows lie. */
+  readonly uncounted: Set<string>;
+  readonly uncountedRows: Range[];
   readonly contents: Map<string, ContentCount>;
   readonly stages: Map<string, StageCount>;
   readonly chunks: Map<string, ChunkCount>;
@@ -75,6 +80,8 @@ export function newCounts(): Counts {
     accounts: new Set(),
     containers: new Set(),
     trashed: new Set(),
+    uncounted: new Set(),
+    uncountedRows: [],
     contents: new Map(),
     stages: new Map(),
     chunks: new Map(),
@@ -115,7 +122,12 @@ export function count(counts: Counts, row: Row): void {
         return;
       }
       const id = { container: 'container', content: 'content', stage: 'stage' }[trash.kind] as keyof typeof trash;
-      counts.trashed.add(`${trash.kind} ${nameOf(account, trash[id])}`);
+      const name = `${trash.kind} ${nameOf(account, trash[id])}`;
+      counts.trashed.add(name);
+      if (trash.kind === 'container' || !trash.uncounted) return;
+      counts.uncounted.add(name);
+      const rowsOf = trash.kind === 'content' ? cellsIn : blocksIn;
+      counts.uncountedRows.push(rowsOf(account, idOf(trash.kind === 'content' ? trash.content : trash.stage)));
       return;
     }
     case 'b': {
@@ -160,6 +172,13 @@ export function count(counts: Counts, row: Row): void {
     case '#':
       if (countsAll(rest[2])) queue(rest[0], rest[1]).counted += Number(counterOf(row));
   }
+}
+
+/** Takes back what `count` has counted of a row, a cell or a block, that turns out to be uncounted. */
+export function uncount(counts: Counts, row: Row): void {
+  const [account] = decodeKey(row.key);
+  for (const { parts } of decodeCell(row))
+    for (const part of parts) counts.chunks.get(nameOf(account, textOf(part.chunk)))!.users--;
 }
 
 function entry<T>(map: Map<string, T>, name: string, fresh: T): T {

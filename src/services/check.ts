@@ -7,7 +7,7 @@ import { type Chunk, type ChunkId, decodeCell, decodeChunk, textOf } from '../co
 import { after, decodeKey, encodeKey, type Key, past } from '../partition/keys.ts';
 import type { Partition, Row, Snapshot } from '../partition/partition.ts';
 import { decodeHead } from './blob/heads.ts';
-import { count, nameOf, newCounts } from './check-counts.ts';
+import { count, nameOf, newCounts, uncount } from './check-counts.ts';
 import { checkRow, type Tally, wrongCounters } from './check-rows.ts';
 import { decodeName } from './names.ts';
 import { nextSlice } from './storage.ts';
@@ -52,13 +52,11 @@ async function checkRows(at: Snapshot, tally: Tally, onProgress: OnProgress): Pr
   const counts = newCounts();
   let total = 0;
   for await (const row of allRows(at)) {
-    try {
-      count(counts, row);
-    } catch {
-      // It is reported when the turn comes to the row itself.
-    }
+    quietly(() => count(counts, row));
     if (++total % PROGRESS_ROWS === 0) onProgress({ what: 'counting rows', done: total, total: undefined });
   }
+  for (const range of counts.uncountedRows)
+    for await (const row of allRows(at, range)) quietly(() => uncount(counts, row));
   for await (const row of allRows(at)) {
     tally.rows++;
     try {
@@ -72,6 +70,13 @@ async function checkRows(at: Snapshot, tally: Tally, onProgress: OnProgress): Pr
   for (const account of tally.strays) tally.findings.push(`account ${account}: it has rows and does not exist`);
   onProgress({ what: 'checking rows', done: tally.rows, total });
   return [...counts.live.values()].reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+/** A row that cannot be read is reported when the turn comes to the row itself. */
+function quietly(look: () => void): void {
+  try {
+    look();
+  } catch {}
 }
 
 /** No snapshot is open while bytes are read: it would keep the server's rows from being used again. */
@@ -157,9 +162,9 @@ async function blobsWith(at: Snapshot, damaged: ReadonlySet<string>): Promise<st
   return blobs;
 }
 
-async function* allRows(at: Snapshot): AsyncIterable<Row> {
-  for (let from = EVERYTHING.from; ; ) {
-    const rows = await at.scan({ from, to: EVERYTHING.to }, SLICE);
+async function* allRows(at: Snapshot, range = EVERYTHING): AsyncIterable<Row> {
+  for (let { from } = range; ; ) {
+    const rows = await at.scan({ from, to: range.to }, SLICE);
     yield* rows;
     const last = rows.at(-1);
     if (!last) return;

@@ -1,7 +1,7 @@
 /** What is left of something unreachable, let go of slice by slice: each is one commit, and a kill between two costs nothing. */
 import type { ContentStore } from '../content/content.ts';
-import { beginningsIn, decodeTrash, idOf, type Part } from '../content/rows.ts';
-import { decodeKey, type Key, past } from '../partition/keys.ts';
+import { beginningsIn, cellsIn, decodeTrash, idOf, type Part } from '../content/rows.ts';
+import { decodeKey, type Key, past, type Range } from '../partition/keys.ts';
 import type { Partition, Row, Transaction } from '../partition/partition.ts';
 import { encodeValue } from '../partition/values.ts';
 import { decodeHead } from './blob/heads.ts';
@@ -14,6 +14,7 @@ import {
   headsIn,
   inlineKey,
   nameIn,
+  type StageId,
   stageEnd,
   stageKey,
   stagesIn,
@@ -50,10 +51,14 @@ function sweepTrash({ content }: Sweeping, tx: Transaction, account: AccountId, 
   switch (trash.kind) {
     case 'container':
       return sweepContainer(content, tx, account, BigInt(trash.container));
-    case 'stage':
-      return sweepStage(content, tx, account, trash.stage);
-    case 'content':
-      return content.sweepContent(tx, account, idOf(trash.content));
+    case 'stage': {
+      const id = idOf(trash.stage);
+      return trash.uncounted ? sweepRange(tx, blocksIn(account, id)) : sweepStage(content, tx, account, id);
+    }
+    case 'content': {
+      const id = idOf(trash.content);
+      return trash.uncounted ? sweepRange(tx, cellsIn(account, id)) : content.sweepContent(tx, account, id);
+    }
     case 'rows':
       return sweepRows(tx, beginningsIn(trash));
   }
@@ -83,12 +88,14 @@ async function sweepContainer(
 
 /** Nobody can add to them any more, either. */
 async function sweepRows(tx: Transaction, beginnings: readonly Key[]): Promise<boolean> {
-  for (const from of beginnings) {
-    const rows = await tx.glance({ from, to: past(from) }, { limit: SLICE_BARE_ROWS });
-    for (const { key } of rows) tx.remove(key);
-    if (rows.length > 0) return false;
-  }
+  for (const from of beginnings) if (!(await sweepRange(tx, { from, to: past(from) }))) return false;
   return true;
+}
+
+async function sweepRange(tx: Transaction, range: Range): Promise<boolean> {
+  const rows = await tx.glance(range, { limit: SLICE_BARE_ROWS });
+  for (const { key } of rows) tx.remove(key);
+  return rows.length === 0;
 }
 
 /** Whoever adds a block checks the stage's row, which is gone. */
@@ -96,9 +103,9 @@ async function sweepStage(
   content: Sweeping['content'],
   tx: Transaction,
   account: AccountId,
-  stage: string,
+  stage: StageId,
 ): Promise<boolean> {
-  const rows = await tx.glance(blocksIn(account, idOf(stage)), { limit: SLICE_ROWS });
+  const rows = await tx.glance(blocksIn(account, stage), { limit: SLICE_ROWS });
   const gone: Part[] = [];
   for (const row of rows) {
     if (gone.length >= SLICE_PARTS) break;

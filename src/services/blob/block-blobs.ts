@@ -62,7 +62,7 @@ async function put(
   const { account, partition, sweeper } = storage;
   const { stamp, value } = await partition.transact(anchorOf(account, input.container, input.blob), async (tx) => {
     const target = await mayPut(tx, storage, input, leaseId);
-    const trashed = await letGo(tx, storage, target, body.whole !== undefined);
+    const trashed = await letGo(tx, storage, target, { inline: body.whole !== undefined });
     const contentId = await write(tx, target);
     putHead(tx, storage, target, { length: body.length, crc64, contentId, content, metadata }, md5);
     return trashed;

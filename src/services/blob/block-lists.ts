@@ -1,11 +1,12 @@
 /** Put Block List: a short list is one commit, a long one is prepared in slices and then swapped in by one. */
 import { crc64Base64 } from '../../base/hashes.ts';
+import { nextSlice } from '../../base/steps.ts';
 import { type ContentId, type Part, type Piece, textOf } from '../../content/rows.ts';
 import { type Transaction, Unavailable } from '../../partition/partition.ts';
 import { encodeBytes } from '../../partition/values.ts';
 import { type BlockChoice, COMMITTED_BLOCKS_MAX, listsOf, parseBlockId } from '../../rules/block-list.ts';
 import { etagOf } from '../../rules/etag.ts';
-import { nextSlice, type Storage } from '../storage.ts';
+import type { Storage } from '../storage.ts';
 import { type BlobInput, checkWrite } from './blobs.ts';
 import { mayPut, putHead } from './block-blobs.ts';
 import { blockKeyOf } from './blocks.ts';
@@ -79,7 +80,9 @@ async function putShortList(
     for (const blockId of used) tx.remove(blockKeyOf(storage, stage!.id, blockId));
     const usedUp = stage !== undefined && stage.count === used.size;
     if (usedUp) removeStage(tx, account, target.container, target.name, stage);
-    await letGo(tx, storage, usedUp ? { ...target, stage: undefined } : target, pieces.length === 0);
+    await letGo(tx, storage, usedUp ? { ...target, stage: undefined } : target, {
+      inline: pieces.length === 0,
+    });
     writeBlob(tx, storage, target, list, id, pieces);
     return undefined;
   });

@@ -113,7 +113,7 @@ async function moveContent(
   }
   const row = await tx.get(inlineKey(account, from.id, name));
   if (!row) throw new Error('a blob without its content');
-  const trashed = await letGo(tx, storage, target, true);
+  const trashed = await letGo(tx, storage, target, { inline: true });
   tx.put(inlineKey(account, target.container, target.name), row.value);
   return trashed;
 }

@@ -2,6 +2,7 @@
 
 import { TICKS_PER_SECOND } from '../../base/time.ts';
 import {
+  type Counting,
   decodeCell,
   encodeCell,
   encodeTrash,
@@ -10,6 +11,7 @@ import {
   type Piece,
   textOf,
   trashKey,
+  uncountedIf,
 } from '../../content/rows.ts';
 import { beginning, decodeKey, encodeKey, type Key, type Range, under } from '../../partition/keys.ts';
 import type { Instant, Row, Snapshot, Stamp, Transaction } from '../../partition/partition.ts';
@@ -167,10 +169,17 @@ export function trashContainer(tx: Transaction, account: AccountId, id: Containe
 }
 
 /** Whoever adds a block checks the stage's row: what is left of the blocks can be reached no more. */
-export function trashStage(tx: Transaction, account: AccountId, id: ContainerId, blob: string, stage: Stage): void {
+export function trashStage(
+  tx: Transaction,
+  account: AccountId,
+  id: ContainerId,
+  blob: string,
+  stage: Stage,
+  counting?: Counting,
+): void {
   removeStage(tx, account, id, blob, stage);
   const text = textOf(stage.id);
-  tx.put(trashKey(account, tx.stamp, text), encodeTrash({ kind: 'stage', stage: text }));
+  tx.put(trashKey(account, tx.stamp, text), encodeTrash({ kind: 'stage', stage: text, ...uncountedIf(counting) }));
 }
 
 /** Without its blocks: there are none left. */

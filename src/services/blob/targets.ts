@@ -58,16 +58,32 @@ export function leaseOn({ blob, stage }: Target): Lease | undefined {
   return blob ? blob.lease : stage?.lease;
 }
 
-/**
- * Lets go of content and uncommitted blocks for what comes instead. True: there is something to sweep.
- * `inline`: the new content goes where an inline one may have been.
- */
-export async function letGo(tx: Transaction, storage: Storage, target: Target, inline = false): Promise<boolean> {
+/** Where references may come from. */
+export interface Sources {
+  readonly content: boolean;
+  readonly stage: boolean;
+}
+
+interface LettingGo {
+  /** The new content goes where an inline one may have been. */
+  readonly inline?: boolean;
+  /** Whose references are all those of the new content from now on. */
+  readonly handsOver?: Sources | undefined;
+}
+
+/** Lets go of content and uncommitted blocks for what comes instead. True: there is something to sweep. */
+export async function letGo(
+  tx: Transaction,
+  storage: Storage,
+  target: Target,
+  { inline = false, handsOver }: LettingGo = {},
+): Promise<boolean> {
   const { account, content } = storage;
   const { container, name, blob, stage, expired } = target;
-  if (blob?.contentId !== undefined) await content.releaseContent(tx, account, idOf(blob.contentId));
+  if (blob?.contentId !== undefined && handsOver?.content) content.handOver(tx, account, idOf(blob.contentId));
+  else if (blob?.contentId !== undefined) await content.releaseContent(tx, account, idOf(blob.contentId));
   else if (blob && !inline) tx.remove(inlineKey(account, container, name));
   const staged = stage ?? expired;
-  if (staged) trashStage(tx, account, container, name, staged);
+  if (staged) trashStage(tx, account, container, name, staged, handsOver?.stage ? 'uncounted' : 'counted');
   return blob?.contentId !== undefined || staged !== undefined;
 }
