@@ -18,6 +18,9 @@ export const XML_TEXT_MAX = 10 * (64 << 10);
 /** The same in a block list, whose ids have 88 characters. rest/blob/block-lists.ts: 400. */
 export const BLOCK_LIST_TEXT_MAX = 16 << 10;
 
+/** Characters of one text in the answer to a request that is refused: of what was sent, no more comes back. services/errors.ts. */
+export const REFUSAL_TEXT_MAX = 4 << 10;
+
 /** Of one JSON object, or of all objects in the body of a request together. An entity has 255 properties, and a type for each. rest/table/json.ts: 400. */
 export const JSON_MEMBERS_MAX = 2_048;
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { REFUSAL_TEXT_MAX } from '../base/input-limits.ts';
 import { Damaged, NoSpace } from '../content/content.ts';
 import { Unavailable } from '../partition/partition.ts';
 import { asStorageError, commonErrors, errorTable, raising, StorageError } from './errors.ts';
@@ -16,6 +17,15 @@ describe('StorageError', () => {
       details: { Shade: 'lime' },
     });
     expect(error).toBeInstanceOf(Error);
+  });
+
+  it('gives back a beginning of long texts that were sent', () => {
+    const long = 'x'.repeat(1_000_000);
+    const { message, details } = fail('TooGreen', { Shade: long, Hue: 'lime' }, long);
+    expect(details).toEqual({ Shade: message, Hue: 'lime' });
+    expect(message).toHaveLength(REFUSAL_TEXT_MAX + 3);
+    expect(message.startsWith('xxx')).toBe(true);
+    expect(fail('TooGreen', { Shade: long.slice(0, REFUSAL_TEXT_MAX) }).details?.Shade).toHaveLength(REFUSAL_TEXT_MAX);
   });
 
   it('goes by another code on the wire where the table says so', () => {

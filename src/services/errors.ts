@@ -1,4 +1,5 @@
 /** A refusal that Azure has a code for. Services throw codes; each front end knows how to say them on its wire. */
+import { REFUSAL_TEXT_MAX } from '../base/input-limits.ts';
 import { NoSpace } from '../content/content.ts';
 import { OutcomeUnknown, Unavailable } from '../partition/partition.ts';
 
@@ -24,11 +25,11 @@ export class StorageError extends Error {
   constructor(code: string, status: number, message: string, details?: Details, retryAfterSeconds?: number) {
     const limit = Error.stackTraceLimit;
     Error.stackTraceLimit = 0;
-    super(message);
+    super(shortened(message));
     Error.stackTraceLimit = limit;
     this.code = code;
     this.status = status;
-    this.details = details;
+    this.details = details && shortenedAll(details);
     this.retryAfterSeconds = retryAfterSeconds;
   }
 
@@ -36,6 +37,17 @@ export class StorageError extends Error {
     this.headers = headers;
     return this;
   }
+}
+
+/** Names, headers and texts that were sent may be as long as a request. */
+function shortened(text: string): string {
+  return text.length <= REFUSAL_TEXT_MAX ? text : `${text.slice(0, REFUSAL_TEXT_MAX)}...`;
+}
+
+function shortenedAll(details: Details): Details {
+  const changed: Record<string, string> = {};
+  for (const name in details) changed[name] = shortened(details[name]!);
+  return changed;
 }
 
 export function errorTable<const Table extends ErrorTable>(table: Table): Table {

@@ -44,6 +44,12 @@ const message = (text) => ({
   allowed: true,
 });
 
+/** @param {string} body @returns {import('./requests.mjs').Request} */
+const serviceProperties = (body) => ({
+  ...{ method: 'PUT', query: ['restype=service', 'comp=properties'], allowed: true },
+  body: `<StorageServiceProperties>${body}</StorageServiceProperties>`,
+});
+
 const texts = { n: 300_000, past: { n: XML_TEXT_MAX + 1, status: 400 }, stepsMax: IN_TURNS, prepare: newContainer };
 
 /** @type {readonly Attack[]} */
@@ -101,9 +107,15 @@ export const bodyAttacks = [
   },
   {
     ...{ name: 'elements of service properties', n: 1_800, status: 400, stepsMax: IN_TURNS },
-    request: (n) => ({
-      ...{ method: 'PUT', query: ['restype=service', 'comp=properties'], allowed: true },
-      body: `<StorageServiceProperties>${'<Cors><x/></Cors>'.repeat(n)}</StorageServiceProperties>`,
-    }),
+    request: (n) => serviceProperties('<Cors><x/></Cors>'.repeat(n)),
+  },
+  {
+    ...{ name: 'the name of an element of service properties', n: 16_000, status: 400 },
+    request: (n) => serviceProperties(`<L${'a'.repeat(n)}/>`),
+  },
+  {
+    ...{ name: 'a value in service properties', n: 16_000, status: 400 },
+    request: (n) =>
+      serviceProperties(`<HourMetrics><Version>1.0</Version><Enabled>${'a'.repeat(n)}</Enabled></HourMetrics>`),
   },
 ];
