@@ -12,7 +12,10 @@ export const HEADERS_MAX = 1_024;
 /** Of one element in the body of a request; none of Azure's has more than one. base/xml.ts: 400. */
 export const XML_ATTRIBUTES_MAX = 16;
 
-/** Characters between two tags. The longest are messages of a queue: 64 KiB, each character as a reference of up to ten. base/xml.ts: 400. */
+/** Comments, processing instructions and CDATA sections of a document, besides one for each element. base/xml.ts: 400. */
+export const XML_ASIDES_MAX = 1_024;
+
+/** Characters between two tags, and of all comments together. The longest are messages of a queue: 64 KiB, each character as a reference of up to ten. base/xml.ts: 400. */
 export const XML_TEXT_MAX = 10 * (64 << 10);
 
 /** The same in a block list, whose ids have 88 characters. rest/blob/block-lists.ts: 400. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { atOnce } from '../../test/steps.ts';
-import { XML_ATTRIBUTES_MAX, XML_TEXT_MAX } from './input-limits.ts';
+import { BLOCK_LIST_TEXT_MAX, XML_ASIDES_MAX, XML_ATTRIBUTES_MAX, XML_TEXT_MAX } from './input-limits.ts';
 import { childOf, escapeXml, parseXml, SLICE_BYTES, type XmlElement, XmlError, xmlReader, xmlSafe } from './xml.ts';
 
 const parseAll = (bytes: Uint8Array) => atOnce(parseXml(bytes));
@@ -51,8 +51,10 @@ describe('reading XML', () => {
 
   it('takes no document type, so that no entity can be declared', () => {
     const bomb = '<!DOCTYPE a [<!ENTITY b "bbbb"><!ENTITY c "&b;&b;">]><a>&c;</a>';
-    expect(refusal(Buffer.from(bomb)).message).toContain('document type');
+    expect(refusal(Buffer.from(bomb)).message).toContain('doctype');
     expect(refusal(Buffer.from('<a>&b;</a>'))).toBeInstanceOf(XmlError);
+    expect(() => xmlReader().write(Buffer.from('<!--a--> <!DOCTYPE'))).toThrow(XmlError);
+    expect(parse('<!--<!DOCTYPE a>--><a><![CDATA[<!DOCTYPE]]></a>').text).toBe('<!DOCTYPE');
     expect(refusal(Buffer.from('<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>'))).toBeInstanceOf(XmlError);
   });
 
@@ -69,15 +71,23 @@ describe('reading XML', () => {
   });
 
   it.each([
-    ['attributes', '<a', ' b?="1"', XML_ATTRIBUTES_MAX, '/>'],
+    ['attributes', '<a', ' b%="1"', XML_ATTRIBUTES_MAX, '/>'],
     ['text', '<a>', 'x', XML_TEXT_MAX - 3, '</a>'],
     ['text in pieces', `<a>${'x'.repeat(XML_TEXT_MAX - 1_000)}`, '<![CDATA[x]]>', 1_000, '</a>'],
     ['text with markup', '<a><![CDATA[', '<', XML_TEXT_MAX, ']]></a>'],
+    ['a comment', '<a><!--', '<', XML_TEXT_MAX, '--></a>'],
+    ['a processing instruction', '<a><?b ', '<', XML_TEXT_MAX - 1, '?></a>'],
+    ['comments together', `<a><!--${'x'.repeat(XML_TEXT_MAX - 1_000)}-->`, '<!--x-->', 1_000, '</a>'],
+    ['comments', '<a>', '<!---->', XML_ASIDES_MAX, '</a>'],
+    ['comments before the root', '', '<!---->', XML_ASIDES_MAX, '<a/>'],
+    ['comments behind the root', '<a/>', '<!---->', XML_ASIDES_MAX, ''],
+    ['processing instructions', '<a>', '<?b?>', XML_ASIDES_MAX, '</a>'],
+    ['CDATA sections', '<a>', '<![CDATA[]]>', XML_ASIDES_MAX, '</a>'],
     ['a name', '<a', 'a', XML_TEXT_MAX - 4, '/>'],
     ['white space behind the root', '<a/>', ' ', XML_TEXT_MAX - 4, ''],
   ])('bounds %s', (_, start, unit, most, end) => {
     const document = (count: number) =>
-      `${start}${Array.from({ length: count }, (_, at) => unit.replace('?', String(at))).join('')}${end}`;
+      `${start}${Array.from({ length: count }, (_, at) => unit.replace('%', String(at))).join('')}${end}`;
     expect(parse(document(most)).name).toMatch(/^a/);
     expect(refusal(Buffer.from(document(most + 1))).message).toContain('more than');
   });
@@ -87,6 +97,28 @@ describe('reading XML', () => {
     const document = Buffer.from(`<a>${'&#65;'.repeat(1_600_000)}</a>`);
     expect(() => atOnce(parseXml(document), () => yields++)).toThrow(XmlError);
     expect(yields).toBe(Math.floor(XML_TEXT_MAX / SLICE_BYTES));
+  });
+
+  it('takes a comment and a CDATA section for each element, of however many', () => {
+    const document = `<?xml version="1.0"?><!-- of a client --><a>${'<b><![CDATA[x]]></b>'.repeat(2 * XML_ASIDES_MAX)}</a>`;
+    expect(parse(document).children).toHaveLength(2 * XML_ASIDES_MAX);
+  });
+
+  it.each([
+    ['comments', '<a>', '<!---->'],
+    ['comments in front', '', '<!---->'],
+    ['processing instructions', '<a>', '<?a?>'],
+    ['CDATA sections', '<a>', '<![CDATA[]]>'],
+    ['one comment', '<a><!--', '<'],
+    ['one comment in front', '<!--', '<'],
+    ['one processing instruction', '<a><?a ', '<'],
+    ['one CDATA section', '<a><![CDATA[', '<'],
+    ['a document type', '<!DOCTYPE a [', '<!ENTITY b "c">'],
+    ['a document type behind a comment', '<!--<!DOCTYPE--> <!DOCTYPE a "', 'c'],
+  ])('looks at no more than a slice of %s that never end', (_, start, unit) => {
+    const reader = xmlReader(() => {}, BLOCK_LIST_TEXT_MAX);
+    const slice = Buffer.from(start + unit.repeat(SLICE_BYTES / unit.length));
+    expect(() => reader.write(slice)).toThrow(XmlError);
   });
 
   it('refuses what is empty, not UTF-8, or has two roots', () => {

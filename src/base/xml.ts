@@ -1,7 +1,7 @@
 /** XML in and out: documents are read with bounds and without a DTD, and written as template strings. */
 import { createRequire } from 'node:module';
 import type * as saxes from 'saxes';
-import { XML_ATTRIBUTES_MAX, XML_TEXT_MAX } from './input-limits.ts';
+import { XML_ASIDES_MAX, XML_ATTRIBUTES_MAX, XML_TEXT_MAX } from './input-limits.ts';
 import type { Steps } from './steps.ts';
 
 export interface XmlElement {
@@ -75,18 +75,29 @@ export function xmlReader(onChild?: (child: XmlElement) => void, textMax = XML_T
   let attributes = 0;
   /** Since the last `<`: the parser keeps it until the next one. */
   let run = 0;
+  /** Where the parser has last given something: it keeps what follows, even if a `<` is in it. */
+  let givenAt = 0;
+  let written = 0;
+  /** Comments, processing instructions and CDATA sections, less one for each element. */
+  let asides = 0;
+  /** Characters of comments and processing instructions. */
+  let asideLength = 0;
   const refuse = (reason: string): never => {
     throw new XmlError(reason, parser.line, parser.column + 1);
   };
   const decode = decoder(refuse);
   parser.on('error', (error) => refuse(error.message.replace(/^\d+:\d+: /, '')));
   parser.on('xmldecl', ({ version }) => void (version === '1.0' || refuse('XML of version 1.0 is understood.')));
+  // The parser tells of a document type where it ends, but refuses a second one where it begins: let each be the second.
+  Object.assign(parser, { doctype: true });
   parser.on('doctype', () => refuse('A document type declaration is not allowed.'));
   parser.on('attribute', () => {
     if (++attributes > XML_ATTRIBUTES_MAX) refuse(`An element has more than ${XML_ATTRIBUTES_MAX} attributes.`);
   });
   parser.on('opentagstart', ({ name }) => {
     attributes = 0;
+    givenAt = parser.position;
+    if (asides > 0) asides--;
     if (open.length >= DEPTH_MAX) refuse(`Elements are nested more than ${DEPTH_MAX} deep.`);
     if (++elements > ELEMENTS_MAX) refuse(`There are more than ${ELEMENTS_MAX} elements.`);
     const { line } = parser;
@@ -99,6 +110,7 @@ export function xmlReader(onChild?: (child: XmlElement) => void, textMax = XML_T
   });
   parser.on('closetag', ({ name, isSelfClosing }) => {
     const element = open.pop()!;
+    givenAt = parser.position;
     if (!isSelfClosing) {
       element.endLine = parser.line;
       element.endColumn = parser.column - name.length;
@@ -109,13 +121,28 @@ export function xmlReader(onChild?: (child: XmlElement) => void, textMax = XML_T
   });
   const tooLong = () => refuse(`There are more than ${textMax} characters of text in one place.`);
   const addText = (text: string) => {
+    givenAt = parser.position;
     const element = open.at(-1);
     if (!element) return;
     if (element.text.length + text.length > textMax) tooLong();
     element.text += text;
   };
+  const countAside = () => {
+    if (++asides > XML_ASIDES_MAX) refuse(`There are more than ${XML_ASIDES_MAX} comments or sections.`);
+  };
+  const skip = (length: number) => {
+    givenAt = parser.position;
+    countAside();
+    asideLength += length;
+    if (asideLength > textMax) refuse(`There are more than ${textMax} characters of comments.`);
+  };
   parser.on('text', addText);
-  parser.on('cdata', addText);
+  parser.on('cdata', (text) => {
+    countAside();
+    addText(text);
+  });
+  parser.on('comment', (text) => skip(text.length));
+  parser.on('processinginstruction', ({ target, body }) => skip(target.length + body.length));
   return {
     write: (bytes) => {
       const text = decode(bytes);
@@ -123,6 +150,8 @@ export function xmlReader(onChild?: (child: XmlElement) => void, textMax = XML_T
       if (run + (first < 0 ? text.length : first) > textMax) tooLong();
       run = first < 0 ? run + text.length : text.length - text.lastIndexOf('<');
       parser.write(text);
+      written += text.length;
+      if (written - givenAt > textMax) tooLong();
     },
     end() {
       parser.write(decode(undefined)).close();

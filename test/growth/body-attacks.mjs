@@ -1,5 +1,10 @@
 /** Attacks by the XML of bodies; see attacks.mjs. */
-import { XML_ATTRIBUTES_MAX, XML_TEXT_MAX } from '../../build/base/input-limits.js';
+import {
+  BLOCK_LIST_TEXT_MAX,
+  XML_ASIDES_MAX,
+  XML_ATTRIBUTES_MAX,
+  XML_TEXT_MAX,
+} from '../../build/base/input-limits.js';
 
 /** @typedef {import('./attacks.mjs').Attack} Attack */
 
@@ -51,6 +56,12 @@ const serviceProperties = (body) => ({
 });
 
 const texts = { n: 300_000, past: { n: XML_TEXT_MAX + 1, status: 400 }, stepsMax: IN_TURNS, prepare: newContainer };
+const asides = {
+  n: XML_ASIDES_MAX / 2,
+  past: { n: XML_ASIDES_MAX + 1, status: 400 },
+  stepsMax: IN_TURNS,
+  prepare: newContainer,
+};
 
 /** @type {readonly Attack[]} */
 export const bodyAttacks = [
@@ -67,13 +78,21 @@ export const bodyAttacks = [
     request: (n) => blockList(`<Latest>A${'\r'.repeat(n)}A</Latest>`),
   },
   {
-    ...{ name: 'CDATA in a block id', status: 400, ...texts, n: 60_000 },
+    ...{ name: 'CDATA in a block id', status: 400, ...asides },
     request: (n) => blockList(`<Latest>${'<![CDATA[]]]>'.repeat(n)}</Latest>`),
-    past: undefined,
   },
   {
-    ...{ name: 'a comment in a block list', status: 400, ...texts, n: 600_000, past: undefined },
+    ...{ name: 'comments in a block list', status: 400, ...asides },
+    request: (n) => blockList(`${'<!--abcdefgh-->'.repeat(n)}<Latest/>`),
+  },
+  {
+    ...{ name: 'processing instructions in a block list', status: 400, ...asides },
+    request: (n) => blockList(`${'<?a abcdefgh?>'.repeat(n)}<Latest/>`),
+  },
+  {
+    ...{ name: 'a comment in a block list', status: 400, ...texts, n: BLOCK_LIST_TEXT_MAX / 2 },
     request: (n) => blockList(`<!--${'<'.repeat(n)}--><Latest/>`),
+    past: { n: BLOCK_LIST_TEXT_MAX + 1, status: 400 },
   },
   {
     ...{ name: 'the name of an element', status: 400, ...texts },
