@@ -127,6 +127,14 @@ describe('Reading a content', () => {
     expect(extents.reads.length).toBeLessThan(16);
   });
 
+  it('reads thousands of tiny parts together: those that lie together may stand far apart', async () => {
+    const { open, extents, bytes } = await storeWith(Array<number>(4_900).fill(1));
+    const read = await open(0, bytes.length);
+    expect((await bytesFrom(read.stream())).equals(bytes)).toBe(true);
+    // Nine cells have more than 4,096 parts.
+    expect(extents.reads).toHaveLength(2);
+  });
+
   it('looks up 64 large parts at a time', async () => {
     const { open, snapshots, bytes } = await storeWith(Array<number>(130).fill(20_000));
     const read = await open(0, bytes.length);

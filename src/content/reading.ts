@@ -1,5 +1,6 @@
 /** The bytes of a content as a stream: no snapshot is open while the consumer takes its time, and little memory is held. */
 import { borrowBuffer, giveBackBuffer, LENT_BYTES } from '../base/crc32.ts';
+import { othersFirst } from '../base/steps.ts';
 import { AROUND_BYTES_MAX, CHECKED_BYTES, type ChunkStretch, type Extents, type Sums } from '../extents/extents.ts';
 import { type Partition, type Snapshot, Unavailable } from '../partition/partition.ts';
 import type { ContentRead } from './content.ts';
@@ -24,6 +25,8 @@ interface Stretch extends ChunkStretch {
 /** Parts that are looked up at a time; small ones are looked up as long as they have so few bytes. */
 const PAGE_PARTS = 64;
 const PAGE_BYTES_MIN = 1 << 20;
+/** So many small parts are read together: those that lie next to each other may stand far apart in the content. */
+const SMALL_PARTS_MAX = 4_096;
 /** So much is read of a chunk at a time. */
 const READ_BYTES = LENT_BYTES - AROUND_BYTES_MAX;
 /** Above this, streams read little at a time and nothing ahead. */
@@ -101,9 +104,20 @@ async function* generate(
     held.bytes += bytes;
   }
 
+  /** Looks up more, as long as all that is looked up would go out in one piece. */
+  async function fill(): Promise<void> {
+    const { stretches } = page;
+    while (page.end < to && stretches.length < SMALL_PARTS_MAX && lengthOf(stretches) < CHECKED_BYTES) {
+      if (stretches.length > 0) await othersFirst();
+      const more = await partition.read((at) => lookUp(at, page.end));
+      stretches.push(...more.stretches);
+      page = { stretches, end: more.end };
+    }
+  }
+
   /** The next bytes; none when all are read. */
   async function next(): Promise<Buffer | undefined> {
-    if (page.stretches.length === 0 && page.end < to) page = await partition.read((at) => lookUp(at, page.end));
+    await fill();
     const stretch = page.stretches.shift();
     if (!stretch) return undefined;
     const small = smallFrom(stretch, page.stretches);

@@ -1,46 +1,66 @@
 /** Small chunks that lie close to each other: one read of the file for all of them, and a check of each. */
 import type { ChunkStretch, Damaged, Place } from './extents.ts';
 import type { Files } from './files.ts';
-import { readChecked } from './read.ts';
+import { checkedIn, GAP_BYTES_MAX } from './read.ts';
 import { slotBytes } from './slots.ts';
 
 /** At most so many bytes in one read; more chunks are read by another one. */
-const WINDOW_BYTES_MAX = 256 << 10;
+export const WINDOW_BYTES_MAX = 256 << 10;
+/** At most so many chunks are checked in one turn of the event loop: it takes some microseconds for each. */
+const WINDOW_CHUNKS_MAX = 512;
+
+/** What is wanted of a chunk, and where that stands among all that is wanted. */
+export interface Wanted extends ChunkStretch {
+  readonly at: number;
+}
 
 const endOf = ({ offset, length }: Place): number => offset + slotBytes(length);
 
-/** Runs of chunks in one extent, in the order of their places, each of which fits into one read. */
-export function* windowsOf(stretches: readonly ChunkStretch[]): Iterable<readonly ChunkStretch[]> {
-  let window: ChunkStretch[] = [];
-  for (const stretch of stretches) {
+/** They stand in the order in which they are wanted, and lie in the order in which they were written. */
+function inOrderOfPlaces(stretches: readonly ChunkStretch[]): Wanted[] {
+  let at = 0;
+  const wanted = stretches.map(({ name, place, from, to }): Wanted => {
+    const begin = at;
+    at += to - from;
+    return { name, place, from, to, at: begin };
+  });
+  return wanted.sort(({ place: one }, { place: other }) => {
+    if (one.extent === other.extent) return one.offset - other.offset;
+    return one.extent < other.extent ? -1 : 1;
+  });
+}
+
+/** Groups of chunks in one extent, each of which fits into one read. */
+export function* windowsOf(stretches: readonly ChunkStretch[]): Iterable<readonly Wanted[]> {
+  let window: Wanted[] = [];
+  for (const wanted of inOrderOfPlaces(stretches)) {
     const [first, last] = [window[0]?.place, window.at(-1)?.place];
-    const { place } = stretch;
+    const { place } = wanted;
     const fits =
-      first?.extent === place.extent && place.offset >= last!.offset && endOf(place) - first.offset <= WINDOW_BYTES_MAX;
+      first?.extent === place.extent &&
+      window.length < WINDOW_CHUNKS_MAX &&
+      place.offset - endOf(last!) <= GAP_BYTES_MAX &&
+      endOf(place) - first.offset <= WINDOW_BYTES_MAX;
     if (first && !fits) {
       yield window;
       window = [];
     }
-    window.push(stretch);
+    window.push(wanted);
   }
   if (window.length > 0) yield window;
 }
 
-/** All of one window. */
+/** All of one window: each goes to its place in `result`. `memory` is used meanwhile, if there is any. */
 export async function readWindow(
   files: Pick<Files, 'read'>,
-  window: readonly ChunkStretch[],
+  window: readonly Wanted[],
+  result: Buffer,
+  memory: Buffer | undefined,
   onHeader: (damage: Damaged) => void,
-): Promise<Buffer[]> {
+): Promise<void> {
   const { extent, offset: start } = window[0]!.place;
-  const bytes = await files.read(extent, start, endOf(window.at(-1)!.place) - start);
-  const inMemory = {
-    read: async (_: string, position: number, length: number) =>
-      bytes.subarray(position - start, position - start + length),
-  };
-  const parts: Buffer[] = [];
-  for (const { name, place, from, to } of window) {
-    parts.push(await readChecked(inMemory, name, place, from, to, onHeader));
+  const bytes = await files.read(extent, start, endOf(window.at(-1)!.place) - start, memory);
+  for (const { name, place, from, to, at } of window) {
+    result.set(checkedIn(bytes.subarray(place.offset - start), name, place, from, to, onHeader), at);
   }
-  return parts;
 }

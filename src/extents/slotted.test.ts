@@ -30,6 +30,7 @@ beforeEach(() => {
       ...files,
       make: (name, header) => step('make', name).then(() => files.make(name, header)),
       write: (name, ...rest) => step('write', name).then(() => files.write(name, ...rest)),
+      read: (name, ...rest) => step('read', name).then(() => files.read(name, ...rest)),
       sync: (name) => step('sync', name).then(() => files.sync(name)),
     },
     { epoch: 7n },
@@ -141,5 +142,40 @@ describe('An extent that cannot be made', () => {
     await Promise.all(begun.map((begin) => expect(begin).rejects.toThrow(NoSpace)));
     failing.clear();
     expect((await writeOne(3)).place.extent).toBe('7-2');
+  });
+});
+
+describe('Small chunks that are read together', () => {
+  const count = 3_000;
+  const reads = () => steps.filter((step) => step.startsWith('read')).length;
+  const whole = async (number: number) => {
+    const { name, place, bytes } = await writeOne(number);
+    return { name, place, from: 0, to: place.length, bytes };
+  };
+
+  it.each([
+    ['in the order in which they were written', 1],
+    ['backwards', count - 1],
+    ['in any order', 1_009],
+  ])('are read with few reads: %s', async (_, stride) => {
+    const chunks: Awaited<ReturnType<typeof whole>>[] = [];
+    for (let number = 1; number <= count; number++) chunks.push(await whole(number));
+    const wanted = chunks.map((_, at) => chunks[(at * stride) % count]!);
+    expect((await extents.readMany(wanted)).equals(Buffer.concat(wanted.map(({ bytes }) => bytes)))).toBe(true);
+    // 512 in each: what is checked at one time is bounded.
+    expect(reads()).toBe(6);
+  });
+
+  it('are read alone where others lie between them', async () => {
+    const chunks: Awaited<ReturnType<typeof whole>>[] = [];
+    for (let number = 1; number <= 20; number++) {
+      chunks.push(await whole(number));
+      await writeChunk(extents, chunkName(100 + number), randomBytes(number <= 10 ? 70_000 : 30_000));
+    }
+    await extents.readMany(chunks.slice(0, 10));
+    expect(reads()).toBe(10);
+    await extents.readMany(chunks.slice(10));
+    // Eight chunks and what is between them have 256 KiB.
+    expect(reads()).toBe(12);
   });
 });

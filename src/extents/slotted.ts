@@ -1,18 +1,11 @@
 /** Extents as files of slots: which file grows, who writes where, and when it is durable. The same for all engines. */
+import { borrowBuffer, giveBackBuffer } from '../base/crc32.ts';
 import { chunkWriter } from './chunk-writer.ts';
-import {
-  CHUNK_BYTES_MAX,
-  type ChunkStretch,
-  Damaged,
-  EXTENT_NAME,
-  type Extents,
-  epochOfExtent,
-  extentName,
-} from './extents.ts';
+import { CHUNK_BYTES_MAX, Damaged, EXTENT_NAME, type Extents, epochOfExtent, extentName } from './extents.ts';
 import type { Files } from './files.ts';
 import { groupSync } from './group-sync.ts';
 import { readChecked } from './read.ts';
-import { readWindow, windowsOf } from './read-many.ts';
+import { readWindow, type Wanted, windowsOf } from './read-many.ts';
 import { encodeExtentHeader, HEADER_BYTES, newExtentId, slotBytes } from './slots.ts';
 import { walkSlots } from './walk.ts';
 
@@ -121,17 +114,15 @@ export function openSlotted(
     }
   };
 
-  const oneByOne = (window: readonly ChunkStretch[]): Promise<Buffer[]> =>
-    Promise.all(window.map(({ name, place, from, to }) => readOne(name, place, from, to)));
-
   /** Whatever is wrong with one of them is found out by reading it alone. */
-  const readTogether = (window: readonly ChunkStretch[]): Promise<Buffer[]> =>
-    window.length === 1
-      ? oneByOne(window)
-      : readWindow(files, window, (damage) => onDamage?.(damage)).catch((error: unknown) => {
-          if (error instanceof Damaged) return oneByOne(window);
-          throw error;
-        });
+  async function readTogether(window: readonly Wanted[], result: Buffer, memory: Buffer | undefined): Promise<void> {
+    try {
+      if (window.length > 1) return await readWindow(files, window, result, memory, (damage) => onDamage?.(damage));
+    } catch (error) {
+      if (!(error instanceof Damaged)) throw error;
+    }
+    for (const { name, place, from, to, at } of window) result.set(await readOne(name, place, from, to, memory), at);
+  }
 
   return {
     async begin(name, length, purpose = 'any') {
@@ -165,9 +156,14 @@ export function openSlotted(
     read: readOne,
 
     async readMany(stretches) {
-      const parts: Buffer[] = [];
-      for (const window of windowsOf(stretches)) parts.push(...(await readTogether(window)));
-      return Buffer.concat(parts);
+      const result = Buffer.allocUnsafe(stretches.reduce((sum, { from, to }) => sum + to - from, 0));
+      const memory = borrowBuffer();
+      try {
+        for (const window of windowsOf(stretches)) await readTogether(window, result, memory);
+      } finally {
+        if (memory) giveBackBuffer(memory);
+      }
+      return result;
     },
 
     chunksBegun: () => chunksBegun,
