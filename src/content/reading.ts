@@ -1,6 +1,6 @@
 /** The bytes of a content as a stream: no snapshot is open while the consumer takes its time, and little memory is held. */
 import { borrowBuffer, giveBackBuffer, LENT_BYTES } from '../base/crc32.ts';
-import { othersFirst } from '../base/steps.ts';
+import { nextSlice } from '../base/steps.ts';
 import { AROUND_BYTES_MAX, CHECKED_BYTES, type ChunkStretch, type Extents, type Sums } from '../extents/extents.ts';
 import { type Partition, type Snapshot, Unavailable } from '../partition/partition.ts';
 import type { ContentRead } from './content.ts';
@@ -108,7 +108,7 @@ async function* generate(
   async function fill(): Promise<void> {
     const { stretches } = page;
     while (page.end < to && stretches.length < SMALL_PARTS_MAX && lengthOf(stretches) < CHECKED_BYTES) {
-      if (stretches.length > 0) await othersFirst();
+      if (stretches.length > 0) await nextSlice();
       const more = await partition.read((at) => lookUp(at, page.end));
       stretches.push(...more.stretches);
       page = { stretches, end: more.end };
