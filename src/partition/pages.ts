@@ -4,6 +4,7 @@ import type { Page, PageOptions, Row } from './partition.ts';
 
 /** Whoever reads longer leaves the event loop to others in between. */
 const WORK_ROWS_MAX = 250;
+const WORK_BYTES_MAX = 256 << 10;
 /** A seek costs about as much as reading this many rows. */
 const SEEK_ROWS = 4;
 
@@ -14,6 +15,7 @@ export function pageOf(
 ): Page {
   const rows: Row[] = [];
   let work = 0;
+  let bytes = 0;
   let start: Key | undefined = from;
   while (start !== undefined && start < to) {
     const rest = rowsIn({ from: start, to });
@@ -28,8 +30,9 @@ export function pageOf(
         start = pastAny(group);
         break;
       }
-      if (rows.length >= limit || work > WORK_ROWS_MAX) return { rows, next: row.key };
+      if (rows.length >= limit || work > WORK_ROWS_MAX || bytes >= WORK_BYTES_MAX) return { rows, next: row.key };
       rows.push(row);
+      bytes += row.value.length;
       group = joining && groupOf(row.key, joining);
       joined = 0;
     }

@@ -4,6 +4,7 @@
  */
 import { HEADERS_MAX, QUERY_PARAMETERS_MAX } from '../../build/base/input-limits.js';
 import { bodyAttacks } from './body-attacks.mjs';
+import { listAttacks } from './list-attacks.mjs';
 import { tableAttacks } from './table-attacks.mjs';
 
 /** @typedef {import('./requests.mjs').Request} Request */
@@ -61,6 +62,7 @@ async function allowOrigins(send) {
 /** @type {readonly Attack[]} */
 export const attacks = [
   ...bodyAttacks,
+  ...listAttacks,
   ...tableAttacks,
   {
     name: 'query parameters under a wrong signature',
@@ -151,7 +153,10 @@ export const attacks = [
   {
     name: 'choices of include',
     n: 1_500,
-    request: (n) => ({ query: ['comp=list', `include=${many(n, () => 'metadata').join(',')}`], allowed: true }),
+    request: (n) => ({
+      query: ['comp=list', 'prefix=none', `include=${many(n, () => 'metadata').join(',')}`],
+      allowed: true,
+    }),
     status: 200,
   },
 ];

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { encodeKey, under } from '../../src/partition/keys.ts';
 import type { Transaction } from '../../src/partition/partition.ts';
 import { queueAccess } from '../../src/services/queue/access.ts';
-import { listQueues } from '../../src/services/queue/listing.ts';
+import { type ListedQueue, listQueues } from '../../src/services/queue/listing.ts';
 import {
   clearMessages,
   deleteMessage,
@@ -120,11 +120,11 @@ describe('List Queues', () => {
     const all = async (prefix: string | undefined, resultsMax: number | undefined) => {
       const seen: string[] = [];
       for (let marker: string | undefined; marker !== ''; ) {
-        const page = await listQueues(storage, { prefix, marker, resultsMax });
-        expect(page.queues.length).toBeLessThanOrEqual(resultsMax ?? 5_000);
-        for (const { name, metadata } of page.queues) if (name !== queue) expect(metadata).toEqual({ name });
-        seen.push(...page.queues.map(({ name }) => name));
-        marker = page.nextMarker;
+        const page: ListedQueue[] = [];
+        marker = await listQueues(storage, { prefix, marker, resultsMax }, (queues) => page.push(...queues));
+        expect(page.length).toBeLessThanOrEqual(resultsMax ?? 5_000);
+        for (const { name, metadata } of page) if (name !== queue) expect(metadata).toEqual({ name });
+        seen.push(...page.map(({ name }) => name));
       }
       return seen;
     };
@@ -135,7 +135,7 @@ describe('List Queues', () => {
     expect(await all('c', 1)).toEqual([]);
     expect(await all('x'.repeat(5_000), 1)).toEqual([]);
     for (const marker of ['x', '1-', '1-UPPER', `1-${'x'.repeat(5_000)}`]) {
-      const page = listQueues(storage, { prefix: undefined, marker, resultsMax: 1 });
+      const page = listQueues(storage, { prefix: undefined, marker, resultsMax: 1 }, () => {});
       await expect(page).rejects.toMatchObject({ code: 'InvalidMarker', status: 400 });
     }
   });

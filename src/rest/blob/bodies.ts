@@ -6,14 +6,16 @@ import type { CopyState } from '../../services/blob/rows.ts';
 import { type Echoed, echo, element, metadataElements } from '../list-elements.ts';
 import { leaseElements } from './leases.ts';
 
-export function containerList(
-  endpoint: string,
-  asked: Echoed,
-  containers: readonly ListedContainer[],
-  nextMarker: string,
-  withMetadata: boolean,
-): string {
-  let xml = `<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}">${echo(asked)}<Containers>`;
+export function containerListStart(endpoint: string, asked: Echoed): Buffer {
+  return Buffer.from(`<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}">${echo(asked)}<Containers>`);
+}
+
+export function containerListEnd(nextMarker: string): Buffer {
+  return Buffer.from(`</Containers>${element('NextMarker', nextMarker)}</EnumerationResults>`);
+}
+
+export function containerElements(containers: readonly ListedContainer[], withMetadata: boolean): Buffer {
+  let xml = '';
   for (const { name, container, leaseState } of containers) {
     const { etag, modified, lease, access, metadata } = container;
     xml +=
@@ -26,7 +28,7 @@ export function containerList(
       '<ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled></Properties>' +
       `${withMetadata ? metadataElements(metadata) : ''}</Container>`;
   }
-  return `${xml}</Containers>${element('NextMarker', nextMarker)}</EnumerationResults>`;
+  return Buffer.from(xml);
 }
 
 export function blobListStart(endpoint: string, asked: Echoed & { readonly container: string }): Buffer {

@@ -21,7 +21,7 @@ import {
 } from '../../services/blob/containers.ts';
 import { abortCopy, copyBlob } from '../../services/blob/copies.ts';
 import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
-import { listBlobs, listContainers } from '../../services/blob/listing.ts';
+import { type ListedContainer, listBlobs, listContainers } from '../../services/blob/listing.ts';
 import type { Blob, Metadata } from '../../services/blob/rows.ts';
 import type { Storage } from '../../services/storage.ts';
 import { type ConditionHeader, type Operation, operationOn } from '../operation.ts';
@@ -51,7 +51,14 @@ import { endpointOf } from '../request.ts';
 import { serviceOperations } from '../service-operations.ts';
 import { slashed } from './address.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
-import { blobListEnd, blobListStart, containerList, listElements } from './bodies.ts';
+import {
+  blobListEnd,
+  blobListStart,
+  containerElements,
+  containerListEnd,
+  containerListStart,
+  listElements,
+} from './bodies.ts';
 import { abortAction, asynchronous, copySource, sourceConditions } from './copies.ts';
 import {
   beforeCrc64,
@@ -123,14 +130,17 @@ export const blobOperations: readonly Operation<Storage>[] = [
     test: 'test/end-to-end/list-containers.test.ts',
     input: { ...list, include: listQuery('include', ['metadata', 'deleted', 'system']) },
     run: async (storage, input) => {
-      const system = input.include.includes('system');
-      return { ...(await listContainers(storage, { ...input, system })), input };
+      const { include } = input;
+      const asked = { ...input, system: include.includes('system') };
+      const withMetadata = include.includes('metadata');
+      const pieces = await asTheyCome(async (give) => {
+        const emit = (containers: readonly ListedContainer[]) => give(containerElements(containers, withMetadata));
+        give(containerListEnd(await listContainers(storage, asked, emit)));
+      });
+      return { input, pieces };
     },
-    reply: ({ containers, nextMarker, input }, request) =>
-      xmlReply(
-        200,
-        containerList(endpointOf(request), input, containers, nextMarker, input.include.includes('metadata')),
-      ),
+    reply: ({ input, pieces }, request) =>
+      xmlPiecesReply(200, behind(containerListStart(endpointOf(request), input), pieces)),
   }),
   ...serviceOperations('blob', SHAPES),
   ...SHAPES.map((shape) =>

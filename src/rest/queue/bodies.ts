@@ -1,44 +1,65 @@
 /** The XML of the Queue service that goes out. */
+import { nextSlice } from '../../base/steps.ts';
 import { rfc1123 } from '../../base/time.ts';
 import { escapeXml } from '../../base/xml.ts';
 import type { ListedQueue } from '../../services/queue/listing.ts';
 import type { Message } from '../../services/queue/message-rows.ts';
 import { type Echoed, echo, element, metadataElements } from '../list-elements.ts';
 
-export function queueList(
-  endpoint: string,
-  asked: Echoed,
-  queues: readonly ListedQueue[],
-  nextMarker: string,
-  withMetadata: boolean,
-): string {
-  let xml = '';
-  for (const { name, metadata } of queues) {
-    xml += `<Queue><Name>${escapeXml(name)}</Name>${withMetadata ? metadataElements(metadata) : ''}</Queue>`;
-  }
-  return (
-    `<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}">${echo(asked)}` +
-    `${xml === '' ? '<Queues />' : `<Queues>${xml}</Queues>`}${element('NextMarker', nextMarker)}</EnumerationResults>`
-  );
+export function queueListStart(endpoint: string, asked: Echoed): Buffer {
+  return Buffer.from(`<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}">${echo(asked)}`);
+}
+
+/** What the queues stand in is opened by the first of them: where there is none, it is an empty element. */
+export function queueListWriter(withMetadata: boolean) {
+  let isOpen = false;
+  return {
+    queues(queues: readonly ListedQueue[]): Buffer {
+      let xml = isOpen ? '' : '<Queues>';
+      isOpen = true;
+      for (const { name, metadata } of queues) {
+        xml += `<Queue><Name>${escapeXml(name)}</Name>${withMetadata ? metadataElements(metadata) : ''}</Queue>`;
+      }
+      return Buffer.from(xml);
+    },
+    end: (nextMarker: string): Buffer =>
+      Buffer.from(`${isOpen ? '</Queues>' : '<Queues />'}${element('NextMarker', nextMarker)}</EnumerationResults>`),
+  };
 }
 
 /** What Put Message tells of the message that was put. */
 export function putList(message: Message): string {
-  return messageList([message], (put) => identity(put) + receipt(put));
+  return `<QueueMessagesList>${messageElement(identity(message) + receipt(message))}</QueueMessagesList>`;
 }
 
-export function takenList(messages: readonly Message[]): string {
+export function takenList(messages: readonly Message[]): Promise<readonly Buffer[]> {
   return messageList(messages, (taken) => identity(taken) + receipt(taken) + content(taken));
 }
 
-export function peekedList(messages: readonly Message[]): string {
+export function peekedList(messages: readonly Message[]): Promise<readonly Buffer[]> {
   return messageList(messages, (peeked) => identity(peeked) + content(peeked));
 }
 
-function messageList(messages: readonly Message[], elements: (message: Message) => string): string {
-  let xml = '';
-  for (const message of messages) xml += `<QueueMessage>${elements(message)}</QueueMessage>`;
-  return xml === '' ? '<QueueMessagesList />' : `<QueueMessagesList>${xml}</QueueMessagesList>`;
+/** So much text is made at once; a long message is more by itself. */
+const SLICE_CHARACTERS = 128 << 10;
+
+async function messageList(messages: readonly Message[], elements: (message: Message) => string): Promise<Buffer[]> {
+  if (messages.length === 0) return [Buffer.from('<QueueMessagesList />')];
+  const pieces: Buffer[] = [];
+  let xml = '<QueueMessagesList>';
+  for (const message of messages) {
+    if (xml.length >= SLICE_CHARACTERS) {
+      pieces.push(Buffer.from(xml));
+      xml = '';
+      await nextSlice();
+    }
+    xml += messageElement(elements(message));
+  }
+  return [...pieces, Buffer.from(`${xml}</QueueMessagesList>`)];
+}
+
+function messageElement(elements: string): string {
+  return `<QueueMessage>${elements}</QueueMessage>`;
 }
 
 function identity({ id, inserted, expires }: Message): string {

@@ -20,11 +20,12 @@ import { getMessages } from '../../services/queue/taking.ts';
 import type { Storage } from '../../services/storage.ts';
 import { type Operation, operationOn, unbuilt } from '../operation.ts';
 import { integerQuery, listQuery, metadata, pathPart, query, xmlBody } from '../params.ts';
+import { asTheyCome, behind } from '../pieces.ts';
 import { policyList, readPolicies } from '../policies.ts';
-import { metadataHeaders, xmlReply } from '../reply.ts';
+import { metadataHeaders, xmlPiecesReply, xmlReply } from '../reply.ts';
 import { endpointOf } from '../request.ts';
 import { serviceOperations } from '../service-operations.ts';
-import { peekedList, putList, queueList, takenList } from './bodies.ts';
+import { peekedList, putList, queueListStart, queueListWriter, takenList } from './bodies.ts';
 import { messageText, newMessageText } from './message-body.ts';
 import {
   isBefore,
@@ -61,9 +62,15 @@ const rows: readonly Operation<Storage>[] = [
       resultsMax: integerQuery('maxresults', { min: 1, max: 2 ** 31 - 1 }),
       include: listQuery('include', ['metadata']),
     },
-    run: async (storage, input) => ({ ...(await listQueues(storage, input)), input }),
-    reply: ({ queues, nextMarker, input }, request) =>
-      xmlReply(200, queueList(endpointOf(request), input, queues, nextMarker, input.include.includes('metadata'))),
+    run: async (storage, input) => {
+      const list = queueListWriter(input.include.includes('metadata'));
+      const pieces = await asTheyCome(async (give) => {
+        give(list.end(await listQueues(storage, input, (queues) => give(list.queues(queues)))));
+      });
+      return { input, pieces };
+    },
+    reply: ({ input, pieces }, request) =>
+      xmlPiecesReply(200, behind(queueListStart(endpointOf(request), input), pieces)),
   }),
   ...serviceOperations('queue', SHAPES),
   unbuilt('Get User Delegation Key', 'POST /', { restype: 'service', comp: 'userdelegationkey' }),
@@ -146,9 +153,9 @@ const rows: readonly Operation<Storage>[] = [
     permission: 'process',
     test: 'test/end-to-end/queue-messages.test.ts',
     input: { queue, messageCount, takenSeconds, notPeeking },
-    run: (storage, { queue: name, messageCount: count = 1, takenSeconds: seconds = TAKEN_SECONDS }) =>
-      getMessages(storage, { queue: name, count, visibilitySeconds: seconds }),
-    reply: (messages) => xmlReply(200, takenList(messages)),
+    run: async (storage, { queue: name, messageCount: count = 1, takenSeconds: seconds = TAKEN_SECONDS }) =>
+      takenList(await getMessages(storage, { queue: name, count, visibilitySeconds: seconds })),
+    reply: (pieces) => xmlPiecesReply(200, pieces),
   }),
   operation({
     name: 'Peek Messages',
@@ -157,8 +164,9 @@ const rows: readonly Operation<Storage>[] = [
     permission: 'read',
     test: 'test/end-to-end/queue-messages.test.ts',
     input: { queue, messageCount },
-    run: (storage, { queue: name, messageCount: count = 1 }) => peekMessages(storage, { queue: name, count }),
-    reply: (messages) => xmlReply(200, peekedList(messages)),
+    run: async (storage, { queue: name, messageCount: count = 1 }) =>
+      peekedList(await peekMessages(storage, { queue: name, count })),
+    reply: (pieces) => xmlPiecesReply(200, pieces),
   }),
   operation({
     name: 'Clear Messages',

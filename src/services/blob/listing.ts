@@ -1,10 +1,12 @@
 /** List Containers and List Blobs: a page is one committed state, read in slices that leave the event loop to others. */
+import { nextSlice } from '../../base/steps.ts';
 import { after, bytesOf, endingOf, groupOf, type Joining, type Key, past, type Range } from '../../partition/keys.ts';
 import type { Page, PageOptions, Reading, Row } from '../../partition/partition.ts';
 import { type Lease, type LeaseState, leaseState } from '../../rules/lease.ts';
 import { BLOB_NAME_MAX, LOGS_CONTAINER } from '../../rules/names.ts';
 import { decodeName } from '../names.ts';
-import { type AccountId, nextSlice, type Storage } from '../storage.ts';
+import { slicesFor } from '../slices.ts';
+import type { AccountId, Storage } from '../storage.ts';
 import { fail } from './errors.ts';
 import { decodeHead } from './heads.ts';
 import { checkContainerName } from './requests.ts';
@@ -44,8 +46,12 @@ export interface ListedContainer {
   readonly leaseState: LeaseState;
 }
 
-/** `system`: with the container of the logs. */
-export async function listContainers(storage: Storage, input: ListInput & { readonly system?: boolean }) {
+/** As listBlobs does it. `system`: with the container of the logs. */
+export async function listContainers(
+  storage: Storage,
+  input: ListInput & { readonly system?: boolean },
+  emit: (containers: readonly ListedContainer[]) => void,
+): Promise<string> {
   const { account, partition } = storage;
   const logs = nameKey(account, LOGS_CONTAINER);
   return partition.read(async (at) => {
@@ -62,13 +68,10 @@ export async function listContainers(storage: Storage, input: ListInput & { read
         const container = decodeProperties(row.properties);
         return { name, container, leaseState: leaseState(container.lease, at.now) };
       },
+      bytesOf: ({ properties }) => properties.value.length,
     };
-    const containers: ListedContainer[] = [];
     // Without a delimiter nothing is joined.
-    const nextMarker = await readPage(names, input, '', (items) => {
-      containers.push(...(items as ListedContainer[]));
-    });
-    return { containers, nextMarker };
+    return readPage(names, input, '', (items) => emit(items as readonly ListedContainer[]));
   });
 }
 
@@ -113,6 +116,7 @@ export async function listBlobs(
         const { lease } = row.stage ?? blob!;
         return { name, blob, lease, leaseState: leaseState(lease, at.now) };
       },
+      bytesOf: ({ value }) => value.length,
     };
     return readPage(names, input, input.delimiter ?? '', emit);
   });
@@ -124,6 +128,8 @@ interface Names<Found extends Row, Item> {
   at(name: string): Key;
   page(range: Range, options: PageOptions): Promise<PageOf<Found>>;
   item(row: Found, name: string): Item;
+  /** As much of the row as its item is made of. */
+  bytesOf(row: Found): number;
 }
 
 interface PageOf<Found extends Row> extends Page {
@@ -209,28 +215,28 @@ async function readPage<Found extends Row, Item>(
   let joined: string | undefined;
   /** Where the next page begins if anything follows. */
   let end = '';
+  const slices = slicesFor(emit, SLICE_ROWS);
   while (from !== undefined) {
     const { rows, next }: PageOf<Found> = await names.page({ from, to: range.to }, { limit: left + 1, joining });
-    let items: (Item | { prefix: string })[] = [];
     for (const row of rows) {
       const name = nameIn(row);
       // Of heads and stages, each may have a row that stands for these names.
       if (joined !== undefined && name.startsWith(joined)) continue;
       if (left === 0) {
-        emit(items);
+        slices.end();
         return end;
       }
-      if (items.length === SLICE_ROWS) {
-        emit(items);
-        items = [];
+      if (slices.isFull()) {
+        slices.end();
         await nextSlice();
       }
       left--;
       joined = delimiter === '' ? undefined : joinedName(name, prefix, delimiter);
-      items.push(joined === undefined ? names.item(row, name) : { prefix: joined });
+      if (joined === undefined) slices.add(names.item(row, name), name.length + names.bytesOf(row));
+      else slices.add({ prefix: joined }, joined.length);
       if (left === 0) end = joined === undefined ? encodeMarker('after', name) : encodeMarker('past', joined);
     }
-    emit(items);
+    slices.end();
     from = next;
     if (from !== undefined) await nextSlice();
   }

@@ -1,9 +1,11 @@
 /** List Queues: a page is one committed state, read in slices that leave the event loop to others. */
+import { nextSlice } from '../../base/steps.ts';
 import { after, endingOf, past } from '../../partition/keys.ts';
 import { queueNameFault } from '../../rules/queue/names.ts';
 import type { Metadata } from '../metadata.ts';
 import { decodeName } from '../names.ts';
-import { nextSlice, type Storage } from '../storage.ts';
+import { slicesFor } from '../slices.ts';
+import type { Storage } from '../storage.ts';
 import { fail } from './errors.ts';
 import { decodeProperties, nameKey, namesFrom, propertiesKey } from './rows.ts';
 
@@ -22,29 +24,44 @@ export interface ListQueuesInput {
   readonly resultsMax: number | undefined;
 }
 
+/**
+ * `emit` is given the queues of a page slice by slice, so that the metadata of thousands need not be held until the last was read.
+ * Resolves with the marker of the next page.
+ */
 export async function listQueues(
   { account, partition }: Storage,
   { prefix = '', marker, resultsMax = PAGE_MAX }: ListQueuesInput,
-): Promise<{ readonly queues: readonly ListedQueue[]; readonly nextMarker: string }> {
+  emit: (queues: readonly ListedQueue[]) => void,
+): Promise<string> {
   const last = marker ? parseMarker(marker) : undefined;
-  const queues: ListedQueue[] = [];
   // No name is longer, and a longer key is none that an engine could take.
-  if (prefix.length > PREFIX_MAX) return { queues, nextMarker: '' };
-  const wanted = Math.min(resultsMax, PAGE_MAX);
+  if (prefix.length > PREFIX_MAX) return '';
   const start = namesFrom(account, '');
   const to = past(namesFrom(account, prefix));
+  const slices = slicesFor(emit, SLICE_ROWS);
   return partition.read(async (at) => {
     let from = namesFrom(account, prefix);
     if (last !== undefined && after(nameKey(account, last)) > from) from = after(nameKey(account, last));
-    for (;;) {
-      const limit = Math.min(SLICE_ROWS, wanted - queues.length + 1);
+    let left = Math.min(resultsMax, PAGE_MAX);
+    for (let end = ''; ; ) {
+      const limit = Math.min(SLICE_ROWS, left + 1);
       const rows = await at.scan({ from, to }, { limit });
       const found = await at.getMany(rows.map((row) => propertiesKey(account, decodeName(row))));
       for (const [i, row] of rows.entries()) {
-        if (queues.length === wanted) return { queues, nextMarker: markerOf(queues.at(-1)!.name) };
-        queues.push({ name: endingOf(row.key, start), metadata: decodeProperties(found[i]!).metadata });
+        if (left-- === 0) {
+          slices.end();
+          return markerOf(end);
+        }
+        if (slices.isFull()) {
+          slices.end();
+          await nextSlice();
+        }
+        end = endingOf(row.key, start);
+        const properties = found[i]!;
+        slices.add({ name: end, metadata: decodeProperties(properties).metadata }, properties.value.length);
       }
-      if (rows.length < limit) return { queues, nextMarker: '' };
+      slices.end();
+      if (rows.length < limit) return '';
       from = after(rows.at(-1)!.key);
       await nextSlice();
     }

@@ -1,0 +1,75 @@
+/** Attacks by lists of what has long metadata or text; see attacks.mjs. */
+
+/** @typedef {import('./attacks.mjs').Attack} Attack */
+/** @typedef {import('./requests.mjs').Request} Request */
+
+/** A list is made in slices of few bytes, between which others have their turn. */
+const IN_TURNS = 60_000_000;
+const ITEMS = 100;
+const MESSAGES = 32;
+const NAME = 'long-';
+const CONTAINER = 'lists';
+
+/** @type {[string, string][]} */
+const LONG = Array.from({ length: 7 }, (_, at) => [`x-ms-meta-a${at}`, '&'.repeat(1_100)]);
+/** @type {[string, string][]} */
+const MANY = Array.from({ length: 900 }, (_, at) => [`x-ms-meta-a${at}`, 'b']);
+
+/** @param {number} count @param {(at: number) => Request} request @param {Request} [before] @returns {NonNullable<Attack['prepare']>} */
+const putting = (count, request, before) => async (send) => {
+  if (before) await send({ method: 'PUT', allowed: true, ...before });
+  for (let at = 0; at < count; at++) {
+    const { status, text } = await send({ method: 'PUT', allowed: true, ...request(at) });
+    if (status !== 201) throw new Error(text);
+  }
+};
+
+const newContainer = { path: `/${CONTAINER}`, query: ['restype=container'] };
+/** @param {string} prefix @param {[string, string][]} metadata */
+const blobs = (prefix, metadata) =>
+  putting(
+    ITEMS,
+    (at) => ({ path: `/${CONTAINER}/${prefix}${at}`, headers: [['x-ms-blob-type', 'BlockBlob'], ...metadata] }),
+    newContainer,
+  );
+/** @param {string} prefix @param {number} n */
+const listing = (prefix, n) => ['comp=list', 'include=metadata', `prefix=${prefix}`, `maxresults=${n}`];
+
+const lists = { n: ITEMS / 2, status: 200, stepsMax: IN_TURNS };
+
+/** @type {readonly Attack[]} */
+export const listAttacks = [
+  {
+    ...{ name: 'containers with long metadata', ...lists },
+    prepare: putting(ITEMS, (at) => ({ path: `/${NAME}${at}`, query: ['restype=container'], headers: LONG })),
+    request: (n) => ({ query: listing(NAME, n), allowed: true }),
+  },
+  {
+    ...{ name: 'queues with long metadata', ...lists },
+    prepare: putting(ITEMS, (at) => ({ service: 'queue', path: `/${NAME}${at}`, headers: LONG })),
+    request: (n) => ({ service: 'queue', query: listing(NAME, n), allowed: true }),
+  },
+  {
+    ...{ name: 'blobs with long metadata', ...lists, prepare: blobs('long', LONG) },
+    request: (n) => ({ path: `/${CONTAINER}`, query: ['restype=container', ...listing('long', n)], allowed: true }),
+  },
+  {
+    ...{ name: 'blobs with much metadata', ...lists, prepare: blobs('many', MANY) },
+    request: (n) => ({ path: `/${CONTAINER}`, query: ['restype=container', ...listing('many', n)], allowed: true }),
+  },
+  {
+    ...{ name: 'messages of long text', n: MESSAGES / 2, status: 200, stepsMax: IN_TURNS },
+    prepare: putting(
+      MESSAGES,
+      () => ({
+        ...{ service: 'queue', method: 'POST', path: `/${CONTAINER}/messages` },
+        body: `<QueueMessage><MessageText>${'&amp;'.repeat(13_000)}</MessageText></QueueMessage>`,
+      }),
+      { service: 'queue', path: `/${CONTAINER}` },
+    ),
+    request: (n) => ({
+      ...{ service: 'queue', path: `/${CONTAINER}/messages`, allowed: true },
+      query: ['peekonly=true', `numofmessages=${n}`],
+    }),
+  },
+];
