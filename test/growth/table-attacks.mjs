@@ -152,6 +152,13 @@ const all = [
     past: { n: FALSE_BOUNDARIES_MAX + 1, status: 400 },
   },
   {
+    ...{ name: 'dashes in a batch', n: 1_900_000, status: 202, stepsMax: IN_TURNS },
+    request: (n) => {
+      const { body, ...rest } = batch([put(1)]);
+      return { ...rest, body: `${'-'.repeat(n)}\r\n${body}` };
+    },
+  },
+  {
     ...{ name: 'empty lines in a batch', n: 30_000, status: 202 },
     request: (n) => batch([put(1), '\n'.repeat(n)]),
   },

@@ -9,6 +9,7 @@ import { type Batch, partRequest, readBatch } from './batch-request.ts';
 const TYPE = 'multipart/mixed; boundary=batch_1';
 /** None is so long that others have a turn meanwhile. */
 const read = (text: string, type = TYPE) => inTurns(readBatch(Buffer.from(text), type), 0) as Batch;
+const readInTurns = async (text: string) => inTurns(readBatch(Buffer.from(text), TYPE), text.length);
 
 function changesOf(text: string, type = TYPE) {
   const batch = read(text, type);
@@ -126,7 +127,7 @@ describe('The body of a transaction', () => {
 
   it('is read no further than what is refused anyway', () => {
     const part = '--c\r\n\r\nDELETE /mine HTTP/1.1\r\n\r\n';
-    const text = `--batch_1\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n${part.repeat(5_000)}--c--\r\n--batch_1--`;
+    const text = `--batch_1\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n${part.repeat(3_000)}--c--\r\n--batch_1--`;
     expect(changesOf(text)).toHaveLength(101);
   });
 
@@ -203,8 +204,32 @@ describe('The body of a transaction', () => {
     ['an endless line', `--batch_1\r\n\r\nGET ${' /'.repeat(2_000_000)}`],
     ['endless headers', `--batch_1\r\n${'a: b\r\n'.repeat(600_000)}\r\n--batch_1--`],
     ['empty lines', `--batch_1\r\n${'\r\n'.repeat(2_000_000)}--batch_1--`],
-  ])('of four million bytes costs no more than its bytes: %s', (_, text) => {
-    expect(() => read(text)).toThrow(StorageError);
+    ['dashes', '-'.repeat(4_000_000)],
+  ])('of four million bytes costs no more than its bytes: %s', async (_, text) => {
+    await expect(readInTurns(text)).rejects.toThrow(StorageError);
+  });
+
+  it('is searched in short slices, whatever stands between two boundaries', () => {
+    const stepsOf = (text: string) => {
+      const steps = readBatch(Buffer.from(text), TYPE);
+      let count = 1;
+      for (; !steps.next().done; count++);
+      return count;
+    };
+    const query = (filling: string) =>
+      lines('--batch_1', 'Content-Type: application/http', '', 'GET /mine() HTTP/1.1', '', filling, '--batch_1--');
+    expect(stepsOf(query(''))).toBe(1);
+    for (const filling of ['-', '--batch_', `--batch_1${'-'.repeat(100_000)}`]) {
+      const text = query(filling.repeat(4_000_000 / filling.length));
+      expect(stepsOf(text)).toBeGreaterThanOrEqual(Math.floor(text.length / (128 << 10)));
+    }
+  });
+
+  it('is read with boundaries where one slice of the search ends and the next begins', async () => {
+    for (let at = (128 << 10) - 12; at <= (128 << 10) + 12; at++) {
+      const preamble = `${'-'.repeat(at - 2)}\r\n`;
+      expect(await readInTurns(`${preamble}${outside}`)).toEqual(read(outside));
+    }
   });
 
   it('has a bound on the headers of a part', () => {

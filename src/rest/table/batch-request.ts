@@ -35,12 +35,12 @@ const SLICE_BYTES = 256 << 10;
 
 export function* readBatch(bytes: Buffer, contentType: string | string[] | undefined): Steps<Batch> {
   const text = bytes.toString('latin1');
-  const all = partsOf(text, { from: 0, to: text.length }, boundaryIn(String(contentType)), 2);
+  const all = yield* partsOf(text, { from: 0, to: text.length }, boundaryIn(String(contentType)), 2);
   const [only, ...more] = all.map((part) => ({ ...part, head: headAt(text, part, undefined) }));
   if (!only || more.length > 0) throw fail('BatchSyntax');
   const inner = boundaryOf(only.head.headers['content-type']);
   if (inner === undefined) return { kind: 'query', part: partsReader(bytes, text)(only) };
-  const parts = partsOf(text, { from: only.from + only.head.text.length, to: only.to }, inner, CHANGES_MAX + 1);
+  const parts = yield* partsOf(text, { from: only.from + only.head.text.length, to: only.to }, inner, CHANGES_MAX + 1);
   const read = partsReader(bytes, text);
   const whole: Part[] = [];
   // To find the parts in a long one was a slice.
