@@ -52,10 +52,13 @@ export interface AnsweringOptions<Context, Known extends Account = Account> {
 
 /** Hands over a body that has not come yet: whole, or as it comes. */
 export type ComingBody = (exchange: Exchange, length: number, whole: boolean) => Promise<Buffer | BodyStream>;
+/** Waits until there is room for an answer of so many bytes, or refuses. */
+export type RoomForAnswer = (exchange: Exchange, bytes: number) => Promise<void>;
 
 export function answeringOf<Context, Known extends Account>(
   options: AnsweringOptions<Context, Known>,
   comingBody: ComingBody,
+  roomForAnswer: RoomForAnswer,
 ) {
   const { accounts, context, front, pathStyleOnly } = options;
   const { service, pathOf } = front;
@@ -117,6 +120,7 @@ export function answeringOf<Context, Known extends Account>(
     const taken = takeArrived(exchange, request, row, input);
     if (taken === false) await takeComing(exchange, request, row, input, storage);
     else if (taken !== true) await taken;
+    if (row.answerBytes) await roomForAnswer(exchange, row.answerBytes(input));
     const answered = row.reply(await row.run(storage, input, handFor), request);
     const reply = overridden(answered, identity, row);
     return request.version !== '' && request.version < QUOTED_SINCE ? unquoted(reply) : reply;

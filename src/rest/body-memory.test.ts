@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createBodyMemory } from './body-memory.ts';
 
 const MIB = 1 << 20;
@@ -18,6 +18,53 @@ function readers(count: number, memory = createBodyMemory(512 * MIB)) {
   }
   return { memory, read };
 }
+
+describe('What is reserved', () => {
+  it('counts before any of it is there, and what is larger than the room waits in its order', async () => {
+    const memory = createBodyMemory(16 * MIB);
+    const order: string[] = [];
+    expect([1, 2, 3].map(() => memory.reserve(4 * MIB))).toEqual([true, true, true]);
+    expect(memory.bytesUsed()).toBe(12 * MIB);
+    const waits = ['large', 'less'].map(async (name, at) => {
+      expect(await memory.reserve((4 - 2 * at) * MIB)).toBe(true);
+      order.push(name);
+    });
+    memory.add(-2 * MIB);
+    await turn();
+    expect(order).toEqual([]);
+    memory.add(-4 * MIB);
+    await Promise.all(waits);
+    expect(order).toEqual(['large', 'less']);
+    expect(memory.bytesUsed()).toBe(12 * MIB);
+  });
+
+  it('leaves room for what is small, until all is full', () => {
+    const memory = createBodyMemory(16 * MIB);
+    for (let at = 0; at < 3; at++) memory.reserve(4 * MIB);
+    for (let at = 0; at < 64; at++) expect(memory.reserve(64 << 10)).toBe(true);
+    expect(memory.reserve(1)).toBe(false);
+  });
+
+  it('may be more than there is, if that is all', () => {
+    const memory = createBodyMemory(MIB);
+    expect(memory.reserve(4 * MIB)).toBe(true);
+    expect(memory.reserve(1)).toBe(false);
+  });
+
+  it('is refused after ten seconds, or where too many wait, and then counts nothing', async () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const memory = createBodyMemory(16 * MIB);
+    memory.add(16 * MIB);
+    const waits = Array.from({ length: 1_024 }, () => memory.reserve(MIB));
+    expect(memory.reserve(MIB)).toBe(false);
+    vi.advanceTimersByTime(10_000);
+    expect(new Set(await Promise.all(waits))).toEqual(new Set([false]));
+    memory.add(-16 * MIB);
+    expect(memory.bytesUsed()).toBe(0);
+    expect(memory.reserve(MIB)).toBe(true);
+  });
+});
 
 describe('Bodies that are read', () => {
   it('share 2 MiB in one turn of the event loop, in their order', async () => {

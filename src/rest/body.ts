@@ -55,7 +55,7 @@ export interface BodyOptions {
   /** How much slowness adds up to before the connection is cut. */
   readonly patienceMilliseconds?: number | undefined;
   readonly memory: BodyMemory;
-  /** All of it stays in memory until it is answered. */
+  /** All of it stays in memory until it is answered: its length has been reserved. */
   readonly isKept?: boolean;
 }
 
@@ -68,7 +68,7 @@ export function streamBody(incoming: IncomingMessage, length: number, options: B
   const come: Buffer[] = [];
   let ahead = 0;
   /** In memory, until they are given back or the request is answered. */
-  let held = 0;
+  let held = isKept ? length : 0;
   let left = length;
   let waited = 0;
   let stopped = false;
@@ -87,8 +87,10 @@ export function streamBody(incoming: IncomingMessage, length: number, options: B
     if (stopped) return true;
     come.push(chunk);
     ahead += chunk.length;
-    held += chunk.length;
-    memory.add(chunk.length, !isKept);
+    if (!isKept) {
+      held += chunk.length;
+      memory.add(chunk.length, true);
+    }
     if (wait && !isWoken) {
       isWoken = true;
       setImmediate(wake);
@@ -192,10 +194,16 @@ export function dropWithin(incoming: IncomingMessage, milliseconds: number): voi
   incoming.once('close', () => clearTimeout(timer));
 }
 
-export async function joined(body: BodyStream): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of body) chunks.push(chunk);
-  return Buffer.concat(chunks);
+/** Never more in memory than what was reserved: each piece is gone once it has been copied. */
+export async function joined(body: BodyStream, length: number): Promise<Buffer> {
+  const whole = Buffer.allocUnsafe(length);
+  let at = 0;
+  for await (const chunk of body) {
+    whole.set(chunk, at);
+    at += chunk.length;
+    freeAtOnce([chunk]);
+  }
+  return whole;
 }
 
 /** Whether so much of the body is still to come that the connection should not be used again. */

@@ -2,9 +2,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { turnsOf } from '../base/turns.ts';
 import { type BodyOptions, Gone } from './body.ts';
+import type { Share } from './body-memory.ts';
 import { serverBusy } from './limits.ts';
 import { IDLE_MILLISECONDS, waitFor } from './patience.ts';
-import { lengthOf, type Reply } from './reply.ts';
+import { isMade, slicesOf } from './pieces.ts';
+import { lengthOf, piecesOf, type Reply } from './reply.ts';
 
 export interface Download {
   /** Asks for the first piece, so that what is wrong with it can still be answered. HEAD has none: it lets go at once. */
@@ -36,17 +38,16 @@ const WHOLE_BYTES_MAX = 256 << 10;
 /** A large answer goes out as a stream does, so that a client that does not take it is noticed. */
 export function streamedIfLarge(reply: Reply): Reply {
   const { body, headers } = reply;
-  if (body === undefined || typeof body === 'string' || isStream(body)) return reply;
+  if (body === undefined || isStream(body)) return reply;
   const length = lengthOf(body);
   if (length <= WHOLE_BYTES_MAX) return reply;
-  const pieces: readonly Uint8Array[] = body instanceof Uint8Array ? [body] : body;
-  return { ...reply, headers: { ...headers, 'Content-Length': length }, body: slicesOf(pieces) };
+  const pieces = slicesOf(piecesOf(body), SLICE_BYTES);
+  return { ...reply, headers: { ...headers, 'Content-Length': length }, body: pieces };
 }
 
-async function* slicesOf(pieces: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
-  for (const piece of pieces) {
-    for (let at = 0; at < piece.length; at += SLICE_BYTES) yield piece.subarray(at, at + SLICE_BYTES);
-  }
+/** What has changed something is answered however full the memory is, and so is what was given room before it was made. */
+export function mustFit({ method }: IncomingMessage, share: Share): boolean {
+  return method === 'GET' && share.bytes === 0;
 }
 
 export function downloadOf(
@@ -55,6 +56,7 @@ export function downloadOf(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   { idleMilliseconds = IDLE_MILLISECONDS, memory }: BodyOptions,
+  share: Share,
 ): Download {
   const { socket } = incoming;
   const pieces = body[Symbol.asyncIterator]();
@@ -64,11 +66,22 @@ export function downloadOf(
   let first: IteratorResult<Uint8Array> | undefined;
   let over = false;
   let sent = 0;
+  /** Of the piece that the client is to take. */
   let held = 0;
+  const made = isMade(body) ? body : undefined;
+  const isToFit = mustFit(incoming, share);
+  const reserved = share.bytes;
+  const isTooMuch = isToFit && memory.isFull();
+  made?.onMore?.(() => {
+    if (!over) hold(held);
+  });
+  hold(0);
 
+  /** What is made counts, whether the client takes it or not. */
   function hold(bytes: number): void {
-    memory.add(bytes - held);
     held = bytes;
+    const known = bytes + (made?.waiting() ?? 0);
+    share.set(made?.isGrowing?.() ? Math.max(reserved, known) : known);
   }
 
   /** A stream that ended or failed has let go by itself. */
@@ -86,7 +99,8 @@ export function downloadOf(
   }
 
   async function release(): Promise<void> {
-    hold(0);
+    held = 0;
+    share.set(0);
     if (over) return;
     over = true;
     await pieces.return?.();
@@ -99,7 +113,7 @@ export function downloadOf(
       // Behind others on its connection it holds no piece in memory until they are through.
       if (!outgoing.socket && !socket.destroyed) await waitFor(outgoing, 'socket', socket).over;
       if (socket.destroyed) throw new Gone('the connection broke before the answer');
-      if (memory.isFull()) throw serverBusy();
+      if (made ? isTooMuch : isToFit && memory.isFull()) throw serverBusy();
       first = await next();
       // The first ones of many can come together.
       if (held >= SLICE_BYTES) await turn();

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { BodyStream } from './body.ts';
+import type { Share } from './body-memory.ts';
 import type { Reply } from './reply.ts';
 import type { Routable } from './request.ts';
 
@@ -20,11 +21,18 @@ export interface Exchange {
   body: BodyStream | undefined;
   /** Too much of the body was still to come when it was answered. */
   burdened: boolean;
+  /** What its answer counts for in the memory for bodies. */
+  readonly answerShare: Share;
   /** Headers that go with the answer, whatever it is. */
   besides: ((reply: Reply) => Reply['headers']) | undefined;
 }
 
-export function exchangeOf(incoming: IncomingMessage, outgoing: ServerResponse, awaitsContinue: boolean): Exchange {
+export function exchangeOf(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  awaitsContinue: boolean,
+  answerShare: Share,
+): Exchange {
   const id = randomUUID();
   return {
     incoming,
@@ -36,6 +44,7 @@ export function exchangeOf(incoming: IncomingMessage, outgoing: ServerResponse, 
     code: undefined,
     body: undefined,
     burdened: false,
+    answerShare,
     besides: undefined,
   };
 }

@@ -115,6 +115,8 @@ export interface OperationRow<Context, Row extends Readers, Output> extends Desc
   readonly input: Row;
   /** A first look, taken before a caller that sent `Expect: 100-continue` is asked for the body. */
   readonly look?: (context: Context, input: WithoutBody<Row>) => Promise<void>;
+  /** For an answer that is made whole and may be large: how many bytes it may have, roughly. It is not run before there is room for them. */
+  readonly answerBytes?: (input: WithoutBody<Row>) => number;
   readonly run: (context: Context, input: Input<Row>, handFor: HandFor<Context>) => Promise<Output>;
   readonly reply: (output: Output, request: Request) => Reply;
 }
@@ -136,6 +138,7 @@ export interface Operation<Context> extends Description {
   read(request: Request, loosely?: boolean): unknown;
   readBody(input: unknown, bytes: Buffer | AsyncIterable<Uint8Array>, request: Request): void | Promise<void>;
   readonly look: ((context: Context, input: unknown) => Promise<void>) | undefined;
+  readonly answerBytes: ((input: unknown) => number) | undefined;
   run(context: Context, input: unknown, handFor: HandFor<Context>): Promise<unknown>;
   reply(output: unknown, request: Request): Reply;
 }
@@ -165,6 +168,7 @@ export function operationOn<Context>() {
         if (body) setBody(input, bodyName!, value);
       },
       look: row.look as Operation<Context>['look'],
+      answerBytes: row.answerBytes as Operation<Context>['answerBytes'],
       run: row.run as Operation<Context>['run'],
       reply: row.reply as Operation<Context>['reply'],
     };
@@ -194,6 +198,7 @@ export function unbuilt<Context>(
     },
     readBody: () => {},
     look: undefined,
+    answerBytes: undefined,
     run: async () => undefined,
     reply: () => ({ status: 501 }),
   };

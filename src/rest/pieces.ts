@@ -2,6 +2,35 @@
 
 export type Pieces = readonly Uint8Array[] | AsyncIterable<Uint8Array>;
 
+/** Pieces of which some are there before they are asked for. */
+export interface MadePieces extends AsyncIterableIterator<Uint8Array> {
+  /** Bytes that are there and were not asked for yet. */
+  waiting(): number;
+  /** Whether more will be made. */
+  isGrowing?(): boolean;
+  /** Calls this whenever there are more, and when there will be none. */
+  onMore?(heard: () => void): void;
+}
+
+export function isMade(pieces: AsyncIterable<Uint8Array>): pieces is MadePieces {
+  return 'waiting' in pieces;
+}
+
+/** All of them, in slices. */
+export function slicesOf(pieces: readonly Uint8Array[], sliceBytes: number): MadePieces {
+  let waiting = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  const slices = (async function* () {
+    for (const piece of pieces) {
+      for (let at = 0; at < piece.length; at += sliceBytes) {
+        const slice = piece.subarray(at, at + sliceBytes);
+        waiting -= slice.length;
+        yield slice;
+      }
+    }
+  })();
+  return Object.assign(slices, { waiting: () => waiting });
+}
+
 /** So many that it pays to begin with them. */
 const PIECES_TO_BEGIN = 2;
 
@@ -12,13 +41,18 @@ const PIECES_TO_BEGIN = 2;
 export async function asTheyCome(make: (give: (piece: Uint8Array) => void) => Promise<void>): Promise<Pieces> {
   const pieces: Uint8Array[] = [];
   let ended = false;
+  let waiting = 0;
   let heard: () => void = () => {};
+  let hearsOfMore: () => void = () => {};
   const making = make((piece) => {
     pieces.push(piece);
+    waiting += piece.length;
     heard();
+    hearsOfMore();
   }).finally(() => {
     ended = true;
     heard();
+    hearsOfMore();
   });
   // Who takes the pieces hears of it.
   making.catch(() => {});
@@ -31,22 +65,31 @@ export async function asTheyCome(make: (give: (piece: Uint8Array) => void) => Pr
     await making;
     return pieces;
   }
-  return (async function* () {
+  const taken = (async function* () {
     for (;;) {
       const piece = pieces.shift();
-      if (piece) yield piece;
-      else if (!ended) await more();
+      if (piece) {
+        waiting -= piece.length;
+        yield piece;
+      } else if (!ended) await more();
       else break;
     }
     await making;
   })();
+  const onMore = (hears: () => void) => {
+    hearsOfMore = hears;
+  };
+  return Object.assign(taken, { waiting: () => waiting, isGrowing: () => !ended, onMore });
 }
 
 /** All of them, behind this one. */
 export function behind(first: Uint8Array, pieces: Pieces): Pieces {
   if (!(Symbol.asyncIterator in pieces)) return [first, ...pieces];
-  return (async function* () {
+  const all = (async function* () {
     yield first;
     yield* pieces;
   })();
+  if (!isMade(pieces)) return all;
+  const { waiting, isGrowing, onMore } = pieces;
+  return Object.assign(all, { waiting, isGrowing, onMore });
 }

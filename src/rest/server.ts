@@ -17,19 +17,21 @@ import {
   linger,
   streamBody,
 } from './body.ts';
-import { type BodyMemory, createBodyMemory } from './body-memory.ts';
+import { type BodyMemory, createBodyMemory, Share } from './body-memory.ts';
 import { connectionsOf } from './connections.ts';
-import { type Download, downloadOf, isStream, streamedIfLarge } from './download.ts';
+import { type Download, downloadOf, isStream, mustFit, streamedIfLarge } from './download.ts';
 import { type Exchange, exchangeOf } from './exchange.ts';
 import { endsConnection, framingFault, hasBody } from './framing.ts';
 import { HEADERS_BYTES_MAX, LIMITS, type Limits, serverBusy } from './limits.ts';
-import { IDLE_MILLISECONDS } from './patience.ts';
-import { type Reply, sendReply } from './reply.ts';
+import { IDLE_MILLISECONDS, waitFor } from './patience.ts';
+import { lengthOf, type Reply, sendReply } from './reply.ts';
 import { requestLogOf } from './request-log.ts';
 import { createServer, type TlsOptions } from './tls.ts';
 
 const fail = raising(commonErrors);
 const SLOW_MILLISECONDS = 1_000;
+/** Answers of no more bytes are most of them, and gone with one write. */
+const UNCOUNTED_BYTES_MAX = 16 << 10;
 /** More would hold the event loop too long; fewer while connections are accepted, of which Node takes one a turn. */
 const TOGETHER_MAX = 64;
 const TOGETHER_MAX_ACCEPTING = 4;
@@ -66,7 +68,7 @@ export function createRestServer<Context, Known extends Account>(
   const { log, now, analytics, idleMilliseconds = IDLE_MILLISECONDS } = options;
   const { service, serverName, errorReply, headers: always } = options.front;
   const limits: Limits = { ...LIMITS, ...options.limits };
-  const answer = answeringOf(options, comingBody);
+  const answer = answeringOf(options, comingBody, roomForAnswer);
   const requests = requestLogOf(log);
   const connections = connectionsOf({ ...limits, idleMilliseconds });
   const memory = options.memory ?? createBodyMemory(limits.bodyBytesMax);
@@ -87,7 +89,9 @@ export function createRestServer<Context, Known extends Account>(
       reply = streamedIfLarge(await answer(exchange));
       if (reply.status === 401 || reply.status === 403) requests.refused(exchange, reply.headers?.['x-ms-error-code']);
       if (isStream(reply.body)) download = await begin(exchange, reply, reply.body);
+      else countUntilTaken(exchange, lengthOf(reply.body));
     } catch (error) {
+      exchange.answerShare.set(0);
       if (error instanceof Gone) {
         if (analytics?.isOn) tell(exchange, started, performance.now() - started, undefined, 0);
         return wentAway(exchange);
@@ -124,11 +128,31 @@ export function createRestServer<Context, Known extends Account>(
   }
 
   async function comingBody(exchange: Exchange, length: number, whole: boolean): Promise<Buffer | BodyStream> {
+    if (whole) return await whileWaiting(wholeBody(exchange, length));
     if (memory.isFull()) throw serverBusy();
-    exchange.body = streamBody(exchange.incoming, length, { ...bodyOptions, isKept: whole });
-    if (whole) return await whileWaiting(joined(exchange.body));
+    exchange.body = streamBody(exchange.incoming, length, bodyOptions);
     streaming.add(exchange);
     return exchange.body;
+  }
+
+  async function wholeBody(exchange: Exchange, length: number): Promise<Buffer> {
+    if (!(await memory.reserve(length))) throw serverBusy();
+    exchange.body = streamBody(exchange.incoming, length, { ...bodyOptions, isKept: true });
+    return await joined(exchange.body, length);
+  }
+
+  async function roomForAnswer({ incoming, answerShare }: Exchange, bytes: number): Promise<void> {
+    if (!(await answerShare.reserve(bytes))) throw serverBusy();
+    if (incoming.socket.destroyed) throw new Gone('the connection broke while its request waited for room');
+  }
+
+  /** Of an answer that goes out at once: the client may leave it lying. */
+  function countUntilTaken({ incoming, outgoing, answerShare }: Exchange, bytes: number): void {
+    const { socket } = incoming;
+    const isCounted = bytes > UNCOUNTED_BYTES_MAX && !socket.destroyed;
+    if (isCounted && mustFit(incoming, answerShare) && memory.isFull()) throw serverBusy();
+    answerShare.set(isCounted ? bytes : 0);
+    if (isCounted) void waitFor(outgoing, 'close', socket).over.then(() => answerShare.set(0));
   }
 
   /** Who waits for a client does not run. */
@@ -145,7 +169,7 @@ export function createRestServer<Context, Known extends Account>(
   async function begin(exchange: Exchange, reply: Reply, body: AsyncIterable<Uint8Array>): Promise<Download> {
     const { incoming, outgoing } = exchange;
     streaming.add(exchange);
-    const download = downloadOf(body, reply, incoming, outgoing, bodyOptions);
+    const download = downloadOf(body, reply, incoming, outgoing, bodyOptions, exchange.answerShare);
     await download.begin();
     return download;
   }
@@ -249,7 +273,7 @@ export function createRestServer<Context, Known extends Account>(
   };
   function arrive(incoming: IncomingMessage, outgoing: ServerResponse, awaitsContinue: boolean, fault?: StorageError) {
     if (!connections.arrives(incoming, outgoing)) return;
-    const exchange = exchangeOf(incoming, outgoing, awaitsContinue);
+    const exchange = exchangeOf(incoming, outgoing, awaitsContinue, new Share(memory));
     const refusal = framingFault(incoming, limits.urlBytesMax) ?? fault;
     // Before the parser goes on: what it finds next is not to be run.
     if (refusal || endsConnection(incoming)) connections.endWith(incoming);

@@ -1,6 +1,6 @@
 /** What is bounded, and what an answer never shows. */
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { blobOperations } from '../../src/rest/blob/operations.ts';
@@ -123,6 +123,104 @@ describe('Bodies in memory', () => {
         { timeout: 20_000 },
       )
       .toBe(201);
+  });
+});
+
+describe('Bodies that are kept whole', () => {
+  it('count with all that they will be from their beginning, however many begin at once, and the others wait', async () => {
+    const bound = 1_000_000;
+    const length = 100_000;
+    const memory = createBodyMemory(bound);
+    const { port } = await smallServer({ memory });
+    const document = `<Document>${' '.repeat(length - 21)}</Document>`;
+    const head = headOf('PUT', `/${ACCOUNT}/c`, { 'Content-Length': String(length) });
+    const clients = Array.from({ length: 40 }, () => rawClient(port));
+    for (const { socket } of clients) socket.write(head + document.slice(0, -1));
+    // Three quarters of the bound.
+    await eventually(() => memory.bytesUsed()).toBe(7 * length);
+    const small = rawClient(port);
+    small.socket.write(headOf('PUT', `/${ACCOUNT}/c`, { 'Content-Length': '21' }));
+    small.socket.write('<Document></Document>');
+    expect((await small.answer()).status).toBe(200);
+    expect(memory.bytesUsed()).toBe(7 * length);
+    for (const { socket } of clients) socket.write('>');
+    for (const { answer } of clients) expect((await answer()).status).toBe(200);
+    expect(memory.bytesUsed()).toBe(0);
+  });
+
+  it('are forgotten with their connections', async () => {
+    const memory = createBodyMemory(1_000_000);
+    const { port } = await smallServer({ memory });
+    const clients = Array.from({ length: 40 }, () => rawClient(port));
+    for (const { socket } of clients)
+      socket.write(`${headOf('PUT', `/${ACCOUNT}/c`, { 'Content-Length': '100000' })}<Doc`);
+    await eventually(() => memory.bytesUsed()).toBe(700_000);
+    for (const { socket } of clients) socket.destroy();
+    await eventually(() => memory.bytesUsed()).toBe(0);
+  });
+});
+
+describe('Answers that nobody takes', () => {
+  const MIB = 1 << 20;
+
+  /** The most that was ever counted, too. */
+  function watchedMemory(bytesMax: number) {
+    const memory = createBodyMemory(bytesMax);
+    const seen = { most: 0 };
+    const add = (bytes: number, isOnItsWay?: boolean) => {
+      memory.add(bytes, isOnItsWay);
+      seen.most = Math.max(seen.most, memory.bytesUsed());
+    };
+    return { memory: { ...memory, add }, seen };
+  }
+
+  it.each(['whole', 'made'])('count with all that is made of them (%s), and others are not made', async (kind) => {
+    const bound = 64 * MIB;
+    const { memory, seen } = watchedMemory(bound);
+    const { port } = await smallServer({ memory });
+    const clients = Array.from({ length: 20 }, () => rawClient(port));
+    for (const { socket } of clients) {
+      socket.pause();
+      socket.write(headOf('GET', `${url(kind)}?comp=page`));
+    }
+    await eventually(() => memory.bytesUsed()).toBeGreaterThan(bound / 2);
+    let answered = 0;
+    for (const { socket, answer } of clients) {
+      socket.resume();
+      const { status } = kind === 'whole' ? await answer() : await chunkedEnd(socket);
+      if (status === 200) answered++;
+    }
+    expect(answered).toBe(clients.length);
+    expect(seen.most).toBeLessThanOrEqual(bound);
+    await eventually(() => memory.bytesUsed()).toBe(0);
+  });
+
+  /** Until its last chunk has come. */
+  async function chunkedEnd(socket: Socket): Promise<{ status: number }> {
+    let tail = '';
+    let status = 0;
+    for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
+      if (status === 0) status = Number(String(chunk.subarray(9, 12)));
+      tail = (tail + chunk.subarray(-5).toString('latin1')).slice(-5);
+      if (tail === '0\r\n\r\n') break;
+    }
+    return { status };
+  }
+
+  it('are refused to further readers while they lie there, and are forgotten with their connections', async () => {
+    const { memory } = watchedMemory(MIB);
+    const { port } = await smallServer({ memory });
+    const stuck = rawClient(port);
+    stuck.socket.pause();
+    stuck.socket.write(headOf('GET', url('whole')));
+    await eventually(() => memory.bytesUsed()).toBeGreaterThan(32 * MIB);
+    const { socket, answer } = rawClient(port);
+    socket.write(headOf('GET', url('whole')));
+    expect(await answer()).toMatchObject(BUSY);
+    socket.write(headOf('GET', url('b')));
+    expect((await answer()).status).toBe(200);
+    stuck.socket.destroy();
+    await eventually(() => memory.bytesUsed()).toBe(0);
   });
 });
 

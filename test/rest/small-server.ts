@@ -4,11 +4,15 @@ import { ticksOf } from '../../src/base/time.ts';
 import type { Source } from '../../src/content/content.ts';
 import { operationOn } from '../../src/rest/operation.ts';
 import { contentBody, pathPart, xmlBody } from '../../src/rest/params.ts';
+import { asTheyCome } from '../../src/rest/pieces.ts';
+import { xmlPiecesReply } from '../../src/rest/reply.ts';
 import { createRestServer, type RestServerOptions } from '../../src/rest/server.ts';
 import { StorageError } from '../../src/services/errors.ts';
 import { frontOf, type LogLine, logInto, testAccounts } from './support.ts';
 
 const MIB = 1 << 20;
+const PAGE_BYTES = 16 * MIB;
+const PAGE_PIECE = Buffer.alloc(MIB, 'page');
 const PIECE = Buffer.alloc(64 << 10, 'piece');
 
 export interface Gate {
@@ -45,9 +49,28 @@ const table = [
     route: 'PUT /{container}',
     permission: 'write',
     test: 'none',
-    input: { document: xmlBody('Document') },
+    input: { document: xmlBody('Document', MIB) },
     run: async () => undefined,
     reply: () => ({ status: 200 }),
+  }),
+  operation({
+    name: 'Get Page',
+    route: 'GET /{container}/{blob}',
+    query: { comp: 'page' },
+    permission: 'read',
+    test: 'none',
+    input: { blob: pathPart(1) },
+    answerBytes: () => PAGE_BYTES,
+    run: async (_gate, { blob }) =>
+      blob === 'whole'
+        ? Array(PAGE_BYTES / MIB).fill(PAGE_PIECE)
+        : asTheyCome(async (give) => {
+            for (let made = 0; made < PAGE_BYTES; made += MIB) {
+              give(PAGE_PIECE);
+              await new Promise(setImmediate);
+            }
+          }),
+    reply: (pieces) => xmlPiecesReply(200, pieces),
   }),
   operation({
     name: 'Get',

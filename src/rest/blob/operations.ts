@@ -24,6 +24,7 @@ import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob
 import { type ListedContainer, listBlobs, listContainers } from '../../services/blob/listing.ts';
 import type { Blob, Metadata } from '../../services/blob/rows.ts';
 import type { Storage } from '../../services/storage.ts';
+import { listBytes, PAGE_BYTES } from '../answer-bytes.ts';
 import { type ConditionHeader, type Operation, operationOn } from '../operation.ts';
 import {
   blobContentHeaders,
@@ -129,6 +130,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     permission: 'list',
     test: 'test/end-to-end/list-containers.test.ts',
     input: { ...list, include: listQuery('include', ['metadata', 'deleted', 'system']) },
+    answerBytes: listBytes,
     run: async (storage, input) => {
       const { include } = input;
       const asked = { ...input, system: include.includes('system') };
@@ -299,6 +301,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
         'versions',
       ]),
     },
+    answerBytes: listBytes,
     run: async (storage, input) => {
       const { include } = input;
       const included = { metadata: include.includes('metadata'), copy: include.includes('copy') };
@@ -591,6 +594,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
       test: 'test/end-to-end/get-block-list.test.ts',
       refuses: [...OLDER, ...TAGS],
       input: { container, blob, conditions: noConditions, leaseId, type: blockListType },
+      answerBytes: () => PAGE_BYTES,
       run: (storage, input) => getBlockList(storage, input, blockElements),
       reply: (lists) => {
         const { status, headers, body } = xmlPiecesReply(200, blockListXml(lists));

@@ -18,6 +18,7 @@ import {
 } from '../../services/queue/queues.ts';
 import { getMessages } from '../../services/queue/taking.ts';
 import type { Storage } from '../../services/storage.ts';
+import { listBytes, messagesBytes } from '../answer-bytes.ts';
 import { type Operation, operationOn, unbuilt } from '../operation.ts';
 import { integerQuery, listQuery, metadata, pathPart, query, xmlBody } from '../params.ts';
 import { asTheyCome, behind } from '../pieces.ts';
@@ -62,6 +63,7 @@ const rows: readonly Operation<Storage>[] = [
       resultsMax: integerQuery('maxresults', { min: 1, max: 2 ** 31 - 1 }),
       include: listQuery('include', ['metadata']),
     },
+    answerBytes: listBytes,
     run: async (storage, input) => {
       const list = queueListWriter(input.include.includes('metadata'));
       const pieces = await asTheyCome(async (give) => {
@@ -153,6 +155,7 @@ const rows: readonly Operation<Storage>[] = [
     permission: 'process',
     test: 'test/end-to-end/queue-messages.test.ts',
     input: { queue, messageCount, takenSeconds, notPeeking },
+    answerBytes: messagesBytes,
     run: async (storage, { queue: name, messageCount: count = 1, takenSeconds: seconds = TAKEN_SECONDS }) =>
       takenList(await getMessages(storage, { queue: name, count, visibilitySeconds: seconds })),
     reply: (pieces) => xmlPiecesReply(200, pieces),
@@ -164,6 +167,7 @@ const rows: readonly Operation<Storage>[] = [
     permission: 'read',
     test: 'test/end-to-end/queue-messages.test.ts',
     input: { queue, messageCount },
+    answerBytes: messagesBytes,
     run: async (storage, { queue: name, messageCount: count = 1 }) =>
       peekedList(await peekMessages(storage, { queue: name, count })),
     reply: (pieces) => xmlPiecesReply(200, pieces),

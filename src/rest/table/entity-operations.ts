@@ -5,6 +5,7 @@ import type { Changed } from '../../services/table/changes.ts';
 import { changeEntity, getEntity } from '../../services/table/entities.ts';
 import { etagOf } from '../../services/table/entity-rows.ts';
 import { queryEntities } from '../../services/table/queries.ts';
+import { PAGE_BYTES } from '../answer-bytes.ts';
 import { type Input, type Operation, operationOn, type Permission, type Readers, type Route } from '../operation.ts';
 import { pathPart } from '../params.ts';
 import type { Reply } from '../reply.ts';
@@ -136,6 +137,7 @@ export const queryOperations: readonly Operation<Storage>[] = [
     permission: 'read',
     test: 'test/end-to-end/table-queries.test.ts',
     input: { table, ofSet, filter, top, from: fromEntity, answer },
+    answerBytes: () => PAGE_BYTES,
     run: async (storage, input) => {
       const page = new EntityPage(input.answer);
       return { next: await queryEntities(storage, input, page), page, answer: input.answer };
