@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { asTheyCome, behind, type Pieces } from './pieces.ts';
+import { asTheyCome, behind, type MadePieces, type Pieces } from './pieces.ts';
 
 const bytes = (text: string) => Buffer.from(text);
 
@@ -45,6 +45,31 @@ describe('Pieces of a document', () => {
     });
     for (let turns = 0; turns < 30; turns++) await turn();
     expect(made).toBe(20);
+  });
+
+  it('tell how many bytes lie there, and whether there will be more', async () => {
+    let finish = () => {};
+    const made = await asTheyCome(async (give) => {
+      for (const text of ['aaaa', 'bb']) give(bytes(text));
+      await new Promise<void>((resolve) => {
+        finish = resolve;
+      });
+      give(bytes('c'));
+    });
+    const pieces = behind(bytes('>'), made) as MadePieces;
+    const heard: [number, boolean][] = [];
+    pieces.onMore!(() => heard.push([pieces.waiting(), pieces.isGrowing!()]));
+    expect(pieces.waiting()).toBe(6);
+    for (const left of [6, 2]) {
+      await pieces.next();
+      expect(pieces.waiting()).toBe(left);
+    }
+    finish();
+    await turn();
+    expect(heard).toEqual([
+      [3, true],
+      [3, false],
+    ]);
   });
 
   it('fail where what makes them does: at once, or behind those that were made', async () => {

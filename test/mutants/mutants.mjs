@@ -278,6 +278,20 @@ export const mutants = [
     tests: ['test/growth/growth.test.ts'],
   },
   {
+    name: 'a body that is kept whole begins however little room there is',
+    file: 'src/rest/server.ts',
+    find: 'if (!(await memory.reserve(length))) throw serverBusy();',
+    replace: 'memory.add(length);',
+    tests: ['test/anomalies/limits.test.ts'],
+  },
+  {
+    name: 'of an answer only the piece on its way counts',
+    file: 'src/rest/download.ts',
+    find: 'const known = bytes + (made?.waiting() ?? 0);',
+    replace: 'const known = bytes;',
+    tests: ['test/anomalies/limits.test.ts'],
+  },
+  {
     name: 'an upload is read on however much was read in this turn',
     file: 'src/rest/body-memory.ts',
     find: 'return left > 0 && hasRoom();',
