@@ -257,7 +257,8 @@ describe('Uploads that begin at once', () => {
     for (const { answer } of clients) expect((await answer()).status).toBe(201);
     isOver = true;
     expect(most).toBeGreaterThan(PIECE_BYTES);
-    expect(most).toBeLessThanOrEqual(2 * TURN_BYTES);
+    // Two looks may fall into one turn, and each stream ends with a piece. All at once would be six times as much.
+    expect(most).toBeLessThanOrEqual(3 * TURN_BYTES);
     await eventually(() => memory.bytesUsed()).toBeGreaterThan(0);
     stalled.socket.destroy();
     gate.open();
