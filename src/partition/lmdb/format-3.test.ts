@@ -105,4 +105,25 @@ describe('A folder of format 3', () => {
     expect(await rowsIn(location)).toEqual(['base', 'twice', undefined, 'early', undefined]);
     expect(logs.some((log) => existsSync(log))).toBe(false);
   });
+
+  it.each([1, 2, 3])(
+    'is taken over by the next start when this one is killed after it removed %i files',
+    async (count) => {
+      const { location, base } = await oldFolder();
+      const outdated = Buffer.from(base);
+      await commit(location, (rows) => rows.putSync(key('kept'), stored(2n, 'settled')));
+      const newer = readFileSync(dataFile(location)).subarray(0, 2 * PAGE_BYTES);
+      writeFileSync(join(location, 'log-2'), logOf(7, outdated, true, []));
+      writeFileSync(join(location, 'log-1'), logOf(8, outdated, true, [changes({ kept: 'logged' })]));
+      writeFileSync(join(location, 'log-0'), logOf(9, newer, true, [changes({ changed: 'last' })]));
+      let left = count;
+      const killed = migrateLog(location, (file) => {
+        if (left-- === 0) throw new Error('killed');
+        rmSync(file);
+      });
+      if (count < 3) await expect(killed).rejects.toThrow('killed');
+      else await killed;
+      expect(await rowsIn(location)).toEqual(['settled', 'last', 'base', undefined, undefined]);
+    },
+  );
 });

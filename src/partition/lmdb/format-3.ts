@@ -25,15 +25,21 @@ const BASE_AT = 2 * BLOCK_BYTES;
 const RECORDS_AT = BASE_AT + 2 * PAGE_BYTES;
 const HEADER_BYTES = 8;
 
-/** Throws CorruptionError. */
-export async function migrateLog(location: string): Promise<void> {
-  const logs = [0, 1, 2].map((slot) => join(location, `log-${slot}`)).filter((file) => existsSync(file));
-  if (logs.length === 0) return;
-  const segments = logs.flatMap((file) => segmentIn(readFileSync(file)) ?? []).sort((a, b) => a.number - b.number);
+/** Throws CorruptionError. @param remove for tests */
+export async function migrateLog(location: string, remove: (file: string) => void = rmSync): Promise<void> {
+  const logs = [0, 1, 2]
+    .map((slot) => join(location, `log-${slot}`))
+    .filter((file) => existsSync(file))
+    .map((file) => ({ file, segment: segmentIn(readFileSync(file)) }))
+    .sort((a, b) => (a.segment?.number ?? 0) - (b.segment?.number ?? 0));
+  const segments = logs.flatMap(({ segment }) => segment ?? []);
   const from = segments.findLastIndex(({ isSettled }) => isSettled);
   if (from >= 0) await applyFrom(location, segments.slice(from));
-  for (const file of logs) rmSync(file);
-  syncFolder(location);
+  // The oldest first: an older segment without the newer ones would put its outdated base over what was just applied.
+  for (const { file } of logs) {
+    remove(file);
+    syncFolder(location);
+  }
 }
 
 /** One transaction: LMDB uses no page of the base in it, so that all of this can begin again. */
