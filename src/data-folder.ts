@@ -18,6 +18,8 @@ export interface DataFolder {
   readonly lead: bigint;
   /** What the user should know of this folder. */
   readonly warning: string | undefined;
+  /** Before a write to its rows: ends the process if its lock is gone. */
+  checkLock(): void;
   release(): void;
 }
 
@@ -42,7 +44,8 @@ export function openDataFolder(location: string, onLost: () => void): DataFolder
       lock.release();
       throw error;
     }
-    return { rows: rowsIn(location), lead: leadOf(location), warning: warningFor(location), release: lock.release };
+    const { check: checkLock, release } = lock;
+    return { rows: rowsIn(location), lead: leadOf(location), warning: warningFor(location), checkLock, release };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (error instanceof StartError || code === undefined) throw error;

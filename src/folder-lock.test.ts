@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -44,6 +44,23 @@ describe('The lock of a folder', () => {
     expect(tries).toBe(2);
     expect(() => lockFolder(folder, () => {})).toThrow(FolderInUse);
     lock.release();
+  });
+
+  it.each<[string, (file: string) => void]>([
+    ['was removed', (file) => rmSync(file)],
+    ['has another in its place', (file) => renameSync(`${file}.other`, file)],
+  ])('is known to be gone before the next write when its file %s', (_, change) => {
+    const folder = newFolder();
+    const file = join(folder, 'holdfast.lock');
+    let lost = 0;
+    const lock = lockFolder(folder, () => lost++);
+    onTestFinished(lock.release);
+    lock.check();
+    expect(lost).toBe(0);
+    writeFileSync(`${file}.other`, '');
+    change(file);
+    lock.check();
+    expect(lost).toBe(1);
   });
 
   it('is asked for in vain where there is none to be had', () => {

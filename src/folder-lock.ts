@@ -13,6 +13,8 @@ import { StartError } from './config.ts';
 export class FolderInUse extends StartError {}
 
 export interface FolderLock {
+  /** Before a write: the loss of the lock is noticed now, not at the next look. */
+  check(): void;
   release(): void;
 }
 
@@ -32,6 +34,10 @@ export function lockFolder(location: string, onLost: () => void, tryLock: TryLoc
     onLost();
   }, CHECK_MILLISECONDS).unref();
   return {
+    check() {
+      // The file has no name any more: it was removed, or another took its place.
+      if (fstatSync(descriptor).nlink === 0) onLost();
+    },
     release() {
       clearInterval(watch);
       closeSync(descriptor);

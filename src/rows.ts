@@ -43,7 +43,11 @@ export async function openRows(
   if (folder.warning) log.warn(folder.warning);
   try {
     const wall = () => ticksOf(Date.now());
-    const engine = await openLmdb({ location: folder.rows, wall: () => wall() + folder.lead });
+    const engine = await openLmdb({
+      location: folder.rows,
+      wall: () => wall() + folder.lead,
+      beforeWrite: folder.checkLock,
+    });
     const { close, ...rows } = rowsOn(engine, folder.lead);
     const ahead = rows.date() - wall();
     if (ahead > DAY_TICKS)

@@ -17,11 +17,11 @@ import { ReservedClock } from './reserved-clock.ts';
 import type { Wal } from './wal.ts';
 import { encodeRecord } from './wal-record.ts';
 
-export interface LmdbOptions extends MachineClocks, CheckpointOptions {
+export interface LmdbOptions extends Pick<ClockOptions, 'wall' | 'monotonic'>, CheckpointOptions {
   location: string;
+  /** Called before each record: the last moment to find out that the folder is another's. */
+  beforeWrite?: () => void;
 }
-
-type MachineClocks = Pick<ClockOptions, 'wall' | 'monotonic'>;
 
 /** How often a checkpoint is thought of, apart from the log's length. */
 const TICK_MILLISECONDS = 1_000;
@@ -39,12 +39,13 @@ interface PendingCommit {
 }
 
 /** Throws CorruptionError. */
-export async function openLmdb({ location, wall, monotonic, ...options }: LmdbOptions): Promise<Engine> {
-  return new LmdbEngine(location, await recover(location), { wall, monotonic }, options);
+export async function openLmdb(options: LmdbOptions): Promise<Engine> {
+  return new LmdbEngine(options, await recover(options.location));
 }
 
 class LmdbEngine implements Engine {
   readonly clock: Engine['clock'];
+  private readonly beforeWrite: () => void;
   private readonly files: LmdbFiles;
   private readonly wal: Wal;
   private readonly layers: Layers;
@@ -64,12 +65,13 @@ class LmdbEngine implements Engine {
   private failure: Unavailable | undefined;
   private isClosing = false;
 
-  constructor(location: string, recovered: Recovered, clocks: MachineClocks, options: CheckpointOptions) {
+  constructor({ location, wall, monotonic, beforeWrite = () => {}, ...options }: LmdbOptions, recovered: Recovered) {
+    this.beforeWrite = beforeWrite;
     this.files = recovered.files;
     this.wal = recovered.wal;
     const onFailure = (error: Error): void => this.fail(error);
     this.layers = new Layers(location, recovered, options, () => this.schedule(), onFailure);
-    this.time = new ReservedClock({ ...clocks, atLeast: recovered.highWater }, () => this.schedule());
+    this.time = new ReservedClock({ wall, monotonic, atLeast: recovered.highWater }, () => this.schedule());
     this.clock = this.time.forEngine(() => this.commit(NOTHING));
     this.ticker = setInterval(() => {
       if (!this.isWriting) this.layers.tick();
@@ -190,6 +192,7 @@ class LmdbEngine implements Engine {
     }
     this.decidedAt = now;
     const before = this.wal.bytes;
+    this.beforeWrite();
     this.wal.append(encodeRecord(written, until), (error) => {
       const instead = (decision: Decision) => decisions.map((each) => (each === 'committed' ? decision : each));
       if (error && !isFull(error)) {

@@ -191,6 +191,26 @@ describe('The log', () => {
   });
 });
 
+describe('A file of the log', () => {
+  it('whose beginning is lost with its first records is corrupt', async () => {
+    const { folder, starts } = await twoSegments();
+    const file = segmentFile(folder, 0);
+    const bytes = readFileSync(file);
+    writeFileSync(file, bytes.fill(0, 0, starts[1]![2]));
+    expect(() => found(folder)).toThrow(CorruptionError);
+  });
+
+  it.each([0, 100, RECORDS_AT, 100_000])(
+    'that was cut to %i bytes is corrupt, once there was a checkpoint',
+    async (length) => {
+      const { folder } = await twoSegments();
+      expect(found(folder, 1)).toEqual([[6, 7, 8, 9]]);
+      truncateSync(segmentFile(folder, 0), length);
+      expect(() => found(folder, 1)).toThrow(CorruptionError);
+    },
+  );
+});
+
 describe('A store whose log is damaged', () => {
   it('is not opened, and not changed', async () => {
     const location = newFolder();

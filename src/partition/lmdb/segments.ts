@@ -6,7 +6,16 @@ import { writeAll } from '../synced-files.ts';
 import { CorruptionError } from './corruption.ts';
 import { versionIn } from './files.ts';
 import { Generation } from './overlay.ts';
-import { decodeHead, RECORDS_AT, type SegmentEnd, type SegmentHead, SLOTS, segmentFile, slotOf } from './wal.ts';
+import {
+  decodeHead,
+  RECORDS_AT,
+  SEGMENT_BYTES_MIN,
+  type SegmentEnd,
+  type SegmentHead,
+  SLOTS,
+  segmentFile,
+  slotOf,
+} from './wal.ts';
 import { changesIn, findRecord, recordAt } from './wal-record.ts';
 
 export interface Segment {
@@ -23,9 +32,11 @@ export interface Segment {
 export function segmentsAfter(applied: number, location: string): Segment[] {
   const found = SLOTS.flatMap((slot) => {
     const file = segmentFile(location, slot);
-    if (existsSync(file)) return segmentIn(readFileSync(file), slot, applied) ?? [];
-    if (applied > 0) throw new CorruptionError('a file of the log is missing');
-    return [];
+    const bytes = existsSync(file) ? readFileSync(file) : undefined;
+    // Both have their size before anything is applied, and never less.
+    if (applied > 0 && (bytes?.length ?? 0) < SEGMENT_BYTES_MIN)
+      throw new CorruptionError(`a file of the log is ${bytes ? 'cut off' : 'missing'}`);
+    return (bytes && segmentIn(bytes, slot, applied)) ?? [];
   });
   found.sort((a, b) => a.end.number - b.end.number);
   for (const [i, { head, end }] of found.entries()) {
@@ -45,9 +56,11 @@ function segmentIn(
 ): (Segment & { readonly head: SegmentHead }) | undefined {
   const head = decodeHead(bytes);
   if (!head) {
-    // The head is on disk with the first record. So without a first record nobody misses this segment.
+    // The head is on disk with the first record. So without any record nobody misses this segment.
     const expected = slotOf(applied + 1) === slot ? applied + 1 : applied + 2;
-    if (recordAt(bytes, expected, RECORDS_AT)) throw new CorruptionError(`the head of segment ${expected} is damaged`);
+    for (let at = RECORDS_AT; at < bytes.length; at++) {
+      if (recordAt(bytes, expected, at)) throw new CorruptionError(`the head of segment ${expected} is damaged`);
+    }
     return undefined;
   }
   const { number, mark } = head;

@@ -28,6 +28,8 @@ export const segmentFile = (location: string, slot: number): string => join(loca
 export const RECORDS_AT = 4_096;
 /** To sync a file that has its size already costs two thirds: it grows in advance, filled with zeros. */
 const STEP = Buffer.alloc(512 << 10);
+/** A segment's file is never shorter. */
+export const SEGMENT_BYTES_MIN = STEP.length;
 /** A disk that gets full leaves so much for commits that give space back. */
 const AHEAD_BYTES = 256 << 10;
 /** So much is copied into the kernel's cache at once; more is left to a thread. */
@@ -72,7 +74,10 @@ export class Wal {
       openSync(segmentFile(location, slot), constants.O_RDWR | constants.O_CREAT, 0o600),
     );
     // Both at first: a disk that is full later has room for some records already.
-    for (const file of this.files) if (fstatSync(file).size === 0) writeAll(file, STEP, 0);
+    for (const file of this.files) {
+      const { size } = fstatSync(file);
+      if (size < STEP.length) writeAll(file, STEP.subarray(size), size);
+    }
     syncFolder(location);
     this.end = 'next' in last ? this.begin(last.next, { position: 0, checksum: 0 }) : last;
     this.size = fstatSync(this.file).size;
