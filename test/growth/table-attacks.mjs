@@ -129,7 +129,8 @@ const all = [
     request: (n) => entity(`{"a@odata.type":"Edm.Guid","a":"{${'-'.repeat(n)}"}`),
   },
   {
-    ...{ name: 'white space in JSON', n: JSON_SPACE_MAX / 2 - 1, status: 204 },
+    // Of more, the last piece of the body comes by itself, and the pieces are joined.
+    ...{ name: 'white space in JSON', n: 30_000, status: 204 },
     request: (n) => entity(`{"a":${' '.repeat(n)}1}`),
     past: { n: JSON_SPACE_MAX + 1, status: 400 },
   },
