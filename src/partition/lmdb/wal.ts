@@ -4,7 +4,7 @@
  */
 
 import { randomInt } from 'node:crypto';
-import { closeSync, constants, fdatasync, fstatSync, openSync, writeSync, writev } from 'node:fs';
+import { closeSync, constants, fdatasync, fdatasyncSync, fstatSync, openSync, writeSync, writev } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { isFull, syncFolder, writeAll } from '../synced-files.ts';
@@ -73,10 +73,12 @@ export class Wal {
     this.files = SLOTS.map((slot) =>
       openSync(segmentFile(location, slot), constants.O_RDWR | constants.O_CREAT, 0o600),
     );
-    // Both at first: a disk that is full later has room for some records already.
+    // Both at first: a disk that is full later has room for some records already, and a shorter file was cut off.
     for (const file of this.files) {
       const { size } = fstatSync(file);
-      if (size < STEP.length) writeAll(file, STEP.subarray(size), size);
+      if (size >= STEP.length) continue;
+      writeAll(file, STEP.subarray(size), size);
+      fdatasyncSync(file);
     }
     syncFolder(location);
     this.end = 'next' in last ? this.begin(last.next, { position: 0, checksum: 0 }) : last;
