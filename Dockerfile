@@ -21,12 +21,12 @@ RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /us
 COPY --from=packages /holdfast /holdfast
 COPY --from=build /build/dist /holdfast/dist
 COPY scripts/health.mjs LICENSE /holdfast/
-RUN cd /holdfast/dist && chmod +x cli.js azurite.js azurite-blob.js azurite-queue.js azurite-table.js \
- && ln -s /holdfast/dist/cli.js /usr/local/bin/holdfast \
- && ln -s /holdfast/dist/azurite.js /usr/local/bin/azurite \
- && ln -s /holdfast/dist/azurite-blob.js /usr/local/bin/azurite-blob \
- && ln -s /holdfast/dist/azurite-queue.js /usr/local/bin/azurite-queue \
- && ln -s /holdfast/dist/azurite-table.js /usr/local/bin/azurite-table
+RUN chmod +x /holdfast/dist/bin/*.js \
+ && ln -s /holdfast/dist/bin/holdfast.js /usr/local/bin/holdfast \
+ && ln -s /holdfast/dist/bin/azurite.js /usr/local/bin/azurite \
+ && ln -s /holdfast/dist/bin/azurite-blob.js /usr/local/bin/azurite-blob \
+ && ln -s /holdfast/dist/bin/azurite-queue.js /usr/local/bin/azurite-queue \
+ && ln -s /holdfast/dist/bin/azurite-table.js /usr/local/bin/azurite-table
 
 ENV NODE_ENV=production
 USER node

@@ -14,7 +14,7 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    // 'holdfast' is dist/main.js, loaded as a user's program would load it.
+    // 'holdfast' is dist/index.js, loaded as a user's program would load it.
     server: { deps: { external: [/\/dist\/.*\.js$/] } },
   },
 });

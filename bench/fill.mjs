@@ -5,20 +5,20 @@
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
-import { crc64Base64 } from '../build/base/hashes.js';
 import { decodeTrash, trashIn } from '../build/content/rows.js';
-import { rowsIn } from '../build/data-folder.js';
+import { crc64Base64 } from '../build/hashing/hasher.js';
 import { past } from '../build/partition/keys.js';
 import { openLmdb } from '../build/partition/lmdb/engine.js';
 import { readLmdb } from '../build/partition/lmdb/read-only.js';
 import { openPartition } from '../build/partition/transact.js';
 import { encodeBytes } from '../build/partition/values.js';
-import { readEntity } from '../build/rest/table/entity-json.js';
-import { openAccounts } from '../build/services/accounts.js';
+import { readEntity } from '../build/rest/table/json/entity-json.js';
+import { rowsIn } from '../build/server/data-directory.js';
+import { openAccounts } from '../build/services/accounts/accounts.js';
+import { encodeHead } from '../build/services/blob/blob-record.js';
 import { createContainer } from '../build/services/blob/containers.js';
-import { encodeHead } from '../build/services/blob/heads.js';
 import { containerIdAt, headKey, headsIn, inlineKey } from '../build/services/blob/rows.js';
-import { countMessage } from '../build/services/queue/counts.js';
+import { countMessage } from '../build/services/queue/message-counts.js';
 import { encodeMessage, messageKey } from '../build/services/queue/message-rows.js';
 import { createQueue } from '../build/services/queue/queues.js';
 import { queueAt } from '../build/services/queue/rows.js';

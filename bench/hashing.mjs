@@ -1,12 +1,12 @@
 /**
  * node bench/hashing.mjs: what MD5 and CRC64 cost, and what handing them to a thread costs.
- * The limits in src/base/hashing.ts and hash-thread.ts were chosen by these figures.
+ * The limits in src/hashing/hash-pool.ts and hash-thread.ts were chosen by these figures.
  */
 import { hash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { setImmediate as turn } from 'node:timers/promises';
-import { crc64Base64, hashesOf } from '../build/base/hashes.js';
-import { openHashers } from '../build/base/hashing.js';
+import { openHashers } from '../build/hashing/hash-pool.js';
+import { crc64Base64, hashesOf } from '../build/hashing/hasher.js';
 
 const MIB = 1 << 20;
 const PIECE_BYTES = 64 << 10;

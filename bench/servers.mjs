@@ -12,18 +12,18 @@ const SERVICES = ['blob', 'queue', 'table'];
 const children = new Set();
 
 const portFlags = (ports) => SERVICES.flatMap((service) => [`--${service}Port`, String(ports[service])]);
-const holdfast = [here('../dist/cli.js'), 'start', '--silent'];
+const holdfast = [here('../dist/bin/holdfast.js'), 'start', '--silent'];
 
 export const kinds = {
   holdfast: {
     title: 'Holdfast',
-    settings: 'dist/cli.js start --silent, otherwise default: LMDB, fdatasync before each answer',
+    settings: 'dist/bin/holdfast.js start --silent, otherwise default: LMDB, fdatasync before each answer',
     services: SERVICES,
     command: (location, ports) => [...holdfast, '--location', location, ...portFlags(ports)],
   },
   postgres: {
     title: 'Holdfast on PostgreSQL',
-    settings: 'dist/cli.js start --silent --partition postgres://... --extents <folder>',
+    settings: 'dist/bin/holdfast.js start --silent --partition postgres://... --extents <folder>',
     services: SERVICES,
     command: (location, ports) => [...holdfast, '--extents', location, ...portFlags(ports)],
   },

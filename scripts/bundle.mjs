@@ -6,7 +6,7 @@ import * as fs from 'node:fs';
 import { basename, join } from 'node:path';
 
 /** In src. Each is a file of its own, which shares nothing, so that a thread has only that one to load. */
-const threads = ['partition/lmdb/checkpoint-worker', 'base/hash-worker'];
+const threads = ['partition/lmdb/checkpoint-worker', 'hashing/hash-worker'];
 
 /**
  * @param {string} root the repository
@@ -15,13 +15,17 @@ const threads = ['partition/lmdb/checkpoint-worker', 'base/hash-worker'];
 export async function bundle(root, dist) {
   const { rolldown } = await import('rolldown');
   const { bin, exports, dependencies } = JSON.parse(fs.readFileSync(join(root, 'package.json'), 'utf8'));
-  const programs = [...Object.values(bin), exports['.'].default].map((file) => basename(file, '.js'));
+  const programs = [...Object.values(bin), exports['.'].default].map((file) =>
+    file.replace(/^(\.\/)?dist\/|\.js$/g, ''),
+  );
   const external = [/^node:/, ...Object.keys(dependencies)];
   const modules = [];
-  for (const entries of [programs, ...threads.map((thread) => [thread])]) {
-    const files = entries.map((entry) => join(root, 'src', `${entry}.ts`)).filter((file) => fs.existsSync(file));
-    if (files.length === 0) continue;
-    const bundled = await rolldown({ cwd: root, input: files, platform: 'node', external });
+  const alone = threads.map((thread) => [[basename(thread), thread]]);
+  for (const entries of [programs.map((program) => [program, program]), ...alone]) {
+    const files = entries.map(([name, source]) => [name, join(root, 'src', `${source}.ts`)]);
+    const input = Object.fromEntries(files.filter(([, file]) => fs.existsSync(file)));
+    if (Object.keys(input).length === 0) continue;
+    const bundled = await rolldown({ cwd: root, input, platform: 'node', external });
     const { output } = await bundled.write({ dir: dist, chunkFileNames: '[name].js', sourcemap: true });
     await bundled.close();
     modules.push(...output.flatMap(({ moduleIds = [] }) => moduleIds));

@@ -1,8 +1,8 @@
 /** npm run docs: writes docs/operations.md. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fronts } from '../build/fronts.js';
 import { routerOf } from '../build/rest/router.js';
+import { fronts } from '../build/server/services.js';
 import { operationsPage } from './operations-page.mjs';
 import { root } from './prepare.mjs';
 

@@ -1,4 +1,4 @@
-/** Tests spawn dist/cli.js, start worker threads from build and import 'holdfast', which is dist/main.js. */
+/** Tests spawn dist/bin/holdfast.js, start worker threads from build and import 'holdfast', which is dist/index.js. */
 import { ensureBuilt } from './prepare.mjs';
 
 export async function setup() {

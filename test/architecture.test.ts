@@ -19,52 +19,29 @@ const ofPartition = ['partition/partition.ts', 'partition/keys.ts', 'partition/v
 /** Layer → the folders and files it may lean on, besides itself. "types of x": by `import type` only. */
 const mayLeanOn: Readonly<Record<string, readonly string[]>> = {
   base: [],
+  hashing: ['base'],
   rules: ['base'],
   partition: ['base'],
-  extents: ['base'],
-  content: ['base', ...ofPartition, 'extents/extents.ts'],
-  services: ['rules', 'content', 'base', ...ofPartition],
-  rest: ['services', 'base', 'types of rules'],
+  extents: ['base', 'hashing'],
+  content: ['base', 'hashing', ...ofPartition, 'extents/extents.ts'],
+  services: ['rules', 'content', 'base', 'hashing', ...ofPartition],
+  rest: ['services', 'base', 'hashing', 'types of rules'],
 };
 
 /** Where choices are made: these see everything, and nothing below sees them. */
-const top = [
-  'commands',
-  'addresses.ts',
-  'admin-file.ts',
-  'available-memory.ts',
-  'command-line.ts',
-  'certificate.ts',
-  'own-certificate.ts',
-  'lives.ts',
-  'main.ts',
-  'server.ts',
-  'rows.ts',
-  'store.ts',
-  'shared-extents.ts',
-  'cli.ts',
-  'azurite.ts',
-  'azurite-blob.ts',
-  'azurite-queue.ts',
-  'azurite-table.ts',
-  'program.ts',
-  'emulator.ts',
-  'serve.ts',
-  'config.ts',
-  'flags.ts',
-  'fronts.ts',
-  'progress.ts',
-  'data-folder.ts',
-  'folder-lock.ts',
-];
+const top = ['index.ts', 'bin', 'cli', 'server'];
 
 /** Packages that the build puts into dist, with their licences. */
 const bundled = ['pino'];
 
 /** By the only file that knows them. */
 const engines: Readonly<Record<string, readonly string[]>> = {
-  'rows.ts': ['partition/lmdb/engine.ts', 'partition/memory.ts', 'partition/postgres.ts'],
-  'store.ts': ['extents/local.ts', 'extents/memory.ts'],
+  'server/open-partition.ts': [
+    'partition/lmdb/engine.ts',
+    'partition/memory/engine.ts',
+    'partition/postgres/engine.ts',
+  ],
+  'server/open-storage.ts': ['extents/local.ts', 'extents/memory.ts'],
 };
 
 describe('The layers', () => {
@@ -108,29 +85,29 @@ describe('The judgement on an import', () => {
     ['services/blob/blobs.ts', 'content/content.ts', false, true],
     ['services/blob/blobs.ts', 'extents/extents.ts', true, false],
     ['services/blob/blobs.ts', 'rest/reply.ts', true, false],
-    ['content/store.ts', 'extents/extents.ts', false, true],
-    ['content/store.ts', 'extents/local.ts', false, false],
-    ['content/store.ts', 'partition/values.ts', false, true],
-    ['content/store.ts', 'partition/transact.ts', false, false],
-    ['content/store.ts', 'services/storage.ts', true, false],
-    ['content/store.ts', 'rules/etag.ts', true, false],
+    ['content/content-store.ts', 'extents/extents.ts', false, true],
+    ['content/content-store.ts', 'extents/local.ts', false, false],
+    ['content/content-store.ts', 'partition/values.ts', false, true],
+    ['content/content-store.ts', 'partition/transact.ts', false, false],
+    ['content/content-store.ts', 'services/common/storage.ts', true, false],
+    ['content/content-store.ts', 'rules/etag.ts', true, false],
     ['extents/local.ts', 'base/log.ts', false, true],
     ['extents/local.ts', 'partition/partition.ts', true, false],
     ['extents/local.ts', 'content/rows.ts', true, false],
     ['extents/conformance/damage.ts', 'extents/memory.ts', false, true],
     ['partition/lmdb/engine.ts', 'extents/extents.ts', true, false],
-    ['rest/server.ts', 'content/content.ts', true, false],
+    ['rest/http/server.ts', 'content/content.ts', true, false],
     ['services/queue/queues.ts', 'services/blob/blobs.ts', false, false],
     ['services/datalake/paths.ts', 'services/blob/blobs.ts', false, true],
     ['rest/params.ts', 'rules/lease.ts', true, true],
     ['rest/params.ts', 'rules/lease.ts', false, false],
-    ['rest/server.ts', 'config.ts', false, false],
-    ['rows.ts', 'partition/lmdb/engine.ts', false, true],
-    ['store.ts', 'partition/lmdb/engine.ts', false, false],
-    ['store.ts', 'extents/local.ts', false, true],
-    ['cli.ts', 'partition/lmdb/engine.ts', false, false],
-    ['partition/transact.ts', 'partition/memory.ts', false, false],
-    ['partition/conformance/reads.ts', 'partition/memory.ts', false, true],
+    ['rest/http/server.ts', 'server/config.ts', false, false],
+    ['server/open-partition.ts', 'partition/lmdb/engine.ts', false, true],
+    ['server/open-storage.ts', 'partition/lmdb/engine.ts', false, false],
+    ['server/open-storage.ts', 'extents/local.ts', false, true],
+    ['bin/holdfast.ts', 'partition/lmdb/engine.ts', false, false],
+    ['partition/transact.ts', 'partition/memory/engine.ts', false, false],
+    ['partition/conformance/reads.ts', 'partition/memory/engine.ts', false, true],
   ];
   it.each(judged)('of %s on %s (types only: %s) is right: %s', (from, to, typeOnly, right) => {
     expect(wrongLean({ from, to, typeOnly }) === undefined).toBe(right);
@@ -150,15 +127,19 @@ function wrongLean({ from, to, typeOnly }: Import): string | undefined {
     : fault;
 }
 
-/** Data Lake works on the rows of blobs; Storage Analytics leaves what it knows as blobs and entities. */
-const knows: Readonly<Record<string, readonly string[]>> = { datalake: ['blob'], analytics: ['blob', 'table'] };
+/** Data Lake works on the rows of blobs; Storage Analytics writes blobs and entities; maintenance walks over all rows. */
+const knows: Readonly<Record<string, readonly string[]>> = {
+  datalake: ['blob'],
+  analytics: ['blob', 'table'],
+  maintenance: ['blob', 'queue', 'table', 'accounts'],
+};
 
 /** Otherwise services do not know each other; what two of them need moves down. */
 function sideways(from: string, to: string): boolean {
-  const [layer, area, file] = from.split('/');
-  const [, otherArea, otherFile] = to.split('/');
-  if (layer !== 'services' || file === undefined || otherFile === undefined) return false;
-  return area !== otherArea && !knows[area!]?.includes(otherArea!);
+  const [layer, area] = from.split('/');
+  const [, otherArea] = to.split('/');
+  if (layer !== 'services' || area === otherArea || otherArea === 'common') return false;
+  return !knows[area!]?.includes(otherArea!);
 }
 
 /** The first folder; of a file in src itself, its name. */

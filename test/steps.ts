@@ -1,4 +1,4 @@
-import type { Steps } from '../src/base/steps.ts';
+import type { Steps } from '../src/base/time-slices.ts';
 
 /** All of it in one stretch, however often it lets others in. */
 export function atOnce<Value>(steps: Steps<Value>, onYield = () => {}): Value {

@@ -6,7 +6,7 @@
 /** Of the query, in all services; Azure's longest operation with a shared access signature has about 30. rest/request.ts: 400. */
 export const QUERY_PARAMETERS_MAX = 256;
 
-/** Of a request, metadata included; clients send fewer than 200. rest/framing.ts: 431. */
+/** Of a request, metadata included; clients send fewer than 200. rest/http/framing.ts: 431. */
 export const HEADERS_MAX = 1_024;
 
 /** Of one element in the body of a request; none of Azure's has more than one. base/xml.ts: 400. */
@@ -21,27 +21,27 @@ export const XML_TEXT_MAX = 10 * (64 << 10);
 /** The same in a block list, whose ids have 88 characters. rest/blob/block-lists.ts: 400. */
 export const BLOCK_LIST_TEXT_MAX = 16 << 10;
 
-/** Characters of one text in the answer to a request that is refused: of what was sent, no more comes back. services/errors.ts. */
+/** Characters of one text in the answer to a request that is refused: of what was sent, no more comes back. services/common/errors.ts. */
 export const REFUSAL_TEXT_MAX = 4 << 10;
 
-/** Of one JSON object, or of all objects in the body of a request together. An entity has 255 properties, and a type for each. rest/table/json.ts: 400. */
+/** Of one JSON object, or of all objects in the body of a request together. An entity has 255 properties, and a type for each. rest/table/json/json.ts: 400. */
 export const JSON_MEMBERS_MAX = 2_048;
 
 /** Names in `$select`; an entity has no more than 255 properties. rest/table/params.ts: 400. */
 export const SELECT_NAMES_MAX = 255;
 
-/** Characters of one string: 32 Ki characters, each written as `\uXXXX`. rest/table/json.ts: 400. */
+/** Characters of one string: 32 Ki characters, each written as `\uXXXX`. rest/table/json/json.ts: 400. */
 export const JSON_STRING_MAX = 6 * (32 << 10) + 2;
 
-/** Characters of one number, and of white space between two tokens. rest/table/json.ts: 400. */
+/** Characters of one number, and of white space between two tokens. rest/table/json/json.ts: 400. */
 export const JSON_NUMBER_MAX = 1_024;
 export const JSON_SPACE_MAX = 64 << 10;
 
 /** Tokens of `$filter`: fifteen comparisons, each in as many parentheses and negations as may be nested. rules/table/filter-lexer.ts: 400. */
 export const FILTER_TOKENS_MAX = 5_000;
 
-/** Header lines of one part of a batch. rest/table/multipart.ts: 400. */
+/** Header lines of one part of a batch. rest/table/batch/multipart.ts: 400. */
 export const PART_HEADERS_MAX = 64;
 
-/** Places in a batch that look like a boundary and are none. rest/table/multipart.ts: 400. */
+/** Places in a batch that look like a boundary and are none. rest/table/batch/multipart.ts: 400. */
 export const FALSE_BOUNDARIES_MAX = 1_024;

@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module';
 import type * as saxes from 'saxes';
 import { XML_ASIDES_MAX, XML_ATTRIBUTES_MAX, XML_TEXT_MAX } from './input-limits.ts';
-import type { Steps } from './steps.ts';
+import type { Steps } from './time-slices.ts';
 
 export interface XmlElement {
   readonly name: string;

@@ -1,5 +1,5 @@
 /** One CRC32 for every 64 KiB of a chunk. It begins with the chunk's name and the block's place, so that a misplaced block is found. */
-import { crc32 } from '../base/crc32.ts';
+import { crc32 } from '../hashing/crc32.ts';
 import { CHECKED_BYTES, type ChunkName } from './extents.ts';
 import { blocksIn, encodeName, sumAt } from './slots.ts';
 

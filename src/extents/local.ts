@@ -4,12 +4,12 @@ import { stat, statfs, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { makeFolderDurably, syncFolder } from '../base/durable-files.ts';
+import { roomIn } from './disk-space.ts';
+import type { Files } from './extent-files.ts';
 import { Damaged, type Extents, NoSpace } from './extents.ts';
-import type { Files } from './files.ts';
+import { openFiles } from './file-cache.ts';
 import { filesIn } from './folder-names.ts';
-import { openFiles } from './open-files.ts';
-import { roomIn } from './room.ts';
-import { EXTENT_BYTES_MAX, lastNumberOf, openSlotted, type SlottedOptions } from './slotted.ts';
+import { EXTENT_BYTES_MAX, lastNumberOf, openSlotted, type SlottedOptions } from './slotted-extents.ts';
 
 export interface LocalOptions extends Omit<SlottedOptions, 'lastNumber'> {
   readonly folder: string;

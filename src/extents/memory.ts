@@ -1,7 +1,8 @@
 /** Extents that are gone with the process. */
+
+import type { Files } from './extent-files.ts';
 import { Damaged, type Extents, NoSpace, type Purpose } from './extents.ts';
-import type { Files } from './files.ts';
-import { EXTENT_BYTES_MAX, openSlotted, type SlottedOptions } from './slotted.ts';
+import { EXTENT_BYTES_MAX, openSlotted, type SlottedOptions } from './slotted-extents.ts';
 
 const PAGE_BYTES = 64 << 10;
 /** Of the limit: from here on the collector hurries. */

@@ -1,8 +1,9 @@
 /** Small chunks that lie close to each other: one read of the file for all of them, and a check of each. */
+
+import type { Files } from './extent-files.ts';
 import type { ChunkStretch, Damaged, Place } from './extents.ts';
-import type { Files } from './files.ts';
-import { checkedIn, GAP_BYTES_MAX } from './read.ts';
 import { slotBytes } from './slots.ts';
+import { checkedIn, GAP_BYTES_MAX } from './verified-read.ts';
 
 /** At most so many bytes in one read; more chunks are read by another one. */
 export const WINDOW_BYTES_MAX = 256 << 10;

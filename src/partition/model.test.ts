@@ -16,9 +16,9 @@ import { missing, startCluster } from '../../test/partition/postgres-cluster.ts'
 import { bytes, key, textOf, turn, turns } from './conformance/harness.ts';
 import { decodeKey, under } from './keys.ts';
 import { openLmdb } from './lmdb/engine.ts';
-import { openMemory } from './memory.ts';
+import { openMemory } from './memory/engine.ts';
 import { counterOf, type Engine, type Partition, type Row, type Transaction } from './partition.ts';
-import { openPostgres } from './postgres.ts';
+import { openPostgres } from './postgres/engine.ts';
 import { openPartition } from './transact.ts';
 
 const aName = fc.constantFrom('a', 'ab', 'b', 'c', 'cd', 'd');

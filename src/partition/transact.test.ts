@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { bytes, gate, get, intercept, key, numberOf, textOf, times, turns, writesTo } from './conformance/harness.ts';
-import { openMemory } from './memory.ts';
+import { openMemory } from './memory/engine.ts';
 import { type Commit, OutcomeUnknown, type Partition, Unavailable } from './partition.ts';
 import { openPartition } from './transact.ts';
 

@@ -19,7 +19,7 @@ import {
   type Transaction,
   Unavailable,
 } from './partition.ts';
-import { BodyView, type Held, heldAfter } from './view.ts';
+import { BodyView, type Held, heldAfter } from './transaction-view.ts';
 
 export interface TransactOptions {
   /** How often a body runs before its caller is told to come back later. */

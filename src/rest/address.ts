@@ -1,5 +1,5 @@
 /** Whose data a URL is about. The accounts that there are decide how it is read, so that no flag is needed. */
-import { commonErrors, raising, type StorageError } from '../services/errors.ts';
+import { commonErrors, raising, type StorageError } from '../services/common/errors.ts';
 import type { Request, Shape } from './operation.ts';
 
 const fail = raising(commonErrors);

@@ -1,5 +1,5 @@
 /** The URL that a copy comes from, and who may read there: what the URL itself shows counts, not who asks for the copy. */
-import { StorageError } from '../services/errors.ts';
+import { StorageError } from '../services/common/errors.ts';
 import { type Address, addressOf } from './address.ts';
 import { blobPath } from './blob/address.ts';
 import { notImplemented, type Request } from './operation.ts';

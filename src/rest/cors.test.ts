@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { StorageError } from '../services/errors.ts';
+import { StorageError } from '../services/common/errors.ts';
 import { type CorsRule, corsHeaders, preflight } from './cors.ts';
 import type { Reply } from './reply.ts';
 

@@ -1,8 +1,8 @@
 /** Requests of web pages: the preflight that a browser sends first, and what it needs to be told with the answer to the request itself. */
 import { HEADERS_MAX } from '../base/input-limits.ts';
 import type { CorsRule } from '../rules/cors.ts';
-import { allowPreflight, exposedNames, sharingOf } from '../services/cors.ts';
-import { commonErrors, raising } from '../services/errors.ts';
+import { allowPreflight, exposedNames, sharingOf } from '../services/common/cors.ts';
+import { commonErrors, raising } from '../services/common/errors.ts';
 import type { Request } from './operation.ts';
 import type { Reply } from './reply.ts';
 

@@ -1,5 +1,5 @@
 /** What a row of an operation table is, and what it is compiled into at start-up. */
-import { type Details, StorageError } from '../services/errors.ts';
+import { type Details, StorageError } from '../services/common/errors.ts';
 import type { Reply } from './reply.ts';
 
 export type Method = 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE' | 'PATCH' | 'MERGE' | 'OPTIONS';

@@ -1,10 +1,10 @@
 import { buffer } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { crc64Base64, md5Base64 } from '../base/hashes.ts';
 import { ticksOf } from '../base/time.ts';
 import type { XmlElement } from '../base/xml.ts';
-import { StorageError } from '../services/errors.ts';
+import { crc64Base64, md5Base64 } from '../hashing/hasher.ts';
+import { StorageError } from '../services/common/errors.ts';
 import type { BodyReader, Reader, Request } from './operation.ts';
 import * as params from './params.ts';
 import { queryOf } from './request.ts';

@@ -1,11 +1,12 @@
 /** The readers that rows share: each turns a part of the request into a typed value, or refuses it. */
-import { crc64Base64, md5Base64 } from '../base/hashes.ts';
-import { inTurns, type Steps } from '../base/steps.ts';
+
 import { parseHttpDate } from '../base/time.ts';
+import { inTurns, type Steps } from '../base/time-slices.ts';
 import { parseXml, type XmlElement, XmlError } from '../base/xml.ts';
+import { crc64Base64, md5Base64 } from '../hashing/hasher.ts';
 import type { Conditions, ETags } from '../rules/conditions.ts';
-import { commonErrors, raising, type StorageError } from '../services/errors.ts';
-import { checkHashes, type Hashes, type SentContent, WHOLE_BYTES_MAX } from '../services/sent-content.ts';
+import { commonErrors, raising, type StorageError } from '../services/common/errors.ts';
+import { checkHashes, type Hashes, type SentContent, WHOLE_BYTES_MAX } from '../services/common/sent-content.ts';
 import { type BodyReader, notImplemented, type Reader, type Request } from './operation.ts';
 
 const fail = raising(commonErrors);

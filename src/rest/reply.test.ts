@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { ticksOf } from '../base/time.ts';
-import { commonErrors, raising, StorageError } from '../services/errors.ts';
+import { commonErrors, raising, StorageError } from '../services/common/errors.ts';
 import { errorReply, identityHeaders, metadataHeaders, xmlReply } from './reply.ts';
 
 const fail = raising(commonErrors);

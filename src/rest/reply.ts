@@ -2,9 +2,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { iso7, rfc1123 } from '../base/time.ts';
 import { escapeXml } from '../base/xml.ts';
-import type { StorageError } from '../services/errors.ts';
+import type { StorageError } from '../services/common/errors.ts';
 import { bearerChallenge } from './auth/challenge.ts';
-import { behind, type Pieces } from './pieces.ts';
+import { behind, type Pieces } from './http/streamed.ts';
 
 /** Metadata as it is stored: the case of the names is kept. */
 type Pairs = Readonly<Record<string, string>>;

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { StorageError } from '../services/errors.ts';
+import { StorageError } from '../services/common/errors.ts';
 import { addressOf } from './address.ts';
 import { blobPath } from './blob/address.ts';
 import { queryOf, requestOf } from './request.ts';

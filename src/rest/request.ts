@@ -1,10 +1,10 @@
 /** The request line and the headers → Request. */
 import type { IncomingMessage } from 'node:http';
 import { QUERY_PARAMETERS_MAX } from '../base/input-limits.ts';
-import { commonErrors, raising, type StorageError } from '../services/errors.ts';
+import { commonErrors, raising, type StorageError } from '../services/common/errors.ts';
 import type { Address } from './address.ts';
 import type { Request, Shape } from './operation.ts';
-import { checkRepeatable } from './repeated.ts';
+import { checkRepeatable } from './repeated-parameters.ts';
 
 const fail = raising(commonErrors);
 

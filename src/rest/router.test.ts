@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { StorageError } from '../services/errors.ts';
+import { StorageError } from '../services/common/errors.ts';
 import { type Operation, operationOn, type Route, unbuilt } from './operation.ts';
 import { pathPart } from './params.ts';
 import { type Routed, routerOf } from './router.ts';

@@ -1,5 +1,5 @@
 /** Operation table → matcher. The row with the most tests wins; two rows for one request are refused at start-up. */
-import { commonErrors, raising, type StorageError } from '../services/errors.ts';
+import { commonErrors, raising, type StorageError } from '../services/common/errors.ts';
 import type { Operation, Request, Shape } from './operation.ts';
 
 const fail = raising(commonErrors);

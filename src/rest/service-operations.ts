@@ -1,13 +1,13 @@
 /** The operations on a service itself, which all services have. */
-import type { ServiceName } from '../services/names.ts';
-import { getServiceProperties, setServiceProperties } from '../services/service-properties.ts';
-import { getServiceStats } from '../services/service-stats.ts';
-import type { Storage } from '../services/storage.ts';
+import type { ServiceName } from '../services/common/names.ts';
+import { getServiceProperties, setServiceProperties } from '../services/common/service-properties.ts';
+import { getServiceStats } from '../services/common/service-stats.ts';
+import type { Storage } from '../services/common/storage.ts';
 import { preflight } from './cors.ts';
 import { type Operation, operationOn, type Shape } from './operation.ts';
 import { xmlBody } from './params.ts';
 import { xmlReply } from './reply.ts';
-import { atSecondary, readServiceProperties, servicePropertiesXml, serviceStatsXml } from './service-properties.ts';
+import { atSecondary, readServiceProperties, servicePropertiesXml, serviceStatsXml } from './xml/service-properties.ts';
 
 const operation = operationOn<Storage>();
 const TEST = 'test/end-to-end/service-operations.test.ts';

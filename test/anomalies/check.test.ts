@@ -1,7 +1,7 @@
 import { cpSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { check } from '../../src/main.ts';
+import { check } from '../../src/index.ts';
 import { decodeKey, encodeKey, type Key } from '../../src/partition/keys.ts';
 import { openFiles, type Rows } from '../../src/partition/lmdb/files.ts';
 import { checkFolder } from '../crash/server.mjs';

@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { checkFolder, run } from '../crash/server.mjs';
 import { newFolder, type Server, serve } from './server.ts';
 
-const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+const cli = fileURLToPath(new URL('../../dist/bin/holdfast.js', import.meta.url));
 const YEARS_SECONDS = 3_650.5 * 86_400;
 const WARNING = 'days ahead of this machine';
 const silent = { log: { level: 'silent' as const } };

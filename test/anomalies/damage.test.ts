@@ -1,7 +1,7 @@
 import { readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { check } from '../../src/main.ts';
+import { check } from '../../src/index.ts';
 import { randomOf } from '../crash/random.mjs';
 import { bytesOf } from '../large/bytes.mjs';
 import { type Damage, damagesOf } from './damage.ts';

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { blobOperations } from '../../src/rest/blob/operations.ts';
-import { createBodyMemory } from '../../src/rest/body-memory.ts';
+import { createBodyMemory } from '../../src/rest/http/byte-budget.ts';
 import { account, serverFor } from '../end-to-end/support.ts';
 import { smallServer } from '../rest/small-server.ts';
 import { ACCOUNT, headOf, rawClient } from '../rest/support.ts';

@@ -7,15 +7,15 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { BlobServiceClient, newPipeline, StorageSharedKeyCredential } from '@azure/storage-blob';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { livingEpochs } from '../../src/content/epochs.ts';
-import { openPostgres } from '../../src/partition/postgres.ts';
+import { livingEpochs } from '../../src/content/membership/epochs.ts';
+import { openPostgres } from '../../src/partition/postgres/engine.ts';
 import { openPartition } from '../../src/partition/transact.ts';
 import { account, accountKey } from '../end-to-end/support.ts';
 import { type Cluster, missing, startCluster } from '../partition/postgres-cluster.ts';
 import { type Program, runProgram } from '../repository/program.ts';
 import { newFolder } from './server.ts';
 
-const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+const cli = fileURLToPath(new URL('../../dist/bin/holdfast.js', import.meta.url));
 const cwd = tmpdir();
 
 interface Server {

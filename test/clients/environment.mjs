@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { BlobServiceClient } from '@azure/storage-blob';
 import { built } from './steps.mjs';
 
-const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+const cli = fileURLToPath(new URL('../../dist/bin/holdfast.js', import.meta.url));
 const ODD_NAME = 'ü b+c';
 
 /** @param {{ readonly blobUrl: string, readonly connectionString: string }} server */

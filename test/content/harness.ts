@@ -1,12 +1,12 @@
 /** A content store on rows in memory, with extents that can be told to wait and to fail. */
 
-import { hasher } from '../../src/base/hashes.ts';
-import type { Hashers } from '../../src/base/hashing.ts';
-import { openEpoch } from '../../src/content/epochs.ts';
-import { createReads } from '../../src/content/reads.ts';
-import { createContentStore } from '../../src/content/store.ts';
+import { createContentStore } from '../../src/content/content-store.ts';
+import { createReads } from '../../src/content/gc/active-reads.ts';
+import { openEpoch } from '../../src/content/membership/epochs.ts';
 import { type ChunkName, Damaged, type Extents, type Place } from '../../src/extents/extents.ts';
-import { openMemory } from '../../src/partition/memory.ts';
+import type { Hashers } from '../../src/hashing/hash-pool.ts';
+import { hasher } from '../../src/hashing/hasher.ts';
+import { openMemory } from '../../src/partition/memory/engine.ts';
 import type { Partition } from '../../src/partition/partition.ts';
 import { openPartition } from '../../src/partition/transact.ts';
 

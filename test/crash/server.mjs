@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+const cli = fileURLToPath(new URL('../../dist/bin/holdfast.js', import.meta.url));
 /** The same, module by module. */
-const modules = fileURLToPath(new URL('../../build/cli.js', import.meta.url));
+const modules = fileURLToPath(new URL('../../build/bin/holdfast.js', import.meta.url));
 const LISTENING = /Azurite (\w+) service is successfully listening at (https?:\S+)\n/g;
 
 /**

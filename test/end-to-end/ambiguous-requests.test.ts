@@ -1,8 +1,8 @@
 /** Requests that could be authorized as one thing and executed as another, because they say something twice or in two ways. */
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { tableSasToken } from '../../src/rest/auth/sas-strings.ts';
-import type { ServiceName } from '../../src/services/names.ts';
-import { accountSas } from '../mutated/signing.mjs';
+import type { ServiceName } from '../../src/services/common/names.ts';
+import { accountSas } from '../malformed-requests/signing.mjs';
 import { account, accountKey, expectError, type RawRequest, serverFor } from './support.ts';
 
 const running = serverFor('memory');

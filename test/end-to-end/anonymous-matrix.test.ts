@@ -1,8 +1,8 @@
 /** Every cell of the table of what an anonymous caller may do, asked of a server over HTTP. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { fronts } from '../../src/fronts.ts';
 import { queryOf } from '../../src/rest/request.ts';
 import { routerOf } from '../../src/rest/router.ts';
+import { fronts } from '../../src/server/services.ts';
 import { type AnonymousRow, anonymousRows } from '../tables/anonymous.ts';
 import { serverFor } from './support.ts';
 

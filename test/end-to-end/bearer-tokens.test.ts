@@ -4,7 +4,7 @@ import { TableServiceClient } from '@azure/data-tables';
 import { BlobServiceClient } from '@azure/storage-blob';
 import { QueueServiceClient } from '@azure/storage-queue';
 import { describe, expect, it } from 'vitest';
-import type { ServiceName } from '../../src/services/names.ts';
+import type { ServiceName } from '../../src/services/common/names.ts';
 import { account, expectRefusal, serverFor } from './support.ts';
 
 const running = serverFor('memory', { https: 'auto', oauth: 'basic' });

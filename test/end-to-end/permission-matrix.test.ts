@@ -1,7 +1,7 @@
 /** Every cell of the permission table, asked of a server over HTTP. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { blobOperations } from '../../src/rest/blob/operations.ts';
-import { accountSas, serviceSas } from '../mutated/signing.mjs';
+import { accountSas, serviceSas } from '../malformed-requests/signing.mjs';
 import {
   cellsOf,
   forEveryone,

@@ -10,7 +10,7 @@ import {
 } from '@azure/storage-queue';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { queueOperations } from '../../src/rest/queue/operations.ts';
-import { accountSas } from '../mutated/signing.mjs';
+import { accountSas } from '../malformed-requests/signing.mjs';
 import { ask, bodyOf, newName, newQueue, queueWith, serviceWith, takeOne } from './queues.ts';
 import { account, accountKey, expectError, expectRefusal, onEveryEngine, serverFor } from './support.ts';
 

@@ -18,7 +18,7 @@ import {
   StorageSharedKeyCredential,
 } from '@azure/storage-blob';
 import { describe, expect, it } from 'vitest';
-import { serviceSas } from '../mutated/signing.mjs';
+import { serviceSas } from '../malformed-requests/signing.mjs';
 import { account, accountKey, expectError, expectRefusal, onEveryEngine, type Running, serverFor } from './support.ts';
 
 const credential = new StorageSharedKeyCredential(account, accountKey);

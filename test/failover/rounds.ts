@@ -82,7 +82,7 @@ export async function failover(options: FailoverOptions): Promise<FailoverResult
     `${blobs} blobs looked at; ${unknown} had a last write that was not acknowledged, ${happened} of those happened`,
   );
   await stopServers(servers);
-  const checking = run([process.execPath, `${root}/dist/cli.js`, 'check', ...shared]);
+  const checking = run([process.execPath, `${root}/dist/bin/holdfast.js`, 'check', ...shared]);
   const { code } = await checking.ended;
   const damage = code === 0 ? [] : [`check: ${checking.stdout()}${checking.stderr()}`];
   return { faults: [...load.faults, ...damage], acknowledged: load.acknowledged(), outageSeconds };

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 if (process.send && process.argv[2] === '--serve') {
   const { takeSteps } = await import('./steps.mjs');
-  const { start } = await import('../../build/main.js');
+  const { start } = await import('../../build/index.js');
   const server = await start({ inMemory: true, blobPort: 0, log: { level: 'error' } });
   process.on('message', () => process.send?.(takeSteps()));
   process.once('disconnect', () => process.exit());

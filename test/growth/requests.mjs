@@ -1,6 +1,6 @@
 /** Requests of any shape, as bytes on a connection of their own. */
 import { connect } from 'node:net';
-import { ACCOUNT, accountSas } from '../mutated/signing.mjs';
+import { ACCOUNT, accountSas } from '../malformed-requests/signing.mjs';
 
 /** @typedef {'blob' | 'queue' | 'table'} Service */
 /**

@@ -28,7 +28,7 @@ export function serverOf(flags: readonly string[], folder = root): Server {
     origin: () => origin,
     originOf: (service) => (origin === undefined ? undefined : program?.origins()[service]),
     async start() {
-      const words = [`${folder}/dist/cli.js`, 'start', '--blobPort', '0', ...flags];
+      const words = [`${folder}/dist/bin/holdfast.js`, 'start', '--blobPort', '0', ...flags];
       program = run([process.execPath, ...words]);
       const ready = await program.ready;
       if (!ready) throw new Error(`The server did not start: ${own()}`);

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { OtherWriter } from '../../src/partition/conformance.ts';
+import type { OtherWriter } from '../../src/partition/conformance/suite.ts';
 
 /** With writer.mjs, in a thread or in a process. */
 export async function conversation(other: NodeJS.EventEmitter, tell: (message: object) => void): Promise<OtherWriter> {

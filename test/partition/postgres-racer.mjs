@@ -1,6 +1,6 @@
 /** A process of its own on a store in PostgreSQL, which does what it is told: {id, action, given} → {id, value}. */
 import { encodeKey, under } from '../../build/partition/keys.js';
-import { openPostgres } from '../../build/partition/postgres.js';
+import { openPostgres } from '../../build/partition/postgres/engine.js';
 import { openPartition } from '../../build/partition/transact.js';
 
 const bytes = Buffer.from('x');

@@ -1,6 +1,6 @@
 /** The other writer of the conformance suite: a thread or a process that opens the store and commits what it is told to. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { openPostgres } from '../../build/partition/postgres.js';
+import { openPostgres } from '../../build/partition/postgres/engine.js';
 import { openPartition } from '../../build/partition/transact.js';
 
 const { postgres } = workerData ?? JSON.parse(process.argv[2]);

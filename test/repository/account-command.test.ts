@@ -240,7 +240,7 @@ describe('holdfast sas', () => {
 
   it('says that a service is missing where the server that runs has none', async () => {
     const folder = newFolder();
-    const only = runProgram(process.execPath, [join(root, 'dist', 'azurite-queue.js'), '--queuePort', '0'], {
+    const only = runProgram(process.execPath, [join(root, 'dist', 'bin', 'azurite-queue.js'), '--queuePort', '0'], {
       cwd: folder,
     });
     await only.printed('is successfully listening at ');
@@ -312,7 +312,7 @@ describe('holdfast sas', () => {
 });
 
 function start(cwd: string, ...words: string[]): Program {
-  return runProgram(process.execPath, [join(root, 'dist', 'cli.js'), ...words], { cwd });
+  return runProgram(process.execPath, [join(root, 'dist', 'bin', 'holdfast.js'), ...words], { cwd });
 }
 
 async function serverIn(cwd: string, ...words: string[]): Promise<Program> {

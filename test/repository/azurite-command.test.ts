@@ -59,7 +59,7 @@ describe('azurite', () => {
   });
 
   it('ends with 0 at the message shutdown of the process that forked it', async () => {
-    const child = fork(join(root, 'dist', 'azurite.js'), MEMORY, { cwd: newFolder(), silent: true });
+    const child = fork(join(root, 'dist', 'bin', 'azurite.js'), MEMORY, { cwd: newFolder(), silent: true });
     onTestFinished(() => void child.kill('SIGKILL'));
     let printed = '';
     const ready = new Promise<void>((resolve) => {
@@ -77,7 +77,7 @@ describe('azurite', () => {
   it('ends with 1 when the start fails, also when it was forked', async () => {
     const port = await aTakenPort();
     const words = ['--inMemoryPersistence', '--queuePort', '0', '--blobPort', port];
-    const child = fork(join(root, 'dist', 'azurite.js'), words, { cwd: newFolder(), silent: true });
+    const child = fork(join(root, 'dist', 'bin', 'azurite.js'), words, { cwd: newFolder(), silent: true });
     onTestFinished(() => void child.kill('SIGKILL'));
     let said = '';
     child.stderr?.setEncoding('utf8').on('data', (text) => {
@@ -88,7 +88,7 @@ describe('azurite', () => {
   });
 
   it('goes on when nobody reads its output any more', async () => {
-    const child = spawn(process.execPath, [join(root, 'dist', 'azurite.js'), ...MEMORY], {
+    const child = spawn(process.execPath, [join(root, 'dist', 'bin', 'azurite.js'), ...MEMORY], {
       cwd: newFolder(),
       stdio: ['ignore', 'pipe', 'ignore'],
     });
@@ -136,8 +136,8 @@ describe('azurite', () => {
 
   it.skipIf(process.platform === 'win32')('runs through a link of any name, as npm makes them', async () => {
     const folder = newFolder();
-    chmodSync(join(root, 'dist', 'azurite.js'), 0o755);
-    symlinkSync(join(root, 'dist', 'azurite.js'), join(folder, 'emulator'));
+    chmodSync(join(root, 'dist', 'bin', 'azurite.js'), 0o755);
+    symlinkSync(join(root, 'dist', 'bin', 'azurite.js'), join(folder, 'emulator'));
     const program = runProgram(join(folder, 'emulator'), [...MEMORY, '--silent'], { cwd: folder });
     await program.printed(READY);
     expect(program.stdout()).toMatch(/^Azurite Blob service is starting at /);
@@ -212,7 +212,9 @@ Azurite ${title} service successfully closed
 describe('holdfast', () => {
   it('serves all three and passes over nothing', async () => {
     const words = [...MEMORY, '--queueHost', '127.0.0.1', '--tablePort', '0', '--queueKeepAliveTimeout', '9'];
-    const program = runProgram(process.execPath, [join(root, 'dist', 'cli.js'), ...words], { cwd: newFolder() });
+    const program = runProgram(process.execPath, [join(root, 'dist', 'bin', 'holdfast.js'), ...words], {
+      cwd: newFolder(),
+    });
     await program.printed(READY);
     expect(program.stdout().match(/^ {2}\w+ service/gm)).toEqual([
       '  blob service',
@@ -225,9 +227,13 @@ describe('holdfast', () => {
 
   it('prints nothing when it is silent', async () => {
     const folder = newFolder();
-    const program = runProgram(process.execPath, [join(root, 'dist', 'cli.js'), '--silent', '--blobPort', '0'], {
-      cwd: folder,
-    });
+    const program = runProgram(
+      process.execPath,
+      [join(root, 'dist', 'bin', 'holdfast.js'), '--silent', '--blobPort', '0'],
+      {
+        cwd: folder,
+      },
+    );
     while (!existsSync(join(folder, 'holdfast-data', 'rows', 'data.mdb')))
       await new Promise((done) => setTimeout(done, 20));
     program.kill('SIGTERM');
@@ -244,7 +250,7 @@ function azurite(
     name = 'azurite',
   }: { folder?: string; env?: Record<string, string>; name?: string } = {},
 ): Program {
-  return runProgram(process.execPath, [join(root, 'dist', `${name}.js`), ...words], { cwd: folder, env });
+  return runProgram(process.execPath, [join(root, 'dist', 'bin', `${name}.js`), ...words], { cwd: folder, env });
 }
 
 async function aTakenPort(): Promise<string> {

@@ -60,7 +60,7 @@ describe('holdfast start', () => {
   it.skipIf(process.platform === 'win32')('stops when the shell that npm put before it dies', async () => {
     const folder = cliFolder(server({ stop: "writeFileSync('stopped', '')" }));
     // A shell that has more to do stays between, as the one of npm does on many systems.
-    const command = `"${process.execPath}" dist/cli.js; true`;
+    const command = `"${process.execPath}" dist/bin/holdfast.js; true`;
     const shell = runProgram('/bin/sh', ['-c', command], { cwd: folder, env: { npm_lifecycle_event: 'start' } });
     await shell.printed(READY);
     shell.kill('SIGTERM');
@@ -186,16 +186,16 @@ function cli(main: string, ...words: string[]): Program {
 
 function runCli(main: string, words: readonly string[], env: Record<string, string> = {}): Program {
   const folder = cliFolder(main);
-  return runProgram(process.execPath, [join('dist', 'cli.js'), ...words], { cwd: folder, env });
+  return runProgram(process.execPath, [join('dist', 'bin', 'holdfast.js'), ...words], { cwd: folder, env });
 }
 
-/** The compiled modules of the command line, with another main.js beside them. */
+/** The compiled modules of the command line, with another index.js beside them. */
 function cliFolder(main: string): string {
   const folder = newFolder();
   cpSync(join(root, 'package.json'), join(folder, 'package.json'));
   const isNeeded = (file: string) => !/\.map$/.test(file);
   cpSync(join(root, 'build'), join(folder, 'dist'), { recursive: true, filter: isNeeded });
-  writeFileSync(join(folder, 'dist', 'main.js'), main);
+  writeFileSync(join(folder, 'dist', 'index.js'), main);
   return folder;
 }
 

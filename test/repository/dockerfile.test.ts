@@ -4,9 +4,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { start } from 'holdfast';
 import { describe, expect, it } from 'vitest';
-import { configOf } from '../../src/config.ts';
-import { azurite } from '../../src/emulator.ts';
-import { readCommand } from '../../src/flags.ts';
+import { azurite } from '../../src/cli/azurite-compat.ts';
+import { readCommand } from '../../src/cli/start-flags.ts';
+import { configOf } from '../../src/server/config.ts';
 import { runProgram } from './program.ts';
 import { newFolder, root } from './tree.ts';
 

@@ -6,7 +6,7 @@ import { BlobServiceClient, type StorageSharedKeyCredential } from '@azure/stora
 import { QueueServiceClient } from '@azure/storage-queue';
 import { start } from 'holdfast';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { helpText } from '../../src/flags.ts';
+import { helpText } from '../../src/cli/start-flags.ts';
 import { noPythonSdk, noPythonTables } from '../clients/installed.ts';
 import { javascript, type Language, programsOf, python, runGuideProgram } from './guide-programs.ts';
 import { newFolder, root } from './tree.ts';

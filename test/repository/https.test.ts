@@ -9,7 +9,7 @@ import { newFolder, root } from './tree.ts';
 const READY = 'Azurite Blob service is successfully listening at https://';
 
 function holdfast(cwd: string, ...words: readonly string[]): Program {
-  return runProgram(process.execPath, [join(root, 'dist/cli.js'), '--blobPort', '0', ...words], { cwd });
+  return runProgram(process.execPath, [join(root, 'dist/bin/holdfast.js'), '--blobPort', '0', ...words], { cwd });
 }
 
 function originOf(program: Program): string {

@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { operationsPage } from '../../scripts/operations-page.mjs';
-import { fronts } from '../../src/fronts.ts';
 import { routerOf } from '../../src/rest/router.ts';
+import { fronts } from '../../src/server/services.ts';
 import { root } from './tree.ts';
 
 describe('docs/operations.md', () => {

@@ -42,7 +42,7 @@ describe('The build', () => {
     run(tree);
     const untouched = join(tree.folder, 'build', 'word.js');
     const { mtimeMs } = statSync(untouched);
-    tree.write('src/cli.ts', greeting('good evening'));
+    tree.write('src/bin/holdfast.ts', greeting('good evening'));
     expect(run(tree).stdout).toContain('good evening');
     expect(statSync(untouched).mtimeMs).toBe(mtimeMs);
   });
@@ -55,7 +55,7 @@ describe('The build', () => {
     rmSync(join(tree.folder, 'src/old'), { recursive: true });
     run(tree);
     expect(existsSync(join(tree.folder, 'build/old/gone.js'))).toBe(false);
-    expect(existsSync(join(tree.folder, 'dist/cli.js'))).toBe(true);
+    expect(existsSync(join(tree.folder, 'dist/bin/holdfast.js'))).toBe(true);
   });
 
   it('does not run for a changed test', () => {
@@ -68,11 +68,11 @@ describe('The build', () => {
   it('takes packages in with their licences, but for those that are installed beside it', () => {
     const tree = treeWithGreeting({ installed: true });
     tree.write(
-      'src/cli.ts',
+      'src/bin/holdfast.ts',
       "import { pino } from 'pino';\nimport { open } from 'lmdb';\nconsole.log(typeof pino, typeof open);\n",
     );
     expect(run(tree).stdout).toBe('function function\n');
-    const program = readFileSync(join(tree.folder, 'dist/cli.js'), 'utf8');
+    const program = readFileSync(join(tree.folder, 'dist/bin/holdfast.js'), 'utf8');
     expect(program).toContain('from "lmdb"');
     expect(program).not.toMatch(/from "pino"|require\("pino"\)/);
     expect(readFileSync(join(tree.folder, 'dist/licences.txt'), 'utf8')).toMatch(/^pino \S+\n\nThe MIT License/m);
@@ -83,7 +83,7 @@ describe('The build', () => {
     const manifest = JSON.parse(readFileSync(join(tree.folder, 'package.json'), 'utf8'));
     delete manifest.dependencies.saxes;
     tree.write('package.json', JSON.stringify(manifest));
-    tree.write('src/cli.ts', "import { SaxesParser } from 'saxes';\nconsole.log(typeof SaxesParser);\n");
+    tree.write('src/bin/holdfast.ts', "import { SaxesParser } from 'saxes';\nconsole.log(typeof SaxesParser);\n");
     const { status, stderr } = run(tree);
     expect(status).toBe(1);
     expect(stderr).toContain('saxes has no licence');
@@ -103,7 +103,7 @@ describe('The build', () => {
 function treeWithGreeting(options: { installed: boolean }): Tree {
   const tree = newTree(options);
   tree.write('src/word.ts', "export const word = 'hello';\n");
-  tree.write('src/cli.ts', greeting());
+  tree.write('src/bin/holdfast.ts', greeting());
   return tree;
 }
 
@@ -113,7 +113,7 @@ function greeting(word?: string): string {
 }
 
 function run(tree: Tree, env?: Record<string, string>) {
-  return tree.node(['scripts/run.mjs', 'dist/cli.js', '--location', './data'], env);
+  return tree.node(['scripts/run.mjs', 'dist/bin/holdfast.js', '--location', './data'], env);
 }
 
 /** In npm's place: notes the call and links the packages that are here. */

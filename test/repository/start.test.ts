@@ -59,7 +59,7 @@ describe('holdfast', () => {
   });
 
   it('serves the accounts of AZURITE_ACCOUNTS instead of the default one', async () => {
-    const words = [join(root, 'dist', 'cli.js'), '--inMemoryPersistence', '--blobPort', '0'];
+    const words = [join(root, 'dist', 'bin', 'holdfast.js'), '--inMemoryPersistence', '--blobPort', '0'];
     const program = runProgram(process.execPath, words, { cwd: newFolder(), env: { AZURITE_ACCOUNTS: 'one:a2V5' } });
     await program.printed(READY);
     expect(program.stdout()).toContain('AccountName=one;AccountKey=a2V5;');
@@ -68,7 +68,7 @@ describe('holdfast', () => {
 });
 
 function holdfast(cwd: string, ...words: string[]): Program {
-  return runProgram(process.execPath, [join(root, 'dist', 'cli.js'), ...words], { cwd });
+  return runProgram(process.execPath, [join(root, 'dist', 'bin', 'holdfast.js'), ...words], { cwd });
 }
 
 /** The one line of a start that fails. */

@@ -87,7 +87,7 @@ describe('A thing', () => {
 function npmTest(files: Record<string, string>, env: Record<string, string> = {}) {
   const tree = newTree({ installed: true });
   spawnSync('git', ['init', '--quiet'], { cwd: tree.folder });
-  tree.write('src/main.ts', 'export const main = true;\n');
+  tree.write('src/index.ts', 'export const main = true;\n');
   for (const [file, text] of Object.entries(files)) tree.write(file, text);
   return tree.node(['scripts/test.mjs'], env);
 }

@@ -2,12 +2,12 @@
 import { onTestFinished } from 'vitest';
 import { ticksOf } from '../../src/base/time.ts';
 import type { Source } from '../../src/content/content.ts';
+import { createRestServer, type RestServerOptions } from '../../src/rest/http/server.ts';
+import { asTheyCome } from '../../src/rest/http/streamed.ts';
 import { operationOn } from '../../src/rest/operation.ts';
 import { contentBody, pathPart, xmlBody } from '../../src/rest/params.ts';
-import { asTheyCome } from '../../src/rest/pieces.ts';
 import { xmlPiecesReply } from '../../src/rest/reply.ts';
-import { createRestServer, type RestServerOptions } from '../../src/rest/server.ts';
-import { StorageError } from '../../src/services/errors.ts';
+import { StorageError } from '../../src/services/common/errors.ts';
 import { frontOf, type LogLine, logInto, testAccounts } from './support.ts';
 
 const MIB = 1 << 20;

@@ -2,11 +2,11 @@
 import { createHmac } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { type Log, silent } from '../../src/base/log.ts';
-import { sharedKeyText } from '../../src/rest/auth/signing.ts';
+import { sharedKeyText } from '../../src/rest/auth/shared-key-strings.ts';
 import { blobPath } from '../../src/rest/blob/address.ts';
-import type { Front } from '../../src/rest/front.ts';
 import type { Operation } from '../../src/rest/operation.ts';
 import { errorReply } from '../../src/rest/reply.ts';
+import type { Front } from '../../src/rest/service.ts';
 
 export const ACCOUNT = 'devstoreaccount1';
 export const KEY = Buffer.from('a key that is used in this test only').toString('base64');

@@ -1,5 +1,5 @@
 import { rfc1123, ticksOf } from '../../src/base/time.ts';
-import type { AnsweredRequest } from '../../src/rules/analytics/answered.ts';
+import type { AnsweredRequest } from '../../src/rules/analytics/access-record.ts';
 
 export const MONDAY = ticksOf(Date.UTC(2026, 10, 16, 9, 5, 7));
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { countMessage } from '../../src/services/queue/counts.ts';
+import { getMessages } from '../../src/services/queue/dequeue.ts';
+import { countMessage } from '../../src/services/queue/message-counts.ts';
 import { encodeMessage, messageKey } from '../../src/services/queue/message-rows.ts';
 import { deleteMessage, peekMessages, putMessage, updateMessage } from '../../src/services/queue/messages.ts';
 import { getQueueMetadata } from '../../src/services/queue/queues.ts';
 import { anchorOf, queueAt } from '../../src/services/queue/rows.ts';
-import { getMessages } from '../../src/services/queue/taking.ts';
 import { ACCOUNT, openQueues, QUEUE, type QueueWorld } from './queue-world.ts';
 
 const queue = QUEUE;

@@ -2,7 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { encodeKey, under } from '../../src/partition/keys.ts';
 import type { Transaction } from '../../src/partition/partition.ts';
+import { emptyAccount } from '../../src/services/maintenance/reset.ts';
 import { queueAccess } from '../../src/services/queue/access.ts';
+import { getMessages } from '../../src/services/queue/dequeue.ts';
 import { type ListedQueue, listQueues } from '../../src/services/queue/listing.ts';
 import {
   clearMessages,
@@ -19,8 +21,6 @@ import {
   setQueueAcl,
   setQueueMetadata,
 } from '../../src/services/queue/queues.ts';
-import { getMessages } from '../../src/services/queue/taking.ts';
-import { emptyAccount } from '../../src/services/reset.ts';
 import { ACCOUNT, openQueues, QUEUE } from './queue-world.ts';
 
 const queue = QUEUE;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { getMessages } from '../../src/services/queue/dequeue.ts';
 import {
   clearMessages,
   deleteMessage,
@@ -14,7 +15,6 @@ import {
   setQueueAcl,
   setQueueMetadata,
 } from '../../src/services/queue/queues.ts';
-import { getMessages } from '../../src/services/queue/taking.ts';
 import { openQueues, QUEUE } from './queue-world.ts';
 
 const queue = QUEUE;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { tableEtagOf } from '../../src/rules/table/etag.ts';
-import type { Granted } from '../../src/services/storage.ts';
+import type { Granted } from '../../src/services/common/storage.ts';
 import { type BatchChange, BatchFailure, runBatch } from '../../src/services/table/batches.ts';
 import { deleteEntity, getEntity, insertEntity, updateEntity } from '../../src/services/table/entities.ts';
 import { createTable } from '../../src/services/table/tables.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decodeKey } from '../../src/partition/keys.ts';
 import { parseFilter } from '../../src/rules/table/filter.ts';
-import type { Granted, Storage } from '../../src/services/storage.ts';
+import type { Granted, Storage } from '../../src/services/common/storage.ts';
 import { runBatch } from '../../src/services/table/batches.ts';
 import type { StoredEntity } from '../../src/services/table/entity-rows.ts';
 import { queryTables } from '../../src/services/table/queries.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { createChunkChecker } from '../../src/content/chunk-check.ts';
-import { check } from '../../src/services/check.ts';
-import { emptyAccount } from '../../src/services/reset.ts';
-import type { Storage } from '../../src/services/storage.ts';
+import type { Storage } from '../../src/services/common/storage.ts';
+import { check } from '../../src/services/maintenance/check.ts';
+import { emptyAccount } from '../../src/services/maintenance/reset.ts';
 import { tableAccess } from '../../src/services/table/access.ts';
 import { deleteEntity, getEntity, insertEntity, updateEntity } from '../../src/services/table/entities.ts';
 import { encodeEntity, entityKey } from '../../src/services/table/entity-rows.ts';

@@ -1,12 +1,11 @@
 /** Blobs, small ones and blocks in a container of one account, written as rows; and a sweeper. */
 
-import { crc64Base64 } from '../../src/base/hashes.ts';
 import { textOf } from '../../src/content/rows.ts';
+import { crc64Base64 } from '../../src/hashing/hasher.ts';
 import { decodeKey, encodeKey, under } from '../../src/partition/keys.ts';
 import type { Transaction } from '../../src/partition/partition.ts';
 import { encodeBytes, encodeValue } from '../../src/partition/values.ts';
-import { putAccount } from '../../src/services/account-rows.ts';
-import { encodeHead } from '../../src/services/blob/heads.ts';
+import { encodeHead } from '../../src/services/blob/blob-record.ts';
 import {
   blockKey,
   dueKey,
@@ -21,8 +20,9 @@ import {
   stageEnd,
   stageKey,
 } from '../../src/services/blob/rows.ts';
-import { encodeName } from '../../src/services/names.ts';
-import { startSweeper } from '../../src/services/sweeper.ts';
+import { putAccount } from '../../src/services/common/account-rows.ts';
+import { encodeName } from '../../src/services/common/names.ts';
+import { startSweeper } from '../../src/services/maintenance/sweeper.ts';
 import { bytesOfSeed, inPieces, openStore } from '../content/harness.ts';
 
 export const ACCOUNT = 7n;

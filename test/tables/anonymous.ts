@@ -4,7 +4,7 @@
  *
  * Where they are silent: nothing of queues and tables is open, and a preflight is answered to every page.
  */
-import type { ServiceName } from '../../src/services/names.ts';
+import type { ServiceName } from '../../src/services/common/names.ts';
 
 /** The least access level that opens the operation. */
 export type OpenAt = 'blob' | 'container' | 'never' | 'always';

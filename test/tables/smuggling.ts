@@ -1,6 +1,6 @@
 /**
  * Requests that two readers could take for different ones, each followed by a request that must not be run. `by` says who
- * refuses it: Node's parser, or src/rest/framing.ts because the parser lets it through.
+ * refuses it: Node's parser, or src/rest/http/framing.ts because the parser lets it through.
  */
 
 export interface Shape {

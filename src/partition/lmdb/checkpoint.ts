@@ -1,7 +1,7 @@
 /** Checkpoints: a segment of the log is applied to LMDB's file in one ordinary durable transaction, by a thread of its own. */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import { workerFile } from '../../base/worker.ts';
+import { workerFile } from '../../base/worker-url.ts';
 import { type LmdbFiles, setOwnNumber } from './files.ts';
 import { outcomeOf, readSegment } from './segments.ts';
 import { RECORDS_AT, type SegmentEnd } from './wal.ts';

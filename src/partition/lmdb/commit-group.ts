@@ -2,7 +2,7 @@
 import { plus, versionOfAdd } from '../counters.ts';
 import type { Key } from '../keys.ts';
 import { type Commit, type Instant, type Outcome, type Stamp, Unavailable, type Write } from '../partition.ts';
-import { type Changes, changesIn, holds } from '../verify.ts';
+import { type Changes, changesIn, holds } from '../validate.ts';
 import type { Layers } from './layers.ts';
 import type { Entry } from './overlay.ts';
 import type { ReservedClock } from './reserved-clock.ts';

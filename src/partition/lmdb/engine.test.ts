@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { bytes, get, key, numberOf, put, times } from '../conformance/harness.ts';
-import { partitionConformance } from '../conformance.ts';
+import { partitionConformance } from '../conformance/suite.ts';
 import { past } from '../keys.ts';
 import { counterOf, type Stamp } from '../partition.ts';
 import { openPartition } from '../transact.ts';

@@ -4,16 +4,16 @@
  * answered.
  */
 import type { ClockOptions } from '../clock.ts';
-import { FULL } from '../free-space.ts';
 import { type Commit, type Engine, type Instant, type Outcome, Unavailable } from '../partition.ts';
-import { isFull } from '../synced-files.ts';
 import { type Decision, decideGroup } from './commit-group.ts';
-import { frees, loggedBytesOf } from './disk-space.ts';
+import { isFull } from './file-io.ts';
 import { KEY_BYTES_MAX, type LmdbFiles } from './files.ts';
 import { type CheckpointOptions, Layers } from './layers.ts';
 import { type LmdbSnapshot, snapshotOf } from './reads.ts';
 import { type Recovered, recover } from './recovery.ts';
 import { ReservedClock } from './reserved-clock.ts';
+import { frees, loggedBytesOf } from './size-estimate.ts';
+import { FULL } from './space-guard.ts';
 import type { Wal } from './wal.ts';
 import { encodeRecord } from './wal-record.ts';
 

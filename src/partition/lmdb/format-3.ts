@@ -6,11 +6,11 @@ import { closeSync, existsSync, fdatasyncSync, openSync, readFileSync, rmSync, s
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { Unavailable } from '../partition.ts';
-import { syncFolder, writeAll } from '../synced-files.ts';
 import { CorruptionError, hasValidHeader } from './corruption.ts';
-import { Growth } from './disk-space.ts';
+import { syncFolder, writeAll } from './file-io.ts';
 import { dataFile, openFiles, PAGE_BYTES, setOwnNumber } from './files.ts';
 import { outcomeOf } from './segments.ts';
+import { Growth } from './size-estimate.ts';
 
 interface OldSegment {
   readonly number: number;

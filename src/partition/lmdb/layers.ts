@@ -3,15 +3,16 @@
  * LMDB's file; and the base, which is the last checkpoint. To read the frozen generation over the base before or after its checkpoint is the
  * same, so that the switch is one assignment.
  */
-import { guardSpace, type SpaceGuard } from '../free-space.ts';
+
 import type { Commit } from '../partition.ts';
 import { Checkpointer } from './checkpoint.ts';
-import { Growth } from './disk-space.ts';
 import { EmptyRanges } from './empty-ranges.ts';
 import { dataFile, extentOf, type LmdbFiles } from './files.ts';
 import { Generation } from './overlay.ts';
 import { Base, View } from './reads.ts';
 import type { Recovered } from './recovery.ts';
+import { Growth } from './size-estimate.ts';
+import { guardSpace, type SpaceGuard } from './space-guard.ts';
 import type { SegmentEnd, Wal } from './wal.ts';
 
 export interface CheckpointOptions {

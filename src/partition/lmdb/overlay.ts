@@ -5,7 +5,7 @@
 import type { Key, Range } from '../keys.ts';
 import { bufferOf, type Stamp } from '../partition.ts';
 import { SortedKeys } from '../sorted-keys.ts';
-import { Growth } from './disk-space.ts';
+import { Growth } from './size-estimate.ts';
 
 /** What a key holds since a group. One object a row, for what lives as long as a generation is copied by the garbage collector. */
 export class Entry {

@@ -3,7 +3,7 @@ import type { Transaction } from 'lmdb';
 import { after, type Key, type Range } from '../keys.ts';
 import { pageOf } from '../pages.ts';
 import type { Instant, Reading, Row, ScanOptions, Stamp } from '../partition.ts';
-import type { Versions } from '../verify.ts';
+import type { Versions } from '../validate.ts';
 import { type EmptyRanges, REMOVED_MIN } from './empty-ranges.ts';
 import { type Rows, versionIn } from './files.ts';
 import { Entry, type Generation, mergedKeys } from './overlay.ts';

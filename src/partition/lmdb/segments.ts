@@ -2,8 +2,8 @@
 import { closeSync, existsSync, fdatasyncSync, openSync, readFileSync, readSync } from 'node:fs';
 import type { Key } from '../keys.ts';
 import type { Instant } from '../partition.ts';
-import { writeAll } from '../synced-files.ts';
 import { CorruptionError } from './corruption.ts';
+import { writeAll } from './file-io.ts';
 import { versionIn } from './files.ts';
 import { Generation } from './overlay.ts';
 import {

@@ -7,7 +7,7 @@ import { randomInt } from 'node:crypto';
 import { closeSync, constants, fdatasync, fdatasyncSync, fstatSync, openSync, writeSync, writev } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { isFull, syncFolder, writeAll } from '../synced-files.ts';
+import { isFull, syncFolder, writeAll } from './file-io.ts';
 import { sealRecord } from './wal-record.ts';
 
 /** How far a segment goes. */

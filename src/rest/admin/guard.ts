@@ -1,8 +1,8 @@
 /** Who may administer the server: somebody on this machine who can read the data folder, where the token lies. */
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { asStorageError, errorTable, raising, type StorageError } from '../../services/errors.ts';
-import type { OwnCall, OwnEndpoint } from '../own-endpoints.ts';
+import { asStorageError, errorTable, raising, type StorageError } from '../../services/common/errors.ts';
 import type { Reply } from '../reply.ts';
+import type { OwnCall, OwnEndpoint } from './management-endpoints.ts';
 
 /** 127.0.0.0/8, also as an IPv6 socket sees it, and ::1. */
 const LOOPBACK = /^(?:::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$|^::1$/i;

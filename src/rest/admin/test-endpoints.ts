@@ -1,7 +1,7 @@
 /** For tests of other programs, in any language: they empty the server and move its time. */
-import { commonErrors, raising } from '../../services/errors.ts';
-import type { OwnCall, OwnEndpoints } from '../own-endpoints.ts';
+import { commonErrors, raising } from '../../services/common/errors.ts';
 import { isOfThisMachine } from './guard.ts';
+import type { OwnCall, OwnEndpoints } from './management-endpoints.ts';
 
 const fail = raising(commonErrors);
 

@@ -1,15 +1,15 @@
 /** A request → who asks. Throws if what it shows is not genuine; that it shows nothing is for others to judge. */
-import { commonErrors, raising, type StorageError } from '../../services/errors.ts';
-import type { ServiceName } from '../../services/names.ts';
-import type { AccessPolicy } from '../../services/policies.ts';
-import type { Granted } from '../../services/storage.ts';
+import { commonErrors, raising, type StorageError } from '../../services/common/errors.ts';
+import type { ServiceName } from '../../services/common/names.ts';
+import type { AccessPolicy } from '../../services/common/policies.ts';
+import type { Granted } from '../../services/common/storage.ts';
 import type { Request } from '../operation.ts';
 import { checkBearer } from './bearer.ts';
 import { ANONYMOUS, type Identity, OWNER } from './identity.ts';
 import { readSas, type SentSas, type SentServiceSas } from './sas.ts';
 import { checkSas, mergePolicy } from './sas-checks.ts';
-import { responseHeadersOf, type TableSasFields } from './sas-services.ts';
 import { accountStringToSign, isSignedBy, sasMismatch, serviceStringToSign } from './sas-strings.ts';
+import { responseHeadersOf, type TableSasFields } from './service-sas.ts';
 import { type Account, schemeOf, sharedKeyOf } from './shared-key.ts';
 
 export type { Account } from './shared-key.ts';

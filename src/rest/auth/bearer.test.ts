@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ticksOf } from '../../base/time.ts';
-import { StorageError } from '../../services/errors.ts';
-import type { ServiceName } from '../../services/names.ts';
+import { StorageError } from '../../services/common/errors.ts';
+import type { ServiceName } from '../../services/common/names.ts';
 import { checkBearer } from './bearer.ts';
 
 const NOW = Date.parse('2024-06-01T12:00:00Z');

@@ -3,8 +3,8 @@
  * know no other way to authenticate; it keeps nobody out.
  */
 import { ticksOf } from '../../base/time.ts';
-import { commonErrors, raising } from '../../services/errors.ts';
-import type { ServiceName } from '../../services/names.ts';
+import { commonErrors, raising } from '../../services/common/errors.ts';
+import type { ServiceName } from '../../services/common/names.ts';
 import { bearerChallenge } from './challenge.ts';
 
 const fail = raising(commonErrors);

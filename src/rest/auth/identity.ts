@@ -1,5 +1,5 @@
 /** Who asks, as far as his rights go. */
-import type { Granted } from '../../services/storage.ts';
+import type { Granted } from '../../services/common/storage.ts';
 
 export type Identity = Owner | Anonymous | AccountSas | ServiceSas;
 

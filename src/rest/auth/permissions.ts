@@ -1,7 +1,7 @@
 /** Whether a caller may do what a row of the operation table does. */
-import { commonErrors, raising, type StorageError } from '../../services/errors.ts';
-import type { ServiceName } from '../../services/names.ts';
-import type { Granted } from '../../services/storage.ts';
+import { commonErrors, raising, type StorageError } from '../../services/common/errors.ts';
+import type { ServiceName } from '../../services/common/names.ts';
+import type { Granted } from '../../services/common/storage.ts';
 import type { Operation, Permission, Right, Shape } from '../operation.ts';
 import type { AccountSas, Identity, ServiceSas } from './identity.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ticksOf } from '../../base/time.ts';
-import { StorageError } from '../../services/errors.ts';
+import { StorageError } from '../../services/common/errors.ts';
 import { readSas, type SentServiceSas } from './sas.ts';
 import { type Circumstances, checkSas, mergePolicy } from './sas-checks.ts';
 

@@ -1,6 +1,6 @@
 /** What a shared access signature allows besides its permissions. All of this is asked only of one that is signed. */
 import { rfc1123 } from '../../base/time.ts';
-import { commonErrors, raising } from '../../services/errors.ts';
+import { commonErrors, raising } from '../../services/common/errors.ts';
 import { parseIpRange, parseIpv4, parseSasDate, type SentSas, type SentServiceSas } from './sas.ts';
 import { sasRefused } from './sas-fields.ts';
 

@@ -1,5 +1,5 @@
 /** What every shared access signature carries. */
-import { commonErrors, raising, type StorageError } from '../../services/errors.ts';
+import { commonErrors, raising, type StorageError } from '../../services/common/errors.ts';
 
 const fail = raising(commonErrors);
 

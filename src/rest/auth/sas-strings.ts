@@ -1,5 +1,6 @@
 /** The text that a shared access signature signs, in the form of its version; and the making of new ones. */
-import type { StorageError } from '../../services/errors.ts';
+import type { StorageError } from '../../services/common/errors.ts';
+import { isSignature, signatureOf } from './hmac.ts';
 import type { AccountSasFields, SentSas } from './sas.ts';
 import { sasRefused } from './sas-fields.ts';
 import {
@@ -9,9 +10,8 @@ import {
   RESOURCE_SINCE,
   type ServiceSasFields,
   type TableSasFields,
-} from './sas-services.ts';
+} from './service-sas.ts';
 import { signedText } from './shared-key.ts';
-import { isSignature, signatureOf } from './signature.ts';
 
 /** What a service SAS is used for; the names are decoded. */
 export interface SasTarget {

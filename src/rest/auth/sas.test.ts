@@ -19,11 +19,10 @@ import {
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { iso7 } from '../../base/time.ts';
-import { StorageError } from '../../services/errors.ts';
-import type { ServiceName } from '../../services/names.ts';
+import { StorageError } from '../../services/common/errors.ts';
+import type { ServiceName } from '../../services/common/names.ts';
 import { queryOf } from '../request.ts';
 import { parseSasDate, readSas, type SentSas } from './sas.ts';
-import { type BlobSasFields, responseHeadersOf } from './sas-services.ts';
 import {
   accountSasToken,
   accountStringToSign,
@@ -34,6 +33,7 @@ import {
   serviceStringToSign,
   tableSasToken,
 } from './sas-strings.ts';
+import { type BlobSasFields, responseHeadersOf } from './service-sas.ts';
 
 const ACCOUNT = 'devstoreaccount1';
 const KEY = Buffer.from('a key that is used in this test only').toString('base64');

@@ -1,9 +1,9 @@
 /** Shared access signatures: what they carry in the query. Nothing here believes them; see sas-strings.ts and sas-checks.ts. */
 import { ticksOf } from '../../base/time.ts';
-import { commonErrors, raising } from '../../services/errors.ts';
-import type { ServiceName } from '../../services/names.ts';
+import { commonErrors, raising } from '../../services/common/errors.ts';
+import type { ServiceName } from '../../services/common/names.ts';
 import { type Common, malformed, mandatory, type Query, type SasFields } from './sas-fields.ts';
-import { type ServiceSasFields, serviceSasOf } from './sas-services.ts';
+import { type ServiceSasFields, serviceSasOf } from './service-sas.ts';
 
 const fail = raising(commonErrors);
 

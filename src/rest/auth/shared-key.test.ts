@@ -3,9 +3,9 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-blob';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { StorageError } from '../../services/errors.ts';
+import { StorageError } from '../../services/common/errors.ts';
 import { type Account, schemeOf, sharedKeyOf } from './shared-key.ts';
-import { type Signed, sharedKeyLiteText, sharedKeyText } from './signing.ts';
+import { type Signed, sharedKeyLiteText, sharedKeyText } from './shared-key-strings.ts';
 
 const key = Buffer.from('a key that is used in this test only').toString('base64');
 const otherKey = Buffer.from('another key').toString('base64');

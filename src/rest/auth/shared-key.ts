@@ -1,9 +1,9 @@
 /** SharedKey and SharedKeyLite: the caller signs what it asks with a key of the account. */
 import { httpDateMilliseconds } from '../../base/time.ts';
-import { commonErrors, raising, type StorageError } from '../../services/errors.ts';
-import type { ServiceName } from '../../services/names.ts';
+import { commonErrors, raising, type StorageError } from '../../services/common/errors.ts';
+import type { ServiceName } from '../../services/common/names.ts';
 import { Canonical } from './canonical.ts';
-import { isSignature } from './signature.ts';
+import { isSignature } from './hmac.ts';
 import {
   type Reading,
   type Signed,
@@ -12,7 +12,7 @@ import {
   type TextToSign,
   tableSharedKeyLiteText,
   tableSharedKeyText,
-} from './signing.ts';
+} from './shared-key-strings.ts';
 
 const fail = raising(commonErrors);
 

@@ -1,12 +1,13 @@
 /** Block lists as XML. They may have 50,000 entries, or 150,000 on their way out: none of it in one stretch. */
-import { type Hashes, hasher } from '../../base/hashes.ts';
+
 import { BLOCK_LIST_TEXT_MAX } from '../../base/input-limits.ts';
-import { nextSlice } from '../../base/steps.ts';
+import { nextSlice } from '../../base/time-slices.ts';
 import { escapeXml, SLICE_BYTES, type XmlElement, XmlError, xmlReader } from '../../base/xml.ts';
+import { type Hashes, hasher } from '../../hashing/hasher.ts';
 import type { BlockChoice, BlockSource } from '../../rules/block-list.ts';
 import { checkBlockCount } from '../../services/blob/block-lists.ts';
 import type { BlockLists, ListedBlock } from '../../services/blob/blocks.ts';
-import { checkHashes, type SentContent } from '../../services/sent-content.ts';
+import { checkHashes, type SentContent } from '../../services/common/sent-content.ts';
 import { invalidXml } from '../params.ts';
 import { type PlainBlockList, plainBlockList } from './plain-block-list.ts';
 

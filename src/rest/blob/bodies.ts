@@ -3,7 +3,7 @@ import { rfc1123 } from '../../base/time.ts';
 import { escapeXml, xmlSafe } from '../../base/xml.ts';
 import type { Listed, ListedBlob, ListedContainer } from '../../services/blob/listing.ts';
 import type { CopyState } from '../../services/blob/rows.ts';
-import { type Echoed, echo, element, metadataElements } from '../list-elements.ts';
+import { type Echoed, echo, element, metadataElements } from '../xml/list-elements.ts';
 import { leaseElements } from './leases.ts';
 
 export function containerListStart(endpoint: string, asked: Echoed): Buffer {

@@ -1,7 +1,7 @@
 /** Readers of this service: headers that it takes only in part, for now, and limits that depend on the version. */
 import type { BlockListType } from '../../services/blob/blocks.ts';
 import type { PublicAccess } from '../../services/blob/rows.ts';
-import { commonErrors, raising } from '../../services/errors.ts';
+import { commonErrors, raising } from '../../services/common/errors.ts';
 import { notImplemented, type Reader, type Request } from '../operation.ts';
 import { bodyTooLarge, invalidHeader, invalidQuery, reader } from '../params.ts';
 

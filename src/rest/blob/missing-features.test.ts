@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { StorageError } from '../../services/errors.ts';
+import type { StorageError } from '../../services/common/errors.ts';
 import type { Operation, Request } from '../operation.ts';
 import { queueOperations } from '../queue/operations.ts';
 import { tableOperations } from '../table/operations.ts';

@@ -23,8 +23,8 @@ import { abortCopy, copyBlob } from '../../services/blob/copies.ts';
 import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
 import { type ListedContainer, listBlobs, listContainers } from '../../services/blob/listing.ts';
 import type { Blob, Metadata } from '../../services/blob/rows.ts';
-import type { Storage } from '../../services/storage.ts';
-import { listBytes, PAGE_BYTES } from '../answer-bytes.ts';
+import type { Storage } from '../../services/common/storage.ts';
+import { asTheyCome, behind } from '../http/streamed.ts';
 import { type ConditionHeader, type Operation, operationOn } from '../operation.ts';
 import {
   blobContentHeaders,
@@ -45,11 +45,11 @@ import {
   requiredHeader,
   xmlBody,
 } from '../params.ts';
-import { asTheyCome, behind } from '../pieces.ts';
-import { policyList, readPolicies } from '../policies.ts';
 import { identityHeaders, metadataHeaders, type Reply, xmlPiecesReply, xmlReply } from '../reply.ts';
+import { listBytes, PAGE_BYTES } from '../reply-size.ts';
 import { endpointOf } from '../request.ts';
 import { serviceOperations } from '../service-operations.ts';
+import { policyList, readPolicies } from '../xml/access-policies.ts';
 import { slashed } from './address.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
 import {

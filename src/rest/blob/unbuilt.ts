@@ -1,5 +1,5 @@
 /** What Azure's Blob service has and this server does not yet. Each is answered by name, never by a misleading 400 or 404. */
-import type { Storage } from '../../services/storage.ts';
+import type { Storage } from '../../services/common/storage.ts';
 import { type Operation, unbuilt } from '../operation.ts';
 
 const BLOB = '/{container}/{blob}';

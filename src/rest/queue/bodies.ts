@@ -1,10 +1,11 @@
 /** The XML of the Queue service that goes out. */
-import { nextSlice } from '../../base/steps.ts';
+
 import { rfc1123 } from '../../base/time.ts';
+import { nextSlice } from '../../base/time-slices.ts';
 import { escapeXml } from '../../base/xml.ts';
 import type { ListedQueue } from '../../services/queue/listing.ts';
 import type { Message } from '../../services/queue/message-rows.ts';
-import { type Echoed, echo, element, metadataElements } from '../list-elements.ts';
+import { type Echoed, echo, element, metadataElements } from '../xml/list-elements.ts';
 
 export function queueListStart(endpoint: string, asked: Echoed): Buffer {
   return Buffer.from(`<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}">${echo(asked)}`);

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { atOnce } from '../../../test/steps.ts';
 import { escapeXml, parseXml, xmlSafe } from '../../base/xml.ts';
-import type { StorageError } from '../../services/errors.ts';
+import type { StorageError } from '../../services/common/errors.ts';
 import type { Request } from '../operation.ts';
 import { messageText, plainText } from './message-body.ts';
 

@@ -1,9 +1,9 @@
 /** The text of a message, out of the document that it is sent in. */
-import { inTurns, type Steps } from '../../base/steps.ts';
+import { inTurns, type Steps } from '../../base/time-slices.ts';
 import type { XmlElement } from '../../base/xml.ts';
 import type { BodyReader, Request } from '../operation.ts';
 import { bodyTooLarge, documentSteps, invalidXml, xmlBody } from '../params.ts';
-import { partsOf, requiredChild } from '../xml-nodes.ts';
+import { partsOf, requiredChild } from '../xml/xml-nodes.ts';
 import { isBefore } from './parameters.ts';
 
 const TEXT_BYTES_MAX = 64 << 10;

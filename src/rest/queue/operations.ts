@@ -1,5 +1,7 @@
 /** The Queue service on the wire: one row per operation, in the order of Microsoft's REST reference. */
 import { rfc1123 } from '../../base/time.ts';
+import type { Storage } from '../../services/common/storage.ts';
+import { getMessages } from '../../services/queue/dequeue.ts';
 import { listQueues } from '../../services/queue/listing.ts';
 import {
   clearMessages,
@@ -16,16 +18,14 @@ import {
   setQueueAcl,
   setQueueMetadata,
 } from '../../services/queue/queues.ts';
-import { getMessages } from '../../services/queue/taking.ts';
-import type { Storage } from '../../services/storage.ts';
-import { listBytes, messagesBytes } from '../answer-bytes.ts';
+import { asTheyCome, behind } from '../http/streamed.ts';
 import { type Operation, operationOn, unbuilt } from '../operation.ts';
 import { integerQuery, listQuery, metadata, pathPart, query, xmlBody } from '../params.ts';
-import { asTheyCome, behind } from '../pieces.ts';
-import { policyList, readPolicies } from '../policies.ts';
 import { metadataHeaders, xmlPiecesReply, xmlReply } from '../reply.ts';
+import { listBytes, messagesBytes } from '../reply-size.ts';
 import { endpointOf } from '../request.ts';
 import { serviceOperations } from '../service-operations.ts';
+import { policyList, readPolicies } from '../xml/access-policies.ts';
 import { peekedList, putList, queueListStart, queueListWriter, takenList } from './bodies.ts';
 import { messageText, newMessageText } from './message-body.ts';
 import {

@@ -1,5 +1,5 @@
 /** Readers of this service. Whether a number is within its bounds is the services' to say, but where they depend on the version. */
-import { commonErrors, raising } from '../../services/errors.ts';
+import { commonErrors, raising } from '../../services/common/errors.ts';
 import type { Reader, Request } from '../operation.ts';
 import { integerQuery, invalidQuery, reader } from '../params.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { StorageError } from '../../services/errors.ts';
+import { StorageError } from '../../services/common/errors.ts';
 import { decodeToken, encodeToken } from './continuation.ts';
 
 describe('A continuation token', () => {

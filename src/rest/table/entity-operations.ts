@@ -1,18 +1,18 @@
 /** The operations on entities. Those that change one can also be parts of a transaction. */
-import type { Storage } from '../../services/storage.ts';
+import type { Storage } from '../../services/common/storage.ts';
 import type { BatchChange } from '../../services/table/batches.ts';
 import type { Changed } from '../../services/table/changes.ts';
 import { changeEntity, getEntity } from '../../services/table/entities.ts';
 import { etagOf } from '../../services/table/entity-rows.ts';
 import { queryEntities } from '../../services/table/queries.ts';
-import { PAGE_BYTES } from '../answer-bytes.ts';
 import { type Input, type Operation, operationOn, type Permission, type Readers, type Route } from '../operation.ts';
 import { pathPart } from '../params.ts';
 import type { Reply } from '../reply.ts';
+import { PAGE_BYTES } from '../reply-size.ts';
 import { entityKeys } from './address.ts';
 import { encodeToken } from './continuation.ts';
-import { readEntity } from './entity-json.ts';
 import { EntityPage } from './entity-page.ts';
+import { readEntity } from './json/entity-json.ts';
 import {
   answer,
   filter,

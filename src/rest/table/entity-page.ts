@@ -1,8 +1,8 @@
 /** The text of a page of entities. Each is written as it is found, so that no stretch of work is longer than one slice of the query. */
 import type { StoredEntity } from '../../services/table/entity-rows.ts';
 import type { EntitySink } from '../../services/table/queries.ts';
-import { type Answer, writeEntity, writeStart } from './entity-text.ts';
-import { copy, type Output, write } from './output.ts';
+import { type Answer, writeEntity, writeStart } from './json/entity-text.ts';
+import { copy, type Output, write } from './json/output.ts';
 
 const FIRST_BYTES = 2 << 10;
 /** Few and large, since an answer of many small pieces is slower than one copy. */

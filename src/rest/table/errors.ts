@@ -2,10 +2,10 @@
 import type { IncomingMessage } from 'node:http';
 import { iso7 } from '../../base/time.ts';
 import { escapeXml } from '../../base/xml.ts';
-import { errorTable, raising, type StorageError } from '../../services/errors.ts';
+import { errorTable, raising, type StorageError } from '../../services/common/errors.ts';
 import { tableErrors } from '../../services/table/errors.ts';
-import type { ErrorReply } from '../front.ts';
 import { errorHeaders, type Reply, xmlReply } from '../reply.ts';
+import type { ErrorReply } from '../service.ts';
 import { COMMON_HEADERS, jsonType, preferenceOf, wantedOf } from './formats.ts';
 
 /** What is wrong with the way in which something is asked. */

@@ -1,6 +1,6 @@
 /** Which of the forms of an answer a caller wants: by Accept, $format and Prefer. */
-import { kept } from '../../base/kept.ts';
-import type { MetadataLevel } from './entity-text.ts';
+import { kept } from '../../base/memoize.ts';
+import type { MetadataLevel } from './json/entity-text.ts';
 
 /** On every answer of the Table service that is not XML. */
 export const COMMON_HEADERS = { 'X-Content-Type-Options': 'nosniff', 'Cache-Control': 'no-cache' };

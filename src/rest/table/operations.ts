@@ -1,17 +1,17 @@
 /** The Table service on the wire: one row per operation, in the order of Microsoft's REST reference. */
-import type { Storage } from '../../services/storage.ts';
+import type { Storage } from '../../services/common/storage.ts';
 import { queryTables } from '../../services/table/queries.ts';
 import { createTable, deleteTable, getTable, getTableAcl, setTableAcl } from '../../services/table/tables.ts';
 import { type Operation, operationOn } from '../operation.ts';
 import { pathPart, xmlBody } from '../params.ts';
-import { policyList, readPolicies } from '../policies.ts';
 import { xmlReply } from '../reply.ts';
 import { serviceOperations } from '../service-operations.ts';
-import { batchOperation } from './batch.ts';
+import { policyList, readPolicies } from '../xml/access-policies.ts';
+import { batchOperation } from './batch/batch.ts';
 import { encodeToken } from './continuation.ts';
-import { readTableName } from './entity-json.ts';
 import { changeOperations, queryOperations } from './entity-operations.ts';
-import { tableAddress, tablesText, tableText } from './entity-text.ts';
+import { readTableName } from './json/entity-json.ts';
+import { tableAddress, tablesText, tableText } from './json/entity-text.ts';
 import { answer, filter, fromTable, jsonBody, noEtag, ofElement, ofSet, preference, top } from './params.ts';
 import { emptyReply, jsonReply, madeReply } from './replies.ts';
 

@@ -4,9 +4,9 @@ import type { BodyReader, Reader, Request } from '../operation.ts';
 import { bodyTooLarge, reader } from '../params.ts';
 import { endpointOf } from '../request.ts';
 import { decodeToken } from './continuation.ts';
-import type { Answer, MetadataLevel } from './entity-text.ts';
 import { fail } from './errors.ts';
 import { type Preference, preferenceOf, wantedOf } from './formats.ts';
+import type { Answer, MetadataLevel } from './json/entity-text.ts';
 import { selectionOf } from './selection.ts';
 
 export const BODY_BYTES_MAX = 4 * 1024 * 1024;

@@ -1,8 +1,8 @@
 /** What the Table service answers with. */
 import { etagOf, type StoredEntity } from '../../services/table/entity-rows.ts';
 import type { Reply } from '../reply.ts';
-import { type Answer, entityAddress, entityText } from './entity-text.ts';
 import { COMMON_HEADERS, jsonType, type Preference } from './formats.ts';
+import { type Answer, entityAddress, entityText } from './json/entity-text.ts';
 
 interface Told {
   readonly type?: string;

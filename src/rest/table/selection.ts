@@ -1,6 +1,6 @@
 /** $select: which properties an answer shows. */
 import { SELECT_NAMES_MAX } from '../../base/input-limits.ts';
-import { kept } from '../../base/kept.ts';
+import { kept } from '../../base/memoize.ts';
 import { type NameTable, nameTable, textOf } from '../../services/table/entity-rows.ts';
 import { fail } from './errors.ts';
 

@@ -1,6 +1,6 @@
 /** A request as a line of a Storage Analytics log, in format 1.0 or 2.0. */
 import { iso7, millisecondsOf, parseHttpDate } from '../../base/time.ts';
-import type { AnsweredRequest } from './answered.ts';
+import type { AnsweredRequest } from './access-record.ts';
 import { statusText } from './outcomes.ts';
 
 /** Format 2.0 ends with what the claims of a token say, which this server does not look into. */

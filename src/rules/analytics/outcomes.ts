@@ -1,5 +1,5 @@
 /** What became of a request, in the words that logs and metrics share. */
-import type { AnsweredRequest } from './answered.ts';
+import type { AnsweredRequest } from './access-record.ts';
 
 export const OUTCOMES = [
   'Success',

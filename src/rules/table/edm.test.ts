@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { dateTimeText, parseDateTime } from './date-times.ts';
 import { readValue, type Scalar } from './edm.ts';
-import { doubleText, jsonText, valueText } from './edm-text.ts';
+import { doubleText, jsonText, valueText } from './edm-format.ts';
 
 const string = (text: string): Scalar => ({ kind: 'string', text });
 const number = (text: string): Scalar => ({ kind: 'number', text });

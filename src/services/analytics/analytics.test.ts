@@ -6,9 +6,9 @@ import { TICKS_PER_SECOND } from '../../base/time.ts';
 import { OutcomeUnknown, type Partition, Unavailable } from '../../partition/partition.ts';
 import { getBlob } from '../blob/blobs.ts';
 import { listBlobs } from '../blob/listing.ts';
-import { emptyAccount } from '../reset.ts';
-import { setServiceProperties, type WantedProperties } from '../service-properties.ts';
-import type { Storage } from '../storage.ts';
+import { setServiceProperties, type WantedProperties } from '../common/service-properties.ts';
+import type { Storage } from '../common/storage.ts';
+import { emptyAccount } from '../maintenance/reset.ts';
 import { propertiesOf } from '../table/entity-rows.ts';
 import { type AnalyticsOptions, startAnalytics } from './analytics.ts';
 

@@ -2,17 +2,17 @@
  * Storage Analytics: who switched it on finds what was asked of his account as lines in $logs and as sums in the metrics tables.
  * Both are gathered in memory, and written beside the requests; what was gathered since then is lost with the process.
  */
-import { startBackground } from '../../base/background.ts';
+import { startBackground } from '../../base/background-task.ts';
 import { type Instant, OutcomeUnknown, type Partition } from '../../partition/partition.ts';
-import type { AnsweredRequest } from '../../rules/analytics/answered.ts';
+import type { AnsweredRequest } from '../../rules/analytics/access-record.ts';
 import { isLogged } from '../../rules/analytics/outcomes.ts';
-import { StorageError } from '../errors.ts';
-import { type ServiceName, serviceNames } from '../names.ts';
-import type { Metrics } from '../service-properties.ts';
-import type { AccountId, Storage } from '../storage.ts';
+import { StorageError } from '../common/errors.ts';
+import { type ServiceName, serviceNames } from '../common/names.ts';
+import type { Metrics } from '../common/service-properties.ts';
+import type { AccountId, Storage } from '../common/storage.ts';
 import { removeOldLogs, writeLog } from './log-blobs.ts';
-import { createLogBook, type LogBookLimits } from './log-book.ts';
-import { createMeter, type Span } from './meter.ts';
+import { createLogBook, type LogBookLimits } from './log-buffer.ts';
+import { createMeter, type Span } from './metrics-aggregator.ts';
 import { removeOldMetrics, writeMetrics } from './metrics-tables.ts';
 import { type Analysed, type AnalysedAccount, isOn, readSettings } from './settings.ts';
 

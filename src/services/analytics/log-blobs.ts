@@ -1,15 +1,15 @@
 /** The logs of an account: block blobs in a container of its own, by service and hour. */
 import { iso7 } from '../../base/time.ts';
-import { keptSince, logFolder } from '../../rules/analytics/times.ts';
+import { keptSince, logFolder } from '../../rules/analytics/time-partitions.ts';
 import { LOGS_CONTAINER } from '../../rules/names.ts';
 import { deleteBlob } from '../blob/blobs.ts';
 import { putBlob } from '../blob/block-blobs.ts';
 import { createContainer } from '../blob/containers.ts';
 import { listBlobs } from '../blob/listing.ts';
-import { StorageError } from '../errors.ts';
-import { WHOLE_BYTES_MAX } from '../sent-content.ts';
-import type { Storage } from '../storage.ts';
-import type { LogPage } from './log-book.ts';
+import { StorageError } from '../common/errors.ts';
+import { WHOLE_BYTES_MAX } from '../common/sent-content.ts';
+import type { Storage } from '../common/storage.ts';
+import type { LogPage } from './log-buffer.ts';
 
 const container = LOGS_CONTAINER;
 

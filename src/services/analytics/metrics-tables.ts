@@ -1,11 +1,11 @@
 /** The metrics of an account: entities in tables that only the server writes. */
 import type { Transaction } from '../../partition/partition.ts';
-import { addTally, columnsOf, newTally, tallyOf } from '../../rules/analytics/tallies.ts';
-import { keptSince, partitionOf } from '../../rules/analytics/times.ts';
+import { addTally, columnsOf, newTally, tallyOf } from '../../rules/analytics/request-counters.ts';
+import { keptSince, partitionOf } from '../../rules/analytics/time-partitions.ts';
 import { metricsTable } from '../../rules/table/table-names.ts';
-import { checkAccount } from '../account-rows.ts';
-import { decodeName, type ServiceName } from '../names.ts';
-import type { AccountId, Storage } from '../storage.ts';
+import { checkAccount } from '../common/account-rows.ts';
+import { decodeName, type ServiceName } from '../common/names.ts';
+import type { AccountId, Storage } from '../common/storage.ts';
 import {
   encodeEntity,
   entitiesIn,
@@ -16,7 +16,7 @@ import {
   written,
 } from '../table/entity-rows.ts';
 import { encodeProperties, encodeTable, entityAnchor, nameKey, propertiesKey, tableAnchor } from '../table/rows.ts';
-import type { Reading, Span } from './meter.ts';
+import type { Reading, Span } from './metrics-aggregator.ts';
 
 type Place = Pick<Storage, 'account' | 'partition'>;
 

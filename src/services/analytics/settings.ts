@@ -1,8 +1,8 @@
 /** Which accounts want to know what is asked of them. */
 import type { Partition } from '../../partition/partition.ts';
-import { type ServiceName, serviceNames } from '../names.ts';
-import { decodeServiceProperties, type ServiceProperties, servicePropertiesKey } from '../service-properties.ts';
-import type { AccountId } from '../storage.ts';
+import { type ServiceName, serviceNames } from '../common/names.ts';
+import { decodeServiceProperties, type ServiceProperties, servicePropertiesKey } from '../common/service-properties.ts';
+import type { AccountId } from '../common/storage.ts';
 
 export interface AnalysedAccount {
   readonly id: AccountId;

@@ -1,5 +1,5 @@
-import type { AccessPolicy } from '../policies.ts';
-import type { Storage } from '../storage.ts';
+import type { AccessPolicy } from '../common/policies.ts';
+import type { Storage } from '../common/storage.ts';
 import { type ContainerId, containerAt, nameKey, type PublicAccess } from './rows.ts';
 
 /** What of a container decides who may use it without a key. */

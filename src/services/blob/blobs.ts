@@ -1,15 +1,15 @@
-import { hasher } from '../../base/hashes.ts';
 import type { ContentRead } from '../../content/content.ts';
 import { idOf } from '../../content/rows.ts';
+import { hasher } from '../../hashing/hasher.ts';
 import type { Snapshot } from '../../partition/partition.ts';
 import { decodeBytes } from '../../partition/values.ts';
 import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
 import type { Conditions } from '../../rules/conditions.ts';
 import { etagOf } from '../../rules/etag.ts';
 import { afterWrite, leaseState } from '../../rules/lease.ts';
-import type { AccountId, Storage } from '../storage.ts';
+import type { AccountId, Storage } from '../common/storage.ts';
+import { blobAt, encodeHead } from './blob-record.ts';
 import { fail } from './errors.ts';
-import { blobAt, encodeHead } from './heads.ts';
 import {
   checkBlobName,
   checkContainerName,
@@ -21,7 +21,7 @@ import {
   metadataOf,
   type SentMetadata,
   useLease,
-} from './requests.ts';
+} from './request-checks.ts';
 import {
   anchorOf,
   type Blob,
@@ -32,7 +32,7 @@ import {
   headOf,
   inlineKey,
 } from './rows.ts';
-import { leaseOn, letGo, targetAt } from './targets.ts';
+import { leaseOn, letGo, targetAt } from './write-target.ts';
 
 export interface BlobInput {
   readonly container: string;

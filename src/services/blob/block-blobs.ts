@@ -1,18 +1,18 @@
-import { crc64Base64, md5Base64 } from '../../base/hashes.ts';
 import { textOf } from '../../content/rows.ts';
+import { crc64Base64, md5Base64 } from '../../hashing/hasher.ts';
 import type { Transaction } from '../../partition/partition.ts';
 import { encodeBytes } from '../../partition/values.ts';
 import { etagOf } from '../../rules/etag.ts';
 import { afterWrite } from '../../rules/lease.ts';
-import { checkHashes, type SentContent } from '../sent-content.ts';
-import type { Storage } from '../storage.ts';
-import { withTaken } from '../uploads.ts';
+import { checkHashes, type SentContent } from '../common/sent-content.ts';
+import type { Storage } from '../common/storage.ts';
+import { withTaken } from '../common/upload.ts';
+import { encodeHead } from './blob-record.ts';
 import { type BlobInput, checkWrite } from './blobs.ts';
 import { fail } from './errors.ts';
-import { encodeHead } from './heads.ts';
-import { checkWritable, type Judged, mayWrite, metadataOf, type SentMetadata, useLease } from './requests.ts';
+import { checkWritable, type Judged, mayWrite, metadataOf, type SentMetadata, useLease } from './request-checks.ts';
 import { anchorOf, type BlobHead, type ContentHeaders, headKey, inlineKey, type Metadata } from './rows.ts';
-import { checkHome, homeOf, leaseOn, letGo, type Target, targetAt } from './targets.ts';
+import { checkHome, homeOf, leaseOn, letGo, type Target, targetAt } from './write-target.ts';
 
 export interface PutBlobInput extends BlobInput {
   readonly content: ContentHeaders;

@@ -1,16 +1,16 @@
 /** What a long block list means: one look at what it names. Whether it was still so at the end is checked then. */
-import { nextSlice } from '../../base/steps.ts';
+import { nextSlice } from '../../base/time-slices.ts';
 import { idOf, type Piece, textOf } from '../../content/rows.ts';
 import type { Snapshot, Transaction } from '../../partition/partition.ts';
 import { listsOf } from '../../rules/block-list.ts';
-import type { Storage } from '../storage.ts';
+import type { Storage } from '../common/storage.ts';
 import { mayPut } from './block-blobs.ts';
 import type { CheckedBlockList } from './block-lists.ts';
 import { blockKeyOf } from './blocks.ts';
 import { type Committed, findCommitted } from './committed-blocks.ts';
 import { fail } from './errors.ts';
 import { decodeBlock, type Stage } from './rows.ts';
-import type { Sources, Target } from './targets.ts';
+import type { Sources, Target } from './write-target.ts';
 
 const LOOK_BLOCKS = 200;
 /** Of uncommitted blocks, in memory: of longer lists they are read again where they are used. */

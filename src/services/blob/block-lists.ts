@@ -1,21 +1,22 @@
 /** Put Block List: a short list is one commit, a long one is prepared in slices and then swapped in by one. */
-import { crc64Base64 } from '../../base/hashes.ts';
-import { nextSlice } from '../../base/steps.ts';
+
+import { nextSlice } from '../../base/time-slices.ts';
 import { type ContentId, type Part, type Piece, textOf } from '../../content/rows.ts';
+import { crc64Base64 } from '../../hashing/hasher.ts';
 import { type Transaction, Unavailable } from '../../partition/partition.ts';
 import { encodeBytes } from '../../partition/values.ts';
 import { type BlockChoice, COMMITTED_BLOCKS_MAX, listsOf, parseBlockId } from '../../rules/block-list.ts';
 import { etagOf } from '../../rules/etag.ts';
-import type { Storage } from '../storage.ts';
+import type { Storage } from '../common/storage.ts';
 import { type BlobInput, checkWrite } from './blobs.ts';
 import { mayPut, putHead } from './block-blobs.ts';
 import { blockKeyOf } from './blocks.ts';
 import { type Committed, committedAt, findCommitted, NONE_COMMITTED } from './committed-blocks.ts';
 import { fail } from './errors.ts';
 import { putLongList } from './long-block-lists.ts';
-import { metadataOf, type SentMetadata } from './requests.ts';
+import { metadataOf, type SentMetadata } from './request-checks.ts';
 import { anchorOf, type ContentHeaders, decodeBlock, inlineKey, type Metadata, removeStage } from './rows.ts';
-import { letGo, type Target } from './targets.ts';
+import { letGo, type Target } from './write-target.ts';
 
 export function checkBlockCount(blocks: number): void {
   if (blocks > COMMITTED_BLOCKS_MAX) throw fail('BlockListTooLong');

@@ -4,12 +4,19 @@ import { after, decodeKey } from '../../partition/keys.ts';
 import type { Snapshot, Transaction } from '../../partition/partition.ts';
 import { encodeValue } from '../../partition/values.ts';
 import { blockIdBytes, judgeBlock, parseBlockId } from '../../rules/block-list.ts';
-import type { SentContent } from '../sent-content.ts';
-import { nextSlice, type Storage } from '../storage.ts';
-import { withTaken } from '../uploads.ts';
+import type { SentContent } from '../common/sent-content.ts';
+import { nextSlice, type Storage } from '../common/storage.ts';
+import { withTaken } from '../common/upload.ts';
 import { type BlobInput, checkWrite } from './blobs.ts';
 import { fail } from './errors.ts';
-import { checkBlobName, checkContainerName, checkWritable, type Judged, leaseIdOf, useLease } from './requests.ts';
+import {
+  checkBlobName,
+  checkContainerName,
+  checkWritable,
+  type Judged,
+  leaseIdOf,
+  useLease,
+} from './request-checks.ts';
 import {
   anchorOf,
   type Blob,
@@ -25,7 +32,7 @@ import {
   stageKey,
   trashStage,
 } from './rows.ts';
-import { checkHome, homeOf, leaseOn, targetAt } from './targets.ts';
+import { checkHome, homeOf, leaseOn, targetAt } from './write-target.ts';
 
 export interface PutBlockInput extends Omit<BlobInput, 'conditions'> {
   /** As it was sent. */

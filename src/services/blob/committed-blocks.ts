@@ -1,10 +1,10 @@
 /** The blocks of a blob as it is. Its content never changes, so they can be looked up before the transaction that uses them, in slices. */
-import { nextSlice } from '../../base/steps.ts';
+import { nextSlice } from '../../base/time-slices.ts';
 import { idOf, type Piece } from '../../content/rows.ts';
 import type { Snapshot } from '../../partition/partition.ts';
 import type { BlockChoice } from '../../rules/block-list.ts';
-import type { Storage } from '../storage.ts';
-import { findBlob } from './heads.ts';
+import type { Storage } from '../common/storage.ts';
+import { findBlob } from './blob-record.ts';
 import { containerIdAt } from './rows.ts';
 
 export interface Committed {

@@ -1,10 +1,10 @@
 import type { Conditions } from '../../rules/conditions.ts';
 import { etagOf } from '../../rules/etag.ts';
 import { leaseState } from '../../rules/lease.ts';
-import { checkAccount } from '../account-rows.ts';
-import { encodeName } from '../names.ts';
-import type { AccessPolicy } from '../policies.ts';
-import type { Storage } from '../storage.ts';
+import { checkAccount } from '../common/account-rows.ts';
+import { encodeName } from '../common/names.ts';
+import type { AccessPolicy } from '../common/policies.ts';
+import type { Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
 import {
   checkContainerName,
@@ -15,7 +15,7 @@ import {
   metadataOf,
   type SentMetadata,
   useLease,
-} from './requests.ts';
+} from './request-checks.ts';
 import {
   anchorOf,
   type ContainerProperties,

@@ -5,11 +5,11 @@ import type { Transaction } from '../../partition/partition.ts';
 import { type Conditions, judgeWrite } from '../../rules/conditions.ts';
 import { etagOf } from '../../rules/etag.ts';
 import { INFINITE_SECONDS, isLocked, normaliseLeaseId } from '../../rules/lease.ts';
-import type { Storage } from '../storage.ts';
+import type { Storage } from '../common/storage.ts';
+import { blobAt } from './blob-record.ts';
 import { type BlobInput, checkWrite } from './blobs.ts';
 import { mayPut, putHead } from './block-blobs.ts';
 import { fail } from './errors.ts';
-import { blobAt } from './heads.ts';
 import {
   checkBlobName,
   checkContainerName,
@@ -19,9 +19,9 @@ import {
   metadataOf,
   type SentMetadata,
   useLease,
-} from './requests.ts';
+} from './request-checks.ts';
 import { anchorOf, type Blob, type ContainerId, inlineKey } from './rows.ts';
-import { leaseOn, letGo, type Target, targetAt } from './targets.ts';
+import { leaseOn, letGo, type Target, targetAt } from './write-target.ts';
 
 export interface CopySource {
   /** As it was sent. */

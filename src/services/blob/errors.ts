@@ -1,4 +1,4 @@
-import { commonErrors, errorTable, raising } from '../errors.ts';
+import { commonErrors, errorTable, raising } from '../common/errors.ts';
 
 export const blobErrors = errorTable({
   ...commonErrors,

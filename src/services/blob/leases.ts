@@ -3,9 +3,9 @@ import type { Transaction } from '../../partition/partition.ts';
 import type { Conditions } from '../../rules/conditions.ts';
 import { etagOf } from '../../rules/etag.ts';
 import { decidesUntil, type Lease, type LeaseAction, nextLease } from '../../rules/lease.ts';
-import type { Storage } from '../storage.ts';
+import type { Storage } from '../common/storage.ts';
+import { encodeHead } from './blob-record.ts';
 import { fail } from './errors.ts';
-import { encodeHead } from './heads.ts';
 import {
   checkBlobName,
   checkContainerName,
@@ -14,7 +14,7 @@ import {
   leaseError,
   leaseIdOf,
   mayWrite,
-} from './requests.ts';
+} from './request-checks.ts';
 import {
   anchorOf,
   containerAt,
@@ -26,7 +26,7 @@ import {
   propertiesKey,
   stageKey,
 } from './rows.ts';
-import { targetAt } from './targets.ts';
+import { targetAt } from './write-target.ts';
 
 /** As the request's headers say it. */
 export interface LeaseRequest {

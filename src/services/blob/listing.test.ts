@@ -1,12 +1,12 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { encodeKey } from '../../partition/keys.ts';
-import { openMemory } from '../../partition/memory.ts';
+import { openMemory } from '../../partition/memory/engine.ts';
 import type { Partition } from '../../partition/partition.ts';
 import { openPartition } from '../../partition/transact.ts';
-import { encodeName } from '../names.ts';
-import type { Storage } from '../storage.ts';
-import { encodeHead } from './heads.ts';
+import { encodeName } from '../common/names.ts';
+import type { Storage } from '../common/storage.ts';
+import { encodeHead } from './blob-record.ts';
 import { type ListBlobsInput, listBlobs } from './listing.ts';
 import { encodeProperties, encodeStage, headKey, nameKey, propertiesKey, stageEnd, stageKey } from './rows.ts';
 

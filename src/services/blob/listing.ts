@@ -1,15 +1,15 @@
 /** List Containers and List Blobs: a page is one committed state, read in slices that leave the event loop to others. */
-import { nextSlice } from '../../base/steps.ts';
+import { nextSlice } from '../../base/time-slices.ts';
 import { after, bytesOf, endingOf, groupOf, type Joining, type Key, past, type Range } from '../../partition/keys.ts';
 import type { Page, PageOptions, Reading, Row } from '../../partition/partition.ts';
 import { type Lease, type LeaseState, leaseState } from '../../rules/lease.ts';
 import { BLOB_NAME_MAX, LOGS_CONTAINER } from '../../rules/names.ts';
-import { decodeName } from '../names.ts';
-import { slicesFor } from '../slices.ts';
-import type { AccountId, Storage } from '../storage.ts';
+import { decodeName } from '../common/names.ts';
+import { slicesFor } from '../common/slices.ts';
+import type { AccountId, Storage } from '../common/storage.ts';
+import { decodeHead } from './blob-record.ts';
 import { fail } from './errors.ts';
-import { decodeHead } from './heads.ts';
-import { checkContainerName } from './requests.ts';
+import { checkContainerName } from './request-checks.ts';
 import {
   type Blob,
   type ContainerId,

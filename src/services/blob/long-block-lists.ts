@@ -2,18 +2,18 @@
  * A block list that is too long for one commit. The content is made in slices while nobody can see it; then one commit
  * checks that blob and blocks are still those that it was made of, and swaps it in.
  */
-import { nextSlice } from '../../base/steps.ts';
+import { nextSlice } from '../../base/time-slices.ts';
 import { PartGone } from '../../content/content.ts';
 import { CELL_PARTS_MAX, type ContentId, cellKey, type Piece, textOf } from '../../content/rows.ts';
 import type { Key } from '../../partition/keys.ts';
 import type { Transaction } from '../../partition/partition.ts';
-import type { Storage } from '../storage.ts';
+import type { Storage } from '../common/storage.ts';
 import { mayPut, putHead } from './block-blobs.ts';
 import { hasChanged, type Plan, planOf, type Resolved } from './block-list-plan.ts';
 import type { CheckedBlockList } from './block-lists.ts';
 import { blockKeyOf } from './blocks.ts';
 import { anchorOf, decodeBlock } from './rows.ts';
-import { letGo } from './targets.ts';
+import { letGo } from './write-target.ts';
 
 /** Each part is a row that a slice reads and writes, unless references are handed over. */
 const SLICE_PARTS_MAX = 120;

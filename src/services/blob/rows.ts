@@ -19,10 +19,10 @@ import { decodeValue, encodeValue } from '../../partition/values.ts';
 import type { Found } from '../../rules/conditions.ts';
 import { etagOf } from '../../rules/etag.ts';
 import type { Lease } from '../../rules/lease.ts';
-import type { Metadata } from '../metadata.ts';
-import * as names from '../names.ts';
-import type { AccessPolicy } from '../policies.ts';
-import type { AccountId, Storage } from '../storage.ts';
+import type { Metadata } from '../common/metadata.ts';
+import * as names from '../common/names.ts';
+import type { AccessPolicy } from '../common/policies.ts';
+import type { AccountId, Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
 
 export type ContainerId = bigint;

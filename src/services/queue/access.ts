@@ -1,5 +1,5 @@
-import type { AccessPolicy } from '../policies.ts';
-import type { Storage } from '../storage.ts';
+import type { AccessPolicy } from '../common/policies.ts';
+import type { Storage } from '../common/storage.ts';
 import { decodeQueue, nameKey, propertiesAt, type QueueId } from './rows.ts';
 
 /** What of a queue decides who may use it without a key. Strangers never may. */

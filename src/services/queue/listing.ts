@@ -1,11 +1,11 @@
 /** List Queues: a page is one committed state, read in slices that leave the event loop to others. */
-import { nextSlice } from '../../base/steps.ts';
+import { nextSlice } from '../../base/time-slices.ts';
 import { after, endingOf, past } from '../../partition/keys.ts';
 import { queueNameFault } from '../../rules/queue/names.ts';
-import type { Metadata } from '../metadata.ts';
-import { decodeName } from '../names.ts';
-import { slicesFor } from '../slices.ts';
-import type { Storage } from '../storage.ts';
+import type { Metadata } from '../common/metadata.ts';
+import { decodeName } from '../common/names.ts';
+import { slicesFor } from '../common/slices.ts';
+import type { Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
 import { decodeProperties, nameKey, namesFrom, propertiesKey } from './rows.ts';
 

@@ -1,13 +1,13 @@
 import type { Instant, Transaction } from '../../partition/partition.ts';
 import { type MessageId, parseMessageId, receiptText, SALT_BITS } from '../../rules/queue/receipts.ts';
 import { expiryOf, later, putFault, TTL_SECONDS_DEFAULT, updateFault } from '../../rules/queue/timing.ts';
-import type { Storage } from '../storage.ts';
-import { countMessage } from './counts.ts';
+import type { Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
-import { dropExpired, lookAhead, random64 } from './line.ts';
+import { countMessage } from './message-counts.ts';
 import { decodeMessage, encodeMessage, type Message, messageKey, messageOf, type Waiting } from './message-rows.ts';
-import { checkMessageCount, checkQueueName, checkText, checkVisibility, receiptOf, refuse } from './requests.ts';
+import { checkMessageCount, checkQueueName, checkText, checkVisibility, receiptOf, refuse } from './request-checks.ts';
 import { anchorOf, encodeQueue, nameKey, type Queue, queueAt, trashGeneration } from './rows.ts';
+import { dropExpired, lookAhead, random64 } from './visibility-index.ts';
 
 export interface QueueInput {
   readonly queue: string;

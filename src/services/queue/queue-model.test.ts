@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type ModelMessage, QueueModel } from '../../../test/services/queue-model.ts';
 import { QUEUE, type QueueWorld, startQueues } from '../../../test/services/queue-world.ts';
+import { getMessages } from './dequeue.ts';
 import type { Message } from './message-rows.ts';
 import { clearMessages, deleteMessage, peekMessages, putMessage, updateMessage } from './messages.ts';
 import { getQueueMetadata } from './queues.ts';
-import { getMessages } from './taking.ts';
 
 type Step = (world: QueueWorld, model: QueueModel) => Promise<void>;
 

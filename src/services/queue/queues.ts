@@ -1,11 +1,11 @@
-import { checkAccount } from '../account-rows.ts';
-import { type Metadata, metadataOf, type SentMetadata } from '../metadata.ts';
-import type { AccessPolicy } from '../policies.ts';
-import type { Storage } from '../storage.ts';
-import { countedMessages } from './counts.ts';
+import { checkAccount } from '../common/account-rows.ts';
+import { type Metadata, metadataOf, type SentMetadata } from '../common/metadata.ts';
+import type { AccessPolicy } from '../common/policies.ts';
+import type { Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
+import { countedMessages } from './message-counts.ts';
 import type { QueueInput } from './messages.ts';
-import { checkQueueName } from './requests.ts';
+import { checkQueueName } from './request-checks.ts';
 import {
   anchorOf,
   decodeQueue,

@@ -3,12 +3,12 @@ import { encodeTrash, trashKey, trashOfRows } from '../../content/rows.ts';
 import { encodeKey, type Key, type Range, under } from '../../partition/keys.ts';
 import type { Row, Snapshot, Stamp, Transaction } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
-import type { Metadata } from '../metadata.ts';
-import * as names from '../names.ts';
-import type { AccessPolicy } from '../policies.ts';
-import type { AccountId, Storage } from '../storage.ts';
-import { countsIn } from './counts.ts';
+import type { Metadata } from '../common/metadata.ts';
+import * as names from '../common/names.ts';
+import type { AccessPolicy } from '../common/policies.ts';
+import type { AccountId, Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
+import { countsIn } from './message-counts.ts';
 
 export type QueueId = bigint;
 

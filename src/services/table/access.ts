@@ -1,7 +1,7 @@
 import { isMetricsTable, tableNameFault } from '../../rules/table/table-names.ts';
-import { decodeName } from '../names.ts';
-import type { AccessPolicy } from '../policies.ts';
-import type { Storage } from '../storage.ts';
+import { decodeName } from '../common/names.ts';
+import type { AccessPolicy } from '../common/policies.ts';
+import type { Storage } from '../common/storage.ts';
 import type { TableId } from './entity-rows.ts';
 import { decodeProperties, nameKey, propertiesKey } from './rows.ts';
 

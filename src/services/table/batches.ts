@@ -1,10 +1,10 @@
 /** Entity group transactions: changes to entities of one partition, all or none. */
 import { foldTableName } from '../../rules/table/table-names.ts';
-import { StorageError } from '../errors.ts';
-import { nextSlice, type Storage } from '../storage.ts';
+import { StorageError } from '../common/errors.ts';
+import { nextSlice, type Storage } from '../common/storage.ts';
 import { apply, type Change, type Changed, keyOf, type Prepared, prepare } from './changes.ts';
 import { fail } from './errors.ts';
-import { checkTableName } from './requests.ts';
+import { checkTableName } from './request-checks.ts';
 import { entityAnchor, tableIdAt } from './rows.ts';
 import type { TableInput } from './tables.ts';
 

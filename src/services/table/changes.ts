@@ -1,7 +1,7 @@
 /** What can be done to one entity, alone or in a batch. */
 import type { Row, Stamp, Transaction } from '../../partition/partition.ts';
 import type { Match } from '../../rules/table/etag.ts';
-import type { Storage } from '../storage.ts';
+import type { Storage } from '../common/storage.ts';
 import { checkEntity, checkStored } from './entity-limits.ts';
 import {
   type EntityKeys,
@@ -16,7 +16,7 @@ import {
   type TableId,
 } from './entity-rows.ts';
 import { fail } from './errors.ts';
-import { checkFindable, checkGranted, matchOf } from './requests.ts';
+import { checkFindable, checkGranted, matchOf } from './request-checks.ts';
 
 export interface Insert {
   readonly kind: 'insert';

@@ -1,9 +1,9 @@
 import type { Stamp } from '../../partition/partition.ts';
-import type { Storage } from '../storage.ts';
+import type { Storage } from '../common/storage.ts';
 import { apply, type Change, type Changed, type Delete, type Insert, keyOf, prepare, type Update } from './changes.ts';
 import { type EntityKeys, type StoredEntity, storedEntity } from './entity-rows.ts';
 import { fail } from './errors.ts';
-import { checkFindable, checkGranted, checkReadableName, checkTableName } from './requests.ts';
+import { checkFindable, checkGranted, checkReadableName, checkTableName } from './request-checks.ts';
 import { entityAnchor, tableIdAt } from './rows.ts';
 import type { TableInput } from './tables.ts';
 

@@ -9,8 +9,8 @@
  */
 import { ticksOf } from '../../base/time.ts';
 import { UnknownFormat } from '../../partition/values.ts';
+import type { Written } from '../../rules/table/canonical-json.ts';
 import type { EdmType, EdmValue } from '../../rules/table/edm.ts';
-import type { Written } from '../../rules/table/written.ts';
 import { type PropertyName, propertyName } from './property-names.ts';
 
 const FORMAT = 1;

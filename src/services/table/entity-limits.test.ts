@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { StorageError } from '../errors.ts';
+import { StorageError } from '../common/errors.ts';
 import { checkEntity, checkStored } from './entity-limits.ts';
 import { encodeEntity, mergeEntity, type Property, type SentEntity, written } from './entity-rows.ts';
 

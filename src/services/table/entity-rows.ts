@@ -1,12 +1,12 @@
 /** Entities as rows; docs/adr/0002-rows.md has the schema. */
 import { decodeKey, encodeKey, type Key, type Range, under } from '../../partition/keys.ts';
 import type { Row, Stamp } from '../../partition/partition.ts';
+import { type Sent, type typeSent, type Written, writtenAs } from '../../rules/table/canonical-json.ts';
 import { dateTimeText } from '../../rules/table/date-times.ts';
 import type { EdmValue } from '../../rules/table/edm.ts';
-import { jsonText, sizeOf } from '../../rules/table/edm-text.ts';
+import { jsonText, sizeOf } from '../../rules/table/edm-format.ts';
 import { tableEtagOf } from '../../rules/table/etag.ts';
-import { type Sent, type typeSent, type Written, writtenAs } from '../../rules/table/written.ts';
-import type { AccountId } from '../storage.ts';
+import type { AccountId } from '../common/storage.ts';
 import {
   ascii,
   bareStart,
@@ -28,7 +28,7 @@ import { fail } from './errors.ts';
 import { propertyName } from './property-names.ts';
 
 export type TableId = bigint;
-export { type Sent, sentText, typeSent, written } from '../../rules/table/written.ts';
+export { type Sent, sentText, typeSent, written } from '../../rules/table/canonical-json.ts';
 export { type NameTable, nameTable } from './entity-layout.ts';
 
 export interface EntityKeys {

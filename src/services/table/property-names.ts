@@ -1,5 +1,5 @@
-import { kept } from '../../base/kept.ts';
-import { jsonText } from '../../rules/table/edm-text.ts';
+import { kept } from '../../base/memoize.ts';
+import { jsonText } from '../../rules/table/edm-format.ts';
 
 /** The name of a property, with all that follows from it. */
 export interface PropertyName {

@@ -4,11 +4,11 @@ import { after, type Key, type Range } from '../../partition/keys.ts';
 import { type Row, type ScanOptions, type Snapshot, stoppedEarly } from '../../partition/partition.ts';
 import { comparisonsIn, compileFilter, type Filter, keyBoxesOf } from '../../rules/table/filter.ts';
 import { isMetricsTable } from '../../rules/table/table-names.ts';
-import { type EntityBound, nextSlice, type Storage } from '../storage.ts';
+import { type EntityBound, nextSlice, type Storage } from '../common/storage.ts';
 import { type EntityKeys, type StoredEntity, storedEntity, valueOf as valueIn } from './entity-rows.ts';
-import { checkReadableName } from './requests.ts';
+import { nameSpansOf, spansOf } from './query-ranges.ts';
+import { checkReadableName } from './request-checks.ts';
 import { tableIdAt, tableName } from './rows.ts';
-import { nameSpansOf, spansOf } from './spans.ts';
 import type { TableInput } from './tables.ts';
 
 const PAGE_ITEMS = 1_000;

@@ -4,9 +4,9 @@ import { encodeKey, type Key } from '../../partition/keys.ts';
 import type { Row, Snapshot, Transaction } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
 import { foldTableName } from '../../rules/table/table-names.ts';
-import * as names from '../names.ts';
-import type { AccessPolicy } from '../policies.ts';
-import type { AccountId, Storage } from '../storage.ts';
+import * as names from '../common/names.ts';
+import type { AccessPolicy } from '../common/policies.ts';
+import type { AccountId, Storage } from '../common/storage.ts';
 import { type EntityKeys, entitiesIn, type TableId } from './entity-rows.ts';
 import { fail } from './errors.ts';
 

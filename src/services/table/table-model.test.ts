@@ -11,7 +11,7 @@ import {
 } from '../../../test/services/table-world.ts';
 import { under } from '../../partition/keys.ts';
 import { tableEtagOf } from '../../rules/table/etag.ts';
-import type { Storage } from '../storage.ts';
+import type { Storage } from '../common/storage.ts';
 import { type BatchChange, runBatch } from './batches.ts';
 import { deleteEntity, getEntity, insertEntity, updateEntity } from './entities.ts';
 import { queryTables } from './queries.ts';

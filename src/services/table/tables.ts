@@ -1,9 +1,9 @@
-import { checkAccount } from '../account-rows.ts';
-import { decodeName } from '../names.ts';
-import type { AccessPolicy } from '../policies.ts';
-import type { Storage } from '../storage.ts';
+import { checkAccount } from '../common/account-rows.ts';
+import { decodeName } from '../common/names.ts';
+import type { AccessPolicy } from '../common/policies.ts';
+import type { Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
-import { checkTableName } from './requests.ts';
+import { checkTableName } from './request-checks.ts';
 import {
   decodeProperties,
   encodeProperties,

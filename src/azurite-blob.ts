@@ -1,5 +1,0 @@
-#!/usr/bin/env node
-import { azuriteOf } from './emulator.ts';
-import { main } from './program.ts';
-
-await main(azuriteOf('blob'));

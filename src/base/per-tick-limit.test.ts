@@ -1,0 +1,31 @@
+import { describe, expect, it } from 'vitest';
+import { turnsOf } from './per-tick-limit.ts';
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+describe('Turns', () => {
+  it('let so many go at once, the others turn by turn, in their order', async () => {
+    const enter = turnsOf(3);
+    const gone: number[] = [];
+    for (let number = 0; number < 8; number++) {
+      const wait = enter();
+      if (wait) void wait.then(() => gone.push(number));
+      else gone.push(number);
+    }
+    expect(gone).toEqual([0, 1, 2]);
+    await turn();
+    expect(gone).toEqual([0, 1, 2, 3, 4, 5]);
+    await turn();
+    expect(gone).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+  });
+
+  it('begin anew when nobody waits', async () => {
+    const enter = turnsOf(1);
+    for (let round = 0; round < 3; round++) {
+      expect(enter()).toBeUndefined();
+      expect(enter()).toBeInstanceOf(Promise);
+      await turn();
+      await turn();
+    }
+  });
+});

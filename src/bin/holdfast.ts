@@ -1,0 +1,5 @@
+#!/usr/bin/env node
+import { holdfast } from '../cli/azurite-compat.ts';
+import { main } from '../cli/run.ts';
+
+await main(holdfast, import.meta.url);

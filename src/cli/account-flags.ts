@@ -1,0 +1,89 @@
+/** holdfast account: what its words mean. */
+
+import { StartError } from '../server/config.ts';
+import { suggestion } from './arguments.ts';
+import { DEFAULT_LOCATION, json, location, ownCommand, partition, partitionOf } from './command.ts';
+
+const actions = ['list', 'add', 'remove', 'rotate-key'] as const;
+type Action = (typeof actions)[number];
+
+interface Common {
+  readonly location: string;
+  /** Instead of the folder. */
+  readonly partition: string | undefined;
+  readonly json: boolean;
+}
+
+export type AccountCommand = Common &
+  (
+    | { readonly action: 'list'; readonly showKeys: boolean }
+    | { readonly action: 'add'; readonly name: string; readonly keys: readonly string[] | undefined }
+    | { readonly action: 'remove'; readonly name: string; readonly withData: boolean }
+    | { readonly action: 'rotate-key'; readonly name: string; readonly which: 1 | 2 }
+  );
+
+/** Flags that belong to one action; the others belong to all. */
+const only: Readonly<Record<string, Action>> = {
+  'show-keys': 'list',
+  key: 'add',
+  key2: 'add',
+  'with-data': 'remove',
+  which: 'rotate-key',
+};
+
+export const account = ownCommand({
+  usage: [
+    ['account list', 'the accounts of a folder, whether a server uses it or not'],
+    ['account add <name>', 'make an account, and print its connection string'],
+    ['account remove <name>', 'remove an account'],
+    ['account rotate-key <name>', 'give an account a new key; the old one fails from the next request on'],
+  ],
+  flags: {
+    location,
+    partition,
+    json,
+    'show-keys': { type: 'boolean', help: 'list: print the keys, too' },
+    key: { type: 'string', value: 'base64', help: 'add: its first key (a new one)' },
+    key2: { type: 'string', value: 'base64', help: 'add: its second key (a new one, or none beside --key)' },
+    'with-data': { type: 'boolean', help: 'remove: with all containers and blobs' },
+    which: { type: 'string', value: '1|2', help: 'rotate-key: which of the two keys (1)' },
+  },
+  read({ values, names: [word, name, ...more] }, env): AccountCommand {
+    const action = actions.find((each) => each === word);
+    if (!action) {
+      const which = word === undefined ? 'account needs to know what to do' : `account cannot ${word}`;
+      throw new StartError(`${which}: ${actions.join(', ')}.${suggestion(word ?? '', actions)}`);
+    }
+    for (const flag of Object.keys(values)) {
+      if (Object.hasOwn(only, flag) && only[flag] !== action)
+        throw new StartError(`--${flag} belongs to account ${only[flag]}, not to account ${action}.`);
+    }
+    const common = {
+      location: values.location ?? DEFAULT_LOCATION,
+      partition: partitionOf(values, env),
+      json: values.json ?? false,
+    };
+    const surplus = action === 'list' ? name : more[0];
+    if (surplus !== undefined) throw new StartError(`Unexpected ${surplus}: flags begin with --.`);
+    if (action === 'list') return { ...common, action, showKeys: values['show-keys'] ?? false };
+    if (name === undefined) throw new StartError(`account ${action} needs a name: account ${action} <name>.`);
+    switch (action) {
+      case 'add':
+        return { ...common, action, name, keys: keysOf(values.key, values.key2) };
+      case 'remove':
+        return { ...common, action, name, withData: values['with-data'] ?? false };
+      case 'rotate-key':
+        return { ...common, action, name, which: whichOf(values.which) };
+    }
+  },
+});
+
+function keysOf(key: string | undefined, key2: string | undefined): readonly string[] | undefined {
+  if (key === undefined && key2 !== undefined) throw new StartError('--key2 needs --key: an account has a first key.');
+  return key === undefined ? undefined : [key, ...(key2 === undefined ? [] : [key2])];
+}
+
+function whichOf(text = '1'): 1 | 2 {
+  if (text !== '1' && text !== '2') throw new StartError(`--which is 1 or 2, not ${text}.`);
+  return text === '1' ? 1 : 2;
+}

@@ -1,0 +1,122 @@
+/** Reads flags by a table of them, and prints the table. */
+import { parseArgs } from 'node:util';
+import { StartError } from '../server/config.ts';
+
+export interface Flag {
+  readonly type: 'string' | 'boolean';
+  readonly short?: string;
+  /** What the help calls its value. */
+  readonly value?: string;
+  readonly help: string;
+}
+
+export type Flags = Readonly<Record<string, Flag>>;
+
+export type Values<Table extends Flags> = {
+  readonly [Name in keyof Table]?: Table[Name]['type'] extends 'boolean' ? true : string;
+};
+
+/** What the words on a command line say. */
+export interface Line<Table extends Flags> {
+  readonly values: Values<Table>;
+  /** What is no flag. */
+  readonly names: readonly string[];
+}
+
+/**
+ * @param otherwise what to say of a flag that is not in the table, if there is more to say than that
+ * @param others names that are spelt in several ways, too
+ */
+export function readLine<const Table extends Flags>(words: readonly string[], flags: Table): Line<Table> {
+  const args = booleansJoined(
+    words.map((word) => canonical(word, flags)),
+    flags,
+  );
+  const { tokens } = parseArgs({ args, options: flags, strict: false, tokens: true });
+  const values: Record<string, string | true> = {};
+  const names: string[] = [];
+  for (const token of tokens) {
+    if (token.kind === 'positional') names.push(token.value);
+    if (token.kind !== 'option') continue;
+    const { name, value, rawName } = token;
+    const flag = Object.hasOwn(flags, name) ? flags[name] : undefined;
+    if (!flag) throw unknownFlag(name, rawName, flags);
+    if (flag.type === 'boolean') {
+      if (value !== undefined && !BOOLEAN.test(value))
+        throw new StartError(`${rawName} is true or false, not ${value}: write just ${rawName}.`);
+      // Of a flag that is given twice the last counts.
+      if (value?.toLowerCase() === 'false') delete values[name];
+      else values[name] = true;
+    } else {
+      if (!value || (!token.inlineValue && value.startsWith('--'))) {
+        throw new StartError(`${rawName} needs a value: ${rawName} <${flag.value}>.`);
+      }
+      values[name] = value;
+    }
+  }
+  return { values: values as Values<Table>, names };
+}
+
+/** --blob-port and --blobport are --blobPort, and --no-loose is --loose=false. */
+function canonical(word: string, flags: Flags): string {
+  const [, spelt = '', rest = ''] = /^--([^=]+)(=.*)?$/s.exec(word) ?? [];
+  const named = (text: string) => Object.keys(flags).find((each) => plain(each) === plain(text));
+  const name = spelt && named(spelt);
+  if (name) return `--${name}${rest}`;
+  const denied = /^no-./i.test(spelt) && rest === '' ? named(spelt.slice(3)) : undefined;
+  return denied && flags[denied]!.type === 'boolean' ? `--${denied}=false` : word;
+}
+
+const BOOLEAN = /^(?:true|false)$/i;
+
+/** Azurite takes --loose true, too: the next word is the value of the flag. */
+function booleansJoined(words: readonly string[], flags: Flags): string[] {
+  const joined: string[] = [];
+  for (const word of words) {
+    const last = joined.at(-1) ?? '';
+    if (BOOLEAN.test(word) && last.startsWith('--') && flags[last.slice(2)]?.type === 'boolean') {
+      joined[joined.length - 1] = `${last}=${word}`;
+    } else joined.push(word);
+  }
+  return joined;
+}
+
+function unknownFlag(name: string, rawName: string, flags: Flags): StartError {
+  return new StartError(
+    `There is no flag ${rawName}.${suggestion(name, Object.keys(flags), '--') || ' See holdfast --help.'}`,
+  );
+}
+
+export function helpOf(flags: Flags): string {
+  const rows = Object.entries(flags).map(([name, { short, value, help }]) => {
+    const left = `${short ? `-${short}, ` : '    '}--${name}${value ? ` <${value}>` : ''}`;
+    return `  ${left.padEnd(38)}${help}`;
+  });
+  return rows.join('\n');
+}
+
+/** The one of these that was probably meant, as a sentence to be added. */
+export function suggestion(word: string, known: readonly string[], prefix = ''): string {
+  const [near] = known
+    .map((name) => ({ name, distance: editDistance(plain(word), plain(name)) }))
+    .filter(({ name, distance }) => distance <= Math.ceil(name.length / 3))
+    .sort((one, other) => one.distance - other.distance);
+  return near ? ` Did you mean ${prefix}${near.name}?` : '';
+}
+
+function plain(name: string): string {
+  return name.replaceAll('-', '').toLowerCase();
+}
+
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (const [index, letter] of [...from].entries()) {
+    const next = [index + 1];
+    for (let column = 0; column < to.length; column++) {
+      const replaced = row[column]! + (to[column] === letter ? 0 : 1);
+      next.push(Math.min(replaced, row[column + 1]! + 1, next[column]! + 1));
+    }
+    row = next;
+  }
+  return row[to.length]!;
+}

@@ -1,0 +1,136 @@
+import { describe, expect, it } from 'vitest';
+import { StartError } from '../server/config.ts';
+import { helpText, readCommand } from './start-flags.ts';
+
+const common = { location: 'holdfast-data', json: false };
+
+describe('holdfast account', () => {
+  const lines: [line: string, account: object][] = [
+    ['list', { ...common, action: 'list', showKeys: false }],
+    ['list --show-keys --json', { location: 'holdfast-data', json: true, action: 'list', showKeys: true }],
+    ['add mine', { ...common, action: 'add', name: 'mine', keys: undefined }],
+    ['add mine --key YQ==', { ...common, action: 'add', name: 'mine', keys: ['YQ=='] }],
+    ['add --key YQ== --key2=Yg== mine', { ...common, action: 'add', name: 'mine', keys: ['YQ==', 'Yg=='] }],
+    ['remove mine -l data', { ...common, location: 'data', action: 'remove', name: 'mine', withData: false }],
+    ['remove mine --withData', { ...common, action: 'remove', name: 'mine', withData: true }],
+    ['rotate-key mine', { ...common, action: 'rotate-key', name: 'mine', which: 1 }],
+    ['rotate-key mine --which 2', { ...common, action: 'rotate-key', name: 'mine', which: 2 }],
+  ];
+  it.each(lines)('%s', (line, account) => {
+    expect(readCommand(['account', ...line.split(' ')])).toEqual({ command: 'account', account });
+  });
+
+  const refused: [line: string, fault: string][] = [
+    ['account', 'account needs to know what to do: list, add, remove, rotate-key.'],
+    ['account lsit', 'account cannot lsit: list, add, remove, rotate-key. Did you mean list?'],
+    ['account list mine', 'Unexpected mine'],
+    ['account add', 'account add needs a name'],
+    ['account add one two', 'Unexpected two'],
+    ['account add mine --key2 YQ==', '--key2 needs --key'],
+    ['account remove mine --which 1', '--which belongs to account rotate-key, not to account remove'],
+    ['account rotate-key mine --which 3', '--which is 1 or 2, not 3'],
+    ['account list --blobPort 1', 'There is no flag --blobPort.'],
+    ['account list --show-kesy', 'Did you mean --show-keys?'],
+    ['acount list', 'Did you mean account?'],
+  ];
+  it.each(refused)('refuses "%s" in one line', (line, fault) => {
+    const read = () => readCommand(line.split(' '));
+    expect(read).toThrow(StartError);
+    expect(read).toThrow(fault);
+  });
+
+  it.each(['help account', 'account --help', 'account add -h'])('prints its help for %s', (line) => {
+    const command = readCommand(line.split(' '));
+    expect(command).toEqual({ command: 'help', topic: 'account' });
+    expect(helpText('account')).toContain('--with-data');
+    expect(helpText('account')).not.toContain('--blobPort');
+  });
+});
+
+describe('holdfast sas', () => {
+  const read = (line: string) => {
+    const command = readCommand(`sas ${line}`.trim().split(' '));
+    return command.command === 'sas' ? command.sas : undefined;
+  };
+
+  it('is of the whole account, for reading and listing, for an hour', () => {
+    const before = Date.now();
+    const sas = read('');
+    expect(sas).toMatchObject({ subject: { of: 'account', services: 'bqt', resourceTypes: 'sco' }, permissions: 'rl' });
+    expect(Date.parse(sas?.expiry ?? '')).toBeGreaterThanOrEqual(Math.floor(before / 1_000) * 1_000 + 3_600_000);
+    expect(sas?.expiry).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+  });
+
+  const subjects: [line: string, subject: object, permissions: string][] = [
+    ['-c box', { of: 'blob', container: 'box', blob: undefined }, 'rl'],
+    ['-c box -b blob', { of: 'blob', container: 'box', blob: 'blob' }, 'r'],
+    ['-q line', { of: 'queue', queue: 'line' }, 'r'],
+    ['--queue line -p raup', { of: 'queue', queue: 'line' }, 'raup'],
+    ['-t people', { of: 'table', table: 'people', keys: [undefined, undefined, undefined, undefined] }, 'r'],
+    [
+      '--table people --start-pk a --end-pk b --end-rk c',
+      { of: 'table', table: 'people', keys: ['a', undefined, 'b', 'c'] },
+      'r',
+    ],
+  ];
+  it.each(subjects)('%s is for it, and for reading unless it says more', (line, subject, permissions) => {
+    expect(read(line)).toMatchObject({ subject, permissions, form: 'url', urls: {} });
+  });
+
+  it('knows where services are if it is told', () => {
+    expect(read('--queue-url http://q/x/ --table-url https://t')?.urls).toEqual({
+      queue: 'http://q/x',
+      table: 'https://t',
+    });
+  });
+
+  const refused: [line: string, fault: string][] = [
+    ['-c box -t people', 'leave out --container or --table'],
+    ['-q line -t people', 'leave out --queue or --table'],
+    ['-q line -b blob', '--blob needs --container'],
+    ['-t people --services t', 'leave them out with --table'],
+    ['--services bf', '--services are letters of b, q and t, not bf'],
+    ['-q line --start-pk a', '--start-pk needs --table'],
+    ['-t people --start-rk a', '--start-rk needs --start-pk'],
+    ['-t people --end-rk a', '--end-rk needs --end-pk'],
+    ['--as json', '--as is url, token, connection-string, not json'],
+    ['--table-url here', '--table-url is a URL of http or https'],
+  ];
+  it.each(refused)('refuses "%s"', (line, fault) => {
+    expect(() => read(line)).toThrow(fault);
+  });
+
+  it('leaves to a policy what is not said', () => {
+    expect(read('-c box --policy readers')).toMatchObject({ permissions: undefined, expiry: undefined });
+    expect(read('-c box --policy readers -p r -e 2030-01-01')).toMatchObject({
+      permissions: 'r',
+      expiry: '2030-01-01T00:00:00Z',
+    });
+  });
+
+  it('takes a time of the day, too', () => {
+    expect(read('-e 2030-01-01T12:30Z')?.expiry).toBe('2030-01-01T12:30:00Z');
+  });
+
+  it('has its help', () => {
+    expect(readCommand(['help', 'sas'])).toEqual({ command: 'help', topic: 'sas' });
+    expect(helpText('sas')).toContain('--resource-types <letters>');
+  });
+});
+
+describe('holdfast clock', () => {
+  it.each([
+    ['', { location: 'holdfast-data', setBack: false, json: false }],
+    ['-l data --json', { location: 'data', setBack: false, json: true }],
+    ['--setBack', { location: 'holdfast-data', setBack: true, json: false }],
+  ])('%s', (line, clock) => {
+    expect(readCommand(['clock', ...line.split(' ').filter(Boolean)])).toEqual({ command: 'clock', clock });
+  });
+
+  it('refuses what it does not know, and has help of its own', () => {
+    expect(() => readCommand(['clock', 'set-back'])).toThrow('Unexpected set-back');
+    expect(() => readCommand(['clock', '--partition', 'postgres://host/x'])).toThrow('There is no flag --partition');
+    expect(readCommand(['clock', '--help'])).toEqual({ command: 'help', topic: 'clock' });
+    expect(helpText('clock')).toContain('holdfast clock --set-back');
+  });
+});

@@ -1,0 +1,25 @@
+import type { WriteStream } from 'node:tty';
+import type { CheckProgress } from '../services/maintenance/check.ts';
+
+const CLEAR_LINE = '\r\x1b[K';
+const CELLS = 30;
+
+/** One line that is written again and again, on a terminal only. */
+export function progressBar(terminal: Pick<WriteStream, 'isTTY' | 'write'>) {
+  let shown = '';
+  function print(line: string): void {
+    if (terminal.isTTY && line !== shown) terminal.write(CLEAR_LINE + line);
+    shown = line;
+  }
+  return {
+    show({ what, done, total }: CheckProgress): void {
+      print(`${what} ${total === undefined ? done : bar(total === 0 ? 1 : done / total)}`);
+    },
+    clear: () => print(''),
+  };
+}
+
+function bar(share: number): string {
+  const cells = Math.floor(share * CELLS);
+  return `[${'#'.repeat(cells)}${'.'.repeat(CELLS - cells)}] ${Math.floor(share * 100)} %`;
+}

@@ -1,0 +1,150 @@
+/** holdfast sas: what its words mean. */
+import { millisecondsOf } from '../base/time.ts';
+import { parseSasDate } from '../rest/auth/sas.ts';
+import type { TableSasFields } from '../rest/auth/service-sas.ts';
+import { slashed } from '../rest/blob/address.ts';
+import { StartError } from '../server/config.ts';
+import { type ServiceName, serviceNames } from '../services/common/names.ts';
+import type { Flags, Values } from './arguments.ts';
+import { location, ownCommand, partition, partitionOf } from './command.ts';
+
+/** What a signature is for. */
+export type SasSubject =
+  | { readonly of: 'account'; readonly services: string; readonly resourceTypes: string }
+  | { readonly of: 'blob'; readonly container: string; readonly blob: string | undefined }
+  | { readonly of: 'queue'; readonly queue: string }
+  | { readonly of: 'table'; readonly table: string; readonly keys: TableSasFields['keys'] };
+
+export const sasForms = ['url', 'token', 'connection-string'] as const;
+export type SasForm = (typeof sasForms)[number];
+
+export interface SasCommand {
+  readonly location: string | undefined;
+  /** Instead of the folder. */
+  readonly partition: string | undefined;
+  readonly account: string | undefined;
+  readonly subject: SasSubject;
+  readonly permissions: string | undefined;
+  /** ISO 8601, as it is signed; undefined: as the policy says. */
+  readonly start: string | undefined;
+  readonly expiry: string | undefined;
+  readonly ip: string | undefined;
+  readonly httpsOnly: boolean;
+  readonly policy: string | undefined;
+  readonly form: SasForm;
+  /** Where services are that do not run from this folder. */
+  readonly urls: Readonly<Partial<Record<ServiceName, string>>>;
+}
+
+const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
+const KEY_FLAGS = ['start-pk', 'start-rk', 'end-pk', 'end-rk'] as const;
+
+const flags = {
+  location,
+  partition,
+  account: { type: 'string', short: 'a', value: 'name', help: 'whose key signs (devstoreaccount1, or the only one)' },
+  container: { type: 'string', short: 'c', value: 'name', help: 'what it is for; without any all of the account' },
+  blob: { type: 'string', short: 'b', value: 'name', help: 'a blob in the container' },
+  queue: { type: 'string', short: 'q', value: 'name', help: 'what it is for' },
+  table: { type: 'string', short: 't', value: 'name', help: 'what it is for' },
+  permissions: {
+    type: 'string',
+    short: 'p',
+    value: 'letters',
+    help: 'what it allows (rl; of a blob, queue or table r)',
+  },
+  expiry: { type: 'string', short: 'e', value: 'when', help: 'a time in UTC, or from now: 30m, 1h, 7d (1h)' },
+  start: { type: 'string', value: 'when', help: 'a time in UTC, or from now (at once)' },
+  ip: { type: 'string', value: 'address', help: 'from which it may be used: an address, or first-last' },
+  'https-only': { type: 'boolean', help: 'refused over HTTP' },
+  policy: { type: 'string', value: 'id', help: 'stored access policy of the container, queue or table' },
+  'start-pk': { type: 'string', value: 'key', help: 'of a table: partition key of the first entity' },
+  'start-rk': { type: 'string', value: 'key', help: 'of a table: row key of the first entity' },
+  'end-pk': { type: 'string', value: 'key', help: 'of a table: partition key of the last entity' },
+  'end-rk': { type: 'string', value: 'key', help: 'of a table: row key of the last entity' },
+  services: { type: 'string', value: 'letters', help: 'of an account: blob, queue, table (bqt)' },
+  'resource-types': { type: 'string', value: 'letters', help: 'of an account: service, container, object (sco)' },
+  as: { type: 'string', value: 'form', help: `${sasForms.join(', ')} (url)` },
+  'blob-url': { type: 'string', value: 'URL', help: 'of the blob service, where it is not the one that runs' },
+  'queue-url': { type: 'string', value: 'URL', help: 'of the queue service, likewise' },
+  'table-url': { type: 'string', value: 'URL', help: 'of the table service, likewise' },
+} as const satisfies Flags;
+
+type Words = Values<typeof flags>;
+
+export const sas = ownCommand({
+  usage: [['sas', 'print URLs with a signature: of an account, or of a --container, --blob, --queue or --table']],
+  flags,
+  read({ values, names: [surplus] }, env): SasCommand {
+    if (surplus !== undefined) throw new StartError(`Unexpected ${surplus}: flags begin with --.`);
+    const { policy, permissions, expiry, start, ip } = values;
+    const subject = subjectOf(values);
+    if (subject.of === 'account' && policy !== undefined)
+      throw new StartError('--policy needs --container, --queue or --table: these have policies.');
+    const form = sasForms.find((each) => each === (values.as ?? 'url'));
+    if (form === undefined) throw new StartError(`--as is ${sasForms.join(', ')}, not ${values.as}.`);
+    const now = Date.now();
+    return {
+      partition: partitionOf(values, env),
+      ...{ location: values.location, account: values.account, subject, policy, ip, form },
+      permissions: permissions ?? (policy === undefined ? usualPermissions(subject) : undefined),
+      expiry: expiry === undefined && policy !== undefined ? undefined : instant('expiry', expiry ?? '1h', now),
+      start: start === undefined ? undefined : instant('start', start, now),
+      httpsOnly: values['https-only'] ?? false,
+      urls: urlsOf(values),
+    };
+  },
+});
+
+function subjectOf(words: Words): SasSubject {
+  const { container, blob, queue, table, services, 'resource-types': resourceTypes } = words;
+  const [first, second] = (['container', 'queue', 'table'] as const).filter((flag) => words[flag] !== undefined);
+  if (second !== undefined) throw new StartError(`A signature is for one: leave out --${first} or --${second}.`);
+  if (blob !== undefined && container === undefined)
+    throw new StartError('--blob needs --container: a blob lies in one.');
+  if (first !== undefined && (services ?? resourceTypes) !== undefined)
+    throw new StartError(`--services and --resource-types are of an account: leave them out with --${first}.`);
+  const { 'start-pk': spk, 'start-rk': srk, 'end-pk': epk, 'end-rk': erk } = words;
+  const given = KEY_FLAGS.find((flag) => words[flag] !== undefined);
+  if (given !== undefined && table === undefined) throw new StartError(`--${given} needs --table: that has entities.`);
+  if (table !== undefined) {
+    if (srk !== undefined && spk === undefined) throw new StartError('--start-rk needs --start-pk.');
+    if (erk !== undefined && epk === undefined) throw new StartError('--end-rk needs --end-pk.');
+    return { of: 'table', table, keys: [spk, srk, epk, erk] };
+  }
+  if (queue !== undefined) return { of: 'queue', queue };
+  if (container !== undefined) return { of: 'blob', container, blob: blob && slashed(blob) };
+  if (services !== undefined && !/^[bqt]+$/.test(services))
+    throw new StartError(`--services are letters of b, q and t, not ${services}.`);
+  return { of: 'account', services: services ?? 'bqt', resourceTypes: resourceTypes ?? 'sco' };
+}
+
+function usualPermissions(subject: SasSubject): string {
+  return subject.of === 'account' || (subject.of === 'blob' && subject.blob === undefined) ? 'rl' : 'r';
+}
+
+function urlsOf(words: Words): SasCommand['urls'] {
+  const urls: Partial<Record<ServiceName, string>> = {};
+  for (const service of serviceNames) {
+    const url = words[`${service}-url`];
+    if (url === undefined) continue;
+    if (!(/^https?:\/\//.test(url) && URL.canParse(url)))
+      throw new StartError(`--${service}-url is a URL of http or https, not ${url}.`);
+    urls[service] = url.replace(/\/+$/, '');
+  }
+  return urls;
+}
+
+/** To the second, as all versions take it. */
+function instant(flag: string, text: string, now: number): string {
+  const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const at = unit ? now + Number(count) * UNIT_SECONDS[unit]! * 1_000 : utc(text);
+  if (Number.isNaN(at))
+    throw new StartError(`--${flag} is a time such as 1h, 7d or 2030-01-01T12:00:00Z, not ${text}.`);
+  return `${new Date(at).toISOString().slice(0, 19)}Z`;
+}
+
+function utc(text: string): number {
+  const ticks = parseSasDate(text);
+  return ticks === undefined ? Number.NaN : millisecondsOf(ticks);
+}

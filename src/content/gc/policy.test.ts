@@ -1,0 +1,104 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { choose, type ExtentUse } from './policy.ts';
+
+const MIB = 1 << 20;
+const EXTENT_BYTES = 64 * MIB;
+
+const anExtent = fc
+  .record({
+    bytes: fc.integer({ min: 1, max: EXTENT_BYTES }),
+    // Often nothing or everything.
+    share: fc.oneof(fc.constantFrom(0, 1), fc.double({ min: 0, max: 1, noNaN: true })),
+  })
+  .map(({ bytes, share }) => ({ bytes, live: Math.floor(bytes * share) }));
+const aFolder = fc
+  .record({
+    sealed: fc.array(anExtent, { maxLength: 120 }),
+    open: fc.array(anExtent, { maxLength: 4 }),
+  })
+  .map(({ sealed, open }): ExtentUse[] =>
+    [...sealed.map((use) => ({ ...use, open: false })), ...open.map((use) => ({ ...use, open: true }))].map(
+      (use, i) => ({ ...use, name: `1-${i}`, held: false }),
+    ),
+  );
+
+describe('The choice of extents to give back', () => {
+  it('keeps the folder below 1.3 times the live bytes and 256 MiB, and comes to an end', () => {
+    fc.assert(
+      fc.property(aFolder, (folder) => {
+        const { after, copied, freed } = follow(folder);
+        expect(sum(after, 'live')).toBe(sum(folder, 'live'));
+        expect(sum(after, 'bytes')).toBeLessThanOrEqual(1.3 * sum(after, 'live') + 256 * MIB);
+        expect(copied).toBeLessThanOrEqual(5 * freed);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('leaves extents in which an upload runs as they are', () => {
+    const use = { bytes: EXTENT_BYTES, live: 0, held: true };
+    const folder = Array.from({ length: 20 }, (_, i) => ({ ...use, name: `1-${i}`, open: i === 0 }));
+    expect(choose(folder)).toEqual({ remove: [], seal: [], compact: [], inHaste: false });
+  });
+
+  it('copies nothing for the sake of bytes that it could not win', () => {
+    const full = { bytes: EXTENT_BYTES, live: EXTENT_BYTES * 0.95, open: false, held: false };
+    const running = { bytes: EXTENT_BYTES, live: 0, open: true, held: true };
+    const folder = Array.from({ length: 40 }, (_, i) => ({ ...(i % 2 ? full : running), name: `1-${i}` }));
+    expect(choose(folder)).toEqual({ remove: [], seal: [], compact: [], inHaste: false });
+  });
+
+  it('takes the sparsest first', () => {
+    const folder = [0.9, 0.1, 0.5, 0.3].map((share, i) => ({
+      name: `1-${i}`,
+      bytes: EXTENT_BYTES,
+      live: EXTENT_BYTES * share,
+      open: false,
+      held: false,
+    }));
+    expect(choose(folder).compact).toEqual(['1-1', '1-3']);
+  });
+
+  it('wins back what it can when there is no space, but not at any price', () => {
+    const use = { bytes: EXTENT_BYTES, held: false };
+    const folder = [
+      { ...use, name: 'open', open: true, live: EXTENT_BYTES * 0.8 },
+      { ...use, name: 'sealed', open: false, live: EXTENT_BYTES * 0.8 },
+      { ...use, name: 'full', open: false, live: EXTENT_BYTES * 0.97 },
+    ];
+    expect(choose(folder)).toMatchObject({ seal: [], compact: [] });
+    expect(choose(folder, undefined, true)).toMatchObject({ seal: ['open'], compact: ['sealed'] });
+  });
+});
+
+/** Does what is chosen until nothing is: copies go to the end of an open extent, which is sealed when it is full. */
+function follow(folder: readonly ExtentUse[]): { after: ExtentUse[]; copied: number; freed: number } {
+  let after = [...folder];
+  let [copied, freed, made] = [0, 0, 0];
+  for (let rounds = 0; ; rounds++) {
+    expect(rounds).toBeLessThan(1_000);
+    const { remove, seal, compact } = choose(after);
+    if (remove.length + seal.length + compact.length === 0) return { after, copied, freed };
+    after = after.filter(({ name }) => !remove.includes(name));
+    after = after.map((use) => (seal.includes(use.name) ? { ...use, open: false } : use));
+    const source = after.find(({ name }) => name === compact[0]);
+    if (!source) continue;
+    copied += source.live;
+    freed += source.bytes - source.live;
+    after = after.map((use) => (use === source ? { ...use, live: 0 } : use));
+    const target = after.find(({ open, bytes }) => open && bytes + source.live <= EXTENT_BYTES);
+    if (target) {
+      const grown = { ...target, bytes: target.bytes + source.live, live: target.live + source.live };
+      after = after.map((use) => (use === target ? grown : use));
+    } else {
+      // Only the newest takes more.
+      after = after.map((use) => ({ ...use, open: false }));
+      after.push({ name: `2-${made++}`, bytes: source.live, live: source.live, open: true, held: false });
+    }
+  }
+}
+
+function sum(folder: readonly ExtentUse[], what: 'bytes' | 'live'): number {
+  return folder.reduce((total, use) => total + use[what], 0);
+}

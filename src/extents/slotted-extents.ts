@@ -1,0 +1,213 @@
+/** Extents as files of slots: which file grows, who writes where, and when it is durable. The same for all engines. */
+import { borrowBuffer, giveBackBuffer } from '../hashing/crc32.ts';
+import { chunkWriter } from './chunk-writer.ts';
+import type { Files } from './extent-files.ts';
+import { CHUNK_BYTES_MAX, Damaged, EXTENT_NAME, type Extents, epochOfExtent, extentName } from './extents.ts';
+import { groupSync } from './group-sync.ts';
+import { readWindow, type Wanted, windowsOf } from './read-many.ts';
+import { walkSlots } from './slot-walk.ts';
+import { encodeExtentHeader, HEADER_BYTES, newExtentId, slotBytes } from './slots.ts';
+import { readChecked } from './verified-read.ts';
+
+export interface SlottedOptions {
+  /** Of this process: no other one, before or after, has the same. */
+  readonly epoch: bigint;
+  /** Of the extents that have this epoch already. */
+  readonly lastNumber?: number | undefined;
+  /** Past this an extent grows no more. */
+  readonly extentBytesMax?: number | undefined;
+  /** Told of all damage that a read meets, also of such that the reader does not notice. */
+  readonly onDamage?: ((damage: Damaged) => void) | undefined;
+}
+
+/** An extent that grows or in which a chunk is being written. */
+interface OpenExtent {
+  readonly name: string;
+  readonly id: Buffer;
+  readonly made: Promise<void>;
+  readonly sync: () => Promise<void>;
+  end: number;
+  grows: boolean;
+  writers: number;
+  /** Why nobody may write here any more: after a failed sync it is not known what is on the disk. */
+  broken: unknown;
+}
+
+/** Eight chunks of the greatest length fit. */
+export const EXTENT_BYTES_MAX = HEADER_BYTES + 8 * slotBytes(CHUNK_BYTES_MAX);
+
+export function openSlotted(
+  files: Files,
+  { epoch, lastNumber = 0, extentBytesMax = EXTENT_BYTES_MAX, onDamage }: SlottedOptions,
+): Extents {
+  const open = new Map<string, OpenExtent>();
+  let growing: OpenExtent | undefined;
+  let count = lastNumber;
+  let chunksBegun = 0;
+  let closed = false;
+
+  function make(): OpenExtent {
+    const name = extentName(epoch, ++count);
+    const id = newExtentId();
+    const extent: OpenExtent = {
+      name,
+      id,
+      made: files.make(name, encodeExtentHeader(id)).catch((error: unknown) => {
+        breakDown(extent, error);
+        throw error;
+      }),
+      sync: groupSync(async () => {
+        assertWhole(extent);
+        await files.sync(name).catch((error: unknown) => {
+          breakDown(extent, error);
+          throw error;
+        });
+      }),
+      end: HEADER_BYTES,
+      grows: true,
+      writers: 0,
+      broken: undefined,
+    };
+    open.set(name, extent);
+    return extent;
+  }
+
+  function extentFor(bytes: number): OpenExtent {
+    if (growing && growing.end > HEADER_BYTES && growing.end + bytes > extentBytesMax) stopGrowing(growing);
+    growing ??= make();
+    return growing;
+  }
+
+  function stopGrowing(extent: OpenExtent): void {
+    extent.grows = false;
+    if (growing === extent) growing = undefined;
+    closeIfDone(extent);
+  }
+
+  function breakDown(extent: OpenExtent, error: unknown): void {
+    extent.broken ??= error;
+    stopGrowing(extent);
+  }
+
+  function release(extent: OpenExtent): void {
+    extent.writers--;
+    closeIfDone(extent);
+  }
+
+  function closeIfDone({ name, grows, writers }: OpenExtent): void {
+    if (!grows && writers === 0) open.delete(name);
+  }
+
+  const readOne: Extents['read'] = async (name, place, from, to, into, sums) => {
+    const read = () => readChecked(files, name, place, from, to, (damage) => onDamage?.(damage), into, sums);
+    try {
+      return await read().catch((error: unknown) => {
+        if (!(error instanceof Damaged) || !files.forget || epochOfExtent(place.extent) === epoch) throw error;
+        // Another machine may have written here since the file was opened: some file systems show that to who opens it anew.
+        files.forget(place.extent);
+        if (sums) sums.table = undefined;
+        return read();
+      });
+    } catch (error) {
+      if (error instanceof Damaged) onDamage?.(error);
+      throw error;
+    }
+  };
+
+  /** Whatever is wrong with one of them is found out by reading it alone. */
+  async function readTogether(window: readonly Wanted[], result: Buffer, memory: Buffer | undefined): Promise<void> {
+    try {
+      if (window.length > 1) return await readWindow(files, window, result, memory, (damage) => onDamage?.(damage));
+    } catch (error) {
+      if (!(error instanceof Damaged)) throw error;
+    }
+    for (const { name, place, from, to, at } of window) result.set(await readOne(name, place, from, to, memory), at);
+  }
+
+  return {
+    async begin(name, length, purpose = 'any') {
+      if (!(Number.isInteger(length) && length > 0 && length <= CHUNK_BYTES_MAX)) {
+        throw new RangeError(`A chunk cannot have ${length} bytes.`);
+      }
+      await files.roomFor(length, purpose);
+      if (closed) throw new Error('The extents are closed.');
+      chunksBegun++;
+      const bytes = slotBytes(length);
+      const extent = extentFor(bytes);
+      const place = { extent: extent.name, offset: extent.end, length };
+      extent.end += bytes;
+      extent.writers++;
+      await extent.made.catch((error: unknown) => {
+        release(extent);
+        throw error;
+      });
+      const owner = {
+        id: extent.id,
+        async write(pieces: readonly Uint8Array[], position: number) {
+          assertWhole(extent);
+          await files.write(extent.name, pieces, position, purpose);
+        },
+        sync: extent.sync,
+        release: () => release(extent),
+      };
+      return chunkWriter(owner, name, place);
+    },
+
+    read: readOne,
+
+    async readMany(stretches) {
+      const result = Buffer.allocUnsafe(stretches.reduce((sum, { from, to }) => sum + to - from, 0));
+      const memory = borrowBuffer();
+      try {
+        for (const window of windowsOf(stretches)) await readTogether(window, result, memory);
+      } finally {
+        if (memory) giveBackBuffer(memory);
+      }
+      return result;
+    },
+
+    chunksBegun: () => chunksBegun,
+
+    isShort: () => files.isShort(),
+
+    walk: (extent) => walkSlots(files, extent),
+
+    async list() {
+      const found = (await files.list()).filter((name) => EXTENT_NAME.test(name));
+      return found.map((name) => ({ name, open: open.has(name) }));
+    },
+
+    bytesOf: (extent) => files.bytesOf(extent),
+
+    async seal(name) {
+      const extent = open.get(name);
+      if (extent) stopGrowing(extent);
+    },
+
+    async remove(name) {
+      const extent = open.get(name);
+      if (extent && extent.writers > 0) throw new Error(`Extent ${name} is being written to.`);
+      if (extent) stopGrowing(extent);
+      await files.remove(name);
+    },
+
+    close() {
+      closed = true;
+      return files.close();
+    },
+  };
+}
+
+function assertWhole({ broken }: OpenExtent): void {
+  if (broken !== undefined) throw broken;
+}
+
+/** Rows that were restored from a copy may give an epoch again; a name is not given twice even then. */
+export async function lastNumberOf(files: Files, epoch: bigint): Promise<number> {
+  let last = 0;
+  for (const name of await files.list()) {
+    const number = EXTENT_NAME.exec(name)?.[2];
+    if (number !== undefined && epochOfExtent(name) === epoch) last = Math.max(last, Number(number));
+  }
+  return last;
+}

@@ -1,0 +1,36 @@
+/** What `import { start } from 'holdfast'` gives. It loads little itself: the rest comes once the rows are open. */
+import { type Log, openLog } from './base/log.ts';
+import type { HoldfastServer } from './server/compose.ts';
+import { type Config, configOf, StartError, type StartOptions } from './server/config.ts';
+import { openRows } from './server/open-partition.ts';
+import type * as store from './server/open-storage.ts';
+import { readCertificate } from './server/tls/certificate.ts';
+
+export type { HoldfastServer } from './server/compose.ts';
+export type { Account, CertificateFiles, LogOptions, StartOptions } from './server/config.ts';
+export { CannotListen, StartError } from './server/config.ts';
+export type { CheckResult, Where } from './server/open-storage.ts';
+export type { Authority } from './server/tls/certificate.ts';
+
+export async function start(options: StartOptions = {}): Promise<HoldfastServer> {
+  const config = configOf(options);
+  const log = logOf(config);
+  const given = typeof config.https === 'object' ? readCertificate(config.https, new Date()) : undefined;
+  const [rows, { serveOn }] = await Promise.all([openRows(config, log), import('./server/compose.ts')]);
+  return serveOn({ config, log, rows, given });
+}
+
+export const check: typeof store.check = async (...words) => (await import('./server/open-storage.ts')).check(...words);
+
+export const withAccounts: typeof store.withAccounts = async (...words) =>
+  (await import('./server/open-storage.ts')).withAccounts(...words);
+
+function logOf({ log }: Config): Log {
+  try {
+    return openLog(log);
+  } catch (error) {
+    throw new StartError(
+      `Cannot write the log ${log.file} (${(error as Error).message}): choose another file by --debug.`,
+    );
+  }
+}

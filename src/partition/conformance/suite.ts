@@ -1,0 +1,21 @@
+/** The suite that every engine passes. An engine's test names it and hands over a way to open one. */
+import { describe } from 'vitest';
+import { atomicity } from './atomicity.ts';
+import { checks } from './checks.ts';
+import { counters } from './counters.ts';
+import { combining } from './group-commit.ts';
+import type { Harness } from './harness.ts';
+import { pages } from './pages.ts';
+import { reads } from './reads.ts';
+import { scans } from './scans.ts';
+import { serializability } from './serializability.ts';
+import { time } from './time.ts';
+
+export type { Harness, OtherWriter, Store, StoreOptions } from './harness.ts';
+
+export function partitionConformance(name: string, harness: Harness): void {
+  describe(`a partition on ${name}`, () => {
+    for (const part of [atomicity, serializability, reads, scans, pages, combining, checks, counters, time])
+      part(harness);
+  });
+}

@@ -1,0 +1,120 @@
+import { closeSync, existsSync, fstatSync, fsyncSync, openSync, rmSync, statfsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { isFull, writeAll } from './file-io.ts';
+
+/** Free space below which writes are refused; on a small disk an eighth of it. */
+const WATERMARK_MAX = 64 << 20;
+const BALLAST_MIN = 1 << 20;
+/** Nobody takes so much before the next look. */
+const PLENTY = 8 * 2 ** 30;
+const LOOK_AGAIN_MILLISECONDS = 50;
+/** By how much the file is made to grow at once. */
+const STEP = 1 << 20;
+
+export interface Full {
+  readonly unavailable: string;
+}
+
+export const FULL: Full = {
+  unavailable: 'The disk is nearly full: writes are refused, reads and deletes go on. Free some space or delete blobs.',
+};
+
+export interface SpaceGuard {
+  /** Whether writes leave the disk far from full. @param bytes how many they may take, asked where that matters */
+  isPlenty(bytes: () => number): boolean;
+  /** Why writes that may take this many bytes cannot happen now; those that free space may take the last there is. */
+  shortFor(bytes: number, kind: 'any' | 'frees'): Full | undefined;
+}
+
+/**
+ * LMDB must never meet a full disk: a failed write corrupts the memory of the process. So, when space gets short, the file is
+ * filled with zeros ahead of its use, where running out of space is an ordinary error. The ballast is another file, given up
+ * when somebody else has filled the disk, so that deletes still have the pages they need.
+ * @param extent where the pages in use end, and how many bytes before that are free
+ */
+export function guardSpace(file: string, extent: () => { end: number; free: number }): SpaceGuard {
+  const folder = dirname(file);
+  const ballast = ballastIn(folder);
+  let aboard = existsSync(ballast);
+  let lookAgainAt = 0;
+
+  function disk(): { free: number; watermark: number } {
+    const { bavail, bsize, blocks } = statfsSync(folder);
+    return { free: bavail * bsize, watermark: Math.floor(Math.min(WATERMARK_MAX, (blocks * bsize) / 8)) };
+  }
+
+  function load(bytes: number): void {
+    const descriptor = openSync(ballast, 'w');
+    try {
+      aboard = writeZeros(descriptor, 0, bytes);
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+    if (!aboard) drop();
+  }
+
+  function drop(): void {
+    dropBallast(folder);
+    aboard = false;
+  }
+
+  /** Whether the file has this much ahead, or can be given it and leave `floor` on the disk. */
+  function hasAhead(bytes: number, free: number, floor: number): boolean {
+    const { end } = extent();
+    const descriptor = openSync(file, 'r+');
+    try {
+      const { size } = fstatSync(descriptor);
+      const missing = bytes - Math.max(0, size - end);
+      const spare = free - floor - missing;
+      if (missing <= 0) return true;
+      if (spare < 0) return false;
+      const wanted = end + bytes + Math.min(STEP, spare);
+      return writeZeros(descriptor, Math.max(size, end), wanted);
+    } finally {
+      closeSync(descriptor);
+    }
+  }
+
+  function isPlenty(bytes: () => number): boolean {
+    if (performance.now() < lookAgainAt) return true;
+    const { free, watermark } = disk();
+    if (free > PLENTY) lookAgainAt = performance.now() + LOOK_AGAIN_MILLISECONDS;
+    const ballastBytes = Math.max(BALLAST_MIN, watermark >> 4);
+    if (!aboard && free >= watermark + ballastBytes) load(ballastBytes);
+    return free >= 2 * watermark + bytes();
+  }
+
+  return {
+    isPlenty,
+    shortFor(bytes, kind) {
+      if (isPlenty(() => bytes)) return undefined;
+      let { free, watermark } = disk();
+      if (aboard && free < watermark >> 3) {
+        drop();
+        ({ free } = disk());
+      }
+      // Pages that were given back may lie apart where a large row needs them together: then the file grows after all.
+      const floor = kind === 'frees' ? 0 : extent().free >= 2 * bytes ? watermark >> 1 : watermark;
+      return free < floor || !hasAhead(bytes, free, floor) ? FULL : undefined;
+    },
+  };
+}
+
+export function dropBallast(folder: string): void {
+  rmSync(ballastIn(folder), { force: true });
+}
+
+const ballastIn = (folder: string): string => join(folder, 'ballast');
+
+/** False when the disk is full. */
+function writeZeros(descriptor: number, from: number, to: number): boolean {
+  const zeros = Buffer.alloc(1 << 18);
+  try {
+    for (let at = from; at < to; at += zeros.length) writeAll(descriptor, zeros.subarray(0, to - at), at);
+    return true;
+  } catch (error) {
+    if (isFull(error)) return false;
+    throw error;
+  }
+}

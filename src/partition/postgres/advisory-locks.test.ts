@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest';
+import { bytes, commitOf, key, times } from '../conformance/harness.ts';
+import { after, beginning, type Key, past, type Range, under } from '../keys.ts';
+import type { Commit } from '../partition.ts';
+import { LOCKS_MAX, locksOf } from './advisory-locks.ts';
+
+const putting = (...keys: Key[]): Commit =>
+  commitOf({ bodies: [{ stamp: 1n, writes: keys.map((each) => ({ kind: 'put', key: each, value: bytes(1) })) }] });
+const checking = (...keys: Key[]): Commit => commitOf({ checks: keys.map((each) => ({ key: each })) });
+const scanning = (range: Range): Commit => commitOf({ ranges: [{ range, rows: [] }] });
+
+/** Whether one waits for the other. */
+function meet(one: Commit, other: Commit, stores: [string, string] = ['s', 's']): boolean {
+  const theirs = new Map(locksOf(stores[1], other).map(({ number, alone }) => [number, alone]));
+  return locksOf(stores[0], one).some(({ number, alone }) => theirs.has(number) && (alone || theirs.get(number)));
+}
+
+const CELL = key(7, 'm', 1, 2, 0);
+const NAME = key(7, 'n', 'blob', 'photos');
+
+describe('The locks of a commit', () => {
+  it('keep writers of a row from each other and from those who check it', () => {
+    expect(meet(putting(CELL), putting(CELL))).toBe(true);
+    expect(meet(putting(CELL), checking(CELL))).toBe(true);
+    expect(meet(checking(CELL), checking(CELL))).toBe(false);
+    expect(meet(putting(CELL), putting(key(7, 'm', 1, 2, 1)))).toBe(false);
+    expect(meet(putting(CELL), putting(CELL), ['s', 'another store'])).toBe(false);
+  });
+
+  const ranges: [string, Range, boolean][] = [
+    ['its content', under([7, 'm', 1, 2]), true],
+    ['the beginning of its content', { from: under([7, 'm', 1, 2]).from, to: after(CELL) }, true],
+    ['its kind', under([7, 'm']), true],
+    ['its account', under([7]), true],
+    ['everything', { from: '' as Key, to: '\xff' as Key }, true],
+    ['keys from its kind to another one', { from: key(7, 'm'), to: key(7, 'x') }, true],
+    ['another content', under([7, 'm', 1, 3]), false],
+    ['another kind', under([7, 'n']), false],
+    ['another account', under([8]), false],
+  ];
+  for (const [title, range, isHeld] of ranges) {
+    it(`${isHeld ? 'let nobody write a row' : 'let others write a row'} while ${title} is scanned`, () => {
+      expect(meet(putting(CELL), scanning(range))).toBe(isHeld);
+      expect(meet(scanning(range), putting(CELL))).toBe(isHeld);
+    });
+  }
+
+  it('hold a range of names that begin alike, whatever is in the names', () => {
+    const names = ['', 'a', 'a\0', 'a\0b', 'b', 'ÿ', '\uffff', 'photos'];
+    for (const name of names) {
+      for (const prefix of names) {
+        const from = beginning([7, 'n', 'blob'], prefix);
+        const range = { from, to: past(from) };
+        const row = key(7, 'n', 'blob', name);
+        const isIn = row >= range.from && row < range.to;
+        if (isIn) expect(meet(putting(row), scanning(range)), JSON.stringify([name, prefix])).toBe(true);
+      }
+    }
+  });
+
+  it('hold every key that lies in a range, whatever the range', () => {
+    const parts = [7, 'n', 'a', 'a\0', 'a\0\xff', Buffer.of(0, 255)];
+    const keys = parts.flatMap((one) => parts.flatMap((two) => parts.map((three) => key(one, two, three))));
+    const ends = [...keys, ...keys.map(past), ...keys.map(after)].filter((_, i) => i % 7 === 0);
+    for (const from of ends) {
+      for (const to of ends) {
+        const inside = keys.find((each) => each >= from && each < to);
+        if (inside) expect(meet(putting(inside), scanning({ from, to }))).toBe(true);
+      }
+    }
+  });
+
+  it('are few, whatever is written, and still keep others out', () => {
+    const many = times(1_000, (i) => key(7, 'k', 1, i));
+    const wide = times(1_000, (i) => key(i, 'k', 1));
+    for (const keys of [many, wide]) {
+      expect(locksOf('s', putting(...keys)).length).toBeLessThanOrEqual(LOCKS_MAX);
+      for (const each of [keys[0]!, keys[999]!]) {
+        expect(meet(putting(...keys), putting(each))).toBe(true);
+        expect(meet(putting(...keys), checking(each))).toBe(true);
+        expect(meet(checking(...keys), putting(each))).toBe(true);
+      }
+    }
+    expect(meet(putting(...many), putting(NAME))).toBe(false);
+  });
+
+  it('are taken in one order by all', () => {
+    const numbers = locksOf('s', putting(CELL, NAME)).map(({ number }) => number);
+    expect(numbers).toEqual(numbers.toSorted((a, b) => (a < b ? -1 : 1)));
+    expect(new Set(numbers).size).toBe(numbers.length);
+  });
+});

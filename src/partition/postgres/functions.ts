@@ -1,0 +1,249 @@
+/** What runs in the server, as SQL. `S.` stands for the schema of the store. */
+import { TIME_FUNCTIONS } from './time-functions.ts';
+
+/** Orders the rows: an index takes no entry of more than 2,704 bytes. */
+const order = (key: string): string => `substring(${key} from 1 for 2500)`;
+
+export const TABLES = `
+create table S.rows (key bytea not null, value bytea not null, version bigint not null)
+  with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05);
+alter table S.rows alter column value set storage external;
+create unique index rows_key on S.rows (sha256(key));
+create index rows_order on S.rows (${order('key')});
+
+create table S.gone (hash bytea primary key, version bigint not null);
+create index gone_version on S.gone (version);
+comment on table S.gone is 'Versions that were removed within the last minutes: none is given to that key again.';
+
+create table S.commits (id text collate "C" primary key, committed boolean not null, at bigint not null);
+create index commits_at on S.commits (at);
+comment on table S.commits is 'Commits of the last minutes, and ids that were asked for and barred: they never happen.';
+
+create table S.clock (one boolean primary key default true check (one), shift bigint not null, floor bigint not null);
+insert into S.clock (shift, floor) values (0, 0);
+comment on table S.clock is 'How far the time of the store is ahead of the clock of this server, and what it never falls behind.';
+`;
+
+/** At most so many rows of a table are forgotten by one call; the answer tells whether there may be more. */
+export const FORGET_ROWS = 10_000;
+
+const FORGET = `
+create or replace function S.forget(p_until bigint) returns bigint language plpgsql as $$
+declare
+  commits bigint;
+  versions bigint;
+begin
+  if not pg_try_advisory_xact_lock(hashtextextended('S. forget', 0)) then return 0; end if;
+  delete from S.commits where ctid = any (array(select ctid from S.commits where at < p_until order by at limit ${FORGET_ROWS}));
+  get diagnostics commits = row_count;
+  delete from S.gone where ctid = any (array(select ctid from S.gone where version < p_until order by version limit ${FORGET_ROWS}));
+  get diagnostics versions = row_count;
+  return greatest(commits, versions);
+end
+$$;
+`;
+
+/** Whole seconds as the store counts them. */
+const seconds = (count: number): string => `${count}0000000`;
+/** A stamp older than this is refused, and what was removed or committed is remembered for longer. */
+const STAMP_SECONDS = 60;
+const RESOLVE_SECONDS = 300;
+export const REMEMBER_SECONDS = 900;
+
+const COMMIT = `
+create or replace function S.added(value bytea, n bigint) returns bytea language sql immutable as $$
+  select int8send((mod(('x' || encode(value, 'hex'))::bit(64)::bigint::numeric + n + 27670116110564327424, 18446744073709551616)
+    - 9223372036854775808)::bigint)
+$$;
+
+create or replace function S.commit(
+  p_id text, p_now bigint, p_before bigint,
+  p_anchors bigint[], p_locks bigint[], p_alone boolean[],
+  p_check_keys bytea[], p_check_versions bigint[],
+  p_froms bytea[], p_tos bytea[], p_counts bigint[], p_seen_keys bytea[], p_seen_versions bigint[],
+  p_keys bytea[], p_values bytea[], p_stamps bigint[], p_least bigint[],
+  p_add_keys bytea[], p_added bigint[], p_add_stamps bigint[],
+  out outcome text, out at bigint, out in_the_way bigint
+) language plpgsql volatile as $$
+declare
+  number bigint;
+  seen int := 0;
+  found_keys bytea[];
+  found_versions bigint[];
+begin
+  -- Turns for who would be overtaken again and again. It may have been paused in the middle: then nobody waits for long.
+  foreach number in array p_anchors loop
+    if pg_try_advisory_xact_lock_shared(number) then continue; end if;
+    perform set_config('lock_timeout', '2s', true);
+    begin
+      perform pg_advisory_xact_lock_shared(number);
+    exception when lock_not_available then null;
+    end;
+    perform set_config('lock_timeout', '10s', true);
+  end loop;
+  for i in 1 .. cardinality(p_locks) loop
+    if p_alone[i] then perform pg_advisory_xact_lock(p_locks[i]);
+    else perform pg_advisory_xact_lock_shared(p_locks[i]); end if;
+  end loop;
+
+  -- From here on every statement sees all that was committed by whoever held these locks before.
+  outcome := 'conflict';
+  if p_before is not null then p_before := S.announce_deadline(p_before); end if;
+  at := greatest(S.store_now(), p_now);
+  if at >= p_before then return; end if;
+  if exists (select from unnest(p_least) as stamp where stamp < at - ${seconds(STAMP_SECONDS)}) then return; end if;
+
+  if cardinality(p_check_keys) > 0 and exists (
+    select from unnest(p_check_keys, p_check_versions) as c(key, version)
+    left join S.rows r on sha256(r.key) = sha256(c.key)
+    where r.version is distinct from c.version
+  ) then return; end if;
+
+  for i in 1 .. cardinality(p_froms) loop
+    select coalesce(array_agg(r.key), '{}'), coalesce(array_agg(r.version), '{}') into found_keys, found_versions from (
+      select key, version from S.rows
+      where ${order('key')} >= ${order('p_froms[i]')} and ${order('key')} <= ${order('p_tos[i]')}
+        and key >= p_froms[i] and key < p_tos[i]
+      order by ${order('key')}, key limit p_counts[i] + 1
+    ) r;
+    if found_keys <> p_seen_keys[seen + 1 : seen + p_counts[i]]
+      or found_versions <> p_seen_versions[seen + 1 : seen + p_counts[i]] then return; end if;
+    seen := seen + p_counts[i];
+  end loop;
+
+  if cardinality(p_keys) > 0 then
+    select max(greatest(r.version, g.version)) into in_the_way
+    from unnest(p_keys, p_least) as w(key, least)
+    left join S.rows r on sha256(r.key) = sha256(w.key)
+    left join S.gone g on g.hash = sha256(w.key)
+    where r.version >= w.least or g.version >= w.least;
+    if in_the_way is not null then return; end if;
+  end if;
+  if cardinality(p_add_keys) > 0 then
+    select octet_length(r.value) into in_the_way
+    from unnest(p_add_keys) as w(key) join S.rows r on sha256(r.key) = sha256(w.key)
+    where octet_length(r.value) <> 8 limit 1;
+    if in_the_way is not null then
+      outcome := 'mistake';
+      return;
+    end if;
+  end if;
+
+  if cardinality(p_keys) > 0 then
+    insert into S.rows (key, value, version)
+    select w.key, w.value, w.stamp from unnest(p_keys, p_values, p_stamps) as w(key, value, stamp) where w.value is not null
+    on conflict (sha256(key)) do update set value = excluded.value, version = excluded.version;
+    if array_position(p_values, null) is not null then
+      delete from S.rows r using unnest(p_keys, p_values) as w(key, value)
+      where w.value is null and sha256(r.key) = sha256(w.key);
+      insert into S.gone (hash, version)
+      select sha256(w.key), w.stamp from unnest(p_keys, p_values, p_stamps) as w(key, value, stamp) where w.value is null
+      on conflict (hash) do update set version = greatest(gone.version, excluded.version);
+    end if;
+  end if;
+  if cardinality(p_add_keys) > 0 then
+    insert into S.rows as r (key, value, version)
+    select w.key, int8send(w.n), w.stamp from unnest(p_add_keys, p_added, p_add_stamps) as w(key, n, stamp)
+    on conflict (sha256(key)) do update set
+      value = S.added(r.value, ('x' || encode(excluded.value, 'hex'))::bit(64)::bigint),
+      version = greatest(excluded.version, r.version + 1);
+    delete from S.rows r using unnest(p_add_keys) as w(key)
+    where sha256(r.key) = sha256(w.key) and r.value = int8send(0);
+  end if;
+
+  insert into S.commits (id, committed, at) values (p_id, true, commit.at);
+  outcome := 'committed';
+end
+$$;
+
+-- Waits for a commit that is under way; one that has not come so far can come no more. The update waits for the standby, too.
+create or replace function S.resolve(p_id text, p_sent bigint) returns text language plpgsql volatile as $$
+declare
+  happened boolean;
+begin
+  if p_sent < S.store_now() - ${seconds(RESOLVE_SECONDS)} then return 'unknown'; end if;
+  insert into S.commits as c (id, committed, at) values (p_id, false, S.store_now())
+  on conflict (id) do update set committed = c.committed returning c.committed into happened;
+  return case when happened then 'committed' else 'conflict' end;
+end
+$$;
+`;
+
+/** Rows that are looked at before the place is sought anew: a seek costs about as much as reading the first of these. */
+const SKIPPED_MAX = 24;
+const STRETCH = 200;
+
+const PAGE = `
+-- Behind everything that begins with these bytes; null: nothing is.
+create or replace function S.past_any(bytes bytea) returns bytea language plpgsql immutable strict as $$
+begin
+  while octet_length(bytes) > 0 and get_byte(bytes, octet_length(bytes) - 1) = 255 loop
+    bytes := substring(bytes from 1 for octet_length(bytes) - 1);
+  end loop;
+  if octet_length(bytes) = 0 then return null; end if;
+  return set_byte(bytes, octet_length(bytes) - 1, get_byte(bytes, octet_length(bytes) - 1) + 1);
+end
+$$;
+
+-- Of rows whose keys are alike up to the end of the first mark behind p_behind bytes, only the first.
+create or replace function S.page(p_from bytea, p_to bytea, p_limit bigint, p_bytes bigint, p_behind int, p_mark bytea)
+returns table (key bytea, version bigint, value bytea) language plpgsql stable as $$
+#variable_conflict use_column
+declare
+  start bytea := p_from;
+  common bytea;
+  looked int;
+  skipped int;
+  place int;
+begin
+  loop
+    looked := 0;
+    skipped := 0;
+    for key, version, value in
+      select r.key, r.version, r.value from S.rows r
+      where ${order('r.key')} >= ${order('start')} and ${order('r.key')} <= ${order('p_to')}
+        and r.key >= start and r.key < p_to
+      order by ${order('r.key')}, r.key limit ${STRETCH}
+    loop
+      looked := looked + 1;
+      if common is not null and substring(key from 1 for octet_length(common)) = common then
+        skipped := skipped + 1;
+        exit when skipped >= ${SKIPPED_MAX};
+        continue;
+      end if;
+      return next;
+      p_limit := p_limit - 1;
+      p_bytes := p_bytes - octet_length(value);
+      if p_limit <= 0 or p_bytes <= 0 then return; end if;
+      place := position(p_mark in substring(key from p_behind + 1));
+      common := case when place > 0 then substring(key from 1 for p_behind + place - 1 + octet_length(p_mark)) end;
+      skipped := 0;
+    end loop;
+    if looked < ${STRETCH} and skipped < ${SKIPPED_MAX} then return; end if;
+    start := case when common is null then key || '\\x00'::bytea else S.past_any(common) end;
+    if start is null or start >= p_to then return; end if;
+  end loop;
+end
+$$;
+`;
+
+export const FUNCTIONS = TIME_FUNCTIONS + FORGET + COMMIT + PAGE;
+
+const page = (comparison: string, direction: string): string => `
+  select key, version, value from (
+    select key, version, value, sum(octet_length(value)) over (rows unbounded preceding) - octet_length(value) as before from (
+      select key, version, value from S.rows
+      where ${order('key')} >= ${order('$1')} and ${order('key')} <= ${order('$2')} and key >= $1 and key ${comparison} $2
+      order by ${order('key')} ${direction}, key ${direction} limit $3
+    ) page
+  ) counted where before < $4`;
+
+/** Of every connection that reads; one round trip takes as many of them as there are to ask. */
+export const READS = `
+prepare holdfast_now(bigint) as select S.now_for_reads($1);
+prepare holdfast_get(bytea[]) as
+  select k.n, r.version, r.value from unnest($1) with ordinality as k(key, n) join S.rows r on sha256(r.key) = sha256(k.key);
+prepare holdfast_scan(bytea, bytea, bigint, bigint) as ${page('<', 'asc')};
+prepare holdfast_scan_back(bytea, bytea, bigint, bigint) as ${page('<', 'desc')};
+prepare holdfast_page(bytea, bytea, bigint, bigint, int, bytea) as select key, version, value from S.page($1, $2, $3, $4, $5, $6);
+`;

@@ -1,0 +1,34 @@
+/** What a process does for the store from time to time. */
+import { FORGET_ROWS } from './functions.ts';
+
+export interface Rounds {
+  /** Waits for the round that is under way. */
+  end(): Promise<void>;
+}
+
+/** Starts a round every so often, unless the last one is still under way. A round that fails leaves its work to the next. */
+export function startRounds(milliseconds: number, round: () => Promise<unknown>): Rounds {
+  let running: Promise<unknown> | undefined;
+  const timer = setInterval(() => {
+    running ??= round()
+      .catch(() => {})
+      .finally(() => {
+        running = undefined;
+      });
+  }, milliseconds);
+  timer.unref();
+  return {
+    async end() {
+      clearInterval(timer);
+      await running;
+    },
+  };
+}
+
+/**
+ * Calls again while a call forgot a full portion: otherwise more rows than one portion a round would pile up for ever.
+ * @param forget how many rows it removed from the table that had the most
+ */
+export async function forgetAll(forget: () => Promise<number>, isClosing: () => boolean = () => false): Promise<void> {
+  while ((await forget()) >= FORGET_ROWS && !isClosing());
+}

@@ -1,0 +1,77 @@
+import pg from 'pg';
+import { Unavailable } from '../partition.ts';
+import { unavailable } from './errors.ts';
+
+export interface PoolOptions {
+  url: string;
+  /** Connections at most. */
+  max: number;
+  /** Who waits for one, at most. */
+  waitingMax: number;
+  /** Run on every new connection. */
+  prepare: string;
+}
+
+export type Connection = pg.PoolClient;
+
+export interface Pool {
+  /** Throws Unavailable: nothing was sent. */
+  connect(): Promise<Connection>;
+  /** How many wait for a connection. */
+  waiting(): number;
+  end(): Promise<void>;
+}
+
+const CONNECT_MILLISECONDS = 10_000;
+const STATEMENT_SECONDS = 20;
+/** Longer than the server lets a statement take: past it the connection is lost. */
+const ANSWER_MILLISECONDS = 30_000;
+
+/**
+ * Rows are found by index only, whatever the statistics say of a table that grew since. A commit is told when it is on disk,
+ * whatever the server's default is, and here and there also on the standby.
+ */
+const SETTINGS = `
+set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set enable_bitmapscan = off;
+set plan_cache_mode = force_generic_plan; set jit = off;
+set standard_conforming_strings = on; set bytea_output = hex; set default_transaction_isolation = 'read committed';
+set synchronous_commit = on;
+set statement_timeout = '${STATEMENT_SECONDS}s'; set lock_timeout = '10s'; set idle_in_transaction_session_timeout = '60s';
+`;
+
+export function openPool({ url, max, waitingMax, prepare }: PoolOptions): Pool {
+  const pool = new pg.Pool({
+    ...clientOptions(url),
+    max,
+    idleTimeoutMillis: 60_000,
+    onConnect: async (client) => {
+      client.on('error', () => {});
+      const answers = await client.query(`${SETTINGS}${prepare}; select pg_is_in_recovery() as standby`);
+      // After a failover the address may lead to what is no primary: it would tell of old states.
+      if ([answers].flat().at(-1)!.rows[0].standby) throw new Unavailable('The database is a read-only standby.');
+    },
+  });
+  pool.on('error', () => {});
+  return {
+    async connect() {
+      if (pool.waitingCount >= waitingMax) throw new Unavailable('Too many requests wait for the database.');
+      try {
+        return await pool.connect();
+      } catch (error) {
+        throw unavailable(error);
+      }
+    },
+    waiting: () => pool.waitingCount,
+    end: () => pool.end(),
+  };
+}
+
+export function clientOptions(url: string): pg.ClientConfig {
+  return {
+    connectionString: url,
+    application_name: 'holdfast',
+    connectionTimeoutMillis: CONNECT_MILLISECONDS,
+    query_timeout: ANSWER_MILLISECONDS,
+    keepAlive: true,
+  };
+}

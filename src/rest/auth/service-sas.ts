@@ -1,0 +1,136 @@
+/** What the signatures of one service carry besides what all have. */
+import type { ServiceName } from '../../services/common/names.ts';
+import { type Common, malformed, mandatory, type Query, type SasFields } from './sas-fields.ts';
+
+export type ServiceSasFields = BlobSasFields | QueueSasFields | TableSasFields;
+
+interface OfService extends SasFields {
+  readonly kind: 'service SAS';
+  /** Of the stored access policy. */
+  readonly identifier: string;
+}
+
+export type SasResource = 'b' | 'bs' | 'bv' | 'c' | 'd';
+
+export interface BlobSasFields extends OfService {
+  readonly service: 'blob';
+  readonly resource: SasResource;
+  /** Of a directory: how many segments of the path belong to its name. */
+  readonly depth: number | undefined;
+  /** rscc, rscd, rsce, rscl and rsct. */
+  readonly overrides: readonly [
+    cacheControl: string,
+    contentDisposition: string,
+    contentEncoding: string,
+    contentLanguage: string,
+    contentType: string,
+  ];
+}
+
+export interface QueueSasFields extends OfService {
+  readonly service: 'queue';
+}
+
+export interface TableSasFields extends OfService {
+  readonly service: 'table';
+  readonly table: string;
+  /** spk, srk, epk and erk: the first and the last entity; undefined: without bound. */
+  readonly keys: readonly [
+    startPartition: string | undefined,
+    startRow: string | undefined,
+    endPartition: string | undefined,
+    endRow: string | undefined,
+  ];
+}
+
+/** In older versions sr is not signed: what is signed for a blob could be called one for a directory of its name. */
+export const RESOURCE_SINCE = '2018-11-09';
+/** In older versions they are not signed, so that anyone could have added them. */
+export const OVERRIDES_SINCE = '2013-08-15';
+/** Of these the order counts; clients disagree about the place of the younger ones. */
+export const ORDERED: Readonly<Record<ServiceName, string>> = { blob: 'racwdl', queue: 'raup', table: 'raud' };
+/** The letters that there are. */
+export const PERMISSIONS: Readonly<Record<ServiceName, RegExp>> = {
+  blob: /^[racwdxyltfmeopi]*$/,
+  queue: /^[raup]*$/,
+  table: /^[raud]*$/,
+};
+
+export function serviceSasOf(query: Query, fields: Common, service: ServiceName): ServiceSasFields & Common {
+  const identifier = query.si ?? '';
+  const own = ownFields(query, fields, service);
+  if (identifier === '') {
+    mandatory(query, 'sp');
+    mandatory(query, 'se');
+  }
+  if (!isPermissions(fields.permissions, service)) throw malformed('sp');
+  return { kind: 'service SAS', ...fields, identifier, ...own };
+}
+
+type Own =
+  | Omit<BlobSasFields, keyof OfService>
+  | Omit<QueueSasFields, keyof OfService>
+  | Omit<TableSasFields, keyof OfService>;
+
+function ownFields(query: Query, fields: Common, service: ServiceName): Own {
+  if (service === 'queue') return { service };
+  return service === 'table' ? tableFields(query) : blobFields(query, fields);
+}
+
+function blobFields(query: Query, fields: Common): Omit<BlobSasFields, keyof OfService> {
+  const resource = mandatory(query, 'sr');
+  if (!isResource(resource)) throw malformed('sr');
+  if (fields.version < RESOURCE_SINCE && resource !== 'b' && resource !== 'c') throw malformed('sr');
+  const depth = resource === 'd' ? mandatory(query, 'sdd') : undefined;
+  if (depth !== undefined && !/^\d{1,3}$/.test(depth)) throw malformed('sdd');
+  return {
+    service: 'blob',
+    resource,
+    depth: depth === undefined ? undefined : Number(depth),
+    overrides: fields.version < OVERRIDES_SINCE ? NO_OVERRIDES : overridesOf(query),
+  };
+}
+
+function tableFields(query: Query): Omit<TableSasFields, keyof OfService> {
+  // An empty key begins before all others, and signs as none does; as an end it could be taken away by whoever holds it.
+  const [spk, srk] = [query.spk || undefined, query.srk || undefined];
+  const { epk, erk } = query;
+  if (epk === '') throw malformed('epk');
+  if (erk === '') throw malformed('erk');
+  if (srk !== undefined && spk === undefined) throw malformed('srk');
+  if (erk !== undefined && epk === undefined) throw malformed('erk');
+  return { service: 'table', table: mandatory(query, 'tn'), keys: [spk, srk, epk, erk] };
+}
+
+/** The headers of a read that are to say something else than what is stored, in UTF-8 as Node sends bytes. */
+export function responseHeadersOf({ overrides }: Pick<BlobSasFields, 'overrides'>): Readonly<Record<string, string>> {
+  const headers: Record<string, string> = {};
+  OVERRIDDEN.forEach((name, at) => {
+    if (overrides[at] !== '') headers[name] = Buffer.from(overrides[at]!, 'utf8').toString('latin1');
+  });
+  return headers;
+}
+
+const OVERRIDDEN = ['Cache-Control', 'Content-Disposition', 'Content-Encoding', 'Content-Language', 'Content-Type'];
+
+const NO_OVERRIDES = ['', '', '', '', ''] as const;
+
+function overridesOf(query: Query): BlobSasFields['overrides'] {
+  const value = (name: string) => {
+    const text = query[name] ?? '';
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these cannot stand in a header
+    if (/[\x00-\x08\x0a-\x1f\x7f]/.test(text)) throw malformed(name);
+    return text;
+  };
+  return [value('rscc'), value('rscd'), value('rsce'), value('rscl'), value('rsct')];
+}
+
+function isResource(text: string): text is SasResource {
+  return text === 'b' || text === 'bs' || text === 'bv' || text === 'c' || text === 'd';
+}
+
+function isPermissions(text: string, service: ServiceName): boolean {
+  if (!PERMISSIONS[service].test(text) || new Set(text).size < text.length) return false;
+  const places = [...text].map((letter) => ORDERED[service].indexOf(letter)).filter((place) => place >= 0);
+  return places.every((place, at) => at === 0 || places[at - 1]! < place);
+}

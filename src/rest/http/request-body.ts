@@ -1,0 +1,232 @@
+/** Bodies of requests: read whole and bounded, handed on as they come, or let go. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { freeAtOnce } from '../../base/detach-buffers.ts';
+import { commonErrors, raising } from '../../services/common/errors.ts';
+import type { BodyReader, Request } from '../operation.ts';
+import type { BodyMemory } from './byte-budget.ts';
+import { LIMITS } from './limits.ts';
+import { IDLE_MILLISECONDS, patienceOf, type Wait, waitFor } from './min-rate.ts';
+
+const fail = raising(commonErrors);
+
+/** What remains of a refused body up to this size is read and dropped; behind a larger one the connection ends. */
+const DROP_BYTES_MAX = 256 * 1024;
+/** How long what still comes is read and dropped, before a connection is closed. */
+export const LINGER_MILLISECONDS = 2_000;
+
+/** The caller went away: there is nobody to answer. */
+export class Gone extends Error {
+  override readonly name = 'Gone';
+}
+
+/** Refuses by what the headers say, before a byte of the body is read. Returns the length. */
+export function checkLength(incoming: IncomingMessage, reader: BodyReader<unknown>, request: Request): number {
+  const declared = incoming.headers['content-length'];
+  if (declared === undefined) throw fail('MissingContentLengthHeader');
+  const length = Number(declared);
+  if (length > reader.bytesMax) throw reader.tooLarge(request);
+  return length;
+}
+
+/** A small body has come with its headers. */
+export function arrivedBody(incoming: IncomingMessage): Buffer | undefined {
+  if (!incoming.complete || incoming.destroyed) return undefined;
+  return (incoming.read() as Buffer | null) ?? Buffer.alloc(0);
+}
+
+/** A body on its way. To be read once; it fails with Gone when the connection does. */
+export interface BodyStream extends AsyncIterableIterator<Uint8Array> {
+  /** Bytes that nobody has asked for yet. */
+  left(): number;
+  /** Spent waiting for the sender. */
+  waitedMilliseconds(): number;
+  /** It is to be answered: what is left is dropped as it comes, and whoever still waits for it gets Gone. */
+  letGo(): void;
+  /** Pieces that nobody needs any more: a long body would leave V8's collector much to do. */
+  giveBack(pieces: readonly Uint8Array[]): void;
+}
+
+/** So much may have come that nobody has asked for; then the sender is not read from until half of it is taken. */
+const AHEAD_BYTES_MAX = 512 * 1024;
+
+export interface BodyOptions {
+  readonly idleMilliseconds?: number;
+  readonly bytesPerSecondMin?: number;
+  /** How much slowness adds up to before the connection is cut. */
+  readonly patienceMilliseconds?: number | undefined;
+  readonly memory: BodyMemory;
+  /** All of it stays in memory until it is answered: its length has been reserved. */
+  readonly isKept?: boolean;
+}
+
+/** The parser holds the sender to its Content-Length. */
+export function streamBody(incoming: IncomingMessage, length: number, options: BodyOptions): BodyStream {
+  const { idleMilliseconds = IDLE_MILLISECONDS, memory, isKept = false } = options;
+  const { patienceMilliseconds = IDLE_MILLISECONDS, bytesPerSecondMin = LIMITS.bytesPerSecondMin } = options;
+  const patience = patienceOf(patienceMilliseconds, bytesPerSecondMin);
+  /** As the socket gave them: Node's own buffer would join them into one. */
+  const come: Buffer[] = [];
+  let ahead = 0;
+  /** In memory, until they are given back or the request is answered. */
+  let held = isKept ? length : 0;
+  let left = length;
+  let waited = 0;
+  let stopped = false;
+  let wait: Wait | undefined;
+  let isWoken = false;
+  const reading = readInTurns(incoming, memory, take);
+
+  /** Once for all pieces that the socket has at the moment. */
+  function wake(): void {
+    isWoken = false;
+    wait?.end();
+  }
+
+  /** Whether more is wanted. */
+  function take(chunk: Buffer): boolean {
+    if (stopped) return true;
+    come.push(chunk);
+    ahead += chunk.length;
+    if (!isKept) {
+      held += chunk.length;
+      memory.add(chunk.length, true);
+    }
+    if (wait && !isWoken) {
+      isWoken = true;
+      setImmediate(wake);
+    }
+    return ahead < AHEAD_BYTES_MAX;
+  }
+
+  function release(bytes: number): void {
+    const released = Math.min(bytes, held);
+    held -= released;
+    memory.add(-released, !isKept);
+  }
+
+  function stop(): void {
+    stopped = true;
+    come.length = 0;
+    ahead = 0;
+    release(held);
+    wait?.end();
+  }
+
+  async function next(): Promise<IteratorResult<Uint8Array>> {
+    while (left > 0) {
+      if (ahead < AHEAD_BYTES_MAX / 2) reading.goOn();
+      const chunk = stopped ? undefined : come.shift();
+      if (chunk) {
+        left -= chunk.length;
+        ahead -= chunk.length;
+        return { done: false, value: chunk };
+      }
+      if (stopped || incoming.socket.destroyed) throw new Gone('the connection broke before the end of the body');
+      const began = performance.now();
+      wait = waitFor(incoming, 'end', incoming.socket, idleMilliseconds);
+      await wait.over;
+      wait = undefined;
+      const milliseconds = performance.now() - began;
+      waited += milliseconds;
+      patience.waited(milliseconds, ahead);
+      if (patience.isOver()) incoming.socket.destroy();
+    }
+    return { done: true, value: undefined };
+  }
+
+  return {
+    next,
+    return: async () => {
+      stop();
+      return { done: true, value: undefined };
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    left: () => left,
+    waitedMilliseconds: () => waited,
+    letGo() {
+      stop();
+      reading.goOn();
+    },
+    giveBack(pieces) {
+      release(pieces.reduce((sum, piece) => sum + piece.length, 0));
+      freeAtOnce(pieces);
+    },
+  };
+}
+
+/**
+ * Reads when it is its turn, and stops where `take` wants no more. Nothing is read before the first `goOn`, but for what Node has
+ * already: it reads one piece further than it was told to.
+ */
+function readInTurns(incoming: IncomingMessage, memory: BodyMemory, take: (chunk: Buffer) => boolean) {
+  let isReading = false;
+  let isWaiting = false;
+
+  function begin(): void {
+    isWaiting = false;
+    isReading = true;
+    incoming.resume();
+  }
+
+  function goOn(): void {
+    if (isReading || isWaiting) return;
+    isWaiting = true;
+    memory.wait(begin);
+  }
+
+  incoming.pause();
+  incoming.on('data', (chunk: Buffer) => {
+    const isWanted = take(chunk);
+    const mayGoOn = memory.mayGoOn(chunk.length);
+    if (isWanted && mayGoOn) return;
+    isReading = false;
+    incoming.pause();
+    if (isWanted) goOn();
+  });
+  return { goOn };
+}
+
+/** What is left of the body of an answered request is dropped as it comes, but not for ever. */
+export function dropWithin(incoming: IncomingMessage, milliseconds: number): void {
+  const timer = setTimeout(() => incoming.complete || incoming.socket.destroy(), milliseconds).unref();
+  incoming.once('close', () => clearTimeout(timer));
+}
+
+/** Never more in memory than what was reserved: each piece is gone once it has been copied. */
+export async function joined(body: BodyStream, length: number): Promise<Buffer> {
+  const whole = Buffer.allocUnsafe(length);
+  let at = 0;
+  for await (const chunk of body) {
+    whole.set(chunk, at);
+    at += chunk.length;
+    freeAtOnce([chunk]);
+  }
+  return whole;
+}
+
+/** Whether so much of the body is still to come that the connection should not be used again. */
+export function isBurdened(incoming: IncomingMessage, body: BodyStream | undefined): boolean {
+  if (incoming.complete || incoming.readableEnded) return false;
+  if (body) return body.left() > DROP_BYTES_MAX;
+  const declared = incoming.headers['content-length'];
+  return declared === undefined
+    ? incoming.headers['transfer-encoding'] !== undefined
+    : Number(declared) > DROP_BYTES_MAX;
+}
+
+/**
+ * Ends a connection whose sender is still busy with its body. Closing at once would reset it, and the answer, though sent,
+ * would be lost; so the rest is read and dropped for a moment.
+ */
+export function linger(incoming: IncomingMessage, outgoing: ServerResponse, memory: BodyMemory): void {
+  const end = () => {
+    clearTimeout(timer);
+    outgoing.end();
+  };
+  const timer = setTimeout(end, LINGER_MILLISECONDS);
+  incoming.once('end', end);
+  incoming.once('close', end);
+  readInTurns(incoming, memory, () => true).goOn();
+}

@@ -1,0 +1,75 @@
+/** What the log tells of requests. A signature in a URL is left out: who can read the log could use it. */
+import type { IncomingMessage } from 'node:http';
+import type { Log } from '../../base/log.ts';
+import type { StorageError } from '../../services/common/errors.ts';
+import type { Reply } from '../reply.ts';
+import type { Exchange } from '../request-context.ts';
+import { createRefusalLog } from './refusal-log.ts';
+
+export interface RequestLog {
+  /** `started` is a time of performance.now, as for the others. */
+  answered(exchange: Exchange, reply: Reply, started: number, bytes?: number): void;
+  /** It took longer than it should. */
+  slow(exchange: Exchange, reply: Reply, started: number, bytes?: number): void;
+  /** A bug, or damage; `answer cut` if it came in the middle of the answer. */
+  failed(exchange: Exchange, error: unknown, cut?: { readonly bytes: number }): void;
+  wentAway(exchange: Exchange, bytes?: number): void;
+  /** The caller was not let in. */
+  refused(exchange: Exchange, code: unknown, details?: StorageError['details']): void;
+}
+
+export function requestLogOf(log: Log): RequestLog {
+  const refusals = createRefusalLog(log);
+  return {
+    answered(exchange, reply, started, bytes) {
+      if (log.isLevelEnabled('debug')) log.debug(lineOf(exchange, reply, started, bytes), 'request');
+    },
+    slow: (exchange, reply, started, bytes) => log.warn(lineOf(exchange, reply, started, bytes), 'slow request'),
+    failed(exchange, error, cut) {
+      const fault = faultOf(error);
+      log.error({ err: error, ...askedOf(exchange), ...cut }, cut ? `answer cut: ${fault}` : fault);
+    },
+    wentAway: (exchange, bytes) => log.debug({ ...askedOf(exchange), bytes }, 'client went away'),
+    refused({ incoming, ...exchange }, code, details) {
+      const line = { ...askedOf({ incoming, ...exchange }), code, ...reasonOf(details) };
+      refusals.refused(incoming.socket.remoteAddress, line);
+    },
+  };
+}
+
+function askedOf({ incoming, id, operation }: Exchange) {
+  return { requestId: id, method: incoming.method, url: urlOf(incoming), operation };
+}
+
+function lineOf(exchange: Exchange, reply: Reply, started: number, bytes?: number) {
+  const code = reply.headers?.['x-ms-error-code'];
+  const ms = Math.round((performance.now() - started) * 10) / 10;
+  return { ...askedOf(exchange), status: reply.status, code, ms, bytes };
+}
+
+/** `hidden` stands for the signature. */
+export function urlOf({ url }: IncomingMessage, hidden = '...'): string | undefined {
+  const question = url?.indexOf('?') ?? -1;
+  if (url === undefined || question < 0) return url;
+  const parts = url.slice(question + 1).split('&');
+  return `${url.slice(0, question)}?${parts.map((part) => withoutSignature(part, hidden)).join('&')}`;
+}
+
+/** The name of a parameter may be percent-encoded. */
+const SIGNATURE = /^(?:s|%[57]3)(?:i|%[46]9)(?:g|%[46]7)$/i;
+
+function withoutSignature(part: string, hidden: string): string {
+  const name = part.split('=', 1)[0]!;
+  return SIGNATURE.test(name) ? `${name}=${hidden}` : part;
+}
+
+/** Told by its name: the layer that finds damage is out of sight from here. */
+function faultOf(error: unknown): string {
+  return error instanceof Error && error.name === 'Damaged' ? 'damaged bytes' : 'bug';
+}
+
+/** Of what was to be signed the first line will do. */
+function reasonOf(details: StorageError['details']): { reason?: string } {
+  const reason = details?.AuthenticationErrorDetail?.split(/ String to sign | Server used /)[0];
+  return reason === undefined ? {} : { reason };
+}

@@ -1,0 +1,152 @@
+/**
+ * Bodies of several parts (RFC 2046), as loosely as clients write them: lines may end with a line feed alone.
+ * All of it is looked at as one text with one character a byte, in which places are found faster than in bytes.
+ */
+import { FALSE_BOUNDARIES_MAX, PART_HEADERS_MAX } from '../../../base/input-limits.ts';
+import type { Steps } from '../../../base/time-slices.ts';
+import { fail } from '../errors.ts';
+
+const SPACE = 0x20;
+const TAB = 0x09;
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+const DASH = 0x2d;
+const BOUNDARY_MAX = 200;
+const HEAD_BYTES_MAX = 64 * 1024;
+const EMPTY_BYTES_MAX = 64 * 1024;
+/** Searched at once: in a text of dashes, any of which may begin a marker, it takes 1 ms. */
+const SEARCH_BYTES = 128 * 1024;
+
+export type Headers = Readonly<Record<string, string>>;
+
+/** From here up to there within the text. */
+export interface Stretch {
+  readonly from: number;
+  readonly to: number;
+}
+
+const BOUNDARY = /;\s*boundary\s*=\s*(?:"([^"]+)"|([^\s";,]+))/i;
+
+/** Undefined: it is not a body of several parts. */
+export function boundaryOf(contentType: string | undefined): string | undefined {
+  if (!contentType || contentType.length > HEAD_BYTES_MAX || !/^\s*multipart\/mixed\s*;/i.test(contentType)) {
+    return undefined;
+  }
+  const [, quoted, bare] = BOUNDARY.exec(contentType) ?? [];
+  const boundary = quoted ?? bare;
+  return boundary === undefined || boundary.length > BOUNDARY_MAX ? undefined : boundary;
+}
+
+/** Those behind the last one that is wanted are not looked at. */
+export function* partsOf(text: string, { from, to }: Stretch, boundary: string, partsMax: number): Steps<Stretch[]> {
+  const marker = Buffer.from(`--${boundary}`).toString('latin1');
+  const parts: Stretch[] = [];
+  let start: number | undefined;
+  let falseOnes = 0;
+  let at = from;
+  for (let searchEnd = from + SEARCH_BYTES; at < to; ) {
+    const found = text.slice(at, searchEnd + marker.length - 1).indexOf(marker);
+    if (found < 0) {
+      at = Math.max(at, searchEnd);
+      searchEnd = at + SEARCH_BYTES;
+      if (at < to) yield;
+      continue;
+    }
+    at += found;
+    const behind = at + marker.length;
+    const line = delimiterAt(text, at, behind, { from, to });
+    if (line) {
+      if (start !== undefined) parts.push({ from: start, to: Math.max(start, lineEndBefore(text, at)) });
+      if (line.closes || parts.length === partsMax) return parts;
+      start = line.end;
+    } else if (++falseOnes > FALSE_BOUNDARIES_MAX) break;
+    at = behind;
+  }
+  // What is cut off must not be taken for all.
+  throw fail('BatchSyntax');
+}
+
+interface Delimiter {
+  /** No part follows. */
+  readonly closes: boolean;
+  /** Where the next line begins. */
+  readonly end: number;
+}
+
+/** A line that consists of the marker, two dashes perhaps, and spaces. */
+function delimiterAt(text: string, start: number, behind: number, { from, to }: Stretch): Delimiter | undefined {
+  if (behind > to || (start > from && text.charCodeAt(start - 1) !== LINE_FEED)) return undefined;
+  const closes = behind + 2 <= to && text.charCodeAt(behind) === DASH && text.charCodeAt(behind + 1) === DASH;
+  let at = closes ? behind + 2 : behind;
+  while (at < to && isSpace(text.charCodeAt(at))) at++;
+  if (at < to && text.charCodeAt(at) !== LINE_FEED) return undefined;
+  return { closes, end: Math.min(at + 1, to) };
+}
+
+function isSpace(unit: number): boolean {
+  return unit === SPACE || unit === TAB || unit === CARRIAGE_RETURN;
+}
+
+/** The line break in front of a delimiter belongs to it. */
+function lineEndBefore(text: string, at: number): number {
+  return text.charCodeAt(at - 2) === CARRIAGE_RETURN ? at - 2 : at - 1;
+}
+
+/** A beginning of lines up to the empty one that ends it. */
+export interface Head {
+  /** As it stands there, with the empty line. */
+  readonly text: string;
+  readonly headers: Headers;
+  /** It ended with nothing but its own text. */
+  readonly isWhole: boolean;
+}
+
+const EMPTY_LINE_LAST = /(?:^|\n)\r?\n$/;
+const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:(.*)$/;
+
+/** Names in lower case; of a repeated one all values. What ends without an empty line has no body. `known`: is it this one again? */
+export function headAt(text: string, { from, to }: Stretch, known: Head | undefined): Head {
+  if (known && beginsSo(text, { from, to }, known)) return known;
+  const headers: Record<string, string> = Object.create(null);
+  for (let at = from, lines = 0; ; lines++) {
+    const { line, end } = lineAt(text, { from: at, to });
+    if (line === '') {
+      const all = text.slice(from, end);
+      return { text: all, headers, isWhole: EMPTY_LINE_LAST.test(all) };
+    }
+    const [, name, value = ''] = HEADER.exec(decoded(line)) ?? [];
+    if (name === undefined || end - from > HEAD_BYTES_MAX || lines >= PART_HEADERS_MAX) throw fail('BatchSyntax');
+    const key = name.toLowerCase();
+    headers[key] = headers[key] === undefined ? value.trim() : `${headers[key]}, ${value.trim()}`;
+    at = end;
+  }
+}
+
+/** Whether it is this head again. */
+export function beginsSo(text: string, { from, to }: Stretch, known: Head): boolean {
+  const end = from + known.text.length;
+  // startsWith would take ten times as long.
+  return known.isWhole && end <= to && text.slice(from, end) === known.text;
+}
+
+/** Behind empty lines. What comes behind more of them than there may be is no text, and refused as such. */
+export function firstTextIn(text: string, { from, to }: Stretch): number {
+  const end = Math.min(to, from + EMPTY_BYTES_MAX);
+  let at = from;
+  while (at < end && (text.charCodeAt(at) === LINE_FEED || text.charCodeAt(at) === CARRIAGE_RETURN)) at++;
+  return at;
+}
+
+/** Not decoded, and without its end; '' also behind the last line. */
+export function lineAt(text: string, { from, to }: Stretch): { readonly line: string; readonly end: number } {
+  const found = text.indexOf('\n', from);
+  const end = found < 0 || found > to ? to : found;
+  if (end - from > HEAD_BYTES_MAX) throw fail('BatchSyntax');
+  const stop = end > from && text.charCodeAt(end - 1) === CARRIAGE_RETURN ? end - 1 : end;
+  return { line: text.slice(from, stop), end: Math.min(end + 1, to) };
+}
+
+/** What is not ASCII is UTF-8. A text of its own: what is cut from the whole would keep the whole in memory. */
+export function decoded(bytes: string): string {
+  return Buffer.from(bytes, 'latin1').toString();
+}

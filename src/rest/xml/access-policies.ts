@@ -1,0 +1,55 @@
+/** Stored access policies as XML, in and out: what the ACL of a container, queue or table consists of. */
+import { childOf, escapeXml, type XmlElement } from '../../base/xml.ts';
+import type { ServiceName } from '../../services/common/names.ts';
+import type { AccessPolicy } from '../../services/common/policies.ts';
+import { PERMISSIONS } from '../auth/service-sas.ts';
+import { invalidNode, known } from './xml-nodes.ts';
+
+export function policyList(policies: readonly AccessPolicy[]): string {
+  let xml = '';
+  for (const { id, start, expiry, permission } of policies) {
+    const policy =
+      (start ? `<Start>${start}</Start>` : '') +
+      (expiry ? `<Expiry>${expiry}</Expiry>` : '') +
+      (permission ? `<Permission>${permission}</Permission>` : '');
+    xml += `<SignedIdentifier><Id>${escapeXml(id)}</Id>${policy && `<AccessPolicy>${policy}</AccessPolicy>`}</SignedIdentifier>`;
+  }
+  return xml === '' ? '<SignedIdentifiers />' : `<SignedIdentifiers>${xml}</SignedIdentifiers>`;
+}
+
+const POLICIES_MAX = 5;
+const POLICY_ID_MAX = 64;
+
+export function readPolicies(root: XmlElement | undefined, service: ServiceName): AccessPolicy[] {
+  const policies = (root?.children ?? []).map((identifier) => {
+    known(identifier, 'SignedIdentifier');
+    const id = childOf(identifier, 'Id')?.text.trim();
+    if (!id || id.length > POLICY_ID_MAX)
+      throw invalidNode(identifier, 'An identifier needs an Id of 1 to 64 characters.');
+    const policy = childOf(identifier, 'AccessPolicy');
+    const permission = policy && childOf(policy, 'Permission')?.text.trim();
+    if (permission && !PERMISSIONS[service].test(permission)) throw invalidNode(policy, 'A permission is not known.');
+    return {
+      id,
+      ...dateIn(policy, 'Start', 'start'),
+      ...dateIn(policy, 'Expiry', 'expiry'),
+      ...(permission ? { permission } : {}),
+    };
+  });
+  if (policies.length > POLICIES_MAX) throw invalidNode(root!, `There are more than ${POLICIES_MAX} identifiers.`);
+  if (new Set(policies.map(({ id }) => id)).size < policies.length) throw invalidNode(root!, 'An Id is there twice.');
+  return policies;
+}
+
+const POLICY_DATE = /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,7}))?)?Z)?$/;
+
+/** Dates come back with seven digits, however they were sent. */
+function dateIn<Name extends string>(policy: XmlElement | undefined, tag: string, name: Name) {
+  const found = policy && childOf(policy, tag);
+  const text = found?.text.trim();
+  if (!text) return {};
+  const [, day, minute = '00:00', second = '00', fraction = ''] = POLICY_DATE.exec(text) ?? [];
+  if (!day || Number.isNaN(Date.parse(`${day}T${minute}:${second}Z`)))
+    throw invalidNode(found!, `${tag} is not a date.`);
+  return { [name]: `${day}T${minute}:${second}.${fraction.padEnd(7, '0')}Z` } as { [key in Name]: string };
+}

@@ -1,0 +1,29 @@
+/** Elements that lists of any service have. */
+import { escapeXml } from '../../base/xml.ts';
+
+/** What was asked for, which a list repeats. */
+export interface Echoed {
+  readonly prefix?: string | undefined;
+  readonly marker?: string | undefined;
+  readonly resultsMax?: number | undefined;
+  readonly delimiter?: string | undefined;
+}
+
+export function echo({ prefix, marker, resultsMax, delimiter }: Echoed): string {
+  return (
+    (prefix === undefined ? '' : element('Prefix', prefix)) +
+    (marker === undefined ? '' : element('Marker', marker)) +
+    (resultsMax === undefined ? '' : element('MaxResults', String(resultsMax))) +
+    (delimiter === undefined ? '' : element('Delimiter', delimiter))
+  );
+}
+
+export function metadataElements(metadata: Readonly<Record<string, string>>): string {
+  let xml = '';
+  for (const name in metadata) xml += `<${name}>${escapeXml(metadata[name]!)}</${name}>`;
+  return xml === '' ? '<Metadata />' : `<Metadata>${xml}</Metadata>`;
+}
+
+export function element(name: string, text: string | undefined): string {
+  return text ? `<${name}>${escapeXml(text)}</${name}>` : `<${name} />`;
+}

@@ -1,0 +1,76 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { anAnswered } from '../../../test/services/answered.ts';
+import type { AnsweredRequest } from './access-record.ts';
+import { addRequest, addTally, columnsOf, newTally, type Tally, tallyOf } from './request-counters.ts';
+
+const rowOf = (tally: Tally) => Object.fromEntries(columnsOf(tally).map(({ name, value }) => [name, value.value]));
+
+function tallied(requests: readonly AnsweredRequest[]): Tally {
+  const tally = newTally();
+  for (const request of requests) addRequest(tally, request);
+  return tally;
+}
+
+describe('A tally', () => {
+  it('counts, adds up, and averages what succeeded', () => {
+    const row = rowOf(
+      tallied([
+        anAnswered({ milliseconds: 10, serverMilliseconds: 4, bytesIn: 100, bytesOut: 1 }),
+        anAnswered({ milliseconds: 30, serverMilliseconds: 8, bytesIn: 50, bytesOut: 2, by: 'SAS' }),
+        anAnswered({ milliseconds: 900, status: 404, code: 'BlobNotFound' }),
+        anAnswered({ milliseconds: 900, status: 503, code: 'ServerBusy' }),
+        anAnswered({ milliseconds: 900, status: 500, code: 'InternalError' }),
+      ]),
+    );
+    expect(row).toMatchObject({
+      TotalRequests: 5n,
+      TotalBillableRequests: 3n,
+      TotalIngress: 450n,
+      TotalEgress: 3n,
+      Success: 1n,
+      SASSuccess: 1n,
+      AnonymousSuccess: 0n,
+      ClientOtherError: 1n,
+      ThrottlingError: 1n,
+      ServerOtherError: 1n,
+      AverageE2ELatency: 20,
+      AverageServerLatency: 6,
+      PercentSuccess: 40,
+      PercentThrottlingError: 20,
+      Availability: 75,
+    });
+  });
+
+  it('is whole where nothing was asked', () => {
+    expect(rowOf(newTally())).toMatchObject({ TotalRequests: 0n, Availability: 100, AverageE2ELatency: 0 });
+  });
+
+  it('comes to the same whether it was written in one go or in any number', () => {
+    const request = fc
+      .record({
+        status: fc.constantFrom(200, 201, 304, 403, 404, 500, 503, undefined),
+        by: fc.constantFrom('key', 'SAS', 'nobody' as const),
+        milliseconds: fc.integer({ min: 0, max: 10_000 }),
+        bytesIn: fc.nat(),
+        bytesOut: fc.nat(),
+      })
+      .map((parts) => anAnswered(parts as Partial<AnsweredRequest>));
+    fc.assert(
+      fc.property(fc.array(fc.array(request)), (parts) => {
+        let written = newTally();
+        for (const part of parts) {
+          const columns = new Map(columnsOf(written).map(({ name, value }) => [name, value]));
+          const next = tallied(part);
+          addTally(
+            next,
+            tallyOf((name) => columns.get(name)),
+          );
+          written = next;
+        }
+        const [one, other] = [rowOf(written), rowOf(tallied(parts.flat()))];
+        for (const name of Object.keys(one)) expect(Number(one[name])).toBeCloseTo(Number(other[name]), 6);
+      }),
+    );
+  });
+});

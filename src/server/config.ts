@@ -1,0 +1,291 @@
+/** Flags, environment and the library's options become one frozen Config. */
+import { resolve } from 'node:path';
+import { accountKeysFault, accountNameFault } from '../rules/account-names.ts';
+import { type ServiceName, serviceNames } from '../services/common/names.ts';
+import { defaultBodyBytesMax, defaultMemoryBytesMax } from './available-memory.ts';
+
+/** Something that the user can put right: its message is one line that says what and how. */
+export class StartError extends Error {
+  override readonly name = 'StartError';
+}
+
+/** A service could not be reached by anyone where it was to listen; `cause` says why. */
+export class CannotListen extends Error {
+  override readonly name = 'CannotListen';
+  readonly endpoint: Endpoint;
+  /** EADDRINUSE and the like. */
+  readonly code: string | undefined;
+
+  constructor(endpoint: Endpoint, cause: NodeJS.ErrnoException) {
+    const { service, host, port } = endpoint;
+    super(`The ${service} service cannot listen on ${host}:${port}: ${cause.message}`, { cause });
+    this.endpoint = endpoint;
+    this.code = cause.code;
+  }
+}
+
+export interface Account {
+  readonly name: string;
+  /** One or two, in base64. */
+  readonly keys: readonly string[];
+}
+
+export const logLevels = ['silent', 'error', 'warn', 'info', 'debug'] as const;
+export type LogLevel = (typeof logLevels)[number];
+export const logFormats = ['text', 'json'] as const;
+export type LogFormat = (typeof logFormats)[number];
+
+export interface LogOptions {
+  readonly level?: LogLevel;
+  readonly format?: LogFormat;
+  /** Where the log goes instead of the console. */
+  readonly file?: string;
+}
+
+/** Paths of files. */
+export interface CertificateFiles {
+  /** In PEM, with the certificates above it; or a PFX. */
+  readonly cert: string;
+  /** In PEM. */
+  readonly key?: string;
+  /** Of the key or the PFX. */
+  readonly password?: string;
+}
+
+type ServiceOptions = {
+  /** What the service listens on: 127.0.0.1. */
+  readonly [Name in `${ServiceName}Host`]?: string;
+} & {
+  /** 10000, 10001 and 10002; 0 picks a free port, also for those that are not named. */
+  readonly [Name in `${ServiceName}Port`]?: number;
+} & {
+  /** How long an idle connection stays open: 5. */
+  readonly [Name in `${ServiceName}KeepAliveSeconds`]?: number;
+};
+
+/** What `start()` takes; everything has a default. */
+export interface StartOptions extends ServiceOptions {
+  /** Which services to serve: all of them. */
+  readonly services?: readonly ServiceName[];
+  /** Keep all data in memory, and lose it at the end. */
+  readonly inMemory?: boolean;
+  /** The folder of the data: ./holdfast-data. */
+  readonly location?: string;
+  /** postgres://...: rows that any number of processes share. Then `location` only keeps certificates. */
+  readonly partition?: string;
+  /** With `partition`: the folder of bytes that they share. */
+  readonly extents?: string;
+  /** Instead of devstoreaccount1 and those of earlier starts. */
+  readonly accounts?: readonly Account[];
+  /** Let tests move the server's time and empty the server. */
+  readonly testClock?: boolean;
+  /** Serve HTTPS, with a certificate of one's own or with one that the server makes and keeps. */
+  readonly https?: 'auto' | CertificateFiles;
+  /** Take bearer tokens by what they claim, without a look at who signed them. Only with https. */
+  readonly oauth?: 'basic';
+  /** Pass over headers and parameters of missing features, instead of refusing them. */
+  readonly looseMode?: boolean;
+  /** The account is the first segment of the path, whatever the host is called. */
+  readonly pathStyleOnly?: boolean;
+  /** Origins whose pages may do everything, whatever the service properties say; '*' is all of them. */
+  readonly cors?: readonly string[];
+  /** Names of this server by which web pages may ask over plain HTTP, besides localhost and the like. */
+  readonly allowedHosts?: readonly string[];
+  /** In memory: how many bytes of blobs of more than 16 KiB, and of blocks, are held before uploads are refused: half of the memory. */
+  readonly memoryBytesMax?: number;
+  /** Bytes of bodies on their way, in both directions and all services, before further ones are refused: an eighth of the memory, at most 512 MiB. */
+  readonly bodyBytesMax?: number;
+  /** Nothing is logged without it. */
+  readonly log?: LogOptions;
+}
+
+export interface Endpoint {
+  readonly service: ServiceName;
+  readonly host: string;
+  /** 0: a free one. */
+  readonly port: number;
+  readonly keepAliveSeconds: number;
+}
+
+export interface Config {
+  readonly inMemory: boolean;
+  /** An absolute path; undefined: this process keeps nothing in a folder of its own. */
+  readonly location: string | undefined;
+  /** Shared with other processes: the URL of the rows, and the absolute path of the folder with the bytes. */
+  readonly shared: { readonly partition: string; readonly extents: string } | undefined;
+  /** One for each service that is served. */
+  readonly endpoints: readonly Endpoint[];
+  /** Of the environment, so to speak. */
+  readonly accounts: readonly Account[] | undefined;
+  readonly testClock: boolean;
+  readonly https: 'auto' | CertificateFiles | undefined;
+  readonly oauth: 'basic' | undefined;
+  readonly looseMode: boolean;
+  readonly pathStyleOnly: boolean;
+  readonly cors: readonly string[];
+  /** In lower case. */
+  readonly allowedHosts: readonly string[];
+  readonly memoryBytesMax: number | undefined;
+  readonly bodyBytesMax: number;
+  readonly log: { readonly level: LogLevel; readonly format: LogFormat; readonly file: string | undefined };
+}
+
+/** The account that every Azure SDK means by UseDevelopmentStorage=true. */
+export const developmentAccount: Account = {
+  name: 'devstoreaccount1',
+  keys: ['Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='],
+};
+
+export function configOf(options: StartOptions = {}): Config {
+  if (options.inMemory && options.location !== undefined) {
+    throw new StartError(
+      'Data is kept either in memory (inMemoryPersistence) or in a folder (location): leave one out.',
+    );
+  }
+  const shared = sharedStore(options);
+  const { accounts } = options;
+  const fault = accounts && accountsFault(accounts);
+  if (fault) throw new StartError(`accounts: ${fault}.`);
+  checkSurface(options);
+  const { level = options.log ? 'info' : 'silent', format = 'text', file } = options.log ?? {};
+  return Object.freeze({
+    inMemory: options.inMemory ?? false,
+    location: locationOf(options),
+    shared,
+    endpoints: endpointsOf(options),
+    accounts: accounts && Object.freeze(accounts.map(frozen)),
+    testClock: options.testClock ?? false,
+    https: options.https,
+    oauth: options.oauth,
+    looseMode: options.looseMode ?? false,
+    pathStyleOnly: options.pathStyleOnly ?? false,
+    cors: Object.freeze([...(options.cors ?? [])]),
+    allowedHosts: Object.freeze((options.allowedHosts ?? []).map((name) => name.toLowerCase())),
+    memoryBytesMax: options.memoryBytesMax ?? (options.inMemory ? defaultMemoryBytesMax() : undefined),
+    bodyBytesMax: options.bodyBytesMax ?? defaultBodyBytesMax(),
+    log: Object.freeze({ level, format, file: file === undefined ? undefined : resolve(file) }),
+  });
+}
+
+const USUAL_PORTS: Readonly<Record<ServiceName, number>> = { blob: 10_000, queue: 10_001, table: 10_002 };
+
+function endpointsOf(options: StartOptions): readonly Endpoint[] {
+  const { services = serviceNames } = options;
+  if (services.length === 0) throw new StartError('services: at least one is to be served.');
+  // Who leaves one port open wants to be in nobody's way.
+  const isAnywhere = services.some((service) => options[`${service}Port`] === 0);
+  const endpoints = serviceNames
+    .filter((service) => services.includes(service))
+    .map((service): Endpoint => {
+      const port = options[`${service}Port`] ?? (isAnywhere ? 0 : USUAL_PORTS[service]);
+      if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+        throw new StartError(`${service}Port: ${port} is not a port: it is a whole number from 0 to 65535.`);
+      }
+      const host = options[`${service}Host`] ?? '127.0.0.1';
+      return Object.freeze({ service, host, port, keepAliveSeconds: options[`${service}KeepAliveSeconds`] ?? 5 });
+    });
+  return Object.freeze(endpoints);
+}
+
+function locationOf({ inMemory, partition, location }: StartOptions): string | undefined {
+  if (inMemory || (partition !== undefined && location === undefined)) return undefined;
+  return resolve(location ?? 'holdfast-data');
+}
+
+const PARTITION_FORM = 'postgres://user:password@host:5432/database';
+
+function sharedStore({ inMemory, partition, extents, location, https }: StartOptions): Config['shared'] {
+  if (partition === undefined) {
+    if (extents === undefined) return undefined;
+    throw new StartError('A folder of bytes (extents) goes with rows that are shared: give --partition, too.');
+  }
+  if (inMemory) throw new StartError('Data is kept either in memory (inMemoryPersistence) or in --partition.');
+  // It may hold a password: it is not repeated.
+  if (!isPartitionUrl(partition)) throw new StartError(`partition: it is a URL, as in ${PARTITION_FORM}.`);
+  if (extents === undefined) {
+    throw new StartError('With --partition the bytes lie in a folder that all processes share: name it by --extents.');
+  }
+  if (https === 'auto' && location === undefined) {
+    throw new StartError('With --partition, --https auto needs a folder to keep the certificate in: --location.');
+  }
+  return Object.freeze({ partition, extents: resolve(extents) });
+}
+
+export function isPartitionUrl(text: string): boolean {
+  return /^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text);
+}
+
+/** Where the data is, for people. Without the password. */
+export function dataOf({ inMemory, location, shared }: Config): string {
+  if (inMemory) return 'in memory, gone at the end';
+  if (!shared) return location!;
+  const { host, pathname } = new URL(shared.partition);
+  return `postgres://${host}${pathname}, and ${shared.extents}`;
+}
+
+const frozen = ({ name, keys }: Account): Account => Object.freeze({ name, keys: Object.freeze([...keys]) });
+
+const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#\s,]+$/i;
+
+const HOST_NAME = /^[a-z\d_-]+(?:\.[a-z\d_-]+)*$/i;
+
+function checkSurface(options: StartOptions): void {
+  const { https, oauth, cors = [], allowedHosts = [], memoryBytesMax, bodyBytesMax = 1, inMemory } = options;
+  if (oauth !== undefined && https === undefined) {
+    throw new StartError('Bearer tokens (oauth) are taken over HTTPS only: give --cert and --key, or --https auto.');
+  }
+  const wrong = cors.find((origin) => origin !== '*' && !ORIGIN.test(origin));
+  if (wrong !== undefined) {
+    throw new StartError(`cors: ${wrong} is not an origin, as in https://example.com:8080, without a path; * is all.`);
+  }
+  const noName = allowedHosts.find((name) => !HOST_NAME.test(name));
+  if (noName !== undefined) {
+    throw new StartError(
+      `allowed-hosts: ${noName} is not the name of a host, as in storage.example.com, without a port.`,
+    );
+  }
+  if (memoryBytesMax !== undefined && !inMemory) {
+    throw new StartError('A limit on data in memory (extentMemoryLimit) needs --inMemoryPersistence.');
+  }
+  if (memoryBytesMax !== undefined && !(memoryBytesMax > 0)) {
+    throw new StartError('A limit on data in memory (extentMemoryLimit) is more than 0.');
+  }
+  if (!(bodyBytesMax > 0)) throw new StartError('A limit on bodies in memory (body-memory) is more than 0.');
+}
+
+/** AZURITE_ACCOUNTS: name:key[:key2], several separated by semicolons. */
+export function parseAccounts(text: string): readonly Account[] {
+  const entries = text.split(';').map((entry) => entry.trim());
+  while (entries.at(-1) === '') entries.pop();
+  const accounts = entries.map((entry) => {
+    const [name = '', ...keys] = entry.split(':').map((part) => part.trim());
+    return { name, keys: keys.length === 2 ? [keys[0]!, ...secondKey(keys[1]!)] : keys };
+  });
+  const fault = accountsFault(accounts);
+  if (fault)
+    throw new StartError(`AZURITE_ACCOUNTS: ${fault}. It is name:key[:key2], several separated by semicolons.`);
+  return accounts;
+}
+
+/** Azurite takes of a second key what of it is base64. Of nothing no key can be made: whoever signs with nothing would be the owner. */
+function secondKey(text: string): string[] {
+  const bytes = Buffer.from(text, 'base64');
+  return bytes.length === 0 ? [] : [bytes.toString('base64')];
+}
+
+/** Says which entry by its number only: where parts are mixed up, the name may be a key. */
+function accountsFault(accounts: readonly Account[]): string | undefined {
+  if (accounts.length === 0) return 'it names no account';
+  const names = new Set<string>();
+  for (const [index, { name, keys }] of accounts.entries()) {
+    const entry = `entry ${index + 1}`;
+    if (name === '') return `${entry} has no account name`;
+    const nameFault = accountNameFault(name);
+    if (nameFault) return `${entry}: ${nameFault}`;
+    const keysFault = accountKeysFault(keys);
+    if (keysFault) return `${entry}: ${keysFault}`;
+    if (names.has(name)) return `${entry} repeats the name of an earlier one`;
+    names.add(name);
+  }
+  return undefined;
+}

@@ -1,0 +1,72 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { StartError } from './config.ts';
+import { FolderInUse, lockByProgram, lockFolder, systemLock, type TryLock } from './directory-lock.ts';
+
+const noFlock = spawnSync('flock', ['--version']).status !== 0;
+const ways: [string, TryLock, boolean][] = [
+  ['by the native package', systemLock(), false],
+  ['by the program flock', lockByProgram, noFlock],
+];
+
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-lock-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+describe('The lock of a folder', () => {
+  for (const [way, tryLock, isMissing] of ways) {
+    it(`is had once in a process, too, and again after its release: ${way}`, ({ skip }) => {
+      skip(isMissing, 'the program flock is not installed');
+      const folder = newFolder();
+      const lock = lockFolder(folder, () => {}, tryLock);
+      expect(() => lockFolder(folder, () => {}, tryLock)).toThrow(FolderInUse);
+      lock.release();
+      lockFolder(folder, () => {}, tryLock).release();
+    });
+  }
+
+  it('belongs to the file that is in the folder, also when that was replaced while it was taken', () => {
+    const folder = newFolder();
+    let tries = 0;
+    const lock = lockFolder(
+      folder,
+      () => {},
+      (descriptor) => {
+        if (tries++ === 0) rmSync(join(folder, 'holdfast.lock'));
+        return systemLock()(descriptor);
+      },
+    );
+    expect(tries).toBe(2);
+    expect(() => lockFolder(folder, () => {})).toThrow(FolderInUse);
+    lock.release();
+  });
+
+  it.each<[string, (file: string) => void]>([
+    ['was removed', (file) => rmSync(file)],
+    ['has another in its place', (file) => renameSync(`${file}.other`, file)],
+  ])('is known to be gone before the next write when its file %s', (_, change) => {
+    const folder = newFolder();
+    const file = join(folder, 'holdfast.lock');
+    let lost = 0;
+    const lock = lockFolder(folder, () => lost++);
+    onTestFinished(lock.release);
+    lock.check();
+    expect(lost).toBe(0);
+    writeFileSync(`${file}.other`, '');
+    change(file);
+    lock.check();
+    expect(lost).toBe(1);
+  });
+
+  it('is asked for in vain where there is none to be had', () => {
+    const noLocks: TryLock = () => {
+      throw new StartError('no locks');
+    };
+    expect(() => lockFolder(newFolder(), () => {}, noLocks)).toThrow('no locks');
+  });
+});

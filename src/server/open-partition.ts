@@ -1,0 +1,98 @@
+/** Opens the rows that a configuration names: the only file that knows their engines. */
+import { endProcess } from '../base/end-process.ts';
+import type { Log } from '../base/log.ts';
+import { TICKS_PER_SECOND, ticksOf } from '../base/time.ts';
+import { CorruptionError, hasValidHeader } from '../partition/lmdb/corruption.ts';
+import { openLmdb } from '../partition/lmdb/engine.ts';
+import { readLmdb } from '../partition/lmdb/read-only.ts';
+import { openMemory } from '../partition/memory/engine.ts';
+import { type Engine, type Instant, type Outcome, type Partition, Unavailable } from '../partition/partition.ts';
+import { openPartition } from '../partition/transact.ts';
+import { type Config, StartError } from './config.ts';
+import { formatOf, openDataFolder, rowsIn } from './data-directory.ts';
+
+/** For this process to write; whoever has them closes them. */
+export interface OwnRows {
+  readonly partition: Partition;
+  /** The time without what it was set back by: what clients mean by it. */
+  date(): Instant;
+  close(): Promise<void>;
+}
+
+const DAY_TICKS = 86_400n * TICKS_PER_SECOND;
+
+type Shared = Pick<NonNullable<Config['shared']>, 'partition'>;
+
+export async function openRows(
+  { shared, location }: { readonly shared?: Shared | undefined; readonly location?: string | undefined },
+  log: Log,
+): Promise<OwnRows> {
+  if (shared) {
+    const resolved = (outcome: Outcome) =>
+      log.warn({ outcome }, 'a connection was lost in a commit, which was looked up');
+    return rowsOn(await openShared(shared.partition, resolved));
+  }
+  if (location === undefined) return rowsOn(openMemory());
+  const folder = openDataFolder(location, () => {
+    log.error(
+      'the lock of the data folder is gone, and another process may have taken the folder: this one ends at once',
+    );
+    // A clean close would write into what may belong to the other one.
+    endProcess();
+  });
+  if (folder.warning) log.warn(folder.warning);
+  try {
+    const wall = () => ticksOf(Date.now());
+    const engine = await openLmdb({
+      location: folder.rows,
+      wall: () => wall() + folder.lead,
+      beforeWrite: folder.checkLock,
+    });
+    const { close, ...rows } = rowsOn(engine, folder.lead);
+    const ahead = rows.date() - wall();
+    if (ahead > DAY_TICKS)
+      log.warn(`the time of the data is ${ahead / DAY_TICKS} days ahead of this machine's clock: see holdfast clock`);
+    return { ...rows, close: () => close().finally(folder.release) };
+  } catch (error) {
+    folder.release();
+    throw asStartError(error, location);
+  }
+}
+
+function asStartError(error: unknown, location: string): unknown {
+  if (error instanceof Unavailable) return new StartError(error.message);
+  if (!(error instanceof CorruptionError)) return error;
+  return new StartError(
+    `The rows in ${location} are damaged (${error.message}): restore a copy, or choose another folder by --location.`,
+  );
+}
+
+function rowsOn(engine: Engine, lead = 0n): OwnRows {
+  const partition = openPartition(engine);
+  return { partition, date: () => partition.clock.now() - lead, close: () => partition.close() };
+}
+
+/** To look at, whoever works on them meanwhile: of a folder, or of what several processes share. */
+export async function readRows(where: string | Shared): Promise<Engine> {
+  if (typeof where !== 'string') return openShared(where.partition);
+  if (formatOf(where) === undefined) throw new StartError(`There is no data of Holdfast in ${where}.`);
+  if (!hasValidHeader(rowsIn(where))) {
+    throw new StartError(`The rows in ${where} are missing or damaged: restore a copy.`);
+  }
+  try {
+    return readLmdb(rowsIn(where));
+  } catch (error) {
+    throw asStartError(error, where);
+  }
+}
+
+/** Loaded where it is wanted: most servers do without. */
+async function openShared(url: string, resolved: (outcome: Outcome) => void = () => {}): Promise<Engine> {
+  const { openPostgres, CannotOpen } = await import('../partition/postgres/engine.ts');
+  try {
+    return await openPostgres({ url, resolved });
+  } catch (error) {
+    if (error instanceof CannotOpen) throw new StartError(error.message);
+    throw error;
+  }
+}

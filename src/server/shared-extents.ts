@@ -1,0 +1,90 @@
+/** The folder of bytes that belongs to a store of rows. With another one, bytes would be missing, or taken for those of the dead. */
+import { randomUUID } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { makeFolderDurably, writeFileDurably } from '../base/durable-files.ts';
+import { EXTENT_NAME } from '../extents/extents.ts';
+import { encodeKey } from '../partition/keys.ts';
+import type { Partition } from '../partition/partition.ts';
+import { decodeValue, encodeValue } from '../partition/values.ts';
+import { StartError } from './config.ts';
+
+const STORE = encodeKey(['store']);
+const FILE = 'holdfast-store.json';
+const FORMAT = 1;
+
+interface StoreRow {
+  readonly id: string;
+}
+
+/** The first process of a store makes the folder its own; all others must find it so. Throws a StartError. */
+export async function claimExtents(partition: Partition, folder: string): Promise<void> {
+  try {
+    await claim(partition, folder);
+  } catch (error) {
+    const { code, syscall } = error as NodeJS.ErrnoException;
+    if (code === undefined || syscall === undefined) throw error;
+    throw new StartError(`Cannot use the folder ${folder} (${code}): choose another by --extents.`);
+  }
+}
+
+async function claim(partition: Partition, folder: string): Promise<void> {
+  const row = await partition.read((at) => at.get(STORE));
+  const id = row && decodeValue<StoreRow>(row).id;
+  const found = (await markIn(folder)) ?? (id === undefined ? await leaveMark(folder) : undefined);
+  if (found === undefined) {
+    throw new StartError(
+      `The bytes of this store are not in ${folder}: it has no ${FILE}. Name the folder that all share by --extents, and see that it is mounted.`,
+    );
+  }
+  if (id === undefined && (await hasExtents(folder))) throw ofAnother(folder);
+  const { value } = await partition.transact(STORE, async (tx) => {
+    const stored = await tx.get(STORE);
+    if (stored) return decodeValue<StoreRow>(stored).id;
+    tx.put(STORE, encodeValue({ id: found }));
+    return found;
+  });
+  if (value !== found) throw ofAnother(folder);
+}
+
+const ofAnother = (folder: string): StartError =>
+  new StartError(`The folder ${folder} holds the bytes of another store: name another one by --extents.`);
+
+async function hasExtents(folder: string): Promise<boolean> {
+  return (await readdir(folder)).some((name) => EXTENT_NAME.test(name));
+}
+
+async function markIn(folder: string): Promise<string | undefined> {
+  let text: string;
+  try {
+    text = await readFile(join(folder, FILE), 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+  const { format, store } = parsed(text);
+  if (format === FORMAT && typeof store === 'string') return store;
+  throw new StartError(`The file ${join(folder, FILE)} is damaged, or was written by a newer Holdfast.`);
+}
+
+function parsed(text: string): { format?: unknown; store?: unknown } {
+  try {
+    return JSON.parse(text) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+/** Other processes may start at the same moment: the mark of one of them is that of all. */
+async function leaveMark(folder: string): Promise<string | undefined> {
+  makeFolderDurably(folder);
+  const id = randomUUID();
+  try {
+    const text = `${JSON.stringify({ format: FORMAT, store: id })}\n`;
+    writeFileDurably(join(folder, FILE), text, { mode: 0o600, exclusive: true });
+    return id;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    return markIn(folder);
+  }
+}

@@ -1,0 +1,193 @@
+/** --https auto: an authority that clients trust once, and a certificate that it vouches for, renewed at the start when that is due. */
+import { createPrivateKey, type KeyObject, randomBytes, X509Certificate } from 'node:crypto';
+import { readFileSync, rmSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { hostname } from 'node:os';
+import { dirname, join } from 'node:path';
+import { makeFolderDurably, writeFileDurably } from '../../base/durable-files.ts';
+import { serviceNames } from '../../services/common/names.ts';
+import { StartError } from '../config.ts';
+import type { Authority, ServerCertificate } from './certificate.ts';
+import { type KeyedCertificate, makeAuthority, makeCertificate, namesExactly, permits } from './x509.ts';
+
+const DAY_MILLISECONDS = 86_400_000;
+const AUTHORITY_DAYS = 3_650;
+/** macOS takes no more than 825. */
+const CERTIFICATE_DAYS = 800;
+/** A server that is started at least once a year never shows one that has expired. */
+const RENEW_DAYS = 400;
+
+export interface OwnCertificateOptions {
+  /** Where it is kept; undefined: in memory. */
+  readonly folder: string | undefined;
+  /** Where the server listens. */
+  readonly hosts: readonly string[];
+  readonly machine?: string;
+  readonly now: Date;
+}
+
+interface Pair {
+  readonly certificate: X509Certificate;
+  readonly key: KeyObject;
+}
+
+interface OpenAuthority extends Pair {
+  /** In PEM: what clients trust. */
+  readonly root: string;
+}
+
+/** With a folder, whoever calls this holds the data folder: no other process writes there. */
+export function ownCertificate({ folder, hosts, machine = hostname(), now }: OwnCertificateOptions): ServerCertificate {
+  const files = folder === undefined ? undefined : filesIn(folder);
+  const wanted = namesFor(hosts, machine);
+  const warnings: string[] = [];
+  const kept = files && readAuthority(files, folder!);
+  const lasts = kept && daysLeft(kept.certificate, now) > 1;
+  if (kept && !lasts) warnings.push(`The authority in ${folder} has expired: clients have to trust the new one.`);
+  const authority = (lasts && kept) || newAuthority(wanted, machine, now, files);
+  const names = wanted.filter((name) => permits(authority.certificate, name));
+  for (const name of wanted.filter((each) => !names.includes(each))) {
+    warnings.push(
+      `The certificate does not name ${name}, which the authority in ${folder} may not vouch for: to have it in, remove that folder, start again, and trust the new one.`,
+    );
+  }
+  const { certificate, key } =
+    (files && readCurrent(files, authority, names, now)) ?? newCertificate(authority, names, now, files);
+  const { root } = authority;
+  return {
+    tls: { cert: certificate + authority.certificate.toString(), key },
+    warnings,
+    authority: { certificate: root, file: files?.root },
+  };
+}
+
+/** How clients come to trust the authority, one line each. */
+export function waysToTrust(authority: Authority, origin: string): string {
+  const file = authority.file ?? 'holdfast-ca.pem';
+  const get = authority.file === undefined ? `\n  get it    curl -k -o ${file} ${origin}/_holdfast/certificate` : '';
+  return `Clients have to trust its authority; these are the ways (more in docs/guide/https.md):${get}
+  Node      NODE_EXTRA_CA_CERTS=${file}
+  Python    REQUESTS_CA_BUNDLE=${file}
+  Linux     sudo cp ${file} /usr/local/share/ca-certificates/holdfast.crt && sudo update-ca-certificates
+  macOS     sudo security add-trusted-cert -d -r trustRoot -k /Library/Keychains/System.keychain ${file}
+  Windows   certutil -user -addstore Root ${file}`;
+}
+
+/** The first one is the certificate's subject. */
+function namesFor(hosts: readonly string[], machine: string): string[] {
+  const services = serviceNames.map((service) => `*.${service}.localhost`);
+  const names = ['localhost', '*.localhost', ...services, '127.0.0.1', '::1', machine, ...hosts].map((name) =>
+    name.toLowerCase().replace(/%.*/, ''),
+  );
+  const everywhere = ['0.0.0.0', '::', ''];
+  const isName = (name: string) => isIP(name) !== 0 || /^(?:\*\.)?[a-z0-9-]+(?:\.[a-z0-9-]+)*$/.test(name);
+  return [...new Set(names)].filter((name) => !everywhere.includes(name) && isName(name));
+}
+
+type Files = ReturnType<typeof filesIn>;
+
+function filesIn(folder: string) {
+  const file = (name: string) => join(folder, name);
+  return {
+    root: file('ca.pem'),
+    issuer: file('issuer.pem'),
+    issuerKey: file('issuer-key.pem'),
+    certificate: file('certificate.pem'),
+    key: file('key.pem'),
+  };
+}
+
+function newAuthority(names: readonly string[], machine: string, now: Date, files: Files | undefined): OpenAuthority {
+  // Each has a name of its own: in lists of those that are trusted, they can be told apart.
+  const commonName = `Holdfast on ${machine} ${randomBytes(4).toString('hex')}`;
+  const made = makeAuthority(commonName, names, validityOf(now, AUTHORITY_DAYS));
+  if (files) {
+    makeFolderDurably(dirname(files.root));
+    // The root comes last: where it is, the issuer is too, also after a kill.
+    rmSync(files.root, { force: true });
+    write(files.issuerKey, files.issuer, made);
+    writeFileDurably(files.root, made.root, { mode: 0o644 });
+  }
+  return { root: made.root, certificate: new X509Certificate(made.certificate), key: createPrivateKey(made.key) };
+}
+
+function newCertificate(
+  authority: OpenAuthority,
+  names: readonly string[],
+  now: Date,
+  files: Files | undefined,
+): KeyedCertificate {
+  const days = Math.min(CERTIFICATE_DAYS, daysLeft(authority.certificate, now));
+  const made = makeCertificate(authority, names, validityOf(now, days));
+  if (files) write(files.key, files.certificate, made);
+  return made;
+}
+
+function readAuthority(files: Files, folder: string): OpenAuthority | undefined {
+  const root = readIfThere(files.root);
+  if (root === undefined) return undefined;
+  const damaged = `The authority of --https auto in ${folder} is damaged, or its key is missing: restore it, or remove that folder and let clients trust the new one.`;
+  const issuer = opening(readIfThere(files.issuer), readIfThere(files.issuerKey));
+  if (!issuer || !isIssuedBy(root, issuer.certificate)) throw new StartError(damaged);
+  return { root, ...issuer };
+}
+
+/** Nobody trusts the certificate itself: where anything is not as it should be, a new one takes its place. */
+function readCurrent(
+  files: Files,
+  authority: OpenAuthority,
+  names: readonly string[],
+  now: Date,
+): KeyedCertificate | undefined {
+  const [pem, key] = [readIfThere(files.certificate), readIfThere(files.key)];
+  const certificate = opening(pem, key)?.certificate;
+  const good =
+    certificate?.verify(authority.certificate.publicKey) &&
+    namesExactly(certificate, names) &&
+    daysLeft(certificate, now) > Math.min(RENEW_DAYS, daysLeft(authority.certificate, now) - 1);
+  return good ? { certificate: pem!, key: key! } : undefined;
+}
+
+function isIssuedBy(root: string, certificate: X509Certificate): boolean {
+  try {
+    return certificate.verify(new X509Certificate(root).publicKey);
+  } catch {
+    return false;
+  }
+}
+
+function opening(pem: string | undefined, keyPem: string | undefined): Pair | undefined {
+  if (pem === undefined || keyPem === undefined) return undefined;
+  try {
+    const [certificate, key] = [new X509Certificate(pem), createPrivateKey(keyPem)];
+    return certificate.checkPrivateKey(key) ? { certificate, key } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Where the certificate is, its key is too, also after a kill. */
+function write(keyFile: string, certificateFile: string, { certificate, key }: KeyedCertificate): void {
+  rmSync(certificateFile, { force: true });
+  writeFileDurably(keyFile, key, { mode: 0o600 });
+  writeFileDurably(certificateFile, certificate, { mode: 0o644 });
+}
+
+function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new StartError(`Cannot read ${file} (${(error as NodeJS.ErrnoException).code}).`);
+  }
+}
+
+/** From yesterday on: the clocks of others may be slow. */
+function validityOf(now: Date, days: number) {
+  const at = (day: number) => new Date(now.getTime() + day * DAY_MILLISECONDS);
+  return { from: at(-1), until: at(days) };
+}
+
+function daysLeft({ validTo }: X509Certificate, now: Date): number {
+  return (new Date(validTo).getTime() - now.getTime()) / DAY_MILLISECONDS;
+}

@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import { anAnswered, MONDAY } from '../../../test/services/answered.ts';
+import { TICKS_PER_SECOND } from '../../base/time.ts';
+import { requestsIn } from '../../rules/analytics/request-counters.ts';
+import { createMeter } from './metrics-aggregator.ts';
+
+const MINUTE = 60n * TICKS_PER_SECOND;
+
+async function readingsOf(meter: ReturnType<typeof createMeter>, outcome: 'written' | 'later' = 'written') {
+  const readings: unknown[] = [];
+  await meter.writeAll(async ({ account, span, partitionKey, tallies }) => {
+    for (const [rowKey, tally] of tallies) readings.push([account, span, partitionKey, rowKey, requestsIn(tally)]);
+    return outcome;
+  });
+  return readings;
+}
+
+describe('A meter', () => {
+  it('counts by account, hour or minute, and operation', async () => {
+    const meter = createMeter();
+    meter.count(1n, 'hour', anAnswered({}), true);
+    meter.count(1n, 'hour', anAnswered({ started: MONDAY + MINUTE, operation: undefined }), true);
+    meter.count(1n, 'minute', anAnswered({}), false);
+    meter.count(1n, 'minute', anAnswered({ started: MONDAY + MINUTE }), false);
+    meter.count(2n, 'hour', anAnswered({}), false);
+    expect(await readingsOf(meter)).toEqual([
+      [1n, 'hour', '20261116T0900', 'user;All', 2],
+      [1n, 'hour', '20261116T0900', 'user;PutBlob', 1],
+      [1n, 'hour', '20261116T0900', 'user;Unknown', 1],
+      [1n, 'minute', '20261116T0905', 'user;All', 1],
+      [1n, 'minute', '20261116T0906', 'user;All', 1],
+      [2n, 'hour', '20261116T0900', 'user;All', 1],
+    ]);
+    expect(await readingsOf(meter)).toEqual([]);
+  });
+
+  it('holds so many rows, and counts what found no room', async () => {
+    const meter = createMeter({ talliesMax: 2 });
+    for (let i = 0n; i < 5n; i++) meter.count(1n, 'minute', anAnswered({ started: MONDAY + i * MINUTE }), false);
+    expect([meter.takeDropped(), meter.takeDropped()]).toEqual([3, 0]);
+    expect(await readingsOf(meter)).toHaveLength(2);
+    for (let i = 0n; i < 2n; i++) meter.count(1n, 'minute', anAnswered({ started: MONDAY + i * MINUTE }), false);
+    expect(meter.takeDropped()).toBe(0);
+  });
+
+  it('keeps what could not be written, and adds it to what came meanwhile', async () => {
+    const meter = createMeter();
+    meter.count(1n, 'hour', anAnswered({}), false);
+    await meter.writeAll(async () => {
+      meter.count(1n, 'hour', anAnswered({}), false);
+      return 'later';
+    });
+    expect(await readingsOf(meter)).toEqual([[1n, 'hour', '20261116T0900', 'user;All', 2]]);
+  });
+});

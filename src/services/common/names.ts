@@ -1,0 +1,38 @@
+/** What containers, queues and tables are as rows alike: a name that leads to an id, and properties under that id. */
+import { beginning, encodeKey, type Key, past, type Range } from '../../partition/keys.ts';
+import type { Row } from '../../partition/partition.ts';
+import { decodeBytes, encodeBytes } from '../../partition/values.ts';
+import type { AccountId } from './storage.ts';
+
+export const serviceNames = ['blob', 'queue', 'table'] as const;
+export type ServiceName = (typeof serviceNames)[number];
+
+export const nameKey = (account: AccountId, service: ServiceName, name: string): Key =>
+  encodeKey([account, 'n', service, name]);
+/** The beginning of the keys of all names that begin so. */
+export const namesFrom = (account: AccountId, service: ServiceName, prefix: string): Key =>
+  beginning([account, 'n', service], prefix);
+export const namesIn = (account: AccountId, service: ServiceName): Range => {
+  const from = namesFrom(account, service, '');
+  return { from, to: past(from) };
+};
+export const propertiesKey = (account: AccountId, service: ServiceName, id: bigint): Key =>
+  encodeKey([account, 'p', service, id]);
+
+const ID_BYTES = 8;
+
+/** Read with every request: eight bytes for the id, not JSON, and behind them what else the service keeps with a name. */
+export function encodeName(id: bigint, more: Uint8Array = Buffer.alloc(0)): Buffer {
+  const bytes = Buffer.alloc(ID_BYTES + more.length);
+  bytes.writeBigUInt64BE(id);
+  bytes.set(more, ID_BYTES);
+  return encodeBytes(bytes);
+}
+
+export function decodeName(row: Pick<Row, 'value'>): bigint {
+  return decodeBytes(row).readBigUInt64BE();
+}
+
+export function behindId(row: Pick<Row, 'value'>): Buffer {
+  return decodeBytes(row).subarray(ID_BYTES);
+}

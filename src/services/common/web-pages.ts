@@ -1,0 +1,34 @@
+/** Front ends ask here; the decisions are in the rules. */
+
+import {
+  isForbiddenWrite,
+  isOfOtherSite,
+  isRebound,
+  type KnownHosts,
+  type PageHeaders,
+} from '../../rules/browser-requests.ts';
+import type { CorsRule } from '../../rules/cors.ts';
+import { commonErrors, raising } from './errors.ts';
+
+export { isFromBrowser, type KnownHosts } from '../../rules/browser-requests.ts';
+
+const fail = raising(commonErrors);
+
+/** Azure has no code for these refusals; this is the one for "authenticated or not, you may not". */
+const refused = (message: string) => fail('AuthorizationFailure', undefined, message);
+
+export function checkHost(headers: PageHeaders, known: KnownHosts): void {
+  if (!isRebound(headers, known)) return;
+  throw refused(
+    `A web page asks by the host ${headers.host}, which is no name of this server: if it is meant to be one, name it by --allowed-hosts.`,
+  );
+}
+
+export function checkWriteOfPage(method: string, headers: PageHeaders, rules: readonly CorsRule[]): void {
+  if (!isForbiddenWrite(method, headers, rules)) return;
+  throw refused(`No CORS rule lets a page of ${headers.origin ?? 'another site'} write here by ${method}.`);
+}
+
+export function checkOwnSite(headers: PageHeaders): void {
+  if (isOfOtherSite(headers)) throw refused('No page of another site may do this.');
+}

@@ -1,0 +1,157 @@
+import { describe, expect, it } from 'vitest';
+import { ACCOUNT, CONTAINER, openWorld } from '../../../test/services/world.ts';
+import { startCollector } from '../../content/gc/collector.ts';
+import { chunkKey, encodeTrash, textOf, trashIn, trashKey } from '../../content/rows.ts';
+import { memoryFiles } from '../../extents/memory.ts';
+import { openSlotted } from '../../extents/slotted-extents.ts';
+import { decodeKey, under } from '../../partition/keys.ts';
+import { encodeValue } from '../../partition/values.ts';
+import { dueKey, encodeStage, stageEnd, stageKey, trashContainer } from '../blob/rows.ts';
+
+const DAY = 24n * 3600n * 10_000_000n;
+
+describe('The sweeper', () => {
+  it('lets go of all that a deleted container held: contents, small ones too, and uncommitted blocks', async () => {
+    const world = await openWorld();
+    for (let i = 0; i < 130; i++) await world.putBlob(`large-${i}`, 2_000);
+    for (let i = 0; i < 130; i++) await world.putInline(`small-${i}`);
+    for (const blob of ['large-1', 'new']) await world.putStage(blob, 150);
+    await world.act((tx) => trashContainer(tx, ACCOUNT, CONTAINER));
+    expect(await world.kinds()).toMatchObject({ b: 260, c: 130, y: 300 });
+    await world.sweep();
+    expect(await world.kinds()).toEqual({});
+    await world.stop();
+  });
+
+  it('leaves a content that another blob shares', async () => {
+    const world = await openWorld();
+    const id = await world.putBlob('one', 5_000);
+    await world.act(async (tx) => {
+      await world.store.shareContent(tx, ACCOUNT, id);
+      trashContainer(tx, ACCOUNT, CONTAINER);
+    });
+    await world.sweep();
+    expect(await world.kinds()).toEqual({ c: 1, m: 1, k: 1, l: 1 });
+    await world.stop();
+  });
+
+  it('waits with a content for the reads that may have found it, and keeps nothing else waiting', async () => {
+    const world = await openWorld();
+    const id = await world.putBlob('one', 5_000);
+    const read = world.store.beginRead();
+    await world.partition.read((at) => read.plan(at, ACCOUNT, id, 0, 5_000));
+    await world.act((tx) => world.store.releaseContent(tx, ACCOUNT, id));
+    await world.sweep();
+    const stage = await world.putStage('other', 3);
+    await world.act((tx) => tx.remove(stageKey(ACCOUNT, CONTAINER, 'other')));
+    await world.act((tx) =>
+      tx.put(trashKey(ACCOUNT, tx.stamp, textOf(stage)), encodeTrash({ kind: 'stage', stage: textOf(stage) })),
+    );
+    await world.sweep();
+    expect(await world.kinds()).toMatchObject({ x: 1, m: 1, k: 1 });
+    expect((await world.kinds()).y).toBeUndefined();
+    let bytes = 0;
+    for await (const piece of read.stream()) bytes += piece.length;
+    expect(bytes).toBe(5_000);
+    await new Promise(setImmediate);
+    await world.sweeper.idle();
+    expect((await world.kinds()).m).toBeUndefined();
+    await world.stop();
+  });
+
+  it('leaves a pending content alone until it is abandoned or its process is gone', async () => {
+    const world = await openWorld();
+    const [own, foreign] = [world.store.newId(), { epoch: 1n, number: 1n }];
+    const trash = await world.act((tx) => world.store.beginPending(tx, ACCOUNT, own));
+    await world.act(async (tx) => {
+      const pending = { kind: 'content', content: textOf(foreign), pending: true } as const;
+      tx.put(trashKey(ACCOUNT, tx.stamp, textOf(foreign)), encodeTrash(pending));
+    });
+    await world.sweep();
+    const left = await world.partition.read((at) => at.scan(trashIn(ACCOUNT), { limit: 10 }));
+    expect(left.map(({ key }) => key)).toEqual([trash]);
+    await world.act((tx) => world.store.abandonPending(tx, ACCOUNT, own, trash));
+    await world.sweep();
+    expect(await world.kinds()).toEqual({});
+    await world.stop();
+  });
+
+  it('gives up uncommitted blocks seven days after the last one came', async () => {
+    const world = await openWorld();
+    const stage = await world.putStage('blob', 3);
+    await world.partition.clock.advance(6n * DAY);
+    const touched = await world.act(async (tx) => {
+      const stored = { ...world.newStage(stage, tx.now, 3), due: world.dues.get('blob')! };
+      tx.put(stageKey(ACCOUNT, CONTAINER, 'blob'), encodeStage(stored));
+      return tx.now;
+    });
+    await world.partition.clock.advance(2n * DAY);
+    await world.sweep();
+    expect(await world.kinds()).toMatchObject({ u: 1, y: 3, w: 1 });
+    const dues = await world.partition.read((at) => at.scan(under([ACCOUNT, 'w']), { limit: 10 }));
+    expect(dues.map(({ key }) => decodeKey(key)[2])).toEqual([stageEnd(touched)]);
+    await world.partition.clock.advance(5n * DAY);
+    await world.sweep();
+    expect(await world.kinds()).toEqual({});
+    await world.stop();
+  });
+
+  it('drops a due row whose stage is gone or is another one by now', async () => {
+    const world = await openWorld();
+    await world.putStage('blob', 1);
+    await world.act(async (tx) => {
+      tx.put(dueKey(ACCOUNT, 5n, CONTAINER, 'blob'), encodeValue({}));
+      tx.put(dueKey(ACCOUNT, 5n, CONTAINER, 'gone'), encodeValue({}));
+    });
+    await world.sweep();
+    expect(await world.kinds()).toMatchObject({ u: 1, w: 1, y: 1 });
+    await world.stop();
+  });
+
+  it('goes on with the others when one thing cannot be swept, and says so', async () => {
+    const world = await openWorld();
+    const [broken, sound] = [await world.putBlob('one', 100), await world.putBlob('two', 100)];
+    await world.act(async (tx) => {
+      for (const id of [broken, sound]) await world.store.releaseContent(tx, ACCOUNT, id);
+      const { pieces } = await world.store.piecesFrom(tx, ACCOUNT, broken, 0);
+      tx.remove(chunkKey(ACCOUNT, pieces[0]!.parts[0]!.chunk));
+    });
+    await world.act((tx) => tx.put(trashKey(ACCOUNT, 1n, 'of another version'), Buffer.from([99])));
+    await world.sweep();
+    expect(world.failures).toEqual([expect.stringContaining('format 99'), expect.stringContaining('has no row')]);
+    expect(await world.kinds()).toMatchObject({ x: 2, m: 1 });
+    await world.stop();
+  });
+
+  it('goes on after a kill where it was', async () => {
+    const world = await openWorld();
+    for (let i = 0; i < 300; i++) await world.putInline(`blob-${i}`);
+    await world.act((tx) => trashContainer(tx, ACCOUNT, CONTAINER));
+    world.sweeper.wake();
+    await world.sweeper.stop();
+    const next = await world.restart();
+    next.wake();
+    await next.idle();
+    expect(await world.kinds()).toEqual({});
+    await next.stop();
+  });
+
+  it('leaves behind what the collector needs to give all bytes back', async () => {
+    const files = memoryFiles();
+    const world = await openWorld((epoch) => openSlotted(files, { epoch, extentBytesMax: 1 << 20 }));
+    for (let i = 0; i < 40; i++) await world.putBlob(`blob-${i}`, 200_000);
+    await world.act((tx) => trashContainer(tx, ACCOUNT, CONTAINER));
+    await world.sweep();
+    const collector = startCollector({
+      ...world,
+      horizon: world.reads,
+      heldExtents: world.store.heldExtents,
+      bounds: { slackBytes: 0, sealBytesMin: 1 },
+    });
+    collector.wake();
+    await collector.idle();
+    expect(await files.list()).toEqual([]);
+    await collector.stop();
+    await world.stop();
+  });
+});

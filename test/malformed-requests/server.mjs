@@ -1,0 +1,64 @@
+/** A server as a process of its own, so that it can crash, and a way to ask how much memory it holds. */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+const STDERR_CHARACTERS_MAX = 20_000;
+
+if (process.send && process.argv[2] === '--serve') {
+  const { start } = await import('../../dist/index.js');
+  const location = process.argv[3];
+  const place = location ? { location, testClock: true } : { inMemory: true };
+  const server = await start({ blobPort: 0, ...place, log: { level: 'warn' } });
+  process.on('message', async (what) => {
+    if (what === 'stop') {
+      await server.stop();
+      process.exit();
+    }
+    globalThis.gc?.();
+    process.send?.({ bytes: process.memoryUsage().rss });
+  });
+  process.send({ port: Number(new URL(server.blobUrl).port) });
+}
+
+/** @param {string | undefined} location a folder, or memory */
+export async function startServer(location) {
+  const child = fork(fileURLToPath(import.meta.url), ['--serve', ...(location ? [location] : [])], {
+    execArgv: ['--expose-gc'],
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (text) => {
+      output = (output + text).slice(-STDERR_CHARACTERS_MAX);
+    });
+  }
+  /** @type {{ code: number | null, signal: string | null } | undefined} */
+  let end;
+  const ended = once(child, 'exit').then(([code, signal]) => {
+    end = { code, signal };
+  });
+  /** @returns {Promise<{ port: number, bytes: number }>} */
+  const said = async () => {
+    const first = await Promise.race([once(child, 'message'), ended]);
+    if (!first) throw new Error(`the server ended: ${JSON.stringify(end)}\n${output}`);
+    return first[0];
+  };
+  const { port } = await said();
+  return {
+    port,
+    /** How it ended, if it did. */
+    end: () => end,
+    /** The last that it logged. */
+    output: () => output,
+    async memoryBytes() {
+      child.send('memory');
+      return (await said()).bytes;
+    },
+    async stop() {
+      if (!end) child.send('stop');
+      await ended;
+    },
+    kill: () => child.kill('SIGKILL'),
+  };
+}
