@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 
 /** What a tree without the tests that want it does not have. */
-const setups = ['./test/partition/postgres-for-all.ts'].filter((file) => existsSync(new URL(file, import.meta.url)));
+const setups = ['./test/support/postgres-global-setup.ts'].filter((file) => existsSync(new URL(file, import.meta.url)));
 
 export default defineConfig({
   test: {

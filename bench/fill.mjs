@@ -5,25 +5,25 @@
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
-import { decodeTrash, trashIn } from '../build/content/rows.js';
+import { decodeDeletion, deletionsIn } from '../build/content/rows.js';
 import { crc64Base64 } from '../build/hashing/hasher.js';
-import { past } from '../build/partition/keys.js';
+import { prefixEnd } from '../build/partition/keys.js';
 import { openLmdb } from '../build/partition/lmdb/engine.js';
-import { readLmdb } from '../build/partition/lmdb/read-only.js';
+import { openLmdbReadOnly } from '../build/partition/lmdb/read-only.js';
 import { openPartition } from '../build/partition/transact.js';
 import { encodeBytes } from '../build/partition/values.js';
-import { readEntity } from '../build/rest/table/json/entity-json.js';
-import { rowsIn } from '../build/server/data-directory.js';
+import { readEntity } from '../build/rest/table/json/read-entity.js';
+import { rowsPath } from '../build/server/data-directory.js';
 import { openAccounts } from '../build/services/accounts/accounts.js';
-import { encodeHead } from '../build/services/blob/blob-record.js';
+import { encodeBlobRecord } from '../build/services/blob/blob-record.js';
 import { createContainer } from '../build/services/blob/containers.js';
-import { containerIdAt, headKey, headsIn, inlineKey } from '../build/services/blob/rows.js';
+import { blobKey, blobKeyPrefix, inlineKey, readContainerId } from '../build/services/blob/rows.js';
 import { countMessage } from '../build/services/queue/message-counts.js';
 import { encodeMessage, messageKey } from '../build/services/queue/message-rows.js';
 import { createQueue } from '../build/services/queue/queues.js';
-import { queueAt } from '../build/services/queue/rows.js';
+import { readQueue } from '../build/services/queue/rows.js';
 import { encodeEntity, entityKey } from '../build/services/table/entity-rows.js';
-import { tableIdAt } from '../build/services/table/rows.js';
+import { readTableId } from '../build/services/table/rows.js';
 import { createTable } from '../build/services/table/tables.js';
 import { account, accountKey } from './http.mjs';
 import { nameOf } from './loops.mjs';
@@ -39,8 +39,8 @@ if (what === '--trash') console.log(await blobsInTrash());
 else await fill(Number(number));
 
 async function fill(count) {
-  mkdirSync(rowsIn(folder), { recursive: true });
-  const partition = openPartition(await openLmdb({ location: rowsIn(folder) }));
+  mkdirSync(rowsPath(folder), { recursive: true });
+  const partition = openPartition(await openLmdb({ location: rowsPath(folder) }));
   const { id } = (await openAccounts(partition, { developmentKeys: [accountKey] })).find(account);
   const storage = { partition, account: id, sweeper: { wake() {} } };
   const { anchor, put } = await { blobs, messages, entities }[what](storage);
@@ -61,17 +61,17 @@ async function fill(count) {
 async function blobs(storage) {
   const { partition, account: id } = storage;
   await createContainer(storage, { container: parent, metadata: [] });
-  const containerId = await partition.read((at) => containerIdAt(at, storage, parent));
+  const containerId = await partition.read((at) => readContainerId(at, storage, parent));
   const bytes = Buffer.alloc(1_024, 'x');
   const contentMd5 = createHash('md5').update(bytes).digest('base64');
   const head = { length: bytes.length, crc64: crc64Base64(bytes), content: { contentMd5 }, metadata: {} };
   const inline = encodeBytes(bytes);
   return {
-    anchor: (from) => headKey(id, containerId, nameOf(from)),
+    anchor: (from) => blobKey(id, containerId, nameOf(from)),
     put(tx, from, to) {
-      const value = encodeHead({ ...head, created: tx.stamp });
+      const value = encodeBlobRecord({ ...head, created: tx.timestamp });
       for (let at = from; at < to; at++) {
-        tx.put(headKey(id, containerId, nameOf(at)), value);
+        tx.put(blobKey(id, containerId, nameOf(at)), value);
         tx.put(inlineKey(id, containerId, nameOf(at)), inline);
       }
     },
@@ -80,14 +80,14 @@ async function blobs(storage) {
 
 async function messages(storage) {
   await createQueue(storage, { queue: parent, metadata: [] });
-  const queue = await storage.partition.read((at) => queueAt(at, storage, parent));
+  const queue = await storage.partition.read((at) => readQueue(at, storage, parent));
   const text = Buffer.from(MESSAGE);
   return {
     anchor: (from) => messageKey(queue, BigInt(from), { inserted: 0n, salt: 0n }),
     put(tx, from, to) {
       const rest = { visibleAt: tx.now, expires: tx.now + TICKS_A_WEEK, nonce: 0n, dequeueCount: 0, text };
       for (let at = from; at < to; at++) {
-        const message = { id: { inserted: tx.stamp, salt: BigInt(at) }, ...rest };
+        const message = { id: { inserted: tx.timestamp, salt: BigInt(at) }, ...rest };
         tx.put(messageKey(queue, tx.now, message.id), encodeMessage(message));
         countMessage(tx, queue, message, 1);
       }
@@ -97,7 +97,7 @@ async function messages(storage) {
 
 async function entities(storage) {
   await createTable(storage, { table: parent });
-  const id = await storage.partition.read((at) => tableIdAt(at, storage, parent));
+  const id = await storage.partition.read((at) => readTableId(at, storage, parent));
   const { properties } = readEntity(Buffer.from(entity('', '')));
   const keyAt = (at) => entityKey(storage.account, id, ...keysOf(at));
   return {
@@ -112,15 +112,15 @@ async function entities(storage) {
 }
 
 async function blobsInTrash() {
-  const partition = openPartition(readLmdb(rowsIn(folder)));
+  const partition = openPartition(openLmdbReadOnly(rowsPath(folder)));
   const { id } = (await openAccounts(partition)).find(account);
   let count = 0;
   await partition.read(async (at) => {
-    for (const row of await at.scan(trashIn(id), { limit: 1_000 })) {
-      const trash = decodeTrash(row);
+    for (const row of await at.scan(deletionsIn(id), { limit: 1_000 })) {
+      const trash = decodeDeletion(row);
       if (trash.kind !== 'container') continue;
-      const heads = headsIn(id, BigInt(trash.container), '');
-      count += (await at.scan({ from: heads, to: past(heads) }, { limit: 10_000_000 })).length;
+      const heads = blobKeyPrefix(id, BigInt(trash.container), '');
+      count += (await at.scan({ from: heads, to: prefixEnd(heads) }, { limit: 10_000_000 })).length;
     }
   });
   await partition.close();

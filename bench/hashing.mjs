@@ -5,8 +5,8 @@
 import { hash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { setImmediate as turn } from 'node:timers/promises';
-import { openHashers } from '../build/hashing/hash-pool.js';
-import { crc64Base64, hashesOf } from '../build/hashing/hasher.js';
+import { openHashPool } from '../build/hashing/hash-pool.js';
+import { computeHashes, crc64Base64 } from '../build/hashing/hasher.js';
 
 const MIB = 1 << 20;
 const PIECE_BYTES = 64 << 10;
@@ -17,7 +17,9 @@ for (const size of [1 << 10, 16 << 10, MIB]) {
   const bytes = body.subarray(0, size);
   const md5 = speed(() => hash('md5', bytes, 'base64'), size);
   const crc64 = speed(() => crc64Base64(bytes), size);
-  console.log(`  ${name(size)}: MD5 ${md5}, CRC64 ${crc64}, both ${speed(() => hashesOf(bytes, { md5: true }), size)}`);
+  console.log(
+    `  ${name(size)}: MD5 ${md5}, CRC64 ${crc64}, both ${speed(() => computeHashes(bytes, { md5: true }), size)}`,
+  );
 }
 
 for (const md5 of [true, false]) {
@@ -27,7 +29,7 @@ for (const md5 of [true, false]) {
     const rounds = Math.min(2000, Math.ceil((64 * MIB) / size));
     const nothing = await mainThread(rounds, () => feed(bytes, { update: async () => {}, digest: async () => {} }));
     const spot = (await mainThread(rounds, () => feed(bytes, onTheSpot(md5)))) - nothing;
-    const hashers = openHashers();
+    const hashers = openHashPool();
     await feed(bytes, hashers.begin({ md5 }));
     const thread = (await mainThread(rounds, () => feed(bytes, hashers.begin({ md5 })))) - nothing;
     await hashers.close();
@@ -37,7 +39,7 @@ for (const md5 of [true, false]) {
 
 console.log('Sixteen bodies of 1 MiB at a time, MB/s in all');
 for (const threads of [1, 2]) {
-  const hashers = openHashers({ threads });
+  const hashers = openHashPool({ threads });
   const bytes = body.subarray(0, MIB);
   const client = async () => {
     for (let i = 0; i < 32; i++) await feed(bytes, hashers.begin({ md5: true }));
@@ -59,7 +61,7 @@ async function feed(bytes, hashing) {
 }
 
 function onTheSpot(md5) {
-  const hashers = openHashers();
+  const hashers = openHashPool();
   return hashers.begin({ md5, length: 0 });
 }
 

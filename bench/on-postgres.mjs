@@ -138,10 +138,10 @@ async function startPostgres(folder) {
   mkdirSync(built, { recursive: true });
   writeFileSync(join(built, 'package.json'), '{ "type": "module" }\n');
   const tsc = join(here, '../node_modules/typescript/bin/tsc');
-  const source = join(here, '../test/partition/postgres-cluster.ts');
+  const source = join(here, '../test/support/postgres-cluster.ts');
   const options = '--ignoreConfig --module nodenext --target es2023 --types node --skipLibCheck --outDir'.split(' ');
   const { status } = spawnSync(process.execPath, [tsc, ...options, built, source], { stdio: ['ignore', 2, 2] });
-  if (status !== 0) throw new Error('test/partition/postgres-cluster.ts could not be built');
+  if (status !== 0) throw new Error('test/support/postgres-cluster.ts could not be built');
   const { missing, startCluster } = await import(pathToFileURL(join(built, 'postgres-cluster.js')).href);
   if (missing) throw new Error(missing);
   process.env.TMPDIR = folder;

@@ -1,5 +1,5 @@
 /** Rows of the Queue service: against Azurite, and how it grows. */
-import { growthRow, withSizes } from './alone.mjs';
+import { growthRow, withSizes } from './holdfast-only.mjs';
 import { interleave, spread } from './measure.mjs';
 import { clientsOf, count, crowdRow, pairRow, withPair } from './pairs.mjs';
 import { short } from './report.mjs';

@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util';
 import { filledStage, largeStage, oneBlobStage, putStage, startStage } from './against-azurite.mjs';
 import { experimentStage } from './against-experiment.mjs';
 import { limitStage } from './against-limit.mjs';
-import { deleteStage, flatStage, growthStage } from './alone.mjs';
+import { deleteStage, flatStage, growthStage } from './holdfast-only.mjs';
 import { order } from './measure.mjs';
 import { postgresMarkdown, postgresSettings, postgresStage } from './on-postgres.mjs';
 import { depthStage, queueGrowthStage, queueStage } from './queues.mjs';

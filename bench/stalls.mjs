@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { attacks } from '../test/growth/attacks.mjs';
-import { bytesOf, send } from '../test/growth/requests.mjs';
+import { bytesOf, send } from '../test/support/raw-requests.mjs';
 import { connect as connectKept } from './http.mjs';
 import { table } from './report.mjs';
 import { startServer } from './servers.mjs';

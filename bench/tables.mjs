@@ -1,6 +1,6 @@
 /** Rows of the Table service: against Azurite, and how it grows. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { growthRow, withSizes } from './alone.mjs';
+import { growthRow, withSizes } from './holdfast-only.mjs';
 import { measure, spread } from './measure.mjs';
 import { clientsOf, count, pairRow, withPair } from './pairs.mjs';
 import { short } from './report.mjs';

@@ -1,12 +1,15 @@
 /** npm run docs: writes docs/operations.md. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { routerOf } from '../build/rest/router.js';
-import { fronts } from '../build/server/services.js';
+import { compileRouter } from '../build/rest/router.js';
+import { serviceDefinitions } from '../build/server/services.js';
 import { operationsPage } from './operations-page.mjs';
 import { root } from './prepare.mjs';
 
 mkdirSync(join(root, 'docs'), { recursive: true });
-const rows = Object.entries(fronts).map(([service, { front }]) => [service, routerOf(front.table).rows]);
+const rows = Object.entries(serviceDefinitions).map(([service, { definition }]) => [
+  service,
+  compileRouter(definition.table).rows,
+]);
 writeFileSync(join(root, 'docs', 'operations.md'), operationsPage(Object.fromEntries(rows)));
 console.log('docs/operations.md is written.');

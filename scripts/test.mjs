@@ -13,7 +13,6 @@ const notQuick = [
   'test/clients/**',
   'test/crash/**',
   'test/histories/**',
-  'test/simulation/**',
   'test/repository/**',
   '**/*.slow.test.ts',
 ];

@@ -1,8 +1,8 @@
 /** What `import { start } from 'holdfast'` gives. It loads little itself: the rest comes once the rows are open. */
 import { type Log, openLog } from './base/log.ts';
 import type { HoldfastServer } from './server/compose.ts';
-import { type Config, configOf, StartError, type StartOptions } from './server/config.ts';
-import { openRows } from './server/open-partition.ts';
+import { type Config, resolveConfig, StartError, type StartOptions } from './server/config.ts';
+import { openOwnedPartition } from './server/open-partition.ts';
 import type * as store from './server/open-storage.ts';
 import { readCertificate } from './server/tls/certificate.ts';
 
@@ -13,11 +13,11 @@ export type { CheckResult, Where } from './server/open-storage.ts';
 export type { Authority } from './server/tls/certificate.ts';
 
 export async function start(options: StartOptions = {}): Promise<HoldfastServer> {
-  const config = configOf(options);
-  const log = logOf(config);
-  const given = typeof config.https === 'object' ? readCertificate(config.https, new Date()) : undefined;
-  const [rows, { serveOn }] = await Promise.all([openRows(config, log), import('./server/compose.ts')]);
-  return serveOn({ config, log, rows, given });
+  const config = resolveConfig(options);
+  const log = openConfiguredLog(config);
+  const givenCertificate = typeof config.https === 'object' ? readCertificate(config.https, new Date()) : undefined;
+  const [rows, { composeServer }] = await Promise.all([openOwnedPartition(config, log), import('./server/compose.ts')]);
+  return composeServer({ config, log, rows, givenCertificate });
 }
 
 export const check: typeof store.check = async (...words) => (await import('./server/open-storage.ts')).check(...words);
@@ -25,7 +25,7 @@ export const check: typeof store.check = async (...words) => (await import('./se
 export const withAccounts: typeof store.withAccounts = async (...words) =>
   (await import('./server/open-storage.ts')).withAccounts(...words);
 
-function logOf({ log }: Config): Log {
+function openConfiguredLog({ log }: Config): Log {
   try {
     return openLog(log);
   } catch (error) {

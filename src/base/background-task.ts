@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
 /** Work beside the requests: one run at a time, when it is woken and every so often. */
-export interface Background {
+export interface BackgroundTask {
   wake(): void;
   /** A pause, cut short when it is to stop. */
-  rest(milliseconds: number): Promise<void>;
+  sleep(milliseconds: number): Promise<void>;
   readonly isStopping: boolean;
   /** Resolves once no run is under way. */
   idle(): Promise<void>;
@@ -16,29 +16,33 @@ export interface Background {
  * @param run is called again as long as it was woken meanwhile
  * @param onTimer what happens every so often, if it is more than to be woken
  */
-export function startBackground(run: () => Promise<void>, everyMilliseconds: number, onTimer?: () => void): Background {
+export function startBackgroundTask(
+  run: () => Promise<void>,
+  everyMilliseconds: number,
+  onTimer?: () => void,
+): BackgroundTask {
   const stopping = new AbortController();
   let running: Promise<void> | undefined;
-  let again = false;
+  let isWoken = false;
 
   async function runAll(): Promise<void> {
-    while (again && !stopping.signal.aborted) {
-      again = false;
+    while (isWoken && !stopping.signal.aborted) {
+      isWoken = false;
       await run();
     }
   }
 
   const timer = setInterval(() => (onTimer ?? background.wake)(), everyMilliseconds).unref();
-  const background: Background = {
+  const background: BackgroundTask = {
     wake() {
-      again = true;
+      isWoken = true;
       if (stopping.signal.aborted) return;
       running ??= runAll().finally(() => {
         running = undefined;
-        if (again) background.wake();
+        if (isWoken) background.wake();
       });
     },
-    async rest(milliseconds) {
+    async sleep(milliseconds) {
       await pause(milliseconds, undefined, { signal: stopping.signal, ref: false }).catch(() => {});
     },
     get isStopping() {

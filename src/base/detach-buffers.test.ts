@@ -1,18 +1,18 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { freeAtOnce } from './detach-buffers.ts';
+import { detachBuffers } from './detach-buffers.ts';
 
 describe('Freeing memory', () => {
   it('empties what lies alone in it, and nothing else', async () => {
     const pieces = [Buffer.allocUnsafeSlow(70_000), Buffer.from(new ArrayBuffer(10), 2), Buffer.from('in the pool')];
-    freeAtOnce(pieces);
+    detachBuffers(pieces);
     expect(pieces.map(({ length }) => length)).toEqual([0, 8, 11]);
-    freeAtOnce(pieces);
-    freeAtOnce([]);
+    detachBuffers(pieces);
+    detachBuffers([]);
     await turn();
     const later = Buffer.allocUnsafeSlow(70_000);
     const shared = Buffer.from(new SharedArrayBuffer(10));
-    freeAtOnce([shared, later]);
+    detachBuffers([shared, later]);
     expect([shared.length, later.length]).toEqual([10, 0]);
   });
 });

@@ -2,14 +2,14 @@
 import { MessageChannel } from 'node:worker_threads';
 
 /** Closed, so that what is transferred there is gone. */
-const { port1: nowhere } = new MessageChannel();
-nowhere.close();
+const { port1: closedPort } = new MessageChannel();
+closedPort.close();
 
 /** Empties those pieces that share their memory with nothing else. Whoever gives them here has no more use for them. */
-export function freeAtOnce(pieces: readonly Uint8Array[]): void {
-  const alone: ArrayBuffer[] = [];
+export function detachBuffers(pieces: readonly Uint8Array[]): void {
+  const detachable: ArrayBuffer[] = [];
   for (const { buffer, length } of pieces) {
-    if (buffer instanceof ArrayBuffer && buffer.byteLength === length && length > 0) alone.push(buffer);
+    if (buffer instanceof ArrayBuffer && buffer.byteLength === length && length > 0) detachable.push(buffer);
   }
-  if (alone.length > 0) nowhere.postMessage(undefined, alone);
+  if (detachable.length > 0) closedPort.postMessage(undefined, detachable);
 }

@@ -52,11 +52,11 @@ export function makeFolderDurably(path: string, mode?: number): void {
 }
 
 /** Windows cannot open a folder, and keeps names without being asked. */
-const keepsNames = process.platform === 'win32';
+const cannotSyncFolders = process.platform === 'win32';
 
 /** Names that were made in the folder stay. */
 export function syncFolderSync(folder: string): void {
-  if (keepsNames) return;
+  if (cannotSyncFolders) return;
   const descriptor = openSync(folder, 'r');
   try {
     fsyncSync(descriptor);
@@ -66,7 +66,7 @@ export function syncFolderSync(folder: string): void {
 }
 
 export async function syncFolder(folder: string): Promise<void> {
-  if (keepsNames) return;
+  if (cannotSyncFolders) return;
   const handle = await open(folder, 'r');
   await handle.sync().finally(() => handle.close());
 }

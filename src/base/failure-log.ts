@@ -1,27 +1,27 @@
 import type { Log } from './log.ts';
 
 /** What fails again and again is told when it begins and when it is over. */
-export interface Outage {
-  readonly isOn: boolean;
+export interface FailureLog {
+  readonly isFailing: boolean;
   failed(error: unknown): void;
-  worked(): void;
+  succeeded(): void;
 }
 
-export function createOutage(
+export function createFailureLog(
   log: Pick<Log, 'warn' | 'debug'>,
   texts: { readonly begins: string; readonly isOver: string },
   now: () => number = () => performance.now(),
-): Outage {
+): FailureLog {
   let since: number | undefined;
   return {
-    get isOn() {
+    get isFailing() {
       return since !== undefined;
     },
     failed(error) {
       log[since === undefined ? 'warn' : 'debug']({ err: error }, texts.begins);
       since ??= now();
     },
-    worked() {
+    succeeded() {
       if (since === undefined) return;
       log.warn({ seconds: Math.round((now() - since) / 100) / 10 }, texts.isOver);
       since = undefined;

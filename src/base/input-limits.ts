@@ -24,16 +24,16 @@ export const BLOCK_LIST_TEXT_MAX = 16 << 10;
 /** Characters of one text in the answer to a request that is refused: of what was sent, no more comes back. services/common/errors.ts. */
 export const REFUSAL_TEXT_MAX = 4 << 10;
 
-/** Of one JSON object, or of all objects in the body of a request together. An entity has 255 properties, and a type for each. rest/table/json/json.ts: 400. */
+/** Of one JSON object, or of all objects in the body of a request together. An entity has 255 properties, and a type for each. rest/table/json/read-object.ts: 400. */
 export const JSON_MEMBERS_MAX = 2_048;
 
 /** Names in `$select`; an entity has no more than 255 properties. rest/table/params.ts: 400. */
 export const SELECT_NAMES_MAX = 255;
 
-/** Characters of one string: 32 Ki characters, each written as `\uXXXX`. rest/table/json/json.ts: 400. */
+/** Characters of one string: 32 Ki characters, each written as `\uXXXX`. rest/table/json/read-object.ts: 400. */
 export const JSON_STRING_MAX = 6 * (32 << 10) + 2;
 
-/** Characters of one number, and of white space between two tokens. rest/table/json/json.ts: 400. */
+/** Characters of one number, and of white space between two tokens. rest/table/json/read-object.ts: 400. */
 export const JSON_NUMBER_MAX = 1_024;
 export const JSON_SPACE_MAX = 64 << 10;
 

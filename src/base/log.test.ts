@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { openLog, textLine } from './log.ts';
+import { formatLine, openLog } from './log.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-log-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -28,7 +28,9 @@ describe('the log', () => {
   });
 
   it('puts a stack below its line', () => {
-    const line = textLine('{"level":50,"time":"t","err":{"message":"m","stack":"Error: m\\n    at x"},"msg":"bug"}\n');
+    const line = formatLine(
+      '{"level":50,"time":"t","err":{"message":"m","stack":"Error: m\\n    at x"},"msg":"bug"}\n',
+    );
     expect(line).toBe('t ERROR bug\nError: m\n    at x\n');
   });
 });

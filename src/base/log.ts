@@ -21,14 +21,14 @@ export interface LogSettings {
   readonly file?: string | undefined;
 }
 
-export const silent: Log = pino({ level: 'silent' });
+export const silentLog: Log = pino({ level: 'silent' });
 
 export function openLog({ level, format, file }: LogSettings): Log {
   // Standard output is written as lines come: a log that is lost in a crash would miss the lines that matter.
   const destination = pino.destination({ dest: file ?? 1, sync: true, mkdir: true });
   return pino(
     { level, base: null, timestamp: pino.stdTimeFunctions.isoTime },
-    { write: (json) => writeTo(destination, format === 'json' ? json : textLine(json)) },
+    { write: (json) => writeTo(destination, format === 'json' ? json : formatLine(json)) },
   );
 }
 
@@ -44,7 +44,7 @@ function writeTo(destination: DestinationStream, line: string): void {
 const LABELS: Readonly<Record<number, string>> = { 20: 'DEBUG', 30: 'INFO ', 40: 'WARN ', 50: 'ERROR', 60: 'FATAL' };
 
 /** A line for people: time, level, message, and the fields as name=value; stacks go below. */
-export function textLine(json: string): string {
+export function formatLine(json: string): string {
   const { level, time, msg, err, ...fields } = JSON.parse(json) as Record<string, unknown> & {
     err?: { stack?: string };
   };

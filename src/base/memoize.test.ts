@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { kept, ownTextOf } from './memoize.ts';
+import { copyString, memoize } from './memoize.ts';
 
 describe('What is kept by text', () => {
   const counted = () => {
     const made: string[] = [];
-    const of = kept((text) => {
+    const of = memoize((text) => {
       made.push(text);
       if (text === 'bad') throw new Error('bad');
       return { text };
@@ -40,6 +40,6 @@ describe('What is kept by text', () => {
   });
 
   it('goes by every character of the text', () => {
-    for (const text of ['', 'plain', 'é', '😀', '\ud800', '\0']) expect(ownTextOf(text)).toBe(text);
+    for (const text of ['', 'plain', 'é', '😀', '\ud800', '\0']) expect(copyString(text)).toBe(text);
   });
 });

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { turnsOf } from './per-tick-limit.ts';
+import { limitPerTick } from './per-tick-limit.ts';
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe('Turns', () => {
   it('let so many go at once, the others turn by turn, in their order', async () => {
-    const enter = turnsOf(3);
+    const enter = limitPerTick(3);
     const gone: number[] = [];
     for (let number = 0; number < 8; number++) {
       const wait = enter();
@@ -20,7 +20,7 @@ describe('Turns', () => {
   });
 
   it('begin anew when nobody waits', async () => {
-    const enter = turnsOf(1);
+    const enter = limitPerTick(1);
     for (let round = 0; round < 3; round++) {
       expect(enter()).toBeUndefined();
       expect(enter()).toBeInstanceOf(Promise);

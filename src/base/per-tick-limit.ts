@@ -1,19 +1,19 @@
 /** So many at most in one turn of the event loop; the others come in the next ones, in their order. */
-export function turnsOf(abreast: number): () => Promise<void> | undefined {
+export function limitPerTick(perTick: number): () => Promise<void> | undefined {
   const waiting: (() => void)[] = [];
-  let taken = 0;
+  let started = 0;
 
-  function nextTurn(): void {
-    const released = waiting.splice(0, abreast);
-    taken = released.length;
-    if (taken > 0) setImmediate(nextTurn);
+  function nextTick(): void {
+    const released = waiting.splice(0, perTick);
+    started = released.length;
+    if (started > 0) setImmediate(nextTick);
     for (const release of released) release();
   }
 
   return () => {
-    if (taken === 0) setImmediate(nextTurn);
-    if (taken < abreast && waiting.length === 0) {
-      taken++;
+    if (started === 0) setImmediate(nextTick);
+    if (started < perTick && waiting.length === 0) {
+      started++;
       return undefined;
     }
     return new Promise((resolve) => waiting.push(resolve));

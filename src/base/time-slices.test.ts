@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { inTurns, type Steps } from './time-slices.ts';
+import { runSliced, type SlicedWork } from './time-slices.ts';
 
 const SLICES = 5;
 
-function* sliced(onSlice: () => void, slices = SLICES): Steps<string> {
+function* sliced(onSlice: () => void, slices = SLICES): SlicedWork<string> {
   for (let slice = 0; slice < slices; slice++) {
     if (slice > 0) yield;
     onSlice();
@@ -15,13 +15,13 @@ describe('Work in turns', () => {
   it('on a small input is done at once', () => {
     let slices = 0;
     const whole = sliced(() => slices++, 1);
-    expect(inTurns(whole, 100)).toBe('done');
+    expect(runSliced(whole, 100)).toBe('done');
     expect(slices).toBe(1);
   });
 
   it('on a large input does nothing before its turn, not even its first slice', async () => {
     let slices = 0;
-    const done = inTurns(
+    const done = runSliced(
       sliced(() => slices++),
       1 << 20,
     );
@@ -44,7 +44,7 @@ describe('Work in turns', () => {
       last = { turn: turns, slices: last.turn === turns ? last.slices + 1 : 1 };
       most = Math.max(most, last.slices);
     };
-    await Promise.all(Array.from({ length: 10 }, () => inTurns(sliced(onSlice), 1 << 20)));
+    await Promise.all(Array.from({ length: 10 }, () => runSliced(sliced(onSlice), 1 << 20)));
     isOver = true;
     // Two that meet between two counts belong to different turns.
     expect(most).toBeLessThanOrEqual(2);

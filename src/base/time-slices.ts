@@ -1,32 +1,32 @@
-import { turnsOf } from './per-tick-limit.ts';
+import { limitPerTick } from './per-tick-limit.ts';
 
 /** Slices of work on the event loop stay short: between two of them others have their turn. */
-function othersFirst(): Promise<void> {
+function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** Work that yields where others may have their turn. */
-export type Steps<Value> = Generator<void, Value, void>;
+export type SlicedWork<Value> = Generator<void, Value, void>;
 
 /** Work on so many bytes is done at once, whoever else does the same in this turn. */
 const SMALL_BYTES = 8 << 10;
 
 /** All of it: at once if the input is small; otherwise in slices, each in a turn of its own, from the first one on. */
-export function inTurns<Value>(steps: Steps<Value>, inputBytes: number): Value | Promise<Value> {
-  if (inputBytes > SMALL_BYTES) return restInTurns(steps, firstSlice());
+export function runSliced<Value>(steps: SlicedWork<Value>, inputBytes: number): Value | Promise<Value> {
+  if (inputBytes > SMALL_BYTES) return continueSliced(steps, firstSlice());
   const first = steps.next();
-  return first.done ? first.value : restInTurns(steps, nextSlice());
+  return first.done ? first.value : continueSliced(steps, nextSlice());
 }
 
 /** One slice in each turn of the event loop, of all large inputs together: ten that come at once must not make a turn ten times as long. */
-export const firstSlice = turnsOf(1);
+export const firstSlice = limitPerTick(1);
 
 export async function nextSlice(): Promise<void> {
-  await othersFirst();
+  await yieldToEventLoop();
   await firstSlice();
 }
 
-async function restInTurns<Value>(steps: Steps<Value>, turn: Promise<void> | undefined): Promise<Value> {
+async function continueSliced<Value>(steps: SlicedWork<Value>, turn: Promise<void> | undefined): Promise<Value> {
   await turn;
   for (let step = steps.next(); ; step = steps.next()) {
     if (step.done) return step.value;

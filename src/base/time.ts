@@ -2,38 +2,38 @@
 export const TICKS_PER_SECOND = 10_000_000n;
 const UNIX_EPOCH = 621355968000000000n;
 
-export function ticksOf(unixMilliseconds: number): bigint {
+export function ticksFromUnix(unixMilliseconds: number): bigint {
   const whole = Math.floor(unixMilliseconds);
   return UNIX_EPOCH + BigInt(whole) * 10_000n + BigInt(Math.round((unixMilliseconds - whole) * 10_000));
 }
 
-export function millisecondsOf(ticks: bigint): number {
+export function unixFromTicks(ticks: bigint): number {
   return Number((ticks - UNIX_EPOCH) / 10_000n);
 }
 
 const dates = new Map<bigint, string>();
-const DATES_KEPT_MAX = 1_000;
+const DATES_CACHED_MAX = 1_000;
 
 /** HTTP's dates know seconds only: what lies behind them is cut off. Many rows share a second, so dates are kept for a while. */
-export function rfc1123(ticks: bigint): string {
+export function formatRfc1123(ticks: bigint): string {
   const second = ticks / TICKS_PER_SECOND;
   let text = dates.get(second);
   if (text === undefined) {
-    text = new Date(millisecondsOf(ticks)).toUTCString();
-    if (dates.size >= DATES_KEPT_MAX) dates.clear();
+    text = new Date(unixFromTicks(ticks)).toUTCString();
+    if (dates.size >= DATES_CACHED_MAX) dates.clear();
     dates.set(second, text);
   }
   return text;
 }
 
-export function wholeSecond(ticks: bigint): bigint {
+export function truncateToSecond(ticks: bigint): bigint {
   return ticks - (ticks % TICKS_PER_SECOND);
 }
 
 /** 2019-05-01T10:20:30.1234567Z */
-export function iso7(ticks: bigint): string {
+export function formatIso7(ticks: bigint): string {
   const fraction = (ticks % TICKS_PER_SECOND).toString().padStart(7, '0');
-  return `${new Date(millisecondsOf(wholeSecond(ticks))).toISOString().slice(0, 19)}.${fraction}Z`;
+  return `${new Date(unixFromTicks(truncateToSecond(ticks))).toISOString().slice(0, 19)}.${fraction}Z`;
 }
 
 const HTTP_DATE = /^(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?, /i;
@@ -42,7 +42,7 @@ let parsedText = '';
 let parsed: number | undefined;
 
 /** RFC 1123 and RFC 850 dates; anything else is undefined. The last one is kept: requests of one second carry the same. */
-export function httpDateMilliseconds(text: string): number | undefined {
+export function parseHttpDateUnix(text: string): number | undefined {
   if (text === parsedText) return parsed;
   const milliseconds = HTTP_DATE.test(text) ? Date.parse(text) : Number.NaN;
   parsedText = text;
@@ -51,6 +51,6 @@ export function httpDateMilliseconds(text: string): number | undefined {
 }
 
 export function parseHttpDate(text: string): bigint | undefined {
-  const milliseconds = httpDateMilliseconds(text);
-  return milliseconds === undefined ? undefined : ticksOf(milliseconds);
+  const milliseconds = parseHttpDateUnix(text);
+  return milliseconds === undefined ? undefined : ticksFromUnix(milliseconds);
 }

@@ -1,8 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { atOnce } from '../../test/steps.ts';
+import { atOnce } from '../../test/support/run-steps.ts';
 import { BLOCK_LIST_TEXT_MAX, XML_ASIDES_MAX, XML_ATTRIBUTES_MAX, XML_TEXT_MAX } from './input-limits.ts';
-import { childOf, escapeXml, parseXml, SLICE_BYTES, type XmlElement, XmlError, xmlReader, xmlSafe } from './xml.ts';
+import {
+  createXmlReader,
+  escapeXml,
+  findChild,
+  isXmlSafe,
+  parseXml,
+  SLICE_BYTES,
+  type XmlElement,
+  XmlError,
+} from './xml.ts';
 
 const parseAll = (bytes: Uint8Array) => atOnce(parseXml(bytes));
 const parse = (text: string) => parseAll(Buffer.from(text));
@@ -28,8 +37,8 @@ describe('reading XML', () => {
       ['C', ''],
       ['B', '2'],
     ]);
-    expect(childOf(root, 'B')?.text).toBe('x & <y>');
-    expect(childOf(root, 'D')).toBeUndefined();
+    expect(findChild(root, 'B')?.text).toBe('x & <y>');
+    expect(findChild(root, 'D')).toBeUndefined();
   });
 
   it('knows where the name of an element stands in its tags', () => {
@@ -53,7 +62,7 @@ describe('reading XML', () => {
     const bomb = '<!DOCTYPE a [<!ENTITY b "bbbb"><!ENTITY c "&b;&b;">]><a>&c;</a>';
     expect(refusal(Buffer.from(bomb)).message).toContain('doctype');
     expect(refusal(Buffer.from('<a>&b;</a>'))).toBeInstanceOf(XmlError);
-    expect(() => xmlReader().write(Buffer.from('<!--a--> <!DOCTYPE'))).toThrow(XmlError);
+    expect(() => createXmlReader().write(Buffer.from('<!--a--> <!DOCTYPE'))).toThrow(XmlError);
     expect(parse('<!--<!DOCTYPE a>--><a><![CDATA[<!DOCTYPE]]></a>').text).toBe('<!DOCTYPE');
     expect(refusal(Buffer.from('<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>'))).toBeInstanceOf(XmlError);
   });
@@ -116,7 +125,7 @@ describe('reading XML', () => {
     ['a document type', '<!DOCTYPE a [', '<!ENTITY b "c">'],
     ['a document type behind a comment', '<!--<!DOCTYPE--> <!DOCTYPE a "', 'c'],
   ])('looks at no more than a few slices of %s that never end', (_, start, unit) => {
-    const reader = xmlReader(() => {}, BLOCK_LIST_TEXT_MAX);
+    const reader = createXmlReader(() => {}, BLOCK_LIST_TEXT_MAX);
     const bytes = Buffer.from(start + unit.repeat((6 * SLICE_BYTES) / unit.length));
     const write = () => {
       for (let from = 0; from < bytes.length; from += SLICE_BYTES)
@@ -180,17 +189,17 @@ describe('writing XML', () => {
       'a\udc00',
       '\udc00\ud800',
     ]) {
-      expect(xmlSafe(text), JSON.stringify(text)).toBe(false);
+      expect(isXmlSafe(text), JSON.stringify(text)).toBe(false);
     }
     for (const text of ['', 'a b', '\t\n\r', 'é', '\u{1f600}', '\ufffd', '\u007f', '\ue000']) {
-      expect(xmlSafe(text), JSON.stringify(text)).toBe(true);
+      expect(isXmlSafe(text), JSON.stringify(text)).toBe(true);
     }
   });
 
   it('brings every text that XML can carry back as it was', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
-        fc.pre(xmlSafe(text));
+        fc.pre(isXmlSafe(text));
         expect(parse(`<a>${escapeXml(text)}</a>`).text).toBe(text);
       }),
     );
@@ -205,7 +214,7 @@ describe('A document that comes in pieces', () => {
   const text = '<?xml version="1.0"?>\r\n<Root a="1">\u00e4<A>x</A><B><C>\u{1F600}</C></B>\n<A/><!-- c --></Root>';
 
   const inPieces = (bytes: Uint8Array, size: number, onChild?: (child: XmlElement) => void) => {
-    const reader = xmlReader(onChild);
+    const reader = createXmlReader(onChild);
     for (let from = 0; from < bytes.length; from += size) reader.write(bytes.subarray(from, from + size));
     return reader.end();
   };
@@ -225,7 +234,7 @@ describe('A document that comes in pieces', () => {
   });
 
   it('may have any number of children then', () => {
-    const reader = xmlReader(() => count++);
+    const reader = createXmlReader(() => count++);
     let count = 0;
     reader.write(Buffer.from('<R>'));
     const children = Buffer.from('<a/>'.repeat(1_000));

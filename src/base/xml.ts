@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module';
 import type * as saxes from 'saxes';
 import { XML_ASIDES_MAX, XML_ATTRIBUTES_MAX, XML_TEXT_MAX } from './input-limits.ts';
-import type { Steps } from './time-slices.ts';
+import type { SlicedWork } from './time-slices.ts';
 
 export interface XmlElement {
   readonly name: string;
@@ -36,10 +36,10 @@ const require = createRequire(import.meta.url);
 const DEPTH_MAX = 16;
 const ELEMENTS_MAX = 100_000;
 
-interface Open {
+interface OpenElement {
   name: string;
   text: string;
-  children: Open[];
+  children: OpenElement[];
   line: number;
   column: number;
   endLine: number;
@@ -50,8 +50,8 @@ interface Open {
 export const SLICE_BYTES = 8 << 10;
 
 /** The root element. UTF-8, or UTF-16 if a byte order mark says so. How many bytes are too many is the caller's to say. */
-export function* parseXml(bytes: Uint8Array): Steps<XmlElement> {
-  const reader = xmlReader();
+export function* parseXml(bytes: Uint8Array): SlicedWork<XmlElement> {
+  const reader = createXmlReader();
   for (let from = 0; from < bytes.length; from += SLICE_BYTES) {
     if (from > 0) yield;
     reader.write(bytes.subarray(from, from + SLICE_BYTES));
@@ -65,18 +65,18 @@ export interface XmlReader {
 }
 
 /** For a document that comes in pieces. Children of the root are handed to `onChild` and not kept, so that there may be any number. */
-export function xmlReader(onChild?: (child: XmlElement) => void, textMax = XML_TEXT_MAX): XmlReader {
+export function createXmlReader(onChild?: (child: XmlElement) => void, textMax = XML_TEXT_MAX): XmlReader {
   // In XML 1.1 a text may hold what no document of 1.0 can give back.
   const { SaxesParser }: typeof saxes = require('saxes');
   const parser = new SaxesParser({ defaultXMLVersion: '1.0', forceXMLVersion: true });
-  const open: Open[] = [];
-  let root: Open | undefined;
+  const open: OpenElement[] = [];
+  let root: OpenElement | undefined;
   let elements = 0;
   let attributes = 0;
   /** Since the last `<`: the parser keeps it until the next one. */
-  let run = 0;
+  let sinceLastTag = 0;
   /** Where the parser has last given something: it keeps what follows, even if a `<` is in it. */
-  let givenAt = 0;
+  let emittedAt = 0;
   let written = 0;
   /** Comments, processing instructions and CDATA sections, less one for each element. */
   let asides = 0;
@@ -85,7 +85,7 @@ export function xmlReader(onChild?: (child: XmlElement) => void, textMax = XML_T
   const refuse = (reason: string): never => {
     throw new XmlError(reason, parser.line, parser.column + 1);
   };
-  const decode = decoder(refuse);
+  const decode = createDecoder(refuse);
   parser.on('error', (error) => refuse(error.message.replace(/^\d+:\d+: /, '')));
   parser.on('xmldecl', ({ version }) => void (version === '1.0' || refuse('XML of version 1.0 is understood.')));
   // The parser tells of a document type where it ends, but refuses a second one where it begins: let each be the second.
@@ -96,13 +96,13 @@ export function xmlReader(onChild?: (child: XmlElement) => void, textMax = XML_T
   });
   parser.on('opentagstart', ({ name }) => {
     attributes = 0;
-    givenAt = parser.position;
+    emittedAt = parser.position;
     if (asides > 0) asides--;
     if (open.length >= DEPTH_MAX) refuse(`Elements are nested more than ${DEPTH_MAX} deep.`);
     if (++elements > ELEMENTS_MAX) refuse(`There are more than ${ELEMENTS_MAX} elements.`);
     const { line } = parser;
     const column = parser.column - name.length;
-    const element: Open = { name, text: '', children: [], line, column, endLine: line, endColumn: column };
+    const element: OpenElement = { name, text: '', children: [], line, column, endLine: line, endColumn: column };
     const parent = open.at(-1);
     if (!onChild || parent !== root) parent?.children.push(element);
     root ??= element;
@@ -110,7 +110,7 @@ export function xmlReader(onChild?: (child: XmlElement) => void, textMax = XML_T
   });
   parser.on('closetag', ({ name, isSelfClosing }) => {
     const element = open.pop()!;
-    givenAt = parser.position;
+    emittedAt = parser.position;
     if (!isSelfClosing) {
       element.endLine = parser.line;
       element.endColumn = parser.column - name.length;
@@ -121,7 +121,7 @@ export function xmlReader(onChild?: (child: XmlElement) => void, textMax = XML_T
   });
   const tooLong = () => refuse(`There are more than ${textMax} characters of text in one place.`);
   const addText = (text: string) => {
-    givenAt = parser.position;
+    emittedAt = parser.position;
     const element = open.at(-1);
     if (!element) return;
     if (element.text.length + text.length > textMax) tooLong();
@@ -131,7 +131,7 @@ export function xmlReader(onChild?: (child: XmlElement) => void, textMax = XML_T
     if (++asides > XML_ASIDES_MAX) refuse(`There are more than ${XML_ASIDES_MAX} comments or sections.`);
   };
   const skip = (length: number) => {
-    givenAt = parser.position;
+    emittedAt = parser.position;
     countAside();
     asideLength += length;
     if (asideLength > textMax) refuse(`There are more than ${textMax} characters of comments.`);
@@ -147,11 +147,11 @@ export function xmlReader(onChild?: (child: XmlElement) => void, textMax = XML_T
     write: (bytes) => {
       const text = decode(bytes);
       const first = text.indexOf('<');
-      if (run + (first < 0 ? text.length : first) > textMax) tooLong();
-      run = first < 0 ? run + text.length : text.length - text.lastIndexOf('<');
+      if (sinceLastTag + (first < 0 ? text.length : first) > textMax) tooLong();
+      sinceLastTag = first < 0 ? sinceLastTag + text.length : text.length - text.lastIndexOf('<');
       parser.write(text);
       written += text.length;
-      if (written - givenAt > textMax) tooLong();
+      if (written - emittedAt > textMax) tooLong();
     },
     end() {
       parser.write(decode(undefined)).close();
@@ -160,7 +160,7 @@ export function xmlReader(onChild?: (child: XmlElement) => void, textMax = XML_T
   };
 }
 
-export function childOf(element: XmlElement, name: string): XmlElement | undefined {
+export function findChild(element: XmlElement, name: string): XmlElement | undefined {
   return element.children.find((child) => child.name === name);
 }
 
@@ -170,7 +170,7 @@ export function escapeXml(text: string): string {
 }
 
 /** Whether XML 1.0 can carry this text at all; no escape helps where it cannot. */
-export function xmlSafe(text: string): boolean {
+export function isXmlSafe(text: string): boolean {
   return !UNSAFE.test(text);
 }
 
@@ -191,7 +191,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 
 /** Undefined: nothing follows. The first two bytes tell the encoding, and may come one by one. */
-function decoder(refuse: (reason: string) => never): (bytes: Uint8Array | undefined) => string {
+function createDecoder(refuse: (reason: string) => never): (bytes: Uint8Array | undefined) => string {
   let first: Uint8Array | undefined;
   let encoding = 'utf-8';
   let text: InstanceType<typeof TextDecoder> | undefined;

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { azuriteOf } from '../cli/azurite-compat.ts';
+import { azuriteFor } from '../cli/azurite-compat.ts';
 import { main } from '../cli/run.ts';
 
-await main(azuriteOf('blob'), import.meta.url);
+await main(azuriteFor('blob'), import.meta.url);

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { azuriteOf } from '../cli/azurite-compat.ts';
+import { azuriteFor } from '../cli/azurite-compat.ts';
 import { main } from '../cli/run.ts';
 
-await main(azuriteOf('queue'), import.meta.url);
+await main(azuriteFor('queue'), import.meta.url);

@@ -2,19 +2,19 @@
 
 import { StartError } from '../server/config.ts';
 import { suggestion } from './arguments.ts';
-import { DEFAULT_LOCATION, json, location, ownCommand, partition, partitionOf } from './command.ts';
+import { DEFAULT_LOCATION, defineSubcommand, json, location, partition, partitionFrom } from './subcommand.ts';
 
 const actions = ['list', 'add', 'remove', 'rotate-key'] as const;
 type Action = (typeof actions)[number];
 
-interface Common {
+interface CommonFlags {
   readonly location: string;
   /** Instead of the folder. */
   readonly partition: string | undefined;
   readonly json: boolean;
 }
 
-export type AccountCommand = Common &
+export type AccountCommand = CommonFlags &
   (
     | { readonly action: 'list'; readonly showKeys: boolean }
     | { readonly action: 'add'; readonly name: string; readonly keys: readonly string[] | undefined }
@@ -23,7 +23,7 @@ export type AccountCommand = Common &
   );
 
 /** Flags that belong to one action; the others belong to all. */
-const only: Readonly<Record<string, Action>> = {
+const actionOfFlag: Readonly<Record<string, Action>> = {
   'show-keys': 'list',
   key: 'add',
   key2: 'add',
@@ -31,7 +31,7 @@ const only: Readonly<Record<string, Action>> = {
   which: 'rotate-key',
 };
 
-export const account = ownCommand({
+export const account = defineSubcommand({
   usage: [
     ['account list', 'the accounts of a folder, whether a server uses it or not'],
     ['account add <name>', 'make an account, and print its connection string'],
@@ -48,19 +48,19 @@ export const account = ownCommand({
     'with-data': { type: 'boolean', help: 'remove: with all containers and blobs' },
     which: { type: 'string', value: '1|2', help: 'rotate-key: which of the two keys (1)' },
   },
-  read({ values, names: [word, name, ...more] }, env): AccountCommand {
+  parse({ values, positionals: [word, name, ...more] }, env): AccountCommand {
     const action = actions.find((each) => each === word);
     if (!action) {
       const which = word === undefined ? 'account needs to know what to do' : `account cannot ${word}`;
       throw new StartError(`${which}: ${actions.join(', ')}.${suggestion(word ?? '', actions)}`);
     }
     for (const flag of Object.keys(values)) {
-      if (Object.hasOwn(only, flag) && only[flag] !== action)
-        throw new StartError(`--${flag} belongs to account ${only[flag]}, not to account ${action}.`);
+      if (Object.hasOwn(actionOfFlag, flag) && actionOfFlag[flag] !== action)
+        throw new StartError(`--${flag} belongs to account ${actionOfFlag[flag]}, not to account ${action}.`);
     }
     const common = {
       location: values.location ?? DEFAULT_LOCATION,
-      partition: partitionOf(values, env),
+      partition: partitionFrom(values, env),
       json: values.json ?? false,
     };
     const surplus = action === 'list' ? name : more[0];
@@ -69,21 +69,21 @@ export const account = ownCommand({
     if (name === undefined) throw new StartError(`account ${action} needs a name: account ${action} <name>.`);
     switch (action) {
       case 'add':
-        return { ...common, action, name, keys: keysOf(values.key, values.key2) };
+        return { ...common, action, name, keys: keysFrom(values.key, values.key2) };
       case 'remove':
         return { ...common, action, name, withData: values['with-data'] ?? false };
       case 'rotate-key':
-        return { ...common, action, name, which: whichOf(values.which) };
+        return { ...common, action, name, which: parseWhich(values.which) };
     }
   },
 });
 
-function keysOf(key: string | undefined, key2: string | undefined): readonly string[] | undefined {
+function keysFrom(key: string | undefined, key2: string | undefined): readonly string[] | undefined {
   if (key === undefined && key2 !== undefined) throw new StartError('--key2 needs --key: an account has a first key.');
   return key === undefined ? undefined : [key, ...(key2 === undefined ? [] : [key2])];
 }
 
-function whichOf(text = '1'): 1 | 2 {
+function parseWhich(text = '1'): 1 | 2 {
   if (text !== '1' && text !== '2') throw new StartError(`--which is 1 or 2, not ${text}.`);
   return text === '1' ? 1 : 2;
 }

@@ -2,16 +2,16 @@
 import { type IncomingMessage, request as overHttp } from 'node:http';
 import { request as overHttps } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type ListedAccount, listed, type NamedKeys, namedKeys } from '../rest/admin/account-endpoints.ts';
-import { type Admin, readAdmin } from '../server/admin-file.ts';
+import { type ListedAccount, listAccounts, type NamedKeys, withoutId } from '../rest/admin/account-endpoints.ts';
+import { type AdminFile, readAdminFile } from '../server/admin-file.ts';
 import { StartError } from '../server/config.ts';
-import { formatOf } from '../server/data-directory.ts';
-import { FolderInUse } from '../server/directory-lock.ts';
+import { readSupportedFormat } from '../server/data-directory.ts';
+import { DirectoryInUse } from '../server/directory-lock.ts';
 import type { Origins } from '../server/endpoints.ts';
 import type { AccountDirectory } from '../services/accounts/accounts.ts';
 import { asStorageError } from '../services/common/errors.ts';
 
-export interface Administration {
+export interface AdminClient {
   /** Of the server that runs; undefined: none does. */
   readonly origins: Origins | undefined;
   list(withKeys: boolean): Promise<readonly ListedAccount[]>;
@@ -22,25 +22,25 @@ export interface Administration {
 
 const PATH = '/_holdfast/accounts';
 const TIMEOUT_MILLISECONDS = 60_000;
-const PATIENCE_MILLISECONDS = 5_000;
+const LOCK_WAIT_MILLISECONDS = 5_000;
 const RETRY_MILLISECONDS = 100;
 
 /** In a folder, or in a store that servers may share. Every refusal is a StartError. */
-export async function administer<T>(
+export async function withAdminClient<T>(
   where: string | { readonly partition: string },
-  work: (accounts: Administration) => Promise<T>,
+  work: (accounts: AdminClient) => Promise<T>,
 ): Promise<T> {
-  const deadline = performance.now() + PATIENCE_MILLISECONDS;
+  const deadline = performance.now() + LOCK_WAIT_MILLISECONDS;
   for (;;) {
-    const admin = typeof where === 'string' ? adminOf(where) : undefined;
+    const admin = typeof where === 'string' ? findAdminFile(where) : undefined;
     try {
-      if (admin && (await isRunning(admin))) return await work(running(admin));
+      if (admin && (await isRunning(admin))) return await work(serverClient(admin));
       // If a server uses the folder after all, its lock says so.
       const { withAccounts } = await import('../index.ts');
-      return await withAccounts(where, (accounts) => work(stopped(accounts)));
+      return await withAccounts(where, (accounts) => work(offlineClient(accounts)));
     } catch (error) {
       // Another command is soon through, and a server that starts can soon be asked.
-      if (error instanceof FolderInUse && performance.now() < deadline) {
+      if (error instanceof DirectoryInUse && performance.now() < deadline) {
         await sleep(RETRY_MILLISECONDS);
         continue;
       }
@@ -50,60 +50,60 @@ export async function administer<T>(
   }
 }
 
-function adminOf(location: string): Admin | undefined {
-  if (formatOf(location) === undefined) {
+function findAdminFile(location: string): AdminFile | undefined {
+  if (readSupportedFormat(location) === undefined) {
     throw new StartError(
       `There is no data of Holdfast in ${location}: name its folder by --location. Accounts of a server in memory cannot be changed.`,
     );
   }
-  return readAdmin(location);
+  return readAdminFile(location);
 }
 
-function stopped(accounts: AccountDirectory): Administration {
+function offlineClient(accounts: AccountDirectory): AdminClient {
   return {
     origins: undefined,
-    list: async (withKeys) => listed(accounts, withKeys),
-    add: async (name, keys) => namedKeys(await accounts.add(name, keys)),
+    list: async (withKeys) => listAccounts(accounts, withKeys),
+    add: async (name, keys) => withoutId(await accounts.add(name, keys)),
     remove: (name, withData) => accounts.remove(name, { withData }),
-    rotateKey: async (name, which) => namedKeys(await accounts.rotateKey(name, which)),
+    rotateKey: async (name, which) => withoutId(await accounts.rotateKey(name, which)),
   };
 }
 
-function running(admin: Admin): Administration {
+function serverClient(admin: AdminFile): AdminClient {
   return {
     origins: admin.origins,
     async list(withKeys) {
-      const { accounts } = await ask<{ accounts: ListedAccount[] }>(admin, 'GET', withKeys ? '?keys=true' : '');
+      const { accounts } = await callServer<{ accounts: ListedAccount[] }>(admin, 'GET', withKeys ? '?keys=true' : '');
       return accounts;
     },
-    add: (name, keys) => ask(admin, 'POST', '', { name, keys }),
-    remove: (name, withData) => ask(admin, 'DELETE', `?name=${encodeURIComponent(name)}&withData=${withData}`),
-    rotateKey: (name, which) => ask(admin, 'POST', '/rotate-key', { name, which }),
+    add: (name, keys) => callServer(admin, 'POST', '', { name, keys }),
+    remove: (name, withData) => callServer(admin, 'DELETE', `?name=${encodeURIComponent(name)}&withData=${withData}`),
+    rotateKey: (name, which) => callServer(admin, 'POST', '/rotate-key', { name, which }),
   };
 }
 
 /** What a killed server has left leads nowhere, or to somebody else. */
-async function isRunning(admin: Admin): Promise<boolean> {
+async function isRunning(admin: AdminFile): Promise<boolean> {
   try {
-    const { status } = await send(admin, 'GET', '');
+    const { status } = await sendRequest(admin, 'GET', '');
     return status === 200 || status === 403 || status >= 500;
   } catch {
     return false;
   }
 }
 
-async function ask<T>(admin: Admin, method: string, path: string, value?: object): Promise<T> {
+async function callServer<T>(admin: AdminFile, method: string, path: string, value?: object): Promise<T> {
   let answer: { status: number; body: string };
   try {
-    answer = await send(admin, method, path, value);
+    answer = await sendRequest(admin, method, path, value);
   } catch (error) {
     throw new StartError(`The server at ${admin.url} gave no answer (${(error as Error).message}).`);
   }
   if (answer.status < 300) return (answer.body === '' ? undefined : JSON.parse(answer.body)) as T;
-  throw new StartError(messageOf(answer.body) ?? `The server at ${admin.url} answered ${answer.status}.`);
+  throw new StartError(errorMessage(answer.body) ?? `The server at ${admin.url} answered ${answer.status}.`);
 }
 
-function messageOf(body: string): string | undefined {
+function errorMessage(body: string): string | undefined {
   try {
     return (JSON.parse(body) as { error: { message: string } }).error.message;
   } catch {
@@ -111,7 +111,7 @@ function messageOf(body: string): string | undefined {
   }
 }
 
-async function send(admin: Admin, method: string, path: string, value?: object) {
+async function sendRequest(admin: AdminFile, method: string, path: string, value?: object) {
   const body = value && JSON.stringify(value);
   const url = new URL(`${PATH}${path}`, admin.url);
   const headers = {

@@ -17,26 +17,29 @@ export type Values<Table extends Flags> = {
 };
 
 /** What the words on a command line say. */
-export interface Line<Table extends Flags> {
+export interface ParsedArguments<Table extends Flags> {
   readonly values: Values<Table>;
   /** What is no flag. */
-  readonly names: readonly string[];
+  readonly positionals: readonly string[];
 }
 
 /**
  * @param otherwise what to say of a flag that is not in the table, if there is more to say than that
  * @param others names that are spelt in several ways, too
  */
-export function readLine<const Table extends Flags>(words: readonly string[], flags: Table): Line<Table> {
-  const args = booleansJoined(
-    words.map((word) => canonical(word, flags)),
+export function parseArguments<const Table extends Flags>(
+  words: readonly string[],
+  flags: Table,
+): ParsedArguments<Table> {
+  const args = joinBooleanValues(
+    words.map((word) => canonicalFlag(word, flags)),
     flags,
   );
   const { tokens } = parseArgs({ args, options: flags, strict: false, tokens: true });
   const values: Record<string, string | true> = {};
-  const names: string[] = [];
+  const positionals: string[] = [];
   for (const token of tokens) {
-    if (token.kind === 'positional') names.push(token.value);
+    if (token.kind === 'positional') positionals.push(token.value);
     if (token.kind !== 'option') continue;
     const { name, value, rawName } = token;
     const flag = Object.hasOwn(flags, name) ? flags[name] : undefined;
@@ -54,23 +57,23 @@ export function readLine<const Table extends Flags>(words: readonly string[], fl
       values[name] = value;
     }
   }
-  return { values: values as Values<Table>, names };
+  return { values: values as Values<Table>, positionals };
 }
 
 /** --blob-port and --blobport are --blobPort, and --no-loose is --loose=false. */
-function canonical(word: string, flags: Flags): string {
-  const [, spelt = '', rest = ''] = /^--([^=]+)(=.*)?$/s.exec(word) ?? [];
-  const named = (text: string) => Object.keys(flags).find((each) => plain(each) === plain(text));
-  const name = spelt && named(spelt);
+function canonicalFlag(word: string, flags: Flags): string {
+  const [, spelling = '', rest = ''] = /^--([^=]+)(=.*)?$/s.exec(word) ?? [];
+  const findFlag = (text: string) => Object.keys(flags).find((each) => normalizeName(each) === normalizeName(text));
+  const name = spelling && findFlag(spelling);
   if (name) return `--${name}${rest}`;
-  const denied = /^no-./i.test(spelt) && rest === '' ? named(spelt.slice(3)) : undefined;
-  return denied && flags[denied]!.type === 'boolean' ? `--${denied}=false` : word;
+  const negated = /^no-./i.test(spelling) && rest === '' ? findFlag(spelling.slice(3)) : undefined;
+  return negated && flags[negated]!.type === 'boolean' ? `--${negated}=false` : word;
 }
 
 const BOOLEAN = /^(?:true|false)$/i;
 
 /** Azurite takes --loose true, too: the next word is the value of the flag. */
-function booleansJoined(words: readonly string[], flags: Flags): string[] {
+function joinBooleanValues(words: readonly string[], flags: Flags): string[] {
   const joined: string[] = [];
   for (const word of words) {
     const last = joined.at(-1) ?? '';
@@ -87,7 +90,7 @@ function unknownFlag(name: string, rawName: string, flags: Flags): StartError {
   );
 }
 
-export function helpOf(flags: Flags): string {
+export function formatFlags(flags: Flags): string {
   const rows = Object.entries(flags).map(([name, { short, value, help }]) => {
     const left = `${short ? `-${short}, ` : '    '}--${name}${value ? ` <${value}>` : ''}`;
     return `  ${left.padEnd(38)}${help}`;
@@ -98,13 +101,13 @@ export function helpOf(flags: Flags): string {
 /** The one of these that was probably meant, as a sentence to be added. */
 export function suggestion(word: string, known: readonly string[], prefix = ''): string {
   const [near] = known
-    .map((name) => ({ name, distance: editDistance(plain(word), plain(name)) }))
+    .map((name) => ({ name, distance: editDistance(normalizeName(word), normalizeName(name)) }))
     .filter(({ name, distance }) => distance <= Math.ceil(name.length / 3))
     .sort((one, other) => one.distance - other.distance);
   return near ? ` Did you mean ${prefix}${near.name}?` : '';
 }
 
-function plain(name: string): string {
+function normalizeName(name: string): string {
   return name.replaceAll('-', '').toLowerCase();
 }
 

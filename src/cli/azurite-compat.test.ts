@@ -1,19 +1,21 @@
 import { describe, expect, it } from 'vitest';
-import { azurite, azuriteOf, holdfast } from './azurite-compat.ts';
+import { azurite, azuriteFor, holdfast } from './azurite-compat.ts';
 
 const at = { service: 'blob', scheme: 'http', host: '0.0.0.0', port: 10_000 } as const;
 
 describe('Under the name azurite', () => {
   it('takes the flags of all services', () => {
     const words = ['--queueHost', '0.0.0.0', '--table-port=10002'];
-    expect(azurite.read(words)).toEqual({ words });
+    expect(azurite.filterArguments(words)).toEqual({ words });
     expect(azurite.services).toEqual(['blob', 'queue', 'table']);
   });
 
   it('speaks in the words that tools wait for, with the address as it was asked for', () => {
-    expect(azurite.starting(at)).toEqual(['Azurite Blob service is starting at http://0.0.0.0:10000']);
-    expect(azurite.listening(at)).toEqual(['Azurite Blob service is successfully listening at http://0.0.0.0:10000']);
-    expect(azurite.listening({ service: 'queue', scheme: 'https', host: '::1', port: 1 })).toEqual([
+    expect(azurite.startingLines(at)).toEqual(['Azurite Blob service is starting at http://0.0.0.0:10000']);
+    expect(azurite.listeningLines(at)).toEqual([
+      'Azurite Blob service is successfully listening at http://0.0.0.0:10000',
+    ]);
+    expect(azurite.listeningLines({ service: 'queue', scheme: 'https', host: '::1', port: 1 })).toEqual([
       'Azurite Queue service is successfully listening at https://[::1]:1',
     ]);
   });
@@ -21,7 +23,7 @@ describe('Under the name azurite', () => {
 
 describe('The version', () => {
   it('is the number alone under the names of the emulator, for scripts that parse it', () => {
-    for (const surface of [azurite, azuriteOf('blob'), azuriteOf('queue'), azuriteOf('table')]) {
+    for (const surface of [azurite, azuriteFor('blob'), azuriteFor('queue'), azuriteFor('table')]) {
       expect(surface.version('1.2.3')).toBe('1.2.3');
     }
     expect(holdfast.version('1.2.3')).toBe('holdfast 1.2.3');
@@ -29,12 +31,12 @@ describe('The version', () => {
 });
 
 describe('Under the name azurite-blob', () => {
-  const azuriteBlob = azuriteOf('blob');
+  const azuriteBlob = azuriteFor('blob');
 
   it('is silent about other services until they are named', () => {
     expect(azuriteBlob.services).toEqual(['blob']);
-    expect(azuriteBlob.read(['--silent']).warning).toBeUndefined();
-    expect(azuriteBlob.read(['--queuePort', '0'])).toEqual({
+    expect(azuriteBlob.filterArguments(['--silent']).warning).toBeUndefined();
+    expect(azuriteBlob.filterArguments(['--queuePort', '0'])).toEqual({
       words: [],
       warning: 'this is the blob service; passed over: --queuePort.',
     });
@@ -50,25 +52,29 @@ describe('Under the name azurite-blob', () => {
       '--tableKeepAliveTimeout',
       '5',
     ];
-    expect(azuriteBlob.read([...words, '-l', 'data'])).toEqual({
+    expect(azuriteBlob.filterArguments([...words, '-l', 'data'])).toEqual({
       words: ['--blobHost', '0.0.0.0', '-l', 'data'],
       warning: expect.stringMatching(/passed over: --queueHost, --table-port, --tableKeepAliveTimeout\.$/),
     });
-    expect(azuriteOf('table').read(words).words).toEqual(['--table-port=10002', '--tableKeepAliveTimeout', '5']);
+    expect(azuriteFor('table').filterArguments(words).words).toEqual([
+      '--table-port=10002',
+      '--tableKeepAliveTimeout',
+      '5',
+    ]);
   });
 
   it('takes no flag for the value of one that lacks its own', () => {
-    expect(azuriteBlob.read(['--queueHost', '--silent', '--tablePort']).words).toEqual(['--silent']);
+    expect(azuriteBlob.filterArguments(['--queueHost', '--silent', '--tablePort']).words).toEqual(['--silent']);
   });
 
   it('leaves other words as they are', () => {
     const words = ['queueHost', '--location=--queueHost', '--queueHosts', 'x', '--queue'];
-    expect(azuriteBlob.read(words).words).toEqual(words);
+    expect(azuriteBlob.filterArguments(words).words).toEqual(words);
   });
 
   it('speaks in the words of both programs of the emulator', () => {
-    expect(azuriteBlob.starting(at)).toEqual(['Azurite Blob service is starting on 0.0.0.0:10000']);
-    expect(azuriteBlob.listening(at)).toEqual([
+    expect(azuriteBlob.startingLines(at)).toEqual(['Azurite Blob service is starting on 0.0.0.0:10000']);
+    expect(azuriteBlob.listeningLines(at)).toEqual([
       'Azurite Blob service successfully listens on http://0.0.0.0:10000',
       'Azurite Blob service is successfully listening at http://0.0.0.0:10000',
     ]);
@@ -77,6 +83,6 @@ describe('Under the name azurite-blob', () => {
 
 describe('Under the name holdfast', () => {
   it('passes over nothing', () => {
-    expect(holdfast.read(['--queueHost', 'x'])).toEqual({ words: ['--queueHost', 'x'] });
+    expect(holdfast.filterArguments(['--queueHost', 'x'])).toEqual({ words: ['--queueHost', 'x'] });
   });
 });

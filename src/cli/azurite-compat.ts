@@ -1,107 +1,110 @@
 /** What the program is called, and what differs under the names of the Azurite emulator: tools start it by them and wait for its lines. */
-import { titleOf } from '../server/endpoints.ts';
+import { serviceTitle } from '../server/endpoints.ts';
 import { type ServiceName, serviceNames } from '../services/common/names.ts';
 
-export interface Surface {
+export interface CliFlavour {
   /** At the head of its messages. */
   readonly name: string;
   /** Which services it has. */
   readonly services: readonly ServiceName[];
   /** The command line without what is passed over, and the message that says so. */
-  read(words: readonly string[]): { readonly words: readonly string[]; readonly warning?: string };
-  starting(at: Listening): readonly string[];
-  listening(at: Listening): readonly string[];
-  closing(service: ServiceName): readonly string[];
-  closed(service: ServiceName): readonly string[];
+  filterArguments(words: readonly string[]): { readonly words: readonly string[]; readonly warning?: string };
+  startingLines(at: ListenAddress): readonly string[];
+  listeningLines(at: ListenAddress): readonly string[];
+  closingLines(service: ServiceName): readonly string[];
+  closedLines(service: ServiceName): readonly string[];
   /** What --version prints. */
   version(number: string): string;
   /** Whether --silent is about these lines too. */
-  readonly silenced: boolean;
+  readonly honoursSilent: boolean;
 }
 
 /** As it was asked for, not as it can be reached: who waits for 0.0.0.0 compares the text. */
-export interface Listening {
+export interface ListenAddress {
   readonly service: ServiceName;
   readonly scheme: 'http' | 'https';
   readonly host: string;
   readonly port: number;
 }
 
-export const holdfast: Surface = {
+export const holdfast: CliFlavour = {
   name: 'holdfast',
   services: serviceNames,
-  read: (words) => ({ words }),
-  starting: () => [],
-  listening,
-  closing: () => [],
-  closed: () => [],
+  filterArguments: (words) => ({ words }),
+  startingLines: () => [],
+  listeningLines,
+  closingLines: () => [],
+  closedLines: () => [],
   version: (number) => `holdfast ${number}`,
-  silenced: true,
+  honoursSilent: true,
 };
 
-const emulator = {
-  closing: (service: ServiceName) => [`Azurite ${titleOf(service)} service is closing...`],
-  closed: (service: ServiceName) => [`Azurite ${titleOf(service)} service successfully closed`],
+const azuriteCommon = {
+  closingLines: (service: ServiceName) => [`Azurite ${serviceTitle(service)} service is closing...`],
+  closedLines: (service: ServiceName) => [`Azurite ${serviceTitle(service)} service successfully closed`],
   // The emulator prints the number alone, and scripts parse it.
   version: (number: string) => number,
-  silenced: false,
+  honoursSilent: false,
 };
 
-export const azurite: Surface = {
-  ...emulator,
+export const azurite: CliFlavour = {
+  ...azuriteCommon,
   name: 'azurite',
   services: serviceNames,
-  read: (words) => ({ words }),
-  starting: (at) => [`Azurite ${titleOf(at.service)} service is starting at ${origin(at)}`],
-  listening,
+  filterArguments: (words) => ({ words }),
+  startingLines: (at) => [`Azurite ${serviceTitle(at.service)} service is starting at ${origin(at)}`],
+  listeningLines,
 };
 
 /** azurite-blob, azurite-queue and azurite-table. */
-export function azuriteOf(service: ServiceName): Surface {
+export function azuriteFor(service: ServiceName): CliFlavour {
   return {
-    ...emulator,
+    ...azuriteCommon,
     name: `azurite-${service}`,
     services: [service],
-    read(words) {
-      const { kept, passedOver } = withoutOthers(words, service);
-      if (passedOver.length === 0) return { words };
-      return { words: kept, warning: `this is the ${service} service; passed over: ${passedOver.join(', ')}.` };
+    filterArguments(words) {
+      const { kept, ignored } = withoutOtherServices(words, service);
+      if (ignored.length === 0) return { words };
+      return { words: kept, warning: `this is the ${service} service; passed over: ${ignored.join(', ')}.` };
     },
-    starting: (at) => [`Azurite ${titleOf(service)} service is starting on ${hostAndPort(at)}`],
+    startingLines: (at) => [`Azurite ${serviceTitle(service)} service is starting on ${hostAndPort(at)}`],
     // The emulator's programs word it differently, and there are tools that wait for either.
-    listening: (at) => [`Azurite ${titleOf(service)} service successfully listens on ${origin(at)}`, ...listening(at)],
+    listeningLines: (at) => [
+      `Azurite ${serviceTitle(service)} service successfully listens on ${origin(at)}`,
+      ...listeningLines(at),
+    ],
   };
 }
 
-function listening(at: Listening): readonly string[] {
-  return [`Azurite ${titleOf(at.service)} service is successfully listening at ${origin(at)}`];
+function listeningLines(at: ListenAddress): readonly string[] {
+  return [`Azurite ${serviceTitle(at.service)} service is successfully listening at ${origin(at)}`];
 }
 
-const OF_A_SERVICE = /^--(blob|queue|table)(?:host|port|keepalivetimeout)$/;
+const SERVICE_FLAG = /^--(blob|queue|table)(?:host|port|keepalivetimeout)$/;
 
 /** Tools that start the emulator name all its services, also when their users want one of them only. */
-function withoutOthers(words: readonly string[], service: ServiceName): { kept: string[]; passedOver: string[] } {
+function withoutOtherServices(words: readonly string[], service: ServiceName): { kept: string[]; ignored: string[] } {
   const kept: string[] = [];
-  const passedOver: string[] = [];
+  const ignored: string[] = [];
   for (let index = 0; index < words.length; index++) {
     const word = words[index]!;
     const [flag = ''] = word.split('=', 1);
-    const [, of = service] = OF_A_SERVICE.exec(`--${flag.slice(2).replaceAll('-', '').toLowerCase()}`) ?? [];
+    const [, of = service] = SERVICE_FLAG.exec(`--${flag.slice(2).replaceAll('-', '').toLowerCase()}`) ?? [];
     if (!flag.startsWith('--') || of === service) {
       kept.push(word);
       continue;
     }
-    passedOver.push(flag);
+    ignored.push(flag);
     const next = words[index + 1];
     if (flag === word && next !== undefined && !next.startsWith('-')) index++;
   }
-  return { kept, passedOver };
+  return { kept, ignored };
 }
 
-function origin(at: Listening): string {
+function origin(at: ListenAddress): string {
   return `${at.scheme}://${hostAndPort(at)}`;
 }
 
-function hostAndPort({ host, port }: Listening): string {
+function hostAndPort({ host, port }: ListenAddress): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

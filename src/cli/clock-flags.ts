@@ -1,6 +1,6 @@
 /** holdfast clock: what its words mean. */
 import { StartError } from '../server/config.ts';
-import { DEFAULT_LOCATION, json, location, ownCommand } from './command.ts';
+import { DEFAULT_LOCATION, defineSubcommand, json, location } from './subcommand.ts';
 
 export interface ClockCommand {
   readonly location: string;
@@ -8,7 +8,7 @@ export interface ClockCommand {
   readonly json: boolean;
 }
 
-export const clock = ownCommand({
+export const clock = defineSubcommand({
   usage: [
     ['clock', "how far the time of the data is ahead of this machine's clock"],
     ['clock --set-back', 'let it go by that clock again, while no server runs'],
@@ -18,8 +18,8 @@ export const clock = ownCommand({
     'set-back': { type: 'boolean', help: "give the data the time of this machine's clock" },
     json,
   },
-  read({ values, names }): ClockCommand {
-    if (names[0] !== undefined) throw new StartError(`Unexpected ${names[0]}: flags begin with --.`);
+  parse({ values, positionals }): ClockCommand {
+    if (positionals[0] !== undefined) throw new StartError(`Unexpected ${positionals[0]}: flags begin with --.`);
     return {
       location: values.location ?? DEFAULT_LOCATION,
       setBack: values['set-back'] ?? false,

@@ -1,23 +1,29 @@
 /** holdfast clock */
 import { resolve } from 'node:path';
-import { silent } from '../base/log.ts';
-import { iso7, TICKS_PER_SECOND, ticksOf } from '../base/time.ts';
+import { silentLog } from '../base/log.ts';
+import { formatIso7, TICKS_PER_SECOND, ticksFromUnix } from '../base/time.ts';
 import { StartError } from '../server/config.ts';
-import { formatOf, leadOf, writeDescription } from '../server/data-directory.ts';
-import { openRows, readRows } from '../server/open-partition.ts';
+import { readClockLead, readSupportedFormat, writeFormatFile } from '../server/data-directory.ts';
+import { openOwnedPartition, openReadOnlyEngine } from '../server/open-partition.ts';
 import type { ClockCommand } from './clock-flags.ts';
 
 /** What is to be printed. */
 export async function runClock({ location, setBack, json }: ClockCommand): Promise<string> {
   const folder = resolve(location);
-  if (formatOf(folder) === undefined)
+  if (readSupportedFormat(folder) === undefined)
     throw new StartError(`There is no data of Holdfast in ${folder}: name its folder by --location.`);
   const { machine, data } = setBack ? await setTimeBack(folder) : await readTime(folder);
   const seconds = (data - machine) / TICKS_PER_SECOND;
-  if (json) return JSON.stringify({ machine: iso7(machine), data: iso7(data), aheadSeconds: Number(seconds), setBack });
-  const ahead = seconds > 0n ? `${durationText(seconds)} ahead` : 'not ahead';
-  return `this machine's clock  ${iso7(machine)}
-time of the data      ${iso7(data)}, ${ahead}${setBack && seconds > 0n ? ': it is set back by that' : ''}`;
+  if (json)
+    return JSON.stringify({
+      machine: formatIso7(machine),
+      data: formatIso7(data),
+      aheadSeconds: Number(seconds),
+      setBack,
+    });
+  const ahead = seconds > 0n ? `${formatDuration(seconds)} ahead` : 'not ahead';
+  return `this machine's clock  ${formatIso7(machine)}
+time of the data      ${formatIso7(data)}, ${ahead}${setBack && seconds > 0n ? ': it is set back by that' : ''}`;
 }
 
 interface Times {
@@ -27,9 +33,9 @@ interface Times {
 
 /** A server may work on the folder meanwhile. */
 async function readTime(folder: string): Promise<Times> {
-  const engine = await readRows(folder);
+  const engine = await openReadOnlyEngine(folder);
   try {
-    return { machine: ticksOf(Date.now()), data: engine.clock.now() - leadOf(folder) };
+    return { machine: ticksFromUnix(Date.now()), data: engine.clock.now() - readClockLead(folder) };
   } finally {
     await engine.close();
   }
@@ -37,10 +43,10 @@ async function readTime(folder: string): Promise<Times> {
 
 /** The stamps of the store go on from the highest, so that no ETag comes twice; what is called its date follows the machine's clock. */
 async function setTimeBack(folder: string): Promise<Times> {
-  const rows = await openRows({ location: folder }, silent);
+  const rows = await openOwnedPartition({ location: folder }, silentLog);
   try {
-    const [machine, data] = [ticksOf(Date.now()), rows.date()];
-    if (data > machine) writeDescription(folder, leadOf(folder) + data - machine);
+    const [machine, data] = [ticksFromUnix(Date.now()), rows.date()];
+    if (data > machine) writeFormatFile(folder, readClockLead(folder) + data - machine);
     return { machine, data };
   } finally {
     await rows.close();
@@ -53,7 +59,7 @@ const UNITS = [
   ['minutes', 60n],
 ] as const;
 
-function durationText(seconds: bigint): string {
+function formatDuration(seconds: bigint): string {
   const [name, length] = UNITS.find(([, each]) => seconds >= 2n * each) ?? ['seconds', 1n];
   return `${seconds / length} ${name}`;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { StartError } from '../server/config.ts';
-import { helpText, readCommand } from './start-flags.ts';
+import { helpText, parseCommand } from './start-flags.ts';
 
 const common = { location: 'holdfast-data', json: false };
 
@@ -17,7 +17,7 @@ describe('holdfast account', () => {
     ['rotate-key mine --which 2', { ...common, action: 'rotate-key', name: 'mine', which: 2 }],
   ];
   it.each(lines)('%s', (line, account) => {
-    expect(readCommand(['account', ...line.split(' ')])).toEqual({ command: 'account', account });
+    expect(parseCommand(['account', ...line.split(' ')])).toEqual({ command: 'account', account });
   });
 
   const refused: [line: string, fault: string][] = [
@@ -34,13 +34,13 @@ describe('holdfast account', () => {
     ['acount list', 'Did you mean account?'],
   ];
   it.each(refused)('refuses "%s" in one line', (line, fault) => {
-    const read = () => readCommand(line.split(' '));
+    const read = () => parseCommand(line.split(' '));
     expect(read).toThrow(StartError);
     expect(read).toThrow(fault);
   });
 
   it.each(['help account', 'account --help', 'account add -h'])('prints its help for %s', (line) => {
-    const command = readCommand(line.split(' '));
+    const command = parseCommand(line.split(' '));
     expect(command).toEqual({ command: 'help', topic: 'account' });
     expect(helpText('account')).toContain('--with-data');
     expect(helpText('account')).not.toContain('--blobPort');
@@ -49,7 +49,7 @@ describe('holdfast account', () => {
 
 describe('holdfast sas', () => {
   const read = (line: string) => {
-    const command = readCommand(`sas ${line}`.trim().split(' '));
+    const command = parseCommand(`sas ${line}`.trim().split(' '));
     return command.command === 'sas' ? command.sas : undefined;
   };
 
@@ -113,7 +113,7 @@ describe('holdfast sas', () => {
   });
 
   it('has its help', () => {
-    expect(readCommand(['help', 'sas'])).toEqual({ command: 'help', topic: 'sas' });
+    expect(parseCommand(['help', 'sas'])).toEqual({ command: 'help', topic: 'sas' });
     expect(helpText('sas')).toContain('--resource-types <letters>');
   });
 });
@@ -124,13 +124,13 @@ describe('holdfast clock', () => {
     ['-l data --json', { location: 'data', setBack: false, json: true }],
     ['--setBack', { location: 'holdfast-data', setBack: true, json: false }],
   ])('%s', (line, clock) => {
-    expect(readCommand(['clock', ...line.split(' ').filter(Boolean)])).toEqual({ command: 'clock', clock });
+    expect(parseCommand(['clock', ...line.split(' ').filter(Boolean)])).toEqual({ command: 'clock', clock });
   });
 
   it('refuses what it does not know, and has help of its own', () => {
-    expect(() => readCommand(['clock', 'set-back'])).toThrow('Unexpected set-back');
-    expect(() => readCommand(['clock', '--partition', 'postgres://host/x'])).toThrow('There is no flag --partition');
-    expect(readCommand(['clock', '--help'])).toEqual({ command: 'help', topic: 'clock' });
+    expect(() => parseCommand(['clock', 'set-back'])).toThrow('Unexpected set-back');
+    expect(() => parseCommand(['clock', '--partition', 'postgres://host/x'])).toThrow('There is no flag --partition');
+    expect(parseCommand(['clock', '--help'])).toEqual({ command: 'help', topic: 'clock' });
     expect(helpText('clock')).toContain('holdfast clock --set-back');
   });
 });

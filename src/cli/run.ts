@@ -3,39 +3,39 @@ import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Where } from '../index.ts';
 import { CannotListen, StartError } from '../server/config.ts';
-import type { Surface } from './azurite-compat.ts';
+import type { CliFlavour } from './azurite-compat.ts';
 import { progressBar } from './progress-bar.ts';
 import { serve } from './serve.ts';
-import { helpText, readCommand } from './start-flags.ts';
+import { helpText, parseCommand } from './start-flags.ts';
 
 /** `program`: the URL of a file in bin/, whose place beside package.json is the same in a bundle and in single modules. */
-export async function main(surface: Surface, program: string): Promise<void> {
+export async function main(flavour: CliFlavour, program: string): Promise<void> {
   try {
-    await run(surface, () => readVersion(program));
+    await run(flavour, () => readVersion(program));
   } catch (error) {
-    const line = lineOf(error);
+    const line = userMessage(error);
     if (line === undefined) throw error;
-    console.error(`${surface.name}: ${line}`);
+    console.error(`${flavour.name}: ${line}`);
     process.exitCode = 1;
   }
 }
 
-async function run(surface: Surface, version: () => string): Promise<void> {
-  const { words, warning } = surface.read(process.argv.slice(2));
-  const command = readCommand(words, process.env);
+async function run(flavour: CliFlavour, version: () => string): Promise<void> {
+  const { words, warning } = flavour.filterArguments(process.argv.slice(2));
+  const command = parseCommand(words, process.env);
   if (command.command === 'help') console.log(helpText(command.topic));
-  else if (command.command === 'version') console.log(surface.version(version()));
-  else if (command.command === 'check') await checkAll(command.where);
+  else if (command.command === 'version') console.log(flavour.version(version()));
+  else if (command.command === 'check') await runCheck(command.where);
   else if (command.command === 'account') console.log(await (await import('./account.ts')).runAccount(command.account));
   else if (command.command === 'sas') console.log(await (await import('./sas.ts')).runSas(command.sas));
   else if (command.command === 'clock') console.log(await (await import('./clock.ts')).runClock(command.clock));
   else {
-    if (warning) console.error(`${surface.name}: ${warning}`);
-    await serve(surface, { ...command, version: version() });
+    if (warning) console.error(`${flavour.name}: ${warning}`);
+    await serve(flavour, { ...command, version: version() });
   }
 }
 
-async function checkAll(where: Where): Promise<void> {
+async function runCheck(where: Where): Promise<void> {
   const isFolder = typeof where === 'string';
   const folder = resolve(isFolder ? where : where.extents);
   if (!existsSync(folder))
@@ -55,18 +55,18 @@ function readVersion(program: string): string {
 }
 
 /** What the user can put right, in one line; undefined: a bug, whose stack is wanted. */
-function lineOf(error: unknown): string | undefined {
+function userMessage(error: unknown): string | undefined {
   if (error instanceof StartError) return error.message;
   if (!(error instanceof Error)) return undefined;
   const { code, path } = error as NodeJS.ErrnoException;
-  if (error instanceof CannotListen) return cannotListen(error);
+  if (error instanceof CannotListen) return describeCannotListen(error);
   if (path !== undefined && ['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST', 'ENOSPC'].includes(code ?? '')) {
     return `Cannot write ${path} (${code}): choose another folder by --location.`;
   }
   return undefined;
 }
 
-function cannotListen({ endpoint: { service, host, port }, code, message }: CannotListen): string {
+function describeCannotListen({ endpoint: { service, host, port }, code, message }: CannotListen): string {
   if (code === 'EADDRINUSE')
     return `Port ${port} is in use: choose another by --${service}Port, or 0 for any free one.`;
   if (code === 'ENOTFOUND') return `The host is not known (${message}): choose another by --${service}Host.`;

@@ -1,12 +1,12 @@
 /** holdfast sas: what its words mean. */
-import { millisecondsOf } from '../base/time.ts';
+import { unixFromTicks } from '../base/time.ts';
 import { parseSasDate } from '../rest/auth/sas.ts';
 import type { TableSasFields } from '../rest/auth/service-sas.ts';
-import { slashed } from '../rest/blob/address.ts';
+import { normalizeSlashes } from '../rest/blob/address.ts';
 import { StartError } from '../server/config.ts';
 import { type ServiceName, serviceNames } from '../services/common/names.ts';
 import type { Flags, Values } from './arguments.ts';
-import { location, ownCommand, partition, partitionOf } from './command.ts';
+import { defineSubcommand, location, partition, partitionFrom } from './subcommand.ts';
 
 /** What a signature is for. */
 export type SasSubject =
@@ -70,33 +70,33 @@ const flags = {
   'table-url': { type: 'string', value: 'URL', help: 'of the table service, likewise' },
 } as const satisfies Flags;
 
-type Words = Values<typeof flags>;
+type SasValues = Values<typeof flags>;
 
-export const sas = ownCommand({
+export const sas = defineSubcommand({
   usage: [['sas', 'print URLs with a signature: of an account, or of a --container, --blob, --queue or --table']],
   flags,
-  read({ values, names: [surplus] }, env): SasCommand {
+  parse({ values, positionals: [surplus] }, env): SasCommand {
     if (surplus !== undefined) throw new StartError(`Unexpected ${surplus}: flags begin with --.`);
     const { policy, permissions, expiry, start, ip } = values;
-    const subject = subjectOf(values);
+    const subject = parseSubject(values);
     if (subject.of === 'account' && policy !== undefined)
       throw new StartError('--policy needs --container, --queue or --table: these have policies.');
     const form = sasForms.find((each) => each === (values.as ?? 'url'));
     if (form === undefined) throw new StartError(`--as is ${sasForms.join(', ')}, not ${values.as}.`);
     const now = Date.now();
     return {
-      partition: partitionOf(values, env),
+      partition: partitionFrom(values, env),
       ...{ location: values.location, account: values.account, subject, policy, ip, form },
-      permissions: permissions ?? (policy === undefined ? usualPermissions(subject) : undefined),
-      expiry: expiry === undefined && policy !== undefined ? undefined : instant('expiry', expiry ?? '1h', now),
-      start: start === undefined ? undefined : instant('start', start, now),
+      permissions: permissions ?? (policy === undefined ? defaultPermissions(subject) : undefined),
+      expiry: expiry === undefined && policy !== undefined ? undefined : parseTime('expiry', expiry ?? '1h', now),
+      start: start === undefined ? undefined : parseTime('start', start, now),
       httpsOnly: values['https-only'] ?? false,
-      urls: urlsOf(values),
+      urls: parseUrls(values),
     };
   },
 });
 
-function subjectOf(words: Words): SasSubject {
+function parseSubject(words: SasValues): SasSubject {
   const { container, blob, queue, table, services, 'resource-types': resourceTypes } = words;
   const [first, second] = (['container', 'queue', 'table'] as const).filter((flag) => words[flag] !== undefined);
   if (second !== undefined) throw new StartError(`A signature is for one: leave out --${first} or --${second}.`);
@@ -113,17 +113,17 @@ function subjectOf(words: Words): SasSubject {
     return { of: 'table', table, keys: [spk, srk, epk, erk] };
   }
   if (queue !== undefined) return { of: 'queue', queue };
-  if (container !== undefined) return { of: 'blob', container, blob: blob && slashed(blob) };
+  if (container !== undefined) return { of: 'blob', container, blob: blob && normalizeSlashes(blob) };
   if (services !== undefined && !/^[bqt]+$/.test(services))
     throw new StartError(`--services are letters of b, q and t, not ${services}.`);
   return { of: 'account', services: services ?? 'bqt', resourceTypes: resourceTypes ?? 'sco' };
 }
 
-function usualPermissions(subject: SasSubject): string {
+function defaultPermissions(subject: SasSubject): string {
   return subject.of === 'account' || (subject.of === 'blob' && subject.blob === undefined) ? 'rl' : 'r';
 }
 
-function urlsOf(words: Words): SasCommand['urls'] {
+function parseUrls(words: SasValues): SasCommand['urls'] {
   const urls: Partial<Record<ServiceName, string>> = {};
   for (const service of serviceNames) {
     const url = words[`${service}-url`];
@@ -136,15 +136,15 @@ function urlsOf(words: Words): SasCommand['urls'] {
 }
 
 /** To the second, as all versions take it. */
-function instant(flag: string, text: string, now: number): string {
+function parseTime(flag: string, text: string, now: number): string {
   const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
-  const at = unit ? now + Number(count) * UNIT_SECONDS[unit]! * 1_000 : utc(text);
+  const at = unit ? now + Number(count) * UNIT_SECONDS[unit]! * 1_000 : parseUtc(text);
   if (Number.isNaN(at))
     throw new StartError(`--${flag} is a time such as 1h, 7d or 2030-01-01T12:00:00Z, not ${text}.`);
   return `${new Date(at).toISOString().slice(0, 19)}Z`;
 }
 
-function utc(text: string): number {
+function parseUtc(text: string): number {
   const ticks = parseSasDate(text);
-  return ticks === undefined ? Number.NaN : millisecondsOf(ticks);
+  return ticks === undefined ? Number.NaN : unixFromTicks(ticks);
 }

@@ -1,21 +1,21 @@
 /** holdfast sas */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { readSas } from '../rest/auth/sas.ts';
+import { parseSas } from '../rest/auth/sas.ts';
 import { accountSasToken, blobSasToken, queueSasToken, tableSasToken } from '../rest/auth/sas-strings.ts';
-import { ORDERED } from '../rest/auth/service-sas.ts';
+import { PERMISSION_ORDER } from '../rest/auth/service-sas.ts';
 import { type Account, developmentAccount, StartError } from '../server/config.ts';
-import { type Origins, titleOf } from '../server/endpoints.ts';
+import { type Origins, serviceTitle } from '../server/endpoints.ts';
 import { asStorageError } from '../services/common/errors.ts';
 import { type ServiceName, serviceNames } from '../services/common/names.ts';
-import { USUAL_ORIGINS } from './account.ts';
-import { administer } from './admin-client.ts';
-import { DEFAULT_LOCATION } from './command.ts';
+import { DEFAULT_ORIGINS } from './account.ts';
+import { withAdminClient } from './admin-client.ts';
 import type { SasCommand, SasSubject } from './sas-flags.ts';
+import { DEFAULT_LOCATION } from './subcommand.ts';
 
 const VERSION = '2022-11-02';
 /** Of the fields in the query. */
-const flagOf: Readonly<Record<string, string>> = {
+const FLAG_BY_FIELD: Readonly<Record<string, string>> = {
   sp: '--permissions',
   sip: '--ip',
   srt: '--resource-types',
@@ -24,31 +24,31 @@ const flagOf: Readonly<Record<string, string>> = {
 /** What is to be printed: a URL for each service, or what else was asked for. */
 export async function runSas(command: SasCommand): Promise<string> {
   const { subject, form } = command;
-  const { account, origins } = await signerOf(command);
-  const token = tokenOf(command, account);
+  const { account, origins } = await findSigner(command);
+  const token = createToken(command, account);
   checkToken(token, subject);
   if (form === 'token') return token;
-  const endpoints = servicesOf(subject).flatMap((service) => {
+  const endpoints = servicesFor(subject).flatMap((service) => {
     const origin = origins[service];
     const url = command.urls[service] ?? (origin === undefined ? undefined : `${origin}/${account.name}`);
     return url === undefined ? [] : [[service, url] as const];
   });
   // An account may well have services that this server leaves to others.
   if (endpoints.length === 0) {
-    const [service] = servicesOf(subject);
+    const [service] = servicesFor(subject);
     throw new StartError(`The server that runs has no ${service} service: say where one is by --${service}-url.`);
   }
-  if (form === 'url') return endpoints.map(([, url]) => `${url}${pathOf(subject)}?${token}`).join('\n');
-  const named = endpoints.map(([service, url]) => `${titleOf(service)}Endpoint=${url};`);
+  if (form === 'url') return endpoints.map(([, url]) => `${url}${subjectPath(subject)}?${token}`).join('\n');
+  const named = endpoints.map(([service, url]) => `${serviceTitle(service)}Endpoint=${url};`);
   return `${named.join('')}SharedAccessSignature=${token}`;
 }
 
-function servicesOf(subject: SasSubject): readonly ServiceName[] {
+function servicesFor(subject: SasSubject): readonly ServiceName[] {
   if (subject.of !== 'account') return [subject.of];
   return serviceNames.filter((service) => subject.services.includes(service[0]!));
 }
 
-function pathOf(subject: SasSubject): string {
+function subjectPath(subject: SasSubject): string {
   if (subject.of === 'account') return '/';
   if (subject.of === 'queue') return `/${encodeURIComponent(subject.queue)}`;
   if (subject.of === 'table') return `/${encodeURIComponent(subject.table)}`;
@@ -59,17 +59,17 @@ function pathOf(subject: SasSubject): string {
 /** Whoever made a mistake learns it here, not from the server later. */
 function checkToken(token: string, { of }: SasSubject): void {
   try {
-    readSas(Object.fromEntries(new URLSearchParams(token)), of === 'account' ? 'blob' : of);
+    parseSas(Object.fromEntries(new URLSearchParams(token)), of === 'account' ? 'blob' : of);
   } catch (error) {
     const detail = asStorageError(error)?.details?.AuthenticationErrorDetail ?? '';
     const field = /: (\w+)\.?$/.exec(detail)?.[1] ?? '';
-    if (!Object.hasOwn(flagOf, field)) throw error;
-    const order = field === 'sp' && of !== 'account' ? `: its letters come in the order ${ORDERED[of]}` : '';
-    throw new StartError(`${flagOf[field]} is nothing that a signature takes${order}.`);
+    if (!Object.hasOwn(FLAG_BY_FIELD, field)) throw error;
+    const order = field === 'sp' && of !== 'account' ? `: its letters come in the order ${PERMISSION_ORDER[of]}` : '';
+    throw new StartError(`${FLAG_BY_FIELD[field]} is nothing that a signature takes${order}.`);
   }
 }
 
-async function signerOf({
+async function findSigner({
   location,
   partition,
   account: name,
@@ -78,22 +78,22 @@ async function signerOf({
   if (partition === undefined && location === undefined && !existsSync(folder)) {
     if (name !== undefined && name !== developmentAccount.name)
       throw new StartError(`There is no folder ${folder} to look for the account ${name} in: name it by --location.`);
-    return { account: developmentAccount, origins: USUAL_ORIGINS };
+    return { account: developmentAccount, origins: DEFAULT_ORIGINS };
   }
-  return administer(partition === undefined ? folder : { partition }, async (accounts) => {
+  return withAdminClient(partition === undefined ? folder : { partition }, async (accounts) => {
     const stored = await accounts.list(true);
     const list = stored.filter(({ isServed }) => isServed);
     const only = name === undefined && list.length === 1 ? list[0] : undefined;
     const found = list.find((each) => each.name === (name ?? developmentAccount.name)) ?? only;
     if (found?.keys)
-      return { account: { name: found.name, keys: found.keys }, origins: accounts.origins ?? USUAL_ORIGINS };
+      return { account: { name: found.name, keys: found.keys }, origins: accounts.origins ?? DEFAULT_ORIGINS };
     if (name === undefined) throw new StartError('Choose an account by --account.');
     const isStored = stored.some((each) => each.name === name);
     throw new StartError(isStored ? `The account ${name} is not served.` : `There is no account ${name}.`);
   });
 }
 
-function tokenOf(command: SasCommand, { name, keys: [key = ''] }: Account): string {
+function createToken(command: SasCommand, { name, keys: [key = ''] }: Account): string {
   const { subject, permissions = '', start = '', expiry = '', ip = '', httpsOnly, policy: identifier = '' } = command;
   const common = { version: VERSION, permissions, start, expiry, ip, protocol: httpsOnly ? 'https' : '' };
   if (subject.of === 'account') {

@@ -1,63 +1,64 @@
 /** A server in the foreground: from the command line until a signal, or a message of the parent, ends it. */
 import { endProcess } from '../base/end-process.ts';
 import type { HoldfastServer } from '../index.ts';
-import { configOf, dataOf, type StartOptions } from '../server/config.ts';
+import { describeDataLocation, resolveConfig, type StartOptions } from '../server/config.ts';
 import type { ServiceName } from '../services/common/names.ts';
-import type { Listening, Surface } from './azurite-compat.ts';
+import type { CliFlavour, ListenAddress } from './azurite-compat.ts';
 
-export interface Serving {
+export interface ServeOptions {
   readonly options: StartOptions;
   readonly silent: boolean;
   readonly version: string;
 }
 
-export async function serve(surface: Surface, serving: Serving): Promise<void> {
-  const { silent, version } = serving;
-  const { services } = surface;
-  const options = { ...serving.options, services };
-  const say = (lines: readonly string[]) => {
-    if (!silent || !surface.silenced) for (const line of lines) console.log(line);
+export async function serve(flavour: CliFlavour, serveOptions: ServeOptions): Promise<void> {
+  const { silent, version } = serveOptions;
+  const { services } = flavour;
+  const options = { ...serveOptions.options, services };
+  const printLines = (lines: readonly string[]) => {
+    if (!silent || !flavour.honoursSilent) for (const line of lines) console.log(line);
   };
   // Who waited for its lines may close the pipe then. That ends no server.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
-  const config = configOf(options);
+  const config = resolveConfig(options);
   const scheme = config.https ? 'https' : 'http';
-  const listening = config.endpoints.map(({ service, host, port }): Listening => ({ service, scheme, host, port }));
-  for (const at of listening) say(surface.starting(at));
+  const listening = config.endpoints.map(({ service, host, port }): ListenAddress => ({ service, scheme, host, port }));
+  for (const at of listening) printLines(flavour.startingLines(at));
   const starting = import('../index.ts').then(({ start }) => start(options));
   // From the first moment: a start can take long, and must be as easy to end.
-  stopOnSignals(surface.name, async () => {
-    for (const service of services) say(surface.closing(service));
+  stopOnSignals(flavour.name, async () => {
+    for (const service of services) printLines(flavour.closingLines(service));
     await (await starting).stop();
-    for (const service of services) say(surface.closed(service));
+    for (const service of services) printLines(flavour.closedLines(service));
   });
   const server = await starting;
   if (!silent) {
-    const served = services.map((service) => `  ${`${service} service`.padEnd(19)}${urlOf(server, service)}\n`);
+    const served = services.map((service) => `  ${`${service} service`.padEnd(19)}${serviceUrl(server, service)}\n`);
     console.log(`Holdfast ${version}
-${served.join('')}  data               ${dataOf(config)}
+${served.join('')}  data               ${describeDataLocation(config)}
   connection string  ${server.connectionString || 'none: holdfast account add <name> makes an account'}`);
     if (server.authority) {
-      const { waysToTrust } = await import('../server/tls/self-signed.ts');
-      console.log(waysToTrust(server.authority, new URL(urlOf(server, services[0]!)).origin));
+      const { trustInstructions } = await import('../server/tls/self-signed.ts');
+      console.log(trustInstructions(server.authority, new URL(serviceUrl(server, services[0]!)).origin));
     }
   }
-  for (const at of listening) say(surface.listening({ ...at, port: portOf(new URL(urlOf(server, at.service))) }));
+  for (const at of listening)
+    printLines(flavour.listeningLines({ ...at, port: portFrom(new URL(serviceUrl(server, at.service))) }));
 }
 
-function urlOf(server: HoldfastServer, service: ServiceName): string {
+function serviceUrl(server: HoldfastServer, service: ServiceName): string {
   return server[`${service}Url`];
 }
 
 /** A URL leaves out the port that its scheme has anyway. */
-function portOf({ port, protocol }: URL): number {
+function portFrom({ port, protocol }: URL): number {
   return Number(port) || (protocol === 'https:' ? 443 : 80);
 }
 
 const underNpm = process.env.npm_lifecycle_event !== undefined;
 
 /** Ctrl-C under npm arrives twice, from the terminal and from npm, which passes it on: that is one wish. */
-const ECHO_MS = underNpm ? 500 : 0;
+const DUPLICATE_SIGNAL_MS = underNpm ? 500 : 0;
 
 /** The first signal stops the server, which finishes the requests that run; the second ends at once. */
 function stopOnSignals(name: string, stop: () => Promise<void>): void {
@@ -66,13 +67,13 @@ function stopOnSignals(name: string, stop: () => Promise<void>): void {
     if (firstAt === undefined) {
       firstAt = performance.now();
       stop().then(
-        () => end(0),
+        () => exitSoon(0),
         (error) => {
           console.error(`${name}: the server did not stop cleanly:`, error);
-          end(1);
+          exitSoon(1);
         },
       );
-    } else if (performance.now() - firstAt >= ECHO_MS) {
+    } else if (performance.now() - firstAt >= DUPLICATE_SIGNAL_MS) {
       endProcess(signal);
     }
   };
@@ -85,7 +86,7 @@ function stopOnSignals(name: string, stop: () => Promise<void>): void {
 }
 
 /** Leaves a moment in which the last lines reach a pipe: on Windows they do not at once. */
-function end(code: number): void {
+function exitSoon(code: number): void {
   process.exitCode = code;
   setTimeout(() => process.exit(), 100).unref();
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { StartError } from '../server/config.ts';
-import { helpText, readCommand } from './start-flags.ts';
+import { helpText, parseCommand } from './start-flags.ts';
 
 const log = { level: 'info', format: 'text' };
 const ROWS = 'postgres://me:secret@host/rows';
@@ -45,41 +45,41 @@ describe('The command line', () => {
     [`--partition ${ROWS} --extents ./bytes`, { partition: ROWS, extents: './bytes', log }],
   ];
   it.each(starts)('starts with "%s"', (line, options) => {
-    expect(readCommand(split(line))).toEqual({ command: 'start', options, silent: line === '-s' });
+    expect(parseCommand(split(line))).toEqual({ command: 'start', options, silent: line === '-s' });
   });
 
   it('takes the accounts of AZURITE_ACCOUNTS and minds no other variable', () => {
     const env = { AZURITE_ACCOUNTS: 'one:a2V5', AZURITE_SKIP_API_VERSION_CHECK: 'true' };
-    expect(readCommand([], env)).toMatchObject({ options: { accounts: [{ name: 'one', keys: ['a2V5'] }] } });
+    expect(parseCommand([], env)).toMatchObject({ options: { accounts: [{ name: 'one', keys: ['a2V5'] }] } });
   });
 
   it('takes the rows that processes share from HOLDFAST_PARTITION, unless a flag names others', () => {
     const env = { HOLDFAST_PARTITION: ROWS };
-    expect(readCommand(split('--extents x'), env)).toMatchObject({ options: { partition: ROWS, extents: 'x' } });
+    expect(parseCommand(split('--extents x'), env)).toMatchObject({ options: { partition: ROWS, extents: 'x' } });
     const other = 'postgresql://other/rows';
-    expect(readCommand(split(`--partition ${other} --extents x`), env)).toMatchObject({
+    expect(parseCommand(split(`--partition ${other} --extents x`), env)).toMatchObject({
       options: { partition: other },
     });
-    expect(readCommand(split('check --extents x'), env)).toMatchObject({ where: { partition: ROWS, extents: 'x' } });
-    expect(readCommand(split('check --location x'), env)).toMatchObject({ where: 'x' });
-    expect(readCommand(split('account list'), env)).toMatchObject({ account: { partition: ROWS } });
-    expect(readCommand(split('account list --location x'), env)).toMatchObject({ account: { partition: undefined } });
-    expect(readCommand(split(`sas --partition ${other}`), env)).toMatchObject({ sas: { partition: other } });
-    expect(readCommand([], { HOLDFAST_PARTITION: '' })).toMatchObject({ options: { log } });
+    expect(parseCommand(split('check --extents x'), env)).toMatchObject({ where: { partition: ROWS, extents: 'x' } });
+    expect(parseCommand(split('check --location x'), env)).toMatchObject({ where: 'x' });
+    expect(parseCommand(split('account list'), env)).toMatchObject({ account: { partition: ROWS } });
+    expect(parseCommand(split('account list --location x'), env)).toMatchObject({ account: { partition: undefined } });
+    expect(parseCommand(split(`sas --partition ${other}`), env)).toMatchObject({ sas: { partition: other } });
+    expect(parseCommand([], { HOLDFAST_PARTITION: '' })).toMatchObject({ options: { log } });
   });
 
   it('checks ./holdfast-data, or the folder that is named', () => {
-    expect(readCommand(['check'])).toEqual({ command: 'check', where: 'holdfast-data' });
-    expect(readCommand(split('check --location x'))).toEqual({ command: 'check', where: 'x' });
+    expect(parseCommand(['check'])).toEqual({ command: 'check', where: 'holdfast-data' });
+    expect(parseCommand(split('check --location x'))).toEqual({ command: 'check', where: 'x' });
   });
 
   it.each(['help', '--help', '-h', 'check --help'])('prints its help for %s', (line) => {
-    expect(readCommand(split(line))).toEqual({ command: 'help' });
+    expect(parseCommand(split(line))).toEqual({ command: 'help' });
     expect(helpText()).toContain('--blobPort <port>');
   });
 
   it.each(['version', '--version', '-v'])('prints its version for %s', (line) => {
-    expect(readCommand(split(line))).toEqual({ command: 'version' });
+    expect(parseCommand(split(line))).toEqual({ command: 'version' });
   });
 
   const refused: [line: string, fault: string][] = [
@@ -138,7 +138,7 @@ describe('The command line', () => {
   it.each(refused)('refuses "%s" in one line', (line, fault) => {
     let refusal: unknown;
     try {
-      readCommand(split(line));
+      parseCommand(split(line));
     } catch (error) {
       refusal = error;
     }
@@ -149,7 +149,7 @@ describe('The command line', () => {
   });
 
   it('refuses AZURITE_DB, which it would have to ignore', () => {
-    expect(() => readCommand([], { AZURITE_DB: 'mysql://x' })).toThrow('unset AZURITE_DB');
+    expect(() => parseCommand([], { AZURITE_DB: 'mysql://x' })).toThrow('unset AZURITE_DB');
   });
 });
 

@@ -1,21 +1,21 @@
 /** The command line, with the flags that users of the Azurite emulator know. */
 
 import {
-  configOf,
   type LogFormat,
   type LogLevel,
   logFormats,
   logLevels,
   parseAccounts,
+  resolveConfig,
   StartError,
   type StartOptions,
 } from '../server/config.ts';
 import { type ServiceName, serviceNames } from '../services/common/names.ts';
 import { type AccountCommand, account } from './account-flags.ts';
-import { type Flag, type Flags, helpOf, readLine, suggestion, type Values } from './arguments.ts';
+import { type Flag, type Flags, formatFlags, parseArguments, suggestion, type Values } from './arguments.ts';
 import { type ClockCommand, clock } from './clock-flags.ts';
-import { DEFAULT_LOCATION, location, partition, partitionOf, type Usage } from './command.ts';
 import { type SasCommand, sas } from './sas-flags.ts';
+import { DEFAULT_LOCATION, location, partition, partitionFrom, type Usage } from './subcommand.ts';
 
 export type Command =
   | { readonly command: 'start'; readonly options: StartOptions; readonly silent: boolean }
@@ -87,29 +87,29 @@ const flags = {
 type FlagName = keyof typeof flags;
 const commands = ['start', 'check', 'account', 'sas', 'clock', 'help', 'version'] as const;
 
-export function readCommand(words: readonly string[], env: NodeJS.ProcessEnv = {}): Command {
+export function parseCommand(words: readonly string[], env: NodeJS.ProcessEnv = {}): Command {
   const [first] = words;
-  const named = first !== undefined && !first.startsWith('-');
-  const command = named ? commands.find((each) => each === first) : 'start';
+  const isNamed = first !== undefined && !first.startsWith('-');
+  const command = isNamed ? commands.find((each) => each === first) : 'start';
   if (!command) throw new StartError(`There is no command ${first}.${suggestion(first ?? '', commands)}`);
-  const rest = named ? words.slice(1) : words;
+  const rest = isNamed ? words.slice(1) : words;
   if (command === 'help') return { command, topic: rest[0] };
   if (command === 'account' || command === 'sas' || command === 'clock') {
     if (rest.some((word) => word === '--help' || word === '-h')) return { command: 'help', topic: command };
-    if (command === 'account') return { command, account: account.read(readLine(rest, account.flags), env) };
-    if (command === 'sas') return { command, sas: sas.read(readLine(rest, sas.flags), env) };
-    return { command, clock: clock.read(readLine(rest, clock.flags), env) };
+    if (command === 'account') return { command, account: account.parse(parseArguments(rest, account.flags), env) };
+    if (command === 'sas') return { command, sas: sas.parse(parseArguments(rest, sas.flags), env) };
+    return { command, clock: clock.parse(parseArguments(rest, clock.flags), env) };
   }
-  const values = readFlags(rest);
+  const values = parseStartFlags(rest);
   if (values.help) return { command: 'help' };
   if (values.version || command === 'version') return { command: 'version' };
   if (command === 'check') {
     const other = Object.keys(values).find((name) => !['location', 'partition', 'extents'].includes(name));
     if (other) throw new StartError(`check takes --location, or --partition and --extents, not --${other}.`);
-    return { command, where: whereOf(values, env) };
+    return { command, where: parseCheckTarget(values, env) };
   }
   const options = startOptions(values, env);
-  configOf(options);
+  resolveConfig(options);
   return { command, options, silent: values.silent ?? false };
 }
 
@@ -118,7 +118,7 @@ export function helpText(topic?: string): string {
   if (topic === 'sas') return topicHelp(sas);
   if (topic === 'clock') return topicHelp(clock);
   return `Usage:
-${usageOf([
+${formatUsage([
   ['[start] [flags]', 'serve until SIGINT or SIGTERM'],
   ['check [--location <folder>]', 'look through the data, without changing it'],
   ...account.usage,
@@ -128,23 +128,23 @@ ${usageOf([
   ['version', 'print the version'],
 ])}
 
-${helpOf(flags)}
+${formatFlags(flags)}
 
 Environment:
   AZURITE_ACCOUNTS     name:key[:key2];...   accounts instead of devstoreaccount1, keys in base64
   HOLDFAST_PARTITION   postgres://...        as --partition, where others do not see the password`;
 }
 
-function topicHelp({ usage, flags: own }: { usage: Usage; flags: Flags }): string {
-  return `Usage:\n${usageOf(usage)}\n\n${helpOf(own)}`;
+function topicHelp({ usage, flags: topicFlags }: { usage: Usage; flags: Flags }): string {
+  return `Usage:\n${formatUsage(usage)}\n\n${formatFlags(topicFlags)}`;
 }
 
-function usageOf(usage: Usage): string {
+function formatUsage(usage: Usage): string {
   return usage.map(([words, does]) => `  ${`holdfast ${words}`.padEnd(38)}${does}`).join('\n');
 }
 
-function whereOf(values: StartValues, env: NodeJS.ProcessEnv) {
-  const url = partitionOf(values, env);
+function parseCheckTarget(values: StartValues, env: NodeJS.ProcessEnv) {
+  const url = partitionFrom(values, env);
   if (url === undefined) {
     if (values.extents !== undefined) throw new StartError('--extents goes with --partition: give that, too.');
     return values.location ?? DEFAULT_LOCATION;
@@ -155,9 +155,9 @@ function whereOf(values: StartValues, env: NodeJS.ProcessEnv) {
 
 type StartValues = Values<typeof flags>;
 
-function readFlags(words: readonly string[]): StartValues {
-  const { values, names } = readLine(words, flags);
-  if (names[0] !== undefined) throw new StartError(`Unexpected ${names[0]}: flags begin with --.`);
+function parseStartFlags(words: readonly string[]): StartValues {
+  const { values, positionals } = parseArguments(words, flags);
+  if (positionals[0] !== undefined) throw new StartError(`Unexpected ${positionals[0]}: flags begin with --.`);
   return values;
 }
 
@@ -169,7 +169,7 @@ function startOptions(values: StartValues, env: NodeJS.ProcessEnv): StartOptions
   }
   const { location, debug } = values;
   const url = values.partition ?? (env.HOLDFAST_PARTITION || undefined);
-  const quietest: LogLevel = debug ? 'debug' : values.silent ? 'silent' : 'info';
+  const defaultLevel: LogLevel = debug ? 'debug' : values.silent ? 'silent' : 'info';
   return {
     ...(values.inMemoryPersistence && { inMemory: true }),
     ...(location !== undefined && { location }),
@@ -179,18 +179,18 @@ function startOptions(values: StartValues, env: NodeJS.ProcessEnv): StartOptions
     ...(env.AZURITE_ACCOUNTS && { accounts: parseAccounts(env.AZURITE_ACCOUNTS) }),
     ...(values['test-clock'] && { testClock: true }),
     ...httpsOption(values),
-    ...(values.oauth !== undefined && { oauth: oneOf<'basic'>('oauth', values.oauth, ['basic']) }),
-    ...(values.cors !== undefined && { cors: listed(values.cors) }),
-    ...(values['allowed-hosts'] !== undefined && { allowedHosts: listed(values['allowed-hosts']) }),
+    ...(values.oauth !== undefined && { oauth: parseChoice<'basic'>('oauth', values.oauth, ['basic']) }),
+    ...(values.cors !== undefined && { cors: parseList(values.cors) }),
+    ...(values['allowed-hosts'] !== undefined && { allowedHosts: parseList(values['allowed-hosts']) }),
     ...(values.loose && { looseMode: true }),
     ...(values.disableProductStyleUrl && { pathStyleOnly: true }),
     ...(values.extentMemoryLimit !== undefined && {
-      memoryBytesMax: megabytes('extentMemoryLimit', values.extentMemoryLimit),
+      memoryBytesMax: parseMegabytes('extentMemoryLimit', values.extentMemoryLimit),
     }),
-    ...(values['body-memory'] !== undefined && { bodyBytesMax: megabytes('body-memory', values['body-memory']) }),
+    ...(values['body-memory'] !== undefined && { bodyBytesMax: parseMegabytes('body-memory', values['body-memory']) }),
     log: {
-      level: oneOf<LogLevel>('log-level', values['log-level'] ?? quietest, logLevels),
-      format: oneOf<LogFormat>('log-format', values['log-format'] ?? 'text', logFormats),
+      level: parseChoice<LogLevel>('log-level', values['log-level'] ?? defaultLevel, logLevels),
+      format: parseChoice<LogFormat>('log-format', values['log-format'] ?? 'text', logFormats),
       ...(debug !== undefined && { file: debug }),
     },
   };
@@ -201,16 +201,16 @@ function serviceOptions(service: ServiceName, values: StartValues): Partial<Star
   const keepAlive = values[`${service}KeepAliveTimeout`];
   return {
     ...(host !== undefined && { [`${service}Host`]: host }),
-    ...(port !== undefined && { [`${service}Port`]: whole(`${service}Port`, port, 65_535) }),
+    ...(port !== undefined && { [`${service}Port`]: parseWhole(`${service}Port`, port, 65_535) }),
     ...(keepAlive !== undefined && {
-      [`${service}KeepAliveSeconds`]: whole(`${service}KeepAliveTimeout`, keepAlive, 86_400),
+      [`${service}KeepAliveSeconds`]: parseWhole(`${service}KeepAliveTimeout`, keepAlive, 86_400),
     }),
   };
 }
 
 function httpsOption({ cert, key, pwd, https }: StartValues): Pick<StartOptions, 'https'> {
   if (https !== undefined) {
-    const auto = oneOf<'auto'>('https', https, ['auto']);
+    const auto = parseChoice<'auto'>('https', https, ['auto']);
     if (cert !== undefined) throw new StartError('Give either --cert or --https auto: leave one out.');
     if (key === undefined && pwd === undefined) return { https: auto };
   }
@@ -223,23 +223,23 @@ function httpsOption({ cert, key, pwd, https }: StartValues): Pick<StartOptions,
   return {};
 }
 
-function whole(flag: FlagName, text: string, max: number): number {
+function parseWhole(flag: FlagName, text: string, max: number): number {
   const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
   if (number <= max) return number;
   throw new StartError(`--${flag} is a whole number from 0 to ${max}, not ${text}.`);
 }
 
-function listed(text: string): string[] {
+function parseList(text: string): string[] {
   return text.split(',').map((part) => part.trim());
 }
 
 /** Test containers write it with decimals. */
-function megabytes(flag: FlagName, text: string): number {
+function parseMegabytes(flag: FlagName, text: string): number {
   if (/^\d{1,7}(?:\.\d{1,9})?$/.test(text)) return Math.floor(Number(text) * 1024 * 1024);
   throw new StartError(`--${flag} is a number of megabytes, not ${text}.`);
 }
 
-function oneOf<Choice extends string>(flag: FlagName, text: string, choices: readonly Choice[]): Choice {
+function parseChoice<Choice extends string>(flag: FlagName, text: string, choices: readonly Choice[]): Choice {
   const choice = choices.find((each) => each === text);
   if (choice) return choice;
   throw new StartError(`--${flag} is ${choices.join(', ')}, not ${text}.`);

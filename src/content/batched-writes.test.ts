@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { gather } from './batched-writes.ts';
+import { batchWrites } from './batched-writes.ts';
 
 async function* one(piece: Uint8Array): AsyncGenerator<Uint8Array> {
   yield piece;
@@ -11,7 +11,7 @@ describe('Gathering from many sources', () => {
     const began: number[] = [];
     let turns = 0;
     const sources = Array.from({ length: 10 }, () =>
-      gather(one(Buffer.of(1)), 1 << 10, async () => {
+      batchWrites(one(Buffer.of(1)), 1 << 10, async () => {
         began.push(turns);
       }),
     );

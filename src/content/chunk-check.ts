@@ -1,7 +1,7 @@
 /** Reads chunks only to see whether they can be read; a server may move and remove them meanwhile. */
-import { Damaged, type Extents, type Place } from '../extents/extents.ts';
+import { type ChunkLocation, CorruptChunk, type Extents } from '../extents/extents.ts';
 import type { Partition } from '../partition/partition.ts';
-import { type Chunk, type ChunkId, chunkKey, chunkNameOf, decodeChunk } from './rows.ts';
+import { type Chunk, type ChunkId, chunkKey, chunkName, decodeChunk } from './rows.ts';
 
 export interface ChunkChecker {
   /** What is wrong with a chunk. A chunk that is gone by now has nothing wrong. */
@@ -15,40 +15,40 @@ export interface ChunkFault {
   readonly isReadable: boolean;
 }
 
-const PIECE_BYTES = 1 << 20;
+const READ_BYTES = 1 << 20;
 
-/** @param heard the last damage that the extents told of, whether a read failed of it or not; asked again, there is none */
+/** @param takeReported the last damage that the extents told of, whether a read failed of it or not; asked again, there is none */
 export function createChunkChecker(
   partition: Pick<Partition, 'read'>,
   extents: Pick<Extents, 'read'>,
-  heard: () => Error | undefined = () => undefined,
+  takeReported: () => Error | undefined = () => undefined,
 ): ChunkChecker {
-  async function faultAt(account: bigint, id: ChunkId, place: Place): Promise<ChunkFault | undefined> {
+  async function faultAt(account: bigint, id: ChunkId, place: ChunkLocation): Promise<ChunkFault | undefined> {
     try {
-      heard();
-      for (let from = 0; from < place.length; from += PIECE_BYTES) {
-        const to = Math.min(from + PIECE_BYTES, place.length);
-        await extents.read(chunkNameOf(account, id), place, from, to);
+      takeReported();
+      for (let from = 0; from < place.length; from += READ_BYTES) {
+        const to = Math.min(from + READ_BYTES, place.length);
+        await extents.read(chunkName(account, id), place, from, to);
       }
-      const around = heard();
-      return around && { message: around.message, isReadable: true };
+      const reported = takeReported();
+      return reported && { message: reported.message, isReadable: true };
     } catch (error) {
-      if (error instanceof Damaged) return { message: error.message, isReadable: false };
+      if (error instanceof CorruptChunk) return { message: error.message, isReadable: false };
       throw error;
     }
   }
 
-  async function placeOf(account: bigint, id: ChunkId): Promise<Place | undefined> {
+  async function currentLocation(account: bigint, id: ChunkId): Promise<ChunkLocation | undefined> {
     const row = await partition.read((at) => at.get(chunkKey(account, id)));
     return row && decodeChunk(row).place;
   }
 
   return {
     async check(account, id, chunk) {
-      for (let place: Place | undefined = chunk.place; place; ) {
+      for (let place: ChunkLocation | undefined = chunk.place; place; ) {
         const fault = await faultAt(account, id, place);
         if (!fault) return undefined;
-        const now = await placeOf(account, id);
+        const now = await currentLocation(account, id);
         if (now?.extent === place.extent && now.offset === place.offset) return fault;
         place = now;
       }

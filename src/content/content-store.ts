@@ -1,27 +1,27 @@
 import type { Extents } from '../extents/extents.ts';
-import type { Hashers } from '../hashing/hash-pool.ts';
+import type { HashPool } from '../hashing/hash-pool.ts';
 import { type Partition, Unavailable } from '../partition/partition.ts';
 import type { ContentStore } from './content.ts';
-import { type Reading, RunningRead } from './download.ts';
-import type { Reads } from './gc/active-reads.ts';
-import * as lists from './manifest.ts';
+import { ContentDownload, type DownloadContext } from './download.ts';
+import type { ActiveReads } from './gc/active-reads.ts';
+import * as manifest from './manifest.ts';
 import { checkEpoch } from './membership/epochs.ts';
-import { addChunks, changeReferences } from './refcounts.ts';
+import { addChunks, changeRefcounts } from './refcounts.ts';
 import { epochKey, type Id } from './rows.ts';
-import { createTaker } from './upload.ts';
+import { createUploader } from './upload.ts';
 
 export interface ContentStoreOptions {
   readonly partition: Pick<Partition, 'read'>;
   readonly extents: Extents;
   /** Of this process. */
   readonly epoch: bigint;
-  readonly reads: Reads;
-  readonly hashers: Hashers;
+  readonly reads: ActiveReads;
+  readonly hashers: HashPool;
 }
 
 export interface OpenContentStore extends ContentStore {
   /** Where bytes lie that somebody has taken, or is taking, and has not released yet: no row may name them, but one will. */
-  heldExtents(): ReadonlySet<string>;
+  pinnedExtents(): ReadonlySet<string>;
 }
 
 export function createContentStore({
@@ -31,55 +31,55 @@ export function createContentStore({
   reads,
   hashers,
 }: ContentStoreOptions): OpenContentStore {
-  let last = 0n;
-  const newId = (): Id => ({ epoch, number: ++last });
-  const { take, heldExtents } = createTaker(extents, hashers, newId);
-  const isGone = (): Promise<boolean> =>
+  let lastNumber = 0n;
+  const newId = (): Id => ({ epoch, number: ++lastNumber });
+  const { upload, pinnedExtents } = createUploader(extents, hashers, newId);
+  const isEvicted = (): Promise<boolean> =>
     partition
       .read((at) => at.get(epochKey(epoch)))
       .then(
         (row) => row === undefined,
         () => false,
       );
-  const reading: Reading = { partition, extents, reads, held: { bytes: 0 } };
+  const downloads: DownloadContext = { partition, extents, reads, buffered: { bytes: 0 } };
   return {
-    async take(...given) {
+    async upload(...given) {
       try {
-        return await take(...given);
+        return await upload(...given);
       } catch (error) {
         // The others have removed the extents of a process that they took for dead: it would have failed at its commit anyway.
-        throw (await isGone()) ? new Unavailable('Another process has taken over from this one.') : error;
+        throw (await isEvicted()) ? new Unavailable('Another process has taken over from this one.') : error;
       }
     },
-    heldExtents,
+    pinnedExtents,
     newId,
-    async nameChunks(tx, account, taken) {
+    async commitUpload(tx, account, uploaded) {
       await checkEpoch(tx, epoch);
-      addChunks(tx, account, taken);
+      addChunks(tx, account, uploaded);
     },
-    addContent: lists.addContent,
+    addContent: manifest.addContent,
     // A pending content of a dead process is swept: nothing may be added to it behind the sweeper's back.
     async beginPending(tx, account, id, counting) {
       await checkEpoch(tx, epoch);
-      return lists.beginPending(tx, account, id, counting);
+      return manifest.beginPending(tx, account, id, counting);
     },
-    async addCells(tx, account, id, offset, pieces) {
+    async addSegments(tx, account, id, offset, segments) {
       await checkEpoch(tx, epoch);
-      lists.addCells(tx, account, id, offset, pieces);
+      manifest.addSegments(tx, account, id, offset, segments);
     },
-    async finishPending(tx, account, id, trash, length) {
+    async finishPending(tx, account, id, pendingKey, length) {
       await checkEpoch(tx, epoch);
-      await lists.finishPending(tx, account, id, trash, length);
+      await manifest.finishPending(tx, account, id, pendingKey, length);
     },
-    abandonPending: (tx, _account, id, trash, counting) => lists.abandonPending(tx, id, trash, counting),
-    shareContent: lists.shareContent,
-    releaseContent: lists.releaseContent,
-    isUnshared: lists.isUnshared,
-    handOver: lists.handOver,
-    raiseParts: (tx, account, parts) => changeReferences(tx, account, parts, 1),
-    releaseParts: (tx, account, parts) => changeReferences(tx, account, parts, -1),
-    sweepContent: lists.sweepContent,
-    piecesFrom: lists.piecesFrom,
-    beginRead: () => new RunningRead(reading),
+    abandonPending: (tx, _account, id, pendingKey, counting) => manifest.abandonPending(tx, id, pendingKey, counting),
+    increfContent: manifest.increfContent,
+    decrefContent: manifest.decrefContent,
+    isUnshared: manifest.isUnshared,
+    transferRefs: manifest.transferRefs,
+    increfChunks: (tx, account, chunkRefs) => changeRefcounts(tx, account, chunkRefs, 1),
+    decrefChunks: (tx, account, chunkRefs) => changeRefcounts(tx, account, chunkRefs, -1),
+    sweepContent: manifest.sweepContent,
+    segmentsFrom: manifest.segmentsFrom,
+    beginRead: () => new ContentDownload(downloads),
   };
 }

@@ -1,21 +1,21 @@
 /** What the services know of bytes: taken from a stream before a transaction, named and let go in it, read after it. */
-import type { Place } from '../extents/extents.ts';
+import type { ChunkLocation } from '../extents/extents.ts';
 import type { Key } from '../partition/keys.ts';
 import type { Snapshot, Transaction } from '../partition/partition.ts';
-import type { ContentId, Counting, Part, Piece } from './rows.ts';
+import type { ChunkRef, ContentId, RefCounting, Segment } from './rows.ts';
 
 type AccountId = bigint;
 
 /** Bytes that are durable and that no row names yet. */
-export interface Taken {
+export interface UploadedContent {
   readonly length: number;
   /** Base64; only if it was asked for. */
   readonly md5: string | undefined;
   /** Base64. */
   readonly crc64: string;
-  readonly parts: readonly Part[];
+  readonly chunkRefs: readonly ChunkRef[];
   /** Where the parts lie, in their order. */
-  readonly places: readonly Place[];
+  readonly locations: readonly ChunkLocation[];
   /** Whether they were named or not, the taker is done: the collector may have what no row names. */
   release(): void;
 }
@@ -23,15 +23,15 @@ export interface Taken {
 /** Bytes as they come. */
 export interface Source extends AsyncIterable<Uint8Array> {
   /** Is told of pieces once they are written: nobody needs them any more. */
-  readonly giveBack?: (pieces: readonly Uint8Array[]) => void;
+  readonly recycle?: (pieces: readonly Uint8Array[]) => void;
 }
 
 /** One a process. The functions that take a transaction only read and write rows: they may run again. */
 export interface ContentStore {
   /** Streams the bytes into extents. Just `length` of them must come. */
-  take(account: AccountId, bytes: Source, length: number, wants: { md5: boolean }): Promise<Taken>;
+  upload(account: AccountId, bytes: Source, length: number, wants: { md5: boolean }): Promise<UploadedContent>;
   /** Gives taken bytes their rows, each with one reference; fails if this process was declared dead. */
-  nameChunks(tx: Transaction, account: AccountId, taken: Taken): Promise<void>;
+  commitUpload(tx: Transaction, account: AccountId, uploaded: UploadedContent): Promise<void>;
 
   /** A name for a content that is to be made; never given twice. */
   newId(): ContentId;
@@ -39,30 +39,36 @@ export interface ContentStore {
    * Makes a content of one reference. Its parts' references are the caller's: it has raised them, or hands over those of
    * `nameChunks`. No piece is empty.
    */
-  addContent(tx: Transaction, account: AccountId, id: ContentId, pieces: readonly Piece[]): void;
+  addContent(tx: Transaction, account: AccountId, id: ContentId, segments: readonly Segment[]): void;
   /**
    * The first step to a content that is too large for one commit: a trash row, whose key it returns. The sweeper lets it lie
    * while this process lives. Then come cells, each slice in a transaction of its own, then the finish or the end of it.
    * `uncounted`: its parts' references are still those of others, who hand them over in the transaction that finishes it.
    */
-  beginPending(tx: Transaction, account: AccountId, id: ContentId, counting?: Counting): Promise<Key>;
+  beginPending(tx: Transaction, account: AccountId, id: ContentId, counting?: RefCounting): Promise<Key>;
   /** Pieces from this offset on. As with `addContent`, their parts' references are the caller's: raised in the same transaction, unless uncounted. */
-  addCells(tx: Transaction, account: AccountId, id: ContentId, offset: number, pieces: readonly Piece[]): Promise<void>;
+  addSegments(
+    tx: Transaction,
+    account: AccountId,
+    id: ContentId,
+    offset: number,
+    segments: readonly Segment[],
+  ): Promise<void>;
   /** It becomes a content of one reference, just as one of `addContent`. */
-  finishPending(tx: Transaction, account: AccountId, id: ContentId, trash: Key, length: number): Promise<void>;
+  finishPending(tx: Transaction, account: AccountId, id: ContentId, pendingKey: Key, length: number): Promise<void>;
   /** It will not be finished: the sweeper may have it. */
-  abandonPending(tx: Transaction, account: AccountId, id: ContentId, trash: Key, counting?: Counting): void;
-  shareContent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;
+  abandonPending(tx: Transaction, account: AccountId, id: ContentId, pendingKey: Key, counting?: RefCounting): void;
+  increfContent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;
   /** The last one to let go of it leaves it to the sweeper. */
-  releaseContent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;
+  decrefContent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;
   /** Whether one head alone names it: then its references can be handed over. */
   isUnshared(at: Snapshot, account: AccountId, id: ContentId): Promise<boolean>;
   /** All its references are another's from now on. Those who read it still find its rows. */
-  handOver(tx: Transaction, account: AccountId, id: ContentId): void;
+  transferRefs(tx: Transaction, account: AccountId, id: ContentId): void;
   /** Throws PartGone if one of them is: whoever looked them up outside of this transaction looks again. */
-  raiseParts(tx: Transaction, account: AccountId, parts: readonly Part[]): Promise<void>;
+  increfChunks(tx: Transaction, account: AccountId, chunkRefs: readonly ChunkRef[]): Promise<void>;
   /** What nobody names any more is gone with this commit; its bytes follow when the collector comes to them. */
-  releaseParts(tx: Transaction, account: AccountId, parts: readonly Part[]): Promise<void>;
+  decrefChunks(tx: Transaction, account: AccountId, chunkRefs: readonly ChunkRef[]): Promise<void>;
   /** One slice of what the trash says about a counted content; true once nothing is left of it but the trash row. */
   sweepContent(tx: Transaction, account: AccountId, id: ContentId): Promise<boolean>;
 
@@ -70,12 +76,12 @@ export interface ContentStore {
    * The pieces of a content in order, from the one that holds this byte on, as many as lie in one cell; `offset` is that of
    * the first. None: the content ends here.
    */
-  piecesFrom(
+  segmentsFrom(
     at: Snapshot,
     account: AccountId,
     id: ContentId,
     offset: number,
-  ): Promise<{ offset: number; pieces: Piece[] }>;
+  ): Promise<{ offset: number; segments: Segment[] }>;
   /** Begun before the snapshot that finds the content: until its end nothing that it can see is taken away. */
   beginRead(): ContentRead;
 }
@@ -91,9 +97,9 @@ export interface ContentRead {
   end(): void;
 }
 
-export { Damaged, NoSpace } from '../extents/extents.ts';
+export { CorruptChunk, NoSpace } from '../extents/extents.ts';
 
 /** A part that nobody names any more. */
-export class PartGone extends Error {
+export class DanglingReference extends Error {
   override readonly name = 'PartGone';
 }

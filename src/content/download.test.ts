@@ -7,11 +7,11 @@ import {
   inPieces,
   openStore,
   watchedExtents,
-} from '../../test/content/harness.ts';
-import { CHECKED_BYTES, Damaged } from '../extents/extents.ts';
+} from '../../test/support/content-store.ts';
+import { CHECKSUM_BLOCK_BYTES, CorruptChunk } from '../extents/extents.ts';
 import { encodeKey } from '../partition/keys.ts';
 import { type Partition, Unavailable } from '../partition/partition.ts';
-import { type ContentId, decodeTrash, type Piece, trashIn } from './rows.ts';
+import { type ContentId, decodeDeletion, deletionsIn, type Segment } from './rows.ts';
 
 const anchor = encodeKey(['test']);
 const MiB = 1 << 20;
@@ -34,13 +34,13 @@ async function storeWith(lengths: readonly number[], faults: Faults = {}) {
     lengths.reduce((sum, length) => sum + length, 0),
   );
   const id = store.newId();
-  const pieces: Piece[] = [];
+  const pieces: Segment[] = [];
   let at = 0;
   for (const length of lengths) {
-    const taken = await store.take(account, inPieces(bytes.subarray(at, at + length), MiB), length, { md5: false });
-    await partition.transact(anchor, (tx) => store.nameChunks(tx, account, taken));
+    const taken = await store.upload(account, inPieces(bytes.subarray(at, at + length), MiB), length, { md5: false });
+    await partition.transact(anchor, (tx) => store.commitUpload(tx, account, taken));
     taken.release();
-    pieces.push({ length, parts: taken.parts });
+    pieces.push({ length, chunkRefs: taken.chunkRefs });
     at += length;
   }
   await partition.transact(anchor, async (tx) => store.addContent(tx, account, id, pieces));
@@ -56,10 +56,10 @@ async function storeWith(lengths: readonly number[], faults: Faults = {}) {
 
 /** As the sweeper does it: what it finds in a snapshot it touches only when no read can have seen it before that. */
 async function sweep({ partition, reads, store }: Awaited<ReturnType<typeof storeWith>>): Promise<void> {
-  const trash = await partition.read((at) => at.scan(trashIn(account), { limit: 10 }));
-  await reads.ended(reads.next());
+  const trash = await partition.read((at) => at.scan(deletionsIn(account), { limit: 10 }));
+  await reads.whenReached(reads.next());
   for (const row of trash) {
-    const found = decodeTrash(row);
+    const found = decodeDeletion(row);
     const [epoch, number] = (found.kind === 'content' ? found.content : '').split('-') as [string, string];
     const id: ContentId = { epoch: BigInt(epoch), number: BigInt(number) };
     while (!(await partition.transact(anchor, (tx) => store.sweepContent(tx, account, id))).value);
@@ -99,7 +99,7 @@ describe('Reading a content', () => {
     const { open, extents } = await storeWith([5 * MiB]);
     await bytesFrom((await open(100, 5 * MiB)).stream());
     const inner = extents.reads.flatMap(({ from, to }) => [from, to]).slice(1, -1);
-    expect(inner.filter((edge) => edge % CHECKED_BYTES !== 0)).toEqual([]);
+    expect(inner.filter((edge) => edge % CHECKSUM_BLOCK_BYTES !== 0)).toEqual([]);
   });
 
   it('looks up a page of parts at a time, the first in the snapshot that found the content', async () => {
@@ -164,7 +164,7 @@ describe('Reading a content', () => {
     }
     await turns();
     const held = extents.reads.reduce((sum, { from, to }) => sum + to - from, 0);
-    expect(held).toBeLessThanOrEqual(66 * MiB + 200 * CHECKED_BYTES);
+    expect(held).toBeLessThanOrEqual(66 * MiB + 200 * CHECKSUM_BLOCK_BYTES);
     for (const stream of streams) await stream.return?.();
     expect(reads.oldest()).toBe(Infinity);
     extents.reads.length = 0;
@@ -176,10 +176,10 @@ describe('Reading a content', () => {
 describe('A consumer that is fast', () => {
   it('gets large portions to the end, however long the content is', async () => {
     const { store, partition, id, extents } = await storeWith([8 * MiB]);
-    const { pieces } = await partition.read((at) => store.piecesFrom(at, account, id, 0));
+    const { segments } = await partition.read((at) => store.segmentsFrom(at, account, id, 0));
     const long = store.newId();
     await partition.transact(anchor, async (tx) =>
-      store.addContent(tx, account, long, Array<Piece>(10).fill(pieces[0]!)),
+      store.addContent(tx, account, long, Array<Segment>(10).fill(segments[0]!)),
     );
     const read = store.beginRead();
     await partition.read((at) => read.plan(at, account, long, 0, 80 * MiB));
@@ -195,7 +195,7 @@ describe('A read', () => {
     const read = await open(0, bytes.length);
     const stream = read.stream()[Symbol.asyncIterator]();
     const got = [(await stream.next()).value as Buffer];
-    await partition.transact(anchor, (tx) => store.releaseContent(tx, account, id));
+    await partition.transact(anchor, (tx) => store.decrefContent(tx, account, id));
     let swept = false;
     const sweeping = sweep(opened).then(() => {
       swept = true;
@@ -218,7 +218,7 @@ describe('A read', () => {
     let damaged = false;
     const { open, reads } = await storeWith([4 * MiB], {
       onRead() {
-        if (damaged) throw new Damaged('a flipped bit');
+        if (damaged) throw new CorruptChunk('a flipped bit');
       },
     });
     await bytesFrom((await open(0, 10)).stream());
@@ -237,7 +237,7 @@ describe('A read', () => {
     expect(reads.oldest()).toBe(Infinity);
 
     damaged = true;
-    await expect(bytesFrom((await open(0, 10)).stream())).rejects.toThrow(Damaged);
+    await expect(bytesFrom((await open(0, 10)).stream())).rejects.toThrow(CorruptChunk);
     expect(reads.oldest()).toBe(Infinity);
   });
 
@@ -245,13 +245,13 @@ describe('A read', () => {
     let reads = 0;
     const { open } = await storeWith([2 * MiB], {
       onRead() {
-        if (++reads > 1) throw new Damaged('a flipped bit');
+        if (++reads > 1) throw new CorruptChunk('a flipped bit');
       },
     });
     const stream = (await open(0, 2 * MiB)).stream()[Symbol.asyncIterator]();
     expect((await stream.next()).value).toHaveLength(MiB);
     await turns();
-    await expect(stream.next()).rejects.toThrow(Damaged);
+    await expect(stream.next()).rejects.toThrow(CorruptChunk);
   });
 
   it('waits for what it reads ahead before it ends: the extent may go after that', async () => {
@@ -279,7 +279,7 @@ describe('A read', () => {
     const { open, reads } = await storeWith([3 * MiB]);
     const stream = (await open(0, 3 * MiB)).stream()[Symbol.asyncIterator]();
     expect((await stream.next()).done).toBe(false);
-    reads.cutAll();
+    reads.cancelAll();
     await expect(stream.next()).rejects.toThrow(Unavailable);
   });
 });

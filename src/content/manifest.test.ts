@@ -1,31 +1,31 @@
 import { describe, expect, it } from 'vitest';
-import { account, openStore } from '../../test/content/harness.ts';
+import { account, openStore } from '../../test/support/content-store.ts';
 import { encodeKey } from '../partition/keys.ts';
-import { counterOf, type Partition, type Transaction } from '../partition/partition.ts';
-import { PartGone } from './content.ts';
-import { openEpoch } from './membership/epochs.ts';
+import { decodeCounter, type Partition, type Transaction } from '../partition/partition.ts';
+import { DanglingReference } from './content.ts';
+import { takeOverEpoch } from './membership/epochs.ts';
 import { addChunks } from './refcounts.ts';
 import {
-  cellsIn,
+  type ChunkRef,
   chunkKey,
   decodeChunk,
-  decodeTrash,
-  encodeCell,
+  decodeDeletion,
+  deletionsIn,
+  encodeManifestPage,
   type Id,
-  liveKey,
-  type Part,
-  type Piece,
-  trashIn,
+  liveBytesKey,
+  manifestPagesIn,
+  type Segment,
 } from './rows.ts';
 
 const anchor = encodeKey(['test']);
 const id = (number: number): Id => ({ epoch: 1n, number: BigInt(number) });
 
 /** Chunks of this many bytes each, every one in an extent of its own. */
-function chunks(first: number, count: number, length = 10): { parts: Part[]; extents: string[] } {
+function chunks(first: number, count: number, length = 10): { chunkRefs: ChunkRef[]; extents: string[] } {
   const numbers = Array.from({ length: count }, (_, i) => first + i);
   return {
-    parts: numbers.map((number) => ({ chunk: id(number), length })),
+    chunkRefs: numbers.map((number) => ({ chunk: id(number), length })),
     extents: numbers.map((number) => `e${number}`),
   };
 }
@@ -36,67 +36,70 @@ async function write(partition: Partition, body: (tx: Transaction) => Promise<un
   });
 }
 
-function add(tx: Transaction, { parts, extents }: ReturnType<typeof chunks>): void {
-  const places = parts.map(({ length }, i) => ({ extent: extents[i]!, offset: 0, length }));
-  addChunks(tx, account, { parts, places });
+function add(tx: Transaction, { chunkRefs, extents }: ReturnType<typeof chunks>): void {
+  const places = chunkRefs.map(({ length }, i) => ({ extent: extents[i]!, offset: 0, length }));
+  addChunks(tx, account, { chunkRefs, locations: places });
 }
 
-const piecesOf = (parts: readonly Part[]): Piece[] =>
-  parts.map((part) => ({ label: `b${part.chunk.number}`, length: part.length, parts: [part] }));
+const piecesOf = (chunkRefs: readonly ChunkRef[]): Segment[] =>
+  chunkRefs.map((part) => ({ label: `b${part.chunk.number}`, length: part.length, chunkRefs: [part] }));
 
 async function found(partition: Partition, number: number) {
   return partition.read(async (at) => {
     const row = await at.get(chunkKey(account, id(number)));
-    return { refs: row && decodeChunk(row).refs, live: counterOf(await at.get(liveKey(account, `e${number}`))) };
+    return {
+      refs: row && decodeChunk(row).refs,
+      live: decodeCounter(await at.get(liveBytesKey(account, `e${number}`))),
+    };
   });
 }
 
-const trashOf = (partition: Partition) => partition.read((at) => at.scan(trashIn(account), { limit: 10 }));
+const trashOf = (partition: Partition) => partition.read((at) => at.scan(deletionsIn(account), { limit: 10 }));
 
 describe('References of chunks', () => {
   it('count every mention, also of one chunk in one call', async () => {
     const { partition, store } = await openStore();
-    const [one, two] = chunks(1, 2).parts as [Part, Part];
+    const [one, two] = chunks(1, 2).chunkRefs as [ChunkRef, ChunkRef];
     await write(partition, (tx) => add(tx, chunks(1, 2)));
     expect(await found(partition, 1)).toEqual({ refs: 1, live: 10n });
-    await write(partition, (tx) => store.raiseParts(tx, account, [one, two, one]));
+    await write(partition, (tx) => store.increfChunks(tx, account, [one, two, one]));
     expect(await found(partition, 1)).toEqual({ refs: 3, live: 10n });
-    await write(partition, (tx) => store.releaseParts(tx, account, [one, one, two]));
+    await write(partition, (tx) => store.decrefChunks(tx, account, [one, one, two]));
     expect(await found(partition, 1)).toEqual({ refs: 1, live: 10n });
     expect(await found(partition, 2)).toEqual({ refs: 1, live: 10n });
-    await write(partition, (tx) => store.releaseParts(tx, account, [one]));
+    await write(partition, (tx) => store.decrefChunks(tx, account, [one]));
     expect(await found(partition, 1)).toEqual({ refs: undefined, live: 0n });
   });
 
   it('add up over several calls in one transaction', async () => {
     const { partition, store } = await openStore();
-    const [one] = chunks(1, 1).parts as [Part];
+    const [one] = chunks(1, 1).chunkRefs as [ChunkRef];
     await write(partition, async (tx) => {
       add(tx, chunks(1, 1));
-      await store.raiseParts(tx, account, [one]);
-      await store.raiseParts(tx, account, [one]);
-      await store.releaseParts(tx, account, [one]);
+      await store.increfChunks(tx, account, [one]);
+      await store.increfChunks(tx, account, [one]);
+      await store.decrefChunks(tx, account, [one]);
     });
     expect(await found(partition, 1)).toEqual({ refs: 2, live: 10n });
     await write(partition, async (tx) => {
-      await store.releaseParts(tx, account, [one]);
-      await store.releaseParts(tx, account, [one]);
+      await store.decrefChunks(tx, account, [one]);
+      await store.decrefChunks(tx, account, [one]);
     });
     expect(await found(partition, 1)).toEqual({ refs: undefined, live: 0n });
   });
 
   it('are never raised from nothing, nor lowered below it', async () => {
     const { partition, store } = await openStore();
-    const [one] = chunks(1, 1).parts as [Part];
-    await expect(write(partition, (tx) => store.raiseParts(tx, account, [one]))).rejects.toThrow(PartGone);
+    const [one] = chunks(1, 1).chunkRefs as [ChunkRef];
+    await expect(write(partition, (tx) => store.increfChunks(tx, account, [one]))).rejects.toThrow(DanglingReference);
     await write(partition, (tx) => add(tx, chunks(1, 1)));
-    await expect(write(partition, (tx) => store.releaseParts(tx, account, [one, one]))).rejects.toThrow(/fewer/);
+    await expect(write(partition, (tx) => store.decrefChunks(tx, account, [one, one]))).rejects.toThrow(/fewer/);
     expect(await found(partition, 1)).toEqual({ refs: 1, live: 10n });
   });
 
   it('are given to taken bytes only while the process counts as alive', async () => {
     const { partition, store } = await openStore();
-    const taken = await store.take(
+    const taken = await store.upload(
       account,
       (async function* () {
         yield Buffer.from('abc');
@@ -104,8 +107,8 @@ describe('References of chunks', () => {
       3,
       { md5: false },
     );
-    await openEpoch(partition);
-    await expect(write(partition, (tx) => store.nameChunks(tx, account, taken))).rejects.toThrow(/taken over/);
+    await takeOverEpoch(partition);
+    await expect(write(partition, (tx) => store.commitUpload(tx, account, taken))).rejects.toThrow(/taken over/);
   });
 });
 
@@ -113,20 +116,20 @@ describe('A content', () => {
   it('is found piece by piece from any byte on', async () => {
     const { partition, store } = await openStore();
     const content = store.newId();
-    const { parts } = chunks(1, 1000, 7);
-    await write(partition, (tx) => store.addContent(tx, account, content, piecesOf(parts)));
+    const { chunkRefs } = chunks(1, 1000, 7);
+    await write(partition, (tx) => store.addContent(tx, account, content, piecesOf(chunkRefs)));
     const seen: (string | undefined)[] = [];
     let offset = 0;
     let pages = 0;
     for (;;) {
-      const page = await partition.read((at) => store.piecesFrom(at, account, content, offset));
-      if (page.pieces.length === 0) break;
+      const page = await partition.read((at) => store.segmentsFrom(at, account, content, offset));
+      if (page.segments.length === 0) break;
       pages++;
       expect(page.offset).toBe(offset);
-      seen.push(...page.pieces.map(({ label }) => label));
-      offset += page.pieces.reduce((sum, { length }) => sum + length, 0);
+      seen.push(...page.segments.map(({ label }) => label));
+      offset += page.segments.reduce((sum, { length }) => sum + length, 0);
     }
-    expect(seen).toEqual(parts.map(({ chunk }) => `b${chunk.number}`));
+    expect(seen).toEqual(chunkRefs.map(({ chunk }) => `b${chunk.number}`));
     expect(pages).toBe(3);
     for (const [byte, label, begin] of [
       [0, 'b1', 0],
@@ -136,10 +139,10 @@ describe('A content', () => {
       [480 * 7, 'b481', 480 * 7],
       [6999, 'b1000', 6993],
     ] as const) {
-      const page = await partition.read((at) => store.piecesFrom(at, account, content, byte));
-      expect([page.offset, page.pieces[0]?.label]).toEqual([begin, label]);
+      const page = await partition.read((at) => store.segmentsFrom(at, account, content, byte));
+      expect([page.offset, page.segments[0]?.label]).toEqual([begin, label]);
     }
-    expect(await partition.read((at) => store.piecesFrom(at, account, content, 7000))).toEqual({
+    expect(await partition.read((at) => store.segmentsFrom(at, account, content, 7000))).toEqual({
       offset: 7000,
       pieces: [],
     });
@@ -148,12 +151,12 @@ describe('A content', () => {
   it('is not mistaken for its neighbours', async () => {
     const { partition, store } = await openStore();
     const [one, two, three] = [store.newId(), store.newId(), store.newId()];
-    const { parts } = chunks(1, 3);
+    const { chunkRefs } = chunks(1, 3);
     await write(partition, (tx) => {
-      store.addContent(tx, account, one, piecesOf([parts[0]!]));
-      store.addContent(tx, account, three, piecesOf([parts[2]!]));
+      store.addContent(tx, account, one, piecesOf([chunkRefs[0]!]));
+      store.addContent(tx, account, three, piecesOf([chunkRefs[2]!]));
     });
-    expect(await partition.read((at) => store.piecesFrom(at, account, two, 0))).toEqual({ offset: 0, pieces: [] });
+    expect(await partition.read((at) => store.segmentsFrom(at, account, two, 0))).toEqual({ offset: 0, pieces: [] });
   });
 
   it('goes to the trash when the last who shares it lets go, and to nobody before', async () => {
@@ -161,17 +164,17 @@ describe('A content', () => {
     const content = store.newId();
     await write(partition, (tx) => {
       add(tx, chunks(1, 1));
-      store.addContent(tx, account, content, piecesOf(chunks(1, 1).parts));
+      store.addContent(tx, account, content, piecesOf(chunks(1, 1).chunkRefs));
     });
-    await write(partition, (tx) => store.shareContent(tx, account, content));
-    await write(partition, (tx) => store.releaseContent(tx, account, content));
+    await write(partition, (tx) => store.increfContent(tx, account, content));
+    await write(partition, (tx) => store.decrefContent(tx, account, content));
     expect(await trashOf(partition)).toEqual([]);
     await expect(write(partition, (tx) => store.sweepContent(tx, account, content))).rejects.toThrow(/in use/);
-    await write(partition, (tx) => store.releaseContent(tx, account, content));
+    await write(partition, (tx) => store.decrefContent(tx, account, content));
     const trash = await trashOf(partition);
-    expect(trash.map(decodeTrash)).toEqual([{ kind: 'content', content: `${content.epoch}-${content.number}` }]);
-    await expect(write(partition, (tx) => store.shareContent(tx, account, content))).rejects.toThrow(/has no row/);
-    await expect(write(partition, (tx) => store.releaseContent(tx, account, content))).rejects.toThrow(/has no row/);
+    expect(trash.map(decodeDeletion)).toEqual([{ kind: 'content', content: `${content.epoch}-${content.number}` }]);
+    await expect(write(partition, (tx) => store.increfContent(tx, account, content))).rejects.toThrow(/has no row/);
+    await expect(write(partition, (tx) => store.decrefContent(tx, account, content))).rejects.toThrow(/has no row/);
     expect(await found(partition, 1)).toEqual({ refs: 1, live: 10n });
     await write(partition, (tx) => store.sweepContent(tx, account, content));
     expect(await found(partition, 1)).toEqual({ refs: undefined, live: 0n });
@@ -180,25 +183,28 @@ describe('A content', () => {
 
 describe('Sweeping a content', () => {
   it.each([
-    ['pieces of one part', piecesOf(chunks(1, 1000).parts)],
-    ['one piece of 625 parts', [{ label: 'a', length: 6250, parts: chunks(1, 625).parts }]],
-    ['pieces of 500 parts', [1, 501].map((first) => ({ label: 'a', length: 5000, parts: chunks(first, 500).parts }))],
+    ['pieces of one part', piecesOf(chunks(1, 1000).chunkRefs)],
+    ['one piece of 625 chunkRefs', [{ label: 'a', length: 6250, chunkRefs: chunks(1, 625).chunkRefs }]],
+    [
+      'pieces of 500 chunkRefs',
+      [1, 501].map((first) => ({ label: 'a', length: 5000, chunkRefs: chunks(first, 500).chunkRefs })),
+    ],
   ])('of %s takes slices of at most 1,000 rows, each of them exact', async (_, pieces) => {
     const { partition, store, rows } = await openStore();
     const content = store.newId();
-    const parts = pieces.flatMap((piece) => piece.parts);
+    const chunkRefs = pieces.flatMap((piece) => piece.chunkRefs);
     await write(partition, (tx) => {
-      add(tx, chunks(1, parts.length));
+      add(tx, chunks(1, chunkRefs.length));
       store.addContent(tx, account, content, pieces);
     });
-    await write(partition, (tx) => store.releaseContent(tx, account, content));
+    await write(partition, (tx) => store.decrefContent(tx, account, content));
     rows.most = 0;
-    let left = parts.length;
+    let left = chunkRefs.length;
     for (let done = false; !done; ) {
       const { value } = await partition.transact(anchor, (tx) => store.sweepContent(tx, account, content));
       done = value;
-      const cells = await partition.read((at) => at.scan(cellsIn(account, content), { limit: 10 }));
-      const still = await partition.read((at) => at.getMany(parts.map(({ chunk }) => chunkKey(account, chunk))));
+      const cells = await partition.read((at) => at.scan(manifestPagesIn(account, content), { limit: 10 }));
+      const still = await partition.read((at) => at.getMany(chunkRefs.map(({ chunk }) => chunkKey(account, chunk))));
       const count = still.filter((row) => row).length;
       expect(count).toBeLessThan(left);
       expect(cells.length === 0).toBe(done);
@@ -212,13 +218,13 @@ describe('Sweeping a content', () => {
   it('lets go only of what the cells name: chunks that others share stay', async () => {
     const { partition, store } = await openStore();
     const [one, other] = [store.newId(), store.newId()];
-    const { parts } = chunks(1, 1);
+    const { chunkRefs } = chunks(1, 1);
     await write(partition, async (tx) => {
       add(tx, chunks(1, 1));
-      await store.raiseParts(tx, account, parts);
-      store.addContent(tx, account, one, piecesOf(parts));
-      store.addContent(tx, account, other, piecesOf(parts));
-      await store.releaseContent(tx, account, one);
+      await store.increfChunks(tx, account, chunkRefs);
+      store.addContent(tx, account, one, piecesOf(chunkRefs));
+      store.addContent(tx, account, other, piecesOf(chunkRefs));
+      await store.decrefContent(tx, account, one);
     });
     expect((await partition.transact(anchor, (tx) => store.sweepContent(tx, account, one))).value).toBe(true);
     expect(await found(partition, 1)).toEqual({ refs: 1, live: 10n });
@@ -231,33 +237,33 @@ describe('A pending content', () => {
     const { partition, store } = opened;
     const content = store.newId();
     const { value: trash } = await partition.transact(anchor, (tx) => store.beginPending(tx, account, content));
-    const { parts } = chunks(1, 600);
+    const { chunkRefs } = chunks(1, 600);
     await write(partition, async (tx) => {
       add(tx, chunks(1, 300));
-      await store.addCells(tx, account, content, 0, piecesOf(parts.slice(0, 300)));
+      await store.addSegments(tx, account, content, 0, piecesOf(chunkRefs.slice(0, 300)));
     });
     await write(partition, async (tx) => {
       add(tx, chunks(301, 300));
-      await store.addCells(tx, account, content, 3000, piecesOf(parts.slice(300)));
+      await store.addSegments(tx, account, content, 3000, piecesOf(chunkRefs.slice(300)));
     });
     return { ...opened, content, trash };
   }
 
   it('becomes a content like any other when it is finished', async () => {
     const { partition, store, content, trash } = await begun();
-    expect((await trashOf(partition)).map(decodeTrash)).toMatchObject([{ kind: 'content', pending: true }]);
+    expect((await trashOf(partition)).map(decodeDeletion)).toMatchObject([{ kind: 'content', pending: true }]);
     await write(partition, (tx) => store.finishPending(tx, account, content, trash, 6000));
     expect(await trashOf(partition)).toEqual([]);
-    const page = await partition.read((at) => store.piecesFrom(at, account, content, 3005));
-    expect([page.offset, page.pieces[0]?.label]).toEqual([3000, 'b301']);
-    await write(partition, (tx) => store.releaseContent(tx, account, content));
+    const page = await partition.read((at) => store.segmentsFrom(at, account, content, 3005));
+    expect([page.offset, page.segments[0]?.label]).toEqual([3000, 'b301']);
+    await write(partition, (tx) => store.decrefContent(tx, account, content));
     expect(await trashOf(partition)).toHaveLength(1);
   });
 
   it('is left to the sweeper when it is abandoned, and not finished after that', async () => {
     const { partition, store, content, trash } = await begun();
     await write(partition, (tx) => store.abandonPending(tx, account, content, trash));
-    expect((await trashOf(partition)).map(decodeTrash)).toEqual([
+    expect((await trashOf(partition)).map(decodeDeletion)).toEqual([
       { kind: 'content', content: `${content.epoch}-${content.number}` },
     ]);
     await expect(write(partition, (tx) => store.finishPending(tx, account, content, trash, 6000))).rejects.toThrow(
@@ -269,9 +275,9 @@ describe('A pending content', () => {
 
   it('of a process that was declared dead gets no cells and is not finished', async () => {
     const { partition, store, content, trash } = await begun();
-    await openEpoch(partition);
+    await takeOverEpoch(partition);
     const late: ((tx: Transaction) => Promise<unknown>)[] = [
-      (tx) => store.addCells(tx, account, content, 6000, piecesOf(chunks(1, 1).parts)),
+      (tx) => store.addSegments(tx, account, content, 6000, piecesOf(chunks(1, 1).chunkRefs)),
       (tx) => store.finishPending(tx, account, content, trash, 6000),
       (tx) => store.beginPending(tx, account, store.newId()),
     ];
@@ -283,7 +289,7 @@ describe('A cell', () => {
   it('stays small, also with the longest block ids', () => {
     const label = 'A'.repeat(88);
     const part = { chunk: { epoch: 639_000_000_000_000_000n, number: 10n ** 10n }, length: 8 << 20 };
-    const pieces = Array.from({ length: 480 }, () => ({ label, length: 8 << 20, parts: [part] }));
-    expect(encodeCell(pieces).length).toBeLessThan(80_000);
+    const pieces = Array.from({ length: 480 }, () => ({ label, length: 8 << 20, chunkRefs: [part] }));
+    expect(encodeManifestPage(pieces).length).toBeLessThan(80_000);
   });
 });

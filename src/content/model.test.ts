@@ -1,7 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Blobs, blobsIn } from '../../test/content/blobs.ts';
-import { bytesOfSeed, openStore } from '../../test/content/harness.ts';
+import { type Blobs, blobsIn } from '../../test/support/content-blobs.ts';
 import {
   apply,
   bytesOf,
@@ -10,7 +9,8 @@ import {
   emptyModel,
   type ModelPiece,
   recount,
-} from '../../test/content/model.ts';
+} from '../../test/support/content-model.ts';
+import { bytesOfSeed, openStore } from '../../test/support/content-store.ts';
 import { openMemoryExtents } from '../extents/memory.ts';
 
 const BLOBS = ['a', 'b', 'c'];
@@ -101,7 +101,7 @@ async function letGo({ opened, at }: Awaited<ReturnType<typeof openService>>): P
   while (await at.sweep());
   const nothing = { heads: [], trashed: [], blocks: [], cells: [], contents: [], chunks: [], live: {} };
   expect(await at.stored()).toEqual(nothing);
-  expect(opened.store.heldExtents()).toEqual(new Set());
+  expect(opened.store.pinnedExtents()).toEqual(new Set());
   expect(opened.reads.oldest()).toBe(Infinity);
 }
 

@@ -1,27 +1,31 @@
 /** References of chunks and the live bytes of extents. They are exact in every commit: what is at zero is gone with it. */
 import type { Key } from '../partition/keys.ts';
 import type { Transaction } from '../partition/partition.ts';
-import { PartGone, type Taken } from './content.ts';
-import { chunkKey, decodeChunk, encodeChunk, liveKey, type Part, textOf } from './rows.ts';
+import { DanglingReference, type UploadedContent } from './content.ts';
+import { type ChunkRef, chunkKey, decodeChunk, encodeChunk, formatId, liveBytesKey } from './rows.ts';
 
 /** Each with one reference. */
-export function addChunks(tx: Transaction, account: bigint, { parts, places }: Pick<Taken, 'parts' | 'places'>): void {
-  for (const [i, { chunk }] of parts.entries()) {
-    const place = places[i]!;
+export function addChunks(
+  tx: Transaction,
+  account: bigint,
+  { chunkRefs, locations }: Pick<UploadedContent, 'chunkRefs' | 'locations'>,
+): void {
+  for (const [i, { chunk }] of chunkRefs.entries()) {
+    const place = locations[i]!;
     tx.put(chunkKey(account, chunk), encodeChunk({ place, refs: 1 }));
-    tx.add(liveKey(account, place.extent), BigInt(place.length));
+    tx.add(liveBytesKey(account, place.extent), BigInt(place.length));
   }
 }
 
-export async function changeReferences(
+export async function changeRefcounts(
   tx: Transaction,
   account: bigint,
-  parts: readonly Part[],
+  chunkRefs: readonly ChunkRef[],
   by: 1 | -1,
 ): Promise<void> {
   // A block may be in a list twice, and its chunk then has two references from it.
-  const changes = new Map<Key, { readonly part: Part; change: number }>();
-  for (const part of parts) {
+  const changes = new Map<Key, { readonly part: ChunkRef; change: number }>();
+  for (const part of chunkRefs) {
     const key = chunkKey(account, part.chunk);
     const known = changes.get(key);
     if (known) known.change += by;
@@ -31,15 +35,15 @@ export async function changeReferences(
   let next = 0;
   for (const [key, { part, change }] of changes) {
     const row = rows[next++];
-    if (!row) throw new PartGone(`chunk ${textOf(part.chunk)} has no row`);
+    if (!row) throw new DanglingReference(`chunk ${formatId(part.chunk)} has no row`);
     const { place, refs } = decodeChunk(row);
     const left = refs + change;
-    if (left < 0) throw new Error(`chunk ${textOf(part.chunk)} has fewer references than users`);
+    if (left < 0) throw new Error(`chunk ${formatId(part.chunk)} has fewer references than users`);
     if (left > 0) {
       tx.put(key, encodeChunk({ place, refs: left }));
       continue;
     }
     tx.remove(key);
-    tx.add(liveKey(account, place.extent), BigInt(-place.length));
+    tx.add(liveBytesKey(account, place.extent), BigInt(-place.length));
   }
 }

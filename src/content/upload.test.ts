@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import { account, bytesOfSeed, inPieces, openStore, watchedExtents } from '../../test/content/harness.ts';
+import { account, bytesOfSeed, inPieces, openStore, watchedExtents } from '../../test/support/content-store.ts';
 import { CHUNK_BYTES_MAX, NoSpace } from '../extents/extents.ts';
 import { crc64Base64 } from '../hashing/hasher.ts';
 
@@ -56,14 +56,14 @@ describe('Taking bytes', () => {
     const extents = watchedExtents();
     const { store, epoch } = await openStore(() => extents);
     const bytes = bytesOfSeed(1, 2 * CHUNK_BYTES_MAX + 12345);
-    const taken = await store.take(account, inPieces(bytes, 64_000), bytes.length, md5);
+    const taken = await store.upload(account, inPieces(bytes, 64_000), bytes.length, md5);
     expect(taken.length).toBe(bytes.length);
-    expect(taken.parts.map(({ length }) => length)).toEqual([CHUNK_BYTES_MAX, CHUNK_BYTES_MAX, 12345]);
-    expect(taken.places).toEqual(extents.slots.map(({ place }) => place));
+    expect(taken.chunkRefs.map(({ length }) => length)).toEqual([CHUNK_BYTES_MAX, CHUNK_BYTES_MAX, 12345]);
+    expect(taken.locations).toEqual(extents.slots.map(({ place }) => place));
     expect(extents.slots.map(({ state }) => state)).toEqual(['finished', 'finished', 'finished']);
     expect(Buffer.concat(extents.slots.map((slot) => slot.bytes)).equals(bytes)).toBe(true);
     expect(extents.slots.map(({ name }) => name)).toEqual(
-      taken.parts.map(({ chunk }) => ({ account, epoch, number: chunk.number })),
+      taken.chunkRefs.map(({ chunk }) => ({ account, epoch, number: chunk.number })),
     );
     expect(taken.md5).toBe(createHash('md5').update(bytes).digest('base64'));
     expect(taken.crc64).toBe(crc64Base64(bytes));
@@ -71,12 +71,12 @@ describe('Taking bytes', () => {
 
   it('computes no MD5 that nobody wants', async () => {
     const { store } = await openStore();
-    expect((await store.take(account, inPieces(Buffer.from('a'), 1), 1, { md5: false })).md5).toBeUndefined();
+    expect((await store.upload(account, inPieces(Buffer.from('a'), 1), 1, { md5: false })).md5).toBeUndefined();
   });
 
   it('of nothing leaves no chunk', async () => {
     const { store } = await openStore();
-    const taken = await store.take(account, inPieces(Buffer.alloc(0), 1), 0, md5);
+    const taken = await store.upload(account, inPieces(Buffer.alloc(0), 1), 0, md5);
     expect(taken).toMatchObject({ length: 0, parts: [], places: [], md5: '1B2M2Y8AsgTpgAmY7PhCfg==' });
   });
 
@@ -91,7 +91,7 @@ describe('Taking bytes', () => {
         unfinishedMost = Math.max(unfinishedMost, extents.slots.filter(({ state }) => state === 'open').length);
       }
     }
-    await store.take(account, source(), 20 * CHUNK_BYTES_MAX, { md5: false });
+    await store.upload(account, source(), 20 * CHUNK_BYTES_MAX, { md5: false });
     expect(extents.slots.every(({ state }) => state === 'finished')).toBe(true);
     expect(unfinishedMost).toBeLessThanOrEqual(9);
   });
@@ -104,7 +104,7 @@ describe('Taking bytes', () => {
     const extents = watchedExtents({ onWrite: (writes) => (writes === 1 ? first : undefined) });
     const { store } = await openStore(() => extents);
     const { source, send, end } = byHand();
-    const taking = store.take(account, source, 103, md5);
+    const taking = store.upload(account, source, 103, md5);
     const sent = Array.from({ length: 103 }, (_, i) => Buffer.from([i]));
     send(...sent.slice(0, 3));
     await settled();
@@ -126,7 +126,7 @@ describe('Taking bytes', () => {
     const { store } = await openStore(() => extents);
     const { source, seen, send, end } = byHand();
     const piece = Buffer.alloc(64 << 10);
-    const taking = store.take(account, source, 40 * piece.length, md5);
+    const taking = store.upload(account, source, 40 * piece.length, md5);
     send(...Array<Buffer>(40).fill(piece));
     await settled();
     expect(seen.pulled).toBe(16);
@@ -146,7 +146,7 @@ describe('Taking bytes', () => {
     const { source, send, end } = byHand();
     const given: Uint8Array[] = [];
     const giveBack = (pieces: readonly Uint8Array[]) => given.push(...pieces);
-    const taking = store.take(account, { ...source, giveBack }, 5, md5);
+    const taking = store.upload(account, { ...source, recycle: giveBack }, 5, md5);
     const sent = [Buffer.from('12'), Buffer.from('345')];
     send(...sent);
     await settled();
@@ -161,7 +161,7 @@ describe('Taking bytes', () => {
     const extents = watchedExtents();
     const { store } = await openStore(() => extents);
     const { source, send, end } = byHand();
-    const taking = store.take(account, source, 300, md5);
+    const taking = store.upload(account, source, 300, md5);
     for (let sent = 1; sent <= 3; sent++) {
       send(Buffer.alloc(50), Buffer.alloc(50));
       await settled();
@@ -176,7 +176,7 @@ describe('Taking bytes', () => {
     const collectGarbage: () => void = runInNewContext('gc');
     const { store } = await openStore();
     const { source, send, end } = byHand();
-    const taking = store.take(account, source, 200, md5);
+    const taking = store.upload(account, source, 200, md5);
     const sent = Array.from({ length: 2 }, () => {
       const piece = Buffer.from(new ArrayBuffer(100));
       send(piece);
@@ -194,21 +194,21 @@ describe('Bytes that are being taken', () => {
   it('hold their extents from the first write until they are released', async () => {
     const { store } = await openStore(() => watchedExtents({ extentBytes: CHUNK_BYTES_MAX }));
     const { source, send, end } = byHand();
-    const taking = store.take(account, source, CHUNK_BYTES_MAX + 1, md5);
-    expect(store.heldExtents()).toEqual(new Set());
+    const taking = store.upload(account, source, CHUNK_BYTES_MAX + 1, md5);
+    expect(store.pinnedExtents()).toEqual(new Set());
     send(Buffer.alloc(CHUNK_BYTES_MAX));
     await settled();
-    expect(store.heldExtents()).toEqual(new Set(['e1']));
+    expect(store.pinnedExtents()).toEqual(new Set(['e1']));
     send(Buffer.alloc(1));
     end();
     const taken = await taking;
-    const other = await store.take(account, inPieces(Buffer.from('a'), 1), 1, md5);
-    expect(store.heldExtents()).toEqual(new Set(['e1', 'e2']));
+    const other = await store.upload(account, inPieces(Buffer.from('a'), 1), 1, md5);
+    expect(store.pinnedExtents()).toEqual(new Set(['e1', 'e2']));
     taken.release();
     taken.release();
-    expect(store.heldExtents()).toEqual(new Set(['e2']));
+    expect(store.pinnedExtents()).toEqual(new Set(['e2']));
     other.release();
-    expect(store.heldExtents()).toEqual(new Set());
+    expect(store.pinnedExtents()).toEqual(new Set());
   });
 });
 
@@ -236,10 +236,10 @@ describe('Taking bytes that fail to come or to be written', () => {
   ])('%s is an error that leaves nothing behind', async (_, faults, source, error) => {
     const extents = watchedExtents(faults);
     const { store, hashers } = await openStore(() => extents);
-    await expect(store.take(account, source(), whole.length, md5)).rejects.toThrow(error);
+    await expect(store.upload(account, source(), whole.length, md5)).rejects.toThrow(error);
     expect(extents.slots.length).toBeGreaterThan(0);
     expect(extents.slots.filter(({ state }) => state === 'open')).toEqual([]);
-    expect(store.heldExtents()).toEqual(new Set());
+    expect(store.pinnedExtents()).toEqual(new Set());
     expect(hashers.open).toBe(0);
   });
 
@@ -254,7 +254,7 @@ describe('Taking bytes that fail to come or to be written', () => {
       }),
     );
     const { source, seen, send } = byHand();
-    const taking = store.take(account, source, 10, md5);
+    const taking = store.upload(account, source, 10, md5);
     send(Buffer.alloc(1));
     await settled();
     send(Buffer.alloc(1));
@@ -270,7 +270,7 @@ describe('Taking bytes that fail to come or to be written', () => {
     });
     const { store } = await openStore(() => watchedExtents({ onWrite: () => first }));
     const { source, seen, send } = byHand();
-    const taking = store.take(account, source, 4 << 20, md5);
+    const taking = store.upload(account, source, 4 << 20, md5);
     send(...Array<Buffer>(40).fill(Buffer.alloc(64 << 10)));
     await settled();
     stop(full);
@@ -285,7 +285,7 @@ describe('Taking bytes that fail to come or to be written', () => {
     });
     const extents = watchedExtents({ onWrite: () => first });
     const { store } = await openStore(() => extents);
-    const taking = store.take(account, failing(vanished), whole.length, md5).catch((error) => error);
+    const taking = store.upload(account, failing(vanished), whole.length, md5).catch((error) => error);
     await settled();
     expect(extents.slots.map(({ state }) => state)).toEqual(['open']);
     go();
@@ -303,7 +303,7 @@ describe('Taking bytes that cannot be hashed', () => {
     const extents = watchedExtents({ onWrite: () => first });
     const { store, hashers } = await openStore(() => extents);
     hashers.failure = new Error('the thread died');
-    const taking = store.take(account, inPieces(Buffer.from('abc'), 3), 3, md5).catch((error) => error);
+    const taking = store.upload(account, inPieces(Buffer.from('abc'), 3), 3, md5).catch((error) => error);
     await settled();
     expect(extents.slots.map(({ state }) => state)).toEqual(['open']);
     go();

@@ -1,54 +1,54 @@
 /** Streams into extents. A body costs what lies between two writes: a slow one next to nothing. */
 
-import { CHUNK_BYTES_MAX, type ChunkWriter, type Extents, type Place } from '../extents/extents.ts';
-import type { Hashers } from '../hashing/hash-pool.ts';
-import { gather } from './batched-writes.ts';
+import { CHUNK_BYTES_MAX, type ChunkLocation, type ChunkWriter, type Extents } from '../extents/extents.ts';
+import type { HashPool } from '../hashing/hash-pool.ts';
+import { batchWrites } from './batched-writes.ts';
 import type { ContentStore, Source } from './content.ts';
-import { chunkNameOf, type Id, type Part } from './rows.ts';
+import { type ChunkRef, chunkName, type Id } from './rows.ts';
 
-export interface Taker {
-  readonly take: ContentStore['take'];
-  readonly heldExtents: () => ReadonlySet<string>;
+export interface Uploader {
+  readonly upload: ContentStore['upload'];
+  readonly pinnedExtents: () => ReadonlySet<string>;
 }
 
 /** How much of a body waits for the write before it. */
-const GATHERED_BYTES_MAX = 512 << 10;
+const BATCH_BYTES_MAX = 512 << 10;
 /** Chunks of one body that are written before the disk has to have them. Together they cost few syncs. */
 const UNSYNCED_CHUNKS_MAX = 8;
 
-export function createTaker(extents: Extents, hashers: Hashers, newId: () => Id): Taker {
-  const holders = new Map<string, number>();
+export function createUploader(extents: Extents, hashers: HashPool, newId: () => Id): Uploader {
+  const pinCounts = new Map<string, number>();
 
-  function hold(extent: string, by: number): void {
-    const count = (holders.get(extent) ?? 0) + by;
-    if (count > 0) holders.set(extent, count);
-    else holders.delete(extent);
+  function pin(extent: string, by: number): void {
+    const count = (pinCounts.get(extent) ?? 0) + by;
+    if (count > 0) pinCounts.set(extent, count);
+    else pinCounts.delete(extent);
   }
 
-  async function take(
+  async function upload(
     account: bigint,
     source: Source,
     length: number,
     wants: { readonly md5: boolean },
-  ): ReturnType<ContentStore['take']> {
+  ): ReturnType<ContentStore['upload']> {
     const hash = hashers.begin({ ...wants, length });
-    const chunks = writeChunks(extents, newId, account, length, (extent) => hold(extent, 1));
-    let came = 0;
+    const chunks = beginChunks(extents, newId, account, length, (extent) => pin(extent, 1));
+    let received = 0;
     let released = false;
     function release(): void {
       if (released) return;
       released = true;
-      for (const { extent } of chunks.places) hold(extent, -1);
+      for (const { extent } of chunks.locations) pin(extent, -1);
     }
     try {
-      await gather(source, GATHERED_BYTES_MAX, async (batch, bytes) => {
-        came += bytes;
-        if (came > length) throw new Error(`more than the ${length} bytes that were announced`);
-        await both(hash.update(batch), chunks.write(batch));
+      await batchWrites(source, BATCH_BYTES_MAX, async (batch, bytes) => {
+        received += bytes;
+        if (received > length) throw new Error(`more than the ${length} bytes that were announced`);
+        await bothSettled(hash.update(batch), chunks.write(batch));
       });
-      if (came < length) throw new Error(`${came} bytes instead of the ${length} that were announced`);
-      const [{ md5, crc64 }] = await both(hash.digest(), chunks.finish());
-      return { length, md5, crc64, parts: chunks.parts, places: chunks.places, release };
+      if (received < length) throw new Error(`${received} bytes instead of the ${length} that were announced`);
+      const [{ md5, crc64 }] = await bothSettled(hash.digest(), chunks.finish());
+      return { length, md5, crc64, chunkRefs: chunks.chunkRefs, locations: chunks.locations, release };
     } catch (error) {
       hash.abandon();
       chunks.abandon();
@@ -57,27 +57,27 @@ export function createTaker(extents: Extents, hashers: Hashers, newId: () => Id)
     }
   }
 
-  return { take, heldExtents: () => new Set(holders.keys()) };
+  return { upload, pinnedExtents: () => new Set(pinCounts.keys()) };
 }
 
-interface Chunks {
-  readonly parts: readonly Part[];
-  readonly places: readonly Place[];
+interface ChunkSequence {
+  readonly chunkRefs: readonly ChunkRef[];
+  readonly locations: readonly ChunkLocation[];
   write(bytes: readonly Uint8Array[]): Promise<void>;
   finish(): Promise<void>;
   abandon(): void;
 }
 
 /** `length` bytes as chunks, one after another. */
-function writeChunks(
+function beginChunks(
   extents: Extents,
   newId: () => Id,
   account: bigint,
   length: number,
   onBegin: (extent: string) => void,
-): Chunks {
-  const parts: Part[] = [];
-  const places: Place[] = [];
+): ChunkSequence {
+  const chunkRefs: ChunkRef[] = [];
+  const locations: ChunkLocation[] = [];
   let left = length;
   let writer: ChunkWriter | undefined;
   let room = 0;
@@ -87,10 +87,10 @@ function writeChunks(
   async function begin(): Promise<ChunkWriter> {
     const chunk = newId();
     room = Math.min(left, CHUNK_BYTES_MAX);
-    const begun = await extents.begin(chunkNameOf(account, chunk), room);
+    const begun = await extents.begin(chunkName(account, chunk), room);
     onBegin(begun.place.extent);
-    parts.push({ chunk, length: room });
-    places.push(begun.place);
+    chunkRefs.push({ chunk, length: room });
+    locations.push(begun.place);
     left -= room;
     return begun;
   }
@@ -102,8 +102,8 @@ function writeChunks(
   }
 
   return {
-    parts,
-    places,
+    chunkRefs,
+    locations,
     async write(bytes) {
       for (let rest = bytes; rest.length > 0; ) {
         writer ??= await begin();
@@ -122,7 +122,7 @@ function writeChunks(
     async finish() {
       const before = syncing;
       sync();
-      await both(before, syncing);
+      await bothSettled(before, syncing);
     },
     abandon() {
       writer?.abandon();
@@ -132,7 +132,7 @@ function writeChunks(
 }
 
 /** Both have ended, whatever came of them: who cleans up after a failure finds nothing running. */
-async function both<A, B>(one: Promise<A>, other: Promise<B>): Promise<[A, B]> {
+async function bothSettled<A, B>(one: Promise<A>, other: Promise<B>): Promise<[A, B]> {
   await Promise.allSettled([one, other]);
   return [await one, await other];
 }

@@ -1,35 +1,35 @@
 /** One CRC32 for every 64 KiB of a chunk. It begins with the chunk's name and the block's place, so that a misplaced block is found. */
 import { crc32 } from '../hashing/crc32.ts';
-import { CHECKED_BYTES, type ChunkName } from './extents.ts';
-import { blocksIn, encodeName, sumAt } from './slots.ts';
+import { CHECKSUM_BLOCK_BYTES, type ChunkName } from './extents.ts';
+import { blocksIn, checksumOffset, encodeName } from './slots.ts';
 
 /**
  * The number's lowest 24 bits and the block's eight follow each other: two seeds that differ in no more than those are never equal,
  * since a CRC32 finds every difference within 32 bits.
  */
-function seedsOf(name: ChunkName): (block: number) => number {
+function blockSeeds(name: ChunkName): (block: number) => number {
   const named = crc32(encodeName(name));
   return (block) => crc32(Buffer.of(block), named);
 }
 
-export interface Checksums {
+export interface ChecksumBuilder {
   add(bytes: Uint8Array): void;
   /** Of all blocks, once all bytes were added. */
   table(): Buffer;
 }
 
-export function checksums(name: ChunkName, length: number): Checksums {
-  const seed = seedsOf(name);
-  const table = Buffer.alloc(sumAt(0, blocksIn(length)));
+export function makeChecksumBuilder(name: ChunkName, length: number): ChecksumBuilder {
+  const seed = blockSeeds(name);
+  const table = Buffer.alloc(checksumOffset(0, blocksIn(length)));
   let at = 0;
   let sum = 0;
   return {
     add(bytes) {
       for (let from = 0; from < bytes.length; ) {
-        const block = Math.floor(at / CHECKED_BYTES);
-        const size = Math.min(bytes.length - from, (block + 1) * CHECKED_BYTES - at);
-        sum = crc32(bytes.subarray(from, from + size), at % CHECKED_BYTES === 0 ? seed(block) : sum);
-        table.writeUInt32BE(sum, sumAt(0, block));
+        const block = Math.floor(at / CHECKSUM_BLOCK_BYTES);
+        const size = Math.min(bytes.length - from, (block + 1) * CHECKSUM_BLOCK_BYTES - at);
+        sum = crc32(bytes.subarray(from, from + size), at % CHECKSUM_BLOCK_BYTES === 0 ? seed(block) : sum);
+        table.writeUInt32BE(sum, checksumOffset(0, block));
         from += size;
         at += size;
       }
@@ -39,11 +39,11 @@ export function checksums(name: ChunkName, length: number): Checksums {
 }
 
 /** The first block that is not what was written; `data` begins with block `first`, `table` with its checksum. */
-export function firstWrongBlock(name: ChunkName, first: number, data: Buffer, table: Buffer): number | undefined {
-  const seed = seedsOf(name);
+export function firstCorruptBlock(name: ChunkName, first: number, data: Buffer, table: Buffer): number | undefined {
+  const seed = blockSeeds(name);
   for (let block = 0; block < blocksIn(data.length); block++) {
-    const bytes = data.subarray(block * CHECKED_BYTES, (block + 1) * CHECKED_BYTES);
-    if (crc32(bytes, seed(first + block)) !== table.readUInt32BE(sumAt(0, block))) return first + block;
+    const bytes = data.subarray(block * CHECKSUM_BLOCK_BYTES, (block + 1) * CHECKSUM_BLOCK_BYTES);
+    if (crc32(bytes, seed(first + block)) !== table.readUInt32BE(checksumOffset(0, block))) return first + block;
   }
   return undefined;
 }

@@ -1,5 +1,5 @@
-import { checksums } from './checksums.ts';
-import type { ChunkName, ChunkWriter, Place } from './extents.ts';
+import { makeChecksumBuilder } from './checksums.ts';
+import type { ChunkLocation, ChunkName, ChunkWriter } from './extents.ts';
 import { encodeSlotHeader, HEADER_BYTES } from './slots.ts';
 
 /** What the extent does for one of its slots. */
@@ -12,9 +12,9 @@ export interface SlotOwner {
 }
 
 /** The header goes with the first bytes and the checksums with the last. */
-export function chunkWriter(owner: SlotOwner, name: ChunkName, place: Place): ChunkWriter {
+export function makeChunkWriter(owner: SlotOwner, name: ChunkName, place: ChunkLocation): ChunkWriter {
   const { length } = place;
-  const sums = checksums(name, length);
+  const sums = makeChecksumBuilder(name, length);
   let written = 0;
   let ended = false;
   let last: Promise<void> = Promise.resolve();

@@ -3,13 +3,13 @@ import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
-  CHECKED_BYTES,
+  CHECKSUM_BLOCK_BYTES,
   CHUNK_BYTES_MAX,
+  type ChunkLocation,
   type ChunkName,
   type ChunkWriter,
-  Damaged,
+  CorruptChunk,
   type Extents,
-  type Place,
 } from './extents.ts';
 
 export interface ExtentsHarness {
@@ -23,9 +23,9 @@ export interface ExtentsHarness {
   }>;
 }
 
-export interface Written {
+export interface WrittenChunk {
   readonly name: ChunkName;
-  readonly place: Place;
+  readonly place: ChunkLocation;
   readonly bytes: Buffer;
 }
 
@@ -51,10 +51,10 @@ async function writePieces(writer: ChunkWriter, bytes: Buffer, sizes: readonly n
   }
 }
 
-export const readWhole = (extents: Extents, { name, place }: Omit<Written, 'bytes'>): Promise<Buffer> =>
+export const readWhole = (extents: Extents, { name, place }: Omit<WrittenChunk, 'bytes'>): Promise<Buffer> =>
   extents.read(name, place, 0, place.length);
 
-export async function listed<T>(items: AsyncIterable<T>): Promise<T[]> {
+export async function toArray<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
   for await (const item of items) all.push(item);
   return all;
@@ -72,9 +72,15 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
   describe(`a chunk on ${engine}`, () => {
     it('gives back every range of its bytes', async () => {
       const { extents } = await opened();
-      for (const length of [1, CHECKED_BYTES - 1, CHECKED_BYTES, CHECKED_BYTES + 1, 5 * CHECKED_BYTES + 77]) {
+      for (const length of [
+        1,
+        CHECKSUM_BLOCK_BYTES - 1,
+        CHECKSUM_BLOCK_BYTES,
+        CHECKSUM_BLOCK_BYTES + 1,
+        5 * CHECKSUM_BLOCK_BYTES + 77,
+      ]) {
         const chunk = await writeChunk(extents, chunkName(length), randomBytes(length), [40_000, 1, 90_001]);
-        const edges = [0, 1, 65_535, 65_536, 65_537, 3 * CHECKED_BYTES, length - 1, length].filter(
+        const edges = [0, 1, 65_535, 65_536, 65_537, 3 * CHECKSUM_BLOCK_BYTES, length - 1, length].filter(
           (at) => at <= length,
         );
         for (const from of edges) {
@@ -100,7 +106,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
         expect((await extents.readMany(all)).equals(expected)).toBe(true);
       }
       const [one, other] = whole as [(typeof whole)[0], (typeof whole)[0]];
-      await expect(extents.readMany([one, { ...other, name: one.name }])).rejects.toThrow(Damaged);
+      await expect(extents.readMany([one, { ...other, name: one.name }])).rejects.toThrow(CorruptChunk);
     });
 
     it('can have 8 MiB, and no more, and no fewer than one byte', async () => {
@@ -141,7 +147,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
       const writer = await extents.begin(chunkName(1), 100);
       await writer.write([randomBytes(99)]);
       await expect(writer.finish()).rejects.toThrow('after 99');
-      await expect(readWhole(extents, { name: chunkName(1), place: writer.place })).rejects.toThrow(Damaged);
+      await expect(readWhole(extents, { name: chunkName(1), place: writer.place })).rejects.toThrow(CorruptChunk);
     });
 
     it('takes no more bytes than were promised, and disturbs no neighbour', async () => {
@@ -175,7 +181,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
       const { extents } = await opened();
       const one = await writeChunk(extents, chunkName(1), randomBytes(200_000));
       const other = await writeChunk(extents, chunkName(2), one.bytes);
-      const wrong: Omit<Written, 'bytes'>[] = [
+      const wrong: Omit<WrittenChunk, 'bytes'>[] = [
         { name: one.name, place: other.place },
         { name: { ...one.name, account: 43n }, place: one.place },
         { name: { ...one.name, epoch: 8n }, place: one.place },
@@ -186,8 +192,8 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
         { name: one.name, place: { ...one.place, extent: '7-999' } },
       ];
       for (const chunk of wrong) {
-        await expect(readWhole(extents, chunk), JSON.stringify(chunk.place)).rejects.toThrow(Damaged);
-        await expect(extents.read(chunk.name, chunk.place, 70_000, 70_001)).rejects.toThrow(Damaged);
+        await expect(readWhole(extents, chunk), JSON.stringify(chunk.place)).rejects.toThrow(CorruptChunk);
+        await expect(extents.read(chunk.name, chunk.place, 70_000, 70_001)).rejects.toThrow(CorruptChunk);
       }
       expect((await readWhole(extents, other)).equals(other.bytes)).toBe(true);
     });
@@ -244,7 +250,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
       await extents.remove(chunk.place.extent);
       await extents.remove(chunk.place.extent);
       await expect(readWhole(extents, chunk)).rejects.toThrow(`${chunk.place.extent} is missing`);
-      await expect(listed(extents.walk(chunk.place.extent))).rejects.toThrow(Damaged);
+      await expect(toArray(extents.walk(chunk.place.extent))).rejects.toThrow(CorruptChunk);
       expect(await infoOf(extents, chunk.place.extent)).toBeUndefined();
       const next = await writeChunk(extents, chunkName(3), randomBytes(10));
       expect(next.place.extent).not.toBe(chunk.place.extent);
@@ -266,7 +272,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
       for (const n of numbers) writers.push(await extents.begin(chunkName(n), n * 30_000));
       const came = writers.filter((_, i) => ![0, 3, 4, 7].includes(i));
       for (const writer of came) await writer.write([randomBytes(writer.place.length - (writer === came[1] ? 5 : 0))]);
-      const found = await listed(extents.walk(writers[0]!.place.extent));
+      const found = await toArray(extents.walk(writers[0]!.place.extent));
       expect(found.map(({ name }) => Number(name.number))).toEqual([2, 3, 6, 7]);
       expect(found.map(({ place }) => place)).toEqual(came.map(({ place }) => place));
       expect(found[0]!.name).toEqual(chunkName(2));
@@ -315,7 +321,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
               expect((await store.extents.read(name, place, from!, to!)).equals(bytes.subarray(from, to))).toBe(true);
             }
             const walked = await Promise.all(
-              (await store.extents.list()).map(({ name }) => listed(store.extents.walk(name))),
+              (await store.extents.list()).map(({ name }) => toArray(store.extents.walk(name))),
             );
             expect(walked.flat()).toEqual(expect.arrayContaining(kept.map(({ name, place }) => ({ name, place }))));
           } finally {
@@ -342,7 +348,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
     if (harness.durable) {
       it('are read by the next process, which writes into none of them', async () => {
         const store = await opened();
-        const chunks: Written[] = [];
+        const chunks: WrittenChunk[] = [];
         for (const n of [1, 2, 3]) chunks.push(await writeChunk(store.extents, chunkName(n), randomBytes(n * 99_999)));
         for (const epoch of [8n, 7n]) {
           const extents = await store.reopen!({ epoch });

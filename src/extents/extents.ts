@@ -9,7 +9,7 @@ export interface ChunkName {
 }
 
 /** Where the bytes of a chunk lie. */
-export interface Place {
+export interface ChunkLocation {
   readonly extent: string;
   readonly offset: number;
   readonly length: number;
@@ -17,12 +17,12 @@ export interface Place {
 
 export const CHUNK_BYTES_MAX = 8 << 20;
 /** One checksum for so many bytes. */
-export const CHECKED_BYTES = 64 << 10;
+export const CHECKSUM_BLOCK_BYTES = 64 << 10;
 /** At most so many bytes are read around those that are asked for, if these begin and end where a checksum does. */
-export const AROUND_BYTES_MAX = 128 << 10;
+export const OVERREAD_BYTES_MAX = 128 << 10;
 
 export interface ChunkWriter {
-  readonly place: Place;
+  readonly place: ChunkLocation;
   /** Takes the next bytes; resolves once it can take more. They must not be changed until then. */
   write(bytes: readonly Uint8Array[]): Promise<void>;
   /** Resolves once all bytes are durable. Chunks that finish at one time share a sync. */
@@ -32,14 +32,14 @@ export interface ChunkWriter {
 }
 
 /** The checksums of one chunk, once they were read. */
-export interface Sums {
+export interface ChecksumCache {
   table?: Buffer | undefined;
 }
 
 /** Bytes of one chunk, counted from its beginning. */
-export interface ChunkStretch {
+export interface ChunkRange {
   readonly name: ChunkName;
-  readonly place: Place;
+  readonly place: ChunkLocation;
   readonly from: number;
   readonly to: number;
 }
@@ -67,20 +67,27 @@ export interface Extents {
   /** How many chunks this process has begun. */
   chunksBegun(): number;
   /** Whether there is no space for uploads, or hardly any. */
-  isShort(): boolean;
+  isLowOnSpace(): boolean;
   /**
    * The bytes from `from` up to but not including `to`, counted from the chunk's beginning; checked. Throws Damaged.
    * They may lie in `into`, if there is room for them and what surrounds them: then they are good until it is used again.
    * Whoever reads a chunk piece by piece gives the same `sums` each time, so that its checksums are read once.
    */
-  read(name: ChunkName, place: Place, from: number, to: number, into?: Buffer, sums?: Sums): Promise<Buffer>;
+  read(
+    name: ChunkName,
+    place: ChunkLocation,
+    from: number,
+    to: number,
+    into?: Buffer,
+    sums?: ChecksumCache,
+  ): Promise<Buffer>;
   /**
    * The bytes of several chunks, one after another, each checked as `read` does it. For small ones: those that lie close
    * to each other are read from the disk together.
    */
-  readMany(stretches: readonly ChunkStretch[]): Promise<Buffer>;
+  readMany(ranges: readonly ChunkRange[]): Promise<Buffer>;
   /** Every chunk whose beginning can be made out, finished or not, in order. */
-  walk(extent: string): AsyncIterable<{ readonly name: ChunkName; readonly place: Place }>;
+  walk(extent: string): AsyncIterable<{ readonly name: ChunkName; readonly place: ChunkLocation }>;
   list(): Promise<readonly ExtentInfo[]>;
   /** What it takes from the disk, 0 if it is gone. Of an extent that is not open it does not change, so nobody need ask twice. */
   bytesOf(extent: string): Promise<number>;
@@ -92,7 +99,7 @@ export interface Extents {
 }
 
 /** What was read is not what was written. */
-export class Damaged extends Error {
+export class CorruptChunk extends Error {
   override readonly name = 'Damaged';
 }
 

@@ -2,11 +2,11 @@ import { fstatSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type OpenFiles, openFiles } from './file-cache.ts';
+import { type FileCache, makeFileCache } from './file-cache.ts';
 
 describe('Open files', () => {
   let folder: string;
-  let files: OpenFiles;
+  let files: FileCache;
   const path = (name: string) => join(folder, name);
   const descriptorOf = (name: string) => files.use(path(name), 'r', async (descriptor) => descriptor);
   /** Uses a file until told to stop. */
@@ -41,7 +41,7 @@ describe('Open files', () => {
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'holdfast-files-'));
     for (const name of 'abcd') writeFileSync(path(name), name);
-    files = openFiles(2);
+    files = makeFileCache(2);
   });
   afterEach(async () => {
     await files.close();
@@ -84,7 +84,7 @@ describe('Open files', () => {
 
   it('that were forgotten stay open for those who use them, and are opened anew by the next', async () => {
     const a = await hold('a');
-    files.forget(path('a'));
+    files.evict(path('a'));
     expect(await descriptorOf('a')).not.toBe(a.descriptor);
     expect(isOpen(a.descriptor)).toBe(true);
     expect(await a.end()).toBe(1);
@@ -116,7 +116,7 @@ describe('Open files', () => {
 
   it('lets go of all that are not to be kept, of one in use when it is done', async () => {
     const [a, b] = [await hold('a'), await descriptorOf('b')];
-    files.keepOnly(new Set([path('b')]));
+    files.evictOthers(new Set([path('b')]));
     expect([isOpen(a.descriptor), isOpen(b)]).toEqual([true, true]);
     await a.end();
     while (isOpen(a.descriptor)) await new Promise(setImmediate);

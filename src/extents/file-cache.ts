@@ -5,13 +5,13 @@ import { promisify } from 'node:util';
 const openDescriptor = promisify(openFile);
 const closeDescriptor = promisify(closeFile);
 
-export interface OpenFiles {
+export interface FileCache {
   /** Opens the file, unless it is open, and keeps it so until the work is done. */
   use<T>(path: string, flags: string, work: (descriptor: number) => Promise<T>): Promise<T>;
   /** The next one to use it opens it anew. */
-  forget(path: string): void;
+  evict(path: string): void;
   /** Forgets all others. */
-  keepOnly(paths: ReadonlySet<string>): void;
+  evictOthers(paths: ReadonlySet<string>): void;
   /** Waits for those who use one. */
   close(): Promise<void>;
 }
@@ -22,7 +22,7 @@ interface OpenFile {
   users: number;
 }
 
-export function openFiles(max: number): OpenFiles {
+export function makeFileCache(max: number): FileCache {
   /** The least recently used one first. */
   const files = new Map<string, OpenFile>();
   const closings = new Set<Promise<void>>();
@@ -32,10 +32,10 @@ export function openFiles(max: number): OpenFiles {
   let closed = false;
   let onIdle: () => void = () => {};
 
-  async function take(path: string, flags: string): Promise<OpenFile> {
+  async function acquire(path: string, flags: string): Promise<OpenFile> {
     for (let isFirst = true; ; isFirst = false) {
       if (closed) throw new Error('The extents are closed.');
-      const file = files.get(path) ?? (hasRoom() ? start(path, flags) : undefined);
+      const file = files.get(path) ?? (hasRoom() ? openEntry(path, flags) : undefined);
       if (file) {
         files.delete(path);
         files.set(path, file);
@@ -52,19 +52,19 @@ export function openFiles(max: number): OpenFiles {
     if (files.size < max) return true;
     for (const file of files.values()) {
       if (file.users > 0) continue;
-      shut(file);
+      closeEntry(file);
       return true;
     }
     return false;
   }
 
-  function start(path: string, flags: string): OpenFile {
+  function openEntry(path: string, flags: string): OpenFile {
     const file: OpenFile = { path, descriptor: openDescriptor(path, flags, 0o600), users: 0 };
     file.descriptor.catch(() => files.get(path) === file && files.delete(path));
     return file;
   }
 
-  function shut(file: OpenFile): void {
+  function closeEntry(file: OpenFile): void {
     if (files.get(file.path) === file) files.delete(file.path);
     // All that was written is synced before it counts: an error here is of no use to anybody.
     const closing = file.descriptor.then(closeDescriptor).catch(() => {});
@@ -75,28 +75,28 @@ export function openFiles(max: number): OpenFiles {
   function forget(path: string): void {
     const file = files.get(path);
     files.delete(path);
-    if (file?.users === 0) shut(file);
+    if (file?.users === 0) closeEntry(file);
   }
 
   function release(file: OpenFile): void {
     file.users--;
     users--;
-    if (file.users === 0 && files.get(file.path) !== file) shut(file);
+    if (file.users === 0 && files.get(file.path) !== file) closeEntry(file);
     if (users === 0) onIdle();
     waiting.shift()?.();
   }
 
   return {
     async use(path, flags, work) {
-      const file = await take(path, flags);
+      const file = await acquire(path, flags);
       try {
         return await work(await file.descriptor);
       } finally {
         release(file);
       }
     },
-    forget,
-    keepOnly(paths) {
+    evict: forget,
+    evictOthers(paths) {
       for (const path of [...files.keys()]) if (!paths.has(path)) forget(path);
     },
     async close() {
@@ -107,7 +107,7 @@ export function openFiles(max: number): OpenFiles {
           onIdle = resolve;
         });
       }
-      for (const file of [...files.values()]) shut(file);
+      for (const file of [...files.values()]) closeEntry(file);
       await Promise.all(closings);
     },
   };

@@ -3,7 +3,7 @@ import { mkdir, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { filesIn } from './folder-names.ts';
+import { makeFolderLister } from './folder-names.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -17,7 +17,7 @@ describe('The names in a folder', () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     folder = mkdtempSync(join(tmpdir(), 'holdfast-names-'));
     reads.length = 0;
-    list = filesIn(folder, (names) => reads.push(names));
+    list = makeFolderLister(folder, (names) => reads.push(names));
   });
   afterEach(() => {
     vi.useRealTimers();

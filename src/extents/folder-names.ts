@@ -13,15 +13,18 @@ interface Listing {
 /** Changes within one tick of the file system's clock look like one; the coarsest ticks are two seconds long. */
 const TICK_MILLISECONDS = 2_500;
 /** Not all file systems can be relied on. */
-const TRUST_MILLISECONDS = 60_000;
+const CACHE_MILLISECONDS = 60_000;
 
 /** @param onRead is told the names whenever they were read */
-export function filesIn(folder: string, onRead: (names: readonly string[]) => void): () => Promise<readonly string[]> {
+export function makeFolderLister(
+  folder: string,
+  onRead: (names: readonly string[]) => void,
+): () => Promise<readonly string[]> {
   let last: Listing | undefined;
   return async () => {
     const { mtimeNs: changed } = await stat(folder, { bigint: true });
     const now = performance.now();
-    if (last && last.changed === changed && isFinal(last) && now - last.readAt < TRUST_MILLISECONDS) return last.names;
+    if (last && last.changed === changed && isFinal(last) && now - last.readAt < CACHE_MILLISECONDS) return last.names;
     const entries = await readdir(folder, { withFileTypes: true });
     const names = entries.filter((entry) => entry.isFile()).map(({ name }) => name);
     const seenAt = last?.changed === changed ? last.seenAt : now;

@@ -107,10 +107,10 @@ describe('Extents on a disk with faults', () => {
       for (let i = 0; i < 7; i++) await slow.write([randomBytes(MIB)]);
     };
     await expect(rest()).rejects.toThrow(NoSpace);
-    expect(extents.isShort()).toBe(true);
+    expect(extents.isLowOnSpace()).toBe(true);
     disk.freeBytes = 144 * MIB;
     await writeChunk(extents, chunkName(3), randomBytes(8 * MIB), [MIB]);
-    expect(extents.isShort()).toBe(false);
+    expect(extents.isLowOnSpace()).toBe(false);
   });
 
   it('let copies that free space take half of that', async () => {

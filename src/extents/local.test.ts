@@ -15,8 +15,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { chunkName, extentsConformance, listed, readWhole, type Written, writeChunk } from './conformance.ts';
-import { CHECKED_BYTES, Damaged, type Extents, NoSpace } from './extents.ts';
+import { chunkName, extentsConformance, readWhole, toArray, type WrittenChunk, writeChunk } from './conformance.ts';
+import { CHECKSUM_BLOCK_BYTES, CorruptChunk, type Extents, NoSpace } from './extents.ts';
 import { type LocalOptions, openLocalExtents } from './local.ts';
 import { HEADER_BYTES, slotBytes } from './slots.ts';
 
@@ -45,8 +45,13 @@ extentsConformance('a local folder', {
 
 async function opened(options: Partial<LocalOptions> = {}) {
   const folder = options.folder ?? (await newFolder());
-  const damages: Damaged[] = [];
-  const extents = await openLocalExtents({ folder, epoch: 7n, onDamage: (damage) => damages.push(damage), ...options });
+  const damages: CorruptChunk[] = [];
+  const extents = await openLocalExtents({
+    folder,
+    epoch: 7n,
+    onCorruption: (damage) => damages.push(damage),
+    ...options,
+  });
   onTestFinished(async () => {
     await extents.close();
     await rm(folder, { recursive: true, force: true });
@@ -122,7 +127,7 @@ describe('Extents in a folder', () => {
 
   it('are walked where headers are missing, torn or cut, through holes and garbage', async () => {
     const { folder, extents } = await opened();
-    const chunks: Written[] = [];
+    const chunks: WrittenChunk[] = [];
     for (let n = 0; n < 8; n++) chunks.push(await writeChunk(extents, chunkName(n), randomBytes(70_000 + n)));
     const file = join(folder, chunks[0]!.place.extent);
     await change(file, chunks[2]!.place.offset, Buffer.alloc(HEADER_BYTES));
@@ -131,7 +136,7 @@ describe('Extents in a folder', () => {
     await truncate(file, 30 << 20);
     await change(file, 30 << 20, randomBytes(100_001));
     const walked = async () =>
-      (await listed(extents.walk(chunks[0]!.place.extent))).map(({ name }) => Number(name.number));
+      (await toArray(extents.walk(chunks[0]!.place.extent))).map(({ name }) => Number(name.number));
     expect(await walked()).toEqual([0, 1, 4, 5, 6]);
     // The extent's own header is not needed as long as the first slot's is there.
     await change(file, 0, randomBytes(HEADER_BYTES));
@@ -139,7 +144,7 @@ describe('Extents in a folder', () => {
     await change(file, HEADER_BYTES, randomBytes(HEADER_BYTES));
     expect(await walked()).toEqual([]);
     await writeFile(join(folder, '5-1'), '');
-    expect(await listed(extents.walk('5-1'))).toEqual([]);
+    expect(await toArray(extents.walk('5-1'))).toEqual([]);
   });
 
   it('are not walked into bytes that somebody uploaded to look like chunks', async () => {
@@ -151,7 +156,7 @@ describe('Extents in a folder', () => {
     await handle.close();
     const forged = await writeChunk(extents, chunkName(2), copy);
     await change(join(folder, forged.place.extent), forged.place.offset, Buffer.alloc(HEADER_BYTES));
-    expect(await listed(extents.walk(forged.place.extent))).toEqual([]);
+    expect(await toArray(extents.walk(forged.place.extent))).toEqual([]);
   });
 });
 
@@ -182,10 +187,10 @@ describe('Damage to extents in a folder', () => {
     timeout: 120_000,
   }, async () => {
     const { folder, extents } = await opened({ extentBytesMax: 1_500_000 });
-    const chunks: Written[] = [];
+    const chunks: WrittenChunk[] = [];
     for (let n = 0; n < 30; n++) {
       // Some have the bytes of another, some the same bytes over and over: the likeliest to be mistaken.
-      const length = [100, 3 * CHECKED_BYTES, 250_000][n % 3]!;
+      const length = [100, 3 * CHECKSUM_BLOCK_BYTES, 250_000][n % 3]!;
       const bytes = n % 7 === 6 ? chunks[n - 3]!.bytes : n % 5 === 4 ? Buffer.alloc(length, n) : randomBytes(length);
       chunks.push(await writeChunk(extents, chunkName(n), bytes));
     }
@@ -196,7 +201,7 @@ describe('Damage to extents in a folder', () => {
       const others = chunks.filter((chunk) => !hurt.harmed.includes(chunk));
       const other = others[round % others.length]!;
       const answer = await readWhole(extents, other).catch((error: unknown) => error);
-      expect(answer instanceof Damaged || (answer as Buffer).equals(other.bytes)).toBe(true);
+      expect(answer instanceof CorruptChunk || (answer as Buffer).equals(other.bytes)).toBe(true);
       await hurt.undo();
     }
     expect(found).toBeGreaterThanOrEqual(1200);
@@ -204,23 +209,24 @@ describe('Damage to extents in a folder', () => {
   });
 
   /** One, once a damaged chunk was read in full and in parts, and was found to be so. */
-  async function meets(extents: Extents, chunk: Written): Promise<number> {
-    await expect(readWhole(extents, chunk), chunk.place.extent).rejects.toThrow(Damaged);
+  async function meets(extents: Extents, chunk: WrittenChunk): Promise<number> {
+    await expect(readWhole(extents, chunk), chunk.place.extent).rejects.toThrow(CorruptChunk);
     for (let from = 0; from < chunk.place.length; from += 50_000) {
       const to = Math.min(chunk.place.length, from + 50_000);
       const part = await extents.read(chunk.name, chunk.place, from, to).catch((error: unknown) => error);
-      expect(part instanceof Damaged || (part as Buffer).equals(chunk.bytes.subarray(from, to))).toBe(true);
+      expect(part instanceof CorruptChunk || (part as Buffer).equals(chunk.bytes.subarray(from, to))).toBe(true);
     }
     return 1;
   }
 });
 
 const below = (end: number): number => Math.floor(Math.random() * end);
-const dataAt = ({ place }: Written): number => place.offset + HEADER_BYTES;
+const dataAt = ({ place }: WrittenChunk): number => place.offset + HEADER_BYTES;
 /** Data and checksums. */
-const liveBytes = ({ place }: Written): number => place.length + 4 * Math.ceil(place.length / CHECKED_BYTES);
+const liveBytes = ({ place }: WrittenChunk): number =>
+  place.length + 4 * Math.ceil(place.length / CHECKSUM_BLOCK_BYTES);
 
-async function damage(folder: string, chunks: readonly Written[], round: number) {
+async function damage(folder: string, chunks: readonly WrittenChunk[], round: number) {
   const one = chunks[below(chunks.length)]!;
   const file = join(folder, one.place.extent);
   const readAt = async (path: string, position: number, length: number) => {
@@ -255,15 +261,15 @@ async function damage(folder: string, chunks: readonly Written[], round: number)
   async function swap() {
     const alike = chunks.filter((chunk) => chunk !== one && chunk.place.length === one.place.length);
     const kind = round % 12;
-    const other = kind === 3 && one.place.length > 2 * CHECKED_BYTES ? one : alike[below(alike.length)]!;
-    const block = below(Math.floor(one.place.length / CHECKED_BYTES));
+    const other = kind === 3 && one.place.length > 2 * CHECKSUM_BLOCK_BYTES ? one : alike[below(alike.length)]!;
+    const block = below(Math.floor(one.place.length / CHECKSUM_BLOCK_BYTES));
     const otherBlock = other === one ? 1 - Math.min(block, 1) : block;
-    const size = Math.min(CHECKED_BYTES, one.place.length);
+    const size = Math.min(CHECKSUM_BLOCK_BYTES, one.place.length);
     const stretches: [from: number, to: number, length: number][] =
       kind === 11
         ? [[one.place.offset, other.place.offset, slotBytes(one.place.length)]]
         : [
-            [dataAt(one) + block * CHECKED_BYTES, dataAt(other) + otherBlock * CHECKED_BYTES, size],
+            [dataAt(one) + block * CHECKSUM_BLOCK_BYTES, dataAt(other) + otherBlock * CHECKSUM_BLOCK_BYTES, size],
             [dataAt(one) + one.place.length + 4 * block, dataAt(other) + one.place.length + 4 * otherBlock, 4],
           ];
     const otherFile = join(folder, other.place.extent);
@@ -288,7 +294,7 @@ describe('Several processes with one folder of extents', () => {
   it('make files of their own, and read those of the others, also such that grow', async () => {
     const { folder, extents: one } = await opened();
     const { extents: two } = await opened({ folder, epoch: 8n });
-    const written: Written[] = [];
+    const written: WrittenChunk[] = [];
     for (let i = 1; i <= 6; i++) written.push(await writeChunk(i % 2 ? one : two, chunkName(i), randomBytes(70_000)));
     expect(new Set(written.map(({ place }) => place.extent)).size).toBe(2);
     for (const extents of [one, two]) {
@@ -331,7 +337,7 @@ describe('Several processes with one folder of extents', () => {
     expect(await isHeld()).toBe(true);
     await two.list();
     while (await isHeld()) await new Promise(setImmediate);
-    await expect(readWhole(two, chunk)).rejects.toThrow(Damaged);
+    await expect(readWhole(two, chunk)).rejects.toThrow(CorruptChunk);
   });
 
   it('open a file anew before they call it damaged, if another writes it', async () => {
@@ -348,7 +354,7 @@ describe('Several processes with one folder of extents', () => {
     expect((await readWhole(two, chunk)).equals(chunk.bytes)).toBe(true);
     expect(damages).toEqual([]);
     await truncate(file, 100);
-    await expect(readWhole(two, chunk)).rejects.toThrow(Damaged);
+    await expect(readWhole(two, chunk)).rejects.toThrow(CorruptChunk);
     expect(damages).toHaveLength(1);
   });
 });

@@ -4,12 +4,12 @@ import { stat, statfs, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { makeFolderDurably, syncFolder } from '../base/durable-files.ts';
-import { roomIn } from './disk-space.ts';
-import type { Files } from './extent-files.ts';
-import { Damaged, type Extents, NoSpace } from './extents.ts';
-import { openFiles } from './file-cache.ts';
-import { filesIn } from './folder-names.ts';
-import { EXTENT_BYTES_MAX, lastNumberOf, openSlotted, type SlottedOptions } from './slotted-extents.ts';
+import { watchDiskSpace } from './disk-space.ts';
+import type { ExtentFiles } from './extent-files.ts';
+import { CorruptChunk, type Extents, NoSpace } from './extents.ts';
+import { makeFileCache } from './file-cache.ts';
+import { makeFolderLister } from './folder-names.ts';
+import { EXTENT_BYTES_MAX, findLastNumber, openSlotted, type SlottedOptions } from './slotted-extents.ts';
 
 export interface LocalOptions extends Omit<SlottedOptions, 'lastNumber'> {
   readonly folder: string;
@@ -30,15 +30,15 @@ export async function openLocalExtents({
   extentBytesMax,
   filesMax = FILES_MAX,
   reserveBytes,
-  onDamage,
+  onCorruption,
 }: LocalOptions): Promise<Extents> {
   makeFolderDurably(folder);
-  const files = folderFiles(folder, `${epoch}-`, filesMax, reserveBytes);
+  const files = openFolderFiles(folder, `${epoch}-`, filesMax, reserveBytes);
   return openSlotted(files, {
     epoch,
-    lastNumber: await lastNumberOf(files, epoch),
+    lastNumber: await findLastNumber(files, epoch),
     extentBytesMax: extentBytesMax ?? (await extentBytesFor(folder)),
-    onDamage,
+    onCorruption,
   });
 }
 
@@ -49,32 +49,37 @@ async function extentBytesFor(folder: string): Promise<number> {
 }
 
 /** @param ownPrefix of the names of files that may be written to */
-function folderFiles(folder: string, ownPrefix: string, filesMax: number, reserveBytes: number | undefined): Files {
-  const handles = openFiles(filesMax);
-  const room = roomIn(folder, reserveBytes);
+function openFolderFiles(
+  folder: string,
+  ownPrefix: string,
+  filesMax: number,
+  reserveBytes: number | undefined,
+): ExtentFiles {
+  const handles = makeFileCache(filesMax);
+  const room = watchDiskSpace(folder, reserveBytes);
   /** Made, but after a power cut their names might not be there. */
-  const nameless = new Set<string>();
+  const unsyncedNames = new Set<string>();
   const pathOf = (name: string): string => join(folder, name);
   const flagsOf = (name: string): string => (name.startsWith(ownPrefix) ? 'r+' : 'r');
 
-  async function nameDurable(name: string): Promise<void> {
-    if (!nameless.has(name)) return;
+  async function syncName(name: string): Promise<void> {
+    if (!unsyncedNames.has(name)) return;
     await syncFolder(folder);
-    nameless.delete(name);
+    unsyncedNames.delete(name);
   }
 
   return {
-    roomFor: room.check,
-    isShort: room.isShort,
+    checkSpace: room.check,
+    isLowOnSpace: room.isLow,
 
     async make(name, header) {
-      nameless.add(name);
-      await orNoSpace(handles.use(pathOf(name), 'wx+', (descriptor) => writeAll(descriptor, [header], 0)));
+      unsyncedNames.add(name);
+      await asNoSpace(handles.use(pathOf(name), 'wx+', (descriptor) => writeAll(descriptor, [header], 0)));
     },
 
     async write(name, bytes, position, purpose) {
-      await room.take(sizeOf(bytes), purpose);
-      await orNoSpace(handles.use(pathOf(name), 'r+', (descriptor) => writeAll(descriptor, bytes, position)));
+      await room.reserve(totalBytes(bytes), purpose);
+      await asNoSpace(handles.use(pathOf(name), 'r+', (descriptor) => writeAll(descriptor, bytes, position)));
     },
 
     async read(name, position, length, into) {
@@ -83,32 +88,33 @@ function folderFiles(folder: string, ownPrefix: string, filesMax: number, reserv
           readAll(descriptor, position, length, into),
         );
       } catch (error) {
-        if (codeOf(error) === 'ENOENT') throw new Damaged(`Damaged: extent ${name} is missing.`);
-        if (codeOf(error) === 'EIO') throw new Damaged(`Damaged: extent ${name} cannot be read at ${position}.`);
+        if (errorCode(error) === 'ENOENT') throw new CorruptChunk(`Damaged: extent ${name} is missing.`);
+        if (errorCode(error) === 'EIO')
+          throw new CorruptChunk(`Damaged: extent ${name} cannot be read at ${position}.`);
         throw error;
       }
     },
 
-    forget: (name) => handles.forget(pathOf(name)),
+    closeHandle: (name) => handles.evict(pathOf(name)),
 
     async sync(name) {
-      await orNoSpace(Promise.all([handles.use(pathOf(name), 'r+', syncData), nameDurable(name)]));
+      await asNoSpace(Promise.all([handles.use(pathOf(name), 'r+', syncData), syncName(name)]));
     },
 
     // A file that another process has removed takes its space as long as this one has it open.
-    list: filesIn(folder, (names) => handles.keepOnly(new Set(names.map(pathOf)))),
+    list: makeFolderLister(folder, (names) => handles.evictOthers(new Set(names.map(pathOf)))),
 
     async bytesOf(name) {
-      const stats = await stat(pathOf(name)).catch(unlessMissing);
+      const stats = await stat(pathOf(name)).catch(ignoreMissing);
       if (!stats) return 0;
       return stats.blocks > 0 ? stats.blocks * 512 : stats.size;
     },
 
     async remove(name) {
-      await unlink(pathOf(name)).catch(unlessMissing);
+      await unlink(pathOf(name)).catch(ignoreMissing);
       // Not before: a read that began meanwhile would keep it open.
-      handles.forget(pathOf(name));
-      nameless.delete(name);
+      handles.evict(pathOf(name));
+      unsyncedNames.delete(name);
     },
 
     close: handles.close,
@@ -121,12 +127,12 @@ async function writeAll(descriptor: number, bytes: readonly Uint8Array[], positi
     const { bytesWritten } = await writeSome(descriptor, rest, at);
     if (bytesWritten === 0) throw new Error(`Nothing was written at ${at}.`);
     at += bytesWritten;
-    rest = after(rest, bytesWritten);
+    rest = skipBytes(rest, bytesWritten);
   }
 }
 
 /** What is left of the bytes without the first so many, and without empty pieces. */
-function after(bytes: readonly Uint8Array[], count: number): Uint8Array[] {
+function skipBytes(bytes: readonly Uint8Array[], count: number): Uint8Array[] {
   let skip = count;
   const rest: Uint8Array[] = [];
   for (const piece of bytes) {
@@ -147,18 +153,18 @@ async function readAll(descriptor: number, position: number, length: number, int
   return bytes.subarray(0, at);
 }
 
-async function orNoSpace<T>(work: Promise<T>): Promise<T> {
+async function asNoSpace<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
-    if (!['ENOSPC', 'EDQUOT'].includes(codeOf(error) ?? '')) throw error;
+    if (!['ENOSPC', 'EDQUOT'].includes(errorCode(error) ?? '')) throw error;
     throw new NoSpace('The disk is full.', { cause: error });
   }
 }
 
-function unlessMissing(error: unknown): undefined {
-  if (codeOf(error) !== 'ENOENT') throw error;
+function ignoreMissing(error: unknown): undefined {
+  if (errorCode(error) !== 'ENOENT') throw error;
 }
 
-const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
-const sizeOf = (bytes: readonly Uint8Array[]): number => bytes.reduce((sum, piece) => sum + piece.length, 0);
+const errorCode = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
+const totalBytes = (bytes: readonly Uint8Array[]): number => bytes.reduce((sum, piece) => sum + piece.length, 0);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { extentsConformance } from './conformance.ts';
 import { NoSpace } from './extents.ts';
-import { memoryFiles, openMemoryExtents } from './memory.ts';
+import { makeMemoryFiles, openMemoryExtents } from './memory.ts';
 
 extentsConformance('memory', {
   durable: false,
@@ -14,16 +14,16 @@ extentsConformance('memory', {
 describe('Files in memory with a limit', () => {
   const MIB = 1 << 20;
   async function files() {
-    const made = memoryFiles(4 * MIB);
+    const made = makeMemoryFiles(4 * MIB);
     await made.make('one', Buffer.alloc(64));
     return made;
   }
 
   it('refuse what would exceed it, before and while it is written, and hold what they had', async () => {
-    const { roomFor, write, read } = await files();
-    await expect(roomFor(5 * MIB, 'any')).rejects.toThrow(NoSpace);
+    const { checkSpace, write, read } = await files();
+    await expect(checkSpace(5 * MIB, 'any')).rejects.toThrow(NoSpace);
     await write('one', [Buffer.alloc(3 * MIB, 'a')], 64, 'any');
-    await expect(roomFor(MIB, 'any')).rejects.toThrow(NoSpace);
+    await expect(checkSpace(MIB, 'any')).rejects.toThrow(NoSpace);
     await expect(write('one', [Buffer.alloc(MIB, 'b')], 64 + 3 * MIB, 'any')).rejects.toThrow(NoSpace);
     expect((await read('one', 64 + 3 * MIB - 1, 2)).toString()).toBe('a');
   });
@@ -43,10 +43,10 @@ describe('Files in memory with a limit', () => {
   });
 
   it('are short when little is left, and let a copy that frees more exceed the limit a little', async () => {
-    const { write, isShort } = await files();
-    expect(isShort()).toBe(false);
+    const { write, isLowOnSpace } = await files();
+    expect(isLowOnSpace()).toBe(false);
     await write('one', [Buffer.alloc(3.8 * MIB)], 64, 'any');
-    expect(isShort()).toBe(true);
+    expect(isLowOnSpace()).toBe(true);
     await expect(write('one', [Buffer.alloc(0.3 * MIB)], 4 * MIB, 'any')).rejects.toThrow(NoSpace);
     await write('one', [Buffer.alloc(0.3 * MIB)], 4 * MIB, 'frees');
     await expect(write('one', [Buffer.alloc(MIB)], 5 * MIB, 'frees')).rejects.toThrow(NoSpace);

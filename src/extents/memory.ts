@@ -1,12 +1,12 @@
 /** Extents that are gone with the process. */
 
-import type { Files } from './extent-files.ts';
-import { Damaged, type Extents, NoSpace, type Purpose } from './extents.ts';
+import type { ExtentFiles } from './extent-files.ts';
+import { CorruptChunk, type Extents, NoSpace, type Purpose } from './extents.ts';
 import { EXTENT_BYTES_MAX, openSlotted, type SlottedOptions } from './slotted-extents.ts';
 
 const PAGE_BYTES = 64 << 10;
 /** Of the limit: from here on the collector hurries. */
-const SHORT_SHARE = 0.9;
+const LOW_SPACE_SHARE = 0.9;
 const FREEING_SHARE = 1.1;
 
 interface MemoryFile {
@@ -15,43 +15,43 @@ interface MemoryFile {
   size: number;
 }
 
-export interface MemoryOptions extends SlottedOptions {
+export interface MemoryExtentsOptions extends SlottedOptions {
   /** More is refused, as by a full disk. */
   readonly bytesMax?: number | undefined;
 }
 
-export function openMemoryExtents({ bytesMax, ...options }: MemoryOptions): Extents {
+export function openMemoryExtents({ bytesMax, ...options }: MemoryExtentsOptions): Extents {
   // As on a small disk: sparse extents are copied together in steps that the limit has room for.
   const extentBytesMax = options.extentBytesMax ?? Math.min(EXTENT_BYTES_MAX, (bytesMax ?? Infinity) / 32);
-  return openSlotted(memoryFiles(bytesMax), { ...options, extentBytesMax });
+  return openSlotted(makeMemoryFiles(bytesMax), { ...options, extentBytesMax });
 }
 
-export function memoryFiles(bytesMax = Number.POSITIVE_INFINITY): Files {
+export function makeMemoryFiles(bytesMax = Number.POSITIVE_INFINITY): ExtentFiles {
   const files = new Map<string, MemoryFile>();
-  let held = 0;
+  let usedBytes = 0;
 
   /** Copies that free more than they take may exceed the limit by a little: that does not last. */
   async function roomFor(bytes: number, purpose: Purpose): Promise<void> {
-    if (held + bytes > (purpose === 'frees' ? bytesMax * FREEING_SHARE : bytesMax)) {
+    if (usedBytes + bytes > (purpose === 'frees' ? bytesMax * FREEING_SHARE : bytesMax)) {
       throw new NoSpace('The memory for data is full: no bytes are taken until there is space again.');
     }
   }
 
-  function existing(name: string): MemoryFile {
+  function fileNamed(name: string): MemoryFile {
     const file = files.get(name);
-    if (!file) throw new Damaged(`Damaged: extent ${name} is missing.`);
+    if (!file) throw new CorruptChunk(`Damaged: extent ${name} is missing.`);
     return file;
   }
 
   async function write(name: string, bytes: readonly Uint8Array[], position: number): Promise<void> {
-    const file = existing(name);
+    const file = fileNamed(name);
     let at = position;
     for (const piece of bytes) {
       eachPage(at, piece.length, (page, from, to, start) => {
         let kept = file.pages.get(page);
         if (!kept) {
           kept = Buffer.alloc(PAGE_BYTES);
-          held += PAGE_BYTES;
+          usedBytes += PAGE_BYTES;
         }
         kept.set(piece.subarray(start, start + to - from), from);
         file.pages.set(page, kept);
@@ -62,8 +62,8 @@ export function memoryFiles(bytesMax = Number.POSITIVE_INFINITY): Files {
   }
 
   return {
-    roomFor,
-    isShort: () => held > bytesMax * SHORT_SHARE,
+    checkSpace: roomFor,
+    isLowOnSpace: () => usedBytes > bytesMax * LOW_SPACE_SHARE,
     async make(name, header) {
       files.set(name, { pages: new Map(), size: 0 });
       await write(name, [header], 0);
@@ -74,7 +74,7 @@ export function memoryFiles(bytesMax = Number.POSITIVE_INFINITY): Files {
       await write(name, bytes, position);
     },
     async read(name, position, length) {
-      const { pages, size } = existing(name);
+      const { pages, size } = fileNamed(name);
       const bytes = Buffer.alloc(Math.max(0, Math.min(length, size - position)));
       eachPage(position, bytes.length, (page, from, to, start) => pages.get(page)?.copy(bytes, start, from, to));
       return bytes;
@@ -83,7 +83,7 @@ export function memoryFiles(bytesMax = Number.POSITIVE_INFINITY): Files {
     list: async () => [...files.keys()],
     bytesOf: async (name) => (files.get(name)?.pages.size ?? 0) * PAGE_BYTES,
     async remove(name) {
-      held -= (files.get(name)?.pages.size ?? 0) * PAGE_BYTES;
+      usedBytes -= (files.get(name)?.pages.size ?? 0) * PAGE_BYTES;
       files.delete(name);
     },
     async close() {

@@ -1,14 +1,14 @@
-import type { Files } from './extent-files.ts';
-import type { ChunkName, Place } from './extents.ts';
+import type { ExtentFiles } from './extent-files.ts';
+import type { ChunkLocation, ChunkName } from './extents.ts';
 import { decodeExtentHeader, decodeSlotHeader, HEADER_BYTES, nextSlotAt, slotBytes } from './slots.ts';
 
 const WINDOW_BYTES = 64 << 10;
 
 /** The slots whose header is whole. Where there is none (a crash before the first write, damage), on to the next there is. */
 export async function* walkSlots(
-  files: Files,
+  files: ExtentFiles,
   extent: string,
-): AsyncGenerator<{ readonly name: ChunkName; readonly place: Place }> {
+): AsyncGenerator<{ readonly name: ChunkName; readonly place: ChunkLocation }> {
   const start = await files.read(extent, 0, 2 * HEADER_BYTES);
   // The first slot has the id too, and what stands there was never uploaded: it serves when the extent's header is damaged.
   const id = decodeExtentHeader(start) ?? decodeSlotHeader(start.subarray(HEADER_BYTES))?.id;

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { checksums, firstWrongBlock } from './checksums.ts';
-import { CHECKED_BYTES, CHUNK_BYTES_MAX } from './extents.ts';
+import { firstCorruptBlock, makeChecksumBuilder } from './checksums.ts';
+import { CHECKSUM_BLOCK_BYTES, CHUNK_BYTES_MAX } from './extents.ts';
 import {
   decodeExtentHeader,
   decodeSlotHeader,
@@ -50,7 +50,7 @@ describe('A slot', () => {
   it('has room for header, data and checksums, and ends at a multiple of 64 bytes with no more than that to spare', () => {
     fc.assert(
       fc.property(length, (length) => {
-        const needed = HEADER_BYTES + length + 4 * Math.ceil(length / CHECKED_BYTES);
+        const needed = HEADER_BYTES + length + 4 * Math.ceil(length / CHECKSUM_BLOCK_BYTES);
         expect(slotBytes(length) % 64).toBe(0);
         expect(slotBytes(length) - needed).toBeGreaterThanOrEqual(0);
         expect(slotBytes(length) - needed).toBeLessThan(64);
@@ -64,11 +64,11 @@ describe('The checksums of a chunk', () => {
 
   it('are the same, whatever pieces the bytes come in', () => {
     const bytes = randomBytes(300_000);
-    const whole = checksums(chunk, bytes.length);
+    const whole = makeChecksumBuilder(chunk, bytes.length);
     whole.add(bytes);
     fc.assert(
       fc.property(fc.array(fc.nat(bytes.length)), (cuts) => {
-        const pieces = checksums(chunk, bytes.length);
+        const pieces = makeChecksumBuilder(chunk, bytes.length);
         const edges = [0, ...cuts.toSorted((a, b) => a - b), bytes.length];
         edges.slice(1).forEach((edge, i) => {
           pieces.add(bytes.subarray(edges[i], edge));
@@ -82,16 +82,16 @@ describe('The checksums of a chunk', () => {
     const bytes = Buffer.alloc(100, 1);
     const seen = new Set<number>();
     for (let number = 0n; number < 500n; number++) {
-      const sums = checksums({ ...chunk, number }, 4 * CHECKED_BYTES);
-      for (let block = 0; block < 4; block++) sums.add(Buffer.alloc(CHECKED_BYTES));
+      const sums = makeChecksumBuilder({ ...chunk, number }, 4 * CHECKSUM_BLOCK_BYTES);
+      for (let block = 0; block < 4; block++) sums.add(Buffer.alloc(CHECKSUM_BLOCK_BYTES));
       for (let block = 0; block < 4; block++) seen.add(sums.table().readUInt32BE(4 * block));
     }
     expect(seen.size).toBe(2000);
-    const sums = checksums(chunk, bytes.length);
+    const sums = makeChecksumBuilder(chunk, bytes.length);
     sums.add(bytes);
-    expect(firstWrongBlock(chunk, 0, bytes, sums.table())).toBeUndefined();
-    expect(firstWrongBlock(chunk, 1, bytes, sums.table())).toBe(1);
-    expect(firstWrongBlock({ ...chunk, account: 4n }, 0, bytes, sums.table())).toBe(0);
+    expect(firstCorruptBlock(chunk, 0, bytes, sums.table())).toBeUndefined();
+    expect(firstCorruptBlock(chunk, 1, bytes, sums.table())).toBe(1);
+    expect(firstCorruptBlock({ ...chunk, account: 4n }, 0, bytes, sums.table())).toBe(0);
   });
 });
 

@@ -5,7 +5,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import { CHECKED_BYTES, CHUNK_BYTES_MAX, type ChunkName } from './extents.ts';
+import { CHECKSUM_BLOCK_BYTES, CHUNK_BYTES_MAX, type ChunkName } from './extents.ts';
 
 export const HEADER_BYTES = 64;
 const ALIGNMENT = 64;
@@ -24,29 +24,29 @@ export interface Slot {
 
 export const newExtentId = (): Buffer => randomBytes(ID_BYTES);
 
-export const blocksIn = (length: number): number => Math.ceil(length / CHECKED_BYTES);
+export const blocksIn = (length: number): number => Math.ceil(length / CHECKSUM_BLOCK_BYTES);
 /** Where the checksum of a block lies, counted from the first byte of the data; that of the block after the last is the end. */
-export const sumAt = (length: number, block: number): number => length + block * SUM_BYTES;
+export const checksumOffset = (length: number, block: number): number => length + block * SUM_BYTES;
 export const slotBytes = (length: number): number =>
-  Math.ceil((HEADER_BYTES + sumAt(length, blocksIn(length))) / ALIGNMENT) * ALIGNMENT;
+  Math.ceil((HEADER_BYTES + checksumOffset(length, blocksIn(length))) / ALIGNMENT) * ALIGNMENT;
 export const nextSlotAt = (offset: number): number => offset + ALIGNMENT;
 
-export const encodeExtentHeader = (id: Buffer): Buffer => sealed(header(EXTENT_MAGIC, id));
+export const encodeExtentHeader = (id: Buffer): Buffer => withChecksum(makeHeader(EXTENT_MAGIC, id));
 
 /** The id of the extent, if its header is whole. */
 export const decodeExtentHeader = (bytes: Buffer): Buffer | undefined =>
-  isWhole(bytes, EXTENT_MAGIC) ? idIn(bytes) : undefined;
+  isValidHeader(bytes, EXTENT_MAGIC) ? extentIdIn(bytes) : undefined;
 
 export function encodeSlotHeader({ id, name, length }: Slot): Buffer {
-  const bytes = header(SLOT_MAGIC, id);
+  const bytes = makeHeader(SLOT_MAGIC, id);
   encodeName(name).copy(bytes, 24);
   bytes.writeUInt32BE(length, 48);
-  return sealed(bytes);
+  return withChecksum(bytes);
 }
 
 /** What a slot's header says, if it is whole. */
 export function decodeSlotHeader(bytes: Buffer): Slot | undefined {
-  if (!isWhole(bytes, SLOT_MAGIC)) return undefined;
+  if (!isValidHeader(bytes, SLOT_MAGIC)) return undefined;
   const length = bytes.readUInt32BE(48);
   if (length < 1 || length > CHUNK_BYTES_MAX) return undefined;
   const name = {
@@ -54,7 +54,7 @@ export function decodeSlotHeader(bytes: Buffer): Slot | undefined {
     epoch: bytes.readBigUInt64BE(32),
     number: bytes.readBigUInt64BE(40),
   };
-  return { id: idIn(bytes), name, length };
+  return { id: extentIdIn(bytes), name, length };
 }
 
 export function encodeName({ account, epoch, number }: ChunkName): Buffer {
@@ -68,7 +68,7 @@ export function encodeName({ account, epoch, number }: ChunkName): Buffer {
 export const isSameName = (one: ChunkName, other: ChunkName): boolean =>
   one.account === other.account && one.epoch === other.epoch && one.number === other.number;
 
-function header(magic: number, id: Buffer): Buffer {
+function makeHeader(magic: number, id: Buffer): Buffer {
   const bytes = Buffer.alloc(HEADER_BYTES);
   bytes.writeUInt32BE(magic, 0);
   bytes.writeUInt32BE(FORMAT, 4);
@@ -76,15 +76,15 @@ function header(magic: number, id: Buffer): Buffer {
   return bytes;
 }
 
-function sealed(bytes: Buffer): Buffer {
+function withChecksum(bytes: Buffer): Buffer {
   bytes.writeUInt32BE(crc32(bytes.subarray(0, SUM_AT)), SUM_AT);
   return bytes;
 }
 
-const isWhole = (bytes: Buffer, magic: number): boolean =>
+const isValidHeader = (bytes: Buffer, magic: number): boolean =>
   bytes.length >= HEADER_BYTES &&
   bytes.readUInt32BE(0) === magic &&
   bytes.readUInt32BE(4) === FORMAT &&
   bytes.readUInt32BE(SUM_AT) === crc32(bytes.subarray(0, SUM_AT));
 
-const idIn = (bytes: Buffer): Buffer => Buffer.from(bytes.subarray(8, 8 + ID_BYTES));
+const extentIdIn = (bytes: Buffer): Buffer => Buffer.from(bytes.subarray(8, 8 + ID_BYTES));

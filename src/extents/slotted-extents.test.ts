@@ -2,12 +2,12 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { chunkName, readWhole, writeChunk } from './conformance.ts';
-import type { Files } from './extent-files.ts';
+import type { ExtentFiles } from './extent-files.ts';
 import { type ChunkWriter, type Extents, NoSpace } from './extents.ts';
-import { memoryFiles } from './memory.ts';
+import { makeMemoryFiles } from './memory.ts';
 import { openSlotted } from './slotted-extents.ts';
 
-type Step = keyof Files;
+type Step = keyof ExtentFiles;
 let steps: string[];
 let failing: Map<Step, Error>;
 /** While it is there, syncs wait for it. */
@@ -18,7 +18,7 @@ beforeEach(() => {
   steps = [];
   failing = new Map();
   gate = undefined;
-  const files = memoryFiles();
+  const files = makeMemoryFiles();
   const step = async (name: Step, extent: string) => {
     steps.push(`${name} ${extent}`);
     if (name === 'sync') await gate;

@@ -1,13 +1,13 @@
 /** Extents as files of slots: which file grows, who writes where, and when it is durable. The same for all engines. */
-import { borrowBuffer, giveBackBuffer } from '../hashing/crc32.ts';
-import { chunkWriter } from './chunk-writer.ts';
-import type { Files } from './extent-files.ts';
-import { CHUNK_BYTES_MAX, Damaged, EXTENT_NAME, type Extents, epochOfExtent, extentName } from './extents.ts';
+import { acquireBuffer, releaseBuffer } from '../hashing/crc32.ts';
+import { makeChunkWriter } from './chunk-writer.ts';
+import type { ExtentFiles } from './extent-files.ts';
+import { CHUNK_BYTES_MAX, CorruptChunk, EXTENT_NAME, type Extents, epochOfExtent, extentName } from './extents.ts';
 import { groupSync } from './group-sync.ts';
-import { readWindow, type Wanted, windowsOf } from './read-many.ts';
+import { groupIntoWindows, type RangeRequest, readWindow } from './read-many.ts';
 import { walkSlots } from './slot-walk.ts';
 import { encodeExtentHeader, HEADER_BYTES, newExtentId, slotBytes } from './slots.ts';
-import { readChecked } from './verified-read.ts';
+import { readVerified } from './verified-read.ts';
 
 export interface SlottedOptions {
   /** Of this process: no other one, before or after, has the same. */
@@ -17,7 +17,7 @@ export interface SlottedOptions {
   /** Past this an extent grows no more. */
   readonly extentBytesMax?: number | undefined;
   /** Told of all damage that a read meets, also of such that the reader does not notice. */
-  readonly onDamage?: ((damage: Damaged) => void) | undefined;
+  readonly onCorruption?: ((damage: CorruptChunk) => void) | undefined;
 }
 
 /** An extent that grows or in which a chunk is being written. */
@@ -37,8 +37,8 @@ interface OpenExtent {
 export const EXTENT_BYTES_MAX = HEADER_BYTES + 8 * slotBytes(CHUNK_BYTES_MAX);
 
 export function openSlotted(
-  files: Files,
-  { epoch, lastNumber = 0, extentBytesMax = EXTENT_BYTES_MAX, onDamage }: SlottedOptions,
+  files: ExtentFiles,
+  { epoch, lastNumber = 0, extentBytesMax = EXTENT_BYTES_MAX, onCorruption }: SlottedOptions,
 ): Extents {
   const open = new Map<string, OpenExtent>();
   let growing: OpenExtent | undefined;
@@ -46,20 +46,20 @@ export function openSlotted(
   let chunksBegun = 0;
   let closed = false;
 
-  function make(): OpenExtent {
+  function startExtent(): OpenExtent {
     const name = extentName(epoch, ++count);
     const id = newExtentId();
     const extent: OpenExtent = {
       name,
       id,
       made: files.make(name, encodeExtentHeader(id)).catch((error: unknown) => {
-        breakDown(extent, error);
+        markBroken(extent, error);
         throw error;
       }),
       sync: groupSync(async () => {
-        assertWhole(extent);
+        assertUsable(extent);
         await files.sync(name).catch((error: unknown) => {
-          breakDown(extent, error);
+          markBroken(extent, error);
           throw error;
         });
       }),
@@ -74,7 +74,7 @@ export function openSlotted(
 
   function extentFor(bytes: number): OpenExtent {
     if (growing && growing.end > HEADER_BYTES && growing.end + bytes > extentBytesMax) stopGrowing(growing);
-    growing ??= make();
+    growing ??= startExtent();
     return growing;
   }
 
@@ -84,7 +84,7 @@ export function openSlotted(
     closeIfDone(extent);
   }
 
-  function breakDown(extent: OpenExtent, error: unknown): void {
+  function markBroken(extent: OpenExtent, error: unknown): void {
     extent.broken ??= error;
     stopGrowing(extent);
   }
@@ -99,27 +99,28 @@ export function openSlotted(
   }
 
   const readOne: Extents['read'] = async (name, place, from, to, into, sums) => {
-    const read = () => readChecked(files, name, place, from, to, (damage) => onDamage?.(damage), into, sums);
+    const read = () => readVerified(files, name, place, from, to, (damage) => onCorruption?.(damage), into, sums);
     try {
       return await read().catch((error: unknown) => {
-        if (!(error instanceof Damaged) || !files.forget || epochOfExtent(place.extent) === epoch) throw error;
+        if (!(error instanceof CorruptChunk) || !files.closeHandle || epochOfExtent(place.extent) === epoch)
+          throw error;
         // Another machine may have written here since the file was opened: some file systems show that to who opens it anew.
-        files.forget(place.extent);
+        files.closeHandle(place.extent);
         if (sums) sums.table = undefined;
         return read();
       });
     } catch (error) {
-      if (error instanceof Damaged) onDamage?.(error);
+      if (error instanceof CorruptChunk) onCorruption?.(error);
       throw error;
     }
   };
 
   /** Whatever is wrong with one of them is found out by reading it alone. */
-  async function readTogether(window: readonly Wanted[], result: Buffer, memory: Buffer | undefined): Promise<void> {
+  async function readBatch(window: readonly RangeRequest[], result: Buffer, memory: Buffer | undefined): Promise<void> {
     try {
-      if (window.length > 1) return await readWindow(files, window, result, memory, (damage) => onDamage?.(damage));
+      if (window.length > 1) return await readWindow(files, window, result, memory, (damage) => onCorruption?.(damage));
     } catch (error) {
-      if (!(error instanceof Damaged)) throw error;
+      if (!(error instanceof CorruptChunk)) throw error;
     }
     for (const { name, place, from, to, at } of window) result.set(await readOne(name, place, from, to, memory), at);
   }
@@ -129,7 +130,7 @@ export function openSlotted(
       if (!(Number.isInteger(length) && length > 0 && length <= CHUNK_BYTES_MAX)) {
         throw new RangeError(`A chunk cannot have ${length} bytes.`);
       }
-      await files.roomFor(length, purpose);
+      await files.checkSpace(length, purpose);
       if (closed) throw new Error('The extents are closed.');
       chunksBegun++;
       const bytes = slotBytes(length);
@@ -144,31 +145,31 @@ export function openSlotted(
       const owner = {
         id: extent.id,
         async write(pieces: readonly Uint8Array[], position: number) {
-          assertWhole(extent);
+          assertUsable(extent);
           await files.write(extent.name, pieces, position, purpose);
         },
         sync: extent.sync,
         release: () => release(extent),
       };
-      return chunkWriter(owner, name, place);
+      return makeChunkWriter(owner, name, place);
     },
 
     read: readOne,
 
     async readMany(stretches) {
       const result = Buffer.allocUnsafe(stretches.reduce((sum, { from, to }) => sum + to - from, 0));
-      const memory = borrowBuffer();
+      const memory = acquireBuffer();
       try {
-        for (const window of windowsOf(stretches)) await readTogether(window, result, memory);
+        for (const window of groupIntoWindows(stretches)) await readBatch(window, result, memory);
       } finally {
-        if (memory) giveBackBuffer(memory);
+        if (memory) releaseBuffer(memory);
       }
       return result;
     },
 
     chunksBegun: () => chunksBegun,
 
-    isShort: () => files.isShort(),
+    isLowOnSpace: () => files.isLowOnSpace(),
 
     walk: (extent) => walkSlots(files, extent),
 
@@ -198,12 +199,12 @@ export function openSlotted(
   };
 }
 
-function assertWhole({ broken }: OpenExtent): void {
+function assertUsable({ broken }: OpenExtent): void {
   if (broken !== undefined) throw broken;
 }
 
 /** Rows that were restored from a copy may give an epoch again; a name is not given twice even then. */
-export async function lastNumberOf(files: Files, epoch: bigint): Promise<number> {
+export async function findLastNumber(files: ExtentFiles, epoch: bigint): Promise<number> {
   let last = 0;
   for (const name of await files.list()) {
     const number = EXTENT_NAME.exec(name)?.[2];

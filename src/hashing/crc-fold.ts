@@ -4,8 +4,8 @@
  */
 import {
   branchIf,
+  compileFunction,
   END,
-  functionIn,
   get,
   i32,
   i32Add,
@@ -23,7 +23,7 @@ import {
 export const FOLD_BYTES_MAX = 64 << 10;
 const STEP_BYTES = 64;
 /** So much behind the bytes is read, too, and counts for nothing. */
-export const READ_BEHIND_BYTES = STEP_BYTES;
+export const OVERREAD_BYTES = STEP_BYTES;
 const VECTOR_BYTES = 16;
 
 export interface Fold {
@@ -34,21 +34,25 @@ export interface Fold {
 }
 
 /** What the memory has to have from `at` on, all of it zero: whole steps. */
-export const foldRoom = (distances: readonly number[]): number =>
-  FOLD_BYTES_MAX + 3 * Math.ceil(windowOf(distances) / STEP_BYTES + 1) * STEP_BYTES;
-const windowOf = (distances: readonly number[]): number => Math.max(...distances);
+export const foldMemoryBytes = (distances: readonly number[]): number =>
+  FOLD_BYTES_MAX + 3 * Math.ceil(maxDistance(distances) / STEP_BYTES + 1) * STEP_BYTES;
+const maxDistance = (distances: readonly number[]): number => Math.max(...distances);
 
 /**
  * @param distances in bytes, of the places where what is taken away comes back; none is shorter than a step.
  * Undefined where the processor has no vectors.
  */
-export function foldWithin(memory: WasmMemory, at: number, distances: readonly number[]): Fold | undefined {
-  const window = windowOf(distances);
-  const run = functionIn<(from: number, to: number, before: number, into: number) => void>(memory, 4, body(distances));
+export function compileFold(memory: WasmMemory, at: number, distances: readonly number[]): Fold | undefined {
+  const window = maxDistance(distances);
+  const run = compileFunction<(from: number, to: number, before: number, into: number) => void>(
+    memory,
+    4,
+    emitFold(distances),
+  );
   if (!run) return undefined;
   const value = new Int32Array(memory.buffer, at, 2);
-  const taken = at + window;
-  const leftAt = taken + FOLD_BYTES_MAX + window + STEP_BYTES;
+  const foldedAt = at + window;
+  const leftAt = foldedAt + FOLD_BYTES_MAX + window + STEP_BYTES;
   const bytes = new Uint8Array(memory.buffer);
 
   const fold = (from: number, to: number, low: number, high: number): number => {
@@ -56,9 +60,9 @@ export function foldWithin(memory: WasmMemory, at: number, distances: readonly n
     // Only what is taken away first finds it there.
     value[0] = low;
     value[1] = high;
-    if (count > 0) run(from, from + count, at, taken);
+    if (count > 0) run(from, from + count, at, foldedAt);
     // From those that are left nothing is taken away.
-    bytes.fill(0, taken + count, taken + count + window);
+    bytes.fill(0, foldedAt + count, foldedAt + count + window);
     run(from + count, to, at + count, leftAt);
     return to - from - count;
   };
@@ -66,9 +70,9 @@ export function foldWithin(memory: WasmMemory, at: number, distances: readonly n
 }
 
 /** Each vector, joined with what comes back to it of those before, of which the first is `window` bytes behind `before`. */
-function body(distances: readonly number[]): number[] {
+function emitFold(distances: readonly number[]): number[] {
   const [from, to, before, into] = [0, 1, 2, 3];
-  const window = windowOf(distances);
+  const window = maxDistance(distances);
   const vector = (offset: number) => [
     ...get(into),
     ...[...get(from), ...v128Load(offset)],

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { crc32 as zlibCrc32 } from 'node:zlib';
 import { expect, it } from 'vitest';
-import { borrowBuffer, crc32, giveBackBuffer, LENT_BYTES } from './crc32.ts';
+import { acquireBuffer, crc32, POOL_BUFFER_BYTES, releaseBuffer } from './crc32.ts';
 
 const bytes = randomBytes(80 << 10);
 const LENGTHS = [
@@ -20,7 +20,7 @@ const LENGTHS = [
 ];
 
 it('is the CRC32 of zlib, wherever bytes lie and whatever they follow', () => {
-  const lent = borrowBuffer()!;
+  const lent = acquireBuffer()!;
   for (const length of LENGTHS) {
     for (const [begin, before] of [
       [0, 0],
@@ -34,39 +34,39 @@ it('is the CRC32 of zlib, wherever bytes lie and whatever they follow', () => {
       expect(crc32(lent.subarray(begin, begin + piece.length), before), `${length} lent bytes`).toBe(expected);
     }
   }
-  giveBackBuffer(lent);
+  releaseBuffer(lent);
 });
 
 it('changes no bytes that were lent, and keeps nothing of others', () => {
-  const lent = borrowBuffer()!;
+  const lent = acquireBuffer()!;
   lent.set(bytes);
   for (const length of [64 << 10, 20_000, 64 << 10, 9_000]) {
     expect(crc32(lent.subarray(0, length))).toBe(zlibCrc32(bytes.subarray(0, length)));
     expect(lent.subarray(0, bytes.length).equals(bytes)).toBe(true);
   }
-  giveBackBuffer(lent);
+  releaseBuffer(lent);
 });
 
 it('takes the last bytes of all that is lent', () => {
-  const all = Array.from({ length: 16 }, () => borrowBuffer()!);
+  const all = Array.from({ length: 16 }, () => acquireBuffer()!);
   for (const lent of all) {
     const last = lent.subarray(-9_001);
     bytes.copy(last);
     expect(crc32(last)).toBe(zlibCrc32(bytes.subarray(0, 9_001)));
   }
-  all.forEach(giveBackBuffer);
+  all.forEach(releaseBuffer);
 });
 
 it('lends a buffer once, and only its own', () => {
-  const all = Array.from({ length: 16 }, () => borrowBuffer()!);
+  const all = Array.from({ length: 16 }, () => acquireBuffer()!);
   for (const [i, lent] of all.entries()) {
-    expect(lent.length).toBe(LENT_BYTES);
+    expect(lent.length).toBe(POOL_BUFFER_BYTES);
     lent.fill(i);
   }
-  expect(borrowBuffer()).toBeUndefined();
+  expect(acquireBuffer()).toBeUndefined();
   for (const [i, lent] of all.entries()) expect([lent[0], lent.at(-1)]).toEqual([i, i]);
-  giveBackBuffer(Buffer.alloc(LENT_BYTES));
-  expect(borrowBuffer()).toBeUndefined();
-  all.forEach(giveBackBuffer);
-  expect(borrowBuffer()).toBeDefined();
+  releaseBuffer(Buffer.alloc(POOL_BUFFER_BYTES));
+  expect(acquireBuffer()).toBeUndefined();
+  all.forEach(releaseBuffer);
+  expect(acquireBuffer()).toBeDefined();
 });

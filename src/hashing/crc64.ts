@@ -2,14 +2,15 @@
  * The CRC64 of Azure Storage in WebAssembly: JavaScript has no fast integers of 64 bits. Long stretches are made short first, the rest is
  * taken sixteen bytes a step.
  */
-import { FOLD_BYTES_MAX, foldRoom, foldWithin, READ_BEHIND_BYTES } from './crc-fold.ts';
+import { compileFold, FOLD_BYTES_MAX, foldMemoryBytes, OVERREAD_BYTES } from './crc-fold.ts';
 import {
-  alikeFrom,
+  alignLike,
   block,
   branch,
   branchIf,
+  compileFunction,
+  createWasmMemory,
   END,
-  functionIn,
   get,
   I64,
   i32,
@@ -28,7 +29,6 @@ import {
   i64ToI32,
   i64Xor,
   loop,
-  newWasmMemory,
   set,
   tee,
   type WasmMemory,
@@ -41,7 +41,7 @@ export interface Crc64 {
 }
 
 /** Of bytes that lie in the memory, and not at its very end. */
-export interface Crc64Within {
+export interface InPlaceCrc64 {
   /** At most FOLD_BYTES_MAX. */
   update(from: number, to: number): void;
   digest(): string;
@@ -63,20 +63,20 @@ const LOW = CRC_AT / 4;
 const HIGH = LOW + 1;
 const FOLD_AT = CRC_AT + 64;
 /** Before this nothing else may lie in the memory. */
-export const CRC64_END = FOLD_AT + foldRoom(DISTANCES);
+export const CRC64_END = FOLD_AT + foldMemoryBytes(DISTANCES);
 
 const INPUT_BYTES = FOLD_BYTES_MAX;
-let own: { readonly begin: () => Crc64Within; readonly input: Uint8Array } | undefined;
+let engine: { readonly begin: () => InPlaceCrc64; readonly input: Uint8Array } | undefined;
 
-export function crc64(): Crc64 {
-  own ??= madeAtFirst();
-  const { begin, input } = own;
+export function createCrc64(): Crc64 {
+  engine ??= openEngine();
+  const { begin, input } = engine;
   const crc = begin();
   return {
     update(bytes) {
       for (let at = 0; at < bytes.length; at += INPUT_BYTES) {
         const piece = bytes.length <= INPUT_BYTES ? bytes : bytes.subarray(at, at + INPUT_BYTES);
-        const from = alikeFrom(CRC64_END, piece);
+        const from = alignLike(CRC64_END, piece);
         input.set(piece, from);
         crc.update(from, from + piece.length);
       }
@@ -86,24 +86,24 @@ export function crc64(): Crc64 {
 }
 
 /** A start needs none of it. */
-function madeAtFirst() {
-  const memory = newWasmMemory(CRC64_END + 8 + INPUT_BYTES + READ_BEHIND_BYTES);
-  return { begin: crc64Within(memory), input: new Uint8Array(memory.buffer) };
+function openEngine() {
+  const memory = createWasmMemory(CRC64_END + 8 + INPUT_BYTES + OVERREAD_BYTES);
+  return { begin: compileCrc64(memory), input: new Uint8Array(memory.buffer) };
 }
 
 export function crc64Base64(bytes: Uint8Array): string {
-  const crc = crc64();
+  const crc = createCrc64();
   crc.update(bytes);
   return crc.digest();
 }
 
 /** Begins one after another, which may be computed at the same time. */
-export function crc64Within(memory: WasmMemory): () => Crc64Within {
+export function compileCrc64(memory: WasmMemory): () => InPlaceCrc64 {
   const words = new Int32Array(memory.buffer, 0, FOLD_AT / 4);
   fillTables(words);
   /** Takes the value so far through the bytes. */
-  const advance = functionIn<(from: number, to: number) => void>(memory, 2, advanceBody())!;
-  const fold = foldWithin(memory, FOLD_AT, DISTANCES);
+  const advance = compileFunction<(from: number, to: number) => void>(memory, 2, emitAdvance())!;
+  const fold = compileFold(memory, FOLD_AT, DISTANCES);
   return () => {
     let low = -1;
     let high = -1;
@@ -159,7 +159,7 @@ function fillTables(words: Int32Array): void {
   }
 }
 
-function advanceBody(): number[] {
+function emitAdvance(): number[] {
   const at = 0;
   const end = 1;
   const crc = 2;
@@ -174,10 +174,12 @@ function advanceBody(): number[] {
     i32And,
     ...i64Load(table * TABLE_BYTES),
   ];
-  const entryOf = (i: number) => lookUp(STEP_BYTES - 1 - i, i < 8 ? crc : next, i % 8);
+  const emitEntry = (i: number) => lookUp(STEP_BYTES - 1 - i, i < 8 ? crc : next, i % 8);
   /** Joined as a tree: the next step waits for the value, and a chain would make it wait longer. */
-  const joined = (from: number, to: number): number[] =>
-    to - from === 1 ? entryOf(from) : [...joined((from + to) >> 1, to), ...joined(from, (from + to) >> 1), i64Xor];
+  const emitXorTree = (from: number, to: number): number[] =>
+    to - from === 1
+      ? emitEntry(from)
+      : [...emitXorTree((from + to) >> 1, to), ...emitXorTree(from, (from + to) >> 1), i64Xor];
 
   return [
     ...[1, 2, I64], // locals: crc and next
@@ -188,7 +190,7 @@ function advanceBody(): number[] {
     ...[...get(end), ...get(at), i32Sub, ...i32(STEP_BYTES), i32LessUnsigned, ...branchIf(1)],
     ...[...get(at), ...i64Load(0), ...get(crc), i64Xor, ...set(crc)],
     ...[...get(at), ...i64Load(8), ...set(next)],
-    ...[...joined(0, STEP_BYTES), ...set(crc)],
+    ...[...emitXorTree(0, STEP_BYTES), ...set(crc)],
     ...[...get(at), ...i32(STEP_BYTES), i32Add, ...set(at)],
     ...branch(0),
     END,

@@ -5,16 +5,16 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type Hashers, openHashers } from './hash-pool.ts';
-import { hashesOf } from './hasher.ts';
-import { ABANDON, newRingMemory, recordAt, ringIn } from './ring.ts';
+import { type HashPool, openHashPool } from './hash-pool.ts';
+import { computeHashes } from './hasher.ts';
+import { ABANDON, createRingMemory, openRing, recordOffset } from './ring.ts';
 import { BACKLOG_BYTES_MAX, startHashThread } from './thread.ts';
 
 const MIB = 1 << 20;
-const opened: Hashers[] = [];
+const opened: HashPool[] = [];
 
-function open(options?: { threads?: number }): Hashers {
-  const hashers = openHashers(options);
+function open(options?: { threads?: number }): HashPool {
+  const hashers = openHashPool(options);
   opened.push(hashers);
   return hashers;
 }
@@ -90,7 +90,7 @@ describe('A hashing', () => {
           running.push(update());
           if (awaited) await running.at(-1);
         }
-        expect(await hashing.digest()).toEqual(hashesOf(body, { md5 }));
+        expect(await hashing.digest()).toEqual(computeHashes(body, { md5 }));
         await Promise.all(running);
       }),
       { numRuns: 150 },
@@ -100,7 +100,7 @@ describe('A hashing', () => {
   it('leaves the bytes to the caller, who may change them once they are taken', async () => {
     const hashing = open().begin({ md5: true });
     const bytes = someBytes(2 * MIB);
-    const expected = hashesOf(bytes, { md5: true });
+    const expected = computeHashes(bytes, { md5: true });
     await hashing.update(bytes);
     expect(bytes).toHaveLength(2 * MIB);
     bytes.fill(0);
@@ -117,14 +117,14 @@ describe('A hashing', () => {
     bytes[bytes.length - 1]! ^= 1;
     expected[bytes.length - 1]! ^= 1;
     await update;
-    expect(await hashing.digest()).toEqual(hashesOf(expected, { md5: false }));
+    expect(await hashing.digest()).toEqual(computeHashes(expected, { md5: false }));
   });
 
   it('takes any number of tiny pieces', async () => {
     const hashing = open().begin({ md5: true });
     const bytes = someBytes(5000);
     await hashing.update(cut(bytes, Array(2000).fill(2)));
-    expect(await hashing.digest()).toEqual(hashesOf(bytes, { md5: true }));
+    expect(await hashing.digest()).toEqual(computeHashes(bytes, { md5: true }));
   });
 
   it('can be given up: who waits for it gets an error, and the others go on', async () => {
@@ -141,7 +141,7 @@ describe('A hashing', () => {
     await expect(hashing.update(bytes)).rejects.toThrow('given up');
     hashing.abandon();
     await otherUpdate;
-    expect(await other.digest()).toEqual(hashesOf(bytes, { md5: true }));
+    expect(await other.digest()).toEqual(computeHashes(bytes, { md5: true }));
     other.abandon();
     await expect(other.update(bytes)).rejects.toThrow('ended');
   });
@@ -158,7 +158,7 @@ describe('Many hashings', () => {
         if (seed % 3 === 0) await new Promise(setImmediate);
       }
       if (seed % 10 === 9) return hashing.abandon();
-      expect(await hashing.digest()).toEqual(hashesOf(bytes, { md5: seed % 2 === 0 }));
+      expect(await hashing.digest()).toEqual(computeHashes(bytes, { md5: seed % 2 === 0 }));
     };
     await Promise.all(Array.from({ length: 200 }, (_, seed) => one(seed)));
   });
@@ -172,7 +172,7 @@ describe('Many hashings', () => {
     await Promise.resolve();
     expect(taken).toBeLessThan(500);
     await Promise.all(updates);
-    const expected = hashesOf(piece, { md5: false });
+    const expected = computeHashes(piece, { md5: false });
     for (const digest of await Promise.all(hashings.map((hashing) => hashing.digest()))) {
       expect(digest).toEqual(expected);
     }
@@ -212,17 +212,17 @@ describe('A thread', () => {
 
     const next = hashers.begin({ md5: true });
     await next.update(bytes);
-    expect(await next.digest()).toEqual(hashesOf(bytes, { md5: true }));
+    expect(await next.digest()).toEqual(computeHashes(bytes, { md5: true }));
   });
 
   it('keeps nothing of a hashing that was given up', async () => {
-    const memory = newRingMemory();
-    const { records } = ringIn(memory);
+    const memory = createRingMemory();
+    const { records } = openRing(memory);
     const thread = startHashThread(() => {}, memory);
     const hashing = thread.begin({ md5: false });
     await hashing.update(someBytes(100));
     hashing.abandon();
-    expect(records[recordAt(1)]).toBe(ABANDON);
+    expect(records[recordOffset(1)]).toBe(ABANDON);
     expect(thread.load()).toBe(0);
     await thread.stop();
   });
@@ -237,7 +237,7 @@ describe('A thread', () => {
     const bytes = someBytes(64 << 10);
     const hashing = hashers.begin({ md5: true, length: bytes.length });
     await hashing.update(bytes);
-    expect(await hashing.digest()).toEqual(hashesOf(bytes, { md5: true }));
+    expect(await hashing.digest()).toEqual(computeHashes(bytes, { md5: true }));
     await pause(0);
     process.off('worker', count);
     expect(started).toBe(0);
@@ -255,7 +255,7 @@ describe('A thread', () => {
       timeout: 20_000,
     });
     expect({ stdout: stdout.trim(), status }).toEqual({
-      stdout: hashesOf(Buffer.alloc(4 * MIB), { md5: false }).crc64,
+      stdout: computeHashes(Buffer.alloc(4 * MIB), { md5: false }).crc64,
       status: 0,
     });
   });

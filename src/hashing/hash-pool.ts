@@ -1,9 +1,9 @@
 /** MD5 and CRC64 of bodies that come in pieces: short ones on the spot, long ones in threads beside the event loop. */
 
-import { type Hashes, hasher } from './hasher.ts';
+import { createHasher, type Hashes } from './hasher.ts';
 import { type HashThread, startHashThread } from './thread.ts';
 
-export interface Hashing {
+export interface HashStream {
   /**
    * Takes the next bytes; resolves once they are copied, which is when there is room for more.
    * They must not be changed until then, and are the caller's again afterwards.
@@ -15,23 +15,23 @@ export interface Hashing {
   abandon(): void;
 }
 
-export interface Hashers {
+export interface HashPool {
   /** `length`: how long the body will be, if that is known. */
-  begin(wants: { md5: boolean; length?: number }): Hashing;
+  begin(wants: { md5: boolean; length?: number }): HashStream;
   /** Hashings that are under way fail. */
   close(): Promise<void>;
 }
 
 // Up to here hashing on the spot keeps the event loop for 0.2 ms at most, and costs the machine less; see bench/hashing.mjs.
-export const ON_THE_SPOT_BYTES = 256 << 10;
-export const ON_THE_SPOT_BYTES_WITH_MD5 = 64 << 10;
+export const INLINE_BYTES_MAX = 256 << 10;
+export const INLINE_BYTES_MAX_MD5 = 64 << 10;
 
 /** Threads start when they are first needed, and are replaced when they die. */
-export function openHashers({ threads = 1 }: { threads?: number } = {}): Hashers {
+export function openHashPool({ threads = 1 }: { threads?: number } = {}): HashPool {
   const running: (HashThread | undefined)[] = Array.from({ length: threads });
   let closed = false;
 
-  function thread(): HashThread {
+  function leastLoaded(): HashThread {
     let best = 0;
     for (let i = 1; i < threads; i++) {
       if ((running[i]?.load() ?? 0) < (running[best]?.load() ?? 0)) best = i;
@@ -48,8 +48,8 @@ export function openHashers({ threads = 1 }: { threads?: number } = {}): Hashers
   return {
     begin({ md5, length = Number.POSITIVE_INFINITY }) {
       if (closed) throw new Error('The hashers are closed');
-      const short = length <= (md5 ? ON_THE_SPOT_BYTES_WITH_MD5 : ON_THE_SPOT_BYTES);
-      return short ? onTheSpot({ md5 }) : thread().begin({ md5 });
+      const short = length <= (md5 ? INLINE_BYTES_MAX_MD5 : INLINE_BYTES_MAX);
+      return short ? hashInline({ md5 }) : leastLoaded().begin({ md5 });
     },
     async close() {
       closed = true;
@@ -58,8 +58,8 @@ export function openHashers({ threads = 1 }: { threads?: number } = {}): Hashers
   };
 }
 
-function onTheSpot(wants: { md5: boolean }): Hashing {
-  const hashes = hasher(wants);
+function hashInline(wants: { md5: boolean }): HashStream {
+  const hashes = createHasher(wants);
   return {
     async update(bytes) {
       if (bytes instanceof Uint8Array) hashes.update(bytes);

@@ -1,87 +1,87 @@
 /** The thread of hash-thread.ts. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { type Crc64Within, crc64Within } from './crc64.ts';
-import { MD5_LANES, type Md5, type Md5Stretch, md5Within } from './md5.ts';
+import { compileCrc64, type InPlaceCrc64 } from './crc64.ts';
+import { compileMd5, MD5_LANES, type Md5Input, type Md5State } from './md5.ts';
 import {
   DATA_AT,
   DIGEST,
   DONE,
   IDLE,
+  openRing,
   RECORDS_MAX,
-  recordAt,
-  ringIn,
+  recordOffset,
   SENT,
-  TOLD,
+  SIGNALLED,
   UPDATE,
   WAITING,
   WITH_MD5,
 } from './ring.ts';
 import type { WasmMemory } from './wasm.ts';
 
-interface Hashed {
-  readonly crc64: Crc64Within;
-  readonly md5: Md5 | undefined;
+interface HashState {
+  readonly crc64: InPlaceCrc64;
+  readonly md5: Md5State | undefined;
 }
 
 /** An owner that waits for room is told after so many bytes, not after every record. */
-const TELLING_BYTES = 256 << 10;
+const SIGNAL_BYTES = 256 << 10;
 
 const memory = workerData as WasmMemory;
-const { control, records, data } = ringIn(memory);
-const beginCrc64 = crc64Within(memory);
-const md5s = md5Within(memory);
-const hashings = new Map<number, Hashed>();
+const { control, records, data } = openRing(memory);
+const beginCrc64 = compileCrc64(memory);
+const md5s = compileMd5(memory);
+const hashings = new Map<number, HashState>();
 /** Whether a record was worked through, though not all before it were. */
-const isWorked = new Uint8Array(RECORDS_MAX);
+const isProcessed = new Uint8Array(RECORDS_MAX);
 let done = 0;
-let bytesUntold = 0;
+let bytesUnsignalled = 0;
 
 parentPort!.on('message', drain);
 drain();
 
 function drain(): void {
   do {
-    for (let sent = sentSoFar(); done !== sent; sent = sentSoFar()) workThrough(sent);
-    if (Atomics.load(control, WAITING)) tell();
+    for (let sent = sentCount(); done !== sent; sent = sentCount()) processBatch(sent);
+    if (Atomics.load(control, WAITING)) signalOwner();
     Atomics.store(control, IDLE, 1);
     // If the owner saw the thread idle meanwhile, its message is on the way.
-  } while (done !== sentSoFar() && Atomics.exchange(control, IDLE, 0) === 1);
+  } while (done !== sentCount() && Atomics.exchange(control, IDLE, 0) === 1);
 }
 
-function sentSoFar(): number {
+function sentCount(): number {
   return Atomics.load(control, SENT);
 }
 
 /** The oldest record, and others that go with it: MD5 takes several bodies at a time. */
-function workThrough(sent: number): void {
-  const stretches = new Map<number, Md5Stretch>();
+function processBatch(sent: number): void {
+  const stretches = new Map<number, Md5Input>();
   let count = 0;
   for (let number = done; number !== sent && count < MD5_LANES; number = (number + 1) | 0) {
-    const record = recordOf(number);
+    const record = readRecord(number);
     // Of one body they are worked through in order.
-    if (isWorked[record.place] || stretches.has(record.hashing)) continue;
-    isWorked[record.place] = 1;
+    if (isProcessed[record.slot] || stretches.has(record.hashing)) continue;
+    isProcessed[record.slot] = 1;
     count++;
-    const stretch = begin(record);
+    const stretch = processRecord(record);
     if (stretch) stretches.set(record.hashing, stretch);
   }
   md5s.update([...stretches.values()]);
-  giveBack(sent);
+  publishDone(sent);
 }
 
 interface RingRecord {
-  readonly place: number;
-  readonly order: number;
+  readonly slot: number;
+  readonly opcode: number;
   readonly hashing: number;
   readonly at: number;
   readonly length: number;
 }
 
-function recordOf(number: number): RingRecord {
-  const word = recordAt(number);
+function readRecord(number: number): RingRecord {
+  const word = recordOffset(number);
   return {
-    place: word / 4,
-    order: records[word]!,
+    slot: word / 4,
+    opcode: records[word]!,
     hashing: records[word + 1]!,
     at: records[word + 2]!,
     length: records[word + 3]!,
@@ -89,9 +89,9 @@ function recordOf(number: number): RingRecord {
 }
 
 /** All of what it asks for but the MD5 of its bytes. */
-function begin({ order, hashing, at, length }: RingRecord): Md5Stretch | undefined {
-  const what = order & ~WITH_MD5;
-  const current = hashings.get(hashing) ?? { crc64: beginCrc64(), md5: order & WITH_MD5 ? md5s.begin() : undefined };
+function processRecord({ opcode, hashing, at, length }: RingRecord): Md5Input | undefined {
+  const what = opcode & ~WITH_MD5;
+  const current = hashings.get(hashing) ?? { crc64: beginCrc64(), md5: opcode & WITH_MD5 ? md5s.begin() : undefined };
   const { crc64, md5 } = current;
   if (what === UPDATE) {
     hashings.set(hashing, current);
@@ -105,20 +105,20 @@ function begin({ order, hashing, at, length }: RingRecord): Md5Stretch | undefin
 }
 
 /** The owner takes records back in their order. */
-function giveBack(sent: number): void {
+function publishDone(sent: number): void {
   let hasAnswer = false;
   for (; done !== sent; done = (done + 1) | 0) {
-    const { place, order, length } = recordOf(done);
-    if (!isWorked[place]) break;
-    isWorked[place] = 0;
-    bytesUntold += length;
-    if ((order & ~WITH_MD5) === DIGEST) hasAnswer = true;
+    const { slot, opcode, length } = readRecord(done);
+    if (!isProcessed[slot]) break;
+    isProcessed[slot] = 0;
+    bytesUnsignalled += length;
+    if ((opcode & ~WITH_MD5) === DIGEST) hasAnswer = true;
   }
   Atomics.store(control, DONE, done);
-  if (hasAnswer || (bytesUntold >= TELLING_BYTES && Atomics.load(control, WAITING))) tell();
+  if (hasAnswer || (bytesUnsignalled >= SIGNAL_BYTES && Atomics.load(control, WAITING))) signalOwner();
 }
 
-function tell(): void {
-  bytesUntold = 0;
-  if (Atomics.exchange(control, TOLD, 1) === 0) parentPort!.postMessage(0);
+function signalOwner(): void {
+  bytesUnsignalled = 0;
+  if (Atomics.exchange(control, SIGNALLED, 1) === 0) parentPort!.postMessage(0);
 }

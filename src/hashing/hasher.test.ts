@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { crc64, crc64Base64, hasher, hashesOf, md5Base64 } from './hasher.ts';
+import { computeHashes, crc64Base64, createCrc64, createHasher, md5Base64 } from './hasher.ts';
 
 /** Bit by bit, by the definition: reflected polynomial, all ones at the start and at the end. */
 function naiveCrc64(bytes: Uint8Array): string {
@@ -26,7 +26,7 @@ describe('CRC64', () => {
   it('agrees with its definition on any bytes, in one piece or several', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 70 }), { maxLength: 4 }), (pieces) => {
-        const crc = crc64();
+        const crc = createCrc64();
         for (const piece of pieces) crc.update(piece);
         expect(crc.digest()).toBe(naiveCrc64(Buffer.concat(pieces)));
       }),
@@ -42,9 +42,9 @@ describe('CRC64 of long bytes', () => {
   });
 
   it('does not depend on where they are cut, nor on others that are computed in between', () => {
-    const other = crc64();
+    const other = createCrc64();
     for (const cut of [1, 4_095, 4_096, 6_001, 65_535, 65_536, 65_537, 131_072, 200_002]) {
-      const crc = crc64();
+      const crc = createCrc64();
       crc.update(long.subarray(0, cut));
       other.update(long.subarray(cut));
       crc.update(long.subarray(cut));
@@ -57,9 +57,9 @@ describe('Both hashes', () => {
   it('are the same in one piece or several, and MD5 is there if it was asked for', () => {
     const bytes = Buffer.from('some bytes');
     const crc64 = crc64Base64(bytes);
-    expect(hashesOf(bytes, { md5: false })).toEqual({ md5: undefined, crc64 });
-    expect(hashesOf(bytes, { md5: true })).toEqual({ md5: md5Base64(bytes), crc64 });
-    const hashes = hasher({ md5: true });
+    expect(computeHashes(bytes, { md5: false })).toEqual({ md5: undefined, crc64 });
+    expect(computeHashes(bytes, { md5: true })).toEqual({ md5: md5Base64(bytes), crc64 });
+    const hashes = createHasher({ md5: true });
     hashes.update(bytes.subarray(0, 3));
     hashes.update(bytes.subarray(3));
     expect(hashes.digest()).toEqual({ md5: md5Base64(bytes), crc64 });

@@ -1,8 +1,8 @@
 /** MD5, and the CRC64 of Azure Storage, on the spot. */
 import { createHash, hash } from 'node:crypto';
-import { crc64, crc64Base64 } from './crc64.ts';
+import { crc64Base64, createCrc64 } from './crc64.ts';
 
-export { type Crc64, crc64, crc64Base64 } from './crc64.ts';
+export { type Crc64, crc64Base64, createCrc64 } from './crc64.ts';
 
 /** Both in base64; MD5 only if it was asked for. */
 export interface Hashes {
@@ -19,13 +19,13 @@ export function md5Base64(bytes: Uint8Array): string {
   return hash('md5', bytes, 'base64');
 }
 
-export function hashesOf(bytes: Uint8Array, wants: { md5: boolean }): Hashes {
+export function computeHashes(bytes: Uint8Array, wants: { md5: boolean }): Hashes {
   return { md5: wants.md5 ? md5Base64(bytes) : undefined, crc64: crc64Base64(bytes) };
 }
 
-export function hasher(wants: { md5: boolean }): Hasher {
+export function createHasher(wants: { md5: boolean }): Hasher {
   const md5 = wants.md5 ? createHash('md5') : undefined;
-  const crc = crc64();
+  const crc = createCrc64();
   return {
     update(bytes) {
       crc.update(bytes);

@@ -45,14 +45,14 @@ const WORDS_AT = VALUES_AT + 4 * VECTOR_BYTES;
 export const LANES_END = WORDS_AT + WORDS * VECTOR_BYTES;
 
 /** By RFC 1321, 3.4. */
-export const constantOf = (step: number): number => Math.floor(Math.abs(Math.sin(step + 1)) * 2 ** 32) | 0;
+export const stepConstant = (step: number): number => Math.floor(Math.abs(Math.sin(step + 1)) * 2 ** 32) | 0;
 const ROTATIONS = [
   [7, 12, 17, 22],
   [5, 9, 14, 20],
   [4, 11, 16, 23],
   [6, 10, 15, 21],
 ] as const;
-const wordOf = (step: number): number => [step, 5 * step + 1, 3 * step + 5, 7 * step][step >> 4]! % WORDS;
+const stepWord = (step: number): number => [step, 5 * step + 1, 3 * step + 5, 7 * step][step >> 4]! % WORDS;
 
 /** Where each lane's blocks begin; the first one's end is where all of them stop. */
 export type Advance = (one: number, two: number, three: number, four: number, end: number) => void;
@@ -106,12 +106,12 @@ const vectors: Lanes = {
     ...[...tee(spare(0)), ...i32(bits), ...i32x4ShiftLeft],
     ...[...get(spare(0)), ...i32(32 - bits), ...i32x4ShiftRight, ...v128Or],
   ],
-  prepare: [0, 4, 8, 12].flatMap(fourWords),
+  prepare: [0, 4, 8, 12].flatMap(emitTranspose),
   word: (number) => [...i32(0), ...v128Load(WORDS_AT + number * VECTOR_BYTES)],
 };
 
 /** Four words of each lane become four vectors. */
-function fourWords(first: number): number[] {
+function emitTranspose(first: number): number[] {
   const shuffled = (one: number, two: number, size: number, from: readonly number[]) => [
     ...[...get(spare(one)), ...get(spare(two))],
     ...v128Shuffle(from.flatMap((which) => Array.from({ length: size }, (_, byte) => which * size + byte))),
@@ -137,7 +137,7 @@ function fourWords(first: number): number[] {
 }
 
 /** Adds what the round makes of three of the values to what lies on the stack. */
-function mixed({ add, and, or, xor, not }: Lanes, round: number, b: number, c: number, d: number): number[] {
+function emitMix({ add, and, or, xor, not }: Lanes, round: number, b: number, c: number, d: number): number[] {
   if (round === 0) return [...get(c), ...get(d), ...xor, ...get(b), ...and, ...get(d), ...xor, ...add];
   // Its two halves have no bit in common: the sum of them need not wait for the newest value.
   if (round === 1) return [...get(d), ...not, ...get(c), ...and, ...add, ...get(b), ...get(d), ...and, ...add];
@@ -145,17 +145,17 @@ function mixed({ add, and, or, xor, not }: Lanes, round: number, b: number, c: n
   return [...get(d), ...not, ...get(b), ...or, ...get(c), ...xor, ...add];
 }
 
-function stepOf(lanes: Lanes, step: number): number[] {
+function emitStep(lanes: Lanes, step: number): number[] {
   const { load, add, rotate, word } = lanes;
   const round = step >> 4;
   const [a, b, c, d] = [0, 1, 2, 3].map((number) => value(number - step)) as [number, number, number, number];
   return [
-    ...[...get(a), ...word(wordOf(step)), ...i32(0), ...load(CONSTANTS_AT + step * VECTOR_BYTES), ...add, ...add],
-    ...[...mixed(lanes, round, b, c, d), ...rotate(ROTATIONS[round]![step & 3]!), ...get(b), ...add, ...set(a)],
+    ...[...get(a), ...word(stepWord(step)), ...i32(0), ...load(CONSTANTS_AT + step * VECTOR_BYTES), ...add, ...add],
+    ...[...emitMix(lanes, round, b, c, d), ...rotate(ROTATIONS[round]![step & 3]!), ...get(b), ...add, ...set(a)],
   ];
 }
 
-function advanceBody(lanes: Lanes): number[] {
+function emitAdvance(lanes: Lanes): number[] {
   const { type, load, store, add, prepare } = lanes;
   const all = [0, 1, 2, 3];
   const valueAt = (number: number) => VALUES_AT + number * VECTOR_BYTES;
@@ -166,7 +166,7 @@ function advanceBody(lanes: Lanes): number[] {
     ...loop,
     ...[...get(0), ...get(end), i32Equal, ...branchIf(1)],
     ...prepare,
-    ...Array.from({ length: STEPS }, (_, step) => stepOf(lanes, step)).flat(),
+    ...Array.from({ length: STEPS }, (_, step) => emitStep(lanes, step)).flat(),
     ...all.flatMap((number) => [
       ...[...i32(0), ...i32(0), ...load(valueAt(number)), ...get(value(number)), ...add],
       ...[...tee(value(number)), ...store(valueAt(number))],
@@ -179,5 +179,5 @@ function advanceBody(lanes: Lanes): number[] {
   ];
 }
 
-export const oneLane = (): number[] => advanceBody(numbers);
-export const fourLanes = (): number[] => advanceBody(vectors);
+export const emitOneLane = (): number[] => emitAdvance(numbers);
+export const emitFourLanes = (): number[] => emitAdvance(vectors);

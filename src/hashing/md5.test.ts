@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MD5_END, MD5_LANES, md5Within } from './md5.ts';
-import { newWasmMemory } from './wasm.ts';
+import { compileMd5, MD5_END, MD5_LANES } from './md5.ts';
+import { createWasmMemory } from './wasm.ts';
 
-const memory = newWasmMemory(MD5_END + 4096);
+const memory = createWasmMemory(MD5_END + 4096);
 const bytes = Buffer.from(memory.buffer);
-const md5s = md5Within(memory);
+const md5s = compileMd5(memory);
 
 const expected = (body: Uint8Array) => createHash('md5').update(body).digest('base64');
 

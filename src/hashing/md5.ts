@@ -7,20 +7,20 @@ import {
   type Advance,
   BLOCK_BYTES,
   CONSTANTS_AT,
-  constantOf,
-  fourLanes,
+  emitFourLanes,
+  emitOneLane,
   LANES,
   LANES_END,
-  oneLane,
+  stepConstant,
   VALUES_AT,
 } from './md5-lanes.ts';
-import { functionIn, type WasmMemory } from './wasm.ts';
+import { compileFunction, type WasmMemory } from './wasm.ts';
 
 /** Before this nothing else may lie in the memory. */
 export const MD5_END = LANES_END + 2 * BLOCK_BYTES;
 export const MD5_LANES = LANES;
 
-export interface Md5 {
+export interface Md5State {
   readonly values: Int32Array;
   /** The bytes that do not make a block yet. */
   readonly rest: Buffer;
@@ -28,45 +28,45 @@ export interface Md5 {
 }
 
 /** Bytes of one body that lie in the memory. */
-export interface Md5Stretch {
-  readonly md5: Md5;
+export interface Md5Input {
+  readonly md5: Md5State;
   readonly from: number;
   readonly to: number;
 }
 
-export interface Md5Within {
-  begin(): Md5;
+export interface Md5Engine {
+  begin(): Md5State;
   /** At most MD5_LANES, of different bodies. */
-  update(stretches: readonly Md5Stretch[]): void;
+  update(stretches: readonly Md5Input[]): void;
   /** Base64. It is the last call. */
-  digest(md5: Md5): string;
+  digest(md5: Md5State): string;
 }
 
 const FIRST_VALUES = [0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476];
 
-export function md5Within(memory: WasmMemory): Md5Within {
+export function compileMd5(memory: WasmMemory): Md5Engine {
   const words = new Int32Array(memory.buffer);
   const bytes = Buffer.from(memory.buffer);
-  const advanceOne = functionIn<Advance>(memory, ADVANCE_PARAMETERS, oneLane())!;
-  const advanceFour = functionIn<Advance>(memory, ADVANCE_PARAMETERS, fourLanes());
-  for (let at = 0; at < 64 * LANES; at++) words[CONSTANTS_AT / 4 + at] = constantOf(at >> 2);
+  const advanceOne = compileFunction<Advance>(memory, ADVANCE_PARAMETERS, emitOneLane())!;
+  const advanceFour = compileFunction<Advance>(memory, ADVANCE_PARAMETERS, emitFourLanes());
+  for (let at = 0; at < 64 * LANES; at++) words[CONSTANTS_AT / 4 + at] = stepConstant(at >> 2);
 
   /** Takes them through as many bytes as there are for each of them. */
-  function advance(stretches: readonly Md5Stretch[], length: number): void {
-    const placeOf = (value: number, lane: number) => VALUES_AT / 4 + value * LANES + lane;
+  function advance(stretches: readonly Md5Input[], length: number): void {
+    const wordIndex = (value: number, lane: number) => VALUES_AT / 4 + value * LANES + lane;
     for (const [lane, { md5 }] of stretches.entries()) {
-      for (let i = 0; i < 4; i++) words[placeOf(i, lane)] = md5.values[i]!;
+      for (let i = 0; i < 4; i++) words[wordIndex(i, lane)] = md5.values[i]!;
     }
     const [one, two = one, three = one, four = one] = stretches.map(({ from }) => from);
     const run = stretches.length > 1 ? advanceFour! : advanceOne;
     run(one!, two!, three!, four!, one! + length);
     for (const [lane, { md5 }] of stretches.entries()) {
-      for (let i = 0; i < 4; i++) md5.values[i] = words[placeOf(i, lane)]!;
+      for (let i = 0; i < 4; i++) md5.values[i] = words[wordIndex(i, lane)]!;
     }
   }
 
   /** Fills up a block that was begun before. Gives back what lies behind it. */
-  function endBlock({ md5, from, to }: Md5Stretch): Md5Stretch {
+  function completeBlock({ md5, from, to }: Md5Input): Md5Input {
     const begun = md5.length % BLOCK_BYTES;
     md5.length += to - from;
     if (begun === 0) return { md5, from, to };
@@ -80,7 +80,7 @@ export function md5Within(memory: WasmMemory): Md5Within {
   }
 
   /** Those that have one. What is left of the others is kept for later. */
-  function wholeBlocks(stretches: readonly Md5Stretch[]): Md5Stretch[] {
+  function wholeBlocks(stretches: readonly Md5Input[]): Md5Input[] {
     return stretches.filter(({ md5, from, to }) => {
       if (to - from >= BLOCK_BYTES) return true;
       bytes.copy(md5.rest, 0, from, to);
@@ -92,13 +92,13 @@ export function md5Within(memory: WasmMemory): Md5Within {
     begin: () => ({ values: Int32Array.from(FIRST_VALUES), rest: Buffer.alloc(BLOCK_BYTES), length: 0 }),
 
     update(stretches) {
-      let running = wholeBlocks(stretches.map(endBlock));
+      let running = wholeBlocks(stretches.map(completeBlock));
       while (running.length > 0) {
-        const abreast = running.slice(0, advanceFour ? LANES : 1);
-        const length = Math.min(...abreast.map(({ from, to }) => to - from)) & -BLOCK_BYTES;
-        advance(abreast, length);
-        const behind = abreast.map(({ md5, from, to }) => ({ md5, from: from + length, to }));
-        running = wholeBlocks([...behind, ...running.slice(abreast.length)]);
+        const batch = running.slice(0, advanceFour ? LANES : 1);
+        const length = Math.min(...batch.map(({ from, to }) => to - from)) & -BLOCK_BYTES;
+        advance(batch, length);
+        const behind = batch.map(({ md5, from, to }) => ({ md5, from: from + length, to }));
+        running = wholeBlocks([...behind, ...running.slice(batch.length)]);
       }
     },
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { DATA_AT, DATA_BYTES, newRoom } from './ring.ts';
+import { createRingAllocator, DATA_AT, DATA_BYTES } from './ring.ts';
 
 describe('Room in the shared memory', () => {
   it('begins where places agree in their last three bits', () => {
@@ -16,10 +16,10 @@ describe('Room in the shared memory', () => {
   it('is never given to two at once, and lies as its source does', () => {
     fc.assert(
       fc.property(fc.array(claim, { maxLength: 200 }), (claims) => {
-        const room = newRoom();
+        const room = createRingAllocator();
         const held: { at: number; end: number }[] = [];
         for (const { length, like, release } of claims) {
-          const at = room.claim(length, like);
+          const at = room.allocate(length, like);
           if (at !== undefined) {
             const end = at + length;
             expect(at % 8).toBe(like % 8);
@@ -38,10 +38,10 @@ describe('Room in the shared memory', () => {
   });
 
   it('is all there again once everything is released', () => {
-    const room = newRoom();
-    expect(room.claim(DATA_BYTES, 0)).toBe(0);
-    expect(room.claim(1, 0)).toBeUndefined();
+    const room = createRingAllocator();
+    expect(room.allocate(DATA_BYTES, 0)).toBe(0);
+    expect(room.allocate(1, 0)).toBeUndefined();
     room.reset();
-    expect(room.claim(DATA_BYTES, 0)).toBe(0);
+    expect(room.allocate(DATA_BYTES, 0)).toBe(0);
   });
 });

@@ -2,9 +2,9 @@
  * The memory that a hashing thread shares with its owner: a queue of records, and the bytes that they speak of.
  * The owner adds records, the thread works through them in order, the owner takes them back in order.
  */
-import { READ_BEHIND_BYTES } from './crc-fold.ts';
+import { OVERREAD_BYTES } from './crc-fold.ts';
 import { MD5_END } from './md5.ts';
-import { newWasmMemory, type WasmMemory } from './wasm.ts';
+import { createWasmMemory, type WasmMemory } from './wasm.ts';
 
 export const RECORDS_MAX = 256;
 export const RECORD_BYTES_MAX = 64 << 10;
@@ -31,7 +31,7 @@ export const IDLE = 2;
 /** 1 while the owner has something that waits for room. */
 export const WAITING = 3;
 /** 1 from a message to the owner until it has looked. */
-export const TOLD = 4;
+export const SIGNALLED = 4;
 
 export interface Ring {
   readonly control: Int32Array;
@@ -45,11 +45,11 @@ const CONTROL_AT = MD5_END;
 const RECORDS_AT = CONTROL_AT + 64;
 export const DATA_AT = RECORDS_AT + RECORDS_MAX * 16;
 
-export function newRingMemory(): WasmMemory {
-  return newWasmMemory(DATA_AT + DATA_BYTES + READ_BEHIND_BYTES);
+export function createRingMemory(): WasmMemory {
+  return createWasmMemory(DATA_AT + DATA_BYTES + OVERREAD_BYTES);
 }
 
-export function ringIn({ buffer }: WasmMemory): Ring {
+export function openRing({ buffer }: WasmMemory): Ring {
   return {
     control: new Int32Array(buffer, CONTROL_AT, (RECORDS_AT - CONTROL_AT) / 4),
     records: new Int32Array(buffer, RECORDS_AT, (DATA_AT - RECORDS_AT) / 4),
@@ -58,16 +58,16 @@ export function ringIn({ buffer }: WasmMemory): Ring {
 }
 
 /** Where the words of a record begin, by its number. */
-export function recordAt(number: number): number {
+export function recordOffset(number: number): number {
   return (number & (RECORDS_MAX - 1)) * 4;
 }
 
-export interface Room {
+export interface RingAllocator {
   /**
    * Where so many bytes fit in one stretch, or undefined. `like` is where they come from: both places agree in their last three bits,
    * see `alikeFrom`.
    */
-  claim(length: number, like: number): number | undefined;
+  allocate(length: number, like: number): number | undefined;
   /** What was claimed first and is not yet released ends here. */
   release(end: number): void;
   /** Nothing is claimed any more. */
@@ -75,11 +75,11 @@ export interface Room {
 }
 
 /** Claims are released in the order in which they were made. */
-export function newRoom(): Room {
+export function createRingAllocator(): RingAllocator {
   let first = 0;
   let next = 0;
   return {
-    claim(length, like) {
+    allocate(length, like) {
       const phase = like & 7;
       let at = ((next + 7) & ~7) + phase;
       if (next < first) {

@@ -1,23 +1,23 @@
 /** A thread that hashes, and the line of those who want it to. Bytes reach it by one copy into memory that both share. */
 import { Worker } from 'node:worker_threads';
-import { workerFile } from '../base/worker-url.ts';
-import type { Hashing } from './hash-pool.ts';
+import { compiledWorkerUrl } from '../base/worker-url.ts';
+import type { HashStream } from './hash-pool.ts';
 import type { Hashes } from './hasher.ts';
 import {
   ABANDON,
   CRC64_TEXT,
+  createRingAllocator,
+  createRingMemory,
   DIGEST,
   DONE,
   IDLE,
   MD5_TEXT,
-  newRingMemory,
-  newRoom,
+  openRing,
   RECORD_BYTES_MAX,
   RECORDS_MAX,
-  recordAt,
-  ringIn,
+  recordOffset,
   SENT,
-  TOLD,
+  SIGNALLED,
   UPDATE,
   WAITING,
   WITH_MD5,
@@ -29,7 +29,7 @@ export const BACKLOG_BYTES_MAX = 512 << 10;
 export interface HashThread {
   /** How many hashings are under way. */
   readonly load: () => number;
-  readonly begin: (wants: { md5: boolean }) => Hashing;
+  readonly begin: (wants: { md5: boolean }) => HashStream;
   readonly stop: () => Promise<void>;
 }
 
@@ -39,7 +39,7 @@ interface Waiter<T> {
 }
 
 /** One hashing, as its owner sees it. */
-interface State {
+interface HashJob {
   readonly number: number;
   readonly md5: boolean;
   /** Not yet copied. */
@@ -48,75 +48,75 @@ interface State {
   copied: number;
   /** Copied, and not yet worked through. */
   backlog: number;
-  last: typeof DIGEST | typeof ABANDON | undefined;
+  finalRecord: typeof DIGEST | typeof ABANDON | undefined;
   updates: Waiter<void>[];
-  answer: Waiter<Hashes> | undefined;
+  result: Waiter<Hashes> | undefined;
   failure: Error | undefined;
 }
 
-interface Sent {
-  readonly state: State;
-  readonly what: number;
+interface SentRecord {
+  readonly job: HashJob;
+  readonly opcode: number;
   readonly at: number;
   readonly length: number;
 }
 
 /** `gone` is called when it ends, before anyone who waits for it hears of it. */
-export function startHashThread(gone: () => void, memory = newRingMemory()): HashThread {
-  const { control, records, data } = ringIn(memory);
-  const room = newRoom();
-  const worker = new Worker(workerFile(import.meta.url, './hash-worker.ts'), { workerData: memory });
+export function startHashThread(onExit: () => void, memory = createRingMemory()): HashThread {
+  const { control, records, data } = openRing(memory);
+  const allocator = createRingAllocator();
+  const worker = new Worker(compiledWorkerUrl(import.meta.url, './hash-worker.ts'), { workerData: memory });
   worker.unref();
 
-  const states = new Set<State>();
+  const jobs = new Set<HashJob>();
   /** Those who have something to send, in turn; and those who may not until some of theirs is done. */
-  const line = new Set<State>();
-  const full = new Set<State>();
-  const sent: Sent[] = [];
+  const sendQueue = new Set<HashJob>();
+  const blocked = new Set<HashJob>();
+  const sent: SentRecord[] = [];
   let lastNumber = 0;
   let sentCount = 0;
   let doneCount = 0;
   let waiters = 0;
-  let isTelling = false;
-  let dead: Error | undefined;
+  let isSignalling = false;
+  let exitError: Error | undefined;
 
   worker.on('message', () => {
-    Atomics.store(control, TOLD, 0);
+    Atomics.store(control, SIGNALLED, 0);
     pump();
   });
-  worker.on('error', die);
-  worker.on('exit', (code) => die(new Error(`it ended with ${code}`)));
+  worker.on('error', failAll);
+  worker.on('exit', (code) => failAll(new Error(`it ended with ${code}`)));
 
-  function die(error: Error): void {
-    if (dead) return;
-    dead = new Error(`The hashing thread stopped: ${error.message}`, { cause: error });
-    gone();
-    for (const state of states) fail(state, dead);
+  function failAll(error: Error): void {
+    if (exitError) return;
+    exitError = new Error(`The hashing thread stopped: ${error.message}`, { cause: error });
+    onExit();
+    for (const job of jobs) fail(job, exitError);
   }
 
-  function fail(state: State, error: Error): void {
-    forget(state);
-    state.failure = error;
-    state.pieces.length = 0;
-    for (const { reject } of settle(state)) reject(error);
+  function fail(job: HashJob, error: Error): void {
+    forget(job);
+    job.failure = error;
+    job.pieces.length = 0;
+    for (const { reject } of takeWaiters(job)) reject(error);
   }
 
-  function forget(state: State): void {
-    states.delete(state);
-    line.delete(state);
-    full.delete(state);
+  function forget(job: HashJob): void {
+    jobs.delete(job);
+    sendQueue.delete(job);
+    blocked.delete(job);
   }
 
   /** Everyone who waits for something of this hashing, and nobody does any more. */
-  function settle(state: State): Waiter<never>[] {
-    const all = [...state.updates.splice(0), ...(state.answer ? [state.answer] : [])];
-    state.answer = undefined;
-    count(-all.length);
+  function takeWaiters(job: HashJob): Waiter<never>[] {
+    const all = [...job.updates.splice(0), ...(job.result ? [job.result] : [])];
+    job.result = undefined;
+    addWaiters(-all.length);
     return all;
   }
 
   /** A process that waits for a hash does not end. */
-  function count(more: number): void {
+  function addWaiters(more: number): void {
     const before = waiters;
     waiters += more;
     if (before === 0 && waiters > 0) worker.ref();
@@ -124,154 +124,154 @@ export function startHashThread(gone: () => void, memory = newRingMemory()): Has
   }
 
   function pump(): void {
-    if (dead) return;
+    if (exitError) return;
     do {
-      takeBack();
+      reclaim();
       send();
-      Atomics.store(control, WAITING, line.size + full.size > 0 ? 1 : 0);
+      Atomics.store(control, WAITING, sendQueue.size + blocked.size > 0 ? 1 : 0);
       // Done meanwhile: the thread may not have seen that someone waits.
-    } while (line.size + full.size > 0 && Atomics.load(control, DONE) !== doneCount);
+    } while (sendQueue.size + blocked.size > 0 && Atomics.load(control, DONE) !== doneCount);
   }
 
-  function takeBack(): void {
+  function reclaim(): void {
     const now = Atomics.load(control, DONE);
     for (; doneCount !== now; doneCount = (doneCount + 1) | 0) {
-      const { state, what, at, length } = sent.shift()!;
-      if (what === UPDATE) {
-        state.backlog -= length;
-        if (state.backlog <= BACKLOG_BYTES_MAX / 2 && full.delete(state)) line.add(state);
-      } else if (what === DIGEST) {
-        const { answer } = state;
-        if (answer) {
-          state.answer = undefined;
-          states.delete(state);
-          count(-1);
-          answer.resolve({
-            md5: state.md5 ? data.toString('latin1', at + CRC64_TEXT, at + CRC64_TEXT + MD5_TEXT) : undefined,
+      const { job, opcode, at, length } = sent.shift()!;
+      if (opcode === UPDATE) {
+        job.backlog -= length;
+        if (job.backlog <= BACKLOG_BYTES_MAX / 2 && blocked.delete(job)) sendQueue.add(job);
+      } else if (opcode === DIGEST) {
+        const { result } = job;
+        if (result) {
+          job.result = undefined;
+          jobs.delete(job);
+          addWaiters(-1);
+          result.resolve({
+            md5: job.md5 ? data.toString('latin1', at + CRC64_TEXT, at + CRC64_TEXT + MD5_TEXT) : undefined,
             crc64: data.toString('latin1', at, at + CRC64_TEXT),
           });
         }
       }
-      if (sent.length > 0) room.release(at + length);
-      else room.reset();
+      if (sent.length > 0) allocator.release(at + length);
+      else allocator.reset();
     }
   }
 
   function send(): void {
     const before = sentCount;
     // One record each in turn, so that a long body does not keep the others waiting.
-    for (const state of line) {
-      if (sent.length === RECORDS_MAX || !sendOne(state)) break;
-      line.delete(state);
-      if (state.pieces.length > 0) {
-        (state.backlog < BACKLOG_BYTES_MAX ? line : full).add(state);
+    for (const job of sendQueue) {
+      if (sent.length === RECORDS_MAX || !sendOne(job)) break;
+      sendQueue.delete(job);
+      if (job.pieces.length > 0) {
+        (job.backlog < BACKLOG_BYTES_MAX ? sendQueue : blocked).add(job);
         continue;
       }
-      count(-state.updates.length);
-      for (const { resolve } of state.updates.splice(0)) resolve();
-      if (state.last !== undefined) line.add(state);
+      addWaiters(-job.updates.length);
+      for (const { resolve } of job.updates.splice(0)) resolve();
+      if (job.finalRecord !== undefined) sendQueue.add(job);
     }
-    if (sentCount === before || isTelling) return;
-    isTelling = true;
+    if (sentCount === before || isSignalling) return;
+    isSignalling = true;
     // Once for all that a turn of the event loop brings: the thread takes several bodies at a time, if they are there.
-    setImmediate(tell);
+    setImmediate(signalWorker);
   }
 
-  function tell(): void {
-    isTelling = false;
+  function signalWorker(): void {
+    isSignalling = false;
     Atomics.store(control, SENT, sentCount);
     if (Atomics.exchange(control, IDLE, 0) === 1) worker.postMessage(0);
   }
 
   /** False if there is no room. */
-  function sendOne(state: State): boolean {
-    const piece = state.pieces[0];
+  function sendOne(job: HashJob): boolean {
+    const piece = job.pieces[0];
     if (!piece) {
-      const what = state.last!;
-      const at = room.claim(what === DIGEST ? CRC64_TEXT + MD5_TEXT : 0, 0);
+      const opcode = job.finalRecord!;
+      const at = allocator.allocate(opcode === DIGEST ? CRC64_TEXT + MD5_TEXT : 0, 0);
       if (at === undefined) return false;
-      state.last = undefined;
-      add({ state, what, at, length: what === DIGEST ? CRC64_TEXT + MD5_TEXT : 0 });
+      job.finalRecord = undefined;
+      add({ job, opcode, at, length: opcode === DIGEST ? CRC64_TEXT + MD5_TEXT : 0 });
       return true;
     }
-    const length = Math.min(piece.length - state.copied, RECORD_BYTES_MAX);
-    const at = room.claim(length, piece.byteOffset + state.copied);
+    const length = Math.min(piece.length - job.copied, RECORD_BYTES_MAX);
+    const at = allocator.allocate(length, piece.byteOffset + job.copied);
     if (at === undefined) return false;
     const whole = length === piece.length;
-    data.set(whole ? piece : piece.subarray(state.copied, state.copied + length), at);
-    state.backlog += length;
-    state.copied += length;
-    if (state.copied === piece.length) {
-      state.pieces.shift();
-      state.copied = 0;
+    data.set(whole ? piece : piece.subarray(job.copied, job.copied + length), at);
+    job.backlog += length;
+    job.copied += length;
+    if (job.copied === piece.length) {
+      job.pieces.shift();
+      job.copied = 0;
     }
-    add({ state, what: UPDATE, at, length });
+    add({ job, opcode: UPDATE, at, length });
     return true;
   }
 
-  function add(record: Sent): void {
-    const { state, what, at, length } = record;
-    const word = recordAt(sentCount);
-    records[word] = state.md5 ? what | WITH_MD5 : what;
-    records[word + 1] = state.number;
+  function add(record: SentRecord): void {
+    const { job, opcode, at, length } = record;
+    const word = recordOffset(sentCount);
+    records[word] = job.md5 ? opcode | WITH_MD5 : opcode;
+    records[word + 1] = job.number;
     records[word + 2] = at;
     records[word + 3] = length;
     sent.push(record);
     sentCount = (sentCount + 1) | 0;
   }
 
-  function waiting<T>(join: (waiter: Waiter<T>) => void): Promise<T> {
+  function waitFor<T>(join: (waiter: Waiter<T>) => void): Promise<T> {
     return new Promise((resolve, reject) => {
-      count(1);
+      addWaiters(1);
       join({ resolve, reject });
     });
   }
 
   return {
-    load: () => states.size,
+    load: () => jobs.size,
 
     begin({ md5 }) {
       lastNumber = (lastNumber + 1) | 0;
-      const state: State = {
+      const job: HashJob = {
         number: lastNumber,
         md5,
         pieces: [],
         copied: 0,
         backlog: 0,
-        last: undefined,
+        finalRecord: undefined,
         updates: [],
-        answer: undefined,
-        failure: dead,
+        result: undefined,
+        failure: exitError,
       };
-      if (!dead) states.add(state);
+      if (!exitError) jobs.add(job);
 
       return {
         update(bytes) {
-          if (state.failure) return Promise.reject(state.failure);
+          if (job.failure) return Promise.reject(job.failure);
           for (const piece of bytes instanceof Uint8Array ? [bytes] : bytes) {
-            if (piece.length > 0) state.pieces.push(piece);
+            if (piece.length > 0) job.pieces.push(piece);
           }
-          if (state.pieces.length === 0) return taken;
-          if (!full.has(state)) line.add(state);
+          if (job.pieces.length === 0) return RESOLVED;
+          if (!blocked.has(job)) sendQueue.add(job);
           pump();
-          return state.pieces.length === 0 ? taken : waiting((waiter) => state.updates.push(waiter));
+          return job.pieces.length === 0 ? RESOLVED : waitFor((waiter) => job.updates.push(waiter));
         },
         digest() {
-          if (state.failure) return Promise.reject(state.failure);
-          state.last = DIGEST;
-          state.failure = new Error('The hashing has ended');
-          const answer = waiting<Hashes>((waiter) => {
-            state.answer = waiter;
+          if (job.failure) return Promise.reject(job.failure);
+          job.finalRecord = DIGEST;
+          job.failure = new Error('The hashing has ended');
+          const answer = waitFor<Hashes>((waiter) => {
+            job.result = waiter;
           });
-          if (!full.has(state)) line.add(state);
+          if (!blocked.has(job)) sendQueue.add(job);
           pump();
           return answer;
         },
         abandon() {
-          if (!states.has(state)) return;
-          fail(state, new Error('The hashing was given up'));
-          state.last = ABANDON;
-          line.add(state);
+          if (!jobs.has(job)) return;
+          fail(job, new Error('The hashing was given up'));
+          job.finalRecord = ABANDON;
+          sendQueue.add(job);
           pump();
         },
       };
@@ -283,4 +283,4 @@ export function startHashThread(gone: () => void, memory = newRingMemory()): Has
   };
 }
 
-const taken = Promise.resolve();
+const RESOLVED = Promise.resolve();

@@ -19,7 +19,7 @@ declare const WebAssembly: {
 const PAGE_BYTES = 64 << 10;
 const PAGES_MAX = 1 << 16;
 
-export function newWasmMemory(bytes: number): WasmMemory {
+export function createWasmMemory(bytes: number): WasmMemory {
   const pages = Math.ceil(bytes / PAGE_BYTES);
   return new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
 }
@@ -28,17 +28,17 @@ export function newWasmMemory(bytes: number): WasmMemory {
  * The first place from `at` on to which these bytes are copied fast: in shared memory, a copy between places that differ in their last three
  * bits goes byte by byte, seven times as slow.
  */
-export const alikeFrom = (at: number, { byteOffset }: Uint8Array): number => at + (byteOffset & 7);
+export const alignLike = (at: number, { byteOffset }: Uint8Array): number => at + (byteOffset & 7);
 
 /** A function of so many numbers that works in the memory; `body` says its locals first. Undefined where the processor lacks what it needs. */
-export function functionIn<F>(memory: WasmMemory, parameters: number, body: readonly number[]): F | undefined {
+export function compileFunction<F>(memory: WasmMemory, parameters: number, body: readonly number[]): F | undefined {
   const module = Uint8Array.from([
     ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
     ...section(1, [1, 0x60, parameters, ...Array<number>(parameters).fill(I32), 0]),
-    ...section(2, [1, 0, 0, 2, 3, 0, ...unsigned(PAGES_MAX)]), // the shared memory, named ''
+    ...section(2, [1, 0, 0, 2, 3, 0, ...unsignedLeb128(PAGES_MAX)]), // the shared memory, named ''
     ...section(3, [1, 0]),
     ...section(7, [1, 0, 0, 0]), // the function, named ''
-    ...section(10, [1, ...sized(body)]),
+    ...section(10, [1, ...lengthPrefixed(body)]),
   ]);
   if (!WebAssembly.validate(module)) return undefined;
   return new WebAssembly.Instance(new WebAssembly.Module(module), { '': { '': memory } }).exports[''] as F;
@@ -57,17 +57,17 @@ export const branchIf = (depth: number) => [0x0d, depth];
 export const get = (local: number) => [0x20, local];
 export const set = (local: number) => [0x21, local];
 export const tee = (local: number) => [0x22, local];
-export const i32 = (value: number) => [0x41, ...signed(value)];
-export const i64 = (value: number) => [0x42, ...signed(value)];
+export const i32 = (value: number) => [0x41, ...signedLeb128(value)];
+export const i64 = (value: number) => [0x42, ...signedLeb128(value)];
 
 // Alignments are hints; 0 promises nothing.
-export const i32Load = (offset: number) => [0x28, 0, ...unsigned(offset)];
-export const i32Store = (offset: number) => [0x36, 0, ...unsigned(offset)];
-export const i64Load = (offset: number) => [0x29, 0, ...unsigned(offset)];
-export const i64LoadByte = (offset: number) => [0x31, 0, ...unsigned(offset)];
-export const i64Store = (offset: number) => [0x37, 0, ...unsigned(offset)];
-export const v128Load = (offset: number) => [...v128(0), 0, ...unsigned(offset)];
-export const v128Store = (offset: number) => [...v128(11), 0, ...unsigned(offset)];
+export const i32Load = (offset: number) => [0x28, 0, ...unsignedLeb128(offset)];
+export const i32Store = (offset: number) => [0x36, 0, ...unsignedLeb128(offset)];
+export const i64Load = (offset: number) => [0x29, 0, ...unsignedLeb128(offset)];
+export const i64LoadByte = (offset: number) => [0x31, 0, ...unsignedLeb128(offset)];
+export const i64Store = (offset: number) => [0x37, 0, ...unsignedLeb128(offset)];
+export const v128Load = (offset: number) => [...v128(0), 0, ...unsignedLeb128(offset)];
+export const v128Store = (offset: number) => [...v128(11), 0, ...unsignedLeb128(offset)];
 
 export const i32Equal = 0x46;
 export const i32LessUnsigned = 0x49;
@@ -83,7 +83,7 @@ export const i64ShiftLeft = 0x86;
 export const i64ShiftRight = 0x88;
 export const i64ToI32 = 0xa7;
 
-const v128 = (operation: number) => [0xfd, ...unsigned(operation)];
+const v128 = (operation: number) => [0xfd, ...unsignedLeb128(operation)];
 /** Bytes of the two vectors, which are numbered one after the other. */
 export const v128Shuffle = (bytes: readonly number[]) => [...v128(13), ...bytes];
 export const v128Not = v128(77);
@@ -95,19 +95,19 @@ export const i32x4ShiftRight = v128(173);
 export const i32x4Add = v128(174);
 
 function section(id: number, contents: readonly number[]): number[] {
-  return [id, ...sized(contents)];
+  return [id, ...lengthPrefixed(contents)];
 }
 
-function sized(bytes: readonly number[]): number[] {
-  return [...unsigned(bytes.length), ...bytes];
+function lengthPrefixed(bytes: readonly number[]): number[] {
+  return [...unsignedLeb128(bytes.length), ...bytes];
 }
 
 /** LEB128. */
-function unsigned(value: number): number[] {
-  return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...unsigned(value >>> 7)];
+function unsignedLeb128(value: number): number[] {
+  return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...unsignedLeb128(value >>> 7)];
 }
 
 /** LEB128 whose last byte has the sign in its highest bit. */
-function signed(value: number): number[] {
-  return value >= -0x40 && value < 0x40 ? [value & 0x7f] : [(value & 0x7f) | 0x80, ...signed(value >> 7)];
+function signedLeb128(value: number): number[] {
+  return value >= -0x40 && value < 0x40 ? [value & 0x7f] : [(value & 0x7f) | 0x80, ...signedLeb128(value >> 7)];
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { addedOnce } from './counters.ts';
+import { mergeAdds } from './counters.ts';
 import { encodeKey, type Key } from './keys.ts';
 import type { Write } from './partition.ts';
 
@@ -8,15 +8,15 @@ const other: Key = encodeKey(['other']);
 const add = (n: bigint, at = key): Write => ({ kind: 'add', key: at, n });
 const put: Write = { kind: 'put', key, value: Buffer.alloc(8) };
 const remove: Write = { kind: 'remove', key };
-const inTurn = (...bodies: Write[][]) => addedOnce(bodies.map((writes, i) => ({ stamp: BigInt(i), writes })));
+const inTurn = (...bodies: Write[][]) => mergeAdds(bodies.map((writes, i) => ({ timestamp: BigInt(i), writes })));
 const writesOf = (...bodies: Write[][]) => inTurn(...bodies).map(({ writes }) => writes);
 
 describe('What bodies of one commit add', () => {
   it('to one row is added once, with the last of them', () => {
     expect(inTurn([add(1n)], [add(2n), add(1n, other)], [add(-5n)])).toEqual([
-      { stamp: 0n, writes: [] },
-      { stamp: 1n, writes: [add(1n, other)] },
-      { stamp: 2n, writes: [add(-2n)] },
+      { timestamp: 0n, writes: [] },
+      { timestamp: 1n, writes: [add(1n, other)] },
+      { timestamp: 2n, writes: [add(-2n)] },
     ]);
   });
 

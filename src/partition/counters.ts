@@ -1,11 +1,11 @@
 /** Counters for the engines: a row of eight bytes, signed, big-endian. One that comes to zero has no row. */
 import type { Key } from './keys.ts';
-import { bufferOf, COUNTER_BYTES, type Commit, counterOf, type Stamp, type Write } from './partition.ts';
+import { asBuffer, COUNTER_BYTES, type Commit, decodeCounter, type Timestamp, type Write } from './partition.ts';
 
 /** What a counter's row holds once `n` is added; undefined: nothing is left of it. */
-export function plus(value: Uint8Array | undefined, n: bigint): Buffer | undefined {
+export function addToCounter(value: Uint8Array | undefined, n: bigint): Buffer | undefined {
   // A sum too large wraps: it must not fail in the middle of a commit.
-  const sum = BigInt.asIntN(64, (value ? counterOf({ value: bufferOf(value) }) : 0n) + n);
+  const sum = BigInt.asIntN(64, (value ? decodeCounter({ value: asBuffer(value) }) : 0n) + n);
   if (sum === 0n) return undefined;
   const counter = Buffer.allocUnsafe(COUNTER_BYTES);
   counter.writeBigInt64BE(sum);
@@ -13,15 +13,15 @@ export function plus(value: Uint8Array | undefined, n: bigint): Buffer | undefin
 }
 
 /** An add does not conflict with a later one that was faster; still every change of a row has a version of its own. */
-export function versionOfAdd(stamp: Stamp, replaced: Stamp | undefined): Stamp {
-  return replaced === undefined || replaced < stamp ? stamp : replaced + 1n;
+export function versionAfterAdd(timestamp: Timestamp, replaced: Timestamp | undefined): Timestamp {
+  return replaced === undefined || replaced < timestamp ? timestamp : replaced + 1n;
 }
 
 /** What several bodies add to a row is added once, with the last of them: nobody rests on what it comes to in between. */
-export function addedOnce(bodies: Commit['bodies']): Commit['bodies'] {
+export function mergeAdds(bodies: Commit['writeSets']): Commit['writeSets'] {
   if (bodies.length < 2) return bodies;
   const adds = new Map<Key, { readonly kind: 'add'; readonly key: Key; n: bigint }>();
-  const fewer = bodies.toReversed().map(({ stamp, writes }) => {
+  const fewer = bodies.toReversed().map(({ timestamp, writes }) => {
     const left: Write[] = [];
     for (const write of writes) {
       const { key, kind } = write;
@@ -36,7 +36,7 @@ export function addedOnce(bodies: Commit['bodies']): Commit['bodies'] {
         left.push(add);
       }
     }
-    return { stamp, writes: left };
+    return { timestamp, writes: left };
   });
   return fewer.reverse();
 }

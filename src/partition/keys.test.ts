@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { beginning, decodeKey, encodeKey, type Part, past, after as rightBehind, under } from './keys.ts';
+import { decodeKey, encodeKey, keyPrefix, keysUnder, type Part, prefixEnd, keyAfter as rightBehind } from './keys.ts';
 
 /** Any UTF-16 units at all: lone surrogates and zeros are names too. */
 const aUnit = fc.oneof(
@@ -108,13 +108,13 @@ describe('Keys', () => {
       [id, 'e', id, half, half],
       ['devstoreaccount1'.padEnd(24, '1'), 'v', id, id, name, id],
     ];
-    for (const tuple of longest) expect(past(rightBehind(encodeKey(tuple))).length).toBeLessThanOrEqual(4026);
+    for (const tuple of longest) expect(prefixEnd(rightBehind(encodeKey(tuple))).length).toBeLessThanOrEqual(4026);
   });
 
   it('under a tuple are just those that begin with it', () => {
     fc.assert(
       fc.property(aTuple, aTuple, (tuple, other) => {
-        const { from, to } = under(tuple);
+        const { from, to } = keysUnder(tuple);
         const inside = (key: string) => key >= from && key < to;
         expect(inside(encodeKey([...tuple, ...other]))).toBe(true);
         const begins = tuple.every((part, i) => i < other.length && compareParts(part, other[i]!) === 0);
@@ -128,10 +128,10 @@ describe('Keys', () => {
     fc.assert(
       fc.property(aTuple, aName, aName, fc.boolean(), (tuple, prefix, rest, related) => {
         const name = related ? prefix + rest : rest;
-        const from = beginning(tuple, prefix);
+        const from = keyPrefix(tuple, prefix);
         for (const key of [encodeKey([...tuple, name]), encodeKey([...tuple, name, 1n])]) {
-          expect(key >= from && key < past(from)).toBe(name.startsWith(prefix));
-          if (!name.startsWith(prefix)) expect(key >= past(from)).toBe(name > prefix);
+          expect(key >= from && key < prefixEnd(from)).toBe(name.startsWith(prefix));
+          if (!name.startsWith(prefix)) expect(key >= prefixEnd(from)).toBe(name > prefix);
         }
       }),
       { numRuns: 1000 },

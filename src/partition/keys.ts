@@ -41,7 +41,7 @@ export function decodeKey(key: Key): (string | bigint | Uint8Array)[] {
       at += 8;
       continue;
     }
-    const end = endOf(key, at);
+    const end = partEnd(key, at);
     const raw = key.slice(at, end);
     parts.push(type === STRING ? decodeString(raw) : new Uint8Array(Buffer.from(unescapeZeros(raw), 'latin1')));
     at = end + 1;
@@ -50,56 +50,56 @@ export function decodeKey(key: Key): (string | bigint | Uint8Array)[] {
 }
 
 /** The string that ends a key which goes on behind `beginning(parts, '')`: cheaper than to decode all of it. */
-export function endingOf(key: Key, beginningOfIt: Key): string {
-  return decodeString(key.slice(beginningOfIt.length, -1));
+export function decodeKeySuffix(key: Key, prefix: Key): string {
+  return decodeString(key.slice(prefix.length, -1));
 }
 
 /** All keys that begin with these parts. */
-export function under(parts: readonly Part[]): Range {
+export function keysUnder(parts: readonly Part[]): Range {
   const from = encodeKey(parts);
-  return { from, to: past(from) };
+  return { from, to: prefixEnd(from) };
 }
 
 /** The beginning of every key whose next part, a string, begins with `prefix`. */
-export function beginning(parts: readonly Part[], prefix: string): Key {
+export function keyPrefix(parts: readonly Part[], prefix: string): Key {
   return (encodeKey(parts) + STRING + encodeString(prefix)) as Key;
 }
 
 /** Behind every key that begins with these bytes: no part's type and no encoded character is 0xFF. */
-export function past(key: Key): Key {
+export function prefixEnd(key: Key): Key {
   return `${key}\xff` as Key;
 }
 
 /** Right behind this key: where to go on once it was read. */
-export function after(key: Key): Key {
+export function keyAfter(key: Key): Key {
   return `${key}\x00` as Key;
 }
 
 /** How a text stands in a key, wherever it is part of a string there. */
-export function bytesOf(text: string): string {
+export function encodeKeyText(text: string): string {
   return encodeString(text);
 }
 
 /** Joins keys that are alike up to the end of the first `mark` that lies at byte `from` or behind it. */
-export interface Joining {
+export interface KeyGrouping {
   readonly from: number;
-  readonly mark: string;
+  readonly delimiter: string;
 }
 
 /** What all keys that are joined with this one begin with; undefined: it stands alone. */
-export function groupOf(key: Key, { from, mark }: Joining): Key | undefined {
-  const found = key.indexOf(mark, from);
-  return found < 0 ? undefined : (key.slice(0, found + mark.length) as Key);
+export function groupPrefix(key: Key, { from, delimiter }: KeyGrouping): Key | undefined {
+  const found = key.indexOf(delimiter, from);
+  return found < 0 ? undefined : (key.slice(0, found + delimiter.length) as Key);
 }
 
 /** Where to go on behind this key and all that are joined with it; undefined: nothing can follow. */
-export function behind(key: Key, joining: Joining | undefined): Key | undefined {
-  const group = joining && groupOf(key, joining);
-  return group === undefined ? after(key) : pastAny(group);
+export function keyAfterGroup(key: Key, joining: KeyGrouping | undefined): Key | undefined {
+  const group = joining && groupPrefix(key, joining);
+  return group === undefined ? keyAfter(key) : bytePrefixEnd(group);
 }
 
 /** As `past`, also where the bytes end in the middle of a part or of a character. */
-export function pastAny(bytes: Key): Key | undefined {
+export function bytePrefixEnd(bytes: Key): Key | undefined {
   let last = bytes.length - 1;
   while (last >= 0 && bytes.charCodeAt(last) === 0xff) last--;
   if (last < 0) return undefined;
@@ -155,7 +155,7 @@ function unescapeZeros(bytes: string): string {
 }
 
 /** A zero byte followed by 0xFF is a zero inside the part; any other zero ends it. */
-function endOf(key: string, from: number): number {
+function partEnd(key: string, from: number): number {
   let end = key.indexOf(END, from);
   while (end >= 0 && key.charCodeAt(end + 1) === 0xff) end = key.indexOf(END, end + 2);
   if (end < 0) throw new RangeError('a key that does not end');

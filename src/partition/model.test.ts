@@ -12,12 +12,12 @@ import {
   run,
   show,
 } from '../../test/partition/model.ts';
-import { missing, startCluster } from '../../test/partition/postgres-cluster.ts';
-import { bytes, key, textOf, turn, turns } from './conformance/harness.ts';
-import { decodeKey, under } from './keys.ts';
+import { missing, startCluster } from '../../test/support/postgres-cluster.ts';
+import { bytes, key, nextTick, nextTicks, rowText } from './conformance/harness.ts';
+import { decodeKey, keysUnder } from './keys.ts';
 import { openLmdb } from './lmdb/engine.ts';
 import { openMemory } from './memory/engine.ts';
-import { counterOf, type Engine, type Partition, type Row, type Transaction } from './partition.ts';
+import { decodeCounter, type Engine, type Partition, type Row, type Transaction } from './partition.ts';
 import { openPostgres } from './postgres/engine.ts';
 import { openPartition } from './transact.ts';
 
@@ -35,7 +35,7 @@ const anOperation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('get' as const), name: aName }) },
   fc.record({ kind: fc.constant('getMany' as const), names: fc.array(aName, { maxLength: 4 }) }),
   { weight: 3, arbitrary: aStretch.map((stretch) => ({ kind: 'scan' as const, ...stretch })) },
-  aStretch.map((stretch) => ({ kind: 'glance' as const, ...stretch })),
+  aStretch.map((stretch) => ({ kind: 'scanUnchecked' as const, ...stretch })),
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('put' as const), name: aName, value: fc.constant('') }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('remove' as const), name: aName }) },
   {
@@ -66,7 +66,7 @@ function signed(program: Program, by: number): Program {
 
 const refusal = new Error('refused');
 const nameOf = (row: Row): string => String(decodeKey(row.key).at(-1));
-const plain = (row: Row | undefined) => row && { name: nameOf(row), value: textOf(row)! };
+const plain = (row: Row | undefined) => row && { name: nameOf(row), value: rowText(row)! };
 
 /** Every history has rows of its own, so that one store serves them all. */
 async function perform(
@@ -80,24 +80,24 @@ async function perform(
     let seen = '';
     if (operation.kind === 'get') seen = show([plain(await tx.get(at(operation.name)))]);
     else if (operation.kind === 'getMany') seen = show((await tx.getMany(operation.names.map(at))).map(plain));
-    else if (operation.kind === 'scan' || operation.kind === 'glance') {
+    else if (operation.kind === 'scan' || operation.kind === 'scanUnchecked') {
       const range = { from: at(operation.from), to: at(operation.to) };
       seen = show((await tx[operation.kind](range, operation)).map(plain));
     } else if (operation.kind === 'put') tx.put(at(operation.name), bytes(operation.value));
     else if (operation.kind === 'remove') tx.remove(at(operation.name));
     else if (operation.kind === 'add') tx.add(at(operation.name), operation.n);
-    else await turn();
+    else await nextTick();
     observed.push(seen);
   }
   if (throws) throw refusal;
 }
 
 async function rowsOf(partition: Partition, space: number): Promise<ModelRow[]> {
-  const rows = await partition.read((at) => at.scan(under(['space', space]), { limit: 100 }));
+  const rows = await partition.read((at) => at.scan(keysUnder(['space', space]), { limit: 100 }));
   return rows.map((row) => {
     const name = nameOf(row);
-    const value = name.startsWith('~') ? String(counterOf(row)) : textOf(row)!;
-    return { name, value, stamp: row.version };
+    const value = name.startsWith('~') ? String(decodeCounter(row)) : rowText(row)!;
+    return { name, value, timestamp: row.version };
   });
 }
 
@@ -146,13 +146,13 @@ describe.each(Object.entries(engines))('Histories on %s', (_, { histories, open 
         for (const [i, unsigned] of programs.entries()) {
           const program = signed(unsigned, i);
           const observed: string[] = [];
-          const { stamp } = await partitions[0]
+          const { timestamp } = await partitions[0]
             .transact(key('space', space), (tx) => perform(tx, space, program, observed))
             .catch((error) => {
               expect(error).toBe(refusal);
-              return { stamp: 0n };
+              return { timestamp: 0n };
             });
-          const expected = run(rows, program, stamp);
+          const expected = run(rows, program, timestamp);
           expect(observed).toEqual(expected.observed);
           rows = expected.rows;
           expect(await rowsOf(partitions[0], space)).toEqual(rows);
@@ -175,19 +175,19 @@ describe.each(Object.entries(engines))('Histories on %s', (_, { histories, open 
         const before = await rowsOf(partitions[0], space);
         const happened = await Promise.all(
           callers.map(async ({ program: unsigned, anchor, side, later }, i): Promise<Happened> => {
-            await turns(later);
+            await nextTicks(later);
             const program = signed(unsigned, i);
             const began = moment++;
             let observed: string[] = [];
-            let stamp = 0n;
+            let timestamp = 0n;
             await partitions[side as 0 | 1]
               .transact(key('anchor', anchor), (tx) => {
                 observed = [];
-                stamp = tx.stamp;
+                timestamp = tx.timestamp;
                 return perform(tx, space, program, observed);
               })
               .catch((error) => expect(error).toBe(refusal));
-            return { program, observed, stamp, began, ended: moment++ };
+            return { program, observed, timestamp, began, ended: moment++ };
           }),
         );
         const left = await rowsOf(partitions[1], space);

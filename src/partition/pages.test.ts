@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { encodeKey, type Key, past, type Range } from './keys.ts';
-import { pageOf } from './pages.ts';
+import { encodeKey, type Key, prefixEnd, type Range } from './keys.ts';
+import { readPage } from './pages.ts';
 import type { Page, Row } from './partition.ts';
 
 const LONG_BYTES = 8 << 10;
@@ -15,9 +15,9 @@ describe('A page of long rows', () => {
     }));
     const rowsIn = ({ from, to }: Range) => all.filter(({ key }) => key >= from && key < to);
     const seen: Row[] = [];
-    const range = { from: encodeKey(['rows']), to: past(encodeKey(['rows'])) };
+    const range = { from: encodeKey(['rows']), to: prefixEnd(encodeKey(['rows'])) };
     for (let from: Key | undefined = range.from; from !== undefined; ) {
-      const { rows, next }: Page = pageOf(rowsIn, { from, to: range.to }, { limit: 5_000 });
+      const { rows, next }: Page = readPage(rowsIn, { from, to: range.to }, { limit: 5_000 });
       expect(rows.length).toBeGreaterThan(0);
       expect(rows.length * LONG_BYTES).toBeLessThanOrEqual(PAGE_BYTES);
       seen.push(...rows);

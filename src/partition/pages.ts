@@ -1,5 +1,5 @@
 /** Pages of engines whose rows lie in this process. */
-import { groupOf, type Key, pastAny, type Range } from './keys.ts';
+import { bytePrefixEnd, groupPrefix, type Key, type Range } from './keys.ts';
 import type { Page, PageOptions, Row } from './partition.ts';
 
 /** Whoever reads longer leaves the event loop to others in between. */
@@ -8,10 +8,10 @@ const WORK_BYTES_MAX = 256 << 10;
 /** A seek costs about as much as reading this many rows. */
 const SEEK_ROWS = 4;
 
-export function pageOf(
+export function readPage(
   rowsIn: (range: Range) => Iterable<Row>,
   { from, to }: Range,
-  { limit, joining }: PageOptions,
+  { limit, grouping }: PageOptions,
 ): Page {
   const rows: Row[] = [];
   let work = 0;
@@ -21,20 +21,20 @@ export function pageOf(
     const rest = rowsIn({ from: start, to });
     start = undefined;
     let group: Key | undefined;
-    let joined = 0;
+    let skipped = 0;
     for (const row of rest) {
       work++;
       if (group !== undefined && row.key.startsWith(group)) {
-        if (++joined < SEEK_ROWS) continue;
+        if (++skipped < SEEK_ROWS) continue;
         work += SEEK_ROWS;
-        start = pastAny(group);
+        start = bytePrefixEnd(group);
         break;
       }
       if (rows.length >= limit || work > WORK_ROWS_MAX || bytes >= WORK_BYTES_MAX) return { rows, next: row.key };
       rows.push(row);
       bytes += row.value.length;
-      group = joining && groupOf(row.key, joining);
-      joined = 0;
+      group = grouping && groupPrefix(row.key, grouping);
+      skipped = 0;
     }
   }
   return { rows, next: undefined };

@@ -1,16 +1,16 @@
 /** Ordered transactional rows: what every engine offers, and all that the layers above know of one. */
-import type { Joining, Key, Range } from './keys.ts';
+import type { Key, KeyGrouping, Range } from './keys.ts';
 
 /** 100-ns ticks since 0001-01-01, as .NET counts them: the store's time. */
 export type Instant = bigint;
 
 /** The instant of a write, never repeated for a key: the version of every row that the write left. */
-export type Stamp = bigint;
+export type Timestamp = bigint;
 
 export interface Row {
   readonly key: Key;
   readonly value: Buffer;
-  readonly version: Stamp;
+  readonly version: Timestamp;
 }
 
 export interface ScanOptions {
@@ -33,7 +33,7 @@ export interface PageOptions {
   /** At most this many rows, and not less than one. */
   limit: number;
   /** Of rows that are joined, only the first; those behind it cost one step, however many they are. */
-  joining?: Joining | undefined;
+  grouping?: KeyGrouping | undefined;
 }
 
 export interface Page {
@@ -43,7 +43,7 @@ export interface Page {
 }
 
 /** A state that is only looked at. */
-export interface Reading extends Snapshot {
+export interface PagedSnapshot extends Snapshot {
   /**
    * The first rows of the range. It may end before the limit: an engine in this process gives few at a time, so that others
    * have their turn, and one across a network many, so that the way is made once.
@@ -54,11 +54,11 @@ export interface Reading extends Snapshot {
 /** A body's view: every get is a check and every scan a range check at the commit. */
 export interface Transaction extends Snapshot {
   /** The stamp that this body's writes will carry. */
-  readonly stamp: Stamp;
+  readonly timestamp: Timestamp;
   /** A scan that is not checked at the commit: a hint. */
-  glance(range: Range, options: ScanOptions): Promise<Row[]>;
+  scanUnchecked(range: Range, options: ScanOptions): Promise<Row[]>;
   /** A row that was glanced at is a check after all, as if it had been got. */
-  restOn(row: Pick<Row, 'key' | 'version'>): void;
+  addReadCheck(row: Pick<Row, 'key' | 'version'>): void;
   put(key: Key, value: Uint8Array): void;
   remove(key: Key): void;
   /**
@@ -68,16 +68,16 @@ export interface Transaction extends Snapshot {
    */
   add(key: Key, n: bigint): void;
   /** Past this instant the commit is a conflict, and the body runs again. */
-  before(instant: Instant): void;
+  commitBefore(instant: Instant): void;
 }
 
 export interface Partition {
-  read<T>(body: (at: Reading) => Promise<T>): Promise<T>;
+  read<T>(fn: (at: PagedSnapshot) => Promise<T>): Promise<T>;
   /**
    * Runs the body and commits what it wrote, all or nothing. Bodies that wait for one anchor share a commit.
    * A body touches nothing but `tx` and may run more than once; one that throws writes nothing.
    */
-  transact<T>(anchor: Key, body: (tx: Transaction) => Promise<T>): Promise<{ value: T; stamp: Stamp }>;
+  transact<T>(queueKey: Key, fn: (tx: Transaction) => Promise<T>): Promise<{ value: T; timestamp: Timestamp }>;
   readonly clock: Clock;
   /** Commits of this process that have ended, however they did. While the number stands still, a process that owns the store has changed no row. */
   settledCommits(): number;
@@ -99,28 +99,28 @@ export type Write =
   | { readonly kind: 'add'; readonly key: Key; readonly n: bigint };
 
 /** A key as a body found it; no version: it was absent. */
-export interface Check {
+export interface ReadCheck {
   readonly key: Key;
-  readonly version?: Stamp;
+  readonly version?: Timestamp;
 }
 
 /** A stretch of keys as a body found it: just these rows, in these versions, in order. */
 export interface RangeCheck {
   readonly range: Range;
-  readonly rows: readonly { readonly key: Key; readonly version: Stamp }[];
+  readonly rows: readonly { readonly key: Key; readonly version: Timestamp }[];
 }
 
 /** Everything a commit needs, as plain data: it can cross to another thread, process or server. */
 export interface Commit {
   readonly id: string;
-  readonly anchors: readonly Key[];
-  readonly checks: readonly Check[];
+  readonly queueKeys: readonly Key[];
+  readonly checks: readonly ReadCheck[];
   readonly ranges: readonly RangeCheck[];
-  readonly before?: Instant;
+  readonly deadline?: Instant;
   /** The snapshot that all of it rests on, as the engine has numbered it: an engine may look only at what was written since. */
   readonly snapshotGroup?: number;
   /** In the order in which the bodies ran. Each stamp lies above every version that its body puts over or removes, or it is a conflict. */
-  readonly bodies: readonly { readonly stamp: Stamp; readonly writes: readonly Write[] }[];
+  readonly writeSets: readonly { readonly timestamp: Timestamp; readonly writes: readonly Write[] }[];
 }
 
 /** 'unknown': the store did not say whether the commit happened. */
@@ -129,29 +129,29 @@ export type Outcome = 'committed' | 'conflict' | 'unknown';
 /** All that LMDB, PostgreSQL and memory implement; `transact.ts` makes a Partition of it. */
 export interface Engine {
   /** Besides the time: the stamp that a body will propose. */
-  readonly clock: Clock & { stamp(): Stamp };
+  readonly clock: Clock & { nextTimestamp(): Timestamp };
   /** The latest committed state: nothing that was acknowledged before this call is missing. */
-  snapshot(): Reading & { end(): void; readonly group?: number };
+  snapshot(): PagedSnapshot & { end(): void; readonly group?: number };
   commit(data: Commit): Promise<Outcome>;
   /**
    * Runs the work while commits of other processes for this anchor wait. Stores that only one process writes have none. It is for
    * those who would be overtaken again and again; nothing rests on it.
    */
-  exclusive?(anchor: Key, work: () => Promise<void>): Promise<void>;
+  exclusive?(queueKey: Key, work: () => Promise<void>): Promise<void>;
   /** As of the last commit. Engines without a disk have none. */
   isBroken?(): boolean;
   close(): Promise<void>;
 }
 
 /** The same bytes, not a copy. */
-export function bufferOf(bytes: Uint8Array): Buffer {
+export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
 export const COUNTER_BYTES = 8;
 
 /** What was added up in this row, from -2^63 to 2^63 - 1; a counter at zero has no row. */
-export function counterOf(row: Pick<Row, 'value'> | undefined): bigint {
+export function decodeCounter(row: Pick<Row, 'value'> | undefined): bigint {
   if (!row) return 0n;
   if (row.value.length !== COUNTER_BYTES) throw new RangeError(`a counter of ${row.value.length} bytes`);
   return row.value.readBigInt64BE();

@@ -1,5 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { bytes, gate, get, intercept, key, numberOf, textOf, times, turns, writesTo } from './conformance/harness.ts';
+import {
+  bytes,
+  gate,
+  get,
+  intercept,
+  key,
+  nextTicks,
+  rowNumber,
+  rowText,
+  times,
+  writesTo,
+} from './conformance/harness.ts';
 import { openMemory } from './memory/engine.ts';
 import { type Commit, OutcomeUnknown, type Partition, Unavailable } from './partition.ts';
 import { openPartition } from './transact.ts';
@@ -10,7 +21,7 @@ const ROW = key('row');
 function increment(partition: Partition, runs?: { count: number }): Promise<{ value: number }> {
   return partition.transact(ANCHOR, async (tx) => {
     if (runs) runs.count++;
-    const next = numberOf(await tx.get(ROW)) + 1;
+    const next = rowNumber(await tx.get(ROW)) + 1;
     tx.put(ROW, bytes(next));
     return next;
   });
@@ -30,13 +41,13 @@ describe('transact', () => {
     let conflicts = 2;
     const partition = openPartition(openMemory({ inject: () => (conflicts-- > 0 ? 'conflict' : undefined) }));
     const stamps: bigint[] = [];
-    const { stamp } = await partition.transact(ANCHOR, async (tx) => {
-      stamps.push(tx.stamp);
+    const { timestamp } = await partition.transact(ANCHOR, async (tx) => {
+      stamps.push(tx.timestamp);
       tx.put(ROW, bytes(1));
     });
     expect(new Set(stamps).size).toBe(3);
-    expect(stamps.at(-1)).toBe(stamp);
-    expect((await partition.read((at) => at.get(ROW)))?.version).toBe(stamp);
+    expect(stamps.at(-1)).toBe(timestamp);
+    expect((await partition.read((at) => at.get(ROW)))?.version).toBe(timestamp);
   });
 
   it('gives a body the rows that it asked for, though it writes while they are on their way', async () => {
@@ -49,7 +60,7 @@ describe('transact', () => {
     const { value } = await partition.transact(ANCHOR, async (tx) => {
       const asked = tx.getMany([ROW, other]);
       tx.put(ROW, bytes(3));
-      return (await asked).map(numberOf);
+      return (await asked).map(rowNumber);
     });
     expect(value).toEqual([1, 2]);
   });
@@ -72,7 +83,7 @@ describe('transact', () => {
     const others = times(4, async (number) => {
       while (writing) {
         await partition.transact(key(`other ${number}`), async (tx) => {
-          tx.put(ROW, bytes(numberOf(await tx.get(ROW)) + 1));
+          tx.put(ROW, bytes(rowNumber(await tx.get(ROW)) + 1));
         });
         await new Promise(setImmediate);
       }
@@ -80,7 +91,7 @@ describe('transact', () => {
     const runs = { count: 0 };
     await partition.transact(ANCHOR, async (tx) => {
       runs.count++;
-      const found = numberOf(await tx.get(ROW));
+      const found = rowNumber(await tx.get(ROW));
       for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
       tx.put(ROW, bytes(found + 1_000_000));
     });
@@ -93,7 +104,7 @@ describe('transact', () => {
   it('lets one in that is to run alone while readers never stop', async () => {
     let conflicts = 7;
     const inject = () => (conflicts-- > 0 ? 'conflict' : undefined);
-    const partition = openPartition(openMemory({ inject }), { bodiesMax: 8 });
+    const partition = openPartition(openMemory({ inject }), { batchMax: 8 });
     let reading = true;
     const readers = times(64, async () => {
       while (reading) {
@@ -108,7 +119,7 @@ describe('transact', () => {
   });
 
   it('lets writers in while readers never stop', async () => {
-    const partition = openPartition(openMemory(), { bodiesMax: 8 });
+    const partition = openPartition(openMemory(), { batchMax: 8 });
     let reading = true;
     const readers = times(64, async () => {
       while (reading) await partition.read((at) => at.get(ROW));
@@ -149,7 +160,7 @@ describe('transact', () => {
     const partition = openPartition(openMemory({ inject: () => (unknown ? 'unknown' : undefined) }));
     const runs = { count: 0 };
     await expect(increment(partition, runs)).rejects.toBeInstanceOf(OutcomeUnknown);
-    await turns(20);
+    await nextTicks(20);
     expect(runs.count).toBe(1);
     unknown = false;
     expect((await increment(partition)).value).toBe(1);
@@ -167,11 +178,11 @@ describe('transact', () => {
       increment(partition),
       partition.transact(ANCHOR, async (tx) => {
         runs++;
-        throw new Error(`found ${textOf(await tx.get(ROW))}`);
+        throw new Error(`found ${rowText(await tx.get(ROW))}`);
       }),
       partition.transact(ANCHOR, async (tx) => {
         runs++;
-        return textOf(await tx.get(ROW));
+        return rowText(await tx.get(ROW));
       }),
     ];
     const beside = partition.transact(ANCHOR, async (tx) => {
@@ -210,7 +221,7 @@ describe('transact', () => {
       tx.put(ROW, bytes('never'));
     });
     const reader = partition.transact(ANCHOR, async (tx) => {
-      const found = textOf(await tx.get(ROW));
+      const found = rowText(await tx.get(ROW));
       if (found) throw new Error(`found ${found}`);
       return 'nothing there';
     });
@@ -233,13 +244,13 @@ describe('transact', () => {
     await partition.transact(ANCHOR, async (tx) => {
       await tx.get(ROW);
       await tx.getMany([ROW, key('absent')]);
-      await tx.glance({ from: key('a'), to: key('z') }, { limit: 5 });
+      await tx.scanUnchecked({ from: key('a'), to: key('z') }, { limit: 5 });
       tx.put(key('written'), bytes(1));
       await tx.get(key('written'));
     });
     expect(commits[1]?.checks).toEqual([{ key: ROW, version: row?.version }, { key: key('absent') }]);
     expect(commits[1]?.ranges).toEqual([]);
-    expect(commits[1]?.anchors).toEqual([ANCHOR]);
+    expect(commits[1]?.queueKeys).toEqual([ANCHOR]);
   });
 
   it('commits nothing for bodies that write nothing', async () => {
@@ -257,10 +268,10 @@ describe('transact', () => {
   it('shares a commit among many bodies only up to its bounds', async () => {
     const sizes: number[] = [];
     const engine = intercept(openMemory(), (data, pass) => {
-      sizes.push(data.bodies.length);
+      sizes.push(data.writeSets.length);
       return pass();
     });
-    const partition = openPartition(engine, { bodiesMax: 10 });
+    const partition = openPartition(engine, { batchMax: 10 });
     await Promise.all(times(95, () => increment(partition)));
     expect(await get(partition, ROW)).toBe('95');
     expect(Math.max(...sizes)).toBe(10);

@@ -1,45 +1,55 @@
-import { plus } from './counters.ts';
-import { after, type Key, type Range } from './keys.ts';
-import type { Check, Instant, RangeCheck, Row, ScanOptions, Snapshot, Stamp, Transaction, Write } from './partition.ts';
-import { bufferOf, counterOf, stoppedEarly } from './partition.ts';
+import { addToCounter } from './counters.ts';
+import { type Key, keyAfter, type Range } from './keys.ts';
+import type {
+  Instant,
+  RangeCheck,
+  ReadCheck,
+  Row,
+  ScanOptions,
+  Snapshot,
+  Timestamp,
+  Transaction,
+  Write,
+} from './partition.ts';
+import { asBuffer, decodeCounter, stoppedEarly } from './partition.ts';
 
 /** A write that is not committed yet. */
-export type Held = Write & { readonly stamp: Stamp };
+export type BufferedWrite = Write & { readonly timestamp: Timestamp };
 
 /** What one body sees: its own writes, those of the bodies before it, and the snapshot, which alone is checked. */
-export class BodyView implements Transaction {
-  readonly writes = new Map<Key, Held>();
+export class TransactionView implements Transaction {
+  readonly writes = new Map<Key, BufferedWrite>();
   /** A key that was asked for twice is here twice. */
-  readonly checks: Check[] = [];
+  readonly checks: ReadCheck[] = [];
   readonly ranges: RangeCheck[] = [];
   deadline: Instant | undefined;
   /** It saw a write of a body before it, so its answer waits for that one's commit. */
-  readHeld = false;
+  readUncommitted = false;
   // Not #private: Node 20 takes longer to make such fields than to read a row.
   private readonly snapshot: Snapshot;
-  private readonly earlier: ReadonlyMap<Key, Held>;
-  private readonly propose: (now: Instant) => Stamp;
-  private proposed: Stamp | undefined;
+  private readonly batchWrites: ReadonlyMap<Key, BufferedWrite>;
+  private readonly propose: (now: Instant) => Timestamp;
+  private proposed: Timestamp | undefined;
 
-  constructor(snapshot: Snapshot, earlier: ReadonlyMap<Key, Held>, propose: (now: Instant) => Stamp) {
+  constructor(snapshot: Snapshot, batchWrites: ReadonlyMap<Key, BufferedWrite>, propose: (now: Instant) => Timestamp) {
     this.snapshot = snapshot;
-    this.earlier = earlier;
+    this.batchWrites = batchWrites;
     this.propose = propose;
   }
 
   /** Proposed when it is wanted: a store may tell its time with the first rows, and no stamp lies before that. */
-  get stamp(): Stamp {
+  get timestamp(): Timestamp {
     this.proposed ??= this.propose(this.snapshot.now);
     return this.proposed;
   }
 
   get now(): Instant {
-    return this.stamp;
+    return this.timestamp;
   }
 
   async get(key: Key): Promise<Row | undefined> {
-    const held = this.held(key);
-    if (held) return rowOf(held);
+    const buffered = this.bufferedAt(key);
+    if (buffered) return rowFrom(buffered);
     const row = await this.snapshot.get(key);
     this.check(key, row);
     return row;
@@ -47,69 +57,69 @@ export class BodyView implements Transaction {
 
   async getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
     // Asked once: while the rows are on their way the body may write.
-    const held = keys.map((key) => this.held(key));
-    const unheld = keys.filter((_, i) => !held[i]);
-    const rows = await this.snapshot.getMany(unheld);
-    unheld.forEach((key, i) => {
+    const buffered = keys.map((key) => this.bufferedAt(key));
+    const unbuffered = keys.filter((_, i) => !buffered[i]);
+    const rows = await this.snapshot.getMany(unbuffered);
+    unbuffered.forEach((key, i) => {
       this.check(key, rows[i]);
     });
     let next = 0;
-    return keys.map((_, i) => (held[i] ? rowOf(held[i]) : rows[next++]));
+    return keys.map((_, i) => (buffered[i] ? rowFrom(buffered[i]) : rows[next++]));
   }
 
   async scan(range: Range, options: ScanOptions): Promise<Row[]> {
-    const held = this.heldIn(range, options.reverse);
-    for (const write of held) refuseAdded(write);
-    const { rows, seen } = await this.merge(range, options, held);
+    const buffered = this.bufferedIn(range, options.reverse);
+    for (const write of buffered) checkReadable(write);
+    const { rows, seen } = await this.merge(range, options, buffered);
     const last = rows.at(-1)?.key;
-    const looked = last !== undefined && stoppedEarly(rows, options) ? upTo(range, last, options.reverse) : range;
+    const covered = last !== undefined && stoppedEarly(rows, options) ? rangeUpTo(range, last, options.reverse) : range;
     this.ranges.push({
-      range: looked,
+      range: covered,
       rows: seen
-        .filter(({ key }) => key >= looked.from && key < looked.to)
+        .filter(({ key }) => key >= covered.from && key < covered.to)
         .map(({ key, version }) => ({ key, version })),
     });
     return rows;
   }
 
-  async glance(range: Range, options: ScanOptions): Promise<Row[]> {
-    const held = this.heldIn(range, options.reverse);
-    const known = held.filter(({ kind }) => kind !== 'add');
+  async scanUnchecked(range: Range, options: ScanOptions): Promise<Row[]> {
+    const buffered = this.bufferedIn(range, options.reverse);
+    const known = buffered.filter(({ kind }) => kind !== 'add');
     return (await this.merge(range, options, known)).rows;
   }
 
-  restOn({ key, version }: Pick<Row, 'key' | 'version'>): void {
-    if (!this.held(key)) this.checks.push({ key, version });
+  addReadCheck({ key, version }: Pick<Row, 'key' | 'version'>): void {
+    if (!this.bufferedAt(key)) this.checks.push({ key, version });
   }
 
   put(key: Key, value: Uint8Array): void {
-    this.writes.set(key, { kind: 'put', key, value, stamp: this.stamp });
+    this.writes.set(key, { kind: 'put', key, value, timestamp: this.timestamp });
   }
 
   remove(key: Key): void {
-    this.writes.set(key, { kind: 'remove', key, stamp: this.stamp });
+    this.writes.set(key, { kind: 'remove', key, timestamp: this.timestamp });
   }
 
   add(key: Key, n: bigint): void {
     if (BigInt.asIntN(64, n) !== n) throw new RangeError(`not a signed 64-bit number: ${n}`);
     const own = this.writes.get(key);
-    const held = own ?? this.earlier.get(key);
+    const buffered = own ?? this.batchWrites.get(key);
     // To add to a row that is no counter is a mistake, found here or at the commit.
-    if (held?.kind === 'put') counterOf({ value: bufferOf(held.value) });
-    this.writes.set(key, heldAfter(own, { kind: 'add', key, n, stamp: this.stamp }));
+    if (buffered?.kind === 'put') decodeCounter({ value: asBuffer(buffered.value) });
+    this.writes.set(key, mergeWrite(own, { kind: 'add', key, n, timestamp: this.timestamp }));
   }
 
-  before(instant: Instant): void {
+  commitBefore(instant: Instant): void {
     if (this.deadline === undefined || instant < this.deadline) this.deadline = instant;
   }
 
-  private held(key: Key): Held | undefined {
+  private bufferedAt(key: Key): BufferedWrite | undefined {
     const own = this.writes.get(key);
-    if (own) return refuseAdded(own);
-    const earlier = this.earlier.get(key);
+    if (own) return checkReadable(own);
+    const earlier = this.batchWrites.get(key);
     if (!earlier) return undefined;
-    this.readHeld = true;
-    return refuseAdded(earlier);
+    this.readUncommitted = true;
+    return checkReadable(earlier);
   }
 
   private check(key: Key, row: Row | undefined): void {
@@ -120,7 +130,7 @@ export class BodyView implements Transaction {
   private async merge(
     range: Range,
     { limit, bytesMax = Infinity, reverse = false }: ScanOptions,
-    held: Held[],
+    buffered: BufferedWrite[],
   ): Promise<{ rows: Row[]; seen: Row[] }> {
     const rows: Row[] = [];
     const seen: Row[] = [];
@@ -131,23 +141,23 @@ export class BodyView implements Transaction {
       const page = await this.snapshot.scan(left, bounds);
       seen.push(...page);
       const end = stoppedEarly(page, bounds) ? page.at(-1)?.key : undefined;
-      for (const row of interleave(page, held, end, reverse)) {
+      for (const row of interleave(page, buffered, end, reverse)) {
         rows.push(row);
         bytes += row.value.length;
         if (rows.length >= limit || bytes >= bytesMax) return { rows, seen: reverse ? seen.reverse() : seen };
       }
       if (end === undefined) return { rows, seen: reverse ? seen.reverse() : seen };
-      left = reverse ? { from: range.from, to: end } : { from: after(end), to: range.to };
+      left = reverse ? { from: range.from, to: end } : { from: keyAfter(end), to: range.to };
     }
   }
 
-  private heldIn({ from, to }: Range, reverse = false): Held[] {
-    const found = new Map<Key, Held>();
-    for (const writes of [this.earlier, this.writes]) {
-      for (const [key, held] of writes) {
+  private bufferedIn({ from, to }: Range, reverse = false): BufferedWrite[] {
+    const found = new Map<Key, BufferedWrite>();
+    for (const writes of [this.batchWrites, this.writes]) {
+      for (const [key, buffered] of writes) {
         if (key < from || key >= to) continue;
-        found.set(key, held);
-        if (writes === this.earlier) this.readHeld = true;
+        found.set(key, buffered);
+        if (writes === this.batchWrites) this.readUncommitted = true;
       }
     }
     const sign = reverse ? -1 : 1;
@@ -156,39 +166,45 @@ export class BodyView implements Transaction {
 }
 
 /** What a key holds once this is written, too. */
-export function heldAfter(earlier: Held | undefined, write: Held): Held {
+export function mergeWrite(earlier: BufferedWrite | undefined, write: BufferedWrite): BufferedWrite {
   if (!earlier || write.kind !== 'add') return write;
-  const { key, n, stamp } = write;
-  if (earlier.kind === 'add') return { kind: 'add', key, n: BigInt.asIntN(64, earlier.n + n), stamp };
-  const value = plus(earlier.kind === 'put' ? earlier.value : undefined, n);
-  return value ? { kind: 'put', key, value, stamp } : { kind: 'remove', key, stamp };
+  const { key, n, timestamp } = write;
+  if (earlier.kind === 'add') return { kind: 'add', key, n: BigInt.asIntN(64, earlier.n + n), timestamp };
+  const value = addToCounter(earlier.kind === 'put' ? earlier.value : undefined, n);
+  return value ? { kind: 'put', key, value, timestamp } : { kind: 'remove', key, timestamp };
 }
 
-function refuseAdded(held: Held): Held {
-  if (held.kind === 'add') throw new Error('a counter is not read in a body');
-  return held;
+function checkReadable(write: BufferedWrite): BufferedWrite {
+  if (write.kind === 'add') throw new Error('a counter is not read in a body');
+  return write;
 }
 
 /** Takes from `held` what lies in the page's stretch; a held write stands for the row that it replaces. */
-function* interleave(page: readonly Row[], held: Held[], end: Key | undefined, reverse: boolean): Iterable<Row> {
+function* interleave(
+  page: readonly Row[],
+  buffered: BufferedWrite[],
+  end: Key | undefined,
+  reverse: boolean,
+): Iterable<Row> {
   const precedes = (a: Key, b: Key) => (reverse ? a > b : a < b);
   for (const row of page) {
-    while (held.length > 0 && precedes(held[0]!.key, row.key)) yield* present(held.shift()!);
-    if (held[0]?.key === row.key) yield* present(held.shift()!);
+    while (buffered.length > 0 && precedes(buffered[0]!.key, row.key)) yield* visibleRow(buffered.shift()!);
+    if (buffered[0]?.key === row.key) yield* visibleRow(buffered.shift()!);
     else yield row;
   }
-  while (held.length > 0 && (end === undefined || !precedes(end, held[0]!.key))) yield* present(held.shift()!);
+  while (buffered.length > 0 && (end === undefined || !precedes(end, buffered[0]!.key)))
+    yield* visibleRow(buffered.shift()!);
 }
 
-function* present(held: Held): Iterable<Row> {
-  const row = rowOf(held);
+function* visibleRow(write: BufferedWrite): Iterable<Row> {
+  const row = rowFrom(write);
   if (row) yield row;
 }
 
-function rowOf(held: Held): Row | undefined {
-  return held.kind === 'put' ? { key: held.key, value: bufferOf(held.value), version: held.stamp } : undefined;
+function rowFrom(write: BufferedWrite): Row | undefined {
+  return write.kind === 'put' ? { key: write.key, value: asBuffer(write.value), version: write.timestamp } : undefined;
 }
 
-function upTo(range: Range, last: Key, reverse = false): Range {
-  return reverse ? { from: last, to: range.to } : { from: range.from, to: after(last) };
+function rangeUpTo(range: Range, last: Key, reverse = false): Range {
+  return reverse ? { from: last, to: range.to } : { from: range.from, to: keyAfter(last) };
 }

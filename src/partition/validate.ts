@@ -1,25 +1,32 @@
 import type { Key, Range } from './keys.ts';
-import { type Check, COUNTER_BYTES, type Commit, type Instant, type RangeCheck, type Stamp } from './partition.ts';
+import {
+  COUNTER_BYTES,
+  type Commit,
+  type Instant,
+  type RangeCheck,
+  type ReadCheck,
+  type Timestamp,
+} from './partition.ts';
 
 /** The rows as they are at the commit. */
-export interface Versions {
-  versionOf(key: Key): Stamp | undefined;
-  rowsIn(range: Range, limit: number): readonly { readonly key: Key; readonly version: Stamp }[];
+export interface CurrentRows {
+  versionOf(key: Key): Timestamp | undefined;
+  rowsIn(range: Range, limit: number): readonly { readonly key: Key; readonly version: Timestamp }[];
   /** How long the row's value is. */
   bytesOf(key: Key): number | undefined;
 }
 
 /** How the rows differ from what the bodies saw. */
-export interface Changes extends Pick<Versions, 'bytesOf'> {
-  hasChanged(check: Check): boolean;
+export interface Changes extends Pick<CurrentRows, 'bytesOf'> {
+  hasChanged(check: ReadCheck): boolean;
   hasChangedIn(range: RangeCheck): boolean;
   /** Of a row that may lie above a stamp that was proposed since. */
-  versionOf(key: Key): Stamp | undefined;
+  versionOf(key: Key): Timestamp | undefined;
 }
 
 /** By comparing all that they saw. */
-export function changesIn(rows: Versions): Changes {
-  const known = new Map<Key, Stamp | undefined>();
+export function changesAgainst(rows: CurrentRows): Changes {
+  const known = new Map<Key, Timestamp | undefined>();
   return {
     hasChanged({ key, version }) {
       known.set(key, version);
@@ -40,24 +47,24 @@ export function changesIn(rows: Versions): Changes {
  * A stamp that does not lie above what it replaces is answered with the version in its way. Adds replace nothing that
  * anybody relied on, so that only a row that is no counter stops them.
  */
-export function holds(
-  commit: Omit<Commit, 'id' | 'anchors'>,
+export function validateCommit(
+  commit: Omit<Commit, 'id' | 'queueKeys'>,
   changes: Changes,
   now: Instant,
-): 'holds' | 'changed' | { readonly inTheWay: Stamp } | { readonly mistake: string } {
-  if (commit.before !== undefined && now >= commit.before) return 'changed';
-  for (const check of commit.checks) if (changes.hasChanged(check)) return 'changed';
-  for (const range of commit.ranges) if (changes.hasChangedIn(range)) return 'changed';
-  for (const { stamp, writes } of commit.bodies) {
+): 'valid' | 'conflict' | { readonly conflictingVersion: Timestamp } | { readonly invalid: string } {
+  if (commit.deadline !== undefined && now >= commit.deadline) return 'conflict';
+  for (const check of commit.checks) if (changes.hasChanged(check)) return 'conflict';
+  for (const range of commit.ranges) if (changes.hasChangedIn(range)) return 'conflict';
+  for (const { timestamp, writes } of commit.writeSets) {
     for (const { kind, key } of writes) {
       if (kind === 'add') {
         const bytes = changes.bytesOf(key) ?? COUNTER_BYTES;
-        if (bytes !== COUNTER_BYTES) return { mistake: `a counter is added to a row of ${bytes} bytes` };
+        if (bytes !== COUNTER_BYTES) return { invalid: `a counter is added to a row of ${bytes} bytes` };
         continue;
       }
       const version = changes.versionOf(key);
-      if (version !== undefined && version >= stamp) return { inTheWay: version };
+      if (version !== undefined && version >= timestamp) return { conflictingVersion: version };
     }
   }
-  return 'holds';
+  return 'valid';
 }

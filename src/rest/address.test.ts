@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { addressOf, unknownAccount } from './address.ts';
-import { blobPath } from './blob/address.ts';
+import { parseAddress, unknownAccount } from './address.ts';
+import { parseBlobPath } from './blob/address.ts';
 
 const accounts = new Set(['acc', 'other', 'odd-secondary']);
-const read = (url: string, host?: string) => addressOf(url, host, (name) => accounts.has(name), blobPath);
+const read = (url: string, host?: string) => parseAddress(url, host, (name) => accounts.has(name), parseBlobPath);
 
 describe('the path', () => {
   it('is account, container and blob', () => {

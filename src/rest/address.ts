@@ -1,8 +1,8 @@
 /** Whose data a URL is about. The accounts that there are decide how it is read, so that no flag is needed. */
-import { commonErrors, raising, type StorageError } from '../services/common/errors.ts';
+import { commonErrors, errorFactory, type StorageError } from '../services/common/errors.ts';
 import type { Request, Shape } from './operation.ts';
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 
 export type Address = Pick<
   Request,
@@ -10,7 +10,7 @@ export type Address = Pick<
 > & { readonly shape: Shape };
 
 /** What a path leads to, of which this stands behind the account: nothing, or a slash and more, still encoded. */
-export type PathOf = (rest: string) => Pick<Address, 'container' | 'item' | 'shape'>;
+export type ParsePath = (rest: string) => Pick<Address, 'container' | 'item' | 'shape'>;
 
 export type IsAccount = (name: string) => boolean;
 
@@ -23,7 +23,12 @@ const NUMERIC = /^(?:[\d.]+(?::\d*)?|\[.*)$/;
  * Host-style if the first label of the host is an account, otherwise path-style: the first segment of the path is the account.
  * Percent-encoding is undone once, and never in the path that is signed.
  */
-export function addressOf(url: string, host: string | undefined, isAccount: IsAccount, pathOf: PathOf): Address {
+export function parseAddress(
+  url: string,
+  host: string | undefined,
+  isAccount: IsAccount,
+  parsePath: ParsePath,
+): Address {
   const absolute = url.startsWith('/') ? undefined : ABSOLUTE.exec(url);
   const target = absolute ? url.slice(absolute[0].length) : url;
   const question = target.indexOf('?');
@@ -32,20 +37,20 @@ export function addressOf(url: string, host: string | undefined, isAccount: IsAc
   if (!rawPath.startsWith('/')) throw fail('InvalidUri');
 
   const readsHosts = host !== undefined;
-  const label = labelOf(host);
+  const label = firstHostLabel(host);
   if (label !== undefined) {
-    const account = primaryOf(label);
+    const account = primaryName(label);
     if (isAccount(account)) {
       const secondary = account !== label;
-      const { container, item, shape } = pathOf(rawPath);
+      const { container, item, shape } = parsePath(rawPath);
       return { rawPath, rawQuery, account, secondary, base: '', readsHosts, container, item, shape };
     }
   }
   const end = rawPath.indexOf('/', 1);
   const segment = decodePart(end < 0 ? rawPath.slice(1) : rawPath.slice(1, end));
-  const account = isAccount(segment) ? segment : primaryOf(segment);
+  const account = isAccount(segment) ? segment : primaryName(segment);
   const secondary = account !== segment;
-  const { container, item, shape } = pathOf(end < 0 ? '' : rawPath.slice(end));
+  const { container, item, shape } = parsePath(end < 0 ? '' : rawPath.slice(end));
   return { rawPath, rawQuery, account, secondary, base: `/${segment}`, readsHosts, container, item, shape };
 }
 
@@ -54,7 +59,7 @@ let lastHost: string | undefined;
 let lastLabel: string | undefined;
 
 /** The first label of a host that has several. */
-function labelOf(host: string | undefined): string | undefined {
+function firstHostLabel(host: string | undefined): string | undefined {
   if (host === lastHost) return lastLabel;
   const dot = host === undefined || NUMERIC.test(host) ? -1 : host.indexOf('.');
   lastHost = host;
@@ -62,7 +67,7 @@ function labelOf(host: string | undefined): string | undefined {
   return lastLabel;
 }
 
-function primaryOf(name: string): string {
+function primaryName(name: string): string {
   return name.endsWith(SECONDARY) ? name.slice(0, -SECONDARY.length) : name;
 }
 
@@ -77,7 +82,7 @@ export function decodePart(text: string): string {
 }
 
 export function unknownAccount({ account }: Address, host: string | undefined): StorageError {
-  const label = labelOf(host);
+  const label = firstHostLabel(host);
   const tried = [
     ...(label === undefined ? [] : [`the first label of the host, "${label}"`]),
     `the first segment of the path, "${account}"`,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { sourceAddress } from './copy-source.ts';
+import { parseCopySource } from './copy-source.ts';
 import type { Request } from './operation.ts';
 
 const PATH = { host: 'localhost:10000', base: '/mine' };
@@ -26,7 +26,7 @@ describe('A copy source', () => {
     [HOST, 'https://mine.blob.core.windows.net/c/b'],
     [{ host: 'mine.example:10000', base: '/mine' }, 'http://mine.example:10000/mine/c/b'],
   ])('of a request to %j is this server at %s', (caller, source) => {
-    expect(sourceAddress(askedBy(caller, source))).toMatchObject({ account: 'mine', container: 'c', item: 'b' });
+    expect(parseCopySource(askedBy(caller, source))).toMatchObject({ account: 'mine', container: 'c', item: 'b' });
   });
 
   it.each([
@@ -34,13 +34,13 @@ describe('A copy source', () => {
     [PATH, 'https://other.blob.core.windows.net/c/b'],
     [HOST, 'http://elsewhere:10000/mine/c/b'],
   ])('of a request to %j is another server at %s', (caller, source) => {
-    expect(() => sourceAddress(askedBy(caller, source))).toThrow('another server');
+    expect(() => parseCopySource(askedBy(caller, source))).toThrow('another server');
   });
 
   it('is no account of its host where the path alone names accounts', () => {
-    expect(() => sourceAddress(askedBy(PATH, 'https://mine.blob.core.windows.net/c/b', false))).toThrow(
+    expect(() => parseCopySource(askedBy(PATH, 'https://mine.blob.core.windows.net/c/b', false))).toThrow(
       'another server',
     );
-    expect(sourceAddress(askedBy(PATH, 'http://127.0.0.1:10000/mine/c/b', false))).toMatchObject({ item: 'b' });
+    expect(parseCopySource(askedBy(PATH, 'http://127.0.0.1:10000/mine/c/b', false))).toMatchObject({ item: 'b' });
   });
 });

@@ -1,26 +1,26 @@
 /** The URL that a copy comes from, and who may read there: what the URL itself shows counts, not who asks for the copy. */
 import { StorageError } from '../services/common/errors.ts';
-import { type Address, addressOf } from './address.ts';
-import { blobPath } from './blob/address.ts';
+import { type Address, parseAddress } from './address.ts';
+import { parseBlobPath } from './blob/address.ts';
 import { notImplemented, type Request } from './operation.ts';
 import { invalidHeader } from './params.ts';
-import { queryOf } from './request.ts';
+import { parseQuery } from './request.ts';
 
 const HEADER = 'x-ms-copy-source';
 const SOURCE = /^https?:\/\/([^/?#]+)\/[^#]*$/i;
 const LOOPBACK = /^(?:(?:[\w-]+\.)*localhost|127\.0\.0\.1|\[::1\])(?=:|$)/i;
 
 /** Of this account on this server: another host is this server, too, if its first label is the account. */
-export function sourceAddress(request: Request): Address & { readonly url: string } {
+export function parseCopySource(request: Request): Address & { readonly url: string } {
   const url = String(request.headers[HEADER] ?? '');
   const host = SOURCE.exec(url)?.[1];
   if (host === undefined) throw invalidHeader(HEADER, url);
   const ownHost = String(request.headers.host);
-  const isSame = nameOf(host) === nameOf(ownHost);
+  const isSame = normalizeHost(host) === normalizeHost(ownHost);
   // Hosts are read as they are in requests: the caller's own host as in this request, others unless the path alone names accounts.
   const isOwnInPath = host.toLowerCase() === ownHost.toLowerCase() && request.base !== '';
   const readAsHost = isOwnInPath || !request.readsHosts ? undefined : host;
-  const address = addressOf(url, readAsHost, (name) => name === request.account, blobPath);
+  const address = parseAddress(url, readAsHost, (name) => name === request.account, parseBlobPath);
   if (!isSame && address.base !== '') {
     throw notImplemented(`Copying from another server (${host}) is not implemented by this server yet.`);
   }
@@ -32,15 +32,15 @@ export function sourceAddress(request: Request): Address & { readonly url: strin
 }
 
 /** However a client calls this machine, it is this machine. */
-function nameOf(host: string): string {
+function normalizeHost(host: string): string {
   return host.toLowerCase().replace(LOOPBACK, 'localhost');
 }
 
 /** The read of the source as a request of its own. */
-export function sourceRequest(request: Request): Request {
-  const { rawPath, rawQuery, container, item, secondary } = sourceAddress(request);
+export function copySourceRequest(request: Request): Request {
+  const { rawPath, rawQuery, container, item, secondary } = parseCopySource(request);
   const { id, account, base, readsHosts, secure, version } = request;
-  const query = queryOf(rawQuery);
+  const query = parseQuery(rawQuery);
   return {
     ...{ id, account, base, readsHosts, secure, version, rawPath, rawQuery, query, container, item, secondary },
     ...{ method: 'GET', headers: {}, rawHeaders: [] },
@@ -48,7 +48,7 @@ export function sourceRequest(request: Request): Request {
 }
 
 /** What is wrong with the source is told under a code of its own. */
-export function unverified(error: unknown): unknown {
+export function copySourceError(error: unknown): unknown {
   if (!(error instanceof StorageError) || error.status === 501) return error;
   return new StorageError('CannotVerifyCopySource', error.status, error.message, error.details);
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { StorageError } from '../services/common/errors.ts';
 import type { SentContent } from '../services/common/sent-content.ts';
-import { operationOn, type Request, unbuilt } from './operation.ts';
+import { notImplementedOperation, operationOn, type Request } from './operation.ts';
 import { contentBody, header, integerQuery, pathPart } from './params.ts';
 
 interface Store {
@@ -14,7 +14,7 @@ const row = operation({
   route: 'PUT /{container}/{blob}',
   permission: 'write',
   test: 'none',
-  refuses: ['x-ms-tags', '?snapshot'],
+  unsupported: ['x-ms-tags', '?snapshot'],
   input: {
     container: pathPart(0),
     leaseId: header('x-ms-lease-id'),
@@ -101,7 +101,9 @@ describe('a row', () => {
 
 describe('an operation that is not built', () => {
   it('says so by name, and where to look', () => {
-    expect(() => unbuilt('Set Blob Tier', 'PUT /{container}/{blob}', { comp: 'tier' }).read(request)).toThrow(
+    expect(() =>
+      notImplementedOperation('Set Blob Tier', 'PUT /{container}/{blob}', { comp: 'tier' }).read(request),
+    ).toThrow(
       expect.objectContaining({
         status: 501,
         code: 'NotImplemented',

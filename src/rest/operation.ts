@@ -80,12 +80,12 @@ export type Permission = Right | 'owner' | 'any' | readonly Right[] | { readonly
 export type ConditionHeader = 'If-Match' | 'If-None-Match' | 'If-Modified-Since' | 'If-Unmodified-Since';
 
 /** For an operation that is made of others: what each of them is handed. Throws if the caller may not do it there. */
-export type HandFor<Context> = (
+export type ContextFor<Context> = (
   part: { readonly permission: Permission; readonly shape: Shape },
   container: string,
 ) => Context;
 
-interface Description {
+interface RouteDescription {
   /** As Microsoft's REST reference calls it. */
   readonly name: string;
   readonly route: Route;
@@ -95,51 +95,51 @@ interface Description {
   readonly when?: Readonly<Record<string, string | true>>;
 }
 
-export interface OperationRow<Context, Row extends Readers, Output> extends Description {
+export interface OperationRow<Context, Row extends Readers, Output> extends RouteDescription {
   readonly permission: Permission;
   /** False: not for anonymous callers, even where the container's access level opens its other reads. */
   readonly anonymous?: boolean;
   /** The condition headers that it honours. */
   readonly conditions?: readonly ConditionHeader[];
   /** Reads from x-ms-copy-source, which must be allowed, too. */
-  readonly copies?: boolean;
+  readonly readsCopySource?: boolean;
   /** The end-to-end test that covers it. */
   readonly test: string;
   /**
    * Headers, and with a leading '?' query parameters, of features that are missing: refused, never ignored. They would change what
    * is answered, what is stored, or whether it happens.
    */
-  readonly refuses?: readonly string[];
+  readonly unsupported?: readonly string[];
   /** Likewise, of features that change nothing of that: with --loose they are passed over. */
-  readonly refusesUnlessLoose?: readonly string[];
+  readonly unsupportedUnlessLenient?: readonly string[];
   readonly input: Row;
   /** A first look, taken before a caller that sent `Expect: 100-continue` is asked for the body. */
-  readonly look?: (context: Context, input: WithoutBody<Row>) => Promise<void>;
+  readonly precheck?: (context: Context, input: WithoutBody<Row>) => Promise<void>;
   /** For an answer that is made whole and may be large: how many bytes it may have, roughly. It is not run before there is room for them. */
-  readonly answerBytes?: (input: WithoutBody<Row>) => number;
-  readonly run: (context: Context, input: Input<Row>, handFor: HandFor<Context>) => Promise<Output>;
+  readonly replyBytes?: (input: WithoutBody<Row>) => number;
+  readonly run: (context: Context, input: Input<Row>, contextFor: ContextFor<Context>) => Promise<Output>;
   readonly reply: (output: Output, request: Request) => Reply;
 }
 
 /** A compiled row. Its input is known only to the row itself. */
-export interface Operation<Context> extends Description {
+export interface Operation<Context> extends RouteDescription {
   readonly methods: readonly Method[];
   readonly shape: Shape;
   readonly built: boolean;
   readonly permission: Permission;
   readonly anonymous: boolean;
   readonly conditions: readonly ConditionHeader[];
-  readonly refuses: readonly string[];
-  readonly refusesUnlessLoose: readonly string[];
-  readonly copies: boolean;
+  readonly unsupported: readonly string[];
+  readonly unsupportedUnlessLenient: readonly string[];
+  readonly readsCopySource: boolean;
   readonly test: string | undefined;
   readonly body: BodyReader<unknown> | undefined;
   /** Reads everything but the body. Loosely: what the row refuses only otherwise is passed over. */
-  read(request: Request, loosely?: boolean): unknown;
+  read(request: Request, lenient?: boolean): unknown;
   readBody(input: unknown, bytes: Buffer | AsyncIterable<Uint8Array>, request: Request): void | Promise<void>;
-  readonly look: ((context: Context, input: unknown) => Promise<void>) | undefined;
-  readonly answerBytes: ((input: unknown) => number) | undefined;
-  run(context: Context, input: unknown, handFor: HandFor<Context>): Promise<unknown>;
+  readonly precheck: ((context: Context, input: unknown) => Promise<void>) | undefined;
+  readonly replyBytes: ((input: unknown) => number) | undefined;
+  run(context: Context, input: unknown, contextFor: ContextFor<Context>): Promise<unknown>;
   reply(output: unknown, request: Request): Reply;
 }
 
@@ -151,24 +151,24 @@ export function operationOn<Context>() {
     const bodyName = bodyNames[0];
     const body = bodyName === undefined ? undefined : (row.input[bodyName] as BodyReader<unknown>);
     return {
-      ...describe(row),
+      ...parseRoute(row),
       built: true,
       permission: row.permission,
       anonymous: row.anonymous ?? true,
       conditions: row.conditions ?? [],
-      refuses: row.refuses ?? [],
-      refusesUnlessLoose: row.refusesUnlessLoose ?? [],
-      copies: row.copies ?? false,
+      unsupported: row.unsupported ?? [],
+      unsupportedUnlessLenient: row.unsupportedUnlessLenient ?? [],
+      readsCopySource: row.readsCopySource ?? false,
       test: row.test,
       body,
-      read: refusing(row, compile(row.input, body)),
+      read: rejectUnsupported(row, compileReaders(row.input, body)),
       readBody: (input, bytes, request) => {
         const value = body && bodyValue(body, bytes, request);
         if (value instanceof Promise) return value.then((read) => setBody(input, bodyName!, read));
         if (body) setBody(input, bodyName!, value);
       },
-      look: row.look as Operation<Context>['look'],
-      answerBytes: row.answerBytes as Operation<Context>['answerBytes'],
+      precheck: row.precheck as Operation<Context>['precheck'],
+      replyBytes: row.replyBytes as Operation<Context>['replyBytes'],
       run: row.run as Operation<Context>['run'],
       reply: row.reply as Operation<Context>['reply'],
     };
@@ -176,29 +176,29 @@ export function operationOn<Context>() {
 }
 
 /** An operation that Azure has and this server does not yet: it says so, by name. */
-export function unbuilt<Context>(
+export function notImplementedOperation<Context>(
   name: string,
   route: Route,
-  query: Description['query'] = {},
-  when: Description['when'] = {},
+  query: RouteDescription['query'] = {},
+  when: RouteDescription['when'] = {},
 ): Operation<Context> {
   return {
-    ...describe({ name, route, query, when }),
+    ...parseRoute({ name, route, query, when }),
     built: false,
     permission: 'any',
     anonymous: false,
     conditions: [],
-    refuses: [],
-    refusesUnlessLoose: [],
-    copies: false,
+    unsupported: [],
+    unsupportedUnlessLenient: [],
+    readsCopySource: false,
     test: undefined,
     body: undefined,
     read: () => {
       throw notImplemented(`${name} is not implemented by this server yet; docs/operations.md lists what is.`);
     },
     readBody: () => {},
-    look: undefined,
-    answerBytes: undefined,
+    precheck: undefined,
+    replyBytes: undefined,
     run: async () => undefined,
     reply: () => ({ status: 501 }),
   };
@@ -208,7 +208,7 @@ export function notImplemented(message: string, details?: Details): StorageError
   return new StorageError('NotImplemented', 501, message, details);
 }
 
-function describe(row: Description) {
+function parseRoute(row: RouteDescription) {
   const [verbs, shape] = row.route.split(' ') as [string, Shape];
   return {
     name: row.name,
@@ -232,7 +232,7 @@ function bodyValue(body: BodyReader<unknown>, bytes: Buffer | AsyncIterable<Uint
  * One function with one object literal, so that all inputs of a row share a hidden class and each reader has a call site
  * of its own.
  */
-function compile(input: Readers, body: BodyReader<unknown> | undefined): (request: Request) => unknown {
+function compileReaders(input: Readers, body: BodyReader<unknown> | undefined): (request: Request) => unknown {
   const names = Object.keys(input);
   const fields = names.map((name, at) => {
     const value = input[name]!.kind === 'head' ? `reader${at}.read(request)` : 'undefined';
@@ -243,25 +243,25 @@ function compile(input: Readers, body: BodyReader<unknown> | undefined): (reques
   return new Function('body', ...names.map((_, at) => `reader${at}`), source)(body, ...Object.values(input));
 }
 
-type Refusing = Pick<OperationRow<never, Readers, never>, 'refuses' | 'refusesUnlessLoose'>;
+type UnsupportedFeatures = Pick<OperationRow<never, Readers, never>, 'unsupported' | 'unsupportedUnlessLenient'>;
 
-function refusing(
-  { refuses = [], refusesUnlessLoose = [] }: Refusing,
+function rejectUnsupported(
+  { unsupported = [], unsupportedUnlessLenient = [] }: UnsupportedFeatures,
   read: (request: Request) => unknown,
 ): Operation<never>['read'] {
-  if (refuses.length + refusesUnlessLoose.length === 0) return read;
-  const always = refusalOf(refuses);
-  const strictly = refusalOf([...refuses, ...refusesUnlessLoose]);
-  return (request, loosely = false) => {
-    (loosely ? always : strictly)(request);
+  if (unsupported.length + unsupportedUnlessLenient.length === 0) return read;
+  const checkLenient = unsupportedCheck(unsupported);
+  const checkStrict = unsupportedCheck([...unsupported, ...unsupportedUnlessLenient]);
+  return (request, lenient = false) => {
+    (lenient ? checkLenient : checkStrict)(request);
     return read(request);
   };
 }
 
 /** Throws if the request carries one of these. */
-function refusalOf(refused: readonly string[]): (request: Request) => void {
-  const parameters = refused.filter((name) => name.startsWith('?')).map((name) => name.slice(1).toLowerCase());
-  const headers = new Set(refused.filter((name) => !name.startsWith('?')).map((name) => name.toLowerCase()));
+function unsupportedCheck(names: readonly string[]): (request: Request) => void {
+  const parameters = names.filter((name) => name.startsWith('?')).map((name) => name.slice(1).toLowerCase());
+  const headers = new Set(names.filter((name) => !name.startsWith('?')).map((name) => name.toLowerCase()));
   return (request) => {
     // A request has fewer headers than there are refused ones.
     for (const name in request.headers) {

@@ -1,13 +1,13 @@
 import { buffer } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ticksOf } from '../base/time.ts';
+import { ticksFromUnix } from '../base/time.ts';
 import type { XmlElement } from '../base/xml.ts';
 import { crc64Base64, md5Base64 } from '../hashing/hasher.ts';
 import { StorageError } from '../services/common/errors.ts';
 import type { BodyReader, Reader, Request } from './operation.ts';
 import * as params from './params.ts';
-import { queryOf } from './request.ts';
+import { parseQuery } from './request.ts';
 
 function request(headers: Record<string, string> = {}, rawQuery = ''): Request {
   const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
@@ -23,7 +23,7 @@ function request(headers: Record<string, string> = {}, rawQuery = ''): Request {
     secure: false,
     container: 'c',
     item: 'b',
-    query: queryOf(rawQuery),
+    query: parseQuery(rawQuery),
     headers: lower,
     rawHeaders: Object.entries(headers).flat(),
     version: '',
@@ -54,7 +54,7 @@ describe('conditions', () => {
 
   it('takes dates and ignores what is none', () => {
     const date = 'Wed, 01 May 2019 10:20:30 GMT';
-    const instant = ticksOf(Date.parse(date));
+    const instant = ticksFromUnix(Date.parse(date));
     expect(read(request({ 'If-Modified-Since': date }))).toEqual({ ifModifiedSince: instant });
     expect(read(request({ 'If-Unmodified-Since': 'Wednesday, 01-May-19 10:20:30 GMT' }))).toEqual({
       ifUnmodifiedSince: instant,

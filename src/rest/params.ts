@@ -1,15 +1,15 @@
 /** The readers that rows share: each turns a part of the request into a typed value, or refuses it. */
 
 import { parseHttpDate } from '../base/time.ts';
-import { inTurns, type Steps } from '../base/time-slices.ts';
+import { runSliced, type SlicedWork } from '../base/time-slices.ts';
 import { parseXml, type XmlElement, XmlError } from '../base/xml.ts';
 import { crc64Base64, md5Base64 } from '../hashing/hasher.ts';
 import type { Conditions, ETags } from '../rules/conditions.ts';
-import { commonErrors, raising, type StorageError } from '../services/common/errors.ts';
+import { commonErrors, errorFactory, type StorageError } from '../services/common/errors.ts';
 import { checkHashes, type Hashes, type SentContent, WHOLE_BYTES_MAX } from '../services/common/sent-content.ts';
 import { type BodyReader, notImplemented, type Reader, type Request } from './operation.ts';
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 
 /** 0: the container; 1: what is in it. */
 export function pathPart(at: 0 | 1): Reader<string> {
@@ -20,13 +20,13 @@ export const account: Reader<string> = reader((request) => request.account);
 
 export function header(name: string): Reader<string | undefined> {
   const key = name.toLowerCase();
-  return reader((request) => headerOf(request, key));
+  return reader((request) => headerValue(request, key));
 }
 
 export function requiredHeader(name: string): Reader<string> {
   const key = name.toLowerCase();
   return reader((request) => {
-    const value = headerOf(request, key);
+    const value = headerValue(request, key);
     if (value === undefined) throw fail('MissingRequiredHeader', { HeaderName: name });
     return value;
   });
@@ -45,9 +45,9 @@ export interface Bounds {
 export function integerHeader(name: string, { min = 0, max = Number.MAX_SAFE_INTEGER }: Bounds = {}) {
   const key = name.toLowerCase();
   return reader((request): number | undefined => {
-    const text = headerOf(request, key);
+    const text = headerValue(request, key);
     if (text === undefined) return undefined;
-    const value = integerOf(text);
+    const value = parseInteger(text);
     if (value === undefined || value < min || value > max) throw invalidHeader(name, text);
     return value;
   });
@@ -58,7 +58,7 @@ export function integerQuery(name: string, { min = 0, max = Number.MAX_SAFE_INTE
   return reader((request): number | undefined => {
     const text = request.query[key];
     if (text === undefined || text === '') return undefined;
-    const value = integerOf(text);
+    const value = parseInteger(text);
     if (value === undefined) throw invalidQuery(name, text, 'The value is not an integer.');
     if (value < min || value > max) {
       throw fail('OutOfRangeQueryParameterValue', {
@@ -75,7 +75,7 @@ export function integerQuery(name: string, { min = 0, max = Number.MAX_SAFE_INTE
 export function booleanHeader(name: string): Reader<boolean | undefined> {
   const key = name.toLowerCase();
   return reader((request) => {
-    const text = headerOf(request, key)?.toLowerCase();
+    const text = headerValue(request, key)?.toLowerCase();
     if (text !== undefined && text !== 'true' && text !== 'false') throw invalidHeader(name, text);
     return text === undefined ? undefined : text === 'true';
   });
@@ -88,7 +88,7 @@ export function booleanHeader(name: string): Reader<boolean | undefined> {
 export function listQuery<const Value extends string>(
   name: string,
   allowed: readonly Value[],
-  unbuilt: readonly string[] = [],
+  notImplementedValues: readonly string[] = [],
 ): Reader<readonly Value[]> {
   const key = name.toLowerCase();
   return reader((request) => {
@@ -98,7 +98,7 @@ export function listQuery<const Value extends string>(
       const value = part.trim().toLowerCase();
       const found = allowed.find((one) => one === value);
       if (found !== undefined) return found;
-      if (!unbuilt.includes(value)) throw invalidQuery(name, text, `Unknown value: ${part}`);
+      if (!notImplementedValues.includes(value)) throw invalidQuery(name, text, `Unknown value: ${part}`);
       throw notImplemented(`${name}=${value} is not implemented by this server yet.`, {
         QueryParameterName: name,
         QueryParameterValue: text,
@@ -120,24 +120,24 @@ export const conditions: Reader<Conditions> = reader((request) => {
   ) {
     return NO_CONDITIONS;
   }
-  const ifMatch = etagsOf(headerOf(request, 'if-match'));
-  const ifNoneMatch = etagsOf(headerOf(request, 'if-none-match'));
+  const ifMatch = parseETags(headerValue(request, 'if-match'));
+  const ifNoneMatch = parseETags(headerValue(request, 'if-none-match'));
   return {
     ...(ifMatch !== undefined && { ifMatch }),
     ...(ifNoneMatch !== undefined && { ifNoneMatch }),
-    ...datesOf(request),
+    ...parseDateConditions(request),
   };
 });
 
 /** Containers honour the dates only. */
-export const dateConditions: Reader<Conditions> = reader(datesOf);
+export const dateConditions: Reader<Conditions> = reader(parseDateConditions);
 
 /** As it was sent: whether it is a GUID is the services' to say. */
 export const leaseId: Reader<string | undefined> = header('x-ms-lease-id');
 
 /** As it was sent; x-ms-range wins. */
 export const range: Reader<string | undefined> = reader(
-  (request) => onlyHeader(request, 'x-ms-range') ?? onlyHeader(request, 'range'),
+  (request) => singleHeader(request, 'x-ms-range') ?? singleHeader(request, 'range'),
 );
 
 export type Metadata = readonly (readonly [name: string, value: string])[];
@@ -167,23 +167,23 @@ export interface ContentHeaders {
 
 /** The x-ms-blob-content-* headers, as Set Blob Properties and Put Block List take them: no bytes come that an MD5 could fit. */
 export const blobContentHeaders: Reader<ContentHeaders> = reader((request) => ({
-  contentType: headerOf(request, 'x-ms-blob-content-type'),
-  contentEncoding: headerOf(request, 'x-ms-blob-content-encoding'),
-  contentLanguage: headerOf(request, 'x-ms-blob-content-language'),
-  contentDisposition: headerOf(request, 'x-ms-blob-content-disposition'),
-  cacheControl: headerOf(request, 'x-ms-blob-cache-control'),
-  contentMd5: base64Of(request, 'x-ms-blob-content-md5'),
+  contentType: headerValue(request, 'x-ms-blob-content-type'),
+  contentEncoding: headerValue(request, 'x-ms-blob-content-encoding'),
+  contentLanguage: headerValue(request, 'x-ms-blob-content-language'),
+  contentDisposition: headerValue(request, 'x-ms-blob-content-disposition'),
+  cacheControl: headerValue(request, 'x-ms-blob-cache-control'),
+  contentMd5: base64Header(request, 'x-ms-blob-content-md5'),
 }));
 
 /** The same as Put Blob takes them: HTTP's own headers stand in for those that are absent. */
 export const contentHeaders: Reader<ContentHeaders> = reader((request) => {
   const own = blobContentHeaders.read(request);
   return {
-    contentType: own.contentType ?? onlyHeader(request, 'content-type'),
-    contentEncoding: own.contentEncoding ?? headerOf(request, 'content-encoding'),
-    contentLanguage: own.contentLanguage ?? headerOf(request, 'content-language'),
+    contentType: own.contentType ?? singleHeader(request, 'content-type'),
+    contentEncoding: own.contentEncoding ?? headerValue(request, 'content-encoding'),
+    contentLanguage: own.contentLanguage ?? headerValue(request, 'content-language'),
     contentDisposition: own.contentDisposition,
-    cacheControl: own.cacheControl ?? headerOf(request, 'cache-control'),
+    cacheControl: own.cacheControl ?? headerValue(request, 'cache-control'),
     contentMd5: own.contentMd5,
   };
 });
@@ -203,18 +203,18 @@ export function contentBody({ bytesMax, tooLarge, md5Headers }: ContentOptions):
     bytesMax,
     tooLarge: tooLarge ?? (() => bodyTooLarge(bytesMax)),
     check: (request) => {
-      expectedOf(request, md5Headers);
+      expectedHashes(request, md5Headers);
     },
     wholeBytesMax: WHOLE_BYTES_MAX,
     read: (whole, request) => ({
       length: whole.length,
-      expected: expectedOf(request, md5Headers),
+      expected: expectedHashes(request, md5Headers),
       whole,
-      bytes: () => oneOf(whole),
+      bytes: () => singlePiece(whole),
     }),
     stream: (bytes, request) => ({
       length: Number(request.headers['content-length']),
-      expected: expectedOf(request, md5Headers),
+      expected: expectedHashes(request, md5Headers),
       bytes: () => bytes,
     }),
   };
@@ -222,23 +222,24 @@ export function contentBody({ bytesMax, tooLarge, md5Headers }: ContentOptions):
 
 const NOTHING_EXPECTED: Hashes = Object.freeze({});
 
-function expectedOf(request: Request, md5Headers: readonly string[] = ['content-md5']): Hashes {
-  const crc64 = canonical(crc64Of(request));
-  if (crc64 !== undefined && md5Of(request, 'content-md5') !== undefined) throw fail('BothCrc64AndMd5HeaderPresent');
+function expectedHashes(request: Request, md5Headers: readonly string[] = ['content-md5']): Hashes {
+  const crc64 = canonicalBase64(crc64Header(request));
+  if (crc64 !== undefined && md5Header(request, 'content-md5') !== undefined)
+    throw fail('BothCrc64AndMd5HeaderPresent');
   let md5: string | undefined;
   for (const name of md5Headers) {
-    const sent = canonical(md5Of(request, name));
+    const sent = canonicalBase64(md5Header(request, name));
     md5 ??= sent;
   }
   return md5 === undefined && crc64 === undefined ? NOTHING_EXPECTED : { md5, crc64 };
 }
 
 /** Base64 has several ways to write one hash: the last character has bits to spare. */
-function canonical(base64: string | undefined): string | undefined {
+function canonicalBase64(base64: string | undefined): string | undefined {
   return base64 && Buffer.from(base64, 'base64').toString('base64');
 }
 
-async function* oneOf(whole: Buffer): AsyncGenerator<Buffer> {
+async function* singlePiece(whole: Buffer): AsyncGenerator<Buffer> {
   if (whole.length > 0) yield whole;
 }
 
@@ -254,14 +255,14 @@ export function xmlBody(
     bytesMax,
     tooLarge: () => bodyTooLarge(bytesMax),
     check: (request) => {
-      expectedOf(request);
+      expectedHashes(request);
     },
-    read: (bytes, request) => inTurns(documentSteps(root, bytes, request), bytes.length),
+    read: (bytes, request) => runSliced(parseDocument(root, bytes, request), bytes.length),
   };
 }
 
-export function* documentSteps(root: string, bytes: Buffer, request: Request): Steps<XmlElement | undefined> {
-  const expected = expectedOf(request);
+export function* parseDocument(root: string, bytes: Buffer, request: Request): SlicedWork<XmlElement | undefined> {
+  const expected = expectedHashes(request);
   checkHashes(expected, {
     md5: expected.md5 && md5Base64(bytes),
     crc64: expected.crc64 && crc64Base64(bytes),
@@ -298,14 +299,14 @@ export function reader<Value>(read: (request: Request) => Value): Reader<Value> 
   return { kind: 'head', read };
 }
 
-function headerOf(request: Request, name: string): string | undefined {
+function headerValue(request: Request, name: string): string | undefined {
   const value = request.headers[name];
   return typeof value === 'string' || value === undefined ? value : value.join(',');
 }
 
 /** For headers of which Node keeps the first, or which would be passed over when two are joined. */
-export function onlyHeader(request: Request, name: string): string | undefined {
-  const value = headerOf(request, name);
+export function singleHeader(request: Request, name: string): string | undefined {
+  const value = headerValue(request, name);
   if (value === undefined) return undefined;
   let count = 0;
   for (let at = 0; at < request.rawHeaders.length; at += 2) {
@@ -316,13 +317,13 @@ export function onlyHeader(request: Request, name: string): string | undefined {
 }
 
 /** Of many digits it is not exact, and beyond all bounds. */
-function integerOf(text: string): number | undefined {
+function parseInteger(text: string): number | undefined {
   const trimmed = text.trim();
   return /^-?\d{1,20}$/.test(trimmed) ? Number(trimmed) : undefined;
 }
 
 /** Quoted or not; a weak mark is ignored, since the service compares all of them alike. */
-function etagsOf(text: string | undefined): ETags | undefined {
+function parseETags(text: string | undefined): ETags | undefined {
   if (text === undefined) return undefined;
   if (text.trim() === '*') return '*';
   const tags: string[] = [];
@@ -336,9 +337,9 @@ function etagsOf(text: string | undefined): ETags | undefined {
 }
 
 /** A date that does not parse is ignored, as the service does. */
-function datesOf(request: Request): Conditions {
-  const since = onlyHeader(request, 'if-modified-since');
-  const until = onlyHeader(request, 'if-unmodified-since');
+function parseDateConditions(request: Request): Conditions {
+  const since = singleHeader(request, 'if-modified-since');
+  const until = singleHeader(request, 'if-unmodified-since');
   if (since === undefined && until === undefined) return NO_CONDITIONS;
   const ifModifiedSince = since === undefined ? undefined : parseHttpDate(since);
   const ifUnmodifiedSince = until === undefined ? undefined : parseHttpDate(until);
@@ -348,8 +349,8 @@ function datesOf(request: Request): Conditions {
   };
 }
 
-function md5Of(request: Request, name: string): string | undefined {
-  const text = base64Of(request, name);
+function md5Header(request: Request, name: string): string | undefined {
+  const text = base64Header(request, name);
   if (text !== undefined && Buffer.byteLength(text, 'base64') !== MD5_BYTES)
     throw fail('InvalidMd5', { HeaderName: name, HeaderValue: text });
   return text;
@@ -359,15 +360,15 @@ const MD5_BYTES = 16;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 /** Empty is as good as absent. */
-function base64Of(request: Request, name: string): string | undefined {
-  const text = headerOf(request, name);
+function base64Header(request: Request, name: string): string | undefined {
+  const text = headerValue(request, name);
   if (text === undefined || text === '') return undefined;
   if (!BASE64.test(text)) throw invalidHeader(name, text);
   return text;
 }
 
-function crc64Of(request: Request): string | undefined {
-  const text = headerOf(request, 'x-ms-content-crc64');
+function crc64Header(request: Request): string | undefined {
+  const text = headerValue(request, 'x-ms-content-crc64');
   if (text !== undefined && !/^[A-Za-z0-9+/]{11}=$/.test(text)) throw invalidHeader('x-ms-content-crc64', text);
   return text;
 }

@@ -14,11 +14,11 @@ interface Listing {
   readonly include: readonly string[];
 }
 
-export function listBytes({ resultsMax = RESULTS_MAX, include }: Listing): number {
+export function estimateListBytes({ resultsMax = RESULTS_MAX, include }: Listing): number {
   const most = include.includes('metadata') ? METADATA_PAGE_BYTES : PAGE_BYTES;
   return Math.min(most, resultsMax * METADATA_BYTES_MAX);
 }
 
-export function messagesBytes({ messageCount = 1 }: { readonly messageCount: number | undefined }): number {
+export function estimateMessagesBytes({ messageCount = 1 }: { readonly messageCount: number | undefined }): number {
   return messageCount * MESSAGE_BYTES_MAX;
 }

@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { ticksOf } from '../base/time.ts';
-import { commonErrors, raising, StorageError } from '../services/common/errors.ts';
-import { errorReply, identityHeaders, metadataHeaders, xmlReply } from './reply.ts';
+import { ticksFromUnix } from '../base/time.ts';
+import { commonErrors, errorFactory, StorageError } from '../services/common/errors.ts';
+import { errorReply, metadataHeaders, validatorHeaders, xmlReply } from './reply.ts';
 
-const fail = raising(commonErrors);
-const now = ticksOf(Date.UTC(2019, 4, 1, 10, 20, 30)) + 1_234_567n;
+const fail = errorFactory(commonErrors);
+const now = ticksFromUnix(Date.UTC(2019, 4, 1, 10, 20, 30)) + 1_234_567n;
 
 const GET = { method: 'GET' } as IncomingMessage;
 
@@ -58,7 +58,7 @@ describe('an error', () => {
 
 describe('headers', () => {
   it('hold the ETag in quotes and dates without fractions', () => {
-    expect(identityHeaders({ etag: '0x8D1', modified: now })).toEqual({
+    expect(validatorHeaders({ etag: '0x8D1', modified: now })).toEqual({
       ETag: '"0x8D1"',
       'Last-Modified': 'Wed, 01 May 2019 10:20:30 GMT',
     });

@@ -1,20 +1,20 @@
 /** Outputs and StorageErrors → status, headers, XML. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { iso7, rfc1123 } from '../base/time.ts';
+import { formatIso7, formatRfc1123 } from '../base/time.ts';
 import { escapeXml } from '../base/xml.ts';
 import type { StorageError } from '../services/common/errors.ts';
 import { bearerChallenge } from './auth/challenge.ts';
-import { behind, type Pieces } from './http/streamed.ts';
+import { prepend, type StreamedDocument } from './http/streamed.ts';
 
 /** Metadata as it is stored: the case of the names is kept. */
-type Pairs = Readonly<Record<string, string>>;
+type StoredMetadata = Readonly<Record<string, string>>;
 
 export interface Reply {
   readonly status: number;
   /** Those that are undefined are left out. The server adds request id, date, version, length of the body and the rest. */
   readonly headers?: Readonly<Record<string, string | number | undefined>>;
   /** A stream goes out as the client takes it; its row gives Content-Length, or says that it is chunked. However it ends, it is let go of. */
-  readonly body?: string | Uint8Array | Pieces | undefined;
+  readonly body?: string | Uint8Array | StreamedDocument | undefined;
   /** The phrase behind the status, where it is not the usual one. */
   readonly reason?: string;
 }
@@ -28,21 +28,21 @@ export function xmlReply(status: number, xml: string, headers?: Reply['headers']
 }
 
 /** A long document in the pieces in which it was made: to join them would hold the event loop. */
-export function xmlPiecesReply(status: number, pieces: Pieces): Reply {
-  const body = behind(XML_START, pieces);
+export function streamedXmlReply(status: number, pieces: StreamedDocument): Reply {
+  const body = prepend(XML_START, pieces);
   const coding = Symbol.asyncIterator in body ? { 'Transfer-Encoding': 'chunked' } : undefined;
   return { status, headers: { 'Content-Type': 'application/xml', ...coding }, body };
 }
 
 /** The two that nearly every answer carries, and more. Behind a spread a property costs ten times as much as in front of it. */
-export function identityHeaders<More extends object>(
+export function validatorHeaders<More extends object>(
   found: { readonly etag: string; readonly modified: bigint },
   more?: More,
 ) {
-  return { ETag: `"${found.etag}"`, 'Last-Modified': rfc1123(found.modified), ...more };
+  return { ETag: `"${found.etag}"`, 'Last-Modified': formatRfc1123(found.modified), ...more };
 }
 
-export function metadataHeaders(metadata: Pairs): Record<string, string> {
+export function metadataHeaders(metadata: StoredMetadata): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const name in metadata) headers[`x-ms-meta-${name}`] = metadata[name]!;
   return headers;
@@ -61,32 +61,32 @@ export function errorHeaders(error: StorageError): Record<string, string | numbe
 /** As blobs, queues and files tell errors. */
 export function errorReply(error: StorageError, requestId: string, now: bigint, { method }: IncomingMessage): Reply {
   const headers = { ...errorHeaders(error), 'x-ms-error-code': error.code };
-  const reason = reasonOf(error.message);
+  const reason = reasonPhrase(error.message);
   if (error.status === 304) return { status: 304, headers, reason };
   if (method === 'HEAD')
     return { status: error.status, headers: { ...headers, 'Transfer-Encoding': 'chunked' }, reason };
   let details = '';
   for (const name in error.details) details += `<${name}>${escapeXml(error.details[name]!)}</${name}>`;
-  const message = `${error.message}\nRequestId:${requestId}\nTime:${iso7(now)}`;
+  const message = `${error.message}\nRequestId:${requestId}\nTime:${formatIso7(now)}`;
   const xml = `<Error><Code>${error.code}</Code><Message>${escapeXml(message)}</Message>${details}</Error>`;
   return { ...xmlReply(error.status, xml, headers), reason };
 }
 
 /** The status line takes one line of printable ASCII. */
-function reasonOf(message: string): string {
-  const end = message.indexOf('\n');
-  const line = end < 0 ? message : message.slice(0, end);
+function reasonPhrase(message: string): string {
+  const endResponse = message.indexOf('\n');
+  const line = endResponse < 0 ? message : message.slice(0, endResponse);
   return line.replace(/[^\x20-\x7e]/g, '?').slice(0, 512);
 }
 
-export interface Sending {
+export interface SendOptions {
   readonly id: string;
   readonly now: bigint;
   readonly serverName: string;
   /** Use the connection no more. */
   readonly close: boolean;
   /** Whether nothing is left to do but to send; otherwise the caller ends the response. */
-  readonly last: boolean;
+  readonly endsResponse: boolean;
 }
 
 const CLIENT_REQUEST_ID_MAX = 1024;
@@ -94,41 +94,53 @@ const CLIENT_REQUEST_ID_MAX = 1024;
 const ONE_WRITE_BYTES_MAX = 16 * 1024;
 
 /** The headers go out as one flat array, which Node writes without looking at each again, in one write with a small body. */
-export function sendReply(outgoing: ServerResponse, incoming: IncomingMessage, reply: Reply, sending: Sending): void {
-  const length = lengthOf(reply.body);
-  const headers: string[] = ['Server', sending.serverName, 'x-ms-request-id', sending.id, 'Date', rfc1123(sending.now)];
+export function sendReply(
+  outgoing: ServerResponse,
+  incoming: IncomingMessage,
+  reply: Reply,
+  options: SendOptions,
+): void {
+  const length = bodyLength(reply.body);
+  const headers: string[] = [
+    'Server',
+    options.serverName,
+    'x-ms-request-id',
+    options.id,
+    'Date',
+    formatRfc1123(options.now),
+  ];
   const version = incoming.headers['x-ms-version'];
   if (typeof version === 'string') headers.push('x-ms-version', version);
   const clientId = incoming.headers['x-ms-client-request-id'];
   if (typeof clientId === 'string' && clientId.length <= CLIENT_REQUEST_ID_MAX) {
     headers.push('x-ms-client-request-id', clientId);
   }
-  if (sending.close) headers.push('Connection', 'close');
-  let measured = reply.status === 304;
+  if (options.close) headers.push('Connection', 'close');
+  let hasLength = reply.status === 304;
   for (const name in reply.headers) {
     const value = reply.headers[name];
     if (value === undefined) continue;
     headers.push(name, String(value));
-    if (name === 'Content-Length' || name === 'Transfer-Encoding') measured = true;
+    if (name === 'Content-Length' || name === 'Transfer-Encoding') hasLength = true;
   }
-  if (!measured) headers.push('Content-Length', String(length));
+  if (!hasLength) headers.push('Content-Length', String(length));
   outgoing.sendDate = false;
   if (reply.reason === undefined) outgoing.writeHead(reply.status, headers);
   else outgoing.writeHead(reply.status, reply.reason, headers);
   if (length === 0 || incoming.method === 'HEAD') {
-    if (sending.last) outgoing.end();
+    if (options.endsResponse) outgoing.end();
   } else if (length <= ONE_WRITE_BYTES_MAX) {
-    outgoing.write(latin1Of(reply.body!, length), 'latin1');
+    outgoing.write(toLatin1(reply.body!, length), 'latin1');
     // Ended only behind the write, which comes in the next tick: together they would be two pieces for the kernel to gather.
-    if (sending.last) process.nextTick(end, outgoing);
+    if (options.endsResponse) process.nextTick(end, outgoing);
   } else {
-    for (const piece of piecesOf(reply.body!)) outgoing.write(piece);
-    if (sending.last) outgoing.end();
+    for (const piece of bodyPieces(reply.body!)) outgoing.write(piece);
+    if (options.endsResponse) outgoing.end();
   }
 }
 
 /** In bytes. A stream is not sent here: it has none. */
-export function lengthOf(body: Reply['body']): number {
+export function bodyLength(body: Reply['body']): number {
   if (body === undefined) return 0;
   if (typeof body === 'string') return Buffer.byteLength(body);
   if (body instanceof Uint8Array) return body.length;
@@ -138,7 +150,7 @@ export function lengthOf(body: Reply['body']): number {
 type Body = NonNullable<Reply['body']>;
 
 /** None of a stream. */
-export function piecesOf(body: Body): readonly Uint8Array[] {
+export function bodyPieces(body: Body): readonly Uint8Array[] {
   if (typeof body === 'string') return [Buffer.from(body)];
   if (body instanceof Uint8Array) return [body];
   return Symbol.asyncIterator in body ? [] : body;
@@ -149,8 +161,8 @@ function end(outgoing: ServerResponse): void {
 }
 
 /** As a string a body joins the headers in their buffer; one byte a character, as the headers' own bytes. */
-function latin1Of(body: Body, length: number): string {
+function toLatin1(body: Body, length: number): string {
   // As many bytes as characters: it is all ASCII.
   if (typeof body === 'string' && body.length === length) return body;
-  return (Buffer.isBuffer(body) ? body : Buffer.concat(piecesOf(body))).toString('latin1');
+  return (Buffer.isBuffer(body) ? body : Buffer.concat(bodyPieces(body))).toString('latin1');
 }

@@ -1,12 +1,12 @@
 /** A request on its way: its two ends, and what has become known of it so far. */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Share } from './http/byte-budget.ts';
+import type { BudgetShare } from './http/byte-budget.ts';
 import type { BodyStream } from './http/request-body.ts';
 import type { Reply } from './reply.ts';
 import type { Routable } from './request.ts';
 
-export interface Exchange {
+export interface RequestContext {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   readonly id: string;
@@ -20,19 +20,19 @@ export interface Exchange {
   /** A body that had not come when the request was taken up. */
   body: BodyStream | undefined;
   /** Too much of the body was still to come when it was answered. */
-  burdened: boolean;
+  bodyUnread: boolean;
   /** What its answer counts for in the memory for bodies. */
-  readonly answerShare: Share;
+  readonly replyShare: BudgetShare;
   /** Headers that go with the answer, whatever it is. */
-  besides: ((reply: Reply) => Reply['headers']) | undefined;
+  extraHeaders: ((reply: Reply) => Reply['headers']) | undefined;
 }
 
-export function exchangeOf(
+export function createRequestContext(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   awaitsContinue: boolean,
-  answerShare: Share,
-): Exchange {
+  replyShare: BudgetShare,
+): RequestContext {
   const id = randomUUID();
   return {
     incoming,
@@ -43,8 +43,8 @@ export function exchangeOf(
     operation: undefined,
     code: undefined,
     body: undefined,
-    burdened: false,
-    answerShare,
-    besides: undefined,
+    bodyUnread: false,
+    replyShare,
+    extraHeaders: undefined,
   };
 }

@@ -2,22 +2,22 @@ import type { IncomingMessage } from 'node:http';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { StorageError } from '../services/common/errors.ts';
-import { addressOf } from './address.ts';
-import { blobPath } from './blob/address.ts';
-import { queryOf, requestOf } from './request.ts';
+import { parseAddress } from './address.ts';
+import { parseBlobPath } from './blob/address.ts';
+import { parseQuery, parseRequest } from './request.ts';
 
 function request(url: string, headers = {}) {
   const incoming = { method: 'GET', url, headers, rawHeaders: [], socket: {} } as unknown as IncomingMessage;
-  return requestOf(
+  return parseRequest(
     incoming,
     'id',
-    addressOf(url, undefined, () => false, blobPath),
+    parseAddress(url, undefined, () => false, parseBlobPath),
   );
 }
 
 describe('the query', () => {
   it('is known by lower-case names and decoded values', () => {
-    expect({ ...queryOf('Comp=list&prefix=a%2Fb+c%2B&x&=&&x=2') }).toEqual({
+    expect({ ...parseQuery('Comp=list&prefix=a%2Fb+c%2B&x&=&&x=2') }).toEqual({
       comp: 'list',
       prefix: 'a/b c+',
       x: '',
@@ -26,9 +26,9 @@ describe('the query', () => {
   });
 
   it('holds no name of its own', () => {
-    expect(queryOf('')['constructor' as string]).toBeUndefined();
-    expect(queryOf('a=1')['constructor' as string]).toBeUndefined();
-    expect(Object.entries(queryOf('__proto__=1'))).toEqual([['__proto__', '1']]);
+    expect(parseQuery('')['constructor' as string]).toBeUndefined();
+    expect(parseQuery('a=1')['constructor' as string]).toBeUndefined();
+    expect(Object.entries(parseQuery('__proto__=1'))).toEqual([['__proto__', '1']]);
   });
 });
 

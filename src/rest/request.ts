@@ -1,12 +1,12 @@
 /** The request line and the headers → Request. */
 import type { IncomingMessage } from 'node:http';
 import { QUERY_PARAMETERS_MAX } from '../base/input-limits.ts';
-import { commonErrors, raising, type StorageError } from '../services/common/errors.ts';
+import { commonErrors, errorFactory, type StorageError } from '../services/common/errors.ts';
 import type { Address } from './address.ts';
 import type { Request, Shape } from './operation.ts';
 import { checkRepeatable } from './repeated-parameters.ts';
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 
 /** A request, with what the router goes by. */
 export type Routable = Request & { readonly shape: Shape };
@@ -14,7 +14,7 @@ export type Routable = Request & { readonly shape: Shape };
 const NO_QUERY: Readonly<Record<string, string>> = Object.freeze(Object.create(null));
 export const VERSION = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
 
-export function requestOf(incoming: IncomingMessage, id: string, address: Address): Routable {
+export function parseRequest(incoming: IncomingMessage, id: string, address: Address): Routable {
   const { rawPath, rawQuery, account, secondary, container, item, shape, base, readsHosts } = address;
   return {
     id,
@@ -29,10 +29,10 @@ export function requestOf(incoming: IncomingMessage, id: string, address: Addres
     container,
     item,
     shape,
-    query: queryOf(rawQuery),
+    query: parseQuery(rawQuery),
     headers: incoming.headers,
     rawHeaders: incoming.rawHeaders,
-    version: versionOf(incoming.headers['x-ms-version']),
+    version: parseVersion(incoming.headers['x-ms-version']),
   };
 }
 
@@ -42,11 +42,11 @@ export function isSecure({ socket }: IncomingMessage): boolean {
 }
 
 /** The URL of the account, as the caller knows it. */
-export function endpointOf({ secure, base, headers }: Request): string {
+export function accountUrl({ secure, base, headers }: Request): string {
   return `${secure ? 'https' : 'http'}://${headers.host ?? 'localhost'}${base}/`;
 }
 
-export function queryOf(rawQuery: string): Readonly<Record<string, string>> {
+export function parseQuery(rawQuery: string): Readonly<Record<string, string>> {
   if (rawQuery === '') return NO_QUERY;
   const query: Record<string, string> = Object.create(null);
   const parts = rawQuery.split('&', QUERY_PARAMETERS_MAX + 1);
@@ -76,7 +76,7 @@ function decodeParameter(text: string, part: string): string {
 }
 
 /** Any well-formed version is served, known or not. */
-function versionOf(text: string | string[] | undefined): string {
+function parseVersion(text: string | string[] | undefined): string {
   if (text === undefined) return '';
   if (typeof text === 'string' && VERSION.test(text)) return text;
   throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-version', HeaderValue: String(text) });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { StorageError } from '../services/common/errors.ts';
-import { type Operation, operationOn, type Route, unbuilt } from './operation.ts';
+import { notImplementedOperation, type Operation, operationOn, type Route } from './operation.ts';
 import { pathPart } from './params.ts';
-import { type Routed, routerOf } from './router.ts';
+import { compileRouter, type RouteInput } from './router.ts';
 
 const operation = operationOn<object>();
 
@@ -20,7 +20,7 @@ function row(name: string, route: Route, query = {}, when = {}): Operation<objec
   });
 }
 
-const router = routerOf([
+const router = compileRouter([
   row('List Containers', 'GET /', { comp: 'list' }),
   row('Create Container', 'PUT /{container}', { restype: 'container' }),
   row('Get Container Properties', 'GET|HEAD /{container}', { restype: 'container' }),
@@ -33,7 +33,7 @@ const router = routerOf([
   row('Break Lease', 'PUT /{container}/{blob}', { comp: 'lease' }, { 'x-ms-lease-action': 'break' }),
   row('Get Page Ranges', 'GET /{container}/{blob}', { comp: 'pagelist' }),
   row('Get Page Ranges Diff', 'GET /{container}/{blob}', { comp: 'pagelist', prevsnapshot: true }),
-  unbuilt('Set Blob Tier', 'PUT /{container}/{blob}', { comp: 'tier' }),
+  notImplementedOperation('Set Blob Tier', 'PUT /{container}/{blob}', { comp: 'tier' }),
 ]);
 
 const SHAPES = ['/', '/{container}', '/{container}/{blob}'] as const;
@@ -43,11 +43,11 @@ function request(
   depth: 0 | 1 | 2,
   query: Record<string, string> = {},
   headers: Record<string, string> = {},
-): Routed {
+): RouteInput {
   return { method, shape: SHAPES[depth], query, headers };
 }
 
-function refusal(of: Routed): StorageError {
+function refusal(of: RouteInput): StorageError {
   try {
     router.match(of);
   } catch (error) {
@@ -121,19 +121,19 @@ describe('twins', () => {
   const plain = row('One', 'GET /{container}/{blob}', {}, { 'x-ms-a': 'x' });
 
   it('are refused at start-up', () => {
-    expect(() => routerOf([plain, row('Two', 'GET|HEAD /{container}/{blob}', {}, { 'x-ms-a': 'X' })])).toThrow(
+    expect(() => compileRouter([plain, row('Two', 'GET|HEAD /{container}/{blob}', {}, { 'x-ms-a': 'X' })])).toThrow(
       /One and Two/,
     );
-    expect(() => routerOf([plain, row('Two', 'GET /{container}/{blob}', {}, { 'x-ms-b': true })])).toThrow(
+    expect(() => compileRouter([plain, row('Two', 'GET /{container}/{blob}', {}, { 'x-ms-b': true })])).toThrow(
       /One and Two/,
     );
   });
 
   it('are none when another verb, path, value or a third row tells them apart', () => {
-    routerOf([plain, row('Two', 'PUT /{container}/{blob}', {}, { 'x-ms-a': 'x' })]);
-    routerOf([plain, row('Two', 'GET /{container}', {}, { 'x-ms-a': 'x' })]);
-    routerOf([plain, row('Two', 'GET /{container}/{blob}', {}, { 'x-ms-a': 'y' })]);
+    compileRouter([plain, row('Two', 'PUT /{container}/{blob}', {}, { 'x-ms-a': 'x' })]);
+    compileRouter([plain, row('Two', 'GET /{container}', {}, { 'x-ms-a': 'x' })]);
+    compileRouter([plain, row('Two', 'GET /{container}/{blob}', {}, { 'x-ms-a': 'y' })]);
     const two = row('Two', 'GET /{container}/{blob}', {}, { 'x-ms-b': true });
-    routerOf([plain, two, row('Both', 'GET /{container}/{blob}', {}, { 'x-ms-a': 'x', 'x-ms-b': true })]);
+    compileRouter([plain, two, row('Both', 'GET /{container}/{blob}', {}, { 'x-ms-a': 'x', 'x-ms-b': true })]);
   });
 });

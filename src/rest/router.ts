@@ -1,70 +1,70 @@
 /** Operation table → matcher. The row with the most tests wins; two rows for one request are refused at start-up. */
-import { commonErrors, raising, type StorageError } from '../services/common/errors.ts';
+import { commonErrors, errorFactory, type StorageError } from '../services/common/errors.ts';
 import type { Operation, Request, Shape } from './operation.ts';
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 
 /** What the matcher looks at. */
-export type Routed = Pick<Request, 'method' | 'query' | 'headers'> & { readonly shape: Shape };
+export type RouteInput = Pick<Request, 'method' | 'query' | 'headers'> & { readonly shape: Shape };
 
 export interface Router<Context> {
   /** The row for this request, or a StorageError that says why there is none. */
-  match(request: Routed): Operation<Context>;
+  match(request: RouteInput): Operation<Context>;
   /** All rows, those with more tests first: the order in which they are tried. */
   readonly rows: readonly Operation<Context>[];
 }
 
-type Tests = Readonly<Record<string, string | true>>;
+type Criteria = Readonly<Record<string, string | true>>;
 
-interface Test {
+interface Criterion {
   readonly name: string;
   /** In lower case; true: whatever the value. */
   readonly value: string | true;
   /** As it is documented, and nearly always sent. */
-  readonly usual: string | true;
+  readonly documented: string | true;
 }
 
 interface Candidate<Context> {
   readonly row: Operation<Context>;
-  readonly headers: readonly Test[];
-  readonly parameters: readonly Test[];
+  readonly headers: readonly Criterion[];
+  readonly parameters: readonly Criterion[];
 }
 
 /**
  * `comp` and `restype` name the operation, so a request must match them exactly: an unknown comp never falls through to
  * the plain row. The other tests are tried within the few rows that share them.
  */
-export function routerOf<Context>(table: readonly Operation<Context>[]): Router<Context> {
-  refuseTwins(table);
-  const rows = table.toSorted((one, other) => testsOf(other).length - testsOf(one).length);
-  const places = new Map<string, Candidate<Context>[]>();
+export function compileRouter<Context>(table: readonly Operation<Context>[]): Router<Context> {
+  checkUnambiguous(table);
+  const rows = table.toSorted((one, other) => criteriaOf(other).length - criteriaOf(one).length);
+  const routes = new Map<string, Candidate<Context>[]>();
   for (const row of rows) {
-    const headers = testList(row.when);
-    const parameters = testList(row.query).filter(({ name }) => name !== 'comp' && name !== 'restype');
+    const headers = parseCriteria(row.when);
+    const parameters = parseCriteria(row.query).filter(({ name }) => name !== 'comp' && name !== 'restype');
     for (const method of row.methods) {
-      const place = placeOf(method, row.shape, row.query);
-      places.set(place, [...(places.get(place) ?? []), { row, headers, parameters }]);
+      const key = routeKey(method, row.shape, row.query);
+      routes.set(key, [...(routes.get(key) ?? []), { row, headers, parameters }]);
     }
   }
   return {
     rows,
     match(request) {
-      const candidates = places.get(placeOf(request.method, request.shape, request.query));
-      if (candidates === undefined) throw unmatched(request, rows);
+      const candidates = routes.get(routeKey(request.method, request.shape, request.query));
+      if (candidates === undefined) throw noRouteError(request, rows);
       for (const candidate of candidates) {
-        if (passes(candidate.headers, request.headers) && passes(candidate.parameters, request.query)) {
+        if (meetsAll(candidate.headers, request.headers) && meetsAll(candidate.parameters, request.query)) {
           return candidate.row;
         }
       }
-      throw failedTest(request, candidates);
+      throw unmetCriterionError(request, candidates);
     },
   };
 }
 
-function placeOf(method: string, shape: Shape, query: Tests = {}): string {
+function routeKey(method: string, shape: Shape, query: Criteria = {}): string {
   const { comp, restype } = query;
-  const place = `${method} ${shape}`;
-  return !comp && !restype ? place : `${place}?${fold(comp)}&${fold(restype)}`;
+  const key = `${method} ${shape}`;
+  return !comp && !restype ? key : `${key}?${fold(comp)}&${fold(restype)}`;
 }
 
 /** Azure takes the values of these parameters and headers in any case. */
@@ -72,24 +72,24 @@ function fold(value: string | true | undefined): string {
   return value === undefined ? '' : String(value).toLowerCase();
 }
 
-function passes(tests: readonly Test[], values: Readonly<Record<string, unknown>>): boolean {
-  for (const { name, value, usual } of tests) {
+function meetsAll(criteria: readonly Criterion[], values: Readonly<Record<string, unknown>>): boolean {
+  for (const { name, value, documented } of criteria) {
     const sent = values[name];
     if (sent === undefined) return false;
-    if (value === true || sent === usual) continue;
+    if (value === true || sent === documented) continue;
     if (typeof sent !== 'string' || sent.toLowerCase() !== value) return false;
   }
   return true;
 }
 
 /** Why no row takes the request, in Azure's words. */
-function unmatched<Context>(request: Routed, rows: readonly Operation<Context>[]): StorageError {
+function noRouteError<Context>(request: RouteInput, rows: readonly Operation<Context>[]): StorageError {
   const { comp, restype } = request.query;
-  const place = placeOf('', request.shape, request.query);
+  const key = routeKey('', request.shape, request.query);
   const here = rows.filter((row) => row.shape === request.shape && row.methods.some((one) => one === request.method));
   // A preflight is answered on every resource, so its row says nothing about the parameters of the other verbs.
   const elsewhere = rows.filter((row) => !row.methods.some((one) => one === 'OPTIONS'));
-  if (here.length === 0 || elsewhere.some((row) => placeOf('', row.shape, row.query) === place)) {
+  if (here.length === 0 || elsewhere.some((row) => routeKey('', row.shape, row.query) === key)) {
     return fail('UnsupportedHttpVerb');
   }
   const known = here.some((row) => fold(row.query?.comp) === fold(comp));
@@ -106,7 +106,7 @@ function unknownParameter(name: string, value: string): StorageError {
 }
 
 /** The place is right, but a header or parameter that tells the operations there apart is missing or unknown. */
-function failedTest<Context>(request: Routed, candidates: readonly Candidate<Context>[]): StorageError {
+function unmetCriterionError<Context>(request: RouteInput, candidates: readonly Candidate<Context>[]): StorageError {
   const headers = candidates.flatMap((candidate) => candidate.headers.map((test) => test.name));
   for (const name of headers) {
     const value = request.headers[name];
@@ -117,48 +117,55 @@ function failedTest<Context>(request: Routed, candidates: readonly Candidate<Con
   return fail('MissingRequiredQueryParameter', { QueryParameterName: parameter });
 }
 
-function testList(tests: Tests = {}): Test[] {
-  return Object.entries(tests).map(([name, value]) => ({
+function parseCriteria(criteria: Criteria = {}): Criterion[] {
+  return Object.entries(criteria).map(([name, value]) => ({
     name: name.toLowerCase(),
     value: value === true ? true : value.toLowerCase(),
-    usual: value,
+    documented: value,
   }));
 }
 
 /** Every test of a row, as `?name=value` for parameters and `name=value` for headers. */
-function testsOf<Context>(row: Operation<Context>): Test[] {
-  return [...testList(row.query).map((test) => ({ ...test, name: `?${test.name}` })), ...testList(row.when)];
+function criteriaOf<Context>(row: Operation<Context>): Criterion[] {
+  return [...parseCriteria(row.query).map((test) => ({ ...test, name: `?${test.name}` })), ...parseCriteria(row.when)];
 }
 
 /**
  * Two rows are twins when a request can pass the tests of both, neither has more tests, and no third row, with the tests
  * of both, would take that request.
  */
-function refuseTwins<Context>(table: readonly Operation<Context>[]): void {
+function checkUnambiguous<Context>(table: readonly Operation<Context>[]): void {
   for (const [at, one] of table.entries()) {
     for (const other of table.slice(at + 1)) {
       const method = one.methods.find((verb) => other.methods.includes(verb));
-      if (method === undefined || placeOf(method, one.shape, one.query) !== placeOf(method, other.shape, other.query)) {
+      if (
+        method === undefined ||
+        routeKey(method, one.shape, one.query) !== routeKey(method, other.shape, other.query)
+      ) {
         continue;
       }
-      const [left, right] = [testsOf(one), testsOf(other)];
+      const [left, right] = [criteriaOf(one), criteriaOf(other)];
       if (left.length !== right.length || contradict(left, right)) continue;
       const both = [...left, ...right];
-      const arbiter = table.some((row) => {
-        const tests = testsOf(row);
-        return tests.length > left.length && row.shape === one.shape && both.every((test) => has(tests, test));
+      const tieBreaker = table.some((row) => {
+        const criteria = criteriaOf(row);
+        return (
+          criteria.length > left.length &&
+          row.shape === one.shape &&
+          both.every((test) => includesCriterion(criteria, test))
+        );
       });
-      if (!arbiter) throw new Error(`Two operations for one request: ${one.name} and ${other.name} (${one.route})`);
+      if (!tieBreaker) throw new Error(`Two operations for one request: ${one.name} and ${other.name} (${one.route})`);
     }
   }
 }
 
-function contradict(left: readonly Test[], right: readonly Test[]): boolean {
+function contradict(left: readonly Criterion[], right: readonly Criterion[]): boolean {
   return left.some(({ name, value }) =>
     right.some((test) => test.name === name && test.value !== value && test.value !== true && value !== true),
   );
 }
 
-function has(tests: readonly Test[], wanted: Test): boolean {
-  return tests.some(({ name, value }) => name === wanted.name && (wanted.value === true || value === wanted.value));
+function includesCriterion(criteria: readonly Criterion[], wanted: Criterion): boolean {
+  return criteria.some(({ name, value }) => name === wanted.name && (wanted.value === true || value === wanted.value));
 }

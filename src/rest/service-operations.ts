@@ -7,7 +7,12 @@ import { preflight } from './cors.ts';
 import { type Operation, operationOn, type Shape } from './operation.ts';
 import { xmlBody } from './params.ts';
 import { xmlReply } from './reply.ts';
-import { atSecondary, readServiceProperties, servicePropertiesXml, serviceStatsXml } from './xml/service-properties.ts';
+import {
+  parseServiceProperties,
+  requireSecondary,
+  servicePropertiesXml,
+  serviceStatsXml,
+} from './xml/service-properties.ts';
 
 const operation = operationOn<Storage>();
 const TEST = 'test/end-to-end/service-operations.test.ts';
@@ -33,7 +38,7 @@ export function serviceOperations(service: ServiceName, shapes: readonly Shape[]
       permission: 'write',
       test: TEST,
       input: { document: xmlBody('StorageServiceProperties') },
-      run: (storage, { document }) => setServiceProperties(storage, service, readServiceProperties(document, service)),
+      run: (storage, { document }) => setServiceProperties(storage, service, parseServiceProperties(document, service)),
       reply: () => ({ status: 202 }),
     }),
     operation({
@@ -42,7 +47,7 @@ export function serviceOperations(service: ServiceName, shapes: readonly Shape[]
       query: { comp: 'stats', restype: 'service' },
       permission: 'read',
       test: TEST,
-      input: { atSecondary },
+      input: { requireSecondary },
       run: getServiceStats,
       reply: (stats) => xmlReply(200, serviceStatsXml(stats)),
     }),

@@ -2,17 +2,17 @@
 import type { IncomingMessage } from 'node:http';
 import type { StorageError } from '../services/common/errors.ts';
 import type { ServiceName } from '../services/common/names.ts';
-import type { PathOf } from './address.ts';
+import type { ParsePath } from './address.ts';
 import type { Operation, Request } from './operation.ts';
 import type { Reply } from './reply.ts';
 
-export interface Front<Context> {
+export interface ServiceDefinition<Context> {
   readonly service: ServiceName;
   /** What the service calls itself. */
   readonly serverName: string;
   /** One row per operation. */
   readonly table: readonly Operation<Context>[];
-  readonly pathOf: PathOf;
+  readonly parsePath: ParsePath;
   readonly errorReply: ErrorReply;
   /** On every answer that does not say otherwise. */
   readonly headers?: Reply['headers'];

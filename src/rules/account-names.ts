@@ -1,7 +1,7 @@
 /** Which names and keys an account can have: all that the emulator's users write into AZURITE_ACCOUNTS, not only Azure's own. */
 
 /** First segments of paths that no account can have. */
-const OWN_PATHS = new Set(['health', '_holdfast']);
+const RESERVED_PATHS = new Set(['health', '_holdfast']);
 const ACCOUNT_NAME = /^[A-Za-z0-9_-]{1,63}$/;
 const BASE64 =
   /^(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$|^[A-Za-z0-9+/]{2}==$|^[A-Za-z0-9+/]{3}=$/;
@@ -9,7 +9,7 @@ const BASE64 =
 /** In words, as they follow a colon. */
 export function accountNameFault(name: string): string | undefined {
   if (!ACCOUNT_NAME.test(name)) return 'an account name is 1 to 63 letters, digits, - and _';
-  if (OWN_PATHS.has(name)) return `${name} is where the server's own endpoints are`;
+  if (RESERVED_PATHS.has(name)) return `${name} is where the server's own endpoints are`;
   if (name.endsWith('-secondary')) return 'the ending -secondary belongs to secondary endpoints';
   return undefined;
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { blockIdBytes, judgeBlock, listsOf, parseBlockId, UNCOMMITTED_BLOCKS_MAX } from './block-list.ts';
+import { blockIdBytes, judgeBlock, listsToSearch, parseBlockId, UNCOMMITTED_BLOCKS_MAX } from './block-list.ts';
 
 describe('A block id', () => {
   it('is base64 of 1 to 64 bytes', () => {
@@ -60,8 +60,8 @@ describe('Another uncommitted block', () => {
 
 describe('A block list', () => {
   it('takes a block from the list that it names, and the latest from the uncommitted one first', () => {
-    expect(listsOf('Committed')).toEqual(['committed']);
-    expect(listsOf('Uncommitted')).toEqual(['uncommitted']);
-    expect(listsOf('Latest')).toEqual(['uncommitted', 'committed']);
+    expect(listsToSearch('Committed')).toEqual(['committed']);
+    expect(listsToSearch('Uncommitted')).toEqual(['uncommitted']);
+    expect(listsToSearch('Latest')).toEqual(['uncommitted', 'committed']);
   });
 });

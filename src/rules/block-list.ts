@@ -30,7 +30,7 @@ export function blockIdBytes(id: string): number {
   return Buffer.byteLength(id, 'base64');
 }
 
-export interface StagedBlocks {
+export interface UncommittedBlocks {
   /** Of every id, in bytes. */
   readonly idLength: number;
   readonly count: number;
@@ -39,14 +39,14 @@ export interface StagedBlocks {
 export type BlockVerdict = 'proceed' | 'InvalidBlobOrBlock' | 'BlockCountExceedsLimit';
 
 /** Committed blocks do not matter here: a new set of blocks may have ids of another length. */
-export function judgeBlock(staged: StagedBlocks | undefined, id: string, replaces: boolean): BlockVerdict {
-  if (staged === undefined) return 'proceed';
-  if (staged.idLength !== blockIdBytes(id)) return 'InvalidBlobOrBlock';
-  return !replaces && staged.count >= UNCOMMITTED_BLOCKS_MAX ? 'BlockCountExceedsLimit' : 'proceed';
+export function judgeBlock(uncommitted: UncommittedBlocks | undefined, id: string, replaces: boolean): BlockVerdict {
+  if (uncommitted === undefined) return 'proceed';
+  if (uncommitted.idLength !== blockIdBytes(id)) return 'InvalidBlobOrBlock';
+  return !replaces && uncommitted.count >= UNCOMMITTED_BLOCKS_MAX ? 'BlockCountExceedsLimit' : 'proceed';
 }
 
 /** Where to look, in order; a block that is in none of these lists makes the whole block list invalid. */
-export function listsOf(source: BlockSource): readonly ('committed' | 'uncommitted')[] {
+export function listsToSearch(source: BlockSource): readonly ('committed' | 'uncommitted')[] {
   if (source === 'Committed') return ['committed'];
   return source === 'Uncommitted' ? ['uncommitted'] : ['uncommitted', 'committed'];
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isForbiddenWrite, isFromBrowser, isOfOtherSite, isRebound, type PageHeaders } from './browser-requests.ts';
+import { isCrossSite, isForbiddenWrite, isFromBrowser, isRebound, type PageHeaders } from './browser-requests.ts';
 import { type CorsRule, developmentRule } from './cors.ts';
 
 const known = { isAccount: (name: string) => name === 'mine', names: ['storage.example.com', 'box.corp.example'] };
@@ -125,6 +125,6 @@ describe('A page of another site', () => {
     [{ host: 'localhost:1', origin: 'null' }, true],
     [{}, false],
   ] satisfies [PageHeaders, boolean][])('%j: %s', (headers, isOther) => {
-    expect(isOfOtherSite(headers)).toBe(isOther);
+    expect(isCrossSite(headers)).toBe(isOther);
   });
 });

@@ -2,7 +2,7 @@
  * What is asked, beyond what Azure asks, of a request that a browser sends for a web page. The key of the development account is
  * public, so every page that its user opens could sign for a server on the same machine.
  */
-import { type CorsRule, sharingOf } from './cors.ts';
+import { type CorsRule, decideCors } from './cors.ts';
 
 /** By lower-case name. */
 export type PageHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -16,21 +16,21 @@ export interface KnownHosts {
 /** DNS rebinding: a page whose host name was pointed at this machine is of the server's own origin, in the eyes of the browser. */
 export function isRebound(headers: PageHeaders, known: KnownHosts): boolean {
   if (!isFromBrowser(headers)) return false;
-  const standing = standingOf(textOf(headers.host), known);
+  const hostKind = classifyHost(headerText(headers.host), known);
   // Anybody can own a domain with an account's label in front. Only a page of that very name gains anything by it.
-  return standing === 'unknown' || (standing === 'account' && siteOf(headers) === 'same');
+  return hostKind === 'unknown' || (hostKind === 'account' && requestSite(headers) === 'same');
 }
 
 /** A write that a browser sends without asking by a preflight first, for a page of an origin that no rule allows. */
 export function isForbiddenWrite(method: string, headers: PageHeaders, rules: readonly CorsRule[]): boolean {
-  if (siteOf(headers) !== 'other' || !isSentUnasked(method, headers)) return false;
+  if (requestSite(headers) !== 'other' || !skipsPreflight(method, headers)) return false;
   // An opaque origin is allowed where all are.
-  return sharingOf(rules, textOf(headers.origin) ?? 'null', method).rule === undefined;
+  return decideCors(rules, headerText(headers.origin) ?? 'null', method).rule === undefined;
 }
 
 /** Whether a page asks that is not the server's own. */
-export function isOfOtherSite(headers: PageHeaders): boolean {
-  return siteOf(headers) === 'other';
+export function isCrossSite(headers: PageHeaders): boolean {
+  return requestSite(headers) === 'other';
 }
 
 /** Whether the caller is a browser, as far as it says so. */
@@ -43,22 +43,22 @@ export function isFromBrowser(headers: PageHeaders): boolean {
 }
 
 /** 'none': no page asks, but the user of the browser, or another program. */
-function siteOf(headers: PageHeaders): 'same' | 'other' | 'none' {
-  const said = textOf(headers['sec-fetch-site']);
+function requestSite(headers: PageHeaders): 'same' | 'other' | 'none' {
+  const said = headerText(headers['sec-fetch-site']);
   if (said !== undefined) return said === 'same-origin' ? 'same' : said === 'none' ? 'none' : 'other';
-  const origin = textOf(headers.origin);
+  const origin = headerText(headers.origin);
   if (origin === undefined) return 'none';
-  return origin.replace(/^https?:\/\//, '') === textOf(headers.host)?.toLowerCase() ? 'same' : 'other';
+  return origin.replace(/^https?:\/\//, '') === headerText(headers.host)?.toLowerCase() ? 'same' : 'other';
 }
 
 const SIMPLE_METHODS = ['GET', 'HEAD', 'POST'];
 const SIMPLE_TYPES = ['', 'application/x-www-form-urlencoded', 'multipart/form-data', 'text/plain'];
 
 /** By the Fetch standard, as far as it matters here: no page can add one of these headers without a preflight. */
-function isSentUnasked(method: string, headers: PageHeaders): boolean {
+function skipsPreflight(method: string, headers: PageHeaders): boolean {
   if (!SIMPLE_METHODS.includes(method) || headers.authorization !== undefined) return false;
   for (const name in headers) if (name.startsWith('x-ms-')) return false;
-  const [type = ''] = (textOf(headers['content-type']) ?? '').split(';');
+  const [type = ''] = (headerText(headers['content-type']) ?? '').split(';');
   return SIMPLE_TYPES.includes(type.trim().toLowerCase());
 }
 
@@ -66,7 +66,7 @@ const ADDRESS = /^(?:(?:\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])(?:\.(?!$)|$)){4}$/;
 const AZURE = /\.core\.(?:windows\.net|chinacloudapi\.cn|usgovcloudapi\.net|cloudapi\.de)$/;
 
 /** A name without a dot is one of this machine or its network: nobody can own it. So is an address, and what is below localhost. */
-function standingOf(host: string | undefined, { isAccount, names }: KnownHosts): 'known' | 'account' | 'unknown' {
+function classifyHost(host: string | undefined, { isAccount, names }: KnownHosts): 'known' | 'account' | 'unknown' {
   if (host === undefined || host.startsWith('[')) return 'known';
   const name = host.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '');
   if (!name.includes('.') || ADDRESS.test(name) || name.endsWith('.localhost')) return 'known';
@@ -76,6 +76,6 @@ function standingOf(host: string | undefined, { isAccount, names }: KnownHosts):
   return AZURE.test(name) ? 'known' : 'account';
 }
 
-function textOf(value: string | readonly string[] | undefined): string | undefined {
+function headerText(value: string | readonly string[] | undefined): string | undefined {
   return typeof value === 'object' ? value.join(',') : value;
 }

@@ -1,5 +1,5 @@
 /** The Range and x-ms-range headers. Both ends are included. */
-export interface AskedRange {
+export interface RequestedRange {
   readonly from: number;
   readonly to?: number;
 }
@@ -12,7 +12,7 @@ export interface ByteRange {
 const RANGE = /^bytes=(\d+)-(\d*)$/i;
 
 /** Undefined is a range the service does not know, such as the last n bytes: it answers as if none had been sent. */
-export function parseRange(text: string): AskedRange | undefined {
+export function parseRange(text: string): RequestedRange | undefined {
   const match = RANGE.exec(text.trim());
   if (match === null) return undefined;
   const from = Number(match[1]);
@@ -22,7 +22,7 @@ export function parseRange(text: string): AskedRange | undefined {
 }
 
 /** A range may reach past the end but must begin before it, so an empty blob has no range at all. */
-export function resolveRange(range: AskedRange, length: number): ByteRange | 'InvalidRange' {
+export function resolveRange(range: RequestedRange, length: number): ByteRange | 'InvalidRange' {
   if (range.from >= length) return 'InvalidRange';
   return { from: range.from, to: Math.min(range.to ?? length - 1, length - 1) };
 }

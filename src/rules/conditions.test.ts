@@ -11,13 +11,13 @@ import {
   readTruthCells,
   readTruthRows,
   writeCells,
-} from '../../test/tables/conditions.ts';
-import { type Conditions, type Found, judgeRead, judgeWrite, oneCondition } from './conditions.ts';
+} from '../../test/truth-tables/conditions.ts';
+import { type Conditions, hasOneCondition, judgeRead, judgeWrite, type Validators } from './conditions.ts';
 
 const SECOND = 10_000_000n;
 /** In the middle of a second, as stamps are. */
 const MODIFIED = 638_000_000_000_000_000n + 4_711_000n;
-const found: Found = { etag: 'current', modified: MODIFIED };
+const found: Validators = { etag: 'current', modified: MODIFIED };
 
 function conditionsOf(asked: Asked): Conditions {
   const { ifModifiedSince, ifUnmodifiedSince, ...etags } = asked;
@@ -37,7 +37,7 @@ function verdictOf({ operation, exists, asked }: ConditionCell): string {
   const taken = Object.fromEntries(
     Object.entries(conditionsOf(asked)).filter(([name]) => (operation.takes as string[]).includes(name)),
   );
-  if (operation.kind === 'write' && !oneCondition(taken)) return 'MultipleConditionHeadersNotSupported';
+  if (operation.kind === 'write' && !hasOneCondition(taken)) return 'MultipleConditionHeadersNotSupported';
   if (!exists && !operation.creates) return 'missing';
   if (operation.kind === 'read') return judgeRead(found, taken);
   return judgeWrite(exists ? found : undefined, taken, { creates: operation.creates, leaseHeld: false });
@@ -150,7 +150,7 @@ describe('Any conditions', () => {
     fc.assert(
       fc.property(anEtag, aSecond, aTick, drawn, fc.boolean(), (etag, seconds, ticks, asked, creates) => {
         const conditions = drawnConditions(asked);
-        fc.pre(oneCondition(conditions));
+        fc.pre(hasOneCondition(conditions));
         const there = { etag, modified: BigInt(seconds) * SECOND + BigInt(ticks) };
         const verdict = judgeWrite(there, conditions, { creates, leaseHeld: false });
         if (asked.noneMatch === '*') expect(verdict).toBe(creates ? 'BlobAlreadyExists' : 'ConditionNotMet');
@@ -172,7 +172,7 @@ describe('Any conditions', () => {
         const allowed = ['match,unmodified', 'none match,modified'];
         const lists = [asked.match, asked.noneMatch].some((each) => Array.isArray(each) && each.length > 1);
         const legal = !lists && (sent.length < 2 || allowed.includes(sent.join(',')));
-        expect(oneCondition(drawnConditions(asked))).toBe(legal);
+        expect(hasOneCondition(drawnConditions(asked))).toBe(legal);
       }),
       { numRuns: 2000 },
     );

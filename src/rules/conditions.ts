@@ -1,5 +1,5 @@
 /** Conditional headers: what a resource's ETag and last change say to what the caller asked. */
-import { wholeSecond } from '../base/time.ts';
+import { truncateToSecond } from '../base/time.ts';
 
 /** Without quotes. */
 export type ETags = '*' | readonly string[];
@@ -12,7 +12,7 @@ export interface Conditions {
   ifUnmodifiedSince?: bigint | undefined;
 }
 
-export interface Found {
+export interface Validators {
   readonly etag: string;
   readonly modified: bigint;
 }
@@ -28,36 +28,36 @@ export interface WriteKind {
 }
 
 /** A read takes any combination: If-Match and If-Unmodified-Since must hold, and one of the other two if any was sent. */
-export function judgeRead(found: Found, conditions: Conditions): ReadVerdict {
+export function judgeRead(found: Validators, conditions: Conditions): ReadVerdict {
   const { ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince } = conditions;
   if (ifNoneMatch === '*') return 'UnsatisfiableCondition';
-  if (ifMatch !== undefined && !names(ifMatch, found)) return 'ConditionNotMet';
+  if (ifMatch !== undefined && !matchesEtag(ifMatch, found)) return 'ConditionNotMet';
   if (ifUnmodifiedSince !== undefined && changedAfter(ifUnmodifiedSince, found)) return 'ConditionNotMet';
   if (ifNoneMatch === undefined && ifModifiedSince === undefined) return 'proceed';
-  const differs = ifNoneMatch !== undefined && !names(ifNoneMatch, found);
+  const differs = ifNoneMatch !== undefined && !matchesEtag(ifNoneMatch, found);
   const changed = ifModifiedSince !== undefined && changedAfter(ifModifiedSince, found);
   return differs || changed ? 'proceed' : 'NotModified';
 }
 
 /** A write takes one condition (see oneCondition); beside an ETag condition its date counterpart does not count. */
-export function judgeWrite(found: Found | undefined, conditions: Conditions, kind: WriteKind): WriteVerdict {
+export function judgeWrite(found: Validators | undefined, conditions: Conditions, kind: WriteKind): WriteVerdict {
   const { ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince } = conditions;
   if (found === undefined) return ifMatch === undefined ? 'proceed' : 'ConditionNotMet';
 
   if (ifMatch !== undefined) {
-    if (!names(ifMatch, found)) return 'ConditionNotMet';
+    if (!matchesEtag(ifMatch, found)) return 'ConditionNotMet';
   } else if (ifUnmodifiedSince !== undefined && changedAfter(ifUnmodifiedSince, found)) return 'ConditionNotMet';
 
   if (ifNoneMatch === '*') return judgeNoneMatchAny(kind);
-  if (ifNoneMatch !== undefined) return names(ifNoneMatch, found) ? 'ConditionNotMet' : 'proceed';
+  if (ifNoneMatch !== undefined) return matchesEtag(ifNoneMatch, found) ? 'ConditionNotMet' : 'proceed';
   if (ifModifiedSince !== undefined && !changedAfter(ifModifiedSince, found)) return 'ConditionNotMet';
   return 'proceed';
 }
 
 /** What a write may ask: one condition with one ETag, or an ETag condition with its date counterpart. */
-export function oneCondition(conditions: Conditions): boolean {
+export function hasOneCondition(conditions: Conditions): boolean {
   const { ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince } = conditions;
-  if (countOf(ifMatch) > 1 || countOf(ifNoneMatch) > 1) return false;
+  if (countEtags(ifMatch) > 1 || countEtags(ifNoneMatch) > 1) return false;
   const asksForSame = ifMatch !== undefined || ifUnmodifiedSince !== undefined;
   const asksForOther = ifNoneMatch !== undefined || ifModifiedSince !== undefined;
   return !(asksForSame && asksForOther);
@@ -69,15 +69,15 @@ function judgeNoneMatchAny({ creates, leaseHeld }: WriteKind): WriteVerdict {
   return leaseHeld ? 'proceed' : 'BlobAlreadyExists';
 }
 
-function names(etags: ETags, found: Found): boolean {
+function matchesEtag(etags: ETags, found: Validators): boolean {
   return etags === '*' || etags.includes(found.etag);
 }
 
 /** HTTP's dates know seconds only, so the change is cut to its second before they are compared. */
-function changedAfter(date: bigint, found: Found): boolean {
-  return wholeSecond(found.modified) > date;
+function changedAfter(date: bigint, found: Validators): boolean {
+  return truncateToSecond(found.modified) > date;
 }
 
-function countOf(etags: ETags | undefined): number {
+function countEtags(etags: ETags | undefined): number {
   return etags === undefined || etags === '*' ? 0 : etags.length;
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type CorsRule, developmentRule, exposedNames, preflightRule, sharingOf } from './cors.ts';
+import { type CorsRule, decideCors, developmentRule, exposedNames, preflightRule } from './cors.ts';
 
 const rule = (origins: string, methods: string, headers = '', exposed = '', maxAgeSeconds = 5): CorsRule => {
   const list = (text: string) => text.split(' ').filter((part) => part !== '');
@@ -135,7 +135,7 @@ describe('The answer to an actual request', () => {
     [[rule('http://*.one', 'GET')], 'http://a.one', 'GET', 'the caller', true],
   ];
   it.each(cells)('%j from %s by %s is shared with %s, varies: %s', (rules, origin, method, shared, varies) => {
-    const sharing = sharingOf(rules, origin, method);
+    const sharing = decideCors(rules, origin, method);
     expect([sharing.origin, sharing.varies]).toEqual([shared, varies]);
     expect(sharing.rule === undefined).toBe(shared === 'none');
   });

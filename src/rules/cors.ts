@@ -24,12 +24,12 @@ export function preflightRule(
   rules: readonly CorsRule[],
   { origin, method, headers }: Preflight,
 ): CorsRule | undefined {
-  const rule = ruleFor(rules, origin, method);
-  return rule && headers.every(matcherOf(rule.allowedHeaders)) ? rule : undefined;
+  const rule = findRule(rules, origin, method);
+  return rule && headers.every(makeMatcher(rule.allowedHeaders)) ? rule : undefined;
 }
 
 /** What a page may see of the answer to an actual request. */
-export interface Sharing {
+export interface CorsDecision {
   /** Undefined: no rule speaks for the caller. */
   readonly rule: CorsRule | undefined;
   readonly origin: '*' | 'the caller' | 'none';
@@ -37,27 +37,27 @@ export interface Sharing {
   readonly varies: boolean;
 }
 
-const NOTHING: Sharing = { rule: undefined, origin: 'none', varies: false };
+const NOT_SHARED: CorsDecision = { rule: undefined, origin: 'none', varies: false };
 
 /** Also for a caller that names no origin: a cache may hand his answer to one that does. */
-export function sharingOf(rules: readonly CorsRule[], origin: string | undefined, method: string): Sharing {
-  if (rules.length === 0) return NOTHING;
+export function decideCors(rules: readonly CorsRule[], origin: string | undefined, method: string): CorsDecision {
+  if (rules.length === 0) return NOT_SHARED;
   const cached = method === 'GET' || method === 'HEAD';
   if (origin === undefined) {
-    if (!cached) return NOTHING;
-    const open = rules.find((rule) => isOpen(rule) && rule.allowedMethods.includes(method));
-    return open ? { rule: open, origin: '*', varies: false } : { ...NOTHING, varies: true };
+    if (!cached) return NOT_SHARED;
+    const open = rules.find((rule) => allowsAnyOrigin(rule) && rule.allowedMethods.includes(method));
+    return open ? { rule: open, origin: '*', varies: false } : { ...NOT_SHARED, varies: true };
   }
-  const rule = ruleFor(rules, origin, method);
-  if (!rule) return { ...NOTHING, varies: cached };
-  return isOpen(rule) ? { rule, origin: '*', varies: false } : { rule, origin: 'the caller', varies: cached };
+  const rule = findRule(rules, origin, method);
+  if (!rule) return { ...NOT_SHARED, varies: cached };
+  return allowsAnyOrigin(rule) ? { rule, origin: '*', varies: false } : { rule, origin: 'the caller', varies: cached };
 }
 
 /** Browsers know no beginnings: of the headers that are sent, those that the rule exposes; and its literal names, sent or not. */
 export function exposedNames({ exposedHeaders }: CorsRule, sent: Iterable<string>): string[] {
   const patterns = exposedHeaders.filter((name) => name.endsWith('*'));
   const names = new Map(exposedHeaders.filter((name) => !name.endsWith('*')).map((name) => [name.toLowerCase(), name]));
-  const isExposed = matcherOf(patterns);
+  const isExposed = makeMatcher(patterns);
   for (const name of sent) if (isExposed(name)) names.set(name.toLowerCase(), name);
   return [...names.values()];
 }
@@ -75,14 +75,14 @@ export function developmentRule(allowedOrigins: readonly string[]): CorsRule {
   };
 }
 
-function ruleFor(rules: readonly CorsRule[], origin: string, method: string): CorsRule | undefined {
+function findRule(rules: readonly CorsRule[], origin: string, method: string): CorsRule | undefined {
   return rules.find(
     (rule) =>
       rule.allowedMethods.includes(method) && rule.allowedOrigins.some((allowed) => matchesOrigin(allowed, origin)),
   );
 }
 
-function isOpen(rule: CorsRule): boolean {
+function allowsAnyOrigin(rule: CorsRule): boolean {
   return rule.allowedOrigins.includes('*');
 }
 
@@ -99,12 +99,12 @@ function matchesOrigin(allowed: string, origin: string): boolean {
 }
 
 /** Whether one of the patterns stands for a name. */
-function matcherOf(patterns: readonly string[]): (name: string) => boolean {
+function makeMatcher(patterns: readonly string[]): (name: string) => boolean {
   const folded = patterns.map((pattern) => pattern.toLowerCase());
   const exact = new Set(folded);
-  const beginnings = folded.filter((pattern) => pattern.endsWith('*')).map((pattern) => pattern.slice(0, -1));
+  const prefixes = folded.filter((pattern) => pattern.endsWith('*')).map((pattern) => pattern.slice(0, -1));
   return (name) => {
     const lower = name.toLowerCase();
-    return exact.has(lower) || beginnings.some((beginning) => lower.startsWith(beginning));
+    return exact.has(lower) || prefixes.some((beginning) => lower.startsWith(beginning));
   };
 }

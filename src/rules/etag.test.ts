@@ -1,13 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { etagOf } from './etag.ts';
+import { formatEtag } from './etag.ts';
 
 describe('An ETag', () => {
   it('is the stamp in upper-case hexadecimal digits, without quotes', () => {
-    expect(etagOf(638_000_000_000_000_000n)).toBe('0x8DAA19EA6B30000');
+    expect(formatEtag(638_000_000_000_000_000n)).toBe('0x8DAA19EA6B30000');
   });
 
   it('differs when the stamps differ by one tick', () => {
-    fc.assert(fc.property(fc.bigInt({ min: 0n, max: 2n ** 62n }), (stamp) => etagOf(stamp) !== etagOf(stamp + 1n)));
+    fc.assert(
+      fc.property(fc.bigInt({ min: 0n, max: 2n ** 62n }), (stamp) => formatEtag(stamp) !== formatEtag(stamp + 1n)),
+    );
   });
 });

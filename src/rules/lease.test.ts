@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { leaseLiftCells } from '../../test/tables/conditions.ts';
+import { leaseLiftCells } from '../../test/truth-tables/conditions.ts';
 import {
   type After,
   type Id,
@@ -12,18 +12,18 @@ import {
   type Resource,
   type Step,
   situations,
-} from '../../test/tables/lease-actions.ts';
-import { leaseUseCells, leaseUseOperations, missingBlobCells } from '../../test/tables/lease-use.ts';
+} from '../../test/truth-tables/lease-actions.ts';
+import { leaseUseCells, leaseUseOperations, missingBlobCells } from '../../test/truth-tables/lease-use.ts';
 import { judgeWrite } from './conditions.ts';
 import {
-  afterWrite,
-  decidesUntil,
   judgeUse,
   type Lease,
   type LeaseAction,
   type LeaseRefusal,
   type LeaseStep,
+  leaseAfterWrite,
   leaseState,
+  lockedUntil,
   nextLease,
   normaliseLeaseId,
 } from './lease.ts';
@@ -48,7 +48,7 @@ function take(resource: Resource, { lease, now }: World, step: Step): World {
   if (step.action === 'write') {
     const use = resource === 'blob' ? 'write' : 'read';
     expect(judgeUse(lease, step.id, use, now)).toBe('proceed');
-    return { lease: resource === 'blob' ? afterWrite(lease, now) : lease, now };
+    return { lease: resource === 'blob' ? leaseAfterWrite(lease, now) : lease, now };
   }
   const next = nextLease(lease, actionOf(step), now);
   if ('refused' in next) throw new Error(`a step was refused: ${next.refused}`);
@@ -61,7 +61,7 @@ function actionOf(request: LeaseActionCell['request']): LeaseAction {
 
 function seen({ lease, now }: World): After {
   const state = leaseState(lease, now);
-  const until = decidesUntil(lease, now);
+  const until = lockedUntil(lease, now);
   return {
     state,
     ...(lease === undefined ? {} : { id: lease.id as Id }),
@@ -130,7 +130,7 @@ describe('Using what is leased', () => {
       const { lease, now } = run(cell.resource, cell.steps);
       expect(judgeUse(lease, cell.leaseId, cell.use, now)).toBe(cell.verdict);
       const writes = cell.resource === 'blob' && cell.use === 'write' && cell.verdict === 'proceed';
-      expect(seen({ lease: writes ? afterWrite(lease, now) : lease, now })).toEqual(cell.after);
+      expect(seen({ lease: writes ? leaseAfterWrite(lease, now) : lease, now })).toEqual(cell.after);
     });
   }
 
@@ -279,7 +279,7 @@ function askRules(world: World, event: Event): string | undefined {
       return act({ action: 'break', periodSeconds: event.period });
     case 'use': {
       const verdict = judgeUse(world.lease, event.id, event.writes ? 'write' : 'read', world.now);
-      if (verdict === 'proceed' && event.writes) world.lease = afterWrite(world.lease, world.now);
+      if (verdict === 'proceed' && event.writes) world.lease = leaseAfterWrite(world.lease, world.now);
       return verdict;
     }
     case 'wait':
@@ -309,10 +309,10 @@ describe('A lease over time', () => {
 
   it('is judged alike until the instant that decidesUntil names, and differently from then on', () => {
     const { lease } = run('blob', [{ action: 'acquire', seconds: 15, proposedId: 'A' }]);
-    const until = decidesUntil(lease, START)!;
+    const until = lockedUntil(lease, START)!;
     expect(judgeUse(lease, undefined, 'write', until - 1n)).toBe('LeaseIdMissing');
     expect(judgeUse(lease, undefined, 'write', until)).toBe('proceed');
-    expect(decidesUntil(lease, until)).toBeUndefined();
+    expect(lockedUntil(lease, until)).toBeUndefined();
   });
 });
 

@@ -87,12 +87,12 @@ export function judgeUse(
 }
 
 /** A write to a blob forgets a lease that no longer holds, so nobody can renew it; containers keep theirs. */
-export function afterWrite(lease: Lease | undefined, now: bigint): Lease | undefined {
+export function leaseAfterWrite(lease: Lease | undefined, now: bigint): Lease | undefined {
   return isLocked(lease, now) ? lease : undefined;
 }
 
 /** The instant from which a lease that is locked now no longer is. */
-export function decidesUntil(lease: Lease | undefined, now: bigint): bigint | undefined {
+export function lockedUntil(lease: Lease | undefined, now: bigint): bigint | undefined {
   return isLocked(lease, now) && lease.state !== 'broken' ? lease.until : undefined;
 }
 
@@ -101,14 +101,14 @@ function acquire(lease: Lease | undefined, action: ActionOf<'acquire'>, now: big
     if (lease.id !== action.proposedId) return refuse('LeaseAlreadyPresent');
     if (lease.state === 'breaking') return refuse('LeaseIsBreakingAndCannotBeAcquired');
   }
-  return { lease: leased(action.proposedId ?? action.newId, action.seconds, now) };
+  return { lease: makeLease(action.proposedId ?? action.newId, action.seconds, now) };
 }
 
 /** An expired lease can be renewed for as long as it is still stored. */
 function renew(lease: Lease | undefined, action: ActionOf<'renew'>, now: bigint): LeaseStep | LeaseRefusal {
   if (lease?.id !== action.id) return refuse('LeaseIdMismatchWithLeaseOperation');
   if (lease.state !== 'leased') return refuse('LeaseIsBrokenAndCannotBeRenewed');
-  return { lease: leased(lease.id, lease.seconds, now) };
+  return { lease: makeLease(lease.id, lease.seconds, now) };
 }
 
 /** Asking again for the id that the lease already has succeeds, so a caller may repeat a change whose answer was lost. */
@@ -136,7 +136,7 @@ function breakEnd(lease: Lease, periodSeconds: number | undefined, now: bigint):
   return own !== undefined && own < asked ? own : asked;
 }
 
-function leased(id: string, seconds: number, now: bigint): Lease {
+function makeLease(id: string, seconds: number, now: bigint): Lease {
   if (seconds === INFINITE_SECONDS) return { id, state: 'leased', seconds };
   return { id, state: 'leased', seconds, until: now + BigInt(seconds) * TICKS_PER_SECOND };
 }
@@ -156,11 +156,11 @@ export function normaliseLeaseId(text: string): string | undefined {
   const inner = /^\{[^{]*\}$|^\(.*\)$/.test(id) ? id.slice(1, -1) : id;
   const parts = DASHED.exec(inner) ?? (inner === id ? PLAIN.exec(id) : null);
   if (parts !== null) return parts.slice(1).join('-');
-  return fromHexadecimal(id.replaceAll(/\s/g, ''));
+  return parseHexadecimalGuid(id.replaceAll(/\s/g, ''));
 }
 
 /** {0xdddddddd,0xdddd,0xdddd,{0xdd,0xdd,0xdd,0xdd,0xdd,0xdd,0xdd,0xdd}}, where leading zeros may be left out. */
-function fromHexadecimal(id: string): string | undefined {
+function parseHexadecimalGuid(id: string): string | undefined {
   if (!HEXADECIMAL.test(id)) return undefined;
   const widths = [8, 4, 4, 2, 2, 2, 2, 2, 2, 2, 2];
   const digits = [...id.matchAll(/0x([0-9a-f]+)/g)].map((match, at) => match[1]!.padStart(widths[at]!, '0')).join('');

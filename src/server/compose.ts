@@ -5,19 +5,19 @@ import type { Log } from '../base/log.ts';
 import { accountEndpoints } from '../rest/admin/account-endpoints.ts';
 import { certificateEndpoint } from '../rest/admin/certificate-endpoint.ts';
 import { testEndpoints } from '../rest/admin/test-endpoints.ts';
-import { createBodyMemory } from '../rest/http/byte-budget.ts';
+import { createByteBudget } from '../rest/http/byte-budget.ts';
 import { createRestServer } from '../rest/http/server.ts';
 import { developmentRule } from '../rules/cors.ts';
-import { commonErrors, raising } from '../services/common/errors.ts';
+import { commonErrors, errorFactory } from '../services/common/errors.ts';
 import type { ServiceName } from '../services/common/names.ts';
-import { corsRulesOf, defaultVersionOf } from '../services/common/service-properties.ts';
+import { getCorsRules, getDefaultVersion } from '../services/common/service-properties.ts';
 import { emptyAccount } from '../services/maintenance/reset.ts';
-import { type Admin, removeAdmin, writeAdmin } from './admin-file.ts';
-import { CannotListen, type Config, dataOf, developmentAccount } from './config.ts';
-import { connectionStringOf, originOf } from './endpoints.ts';
-import type { OwnRows } from './open-partition.ts';
-import { openStore } from './open-storage.ts';
-import { fronts } from './services.ts';
+import { type AdminFile, removeAdminFile, writeAdminFile } from './admin-file.ts';
+import { CannotListen, type Config, describeDataLocation, developmentAccount } from './config.ts';
+import { formatConnectionString, formatOrigin } from './endpoints.ts';
+import type { OwnedPartition } from './open-partition.ts';
+import { openStorage } from './open-storage.ts';
+import { serviceDefinitions } from './services.ts';
 import type { Authority, ServerCertificate } from './tls/certificate.ts';
 
 export interface HoldfastServer {
@@ -39,34 +39,34 @@ export interface HoldfastServer {
   };
 }
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 
-export interface Ground {
+export interface ServerParts {
   readonly config: Config;
   readonly log: Log;
-  readonly rows: OwnRows;
+  readonly rows: OwnedPartition;
   /** The user's own. */
-  readonly given: ServerCertificate | undefined;
+  readonly givenCertificate: ServerCertificate | undefined;
 }
 
 /** Closes the rows when it stops, or fails. */
-export async function serveOn({ config, log, rows, given }: Ground): Promise<HoldfastServer> {
-  const store = await openStore(rows, config, log);
-  const { partition, accounts, sweeper, analytics, storageOf, closeStore, certificate = given } = store;
+export async function composeServer({ config, log, rows, givenCertificate }: ServerParts): Promise<HoldfastServer> {
+  const store = await openStorage(rows, config, log);
+  const { partition, accounts, sweeper, analytics, storageOf, closeStorage, certificate = givenCertificate } = store;
   for (const warning of certificate?.warnings ?? []) log.warn(warning);
 
   let stopped: Promise<void> | undefined;
   const token = randomBytes(32).toString('base64url');
-  const mayTest = config.testClock || config.inMemory;
+  const allowsTestControls = config.testClock || config.inMemory;
   // A store that is shared is open to commands without this process.
   const adminFolder = config.shared ? undefined : config.location;
   async function reset(): Promise<void> {
-    if (!mayTest) throw notForTests('Emptying the server');
+    if (!allowsTestControls) throw testControlsRefused('Emptying the server');
     for (const account of accounts.list()) await emptyAccount(storageOf(account));
     await analytics.reset();
   }
   async function advance(seconds: number): Promise<void> {
-    if (!mayTest) throw notForTests('Moving the clock');
+    if (!allowsTestControls) throw testControlsRefused('Moving the clock');
     if (!(seconds >= 0) || seconds > 1e9)
       throw fail('OutOfRangeInput', undefined, 'seconds must be a number from 0 to 1e9.');
     await partition.clock.advance(BigInt(Math.round(seconds * 1e7)));
@@ -75,23 +75,23 @@ export async function serveOn({ config, log, rows, given }: Ground): Promise<Hol
     await analytics.settle();
   }
 
-  const ownRules = config.cors.length > 0 ? [developmentRule(config.cors)] : [];
+  const developmentRules = config.cors.length > 0 ? [developmentRule(config.cors)] : [];
   const common = {
     accounts,
     context: storageOf,
     log,
-    memory: createBodyMemory(config.bodyBytesMax),
+    memory: createByteBudget(config.bodyBytesMax),
     analytics,
     now: rows.date,
     own: {
-      ...testEndpoints({ reset, advance, forAll: config.testClock }),
+      ...testEndpoints({ reset, advance, allowsRemote: config.testClock }),
       ...accountEndpoints({ accounts, token, onRemoved: sweeper.wake }),
       ...certificateEndpoint(certificate?.authority?.certificate),
     },
     tls: certificate?.tls,
     loose: config.looseMode,
     pathStyleOnly: config.pathStyleOnly,
-    hostNames: hostNamesOf(config),
+    hostNames: listHostNames(config),
     oauth: config.oauth,
     isReady: () => stopped === undefined && !partition.isBroken() && store.isCurrent(),
   };
@@ -99,18 +99,18 @@ export async function serveOn({ config, log, rows, given }: Ground): Promise<Hol
     const { service, keepAliveSeconds } = endpoint;
     const rest = createRestServer({
       ...common,
-      ...fronts[service],
-      defaultVersion: (storage) => defaultVersionOf(storage, service),
-      corsRules: async (storage) => [...ownRules, ...(await corsRulesOf(storage, service))],
+      ...serviceDefinitions[service],
+      defaultVersion: (storage) => getDefaultVersion(storage, service),
+      corsRules: async (storage) => [...developmentRules, ...(await getCorsRules(storage, service))],
       keepAliveSeconds,
     });
     return { endpoint, rest };
   });
   function stop(): Promise<void> {
     stopped ??= (async () => {
-      if (adminFolder !== undefined) removeAdmin(adminFolder, token);
+      if (adminFolder !== undefined) removeAdminFile(adminFolder, token);
       await Promise.all(servers.map(({ rest }) => rest.close()));
-      await closeStore();
+      await closeStorage();
     })();
     return stopped;
   }
@@ -118,21 +118,23 @@ export async function serveOn({ config, log, rows, given }: Ground): Promise<Hol
   for (const { endpoint, rest } of servers) {
     const { service, host, port } = endpoint;
     try {
-      origins[service] = originOf(certificate ? 'https' : 'http', host, await rest.listen(port, host));
+      origins[service] = formatOrigin(certificate ? 'https' : 'http', host, await rest.listen(port, host));
     } catch (error) {
       await Promise.all(servers.map((server) => server.rest.close(0)));
-      await closeStore();
+      await closeStorage();
       throw new CannotListen(endpoint, error as NodeJS.ErrnoException);
     }
   }
-  if (adminFolder !== undefined) leaveAdmin(adminFolder, { url: Object.values(origins)[0]!, origins, token }, log);
-  const first = accounts.find((config.accounts?.[0] ?? developmentAccount).name) ?? accounts.list()[0];
-  const urlOf = (service: ServiceName) => (origins[service] ? `${origins[service]}/${first?.name ?? ''}` : '');
-  const urls = { blobUrl: urlOf('blob'), queueUrl: urlOf('queue'), tableUrl: urlOf('table') };
-  log.info({ ...urls, location: config.inMemory ? 'memory' : dataOf(config) }, 'listening');
+  if (adminFolder !== undefined)
+    tryWriteAdminFile(adminFolder, { url: Object.values(origins)[0]!, origins, token }, log);
+  const firstAccount = accounts.find((config.accounts?.[0] ?? developmentAccount).name) ?? accounts.list()[0];
+  const serviceUrl = (service: ServiceName) =>
+    origins[service] ? `${origins[service]}/${firstAccount?.name ?? ''}` : '';
+  const urls = { blobUrl: serviceUrl('blob'), queueUrl: serviceUrl('queue'), tableUrl: serviceUrl('table') };
+  log.info({ ...urls, location: config.inMemory ? 'memory' : describeDataLocation(config) }, 'listening');
   return {
     ...urls,
-    connectionString: connectionStringOf(first, origins),
+    connectionString: formatConnectionString(firstAccount, origins),
     authority: certificate?.authority,
     stop,
     reset,
@@ -141,20 +143,20 @@ export async function serveOn({ config, log, rows, given }: Ground): Promise<Hol
 }
 
 /** Those that were given, and those that the machine has anyway. */
-function hostNamesOf({ allowedHosts, endpoints }: Config): readonly string[] {
+function listHostNames({ allowedHosts, endpoints }: Config): readonly string[] {
   return [...allowedHosts, ...[hostname(), ...endpoints.map(({ host }) => host)].map((name) => name.toLowerCase())];
 }
 
 /** A server that cannot write into its folder can still serve. */
-function leaveAdmin(location: string, admin: Admin, log: Log): void {
+function tryWriteAdminFile(location: string, admin: AdminFile, log: Log): void {
   try {
-    writeAdmin(location, admin);
+    writeAdminFile(location, admin);
   } catch (error) {
     log.warn({ err: error }, 'commands will not find this server');
   }
 }
 
-function notForTests(what: string) {
+function testControlsRefused(what: string) {
   return fail(
     'AuthorizationFailure',
     undefined,

@@ -1,13 +1,20 @@
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { defaultBodyBytesMax, defaultMemoryBytesMax } from './available-memory.ts';
-import { configOf, dataOf, developmentAccount, parseAccounts, StartError, type StartOptions } from './config.ts';
+import {
+  describeDataLocation,
+  developmentAccount,
+  parseAccounts,
+  resolveConfig,
+  StartError,
+  type StartOptions,
+} from './config.ts';
 
 const KEY = Buffer.from('a key of some length').toString('base64');
 
 describe('Config', () => {
   it('serves the accounts of the store on the usual ports of 127.0.0.1 from ./holdfast-data without any option', () => {
-    expect(configOf()).toEqual({
+    expect(resolveConfig()).toEqual({
       inMemory: false,
       location: resolve('holdfast-data'),
       shared: undefined,
@@ -31,7 +38,7 @@ describe('Config', () => {
   });
 
   it('is frozen all the way down', () => {
-    const config = configOf({ accounts: [developmentAccount] });
+    const config = resolveConfig({ accounts: [developmentAccount] });
     const { accounts } = config;
     for (const part of [
       config,
@@ -47,54 +54,54 @@ describe('Config', () => {
   });
 
   it('picks every port that is not named when one of them is to be picked', () => {
-    const portsOf = (options: StartOptions) => configOf(options).endpoints.map(({ port }) => port);
+    const portsOf = (options: StartOptions) => resolveConfig(options).endpoints.map(({ port }) => port);
     expect(portsOf({ queuePort: 0 })).toEqual([0, 0, 0]);
     expect(portsOf({ blobPort: 0, tablePort: 7 })).toEqual([0, 0, 7]);
     expect(portsOf({ blobPort: 20_000 })).toEqual([20_000, 10_001, 10_002]);
   });
 
   it('serves only the services that are named', () => {
-    const { endpoints } = configOf({ services: ['table', 'queue'], queueHost: '::1', tablePort: 3 });
+    const { endpoints } = resolveConfig({ services: ['table', 'queue'], queueHost: '::1', tablePort: 3 });
     expect(endpoints).toEqual([
       { service: 'queue', host: '::1', port: 10_001, keepAliveSeconds: 5 },
       { service: 'table', host: '127.0.0.1', port: 3, keepAliveSeconds: 5 },
     ]);
-    expect(() => configOf({ services: [] })).toThrow('at least one');
+    expect(() => resolveConfig({ services: [] })).toThrow('at least one');
   });
 
   it('has no location in memory', () => {
-    expect(configOf({ inMemory: true }).location).toBeUndefined();
+    expect(resolveConfig({ inMemory: true }).location).toBeUndefined();
   });
 
   it('shares its data with --partition and --extents, and keeps only certificates in a location', () => {
     const options = { partition: 'postgres://me:secret@host:1/rows', extents: 'bytes' };
-    const config = configOf(options);
+    const config = resolveConfig(options);
     expect(config).toMatchObject({ inMemory: false, location: undefined });
     expect(config.shared).toEqual({ partition: options.partition, extents: resolve('bytes') });
     expect(Object.isFrozen(config.shared)).toBe(true);
-    expect(dataOf(config)).toBe(`postgres://host:1/rows, and ${resolve('bytes')}`);
-    expect(configOf({ ...options, location: 'own', https: 'auto' }).location).toBe(resolve('own'));
+    expect(describeDataLocation(config)).toBe(`postgres://host:1/rows, and ${resolve('bytes')}`);
+    expect(resolveConfig({ ...options, location: 'own', https: 'auto' }).location).toBe(resolve('own'));
   });
 
   it('refuses a location for data in memory', () => {
-    expect(() => configOf({ inMemory: true, location: 'data' })).toThrow(StartError);
+    expect(() => resolveConfig({ inMemory: true, location: 'data' })).toThrow(StartError);
   });
 
   it('bounds data in memory by half of what there is', () => {
-    expect(configOf({ inMemory: true }).memoryBytesMax).toBe(defaultMemoryBytesMax());
+    expect(resolveConfig({ inMemory: true }).memoryBytesMax).toBe(defaultMemoryBytesMax());
   });
 
   it('refuses bearer tokens over HTTP, origins that are none, and a limit on memory that is not used', () => {
-    expect(() => configOf({ oauth: 'basic' })).toThrow('over HTTPS only');
-    expect(() => configOf({ cors: ['example.com'] })).toThrow('example.com is not an origin');
-    expect(() => configOf({ allowedHosts: ['a.example:80'] })).toThrow('a.example:80 is not the name of a host');
-    expect(() => configOf({ bodyBytesMax: 0 })).toThrow('is more than 0');
-    expect(() => configOf({ memoryBytesMax: 1 })).toThrow('needs --inMemoryPersistence');
-    expect(() => configOf({ inMemory: true, memoryBytesMax: Number.NaN })).toThrow('is more than 0');
+    expect(() => resolveConfig({ oauth: 'basic' })).toThrow('over HTTPS only');
+    expect(() => resolveConfig({ cors: ['example.com'] })).toThrow('example.com is not an origin');
+    expect(() => resolveConfig({ allowedHosts: ['a.example:80'] })).toThrow('a.example:80 is not the name of a host');
+    expect(() => resolveConfig({ bodyBytesMax: 0 })).toThrow('is more than 0');
+    expect(() => resolveConfig({ memoryBytesMax: 1 })).toThrow('needs --inMemoryPersistence');
+    expect(() => resolveConfig({ inMemory: true, memoryBytesMax: Number.NaN })).toThrow('is more than 0');
   });
 
   it('refuses an account without a key, given by a program', () => {
-    expect(() => configOf({ accounts: [{ name: 'one', keys: [] }] })).toThrow('entry 1: it has no key');
+    expect(() => resolveConfig({ accounts: [{ name: 'one', keys: [] }] })).toThrow('entry 1: it has no key');
   });
 });
 

@@ -136,24 +136,24 @@ export const developmentAccount: Account = {
   keys: ['Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='],
 };
 
-export function configOf(options: StartOptions = {}): Config {
+export function resolveConfig(options: StartOptions = {}): Config {
   if (options.inMemory && options.location !== undefined) {
     throw new StartError(
       'Data is kept either in memory (inMemoryPersistence) or in a folder (location): leave one out.',
     );
   }
-  const shared = sharedStore(options);
+  const shared = resolveSharedStore(options);
   const { accounts } = options;
   const fault = accounts && accountsFault(accounts);
   if (fault) throw new StartError(`accounts: ${fault}.`);
-  checkSurface(options);
+  checkOptions(options);
   const { level = options.log ? 'info' : 'silent', format = 'text', file } = options.log ?? {};
   return Object.freeze({
     inMemory: options.inMemory ?? false,
-    location: locationOf(options),
+    location: resolveLocation(options),
     shared,
-    endpoints: endpointsOf(options),
-    accounts: accounts && Object.freeze(accounts.map(frozen)),
+    endpoints: resolveEndpoints(options),
+    accounts: accounts && Object.freeze(accounts.map(freezeAccount)),
     testClock: options.testClock ?? false,
     https: options.https,
     oauth: options.oauth,
@@ -167,17 +167,17 @@ export function configOf(options: StartOptions = {}): Config {
   });
 }
 
-const USUAL_PORTS: Readonly<Record<ServiceName, number>> = { blob: 10_000, queue: 10_001, table: 10_002 };
+const DEFAULT_PORTS: Readonly<Record<ServiceName, number>> = { blob: 10_000, queue: 10_001, table: 10_002 };
 
-function endpointsOf(options: StartOptions): readonly Endpoint[] {
+function resolveEndpoints(options: StartOptions): readonly Endpoint[] {
   const { services = serviceNames } = options;
   if (services.length === 0) throw new StartError('services: at least one is to be served.');
   // Who leaves one port open wants to be in nobody's way.
-  const isAnywhere = services.some((service) => options[`${service}Port`] === 0);
+  const usesFreePorts = services.some((service) => options[`${service}Port`] === 0);
   const endpoints = serviceNames
     .filter((service) => services.includes(service))
     .map((service): Endpoint => {
-      const port = options[`${service}Port`] ?? (isAnywhere ? 0 : USUAL_PORTS[service]);
+      const port = options[`${service}Port`] ?? (usesFreePorts ? 0 : DEFAULT_PORTS[service]);
       if (!Number.isInteger(port) || port < 0 || port > 65_535) {
         throw new StartError(`${service}Port: ${port} is not a port: it is a whole number from 0 to 65535.`);
       }
@@ -187,21 +187,21 @@ function endpointsOf(options: StartOptions): readonly Endpoint[] {
   return Object.freeze(endpoints);
 }
 
-function locationOf({ inMemory, partition, location }: StartOptions): string | undefined {
+function resolveLocation({ inMemory, partition, location }: StartOptions): string | undefined {
   if (inMemory || (partition !== undefined && location === undefined)) return undefined;
   return resolve(location ?? 'holdfast-data');
 }
 
-const PARTITION_FORM = 'postgres://user:password@host:5432/database';
+const PARTITION_EXAMPLE = 'postgres://user:password@host:5432/database';
 
-function sharedStore({ inMemory, partition, extents, location, https }: StartOptions): Config['shared'] {
+function resolveSharedStore({ inMemory, partition, extents, location, https }: StartOptions): Config['shared'] {
   if (partition === undefined) {
     if (extents === undefined) return undefined;
     throw new StartError('A folder of bytes (extents) goes with rows that are shared: give --partition, too.');
   }
   if (inMemory) throw new StartError('Data is kept either in memory (inMemoryPersistence) or in --partition.');
   // It may hold a password: it is not repeated.
-  if (!isPartitionUrl(partition)) throw new StartError(`partition: it is a URL, as in ${PARTITION_FORM}.`);
+  if (!isPartitionUrl(partition)) throw new StartError(`partition: it is a URL, as in ${PARTITION_EXAMPLE}.`);
   if (extents === undefined) {
     throw new StartError('With --partition the bytes lie in a folder that all processes share: name it by --extents.');
   }
@@ -216,32 +216,34 @@ export function isPartitionUrl(text: string): boolean {
 }
 
 /** Where the data is, for people. Without the password. */
-export function dataOf({ inMemory, location, shared }: Config): string {
+export function describeDataLocation({ inMemory, location, shared }: Config): string {
   if (inMemory) return 'in memory, gone at the end';
   if (!shared) return location!;
   const { host, pathname } = new URL(shared.partition);
   return `postgres://${host}${pathname}, and ${shared.extents}`;
 }
 
-const frozen = ({ name, keys }: Account): Account => Object.freeze({ name, keys: Object.freeze([...keys]) });
+const freezeAccount = ({ name, keys }: Account): Account => Object.freeze({ name, keys: Object.freeze([...keys]) });
 
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#\s,]+$/i;
 
 const HOST_NAME = /^[a-z\d_-]+(?:\.[a-z\d_-]+)*$/i;
 
-function checkSurface(options: StartOptions): void {
+function checkOptions(options: StartOptions): void {
   const { https, oauth, cors = [], allowedHosts = [], memoryBytesMax, bodyBytesMax = 1, inMemory } = options;
   if (oauth !== undefined && https === undefined) {
     throw new StartError('Bearer tokens (oauth) are taken over HTTPS only: give --cert and --key, or --https auto.');
   }
-  const wrong = cors.find((origin) => origin !== '*' && !ORIGIN.test(origin));
-  if (wrong !== undefined) {
-    throw new StartError(`cors: ${wrong} is not an origin, as in https://example.com:8080, without a path; * is all.`);
-  }
-  const noName = allowedHosts.find((name) => !HOST_NAME.test(name));
-  if (noName !== undefined) {
+  const invalidOrigin = cors.find((origin) => origin !== '*' && !ORIGIN.test(origin));
+  if (invalidOrigin !== undefined) {
     throw new StartError(
-      `allowed-hosts: ${noName} is not the name of a host, as in storage.example.com, without a port.`,
+      `cors: ${invalidOrigin} is not an origin, as in https://example.com:8080, without a path; * is all.`,
+    );
+  }
+  const invalidHost = allowedHosts.find((name) => !HOST_NAME.test(name));
+  if (invalidHost !== undefined) {
+    throw new StartError(
+      `allowed-hosts: ${invalidHost} is not the name of a host, as in storage.example.com, without a port.`,
     );
   }
   if (memoryBytesMax !== undefined && !inMemory) {
@@ -259,7 +261,7 @@ export function parseAccounts(text: string): readonly Account[] {
   while (entries.at(-1) === '') entries.pop();
   const accounts = entries.map((entry) => {
     const [name = '', ...keys] = entry.split(':').map((part) => part.trim());
-    return { name, keys: keys.length === 2 ? [keys[0]!, ...secondKey(keys[1]!)] : keys };
+    return { name, keys: keys.length === 2 ? [keys[0]!, ...parseSecondKey(keys[1]!)] : keys };
   });
   const fault = accountsFault(accounts);
   if (fault)
@@ -268,7 +270,7 @@ export function parseAccounts(text: string): readonly Account[] {
 }
 
 /** Azurite takes of a second key what of it is base64. Of nothing no key can be made: whoever signs with nothing would be the owner. */
-function secondKey(text: string): string[] {
+function parseSecondKey(text: string): string[] {
   const bytes = Buffer.from(text, 'base64');
   return bytes.length === 0 ? [] : [bytes.toString('base64')];
 }

@@ -2,16 +2,16 @@
 import { readFileSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolderDurably, writeFileDurably } from '../base/durable-files.ts';
-import { dropBallast } from '../partition/lmdb/space-guard.ts';
+import { removeReserveFile } from '../partition/lmdb/space-guard.ts';
 import { StartError } from './config.ts';
-import { FolderInUse, type FolderLock, lockFolder } from './directory-lock.ts';
+import { DirectoryInUse, type DirectoryLock, lockDirectory } from './directory-lock.ts';
 
 /** Of everything in the folder. A newer one is refused; so is the first one, which no release has written. */
 const FORMAT = 4;
 /** Such a folder is taken over with its first start, and refused by older versions since: 2 had no log, and 3 another one. */
-const TAKEN_OVER: readonly number[] = [2, 3];
+const UPGRADABLE_FORMATS: readonly number[] = [2, 3];
 
-export interface DataFolder {
+export interface DataDirectory {
   /** Where the rows lie. */
   readonly rows: string;
   /** How far its stamps lie ahead of the date, because its time was set back. */
@@ -23,29 +23,35 @@ export interface DataFolder {
   release(): void;
 }
 
-export const rowsIn = (location: string): string => join(location, 'rows');
+export const rowsPath = (location: string): string => join(location, 'rows');
 /** The bytes of larger contents. */
-export const extentsIn = (location: string): string => join(location, 'extents');
+export const extentsPath = (location: string): string => join(location, 'extents');
 /** What --https auto has made. */
-export const certificatesIn = (location: string): string => join(location, 'tls');
+export const certificatesPath = (location: string): string => join(location, 'tls');
 
 /** Throws a StartError, with a way out, if the folder cannot be used. */
-export function openDataFolder(location: string, onLost: () => void): DataFolder {
+export function openDataDirectory(location: string, onLost: () => void): DataDirectory {
   try {
-    formatOf(location);
+    readSupportedFormat(location);
     // The keys of the accounts lie in it.
     makeFolderDurably(location, 0o700);
-    makeFolderDurably(rowsIn(location), 0o700);
-    const lock = takeLock(location, onLost);
+    makeFolderDurably(rowsPath(location), 0o700);
+    const lock = acquireLock(location, onLost);
     try {
-      refuseBesideOlder(location);
-      if (formatOf(location) !== FORMAT) writeDescription(location, leadOf(location));
+      checkNoOlderServer(location);
+      if (readSupportedFormat(location) !== FORMAT) writeFormatFile(location, readClockLead(location));
     } catch (error) {
       lock.release();
       throw error;
     }
     const { check: checkLock, release } = lock;
-    return { rows: rowsIn(location), lead: leadOf(location), warning: warningFor(location), checkLock, release };
+    return {
+      rows: rowsPath(location),
+      lead: readClockLead(location),
+      warning: fileSystemWarning(location),
+      checkLock,
+      release,
+    };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (error instanceof StartError || code === undefined) throw error;
@@ -54,52 +60,52 @@ export function openDataFolder(location: string, onLost: () => void): DataFolder
 }
 
 /** Without space for the file of the lock, the ballast is given up: what is stored can still be read and deleted. */
-function takeLock(location: string, onLost: () => void): FolderLock {
+function acquireLock(location: string, onLost: () => void): DirectoryLock {
   try {
-    return lockFolder(location, onLost);
+    return lockDirectory(location, onLost);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
-    dropBallast(rowsIn(location));
-    return lockFolder(location, onLost);
+    removeReserveFile(rowsPath(location));
+    return lockDirectory(location, onLost);
   }
 }
 
 /** Versions up to format 3 held the folder by a file that they touched every two seconds. */
-function refuseBesideOlder(location: string): void {
+function checkNoOlderServer(location: string): void {
   const file = join(location, 'in-use');
-  const touched = statSync(file, { throwIfNoEntry: false });
-  if (!touched) return;
-  if (Date.now() - touched.mtimeMs < 15_000)
-    throw new FolderInUse(
+  const stat = statSync(file, { throwIfNoEntry: false });
+  if (!stat) return;
+  if (Date.now() - stat.mtimeMs < 15_000)
+    throw new DirectoryInUse(
       `An older Holdfast works on the folder ${location}, or did a moment ago: stop it, and try again.`,
     );
   rmSync(file);
 }
 
 /** Refuses a folder that this version cannot read; undefined: nothing was ever stored in it. */
-export function formatOf(location: string): number | undefined {
-  const format = descriptionOf(location)?.format;
+export function readSupportedFormat(location: string): number | undefined {
+  const format = readFormatFile(location)?.format;
   if (format === undefined) return undefined;
-  if (format === FORMAT || TAKEN_OVER.includes(format)) return format;
+  if (format === FORMAT || UPGRADABLE_FORMATS.includes(format)) return format;
   const age = format < FORMAT ? 'an older' : 'a newer';
   throw new StartError(
     `The folder ${location} was written by ${age} Holdfast (format ${format}, this one knows ${FORMAT}): use that version, or another folder by --location.`,
   );
 }
 
-export function leadOf(location: string): bigint {
-  return descriptionOf(location)?.lead ?? 0n;
+export function readClockLead(location: string): bigint {
+  return readFormatFile(location)?.lead ?? 0n;
 }
 
-interface Description {
+interface FormatFile {
   readonly format: number;
   readonly lead: bigint;
 }
 
-const descriptionIn = (location: string): string => join(location, 'holdfast.json');
+const formatFilePath = (location: string): string => join(location, 'holdfast.json');
 
-function descriptionOf(location: string): Description | undefined {
-  const file = descriptionIn(location);
+function readFormatFile(location: string): FormatFile | undefined {
+  const file = formatFilePath(location);
   try {
     const { format, lead = '0' } = JSON.parse(readFileSync(file, 'utf8')) as { format?: unknown; lead?: string };
     if (typeof format !== 'number') throw new TypeError('no format');
@@ -111,13 +117,13 @@ function descriptionOf(location: string): Description | undefined {
 }
 
 /** For whoever holds the folder. */
-export function writeDescription(location: string, lead: bigint): void {
+export function writeFormatFile(location: string, lead: bigint): void {
   const description = { format: FORMAT, ...(lead > 0n && { lead: String(lead) }) };
-  writeFileDurably(descriptionIn(location), `${JSON.stringify(description)}\n`, { mode: 0o644 });
+  writeFileDurably(formatFilePath(location), `${JSON.stringify(description)}\n`, { mode: 0o644 });
 }
 
 /** File systems whose locks or memory maps LMDB cannot rely on, by the numbers that Linux gives them. */
-const UNTRUSTED: Readonly<Record<number, string>> = {
+const UNSAFE_FILE_SYSTEMS: Readonly<Record<number, string>> = {
   26985: 'NFS',
   2035054128: 'overlay',
   4283649346: 'CIFS',
@@ -125,8 +131,8 @@ const UNTRUSTED: Readonly<Record<number, string>> = {
   16914839: '9p',
 };
 
-function warningFor(location: string): string | undefined {
-  const kind = UNTRUSTED[statfsSync(location).type];
+function fileSystemWarning(location: string): string | undefined {
+  const kind = UNSAFE_FILE_SYSTEMS[statfsSync(location).type];
   return (
     kind && `The folder ${location} lies on a file system (${kind}) that may lose data after a crash: use a local disk.`
   );

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { StartError } from './config.ts';
-import { FolderInUse, lockByProgram, lockFolder, systemLock, type TryLock } from './directory-lock.ts';
+import { chooseLock, DirectoryInUse, lockByFlockCommand, lockDirectory, type TryLock } from './directory-lock.ts';
 
 const noFlock = spawnSync('flock', ['--version']).status !== 0;
 const ways: [string, TryLock, boolean][] = [
-  ['by the native package', systemLock(), false],
-  ['by the program flock', lockByProgram, noFlock],
+  ['by the native package', chooseLock(), false],
+  ['by the program flock', lockByFlockCommand, noFlock],
 ];
 
 function newFolder(): string {
@@ -23,26 +23,26 @@ describe('The lock of a folder', () => {
     it(`is had once in a process, too, and again after its release: ${way}`, ({ skip }) => {
       skip(isMissing, 'the program flock is not installed');
       const folder = newFolder();
-      const lock = lockFolder(folder, () => {}, tryLock);
-      expect(() => lockFolder(folder, () => {}, tryLock)).toThrow(FolderInUse);
+      const lock = lockDirectory(folder, () => {}, tryLock);
+      expect(() => lockDirectory(folder, () => {}, tryLock)).toThrow(DirectoryInUse);
       lock.release();
-      lockFolder(folder, () => {}, tryLock).release();
+      lockDirectory(folder, () => {}, tryLock).release();
     });
   }
 
   it('belongs to the file that is in the folder, also when that was replaced while it was taken', () => {
     const folder = newFolder();
     let tries = 0;
-    const lock = lockFolder(
+    const lock = lockDirectory(
       folder,
       () => {},
       (descriptor) => {
         if (tries++ === 0) rmSync(join(folder, 'holdfast.lock'));
-        return systemLock()(descriptor);
+        return chooseLock()(descriptor);
       },
     );
     expect(tries).toBe(2);
-    expect(() => lockFolder(folder, () => {})).toThrow(FolderInUse);
+    expect(() => lockDirectory(folder, () => {})).toThrow(DirectoryInUse);
     lock.release();
   });
 
@@ -53,7 +53,7 @@ describe('The lock of a folder', () => {
     const folder = newFolder();
     const file = join(folder, 'holdfast.lock');
     let lost = 0;
-    const lock = lockFolder(folder, () => lost++);
+    const lock = lockDirectory(folder, () => lost++);
     onTestFinished(lock.release);
     lock.check();
     expect(lost).toBe(0);
@@ -67,6 +67,6 @@ describe('The lock of a folder', () => {
     const noLocks: TryLock = () => {
       throw new StartError('no locks');
     };
-    expect(() => lockFolder(newFolder(), () => {}, noLocks)).toThrow('no locks');
+    expect(() => lockDirectory(newFolder(), () => {}, noLocks)).toThrow('no locks');
   });
 });

@@ -10,9 +10,9 @@ import { join } from 'node:path';
 import { StartError } from './config.ts';
 
 /** Of a server, or for a moment of a command. */
-export class FolderInUse extends StartError {}
+export class DirectoryInUse extends StartError {}
 
-export interface FolderLock {
+export interface DirectoryLock {
   /** Before a write: the loss of the lock is noticed now, not at the next look. */
   check(): void;
   release(): void;
@@ -24,12 +24,12 @@ export type TryLock = (descriptor: number) => boolean;
 const CHECK_MILLISECONDS = 1_000;
 
 /** @param onLost the file that is locked is no longer the one in the folder: another process may work on the folder */
-export function lockFolder(location: string, onLost: () => void, tryLock: TryLock = systemLock()): FolderLock {
+export function lockDirectory(location: string, onLost: () => void, tryLock: TryLock = chooseLock()): DirectoryLock {
   const file = join(location, 'holdfast.lock');
   const descriptor = openLocked(file, location, tryLock);
   writeOwner(descriptor);
   const watch = setInterval(() => {
-    if (isFileOf(descriptor, file)) return;
+    if (isSameFile(descriptor, file)) return;
     clearInterval(watch);
     onLost();
   }, CHECK_MILLISECONDS).unref();
@@ -49,9 +49,9 @@ function openLocked(file: string, location: string, tryLock: TryLock): number {
   for (;;) {
     const descriptor = openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600);
     try {
-      if (!tryLock(descriptor)) throw new FolderInUse(inUse(location, file));
+      if (!tryLock(descriptor)) throw new DirectoryInUse(inUseMessage(location, file));
       // Somebody may have replaced the file between the two calls: then what is locked is of no use.
-      if (isFileOf(descriptor, file)) return descriptor;
+      if (isSameFile(descriptor, file)) return descriptor;
     } catch (error) {
       closeSync(descriptor);
       throw error;
@@ -61,7 +61,7 @@ function openLocked(file: string, location: string, tryLock: TryLock): number {
 }
 
 /** Whether the name still leads to the open file. An error that says nothing about that, for want of descriptors say, is no proof. */
-function isFileOf(descriptor: number, file: string): boolean {
+function isSameFile(descriptor: number, file: string): boolean {
   const held = fstatSync(descriptor, { bigint: true });
   try {
     const found = statSync(file, { bigint: true });
@@ -81,12 +81,12 @@ function writeOwner(descriptor: number): void {
   }
 }
 
-function inUse(location: string, file: string): string {
-  return `The folder ${location} is in use by another Holdfast${ownerIn(file)}: stop it, or choose another folder by --location.`;
+function inUseMessage(location: string, file: string): string {
+  return `The folder ${location} is in use by another Holdfast${readOwner(file)}: stop it, or choose another folder by --location.`;
 }
 
 /** Windows lets nobody read what another process has locked. */
-function ownerIn(file: string): string {
+function readOwner(file: string): string {
   try {
     const owner = readFileSync(file, 'utf8').trim();
     return owner && ` (${owner})`;
@@ -95,10 +95,10 @@ function ownerIn(file: string): string {
   }
 }
 
-let chosen: TryLock | undefined;
-export function systemLock(): TryLock {
-  chosen ??= nativeLock() ?? lockByProgram;
-  return chosen;
+let chosenLock: TryLock | undefined;
+export function chooseLock(): TryLock {
+  chosenLock ??= loadNativeLock() ?? lockByFlockCommand;
+  return chosenLock;
 }
 
 const NATIVE = 'fs-native-extensions';
@@ -107,7 +107,7 @@ const NATIVE = 'fs-native-extensions';
  * Undefined where the package has no binary. Its own loader would cost a start 10 ms, and passes over the binary on Alpine
  * Linux, where it works: so package.json names one version of it.
  */
-function nativeLock(): TryLock | undefined {
+function loadNativeLock(): TryLock | undefined {
   const binary = `${NATIVE}/prebuilds/${process.platform}-${process.arch}/${NATIVE}.node`;
   let native: { tryLock(descriptor: number, offset: number, length: number, exclusive: boolean): void };
   try {
@@ -124,21 +124,21 @@ function nativeLock(): TryLock | undefined {
       const { code, message } = error as NodeJS.ErrnoException;
       // EBUSY on Windows.
       if (code === 'EAGAIN' || code === 'EBUSY') return false;
-      throw noLock(message);
+      throw cannotLock(message);
     }
   };
 }
 
 /** util-linux and busybox have it. A lock by flock(2) belongs to the open file, which the program shares with this process. */
-export function lockByProgram(descriptor: number): boolean {
+export function lockByFlockCommand(descriptor: number): boolean {
   const stdio = ['ignore', 'ignore', 'pipe', descriptor] as const;
   const { status, error, stderr } = spawnSync('flock', ['-x', '-n', '3'], { stdio: [...stdio] });
   if (status === 0) return true;
   if (status === 1) return false;
-  throw noLock(error?.message ?? String(stderr).trim());
+  throw cannotLock(error?.message ?? String(stderr).trim());
 }
 
-function noLock(reason: string): StartError {
+function cannotLock(reason: string): StartError {
   return new StartError(
     `The data folder cannot be locked (${reason}): two servers could work on it at once. Choose a folder on a local disk by --location.`,
   );

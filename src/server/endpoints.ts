@@ -7,27 +7,27 @@ import type { Account } from './config.ts';
 export type Origins = Readonly<Partial<Record<ServiceName, string>>>;
 
 /** Without a path. */
-export function originOf(scheme: 'http' | 'https', host: string, port: number): string {
-  return `${scheme}://${reachable(host)}:${port}`;
+export function formatOrigin(scheme: 'http' | 'https', host: string, port: number): string {
+  return `${scheme}://${reachableHost(host)}:${port}`;
 }
 
 /** A host that clients can connect to, where the server listens on all of them. */
-function reachable(host: string): string {
+function reachableHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
   return host.includes(':') ? `[${host}]` : host;
 }
 
 /** As every SDK takes it. Empty if there is no account to connect to. */
-export function connectionStringOf(account: Account | undefined, origins: Origins): string {
+export function formatConnectionString(account: Account | undefined, origins: Origins): string {
   if (!account) return '';
   const { name, keys } = account;
   const entries = Object.entries(origins);
   const protocol = new URL(entries[0]![1]).protocol.slice(0, -1);
-  const endpoints = entries.map(([service, origin]) => `${titleOf(service)}Endpoint=${origin}/${name};`);
+  const endpoints = entries.map(([service, origin]) => `${serviceTitle(service)}Endpoint=${origin}/${name};`);
   return `DefaultEndpointsProtocol=${protocol};AccountName=${name};AccountKey=${keys[0]};${endpoints.join('')}`;
 }
 
 /** As the service is called in sentences and names. */
-export function titleOf(service: string): string {
+export function serviceTitle(service: string): string {
   return `${service[0]!.toUpperCase()}${service.slice(1)}`;
 }

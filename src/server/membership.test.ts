@@ -1,16 +1,16 @@
 import { describe, expect, it, vi } from 'vitest';
-import { watchedHashers } from '../../test/content/harness.ts';
-import { silent } from '../base/log.ts';
-import { livingEpochs } from '../content/membership/epochs.ts';
+import { watchedHashers } from '../../test/support/content-store.ts';
+import { silentLog } from '../base/log.ts';
+import { activeEpochs } from '../content/membership/epochs.ts';
 import { epochKey } from '../content/rows.ts';
-import { memoryFiles } from '../extents/memory.ts';
+import { makeMemoryFiles } from '../extents/memory.ts';
 import { openSlotted } from '../extents/slotted-extents.ts';
 import { encodeKey } from '../partition/keys.ts';
 import { openMemory } from '../partition/memory/engine.ts';
 import { Unavailable } from '../partition/partition.ts';
 import { openPartition } from '../partition/transact.ts';
 import { openAccounts } from '../services/accounts/accounts.ts';
-import { type LivesOptions, openLives } from './membership.ts';
+import { openServerMembership, type ServerMembershipOptions } from './membership.ts';
 
 const BYTES = Buffer.alloc(100_000, 'x');
 const WANTS = { md5: false };
@@ -24,24 +24,24 @@ async function* sent(gate?: Promise<void>) {
 async function newStore() {
   const engine = openMemory();
   const partition = openPartition(engine);
-  const files = memoryFiles();
+  const files = makeMemoryFiles();
   const accounts = await openAccounts(partition, { developmentKeys: ['a2V5'] }, { isShared: true });
   const warnings: string[] = [];
   const log = {
-    ...silent,
+    ...silentLog,
     isLevelEnabled: () => true,
     warn: (...words: unknown[]) => warnings.push(String(words.at(-1))),
   };
-  const options = (isShared: boolean): LivesOptions => ({
+  const options = (isShared: boolean): ServerMembershipOptions => ({
     ...{ partition, accounts, isShared, log: log as never, hashers: watchedHashers() },
     openExtents: (epoch) => openSlotted(files, { epoch }),
-    beatMilliseconds: 5,
+    heartbeatMilliseconds: 5,
   });
   return {
     partition,
     warnings,
     options,
-    living: async () => [...(await partition.read(livingEpochs))],
+    living: async () => [...(await partition.read(activeEpochs))],
     async bury(epoch: bigint) {
       await partition.transact(epochKey(epoch), async (tx) => tx.remove(epochKey(epoch)));
     },
@@ -51,26 +51,26 @@ async function newStore() {
 describe('A process that shares a store', () => {
   it('has another life once it was declared dead, and its uploads of before fail', async () => {
     const store = await newStore();
-    const lives = await openLives(store.options(true));
+    const lives = await openServerMembership(store.options(true));
     const first = lives.current();
     const [epoch] = await store.living();
     let go = () => {};
     const gate = new Promise<void>((resolve) => {
       go = resolve;
     });
-    const upload = first.content.take(7n, sent(gate), BYTES.length, WANTS);
-    const taken = await first.content.take(7n, sent(), BYTES.length, WANTS);
+    const upload = first.content.upload(7n, sent(gate), BYTES.length, WANTS);
+    const taken = await first.content.upload(7n, sent(), BYTES.length, WANTS);
     await store.bury(epoch!);
     await vi.waitFor(() => expect(lives.current()).not.toBe(first), 5_000);
     expect(lives.current().isCurrent()).toBe(true);
     expect(first.isCurrent()).toBe(false);
     go();
     await expect(upload).rejects.toThrow(Unavailable);
-    const late = store.partition.transact(encodeKey(['test']), (tx) => first.content.nameChunks(tx, 7n, taken));
+    const late = store.partition.transact(encodeKey(['test']), (tx) => first.content.commitUpload(tx, 7n, taken));
     await expect(late).rejects.toThrow(Unavailable);
     expect(() => first.content.beginRead()).toThrow(Unavailable);
-    const again = await lives.current().content.take(7n, sent(), BYTES.length, WANTS);
-    await store.partition.transact(encodeKey(['test']), (tx) => lives.current().content.nameChunks(tx, 7n, again));
+    const again = await lives.current().content.upload(7n, sent(), BYTES.length, WANTS);
+    await store.partition.transact(encodeKey(['test']), (tx) => lives.current().content.commitUpload(tx, 7n, again));
     expect(store.warnings).toEqual([expect.stringContaining('declared this process dead')]);
     await lives.close();
     expect(await store.living()).toEqual([]);
@@ -78,7 +78,7 @@ describe('A process that shares a store', () => {
 
   it('tries again until it can begin anew', async () => {
     const store = await newStore();
-    const lives = await openLives(failing(store.options(true), (opened) => opened === 2));
+    const lives = await openServerMembership(failing(store.options(true), (opened) => opened === 2));
     const first = lives.current();
     await store.bury((await store.living())[0]!);
     await vi.waitFor(() => expect(lives.current()).not.toBe(first), 5_000);
@@ -89,7 +89,7 @@ describe('A process that shares a store', () => {
 
   it('ends also while it cannot begin anew', async () => {
     const store = await newStore();
-    const lives = await openLives(failing(store.options(true), (opened) => opened > 1));
+    const lives = await openServerMembership(failing(store.options(true), (opened) => opened > 1));
     await store.bury((await store.living())[0]!);
     await vi.waitFor(() => expect(store.warnings).toContain('cannot begin anew'), 5_000);
     await lives.close();
@@ -100,7 +100,7 @@ describe('A process that shares a store', () => {
     const store = await newStore();
     const { partition, ...rest } = store.options(true);
     let isDown = false;
-    const lives = await openLives({
+    const lives = await openServerMembership({
       ...rest,
       partition: {
         ...partition,
@@ -117,7 +117,7 @@ describe('A process that shares a store', () => {
     const { partition, ...rest } = store.options(true);
     let isDown = false;
     let refused = 0;
-    const lives = await openLives({
+    const lives = await openServerMembership({
       ...rest,
       partition: {
         ...partition,
@@ -141,7 +141,7 @@ describe('A process that shares a store', () => {
   it('hears with its beats of accounts that others have added', async () => {
     const store = await newStore();
     const options = store.options(true);
-    const lives = await openLives(options);
+    const lives = await openServerMembership(options);
     const other = await openAccounts(store.partition, undefined, { isShared: true });
     await other.add('mine');
     await vi.waitFor(() => expect(options.accounts.find('mine')).toBeDefined(), 5_000);
@@ -152,11 +152,14 @@ describe('A process that shares a store', () => {
 describe('A process that owns its store', () => {
   it('declares the one before it dead, and has one life', async () => {
     const store = await newStore();
-    const lives = [await openLives(store.options(false)), await openLives(store.options(false))] as const;
+    const lives = [
+      await openServerMembership(store.options(false)),
+      await openServerMembership(store.options(false)),
+    ] as const;
     expect(await store.living()).toHaveLength(1);
-    const taken = await lives[0].current().content.take(7n, sent(), BYTES.length, WANTS);
+    const taken = await lives[0].current().content.upload(7n, sent(), BYTES.length, WANTS);
     const late = store.partition.transact(encodeKey(['test']), (tx) =>
-      lives[0].current().content.nameChunks(tx, 7n, taken),
+      lives[0].current().content.commitUpload(tx, 7n, taken),
     );
     await expect(late).rejects.toThrow(Unavailable);
     for (const each of lives) await each.close();
@@ -165,7 +168,7 @@ describe('A process that owns its store', () => {
 });
 
 /** Extents cannot be opened where `fails` says so, by how often it was tried. */
-function failing(options: LivesOptions, fails: (opened: number) => boolean): LivesOptions {
+function failing(options: ServerMembershipOptions, fails: (opened: number) => boolean): ServerMembershipOptions {
   let opened = 0;
   return {
     ...options,

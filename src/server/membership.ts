@@ -3,32 +3,32 @@
  * or cut off: then it begins again, under another epoch and with new extents, and what was on its way fails.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createOutage, type Outage } from '../base/failure-log.ts';
+import { createFailureLog, type FailureLog } from '../base/failure-log.ts';
 import type { Log } from '../base/log.ts';
 import type { ContentStore } from '../content/content.ts';
 import { createContentStore } from '../content/content-store.ts';
-import { createReads } from '../content/gc/active-reads.ts';
+import { createActiveReads } from '../content/gc/active-reads.ts';
 import { startCollector } from '../content/gc/collector.ts';
-import { openEpoch } from '../content/membership/epochs.ts';
-import { join } from '../content/membership/members.ts';
+import { takeOverEpoch } from '../content/membership/epochs.ts';
+import { joinMembership } from '../content/membership/members.ts';
 import type { Extents } from '../extents/extents.ts';
-import type { Hashers } from '../hashing/hash-pool.ts';
+import type { HashPool } from '../hashing/hash-pool.ts';
 import type { Partition } from '../partition/partition.ts';
 import type { AccountDirectory } from '../services/accounts/accounts.ts';
 import { type Sweeper, startSweeper } from '../services/maintenance/sweeper.ts';
 
-export interface LivesOptions {
+export interface ServerMembershipOptions {
   readonly partition: Partition;
   readonly openExtents: (epoch: bigint, onDamage: (error: Error) => void) => Extents | Promise<Extents>;
-  readonly hashers: Hashers;
+  readonly hashers: HashPool;
   readonly accounts: AccountDirectory;
   /** Otherwise this process owns the store. */
   readonly isShared: boolean;
   readonly log: Log;
-  readonly beatMilliseconds?: number;
+  readonly heartbeatMilliseconds?: number;
 }
 
-export interface Life {
+export interface Incarnation {
   readonly content: ContentStore;
   readonly sweeper: Pick<Sweeper, 'wake'>;
   /** Whether the others know that it lives. */
@@ -36,57 +36,61 @@ export interface Life {
   close(): Promise<void>;
 }
 
-export interface Lives {
+export interface ServerMembership {
   /** The present one; it may be another at any time. */
-  current(): Life;
+  current(): Incarnation;
   close(): Promise<void>;
 }
 
 const RETRY_MILLISECONDS = 1_000;
 
-export async function openLives(options: LivesOptions): Promise<Lives> {
+export async function openServerMembership(options: ServerMembershipOptions): Promise<ServerMembership> {
   const { log } = options;
   // Beats and beginnings are tried again every other second, for as long as a database may be away.
-  const beats = createOutage(log, { begins: 'a beat failed', isOver: 'beats come through again' });
-  const beginnings = createOutage(log, { begins: 'cannot begin anew', isOver: 'has begun anew' });
+  const heartbeats = createFailureLog(log, { begins: 'a beat failed', isOver: 'beats come through again' });
+  const rejoins = createFailureLog(log, { begins: 'cannot begin anew', isOver: 'has begun anew' });
   const closings = new Set<Promise<void>>();
   let isClosing = false;
-  const first = openLife(options, beats, onDeath);
-  let renewed: Promise<unknown> = first;
-  let life = await first;
+  const first = openIncarnation(options, heartbeats, onEvicted);
+  let rejoined: Promise<unknown> = first;
+  let incarnation = await first;
 
-  function onDeath(): void {
+  function onEvicted(): void {
     log.warn('the others have declared this process dead: uploads and downloads that were under way fail');
-    renewed = renewed.then(renew);
+    rejoined = rejoined.then(rejoin);
   }
 
-  async function renew(): Promise<void> {
-    const closing = life.close().catch((error: unknown) => log.warn({ err: error }, 'closing failed'));
+  async function rejoin(): Promise<void> {
+    const closing = incarnation.close().catch((error: unknown) => log.warn({ err: error }, 'closing failed'));
     closings.add(closing);
     void closing.then(() => closings.delete(closing));
     while (!isClosing) {
       try {
-        life = await openLife(options, beats, onDeath);
-        beginnings.worked();
+        incarnation = await openIncarnation(options, heartbeats, onEvicted);
+        rejoins.succeeded();
         return;
       } catch (error) {
-        beginnings.failed(error);
+        rejoins.failed(error);
         await sleep(RETRY_MILLISECONDS);
       }
     }
   }
 
   return {
-    current: () => life,
+    current: () => incarnation,
     async close() {
       isClosing = true;
-      await renewed;
-      await Promise.all([...closings, life.close()]);
+      await rejoined;
+      await Promise.all([...closings, incarnation.close()]);
     },
   };
 }
 
-async function openLife(options: LivesOptions, beats: Outage, onDeath: () => void): Promise<Life> {
+async function openIncarnation(
+  options: ServerMembershipOptions,
+  heartbeats: FailureLog,
+  onEvicted: () => void,
+): Promise<Incarnation> {
   const { partition, hashers, accounts, log } = options;
   const closing: (() => Promise<void>)[] = [];
   let closed: Promise<void> | undefined;
@@ -97,24 +101,30 @@ async function openLife(options: LivesOptions, beats: Outage, onDeath: () => voi
     return closed;
   }
   try {
-    let onBeat = () => {};
-    const { epoch, horizon, reads, isElected, isCurrent, leave } = await enter(options, beats, onDeath, () => onBeat());
+    let onHeartbeat = () => {};
+    const { epoch, lowWatermark, reads, isLeader, isCurrent, leave } = await acquireEpoch(
+      options,
+      heartbeats,
+      onEvicted,
+      () => onHeartbeat(),
+    );
     // While beats fail, this does for the same reason.
-    const failed = (text: string) => (error: unknown) => log[beats.isOn ? 'debug' : 'warn']({ err: error }, text);
+    const logFailure = (text: string) => (error: unknown) =>
+      log[heartbeats.isFailing ? 'debug' : 'warn']({ err: error }, text);
     // If the store gives no answer, the others find out by themselves.
     closing.push(() => leave().catch((error: unknown) => log.warn({ err: error }, 'leaving failed')));
-    const onDamage = (error: Error) => {
+    const onCorruption = (error: Error) => {
       // Of one that the others count among the dead, they do not wait for the reads.
       if (isCurrent()) log.error({ err: error }, 'damaged');
       else log.warn({ err: error }, 'this process has lost touch with the store');
     };
-    const extents = await options.openExtents(epoch, onDamage);
+    const extents = await options.openExtents(epoch, onCorruption);
     closing.push(() => extents.close());
     const content = createContentStore({ partition, extents, epoch, reads, hashers });
     const sweeper = startSweeper({
-      ...{ partition, content, horizon, isElected, removed: accounts.removed },
+      ...{ partition, content, lowWatermark, isLeader, removed: accounts.removed },
       accounts: () => [...accounts.stored().map(({ id }) => id), ...accounts.removed()],
-      onFailure: failed('sweeping failed'),
+      onFailure: logFailure('sweeping failed'),
     });
     closing.push(() => sweeper.stop());
     const collector = startCollector({
@@ -122,17 +132,17 @@ async function openLife(options: LivesOptions, beats: Outage, onDeath: () => voi
         partition,
         extents,
         epoch,
-        horizon,
-        isElected,
-        heldExtents: content.heldExtents,
+        lowWatermark,
+        isLeader,
+        pinnedExtents: content.pinnedExtents,
         isOwner: !options.isShared,
       },
-      onFailure: failed('collecting failed'),
-      onDamage,
+      onFailure: logFailure('collecting failed'),
+      onCorruption,
     });
     closing.push(() => collector.stop());
-    onBeat = () => {
-      accounts.refresh().then(sweeper.wake, failed('reading the accounts failed'));
+    onHeartbeat = () => {
+      accounts.refresh().then(sweeper.wake, logFailure('reading the accounts failed'));
     };
     sweeper.wake();
     return { content, sweeper, isCurrent, close };
@@ -143,25 +153,25 @@ async function openLife(options: LivesOptions, beats: Outage, onDeath: () => voi
 }
 
 /** As the owner of the store, or as one of several. */
-async function enter(
-  { partition, isShared, beatMilliseconds }: LivesOptions,
-  beats: Outage,
-  onDeath: () => void,
+async function acquireEpoch(
+  { partition, isShared, heartbeatMilliseconds }: ServerMembershipOptions,
+  heartbeats: FailureLog,
+  onEvicted: () => void,
   onBeat: () => void,
 ) {
-  const reads = createReads();
+  const reads = createActiveReads();
   if (!isShared) {
-    const epoch = await openEpoch(partition);
+    const epoch = await takeOverEpoch(partition);
     const always = () => true;
     const leave = async () => {};
-    return { epoch, reads, horizon: reads, isElected: always, isCurrent: always, leave };
+    return { epoch, reads, lowWatermark: reads, isLeader: always, isCurrent: always, leave };
   }
-  return join({
-    ...{ partition, reads, onDeath, onFailure: beats.failed },
-    onBeat() {
-      beats.worked();
+  return joinMembership({
+    ...{ partition, reads, onEvicted, onFailure: heartbeats.failed },
+    onHeartbeat() {
+      heartbeats.succeeded();
       onBeat();
     },
-    ...(beatMilliseconds !== undefined && { everyMilliseconds: beatMilliseconds }),
+    ...(heartbeatMilliseconds !== undefined && { everyMilliseconds: heartbeatMilliseconds }),
   });
 }

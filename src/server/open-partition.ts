@@ -1,18 +1,18 @@
 /** Opens the rows that a configuration names: the only file that knows their engines. */
 import { endProcess } from '../base/end-process.ts';
 import type { Log } from '../base/log.ts';
-import { TICKS_PER_SECOND, ticksOf } from '../base/time.ts';
+import { TICKS_PER_SECOND, ticksFromUnix } from '../base/time.ts';
 import { CorruptionError, hasValidHeader } from '../partition/lmdb/corruption.ts';
 import { openLmdb } from '../partition/lmdb/engine.ts';
-import { readLmdb } from '../partition/lmdb/read-only.ts';
+import { openLmdbReadOnly } from '../partition/lmdb/read-only.ts';
 import { openMemory } from '../partition/memory/engine.ts';
 import { type Engine, type Instant, type Outcome, type Partition, Unavailable } from '../partition/partition.ts';
 import { openPartition } from '../partition/transact.ts';
 import { type Config, StartError } from './config.ts';
-import { formatOf, openDataFolder, rowsIn } from './data-directory.ts';
+import { openDataDirectory, readSupportedFormat, rowsPath } from './data-directory.ts';
 
 /** For this process to write; whoever has them closes them. */
-export interface OwnRows {
+export interface OwnedPartition {
   readonly partition: Partition;
   /** The time without what it was set back by: what clients mean by it. */
   date(): Instant;
@@ -21,19 +21,19 @@ export interface OwnRows {
 
 const DAY_TICKS = 86_400n * TICKS_PER_SECOND;
 
-type Shared = Pick<NonNullable<Config['shared']>, 'partition'>;
+type SharedPartition = Pick<NonNullable<Config['shared']>, 'partition'>;
 
-export async function openRows(
-  { shared, location }: { readonly shared?: Shared | undefined; readonly location?: string | undefined },
+export async function openOwnedPartition(
+  { shared, location }: { readonly shared?: SharedPartition | undefined; readonly location?: string | undefined },
   log: Log,
-): Promise<OwnRows> {
+): Promise<OwnedPartition> {
   if (shared) {
     const resolved = (outcome: Outcome) =>
       log.warn({ outcome }, 'a connection was lost in a commit, which was looked up');
-    return rowsOn(await openShared(shared.partition, resolved));
+    return ownedPartitionOn(await openPostgresEngine(shared.partition, resolved));
   }
-  if (location === undefined) return rowsOn(openMemory());
-  const folder = openDataFolder(location, () => {
+  if (location === undefined) return ownedPartitionOn(openMemory());
+  const folder = openDataDirectory(location, () => {
     log.error(
       'the lock of the data folder is gone, and another process may have taken the folder: this one ends at once',
     );
@@ -42,13 +42,13 @@ export async function openRows(
   });
   if (folder.warning) log.warn(folder.warning);
   try {
-    const wall = () => ticksOf(Date.now());
+    const wall = () => ticksFromUnix(Date.now());
     const engine = await openLmdb({
       location: folder.rows,
       wall: () => wall() + folder.lead,
       beforeWrite: folder.checkLock,
     });
-    const { close, ...rows } = rowsOn(engine, folder.lead);
+    const { close, ...rows } = ownedPartitionOn(engine, folder.lead);
     const ahead = rows.date() - wall();
     if (ahead > DAY_TICKS)
       log.warn(`the time of the data is ${ahead / DAY_TICKS} days ahead of this machine's clock: see holdfast clock`);
@@ -67,30 +67,30 @@ function asStartError(error: unknown, location: string): unknown {
   );
 }
 
-function rowsOn(engine: Engine, lead = 0n): OwnRows {
+function ownedPartitionOn(engine: Engine, lead = 0n): OwnedPartition {
   const partition = openPartition(engine);
   return { partition, date: () => partition.clock.now() - lead, close: () => partition.close() };
 }
 
 /** To look at, whoever works on them meanwhile: of a folder, or of what several processes share. */
-export async function readRows(where: string | Shared): Promise<Engine> {
-  if (typeof where !== 'string') return openShared(where.partition);
-  if (formatOf(where) === undefined) throw new StartError(`There is no data of Holdfast in ${where}.`);
-  if (!hasValidHeader(rowsIn(where))) {
+export async function openReadOnlyEngine(where: string | SharedPartition): Promise<Engine> {
+  if (typeof where !== 'string') return openPostgresEngine(where.partition);
+  if (readSupportedFormat(where) === undefined) throw new StartError(`There is no data of Holdfast in ${where}.`);
+  if (!hasValidHeader(rowsPath(where))) {
     throw new StartError(`The rows in ${where} are missing or damaged: restore a copy.`);
   }
   try {
-    return readLmdb(rowsIn(where));
+    return openLmdbReadOnly(rowsPath(where));
   } catch (error) {
     throw asStartError(error, where);
   }
 }
 
 /** Loaded where it is wanted: most servers do without. */
-async function openShared(url: string, resolved: (outcome: Outcome) => void = () => {}): Promise<Engine> {
+async function openPostgresEngine(url: string, onResolved: (outcome: Outcome) => void = () => {}): Promise<Engine> {
   const { openPostgres, CannotOpen } = await import('../partition/postgres/engine.ts');
   try {
-    return await openPostgres({ url, resolved });
+    return await openPostgres({ url, onResolved });
   } catch (error) {
     if (error instanceof CannotOpen) throw new StartError(error.message);
     throw error;

@@ -1,28 +1,28 @@
 /** What works on the rows and bytes that a configuration names: the only file that knows the engines of bytes. */
 import { existsSync } from 'node:fs';
-import { createOutage } from '../base/failure-log.ts';
+import { createFailureLog } from '../base/failure-log.ts';
 import { type Log, openLog } from '../base/log.ts';
-import { TICKS_PER_SECOND, ticksOf } from '../base/time.ts';
+import { TICKS_PER_SECOND, ticksFromUnix } from '../base/time.ts';
 import { createChunkChecker } from '../content/chunk-check.ts';
 import type { Extents } from '../extents/extents.ts';
 import { openLocalExtents } from '../extents/local.ts';
 import { openMemoryExtents } from '../extents/memory.ts';
-import { openHashers } from '../hashing/hash-pool.ts';
+import { openHashPool } from '../hashing/hash-pool.ts';
 import type { Partition } from '../partition/partition.ts';
 import { openPartition } from '../partition/transact.ts';
 import { type AccountDirectory, type KnownAccount, openAccounts } from '../services/accounts/accounts.ts';
 import { type Analytics, startAnalytics } from '../services/analytics/analytics.ts';
 import type { Granted, Storage } from '../services/common/storage.ts';
 import { type CheckProgress, type CheckReport, check as checkStore } from '../services/maintenance/check.ts';
-import { type Config, configOf, developmentAccount } from './config.ts';
-import { certificatesIn, extentsIn, leadOf } from './data-directory.ts';
-import { openLives } from './membership.ts';
-import { type OwnRows, openRows, readRows } from './open-partition.ts';
+import { type Config, developmentAccount, resolveConfig } from './config.ts';
+import { certificatesPath, extentsPath, readClockLead } from './data-directory.ts';
+import { openServerMembership } from './membership.ts';
+import { type OwnedPartition, openOwnedPartition, openReadOnlyEngine } from './open-partition.ts';
 import { claimExtents } from './shared-extents.ts';
 import type { ServerCertificate } from './tls/certificate.ts';
 
 /** Rows and bytes, with all that works on them. */
-export interface Store {
+export interface OpenedStorage {
   readonly partition: Partition;
   readonly accounts: AccountDirectory;
   readonly sweeper: Storage['sweeper'];
@@ -32,66 +32,67 @@ export interface Store {
   readonly storageOf: (account: KnownAccount, granted?: Granted) => Storage;
   /** Made for https: 'auto'. */
   readonly certificate: ServerCertificate | undefined;
-  closeStore(): Promise<void>;
+  closeStorage(): Promise<void>;
 }
 
 /** Takes the rows over, and closes them if it fails. */
-export async function openStore(rows: OwnRows, config: Config, log: Log): Promise<Store> {
+export async function openStorage(rows: OwnedPartition, config: Config, log: Log): Promise<OpenedStorage> {
   const { partition } = rows;
   const closing: (() => unknown)[] = [rows.close];
-  async function closeStore(): Promise<void> {
+  async function closeStorage(): Promise<void> {
     for (const close of closing.splice(0).reverse()) await close();
   }
   try {
     // Here, because the lock of the folder is ours now.
-    const certificate = config.https === 'auto' ? await keptCertificate(config) : undefined;
+    const certificate = config.https === 'auto' ? await selfSignedCertificate(config) : undefined;
     const isShared = config.shared !== undefined;
     if (config.shared) await claimExtents(partition, config.shared.extents);
-    const serves = { environment: config.accounts, developmentKeys: developmentAccount.keys };
-    const accounts = await openAccounts(partition, serves, { isShared });
-    const hashers = openHashers();
+    const accountSources = { environment: config.accounts, developmentKeys: developmentAccount.keys };
+    const accounts = await openAccounts(partition, accountSources, { isShared });
+    const hashers = openHashPool();
     closing.push(() => hashers.close());
-    const openExtents = (epoch: bigint, onDamage: (error: Error) => void) => openBytes(config, epoch, onDamage);
-    const lives = await openLives({ partition, openExtents, hashers, accounts, isShared, log });
-    closing.push(() => lives.close());
-    const sweeper = { wake: () => lives.current().sweeper.wake() };
+    const openExtents = (epoch: bigint, onCorruption: (error: Error) => void) =>
+      openConfiguredExtents(config, epoch, onCorruption);
+    const membership = await openServerMembership({ partition, openExtents, hashers, accounts, isShared, log });
+    closing.push(() => membership.close());
+    const sweeper = { wake: () => membership.current().sweeper.wake() };
     const settings = { changed: () => analytics.changed() };
     const storageOf = ({ id: account }: Pick<KnownAccount, 'id'>, granted?: Granted): Storage => {
-      return { partition, account, content: lives.current().content, sweeper, granted, settings };
+      return { partition, account, content: membership.current().content, sweeper, granted, settings };
     };
-    const writing = createOutage(log, { begins: 'analytics failed', isOver: 'analytics works again' });
+    const analyticsFailures = createFailureLog(log, { begins: 'analytics failed', isOver: 'analytics works again' });
     const analytics = await startAnalytics({
       ...{ partition, date: rows.date, storageOf, accounts: accounts.list },
-      onFailure: writing.failed,
-      onWorked: writing.worked,
+      onFailure: analyticsFailures.failed,
+      onWorked: analyticsFailures.succeeded,
       onDropped: (what, count) => log.warn({ count }, `${what} were dropped: there were too many to keep in memory`),
     });
     closing.push(() => analytics.stop());
-    const isCurrent = () => lives.current().isCurrent();
-    return { partition, accounts, sweeper, analytics, isCurrent, storageOf, certificate, closeStore };
+    const isCurrent = () => membership.current().isCurrent();
+    return { partition, accounts, sweeper, analytics, isCurrent, storageOf, certificate, closeStorage };
   } catch (error) {
-    await closeStore();
+    await closeStorage();
     throw error;
   }
 }
 
-async function keptCertificate({ location, endpoints }: Config): Promise<ServerCertificate> {
-  const { ownCertificate } = await import('./tls/self-signed.ts');
-  return ownCertificate({
-    folder: location === undefined ? undefined : certificatesIn(location),
+async function selfSignedCertificate({ location, endpoints }: Config): Promise<ServerCertificate> {
+  const { ensureSelfSignedCertificate } = await import('./tls/self-signed.ts');
+  return ensureSelfSignedCertificate({
+    folder: location === undefined ? undefined : certificatesPath(location),
     hosts: endpoints.map(({ host }) => host),
     now: new Date(),
   });
 }
 
-function openBytes(
+function openConfiguredExtents(
   { location, shared, memoryBytesMax }: Config,
   epoch: bigint,
-  onDamage: (error: Error) => void,
+  onCorruption: (error: Error) => void,
 ): Extents | Promise<Extents> {
-  if (shared) return openLocalExtents({ folder: shared.extents, epoch, onDamage });
+  if (shared) return openLocalExtents({ folder: shared.extents, epoch, onCorruption });
   if (location === undefined) return openMemoryExtents({ epoch, bytesMax: memoryBytesMax });
-  return openLocalExtents({ folder: extentsIn(location), epoch, onDamage });
+  return openLocalExtents({ folder: extentsPath(location), epoch, onCorruption });
 }
 
 /** What a command does with the accounts of a folder that no server uses, or of a store that any number of them may. */
@@ -101,7 +102,7 @@ export async function withAccounts<T>(
 ): Promise<T> {
   const isShared = typeof where !== 'string';
   const log = openLog({ level: 'silent', format: 'text', file: undefined });
-  const rows = await openRows(isShared ? { shared: where } : configOf({ location: where }), log);
+  const rows = await openOwnedPartition(isShared ? { shared: where } : resolveConfig({ location: where }), log);
   try {
     return await work(await openAccounts(rows.partition, undefined, { isShared }));
   } finally {
@@ -119,26 +120,26 @@ export type Where = string | { readonly partition: string; readonly extents: str
 
 /** Looks at all rows and bytes; servers may work on them meanwhile. */
 export async function check(where: Where, onProgress?: (progress: CheckProgress) => void): Promise<CheckResult> {
-  const engine = await readRows(where);
-  const folder = typeof where === 'string' ? extentsIn(where) : where.extents;
+  const engine = await openReadOnlyEngine(where);
+  const folder = typeof where === 'string' ? extentsPath(where) : where.extents;
   const partition = openPartition(engine);
   // It never writes, so that no process has the epoch 0.
-  let damage: Error | undefined;
-  const onDamage = (error: Error) => {
-    damage = error;
+  let corruption: Error | undefined;
+  const onCorruption = (error: Error) => {
+    corruption = error;
   };
-  const heard = () => {
-    const last = damage;
-    damage = undefined;
+  const takeError = () => {
+    const last = corruption;
+    corruption = undefined;
     return last;
   };
   const extents = existsSync(folder)
-    ? await openLocalExtents({ folder, epoch: 0n, onDamage })
+    ? await openLocalExtents({ folder, epoch: 0n, onCorruption })
     : openMemoryExtents({ epoch: 0n });
   try {
-    const report = await checkStore(partition, createChunkChecker(partition, extents, heard), onProgress);
-    const lead = typeof where === 'string' ? leadOf(where) : 0n;
-    const ahead = engine.clock.now() - lead - ticksOf(Date.now());
+    const report = await checkStore(partition, createChunkChecker(partition, extents, takeError), onProgress);
+    const lead = typeof where === 'string' ? readClockLead(where) : 0n;
+    const ahead = engine.clock.now() - lead - ticksFromUnix(Date.now());
     const { rows, containers, blobs, bytes } = report;
     const notes = [`${rows} rows: ${containers} containers, ${blobs} blobs with ${bytes} bytes.`];
     if (ahead > 2n * TICKS_PER_SECOND)

@@ -9,8 +9,8 @@ import type { Partition } from '../partition/partition.ts';
 import { decodeValue, encodeValue } from '../partition/values.ts';
 import { StartError } from './config.ts';
 
-const STORE = encodeKey(['store']);
-const FILE = 'holdfast-store.json';
+const STORE_KEY = encodeKey(['store']);
+const MARKER_FILE = 'holdfast-store.json';
 const FORMAT = 1;
 
 interface StoreRow {
@@ -20,7 +20,7 @@ interface StoreRow {
 /** The first process of a store makes the folder its own; all others must find it so. Throws a StartError. */
 export async function claimExtents(partition: Partition, folder: string): Promise<void> {
   try {
-    await claim(partition, folder);
+    await claimFolder(partition, folder);
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException;
     if (code === undefined || syscall === undefined) throw error;
@@ -28,46 +28,46 @@ export async function claimExtents(partition: Partition, folder: string): Promis
   }
 }
 
-async function claim(partition: Partition, folder: string): Promise<void> {
-  const row = await partition.read((at) => at.get(STORE));
+async function claimFolder(partition: Partition, folder: string): Promise<void> {
+  const row = await partition.read((at) => at.get(STORE_KEY));
   const id = row && decodeValue<StoreRow>(row).id;
-  const found = (await markIn(folder)) ?? (id === undefined ? await leaveMark(folder) : undefined);
+  const found = (await readMarker(folder)) ?? (id === undefined ? await writeMarker(folder) : undefined);
   if (found === undefined) {
     throw new StartError(
-      `The bytes of this store are not in ${folder}: it has no ${FILE}. Name the folder that all share by --extents, and see that it is mounted.`,
+      `The bytes of this store are not in ${folder}: it has no ${MARKER_FILE}. Name the folder that all share by --extents, and see that it is mounted.`,
     );
   }
-  if (id === undefined && (await hasExtents(folder))) throw ofAnother(folder);
-  const { value } = await partition.transact(STORE, async (tx) => {
-    const stored = await tx.get(STORE);
+  if (id === undefined && (await hasExtents(folder))) throw belongsToAnotherStore(folder);
+  const { value } = await partition.transact(STORE_KEY, async (tx) => {
+    const stored = await tx.get(STORE_KEY);
     if (stored) return decodeValue<StoreRow>(stored).id;
-    tx.put(STORE, encodeValue({ id: found }));
+    tx.put(STORE_KEY, encodeValue({ id: found }));
     return found;
   });
-  if (value !== found) throw ofAnother(folder);
+  if (value !== found) throw belongsToAnotherStore(folder);
 }
 
-const ofAnother = (folder: string): StartError =>
+const belongsToAnotherStore = (folder: string): StartError =>
   new StartError(`The folder ${folder} holds the bytes of another store: name another one by --extents.`);
 
 async function hasExtents(folder: string): Promise<boolean> {
   return (await readdir(folder)).some((name) => EXTENT_NAME.test(name));
 }
 
-async function markIn(folder: string): Promise<string | undefined> {
+async function readMarker(folder: string): Promise<string | undefined> {
   let text: string;
   try {
-    text = await readFile(join(folder, FILE), 'utf8');
+    text = await readFile(join(folder, MARKER_FILE), 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
-  const { format, store } = parsed(text);
+  const { format, store } = parseMarker(text);
   if (format === FORMAT && typeof store === 'string') return store;
-  throw new StartError(`The file ${join(folder, FILE)} is damaged, or was written by a newer Holdfast.`);
+  throw new StartError(`The file ${join(folder, MARKER_FILE)} is damaged, or was written by a newer Holdfast.`);
 }
 
-function parsed(text: string): { format?: unknown; store?: unknown } {
+function parseMarker(text: string): { format?: unknown; store?: unknown } {
   try {
     return JSON.parse(text) ?? {};
   } catch {
@@ -76,15 +76,15 @@ function parsed(text: string): { format?: unknown; store?: unknown } {
 }
 
 /** Other processes may start at the same moment: the mark of one of them is that of all. */
-async function leaveMark(folder: string): Promise<string | undefined> {
+async function writeMarker(folder: string): Promise<string | undefined> {
   makeFolderDurably(folder);
   const id = randomUUID();
   try {
     const text = `${JSON.stringify({ format: FORMAT, store: id })}\n`;
-    writeFileDurably(join(folder, FILE), text, { mode: 0o600, exclusive: true });
+    writeFileDurably(join(folder, MARKER_FILE), text, { mode: 0o600, exclusive: true });
     return id;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    return markIn(folder);
+    return readMarker(folder);
   }
 }

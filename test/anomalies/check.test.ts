@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { check } from '../../src/index.ts';
 import { decodeKey, encodeKey, type Key } from '../../src/partition/keys.ts';
-import { openFiles, type Rows } from '../../src/partition/lmdb/files.ts';
-import { checkFolder } from '../crash/server.mjs';
-import { newFolder, serve } from './server.ts';
+import { openFiles, type RowsDatabase } from '../../src/partition/lmdb/files.ts';
+import { newFolder, serve } from '../support/disposable-servers.ts';
+import { checkFolder } from '../support/server-process.mjs';
 
 interface Damage {
   readonly what: string;
-  readonly act: (rows: Rows, key: (type: string) => Key) => void;
+  readonly act: (rows: RowsDatabase, key: (type: string) => Key) => void;
   readonly findings: RegExp[];
 }
 
@@ -172,7 +172,7 @@ async function damage(location: string, act: Damage['act']): Promise<void> {
 }
 
 /** Lets `edit` change the value of a row, in place or by another one; its version stays. */
-function change(rows: Rows, key: Key, edit: (value: Buffer) => Buffer | unknown): void {
+function change(rows: RowsDatabase, key: Key, edit: (value: Buffer) => Buffer | unknown): void {
   const stored = Buffer.from((rows as unknown as { getBinary(key: Key): Buffer }).getBinary(key));
   const edited = edit(stored.subarray(8));
   rows.putSync(key, Buffer.isBuffer(edited) ? Buffer.concat([stored.subarray(0, 8), edited]) : stored);

@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { BlobSASPermissions, BlobServiceClient } from '@azure/storage-blob';
 import { start } from 'holdfast';
 import { describe, expect, it } from 'vitest';
-import { checkFolder, run } from '../crash/server.mjs';
-import { newFolder, type Server, serve } from './server.ts';
+import { newFolder, type Server, serve } from '../support/disposable-servers.ts';
+import { checkFolder, run } from '../support/server-process.mjs';
 
 const cli = fileURLToPath(new URL('../../dist/bin/holdfast.js', import.meta.url));
 const YEARS_SECONDS = 3_650.5 * 86_400;

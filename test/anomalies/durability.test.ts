@@ -3,9 +3,9 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-blob';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { checkFolder } from '../crash/server.mjs';
-import { type Client, newFolder, noStrace, type Server, serve } from './server.ts';
-import { type Call, callsOf, type Upload, unsafeAnswers, unsafeNames, unsafeUploads } from './trace.ts';
+import { type Client, newFolder, noStrace, type Server, serve } from '../support/disposable-servers.ts';
+import { checkFolder } from '../support/server-process.mjs';
+import { type Call, callsOf, type Upload, unsafeAnswers, unsafeNames, unsafeUploads } from './strace.ts';
 
 const SEQUENTIAL = 15;
 const CONCURRENT = 48;

@@ -4,8 +4,8 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { newFolder } from '../support/disposable-servers.ts';
 import { missingIn } from './sequence.ts';
-import { newFolder } from './server.ts';
 
 const program = fileURLToPath(new URL('../partition/exit.mjs', import.meta.url));
 

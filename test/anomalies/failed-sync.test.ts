@@ -1,11 +1,11 @@
 import { cpSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { randomOf } from '../crash/random.mjs';
+import { newFolder, noStrace } from '../support/disposable-servers.ts';
+import { randomOf } from '../support/random.mjs';
 import { cutPower, TRACED, unconfirmedIn } from './power-cut.ts';
 import { committed, missingIn, runSequence } from './sequence.ts';
-import { newFolder, noStrace } from './server.ts';
-import { callsOf } from './trace.ts';
+import { callsOf } from './strace.ts';
 
 const IMAGES = 4;
 const traceTo = (file: string): string[] => ['-o', file, '-e', `trace=${TRACED}`];

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { newLoopDisk, noLoopDisk } from '../crash/loop-disk.mjs';
-import { checkFolder } from '../crash/server.mjs';
-import { type Client, serve } from './server.ts';
+import { type Client, serve } from '../support/disposable-servers.ts';
+import { newLoopDisk, noLoopDisk } from '../support/loop-disk.mjs';
+import { checkFolder } from '../support/server-process.mjs';
 
 const DISK_MEGABYTES = 256;
 const BLOBS = 20;

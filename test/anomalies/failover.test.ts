@@ -1,8 +1,8 @@
 /** `npm run test:failover` does it three times in a row, in three ways. */
 import { describe, expect, it } from 'vitest';
 import { failover } from '../failover/rounds.ts';
-import { missing } from '../partition/postgres-cluster.ts';
-import { newFolder } from './server.ts';
+import { newFolder } from '../support/disposable-servers.ts';
+import { missing } from '../support/postgres-cluster.ts';
 
 const rounds = Number(process.env.HOLDFAST_FAILOVER_ROUNDS ?? 1);
 const isLong = rounds > 1;

@@ -5,8 +5,8 @@ import { encodeKey } from '../../src/partition/keys.ts';
 import { openLmdb } from '../../src/partition/lmdb/engine.ts';
 import { Unavailable } from '../../src/partition/partition.ts';
 import { openPartition } from '../../src/partition/transact.ts';
-import { checkFolder } from '../crash/server.mjs';
-import { type Client, newDisk, noMount, type Server, serve } from './server.ts';
+import { type Client, newDisk, noMount, type Server, serve } from '../support/disposable-servers.ts';
+import { checkFolder } from '../support/server-process.mjs';
 
 const BLOB_BYTES = 1_500_000;
 const DISK_BYTES = 48 << 20;

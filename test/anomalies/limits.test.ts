@@ -4,10 +4,10 @@ import { connect, type Socket } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { blobOperations } from '../../src/rest/blob/operations.ts';
-import { createBodyMemory } from '../../src/rest/http/byte-budget.ts';
-import { account, serverFor } from '../end-to-end/support.ts';
-import { smallServer } from '../rest/small-server.ts';
-import { ACCOUNT, headOf, rawClient } from '../rest/support.ts';
+import { createByteBudget } from '../../src/rest/http/byte-budget.ts';
+import { ACCOUNT, headOf, rawClient } from '../support/raw-client.ts';
+import { smallServer } from '../support/stub-server.ts';
+import { account, serverFor } from '../support/test-server.ts';
 
 const url = (blob: string) => `/${ACCOUNT}/c/${blob}`;
 const eventually = <Value>(value: () => Value) => expect.poll(value, { interval: 5, timeout: 20_000 });
@@ -130,7 +130,7 @@ describe('Bodies that are kept whole', () => {
   it('count with all that they will be from their beginning, however many begin at once, and the others wait', async () => {
     const bound = 1_000_000;
     const length = 100_000;
-    const memory = createBodyMemory(bound);
+    const memory = createByteBudget(bound);
     const { port } = await smallServer({ memory });
     const document = `<Document>${' '.repeat(length - 21)}</Document>`;
     const head = headOf('PUT', `/${ACCOUNT}/c`, { 'Content-Length': String(length) });
@@ -149,7 +149,7 @@ describe('Bodies that are kept whole', () => {
   });
 
   it('are forgotten with their connections', async () => {
-    const memory = createBodyMemory(1_000_000);
+    const memory = createByteBudget(1_000_000);
     const { port } = await smallServer({ memory });
     const clients = Array.from({ length: 40 }, () => rawClient(port));
     for (const { socket } of clients)
@@ -165,7 +165,7 @@ describe('Answers that nobody takes', () => {
 
   /** The most that was ever counted, too. */
   function watchedMemory(bytesMax: number) {
-    const memory = createBodyMemory(bytesMax);
+    const memory = createByteBudget(bytesMax);
     const seen = { most: 0 };
     const add = (bytes: number, isOnItsWay?: boolean) => {
       memory.add(bytes, isOnItsWay);
@@ -231,21 +231,21 @@ describe('Uploads that begin at once', () => {
   const PIECE_BYTES = 64 << 10;
 
   it('are read in turns, so that a newcomer waits for few bytes, and leave nothing in memory', async () => {
-    const memory = createBodyMemory(512 << 20);
+    const memory = createByteBudget(512 << 20);
     let most = 0;
     let now = 0;
     let isOver = false;
-    const mayGoOn = (bytes: number) => {
+    const chargeRead = (bytes: number) => {
       now += bytes;
       most = Math.max(most, now);
-      return memory.mayGoOn(bytes);
+      return memory.chargeRead(bytes);
     };
     const nextTurn = () => {
       now = 0;
       if (!isOver) setImmediate(nextTurn);
     };
     nextTurn();
-    const { port, gate } = await smallServer({ memory: { ...memory, mayGoOn } });
+    const { port, gate } = await smallServer({ memory: { ...memory, chargeRead } });
     const clients = Array.from({ length: UPLOADS }, () => rawClient(port));
     const stalled = rawClient(port);
     stalled.socket.write(headOf('PUT', url('stuck'), { 'Content-Length': String(2 * BYTES) }));

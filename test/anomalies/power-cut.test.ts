@@ -7,10 +7,10 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { encodeKey } from '../../src/partition/keys.ts';
 import { openLmdb } from '../../src/partition/lmdb/engine.ts';
 import { openPartition } from '../../src/partition/transact.ts';
-import { randomOf } from '../crash/random.mjs';
+import { newFolder, noStrace } from '../support/disposable-servers.ts';
+import { randomOf } from '../support/random.mjs';
 import { cutPower, TRACED, unconfirmedIn } from './power-cut.ts';
-import { newFolder, noStrace } from './server.ts';
-import { callsOf } from './trace.ts';
+import { callsOf } from './strace.ts';
 
 const writer = fileURLToPath(new URL('../partition/killed.mjs', import.meta.url));
 const IMAGES = 4;

@@ -1,7 +1,7 @@
 /** What a power cut may leave of the files: everything that no finished sync confirmed can be anything. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Call, isSync, isWrite } from './trace.ts';
+import { type Call, isSync, isWrite } from './strace.ts';
 
 export interface Unconfirmed {
   /** The file's name within the folder. */

@@ -7,13 +7,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { BlobServiceClient, newPipeline, StorageSharedKeyCredential } from '@azure/storage-blob';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { livingEpochs } from '../../src/content/membership/epochs.ts';
+import { activeEpochs } from '../../src/content/membership/epochs.ts';
 import { openPostgres } from '../../src/partition/postgres/engine.ts';
 import { openPartition } from '../../src/partition/transact.ts';
-import { account, accountKey } from '../end-to-end/support.ts';
-import { type Cluster, missing, startCluster } from '../partition/postgres-cluster.ts';
-import { type Program, runProgram } from '../repository/program.ts';
-import { newFolder } from './server.ts';
+import { type Program, runProgram } from '../support/child-program.ts';
+import { newFolder } from '../support/disposable-servers.ts';
+import { type Cluster, missing, startCluster } from '../support/postgres-cluster.ts';
+import { account, accountKey } from '../support/test-server.ts';
 
 const cli = fileURLToPath(new URL('../../dist/bin/holdfast.js', import.meta.url));
 const cwd = tmpdir();
@@ -91,7 +91,7 @@ describe.skipIf(missing)('Servers that share a store', () => {
     await two.service.getContainerClient('stopped').getBlockBlobClient('of two').upload(bytes, bytes.length);
     await three.service.getContainerClient('stopped').getBlockBlobClient('of three').upload(bytes, bytes.length);
     const partition = openPartition(await openPostgres({ url: cluster.url }));
-    const living = async () => (await partition.read(livingEpochs)).size;
+    const living = async () => (await partition.read(activeEpochs)).size;
     expect(await living()).toBe(3);
 
     three.program.kill('SIGKILL');

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { randomOf } from '../crash/random.mjs';
-import { checkFolder, launch, run } from '../crash/server.mjs';
-import { newFolder, serve } from './server.ts';
+import { newFolder, serve } from '../support/disposable-servers.ts';
+import { randomOf } from '../support/random.mjs';
+import { checkFolder, launch, run } from '../support/server-process.mjs';
 
 const ROUNDS = 12;
 const START_MILLISECONDS = 600;

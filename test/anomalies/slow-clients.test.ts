@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { smallServer } from '../rest/small-server.ts';
-import { ACCOUNT, headOf, rawClient } from '../rest/support.ts';
+import { ACCOUNT, headOf, rawClient } from '../support/raw-client.ts';
+import { smallServer } from '../support/stub-server.ts';
 
 const BLOB = `/${ACCOUNT}/c/b`;
 const MIB = 1 << 20;
@@ -56,7 +56,7 @@ describe('A client that is slow', () => {
   });
 
   it('with its body is cut though it is never silent, whether it streams or is read whole', async () => {
-    const { port, logged } = await smallServer({ patienceMilliseconds: 200 });
+    const { port, logged } = await smallServer({ rateGraceMilliseconds: 200 });
     const document = headOf('PUT', `/${ACCOUNT}/c`, { 'Content-Length': '1000' });
     await Promise.all([slowBody(port).closed, dribbler(port, document).closed]);
     expect(logged.filter(({ level }) => level === 'error')).toEqual([]);
@@ -70,7 +70,7 @@ describe('A client that is slow', () => {
   });
 
   it('and fast enough all in all is not cut', async () => {
-    const { port } = await smallServer({ patienceMilliseconds: 200 });
+    const { port } = await smallServer({ rateGraceMilliseconds: 200 });
     const { socket, answer } = rawClient(port);
     socket.write(headOf('PUT', BLOB, { 'Content-Length': '8000' }));
     for (let sent = 0; sent < 8_000; sent += 1_000) {
@@ -106,7 +106,7 @@ describe('A client that does not read its answer', () => {
 describe('Hundreds of clients that are slow', () => {
   it('with headers and bodies cost little memory, are cut, and nobody else notices', async () => {
     const each = 200;
-    const { port } = await smallServer({ limits: { headersMilliseconds: 3_000 }, patienceMilliseconds: 3_000 });
+    const { port } = await smallServer({ limits: { headersMilliseconds: 3_000 }, rateGraceMilliseconds: 3_000 });
     await ask(port);
     global.gc?.();
     const before = process.memoryUsage().rss;

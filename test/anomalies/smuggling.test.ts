@@ -1,8 +1,8 @@
 /** Requests that a reader in front of the server could take for others, each with a signed Delete Blob behind it. */
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { serverFor } from '../end-to-end/support.ts';
-import { smuggling, unambiguous, upgrades } from '../tables/smuggling.ts';
+import { serverFor } from '../support/test-server.ts';
+import { smuggling, unambiguous, upgrades } from '../truth-tables/smuggling.ts';
 
 const running = serverFor('memory');
 

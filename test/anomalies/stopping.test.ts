@@ -4,8 +4,8 @@ import { connect as connectTo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { checkFolder } from '../crash/server.mjs';
-import { newFolder, refusal, type Server, serve } from './server.ts';
+import { newFolder, refusal, type Server, serve } from '../support/disposable-servers.ts';
+import { checkFolder } from '../support/server-process.mjs';
 
 const BODY = Buffer.alloc(200_000, 'slow');
 

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { checkFolder } from '../crash/server.mjs';
-import { type Client, newFolder, serve } from './server.ts';
+import { type Client, newFolder, serve } from '../support/disposable-servers.ts';
+import { checkFolder } from '../support/server-process.mjs';
 
 const BLOBS = 3_000;
 

@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type Running, serverFor } from '../end-to-end/support.ts';
+import { debianPython, noPythonSdk, noPythonTables } from '../support/installed-tools.ts';
+import { type Running, serverFor } from '../support/test-server.ts';
 import { environmentOf, sasOfCommand } from './environment.mjs';
-import { debianPython, noPythonSdk, noPythonTables } from './installed.ts';
 import { run } from './steps.mjs';
 
 const folder = fileURLToPath(new URL('python', import.meta.url));

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { ContainerSASPermissions } from '@azure/storage-blob';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Running, serverFor } from '../end-to-end/support.ts';
-import { noRclone } from './installed.ts';
+import { noRclone } from '../support/installed-tools.ts';
+import { type Running, serverFor } from '../support/test-server.ts';
 import { run } from './steps.mjs';
 
 type Ended = Awaited<ReturnType<typeof run>>;

@@ -1,12 +1,12 @@
 /** Blocks, and lists of all that can be named: staged and committed blocks, in any order, some of them again and again. */
-import { bytesOf } from '../large/bytes.mjs';
+import { bytesOf } from '../support/seeded-bytes.mjs';
+import { md5Of } from './expected-state.mjs';
 import { leaseHeaders } from './steps.mjs';
-import { md5Of } from './world.mjs';
 
 /**
  * @typedef {import('./steps.mjs').Scene} Scene
  * @typedef {import('./steps.mjs').Step} Step
- * @typedef {import('./world.mjs').Block} Block
+ * @typedef {import('./expected-state.mjs').Block} Block
  */
 
 const KIB = 2 ** 10;

@@ -9,13 +9,13 @@ export function newCounter() {
   return {
     acknowledged: () => acknowledged,
 
-    /** @param {ReturnType<import('./client.mjs').connect>} client */
+    /** @param {ReturnType<import('../support/signed-client.mjs').connect>} client */
     async create(client) {
       await client.createContainer('counter');
       await client.putBlob(PATH, Buffer.from('0'));
     },
 
-    /** @param {ReturnType<import('./client.mjs').connect>} client */
+    /** @param {ReturnType<import('../support/signed-client.mjs').connect>} client */
     async count(client, isOver = () => false) {
       while (!isOver()) {
         let isSent = false;
@@ -34,7 +34,7 @@ export function newCounter() {
       }
     },
 
-    /** @param {ReturnType<import('./client.mjs').connect>} client */
+    /** @param {ReturnType<import('../support/signed-client.mjs').connect>} client */
     async verify(client) {
       const { body } = await client.getBlob(PATH);
       const found = Number(body.toString());
@@ -46,7 +46,7 @@ export function newCounter() {
       return faults;
     },
 
-    /** @param {ReturnType<import('./client.mjs').connect>} client */
+    /** @param {ReturnType<import('../support/signed-client.mjs').connect>} client */
     removeAll: (client) => client.deleteContainer('counter'),
   };
 }

@@ -8,10 +8,10 @@ import { isMainThread } from 'node:worker_threads';
 /** By file of build: what stands there, and what stands there instead. @type {Record<string, [RegExp, string][]>} */
 const changes = {
   'partition/lmdb/layers.js': [[/(const CHECKPOINT_BYTES = )[^;]+/, '$1 200 << 10']],
-  'extents/slotted.js': [[/(const EXTENT_BYTES_MAX = )[^;]+/, '$1 8 << 20']],
-  'content/collector.js': [[/(const EVERY_MILLISECONDS = )[^;]+/, '$1 50']],
-  'content/collector-policy.js': [
-    [/(const RATIO = )[^;]+/, '$1 1'],
+  'extents/slotted-extents.js': [[/(const EXTENT_BYTES_MAX = )[^;]+/, '$1 8 << 20']],
+  'content/gc/collector.js': [[/(const EVERY_MILLISECONDS = )[^;]+/, '$1 50']],
+  'content/gc/policy.js': [
+    [/(const RATIO_MAX = )[^;]+/, '$1 1'],
     [/(slackBytes: )[\d <]+/, '$1 256 << 10'],
     [/(sealBytesMin: )[\d <]+/, '$1 256 << 10 '],
   ],

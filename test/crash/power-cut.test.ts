@@ -1,8 +1,8 @@
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { serve } from '../anomalies/server.ts';
-import { newLoopDisk, noLoopDisk } from './loop-disk.mjs';
+import { serve } from '../support/disposable-servers.ts';
+import { newLoopDisk, noLoopDisk } from '../support/loop-disk.mjs';
+import { checkFolder } from '../support/server-process.mjs';
 import { crash } from './rounds.mjs';
-import { checkFolder } from './server.mjs';
 
 const ROUNDS = 4;
 const DISK_MEGABYTES = 2_048;

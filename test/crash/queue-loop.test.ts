@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { newPipeline, QueueClient, StorageSharedKeyCredential } from '@azure/storage-queue';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { account, accountKey } from '../end-to-end/support.ts';
-import { serverOf } from '../histories/servers.ts';
+import { checkFolder } from '../support/server-process.mjs';
+import { serverOf } from '../support/server-processes.ts';
+import { account, accountKey } from '../support/test-server.ts';
 import { type Delivery, faultsOf, HIDDEN_SECONDS, startHost } from './message-loop.ts';
-import { checkFolder } from './server.mjs';
 
 const MESSAGES = 320;
 const KILLS = [MESSAGES / 4, MESSAGES / 2];

@@ -1,10 +1,10 @@
 /** Rounds of: several clients write, the server is killed at a random moment, and everything acknowledged must be there. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { extentBytes } from '../large/extent-folder.mjs';
-import { connect, connectToTables } from './client.mjs';
+import { extentBytes } from '../support/extent-usage.mjs';
+import { randomOf } from '../support/random.mjs';
+import { checkFolder, launch, startServer } from '../support/server-process.mjs';
+import { connect, connectToTables } from '../support/signed-client.mjs';
 import { newCounter } from './counter.mjs';
-import { randomOf } from './random.mjs';
-import { checkFolder, launch, startServer } from './server.mjs';
 import { newTableWriter } from './table-writer.mjs';
 import { newWriter } from './writer.mjs';
 

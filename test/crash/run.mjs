@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { newLoopDisk } from './loop-disk.mjs';
+import { newLoopDisk } from '../support/loop-disk.mjs';
 import { crash } from './rounds.mjs';
 
 const DISK_MEGABYTES = 4_096;

@@ -1,13 +1,13 @@
 /** Requests about containers and blobs, whatever their size, each with the answer and the change of the world that it must have. */
-import { bytesOf } from '../large/bytes.mjs';
-import { leaseIdOf, md5Of } from './world.mjs';
+import { bytesOf } from '../support/seeded-bytes.mjs';
+import { leaseIdOf, md5Of } from './expected-state.mjs';
 
 /**
- * @typedef {import('./world.mjs').World} World
- * @typedef {import('./world.mjs').Blob} Blob
- * @typedef {ReturnType<import('./random.mjs').randomOf>} Random
- * @typedef {ReturnType<import('./client.mjs').connect>} Client
- * @typedef {{ status: number, ask: () => Promise<import('./client.mjs').Answer>, change: (next: World, etag: string | undefined) => void }} Step
+ * @typedef {import('./expected-state.mjs').World} World
+ * @typedef {import('./expected-state.mjs').Blob} Blob
+ * @typedef {ReturnType<import('../support/random.mjs').randomOf>} Random
+ * @typedef {ReturnType<import('../support/signed-client.mjs').connect>} Client
+ * @typedef {{ status: number, ask: () => Promise<import('../support/signed-client.mjs').Answer>, change: (next: World, etag: string | undefined) => void }} Step
  * @typedef {{ client: Client, random: Random, world: World, path: string, mark: string }} Scene `mark` is new in every step
  */
 

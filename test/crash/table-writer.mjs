@@ -7,10 +7,10 @@
  * `serial` is that of the last replacement, `merged` that of the last merge behind it.
  * @typedef {{ serial: string, merged: string | undefined, length: number, etag: string | undefined }} Entity
  * @typedef {Map<string, Entity> | undefined} World by row key; undefined: the table is not there
- * @typedef {ReturnType<import('./client.mjs').connect>} Client
- * @typedef {ReturnType<import('./random.mjs').randomOf>} Random
+ * @typedef {ReturnType<import('../support/signed-client.mjs').connect>} Client
+ * @typedef {ReturnType<import('../support/random.mjs').randomOf>} Random
  * @typedef {{ method: string, path: string, headers: Record<string, string>, body: string, change: (next: Map<string, Entity>, etag: string | undefined) => void }} Part
- * @typedef {{ ask: () => Promise<import('./client.mjs').Answer>, status: number, inner?: number, change: (before: World, etags: string[]) => World }} Step
+ * @typedef {{ ask: () => Promise<import('../support/signed-client.mjs').Answer>, status: number, inner?: number, change: (before: World, etags: string[]) => World }} Step
  */
 
 const ROWS = 100;

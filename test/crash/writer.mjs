@@ -3,8 +3,8 @@
  * answered, each of which happened or did not. Nothing else may be found after a crash.
  */
 import { putBlockList, putBlocks } from './block-steps.mjs';
+import { copyOf, differences, newWorld, observe } from './expected-state.mjs';
 import { copyBlob, createContainer, deleteBlob, deleteContainer, putBlob, setMetadata, turnLease } from './steps.mjs';
-import { copyOf, differences, newWorld, observe } from './world.mjs';
 
 /**
  * @typedef {import('./steps.mjs').Step} Step
@@ -99,7 +99,7 @@ export function newWriter(number) {
       const right = possible.find((one) => differences(one, found.world, etags).length === 0);
       if (!right) return differences(world, found.world, etags);
       for (const [path, blob] of right.blobs) {
-        const { etag } = /** @type {import('./world.mjs').Blob} */ (found.world.blobs.get(path));
+        const { etag } = /** @type {import('./expected-state.mjs').Blob} */ (found.world.blobs.get(path));
         right.blobs.set(path, { ...blob, etag });
         if (etag) etags.add(etag);
       }
@@ -115,7 +115,7 @@ export function newWriter(number) {
   };
 }
 
-/** With every choice of the requests that may have happened. @param {import('./world.mjs').World} world @param {Step[]} steps */
+/** With every choice of the requests that may have happened. @param {import('./expected-state.mjs').World} world @param {Step[]} steps */
 function worldsAfter(world, steps) {
   let worlds = [world];
   for (const { change } of steps) {

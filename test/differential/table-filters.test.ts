@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { EdmValue } from '../../src/rules/table/edm.ts';
-import { type Bounds, keyBoxesOf, matches, parseFilter } from '../../src/rules/table/filter.ts';
+import { type KeyBounds, keyRangesFrom, matches, parseFilter } from '../../src/rules/table/filter.ts';
 import { anyCondition, anyEntity, type Entity, filterText, isMet, type Value } from './naive-filter.ts';
 
 describe('What a filter of a query finds', () => {
@@ -30,7 +30,7 @@ describe('What a filter of a query finds', () => {
   it('lies in its key boxes', () => {
     fc.assert(
       fc.property(anyCondition, fc.array(anyEntity, { minLength: 1, maxLength: 8 }), (condition, entities) => {
-        const boxes = keyBoxesOf(parseFilter(filterText(condition)));
+        const boxes = keyRangesFrom(parseFilter(filterText(condition)));
         for (const entity of entities.filter((one) => isMet(condition, one))) {
           const at = (name: string) => entity[name]?.text as string;
           const around = boxes.filter(
@@ -44,7 +44,7 @@ describe('What a filter of a query finds', () => {
   });
 });
 
-function isWithin({ from, fromExcluded, to, toExcluded }: Bounds, key: string): boolean {
+function isWithin({ from, fromExcluded, to, toExcluded }: KeyBounds, key: string): boolean {
   const isAbove = from === undefined || (fromExcluded ? from < key : from <= key);
   return isAbove && (to === undefined || (toExcluded ? key < to : key <= to));
 }

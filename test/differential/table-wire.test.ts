@@ -1,8 +1,8 @@
 /** Random entities and queries over the wire: what is found, in which order, on which page, and what is left of each value. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { onEngine, type Running } from '../end-to-end/support.ts';
-import { ask, newTable } from '../end-to-end/tables.ts';
+import { ask, newTable } from '../support/tables.ts';
+import { onEngine, type Running } from '../support/test-server.ts';
 import { anyCondition, anyEntity, type Condition, type Entity, filterText, isMet, type Value } from './naive-filter.ts';
 
 interface Question {

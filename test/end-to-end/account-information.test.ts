@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { onEveryEngine } from './support.ts';
+import { onEveryEngine } from '../support/test-server.ts';
 
 describe('Get Account Information', () => {
   onEveryEngine((running) => {

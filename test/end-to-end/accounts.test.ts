@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { BlobServiceClient, newPipeline, StorageSharedKeyCredential } from '@azure/storage-blob';
 import { check, type HoldfastServer, type StartOptions, start } from 'holdfast';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { accountKey, refusal, serverFor } from './support.ts';
+import { accountKey, refusal, serverFor } from '../support/test-server.ts';
 
 const PATH = '/_holdfast/accounts';
 

@@ -3,8 +3,8 @@ import { request as httpRequest } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import { BlobServiceClient, newPipeline, StorageSharedKeyCredential } from '@azure/storage-blob';
 import { describe, expect, it } from 'vitest';
-import { authorizationFor } from './sign.ts';
-import { account, accountKey, expectRefusal, type Running, serverFor, version } from './support.ts';
+import { authorizationFor } from '../support/signing.ts';
+import { account, accountKey, expectRefusal, type Running, serverFor, version } from '../support/test-server.ts';
 
 const OTHER_KEY = Buffer.from('of the other account').toString('base64');
 const KEYS: Readonly<Record<string, string>> = { [account]: accountKey, other: OTHER_KEY };

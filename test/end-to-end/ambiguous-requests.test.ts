@@ -2,8 +2,8 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { tableSasToken } from '../../src/rest/auth/sas-strings.ts';
 import type { ServiceName } from '../../src/services/common/names.ts';
-import { accountSas } from '../malformed-requests/signing.mjs';
-import { account, accountKey, expectError, type RawRequest, serverFor } from './support.ts';
+import { accountSas } from '../support/raw-signing.mjs';
+import { account, accountKey, expectError, type RawRequest, serverFor } from '../support/test-server.ts';
 
 const running = serverFor('memory');
 const EXPIRY = '2099-01-01T00:00:00Z';

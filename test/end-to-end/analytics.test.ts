@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { BlobSASPermissions, BlobServiceClient, ContainerClient } from '@azure/storage-blob';
 import { check, start } from 'holdfast';
 import { describe, expect, it } from 'vitest';
-import { account, expectError, expectRefusal, onEveryEngine, type Running } from './support.ts';
+import { account, expectError, expectRefusal, onEveryEngine, type Running } from '../support/test-server.ts';
 
 const off = { enabled: false };
 const metrics = (includeAPIs: boolean, days?: number) => ({

@@ -1,10 +1,10 @@
 /** Every cell of the table of what an anonymous caller may do, asked of a server over HTTP. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { queryOf } from '../../src/rest/request.ts';
-import { routerOf } from '../../src/rest/router.ts';
-import { fronts } from '../../src/server/services.ts';
-import { type AnonymousRow, anonymousRows } from '../tables/anonymous.ts';
-import { serverFor } from './support.ts';
+import { parseQuery } from '../../src/rest/request.ts';
+import { compileRouter } from '../../src/rest/router.ts';
+import { serviceDefinitions } from '../../src/server/services.ts';
+import { serverFor } from '../support/test-server.ts';
+import { type AnonymousRow, anonymousRows } from '../truth-tables/anonymous.ts';
 
 const running = serverFor('memory');
 const LEVELS = ['none', 'blob', 'container'] as const;
@@ -35,9 +35,9 @@ beforeAll(async () => {
 function operationOf({ service, request, headers }: AnonymousRow) {
   const [method = '', target = ''] = request.replaceAll('{container}', 'name').split(' ');
   const [path = '', query = ''] = target.split('?');
-  const { table, pathOf } = fronts[service].front;
+  const { table, parsePath } = serviceDefinitions[service].definition;
   const sent = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-  return routerOf(table).match({ method, query: queryOf(query), headers: sent, shape: pathOf(path).shape });
+  return compileRouter(table).match({ method, query: parseQuery(query), headers: sent, shape: parsePath(path).shape });
 }
 
 async function differenceAt(level: Level, row: AnonymousRow): Promise<string | undefined> {
@@ -54,7 +54,7 @@ async function differenceAt(level: Level, row: AnonymousRow): Promise<string | u
 describe('A caller without any credential', () => {
   it('has a line in the table for every row of every operation table', () => {
     const found = new Set(anonymousRows.map(operationOf));
-    for (const { table, service } of Object.values(fronts).map(({ front }) => front)) {
+    for (const { table, service } of Object.values(serviceDefinitions).map(({ definition }) => definition)) {
       const forgotten = table.filter((row) => !found.has(row)).map(({ name, route }) => `${service} ${name} ${route}`);
       expect(forgotten).toEqual([]);
     }

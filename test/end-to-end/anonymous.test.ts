@@ -8,7 +8,15 @@ import {
   StorageSharedKeyCredential,
 } from '@azure/storage-blob';
 import { describe, expect, it } from 'vitest';
-import { account, accountKey, elementOf, expectError, expectRefusal, onEveryEngine, type Running } from './support.ts';
+import {
+  account,
+  accountKey,
+  elementOf,
+  expectError,
+  expectRefusal,
+  onEveryEngine,
+  type Running,
+} from '../support/test-server.ts';
 
 const stranger = (running: Running) =>
   new BlobServiceClient(

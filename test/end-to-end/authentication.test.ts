@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { account, clientOf, expectError, expectRefusal, onLmdb, serverFor } from './support.ts';
+import { account, clientOf, expectError, expectRefusal, onLmdb, serverFor } from '../support/test-server.ts';
 
 const OTHER_KEY = Buffer.from('another key').toString('base64');
 

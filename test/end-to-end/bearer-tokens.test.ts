@@ -5,7 +5,7 @@ import { BlobServiceClient } from '@azure/storage-blob';
 import { QueueServiceClient } from '@azure/storage-queue';
 import { describe, expect, it } from 'vitest';
 import type { ServiceName } from '../../src/services/common/names.ts';
-import { account, expectRefusal, serverFor } from './support.ts';
+import { account, expectRefusal, serverFor } from '../support/test-server.ts';
 
 const running = serverFor('memory', { https: 'auto', oauth: 'basic' });
 const TENANT = '72f988bf-86f1-41af-91ab-2d7cd011db47';

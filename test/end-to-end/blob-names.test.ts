@@ -1,7 +1,7 @@
 import { BlobSASPermissions } from '@azure/storage-blob';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { expectError, listXml, onEveryEngine, onLmdb, type Running } from './support.ts';
+import { expectError, listXml, onEveryEngine, onLmdb, type Running } from '../support/test-server.ts';
 
 const HEADERS = { 'x-ms-blob-type': 'BlockBlob' };
 

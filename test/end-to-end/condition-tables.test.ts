@@ -1,20 +1,6 @@
 /** Every row of the condition tables, asked of a server over HTTP. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
-  type Asked,
-  type ConditionCell,
-  containerCells,
-  type DateWord,
-  type ETag,
-  leaseLiftCells,
-  operations,
-  readCells,
-  readTruthCells,
-  unliftedOperations,
-  writeCells,
-} from '../tables/conditions.ts';
-import { situations } from '../tables/lease-actions.ts';
-import {
   call,
   createBlob,
   createContainer,
@@ -26,8 +12,22 @@ import {
   stillServer,
   type Target,
   takeStep,
-} from './still-server.ts';
-import { onEngine } from './support.ts';
+} from '../support/frozen-clock-server.ts';
+import { onEngine } from '../support/test-server.ts';
+import {
+  type Asked,
+  type ConditionCell,
+  containerCells,
+  type DateWord,
+  type ETag,
+  leaseLiftCells,
+  operations,
+  readCells,
+  readTruthCells,
+  unliftedOperations,
+  writeCells,
+} from '../truth-tables/conditions.ts';
+import { situations } from '../truth-tables/lease-actions.ts';
 
 const HOME = '/home-of-blobs';
 const OTHER_ETAGS = ['"0x8D0000000000001"', '"0x8D0000000000002"'];

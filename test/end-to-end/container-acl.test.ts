@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { expectError, expectRefusal, onEveryEngine, onLmdb } from './support.ts';
+import { expectError, expectRefusal, onEveryEngine, onLmdb } from '../support/test-server.ts';
 
 const START = new Date('2026-01-02T03:04:05.678Z');
 const EXPIRY = new Date('2027-01-02T00:00:00Z');

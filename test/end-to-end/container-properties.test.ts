@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { expectError, onEveryEngine } from './support.ts';
+import { expectError, onEveryEngine } from '../support/test-server.ts';
 
 describe('Get Container Properties', () => {
   onEveryEngine((running) => {

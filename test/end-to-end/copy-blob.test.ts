@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { BlobSASPermissions } from '@azure/storage-blob';
 import { describe, expect, it } from 'vitest';
-import { blocksOf, id, pathOf, stage, textOf } from './blocks.ts';
-import { expectError, expectRefusal, listXml, onEveryEngine, onLmdb, type RawRequest } from './support.ts';
+import { blocksOf, id, pathOf, stage, textOf } from '../support/blocks.ts';
+import { expectError, expectRefusal, listXml, onEveryEngine, onLmdb, type RawRequest } from '../support/test-server.ts';
 
 const GUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 

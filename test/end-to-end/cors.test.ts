@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { account, expectError, onEveryEngine, type RawRequest, serverFor } from './support.ts';
+import { account, expectError, onEveryEngine, type RawRequest, serverFor } from '../support/test-server.ts';
 
 const page = 'https://page.example';
 const one = {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { expectError, expectRefusal, onEveryEngine, onLmdb } from './support.ts';
+import { expectError, expectRefusal, onEveryEngine, onLmdb } from '../support/test-server.ts';
 
 describe('Delete Blob', () => {
   onEveryEngine((running) => {

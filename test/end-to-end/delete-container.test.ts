@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { expectRefusal, onEveryEngine } from './support.ts';
+import { expectRefusal, onEveryEngine } from '../support/test-server.ts';
 
 describe('Delete Container', () => {
   onEveryEngine((running) => {

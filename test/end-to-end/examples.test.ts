@@ -3,8 +3,8 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { root } from '../repository/tree.ts';
-import { account, accountKey, onEveryEngine } from './support.ts';
+import { root } from '../support/repository-copy.ts';
+import { account, accountKey, onEveryEngine } from '../support/test-server.ts';
 
 const run = promisify(execFile);
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { expectRefusal, onEveryEngine, onLmdb } from './support.ts';
+import { expectRefusal, onEveryEngine, onLmdb } from '../support/test-server.ts';
 
 describe('Get Blob Properties', () => {
   onEveryEngine((running) => {

@@ -4,7 +4,7 @@ import { closeSync, openSync, readdirSync, readFileSync, writeSync } from 'node:
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { expectError, expectRefusal, onEveryEngine, onLmdb } from './support.ts';
+import { expectError, expectRefusal, onEveryEngine, onLmdb } from '../support/test-server.ts';
 
 const MIB = 1 << 20;
 

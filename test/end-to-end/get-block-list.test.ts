@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { blocksOf, id, pathOf, stage } from './blocks.ts';
-import { expectError, expectRefusal, onEveryEngine } from './support.ts';
+import { blocksOf, id, pathOf, stage } from '../support/blocks.ts';
+import { expectError, expectRefusal, onEveryEngine } from '../support/test-server.ts';
 
 describe('Get Block List', () => {
   onEveryEngine((running) => {

@@ -20,7 +20,7 @@ import {
 } from '@azure/storage-blob';
 import { type HoldfastServer, start } from 'holdfast';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { account, accountKey, elementOf } from './support.ts';
+import { account, accountKey, elementOf } from '../support/test-server.ts';
 
 interface HttpsAnswer {
   readonly status: number;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { BlockBlobClient } from '@azure/storage-blob';
 import { describe, expect, it } from 'vitest';
-import { expectError, expectRefusal, onEveryEngine, onLmdb, type Running } from './support.ts';
+import { expectError, expectRefusal, onEveryEngine, onLmdb, type Running } from '../support/test-server.ts';
 
 describe('Lease Blob', () => {
   onEveryEngine((running) => {

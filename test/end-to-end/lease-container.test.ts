@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { elementOf, expectError, expectRefusal, onEveryEngine, onLmdb } from './support.ts';
+import { elementOf, expectError, expectRefusal, onEveryEngine, onLmdb } from '../support/test-server.ts';
 
 describe('Lease Container', () => {
   onEveryEngine((running) => {

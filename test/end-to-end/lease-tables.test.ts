@@ -1,17 +1,6 @@
 /** Every cell of the lease tables, asked of a server over HTTP. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
-  type After,
-  type LeaseActionCell,
-  leaseActionCells,
-  leaseBreakCells,
-  leaseElapseCells,
-  leaseHistoryCells,
-  type Resource,
-  type Step,
-} from '../tables/lease-actions.ts';
-import { leaseUseCells, leaseUseOperations, missingBlobCells } from '../tables/lease-use.ts';
-import {
   call,
   createBlob,
   createContainer,
@@ -21,7 +10,18 @@ import {
   stillServer,
   type Target,
   takeStep,
-} from './still-server.ts';
+} from '../support/frozen-clock-server.ts';
+import {
+  type After,
+  type LeaseActionCell,
+  leaseActionCells,
+  leaseBreakCells,
+  leaseElapseCells,
+  leaseHistoryCells,
+  type Resource,
+  type Step,
+} from '../truth-tables/lease-actions.ts';
+import { leaseUseCells, leaseUseOperations, missingBlobCells } from '../truth-tables/lease-use.ts';
 
 const server = stillServer();
 let made = 0;

@@ -10,7 +10,7 @@ import {
   onEveryEngine,
   onLmdb,
   type Running,
-} from './support.ts';
+} from '../support/test-server.ts';
 
 const ALPHABET = ['a', 'b', '/', '//', '.', ' ', '+', '%2F', '~', 'é', '\u{1F600}', '\uFFFD', 'Z', '0'];
 const names = fc.uniqueArray(

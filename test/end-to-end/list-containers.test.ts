@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { elementOf, expectError, onEveryEngine, onLmdb, type Running } from './support.ts';
+import { elementOf, expectError, onEveryEngine, onLmdb, type Running } from '../support/test-server.ts';
 
 describe('List Containers', () => {
   onEveryEngine((running) => {

@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 import { start } from 'holdfast';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { bytesOf, send } from '../growth/requests.mjs';
-import { expectRefusal, serverFor } from './support.ts';
+import { bytesOf, send } from '../support/raw-requests.mjs';
+import { expectRefusal, serverFor } from '../support/test-server.ts';
 
 describe('A limit on data in memory', () => {
   const MIB = 1 << 20;

@@ -1,15 +1,15 @@
 /** Every cell of the permission table, asked of a server over HTTP. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { blobOperations } from '../../src/rest/blob/operations.ts';
-import { accountSas, serviceSas } from '../malformed-requests/signing.mjs';
+import { accountSas, serviceSas } from '../support/raw-signing.mjs';
+import { type Answer, expectError, serverFor, version } from '../support/test-server.ts';
 import {
   cellsOf,
   forEveryone,
   type PermissionCell,
   type PermissionRow,
   permissionRows,
-} from '../tables/permissions.ts';
-import { type Answer, expectError, serverFor, version } from './support.ts';
+} from '../truth-tables/permissions.ts';
 
 const running = serverFor('memory');
 const AT_ONCE = 32;

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { answerTo, expectError, expectRefusal, onEveryEngine, onLmdb } from './support.ts';
+import { answerTo, expectError, expectRefusal, onEveryEngine, onLmdb } from '../support/test-server.ts';
 
 const TYPE = { 'x-ms-blob-type': 'BlockBlob' };
 const MIB = 1 << 20;

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { blocksOf, type Choice, commit, id, listXmlOf, pathOf, stage, textOf } from './blocks.ts';
-import { expectError, expectRefusal, onEveryEngine, onLmdb } from './support.ts';
+import { blocksOf, type Choice, commit, id, listXmlOf, pathOf, stage, textOf } from '../support/blocks.ts';
+import { expectError, expectRefusal, onEveryEngine, onLmdb } from '../support/test-server.ts';
 
 const md5 = (body: string) => createHash('md5').update(body).digest('base64');
 

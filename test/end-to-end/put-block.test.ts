@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { blocksOf, commit, id, pathOf, stage, textOf } from './blocks.ts';
-import { answerTo, expectError, expectRefusal, listXml, onEveryEngine, onLmdb } from './support.ts';
+import { blocksOf, commit, id, pathOf, stage, textOf } from '../support/blocks.ts';
+import { answerTo, expectError, expectRefusal, listXml, onEveryEngine, onLmdb } from '../support/test-server.ts';
 
 const MIB = 1 << 20;
 const DAY_SECONDS = 24 * 3600;

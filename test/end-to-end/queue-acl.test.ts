@@ -8,8 +8,8 @@ import {
   StorageSharedKeyCredential,
 } from '@azure/storage-queue';
 import { describe, expect, it } from 'vitest';
-import { ask, newQueue, queueWith } from './queues.ts';
-import { account, accountKey, expectError, expectRefusal, onEveryEngine, onLmdb } from './support.ts';
+import { ask, newQueue, queueWith } from '../support/queues.ts';
+import { account, accountKey, expectError, expectRefusal, onEveryEngine, onLmdb } from '../support/test-server.ts';
 
 const START = new Date('2026-01-02T03:04:05.678Z');
 const EXPIRY = new Date('2099-01-02T00:00:00Z');

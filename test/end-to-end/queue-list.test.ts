@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { ask, newName } from './queues.ts';
-import { elementOf, expectError, onEveryEngine } from './support.ts';
+import { ask, newName } from '../support/queues.ts';
+import { elementOf, expectError, onEveryEngine } from '../support/test-server.ts';
 
 describe('List Queues', () => {
   onEveryEngine((running) => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { ask, bodyOf, newQueue, takeOne, textsIn } from './queues.ts';
-import { elementOf, expectError, onEveryEngine, serverFor } from './support.ts';
+import { ask, bodyOf, newQueue, takeOne, textsIn } from '../support/queues.ts';
+import { elementOf, expectError, onEveryEngine, serverFor } from '../support/test-server.ts';
 
 const TTL_MAX = 2 ** 31 - 1;
 const WEEK = 604_800;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { ask, newName, newQueue, textsIn } from './queues.ts';
-import { expectError, expectRefusal, onEveryEngine } from './support.ts';
+import { ask, newName, newQueue, textsIn } from '../support/queues.ts';
+import { expectError, expectRefusal, onEveryEngine } from '../support/test-server.ts';
 
 describe('Create Queue', () => {
   onEveryEngine((running) => {

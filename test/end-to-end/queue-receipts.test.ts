@@ -1,8 +1,8 @@
 /** Update Message and Delete Message: what a pop receipt opens, and for how long. */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { ask, bodyOf, newQueue, takeOne, textsIn } from './queues.ts';
-import { expectError, expectRefusal, onEveryEngine } from './support.ts';
+import { ask, bodyOf, newQueue, takeOne, textsIn } from '../support/queues.ts';
+import { expectError, expectRefusal, onEveryEngine } from '../support/test-server.ts';
 
 describe('Update Message', () => {
   onEveryEngine((running) => {

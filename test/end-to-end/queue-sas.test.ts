@@ -10,9 +10,9 @@ import {
 } from '@azure/storage-queue';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { queueOperations } from '../../src/rest/queue/operations.ts';
-import { accountSas } from '../malformed-requests/signing.mjs';
-import { ask, bodyOf, newName, newQueue, queueWith, serviceWith, takeOne } from './queues.ts';
-import { account, accountKey, expectError, expectRefusal, onEveryEngine, serverFor } from './support.ts';
+import { ask, bodyOf, newName, newQueue, queueWith, serviceWith, takeOne } from '../support/queues.ts';
+import { accountSas } from '../support/raw-signing.mjs';
+import { account, accountKey, expectError, expectRefusal, onEveryEngine, serverFor } from '../support/test-server.ts';
 
 const credential = new StorageSharedKeyCredential(account, accountKey);
 const expiresOn = new Date('2099-01-01T00:00:00Z');

@@ -6,8 +6,8 @@ import {
   StorageSharedKeyCredential,
 } from '@azure/storage-queue';
 import { describe, expect, it } from 'vitest';
-import { ask, newName, newQueue, textsIn } from './queues.ts';
-import { account, accountKey, expectError, expectRefusal, onEveryEngine } from './support.ts';
+import { ask, newName, newQueue, textsIn } from '../support/queues.ts';
+import { account, accountKey, expectError, expectRefusal, onEveryEngine } from '../support/test-server.ts';
 
 const PROPERTIES = '/?restype=service&comp=properties';
 const off = { enabled: false };

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { blobOperations } from '../../src/rest/blob/operations.ts';
 import type { Operation } from '../../src/rest/operation.ts';
-import { type Answer, expectError, serverFor } from './support.ts';
+import { type Answer, expectError, serverFor } from '../support/test-server.ts';
 
 const running = serverFor('memory');
 const CONTAINER = '/kept';
@@ -85,7 +85,7 @@ async function expectRefused(ask: () => Promise<Answer>, status: number, code: s
 }
 
 const cells = blobOperations.flatMap((row) =>
-  [...row.refuses, ...row.refusesUnlessLoose].flatMap((refused) =>
+  [...row.unsupported, ...row.unsupportedUnlessLenient].flatMap((refused) =>
     row.methods.map((method) => ({ row, method, refused })),
   ),
 );

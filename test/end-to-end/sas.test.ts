@@ -18,8 +18,16 @@ import {
   StorageSharedKeyCredential,
 } from '@azure/storage-blob';
 import { describe, expect, it } from 'vitest';
-import { serviceSas } from '../malformed-requests/signing.mjs';
-import { account, accountKey, expectError, expectRefusal, onEveryEngine, type Running, serverFor } from './support.ts';
+import { serviceSas } from '../support/raw-signing.mjs';
+import {
+  account,
+  accountKey,
+  expectError,
+  expectRefusal,
+  onEveryEngine,
+  type Running,
+  serverFor,
+} from '../support/test-server.ts';
 
 const credential = new StorageSharedKeyCredential(account, accountKey);
 const pipeline = newPipeline(new AnonymousCredential(), { retryOptions: { maxTries: 1 } });

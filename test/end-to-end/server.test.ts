@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { start } from 'holdfast';
 import { describe, expect, it } from 'vitest';
-import { elementOf, expectError, expectRefusal, onEveryEngine, onLmdb, serverFor } from './support.ts';
+import { elementOf, expectError, expectRefusal, onEveryEngine, onLmdb, serverFor } from '../support/test-server.ts';
 
 describe('Every answer', () => {
   onLmdb((running) => {

@@ -1,6 +1,6 @@
 /** What can be asked of every service itself. Blobs stand for all of them in service-properties, service-stats and cors.test.ts. */
 import { describe, expect, it } from 'vitest';
-import { type Answer, onEveryEngine, type RawRequest, type Running } from './support.ts';
+import { type Answer, onEveryEngine, type RawRequest, type Running } from '../support/test-server.ts';
 
 const services = [
   {

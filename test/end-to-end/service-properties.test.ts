@@ -1,6 +1,13 @@
 import type { BlobServiceProperties } from '@azure/storage-blob';
 import { describe, expect, it } from 'vitest';
-import { elementOf, expectError, expectRefusal, onEveryEngine, onLmdb, type RawRequest } from './support.ts';
+import {
+  elementOf,
+  expectError,
+  expectRefusal,
+  onEveryEngine,
+  onLmdb,
+  type RawRequest,
+} from '../support/test-server.ts';
 
 const PATH = '/?restype=service&comp=properties';
 const document = (xml: string) => `<StorageServiceProperties>${xml}</StorageServiceProperties>`;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { clientOf, elementOf, expectError, expectRefusal, onEveryEngine } from './support.ts';
+import { clientOf, elementOf, expectError, expectRefusal, onEveryEngine } from '../support/test-server.ts';
 
 describe('Get Blob Service Stats', () => {
   onEveryEngine((running) => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { expectError, expectRefusal, onEveryEngine, onLmdb } from './support.ts';
+import { expectError, expectRefusal, onEveryEngine, onLmdb } from '../support/test-server.ts';
 
 describe('Set Blob Properties', () => {
   onEveryEngine((running) => {

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { type SigningShape, sasNames, signingShapes } from '../tables/signing-shapes.ts';
-import { accountSas, authorizationFor, type Scheme, type Sending, serviceSas } from './sign.ts';
-import { account, accountKey, type Running, serverFor, version } from './support.ts';
+import { accountSas, authorizationFor, type Scheme, type Sending, serviceSas } from '../support/signing.ts';
+import { account, accountKey, type Running, serverFor, version } from '../support/test-server.ts';
+import { type SigningShape, sasNames, signingShapes } from '../truth-tables/signing-shapes.ts';
 
 const running = serverFor('memory');
 const signer = { account, key: accountKey };

@@ -10,7 +10,7 @@ import {
   StorageSharedKeyCredential,
 } from '@azure/storage-blob';
 import { describe, expect, it } from 'vitest';
-import { account, accountKey, expectError, expectRefusal, onEveryEngine } from './support.ts';
+import { account, accountKey, expectError, expectRefusal, onEveryEngine } from '../support/test-server.ts';
 
 const credential = new StorageSharedKeyCredential(account, accountKey);
 const pipeline = newPipeline(new AnonymousCredential(), { retryOptions: { maxTries: 1 } });

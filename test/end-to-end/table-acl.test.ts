@@ -1,6 +1,5 @@
 import { generateAccountSas, generateTableSas, type TransactionAction } from '@azure/data-tables';
 import { describe, expect, it } from 'vitest';
-import { onEveryEngine } from './support.ts';
 import {
   ask,
   credential,
@@ -11,7 +10,8 @@ import {
   rowKeysOf,
   tablesWith,
   tableWith,
-} from './tables.ts';
+} from '../support/tables.ts';
+import { onEveryEngine } from '../support/test-server.ts';
 
 const HOUR = 3_600_000;
 /** Whole seconds: the client sends no others. */

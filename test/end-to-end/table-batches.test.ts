@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { TransactionAction } from '@azure/data-tables';
 import { describe, expect, it } from 'vitest';
-import { onEveryEngine, type RawRequest, type Running } from './support.ts';
-import { ask, entityPath, expectOdataError, newName, newTable, rowKeysOf } from './tables.ts';
+import { ask, entityPath, expectOdataError, newName, newTable, rowKeysOf } from '../support/tables.ts';
+import { onEveryEngine, type RawRequest, type Running } from '../support/test-server.ts';
 
 interface Part {
   readonly method: string;

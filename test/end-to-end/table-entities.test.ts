@@ -1,7 +1,7 @@
 import type { Edm, TableClient } from '@azure/data-tables';
 import { describe, expect, it } from 'vitest';
-import { account, onEveryEngine } from './support.ts';
-import { ask, entityPath, expectOdataError, expectRefused, newName, newTable } from './tables.ts';
+import { ask, entityPath, expectOdataError, expectRefused, newName, newTable } from '../support/tables.ts';
+import { account, onEveryEngine } from '../support/test-server.ts';
 
 const ETAG = /^W\/"datetime'\d{4}-\d\d-\d\dT\d\d%3A\d\d%3A\d\d(\.\d{1,7})?Z'"$/;
 const STALE = `W/"datetime'2012-06-15T22%3A51%3A44.9662825Z'"`;

@@ -1,7 +1,7 @@
 import { type Edm, odata, type TableClient, type TransactionAction } from '@azure/data-tables';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { onEveryEngine, onLmdb } from './support.ts';
-import { all, ask, expectOdataError, expectRefused, newName, newTable, rowKeysOf } from './tables.ts';
+import { all, ask, expectOdataError, expectRefused, newName, newTable, rowKeysOf } from '../support/tables.ts';
+import { onEveryEngine, onLmdb } from '../support/test-server.ts';
 
 describe('Query Entities', () => {
   onEveryEngine((running) => {

@@ -1,7 +1,7 @@
 import { TableClient, TableServiceClient } from '@azure/data-tables';
 import { describe, expect, it } from 'vitest';
-import { account, onEveryEngine } from './support.ts';
-import { ask, credential, newTable } from './tables.ts';
+import { ask, credential, newTable } from '../support/tables.ts';
+import { account, onEveryEngine } from '../support/test-server.ts';
 
 const page = 'https://page.example';
 const rule = {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { account, onEveryEngine } from './support.ts';
-import { all, ask, expectOdataError, expectRefused, newName, newTable } from './tables.ts';
+import { all, ask, expectOdataError, expectRefused, newName, newTable } from '../support/tables.ts';
+import { account, onEveryEngine } from '../support/test-server.ts';
 
 describe('Tables', () => {
   onEveryEngine((running) => {

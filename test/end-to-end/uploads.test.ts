@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { BlobServiceClient, newPipeline, StorageSharedKeyCredential } from '@azure/storage-blob';
 import { describe, expect, it } from 'vitest';
-import { textOf } from './blocks.ts';
-import { account, accountKey, onEveryEngine, onLmdb } from './support.ts';
+import { textOf } from '../support/blocks.ts';
+import { account, accountKey, onEveryEngine, onLmdb } from '../support/test-server.ts';
 
 const MIB = 1 << 20;
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');

@@ -1,8 +1,8 @@
 /** What a browser sends for a web page to a server whose key everyone knows: writes without a preflight, and names that lead here. */
 import { request as httpRequest } from 'node:http';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { accountSas } from '../malformed-requests/signing.mjs';
-import { account, expectError, type RawRequest, serverFor } from './support.ts';
+import { accountSas } from '../support/raw-signing.mjs';
+import { account, expectError, type RawRequest, serverFor } from '../support/test-server.ts';
 
 const SAS = accountSas({
   sv: '2022-11-02',

@@ -1,7 +1,7 @@
 /** Clients that write blobs, try again when they are refused, and know of each blob what it can be. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connect } from '../crash/client.mjs';
 import { bodyOf } from '../histories/requests.ts';
+import { connect } from '../support/signed-client.mjs';
 
 export const CONTAINER = 'failover';
 const CLIENTS = 16;

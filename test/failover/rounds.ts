@@ -1,9 +1,9 @@
 /** Failovers, one after another, under three servers that go on all the time. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
-import { run } from '../crash/server.mjs';
-import { root, serverOf, startServers, stopServers } from '../histories/servers.ts';
-import { startCluster } from '../partition/postgres-cluster.ts';
+import { startCluster } from '../support/postgres-cluster.ts';
+import { run } from '../support/server-process.mjs';
+import { root, serverOf, startServers, stopServers } from '../support/server-processes.ts';
 import { FAULTS_MAX, type Load, startLoad } from './load.ts';
 import { halt, killNode, type Node, nodeAt, type Standby, startStandby } from './standby.ts';
 import { startSwitch, type Target } from './switch.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { binaries, freePort, owner, runPostgres } from '../partition/postgres-cluster.ts';
+import { binaries, freePort, owner, runPostgres } from '../support/postgres-cluster.ts';
 
 export interface Node {
   readonly url: string;

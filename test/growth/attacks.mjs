@@ -7,7 +7,7 @@ import { bodyAttacks } from './body-attacks.mjs';
 import { listAttacks } from './list-attacks.mjs';
 import { tableAttacks } from './table-attacks.mjs';
 
-/** @typedef {import('./requests.mjs').Request} Request */
+/** @typedef {import('../support/raw-requests.mjs').Request} Request */
 /**
  * @typedef {object} Attack
  * @property {string} name

@@ -31,7 +31,7 @@ async function newQueue(send) {
   await send({ service: 'queue', method: 'PUT', path: `/${QUEUE}`, allowed: true });
 }
 
-/** @param {string} body @returns {import('./requests.mjs').Request} */
+/** @param {string} body @returns {import('../support/raw-requests.mjs').Request} */
 const blockList = (body) => ({
   method: 'PUT',
   path: `/${CONTAINER}/blob`,
@@ -40,7 +40,7 @@ const blockList = (body) => ({
   allowed: true,
 });
 
-/** @param {string} text @returns {import('./requests.mjs').Request} */
+/** @param {string} text @returns {import('../support/raw-requests.mjs').Request} */
 const message = (text) => ({
   service: 'queue',
   method: 'POST',
@@ -49,7 +49,7 @@ const message = (text) => ({
   allowed: true,
 });
 
-/** @param {string} body @returns {import('./requests.mjs').Request} */
+/** @param {string} body @returns {import('../support/raw-requests.mjs').Request} */
 const serviceProperties = (body) => ({
   ...{ method: 'PUT', query: ['restype=service', 'comp=properties'], allowed: true },
   body: `<StorageServiceProperties>${body}</StorageServiceProperties>`,

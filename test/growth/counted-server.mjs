@@ -21,10 +21,10 @@ export async function startCountedServer() {
     if (!message) throw new Error('the server ended');
     return message[0];
   };
-  /** @type {Record<import('./requests.mjs').Service, string>} */
+  /** @type {Record<import('../support/raw-requests.mjs').Service, string>} */
   const urls = await said();
   return {
-    /** @param {import('./requests.mjs').Service} service */
+    /** @param {import('../support/raw-requests.mjs').Service} service */
     port: (service) => Number(new URL(urls[service]).port),
     /** Of all that it did since it was asked last. @returns {Promise<number>} */
     takeSteps: () => {

@@ -1,8 +1,8 @@
 /** Work grows with what a request holds, not with its square, and ends at a bound. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { send } from '../support/raw-requests.mjs';
 import { attacks } from './attacks.mjs';
 import { startCountedServer } from './counted-server.mjs';
-import { send } from './requests.mjs';
 
 /** Sorting is a little more than linear. */
 const RATIO_MAX = 2.5;

@@ -1,7 +1,7 @@
 /** Attacks by lists of what has long metadata or text; see attacks.mjs. */
 
 /** @typedef {import('./attacks.mjs').Attack} Attack */
-/** @typedef {import('./requests.mjs').Request} Request */
+/** @typedef {import('../support/raw-requests.mjs').Request} Request */
 
 /** A list is made in slices of few bytes, between which others have their turn. */
 const IN_TURNS = 60_000_000;

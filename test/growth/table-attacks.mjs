@@ -10,7 +10,7 @@ import {
 } from '../../build/base/input-limits.js';
 
 /** @typedef {import('./attacks.mjs').Attack} Attack */
-/** @typedef {import('./requests.mjs').Request} Request */
+/** @typedef {import('../support/raw-requests.mjs').Request} Request */
 
 /** What is done in slices, between which others have their turn. */
 const IN_TURNS = 60_000_000;

@@ -1,8 +1,8 @@
 /** What happens to processes on PostgreSQL. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import type { Cluster } from '../partition/postgres-cluster.ts';
-import type { Server } from './servers.ts';
+import type { Cluster } from '../support/postgres-cluster.ts';
+import type { Server } from '../support/server-processes.ts';
 
 export async function killAndRestart(server: Server): Promise<void> {
   await server.kill();

@@ -1,10 +1,10 @@
 /** What sixteen clients are told by a server as users run it, held against every order in which it can have happened. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { root, type Server, serverOf, startServers, stopServers } from '../support/server-processes.ts';
 import { report } from './explain.ts';
 import { type More, record } from './load.ts';
-import { type Bug, planted, temporaryFolder } from './planted.ts';
-import { root, type Server, serverOf, startServers, stopServers } from './servers.ts';
+import { type Bug, planted, temporaryFolder } from './planted-bugs.ts';
 
 const MEMORY = ['--inMemoryPersistence', '--test-clock'];
 const onDisk = () => ['--location', temporaryFolder(), '--test-clock'];
@@ -54,12 +54,12 @@ describe('The order is missed', { timeout: 120_000 }, () => {
     {
       title: 'when conditions are not held against the ETag',
       file: 'rules/conditions.js',
-      find: /if \(!names\(ifMatch, found\)\)\s+return 'ConditionNotMet';\n\s+\}/,
+      find: /if \(!matchesEtag\(ifMatch, found\)\)\s+return 'ConditionNotMet';\n\s+\}/,
       replace: '}',
     },
     {
       title: 'when a lease is not asked for its id',
-      file: 'services/blob/requests.js',
+      file: 'services/blob/request-checks.js',
       find: /if \(verdict !== 'proceed'\)\s+throw leaseError/,
       replace: "if (verdict === 'LeaseLost') throw leaseError",
     },

@@ -1,11 +1,11 @@
 /** Clients that work on a few blobs at once, in every way that can collide, and write down what they were told. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connect } from '../crash/client.mjs';
+import type { Server } from '../support/server-processes.ts';
+import { connect } from '../support/signed-client.mjs';
 import { type Answer, INFINITE, type Operation, type Request } from './history.ts';
 import { LEASE_SECONDS } from './model.ts';
 import { CONTAINER, perform, type Wire } from './requests.ts';
-import type { Server } from './servers.ts';
 
 export interface LoadOptions {
   readonly servers: readonly Pick<Server, 'origin'>[];

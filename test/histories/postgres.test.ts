@@ -1,13 +1,13 @@
 /** `npm run test:histories -- --postgres --minutes 5` does it for longer, with stops of 30 s. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { startCuttingProxy } from '../partition/cutting-proxy.ts';
-import { type Cluster, missing, startCluster } from '../partition/postgres-cluster.ts';
+import { startCuttingProxy } from '../support/cutting-proxy.ts';
+import { type Cluster, missing, startCluster } from '../support/postgres-cluster.ts';
+import { root, serverOf, startServers, stopServers } from '../support/server-processes.ts';
 import { report } from './explain.ts';
 import { databaseIn, killAndRestart, resolvedOutcomes, standStill, terminateBackends } from './faults.ts';
 import { record } from './load.ts';
-import { type Bug, planted, temporaryFolder } from './planted.ts';
-import { root, serverOf, startServers, stopServers } from './servers.ts';
+import { type Bug, planted, temporaryFolder } from './planted-bugs.ts';
 
 const minutes = Number(process.env.HOLDFAST_HISTORIES_MINUTES ?? 0);
 const isLong = minutes > 0;
@@ -70,13 +70,13 @@ describe.skipIf(missing)(`Three processes on PostgreSQL${missing ? ` (${missing}
   const bugs: Bug[] = [
     {
       title: 'when a commit does not look at its rows again',
-      file: 'partition/postgres-functions.js',
+      file: 'partition/postgres/functions.js',
       find: /if cardinality\(p_check_keys\) > 0 and exists/,
       replace: 'if false and exists',
     },
     {
       title: 'when a commit whose connection was lost is done again without a look',
-      file: 'partition/postgres-functions.js',
+      file: 'partition/postgres/functions.js',
       find: /return case when happened then 'committed' else 'conflict' end/,
       replace: "return 'conflict'",
     },

@@ -12,8 +12,8 @@ import {
   STEP_SECONDS,
   type Told,
 } from './queue-history.ts';
-import { history } from './queue-random.ts';
 import type { Shape } from './random-histories.ts';
+import { history } from './random-queue-histories.ts';
 
 type Line = [called: number, returned: number, request: Request, answer: Answer | 'no answer'];
 

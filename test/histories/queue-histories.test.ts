@@ -1,13 +1,13 @@
 /** `npm run test:histories -- --queue --minutes 3` does it for longer. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { root, type Server, serverOf, startServers, stopServers } from '../support/server-processes.ts';
 import { connections, type More } from './load.ts';
-import { type Bug, planted, temporaryFolder } from './planted.ts';
+import { type Bug, planted, temporaryFolder } from './planted-bugs.ts';
 import { FOREVER, messagesOf, type Operation, type Request } from './queue-history.ts';
 import { record, type Settle } from './queue-load.ts';
 import { report } from './queue-report.ts';
 import { moveTime, perform } from './queue-requests.ts';
-import { root, type Server, serverOf, startServers, stopServers } from './servers.ts';
 
 const minutes = Number(process.env.HOLDFAST_HISTORIES_MINUTES ?? 0);
 
@@ -72,7 +72,7 @@ describe.skipIf(minutes > 0)('One consumer', { timeout: 120_000 }, () => {
 });
 
 describe.skipIf(minutes > 0)('The order of queues is missed', { timeout: 120_000 }, () => {
-  const taking = 'services/queue/taking.js';
+  const taking = 'services/queue/dequeue.js';
   const messages = 'services/queue/messages.js';
   const bugs: Bug[] = [
     {

@@ -1,5 +1,6 @@
 /** Clients that work on a few queues at once, in every way that can collide, and write down what they were told. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Server, startServers, stopServers } from '../support/server-processes.ts';
 import {
   CLOCK_MOVES_MILLISECONDS,
   connections,
@@ -10,7 +11,6 @@ import {
 } from './load.ts';
 import { FOREVER, type Held, heldAfter, messagesOf, type Operation, type Request } from './queue-history.ts';
 import { moveTime, type Outcome, perform, type QueueWire } from './queue-requests.ts';
-import { type Server, startServers, stopServers } from './servers.ts';
 
 export interface LoadOptions {
   /** They have a test clock. */

@@ -1,16 +1,16 @@
 /** `npm run test:histories -- --queue --postgres --minutes 3` does it for longer, with stops of 30 s. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { startCuttingProxy } from '../partition/cutting-proxy.ts';
-import { type Cluster, missing, startCluster } from '../partition/postgres-cluster.ts';
+import { startCuttingProxy } from '../support/cutting-proxy.ts';
+import { type Cluster, missing, startCluster } from '../support/postgres-cluster.ts';
+import { root, serverOf, startServers, stopServers } from '../support/server-processes.ts';
 import { databaseIn, killAndRestart, resolvedOutcomes, standStill, terminateBackends } from './faults.ts';
 import { connections } from './load.ts';
-import { type Bug, planted, temporaryFolder } from './planted.ts';
+import { type Bug, planted, temporaryFolder } from './planted-bugs.ts';
 import { messagesOf } from './queue-history.ts';
 import { record } from './queue-load.ts';
 import { report } from './queue-report.ts';
 import { perform } from './queue-requests.ts';
-import { root, serverOf, startServers, stopServers } from './servers.ts';
 
 const minutes = Number(process.env.HOLDFAST_HISTORIES_MINUTES ?? 0);
 const isLong = minutes > 0;
@@ -102,13 +102,13 @@ describe.skipIf(missing)(`Queues of three processes on PostgreSQL${missing ? ` (
   const bugs: Bug[] = [
     {
       title: 'when a commit does not look again at the messages that it takes',
-      file: 'services/queue/taking.js',
-      find: /tx\.restOn\(message\);/,
+      file: 'services/queue/dequeue.js',
+      find: /tx\.addReadCheck\(message\);/,
       replace: '',
     },
     {
       title: 'when a commit whose connection was lost is done again without a look',
-      file: 'partition/postgres-functions.js',
+      file: 'partition/postgres/functions.js',
       find: /return case when happened then 'committed' else 'conflict' end/,
       replace: "return 'conflict'",
     },

@@ -1,5 +1,5 @@
 /** Requests of a history on the wire, and their answers. */
-import type { connect } from '../crash/client.mjs';
+import type { connect } from '../support/signed-client.mjs';
 import type { Answer, Request } from './history.ts';
 import { LEASE_SECONDS } from './model.ts';
 

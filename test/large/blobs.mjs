@@ -1,5 +1,5 @@
 /** One client's blobs of all sizes: it puts, overwrites and deletes them, and knows what must be in each. */
-import { bytesOf } from './bytes.mjs';
+import { bytesOf } from '../support/seeded-bytes.mjs';
 
 const KIB = 2 ** 10;
 const MIB = 2 ** 20;
@@ -9,9 +9,9 @@ const SIZE_MAX = 64 * MIB;
 const source = bytesOf('blobs', SIZE_MAX + 16 * MIB);
 
 /**
- * @param {ReturnType<import('../crash/client.mjs').connect>} client
+ * @param {ReturnType<import('../support/signed-client.mjs').connect>} client
  * @param {string} prefix of the blobs' paths
- * @param {ReturnType<import('../crash/random.mjs').randomOf>} random
+ * @param {ReturnType<import('../support/random.mjs').randomOf>} random
  */
 export function newBlobs(client, prefix, random) {
   /** @type {Map<string, Buffer>} path to content */
@@ -21,7 +21,7 @@ export function newBlobs(client, prefix, random) {
   let slowest = 0;
   let made = 0;
 
-  /** @param {string} what @param {number} wanted @param {Promise<import('../crash/client.mjs').Answer>} sent */
+  /** @param {string} what @param {number} wanted @param {Promise<import('../support/signed-client.mjs').Answer>} sent */
   async function timed(what, wanted, sent) {
     const started = performance.now();
     const answer = await sent;

@@ -2,10 +2,10 @@
 import { Readable } from 'node:stream';
 import { crc32 } from 'node:zlib';
 import { BlobServiceClient } from '@azure/storage-blob';
-import { connect } from '../crash/client.mjs';
-import { startServer } from '../crash/server.mjs';
-import { bytesOf } from './bytes.mjs';
-import { bound, settle } from './extent-folder.mjs';
+import { bound, settle } from '../support/extent-usage.mjs';
+import { bytesOf } from '../support/seeded-bytes.mjs';
+import { startServer } from '../support/server-process.mjs';
+import { connect } from '../support/signed-client.mjs';
 import { memoryGroup } from './memory-group.mjs';
 import { startSlowUploaders } from './slow-uploaders.mjs';
 

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { connect as connectSocket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { connect } from '../crash/client.mjs';
-import { startServer } from '../crash/server.mjs';
+import { startServer } from '../support/server-process.mjs';
+import { connect } from '../support/signed-client.mjs';
 import { startSteadyLoad } from './steady.mjs';
 
 const EACH = 1_000;

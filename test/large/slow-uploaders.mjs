@@ -1,6 +1,6 @@
 /** Clients that declare a body and send it so slowly that it never ends; half of them put blobs, half blocks. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { connect } from '../crash/client.mjs';
+import { connect } from '../support/signed-client.mjs';
 
 const DECLARED_BYTES = 1 << 20;
 const BYTES = Buffer.alloc(300, 'slow ');

@@ -1,9 +1,10 @@
 /** Blobs come and most of them go, round by round: their space must come back while the server answers others. */
-import { connect } from '../crash/client.mjs';
-import { randomOf } from '../crash/random.mjs';
-import { checkFolder, startServer } from '../crash/server.mjs';
+
+import { bound, settle } from '../support/extent-usage.mjs';
+import { randomOf } from '../support/random.mjs';
+import { checkFolder, startServer } from '../support/server-process.mjs';
+import { connect } from '../support/signed-client.mjs';
 import { newBlobs } from './blobs.mjs';
-import { bound, settle } from './extent-folder.mjs';
 import { startSteadyLoad } from './steady.mjs';
 
 const GIB = 2 ** 30;

@@ -4,8 +4,8 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { connect } from '../crash/client.mjs';
-import { bytesOf } from './bytes.mjs';
+import { bytesOf } from '../support/seeded-bytes.mjs';
+import { connect } from '../support/signed-client.mjs';
 
 const LANES = 4;
 const EVERY_MILLISECONDS = 25;

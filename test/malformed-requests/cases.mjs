@@ -1,10 +1,10 @@
 /** Case N of a seed: a request of the corpus, spoilt and signed again. The same two numbers make the same case. */
 import { readFileSync } from 'node:fs';
-import { randomOf } from '../crash/random.mjs';
+import { randomOf } from '../support/random.mjs';
+import { ACCOUNT, accountSas, serviceSas, sharedKey } from '../support/raw-signing.mjs';
 import { mutations } from './mutations.mjs';
-import { oddValues } from './oddities.mjs';
-import { ACCOUNT, accountSas, serviceSas, sharedKey } from './signing.mjs';
-import { whole, wireMutations } from './wire.mjs';
+import { oddValues } from './odd-values.mjs';
+import { whole, wireMutations } from './wire-mutations.mjs';
 
 /** @typedef {import('./mutations.mjs').Plain} Plain */
 /** @typedef {import('./mutations.mjs').Random} Random */

@@ -1,8 +1,8 @@
 /** Ways to spoil a request before it is signed, so that what is spoilt reaches the operations. */
-import { oddDocuments, oddHeaders, oddMethods, oddQueries, oddSegments, oddValues } from './oddities.mjs';
+import { oddDocuments, oddHeaders, oddMethods, oddQueries, oddSegments, oddValues } from './odd-values.mjs';
 
-/** @typedef {ReturnType<typeof import('../crash/random.mjs').randomOf>} Random */
-/** @typedef {import('./signing.mjs').Pair} Pair */
+/** @typedef {ReturnType<typeof import('../support/random.mjs').randomOf>} Random */
+/** @typedef {import('../support/raw-signing.mjs').Pair} Pair */
 /**
  * Text is Latin-1: one character is one byte on the wire. The path begins behind the account, the query is in its parts.
  * The version is a header, kept apart because so little comes of what it is spoilt with.

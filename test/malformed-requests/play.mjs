@@ -1,10 +1,11 @@
 /** Sends cases to a server in batches, over many connections, and gathers what was wrong. */
+
+import { ACCOUNT, sharedKey } from '../support/raw-signing.mjs';
 import { blobs, caseOf, containers } from './cases.mjs';
+import { faultIn } from './check-answer.mjs';
 import { Fault, openConnection } from './connection.mjs';
-import { faultIn } from './judge.mjs';
 import { startServer } from './server.mjs';
-import { ACCOUNT, sharedKey } from './signing.mjs';
-import { whole } from './wire.mjs';
+import { whole } from './wire-mutations.mjs';
 
 const CONNECTIONS = 48;
 /** Behind each the server is emptied: what the cases left must neither pile up nor stand in the way of the next. */
@@ -49,7 +50,7 @@ export async function play({ seed, count, first = 0, location, onProgress }) {
   return { faults, done, seen, memory, output: server.output() };
 }
 
-/** One case alone, and all that is to see of it. @param {{ seed: number, number: number, location?: string | undefined }} options */
+/** One case alone, and all that is to see of it. @param {{ seed: number, number, location?: string | undefined }} options */
 export async function replay({ seed, number, location }) {
   const server = await startServer(location);
   await prepare(server.port);

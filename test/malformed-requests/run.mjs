@@ -1,5 +1,5 @@
 /**
- * npm run test:mutated [-- --count 1000000 --seed 1 --lmdb | --seed 1 --case 5]: requests of our own tests, spoilt in every
+ * npm run test:malformed-requests [-- --count 1000000 --seed 1 --lmdb | --seed 1 --case 5]: requests of our own tests, spoilt in every
  * way and signed again, to a server in memory or in a folder. With --case one of them alone, and what came of it.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -42,7 +42,7 @@ async function playMany() {
   for (const { number, what, how, request } of faults) {
     console.log(`\nfault: ${what}`);
     if (number !== undefined)
-      console.log(`npm run test:mutated -- --seed ${seed} --case ${number}\n${how?.join('; ')}\n${request}`);
+      console.log(`npm run test:malformed-requests -- --seed ${seed} --case ${number}\n${how?.join('; ')}\n${request}`);
   }
   if (faults.length > 0) console.log(`\nthe server's log:\n${output}`);
   if (location) {

@@ -1,8 +1,8 @@
 /** Filters, entities and transactions as clients send them, spoilt: each is done or refused, and what is refused leaves nothing. */
 import { describe, expect, it } from 'vitest';
-import { randomOf } from '../crash/random.mjs';
-import { type Answer, onEngine, type RawRequest, type Running } from '../end-to-end/support.ts';
-import { ask, entityPath, newTable } from '../end-to-end/tables.ts';
+import { randomOf } from '../support/random.mjs';
+import { ask, entityPath, newTable } from '../support/tables.ts';
+import { type Answer, onEngine, type RawRequest, type Running } from '../support/test-server.ts';
 import { batchText, entityText, filterText, spoilt } from './table-texts.ts';
 
 const WORKERS = 8;

@@ -1,5 +1,5 @@
 /** Texts that the Table service reads, right in themselves, and ways to spoil them. */
-import type { randomOf } from '../crash/random.mjs';
+import type { randomOf } from '../support/random.mjs';
 
 type Random = ReturnType<typeof randomOf>;
 

@@ -10,12 +10,12 @@ const partition = openPartition(
 
 async function write(client) {
   for (let i = 0; ; i++) {
-    const { stamp } = await partition.transact(encodeKey(['client', client]), async (tx) => {
+    const { timestamp } = await partition.transact(encodeKey(['client', client]), async (tx) => {
       for (const side of ['left', 'right']) tx.put(encodeKey([side, client, i]), Buffer.alloc(3000, i));
       tx.put(encodeKey(['latest', client]), Buffer.from(String(i)));
       tx.add(encodeKey(['commits']), 1n);
     });
-    process.send({ client, i, stamp: String(stamp), now: String(partition.clock.now()) });
+    process.send({ client, i, stamp: String(timestamp), now: String(partition.clock.now()) });
   }
 }
 for (let client = 0; client < 8; client++) write(client);

@@ -2,7 +2,7 @@
 export type Operation =
   | { readonly kind: 'get'; readonly name: string }
   | { readonly kind: 'getMany'; readonly names: readonly string[] }
-  | (Stretch & { readonly kind: 'scan' | 'glance' })
+  | (Stretch & { readonly kind: 'scan' | 'scanUnchecked' })
   | { readonly kind: 'put'; readonly name: string; readonly value: string }
   | { readonly kind: 'remove'; readonly name: string }
   | { readonly kind: 'add'; readonly name: string; readonly n: bigint }
@@ -25,7 +25,7 @@ export interface Program {
 export interface ModelRow {
   readonly name: string;
   readonly value: string;
-  readonly stamp: bigint;
+  readonly timestamp: bigint;
 }
 
 /** What each operation saw, as text; writes see nothing. */
@@ -34,7 +34,7 @@ export type Observed = readonly string[];
 export function run(
   before: readonly ModelRow[],
   { operations, throws }: Program,
-  stamp: bigint,
+  timestamp: bigint,
 ): { rows: readonly ModelRow[]; observed: Observed } {
   let rows = before;
   const observed = operations.map((operation) => {
@@ -44,16 +44,18 @@ export function run(
       case 'getMany':
         return show(operation.names.map((name) => find(rows, name)));
       case 'scan':
-      case 'glance':
+      case 'scanUnchecked':
         return show(stretch(rows, operation));
       case 'put':
-        rows = [...without(rows, operation.name), { name: operation.name, value: operation.value, stamp }].sort(byName);
+        rows = [...without(rows, operation.name), { name: operation.name, value: operation.value, timestamp }].sort(
+          byName,
+        );
         return '';
       case 'remove':
         rows = without(rows, operation.name);
         return '';
       case 'add':
-        rows = sum(rows, operation.name, operation.n, versionOver(find(before, operation.name), stamp));
+        rows = sum(rows, operation.name, operation.n, versionOver(find(before, operation.name), timestamp));
         return '';
       default:
         return '';
@@ -71,7 +73,7 @@ export interface Happened {
   readonly program: Program;
   /** What its last run saw. */
   readonly observed: Observed;
-  readonly stamp: bigint;
+  readonly timestamp: bigint;
   /** Moments of one counter: who ended before another began comes before it. */
   readonly began: number;
   readonly ended: number;
@@ -95,9 +97,9 @@ export function explain(
     if (dead.has(place)) return undefined;
     for (const next of open) {
       if (open.some(({ ended }) => ended < next.began)) continue;
-      const result = run(rows, next.program, next.stamp);
+      const result = run(rows, next.program, next.timestamp);
       const agrees = result.observed.every((seen, i) => unchecked(next.program, i) || seen === next.observed[i]);
-      if (!agrees || !stampsRise(rows, result.rows)) continue;
+      if (!agrees || !timestampsRise(rows, result.rows)) continue;
       const others = open.filter((other) => other !== next);
       const found = search(result.rows, others, [...done, next]);
       if (found) return found;
@@ -109,12 +111,13 @@ export function explain(
   return search(before, happened, []);
 }
 
-const unchecked = (program: Program, i: number): boolean => program.operations[i]?.kind === 'glance';
-const text = (rows: readonly ModelRow[]): string => rows.map((row) => `${row.name}=${row.value}@${row.stamp}`).join();
+const unchecked = (program: Program, i: number): boolean => program.operations[i]?.kind === 'scanUnchecked';
+const text = (rows: readonly ModelRow[]): string =>
+  rows.map((row) => `${row.name}=${row.value}@${row.timestamp}`).join();
 const sameRows = (one: readonly ModelRow[], other: readonly ModelRow[]): boolean => text(one) === text(other);
 
-function stampsRise(before: readonly ModelRow[], rows: readonly ModelRow[]): boolean {
-  return rows.every((row) => row.stamp >= (find(before, row.name)?.stamp ?? 0n));
+function timestampsRise(before: readonly ModelRow[], rows: readonly ModelRow[]): boolean {
+  return rows.every((row) => row.timestamp >= (find(before, row.name)?.timestamp ?? 0n));
 }
 
 function stretch(rows: readonly ModelRow[], { from, to, limit, bytesMax = Infinity, reverse }: Stretch): ModelRow[] {
@@ -130,15 +133,15 @@ function stretch(rows: readonly ModelRow[], { from, to, limit, bytesMax = Infini
 }
 
 /** A counter is a row that holds a number; at zero it is none. */
-function sum(rows: readonly ModelRow[], name: string, n: bigint, stamp: bigint): readonly ModelRow[] {
+function sum(rows: readonly ModelRow[], name: string, n: bigint, timestamp: bigint): readonly ModelRow[] {
   const value = String(BigInt(find(rows, name)?.value ?? 0) + n);
   const others = without(rows, name);
-  return value === '0' ? others : [...others, { name, value, stamp }].sort(byName);
+  return value === '0' ? others : [...others, { name, value, timestamp }].sort(byName);
 }
 
-/** An add may come behind one with a higher stamp. */
-function versionOver(replaced: ModelRow | undefined, stamp: bigint): bigint {
-  return replaced && replaced.stamp >= stamp ? replaced.stamp + 1n : stamp;
+/** An add may come behind one with a higher timestamp. */
+function versionOver(replaced: ModelRow | undefined, timestamp: bigint): bigint {
+  return replaced && replaced.timestamp >= timestamp ? replaced.timestamp + 1n : timestamp;
 }
 
 const find = (rows: readonly ModelRow[], name: string): ModelRow | undefined => rows.find((row) => row.name === name);

@@ -1,5 +1,5 @@
 /** A process of its own on a store in PostgreSQL, which does what it is told: {id, action, given} → {id, value}. */
-import { encodeKey, under } from '../../build/partition/keys.js';
+import { encodeKey, keysUnder } from '../../build/partition/keys.js';
 import { openPostgres } from '../../build/partition/postgres/engine.js';
 import { openPartition } from '../../build/partition/transact.js';
 
@@ -26,7 +26,7 @@ const actions = {
 
   async deleteParent(round) {
     const { value } = await partition.transact(encodeKey(['delete', round]), async (tx) => {
-      if ((await tx.scan(under(['child', round]), { limit: 1 })).length > 0) return 'not empty';
+      if ((await tx.scan(keysUnder(['child', round]), { limit: 1 })).length > 0) return 'not empty';
       await dawdle();
       tx.remove(encodeKey(['parent', round]));
       return 'deleted';
@@ -37,7 +37,7 @@ const actions = {
   /** Nobody who takes a seat touches a row that the other one touches. */
   async takeSeat({ round, taker }) {
     const { value } = await partition.transact(encodeKey(['taker', taker, round]), async (tx) => {
-      if ((await tx.scan(under(['seat', round]), { limit: 1 })).length > 0) return false;
+      if ((await tx.scan(keysUnder(['seat', round]), { limit: 1 })).length > 0) return false;
       await dawdle();
       tx.put(encodeKey(['seat', round, taker]), bytes);
       return true;

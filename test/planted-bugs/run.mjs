@@ -1,5 +1,5 @@
 /**
- * npm run test:mutants [words of a name]: plants each known bug in a copy of the repository and runs the tests that guard
+ * npm run test:planted-bugs [words of a name]: plants each known bug in a copy of the repository and runs the tests that guard
  * against it. A bug that they do not find is a failure.
  */
 import { spawn } from 'node:child_process';
@@ -7,7 +7,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { mutants } from './mutants.mjs';
+import { mutants } from './bugs.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const copied = [

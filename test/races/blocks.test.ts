@@ -1,6 +1,6 @@
 import { check } from 'holdfast';
 import { describe, expect, it } from 'vitest';
-import { type Answer, doesHeavy, onEveryDisk, type Running } from '../end-to-end/support.ts';
+import { type Answer, doesHeavy, onEveryDisk, type Running } from '../support/test-server.ts';
 
 const CLIENTS = 32;
 /** `npm run test:large` races for longer. */

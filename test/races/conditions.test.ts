@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { onEveryDisk, type Running } from '../end-to-end/support.ts';
+import { onEveryDisk, type Running } from '../support/test-server.ts';
 
 const CLIENTS = 64;
 

@@ -1,6 +1,6 @@
 import { check } from 'holdfast';
 import { describe, expect, it } from 'vitest';
-import { onEveryDisk } from '../end-to-end/support.ts';
+import { onEveryDisk } from '../support/test-server.ts';
 
 describe('Deleting a container', () => {
   onEveryDisk((running) => {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { onEveryDisk } from '../end-to-end/support.ts';
+import { onEveryDisk } from '../support/test-server.ts';
 
 describe('A lease that many want', () => {
   onEveryDisk((running) => {

@@ -1,14 +1,14 @@
 /** Several processes on one store, some of which die and come back: nothing that is live or being read is lost, and all else goes. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Damaged } from '../../src/extents/extents.ts';
+import { CorruptChunk } from '../../src/extents/extents.ts';
 import { encodeKey } from '../../src/partition/keys.ts';
 import { Unavailable } from '../../src/partition/partition.ts';
 import { deleteBlob, getBlob } from '../../src/services/blob/blobs.ts';
 import { putBlob } from '../../src/services/blob/block-blobs.ts';
 import { copyBlob } from '../../src/services/blob/copies.ts';
-import { ACCOUNT, type Cluster, openCluster, type Process } from '../content/cluster.ts';
-import { bytesOfSeed } from '../content/harness.ts';
+import { ACCOUNT, type Cluster, openCluster, type Process } from '../support/content-cluster.ts';
+import { bytesOfSeed } from '../support/content-store.ts';
 
 const base = (blob: string) => ({ container: 'box', blob, conditions: {}, leaseId: undefined });
 
@@ -192,13 +192,13 @@ describe('A process that is declared dead', () => {
     const finish = ({ id, trash, content, partition }: typeof dead) =>
       partition.transact(encodeKey(['test']), async (tx) => {
         await content.finishPending(tx, ACCOUNT, id, trash, 0);
-        await content.releaseContent(tx, ACCOUNT, id);
+        await content.decrefContent(tx, ACCOUNT, id);
       });
     await expect(finish(dead)).rejects.toThrow(Unavailable);
     await finish(alive);
     await finish(young);
     two.sleeps = false;
-    expect(one.member.isElected()).toBe(true);
+    expect(one.member.isLeader()).toBe(true);
     await expectClean(cluster);
     await cluster.close();
   });
@@ -214,7 +214,7 @@ describe('Clients of several processes at once', () => {
     const failures: string[] = [];
     let reads = 0;
     const tolerated = (error: unknown) => {
-      if (!(error instanceof Unavailable || error instanceof Damaged)) throw error;
+      if (!(error instanceof Unavailable || error instanceof CorruptChunk)) throw error;
       failures.push(error.message);
     };
     /** Each writes blobs of its own, over and over, and reads those of all slowly. */
@@ -329,7 +329,7 @@ describe('Processes on one store', () => {
     let seed = 0;
     /** Only one that was declared dead may fail, and it says why. */
     const isFenced = async (process: Process, epoch: bigint, error: unknown) => {
-      if (!(error instanceof Unavailable || error instanceof Damaged)) throw error;
+      if (!(error instanceof Unavailable || error instanceof CorruptChunk)) throw error;
       await process.beat();
       expect(process.member.epoch, String(error)).not.toBe(epoch);
     };

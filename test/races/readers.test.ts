@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fill, listXml, onEveryDisk } from '../end-to-end/support.ts';
+import { fill, listXml, onEveryDisk } from '../support/test-server.ts';
 
 describe('A reader', () => {
   onEveryDisk((running) => {

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { check, type Where } from 'holdfast';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
-import { connectToTables } from '../crash/client.mjs';
-import { randomOf } from '../crash/random.mjs';
 import { newTableWriter } from '../crash/table-writer.mjs';
-import { type Server, serverOf, startServers, stopServers } from '../histories/servers.ts';
-import { missing } from '../partition/postgres-cluster.ts';
+import { missing } from '../support/postgres-cluster.ts';
+import { randomOf } from '../support/random.mjs';
+import { type Server, serverOf, startServers, stopServers } from '../support/server-processes.ts';
+import { connectToTables } from '../support/signed-client.mjs';
 
 const WRITERS = 6;
 const KILLS = 4;

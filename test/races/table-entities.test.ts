@@ -1,7 +1,7 @@
 import type { TableClient } from '@azure/data-tables';
 import { describe, expect, it } from 'vitest';
-import { onEveryEngine } from '../end-to-end/support.ts';
-import { all, ask, entityPath, expectOdataError, newTable } from '../end-to-end/tables.ts';
+import { all, ask, entityPath, expectOdataError, newTable } from '../support/tables.ts';
+import { onEveryEngine } from '../support/test-server.ts';
 
 const CLIENTS = 32;
 const MATCHING = { 'If-Match': '*' };

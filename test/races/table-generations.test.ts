@@ -1,7 +1,7 @@
 import type { TableClient, TransactionAction } from '@azure/data-tables';
 import { describe, expect, it } from 'vitest';
-import { onEveryEngine } from '../end-to-end/support.ts';
-import { all, ask, newTable } from '../end-to-end/tables.ts';
+import { all, ask, newTable } from '../support/tables.ts';
+import { onEveryEngine } from '../support/test-server.ts';
 
 const ENTITIES = 50;
 const GENERATIONS = 25;

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import { describe, expect, it } from 'vitest';
-import { onEngine, type Running } from '../end-to-end/support.ts';
-import { ask, entityPath, newTable } from '../end-to-end/tables.ts';
+import { ask, entityPath, newTable } from '../support/tables.ts';
+import { onEngine, type Running } from '../support/test-server.ts';
 
 const ENTITIES = 50_000;
 const WRITERS = 16;

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { randomOf } from '../crash/random.mjs';
-import { type Answer, onEveryDisk, onEveryEngine, type Running } from '../end-to-end/support.ts';
-import { bytesOf } from '../large/bytes.mjs';
+import { randomOf } from '../support/random.mjs';
+import { bytesOf } from '../support/seeded-bytes.mjs';
+import { type Answer, onEveryDisk, onEveryEngine, type Running } from '../support/test-server.ts';
 
 const MIB = 2 ** 20;
 const SIZE = 4 * MIB;

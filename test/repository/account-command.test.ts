@@ -6,8 +6,8 @@ import { BlobServiceClient, ContainerClient } from '@azure/storage-blob';
 import { QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { check } from 'holdfast';
 import { describe, expect, it } from 'vitest';
-import { type Program, runProgram } from './program.ts';
-import { newFolder, root } from './tree.ts';
+import { type Program, runProgram } from '../support/child-program.ts';
+import { newFolder, root } from '../support/repository-copy.ts';
 
 const READY = 'Azurite Table service is successfully listening at ';
 const DEVELOPMENT_KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';

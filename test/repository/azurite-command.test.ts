@@ -8,8 +8,8 @@ import { TableServiceClient } from '@azure/data-tables';
 import { BlobServiceClient } from '@azure/storage-blob';
 import { QueueServiceClient } from '@azure/storage-queue';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Program, runProgram } from './program.ts';
-import { newFolder, root } from './tree.ts';
+import { type Program, runProgram } from '../support/child-program.ts';
+import { newFolder, root } from '../support/repository-copy.ts';
 
 const READY = 'Azurite Table service is successfully listening at ';
 const MEMORY = ['--inMemoryPersistence', '--blobPort', '0'];

@@ -2,8 +2,8 @@
 import { cpSync, existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Program, runProgram } from './program.ts';
-import { newFolder, root } from './tree.ts';
+import { type Program, runProgram } from '../support/child-program.ts';
+import { newFolder, root } from '../support/repository-copy.ts';
 
 const READY = 'Table service is successfully listening';
 

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { start } from 'holdfast';
 import { describe, expect, it } from 'vitest';
 import { azurite } from '../../src/cli/azurite-compat.ts';
-import { readCommand } from '../../src/cli/start-flags.ts';
-import { configOf } from '../../src/server/config.ts';
-import { runProgram } from './program.ts';
-import { newFolder, root } from './tree.ts';
+import { parseCommand } from '../../src/cli/start-flags.ts';
+import { resolveConfig } from '../../src/server/config.ts';
+import { runProgram } from '../support/child-program.ts';
+import { newFolder, root } from '../support/repository-copy.ts';
 
 const steps = readFileSync(join(root, 'Dockerfile'), 'utf8')
   .replace(/\\\r?\n\s*/g, '')
@@ -72,10 +72,10 @@ describe('The Dockerfile', () => {
     expect(JSON.parse(last('ENTRYPOINT'))).toEqual([]);
     const [name, ...words] = JSON.parse(last('CMD')) as string[];
     expect(bin).toHaveProperty(name ?? '');
-    const command = readCommand(azurite.read(words).words, {});
+    const command = parseCommand(azurite.filterArguments(words).words, {});
     const hosts = { blobHost: '0.0.0.0', queueHost: '0.0.0.0', tableHost: '0.0.0.0' };
     expect(command).toMatchObject({ command: 'start', options: { ...hosts, location: '/data' } });
-    expect(last('EXPOSE').split(' ')).toEqual(configOf().endpoints.map(({ port }) => String(port)));
+    expect(last('EXPOSE').split(' ')).toEqual(resolveConfig().endpoints.map(({ port }) => String(port)));
   });
 
   it('asks for the health of the server by a script that is in the image', () => {

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { root } from './tree.ts';
+import { root } from '../support/repository-copy.ts';
 
 const pages = [
   ...readdirSync(root).filter((file) => file.endsWith('.md')),

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { debianPython } from '../../scripts/debian-packages.mjs';
-import { root } from './tree.ts';
+import { root } from '../support/repository-copy.ts';
 
 /** How the blocks of a language become programs. */
 export interface Language {

@@ -7,9 +7,9 @@ import { QueueServiceClient } from '@azure/storage-queue';
 import { start } from 'holdfast';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { helpText } from '../../src/cli/start-flags.ts';
-import { noPythonSdk, noPythonTables } from '../clients/installed.ts';
+import { noPythonSdk, noPythonTables } from '../support/installed-tools.ts';
+import { newFolder, root } from '../support/repository-copy.ts';
 import { javascript, type Language, programsOf, python, runGuideProgram } from './guide-programs.ts';
-import { newFolder, root } from './tree.ts';
 
 describe('Getting started with JavaScript', () => {
   runsPrograms('getting-started-javascript.md', javascript, (folder) => installedIn(folder, '@azure', 'holdfast'));

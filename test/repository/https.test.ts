@@ -3,8 +3,8 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Program, runProgram } from './program.ts';
-import { newFolder, root } from './tree.ts';
+import { type Program, runProgram } from '../support/child-program.ts';
+import { newFolder, root } from '../support/repository-copy.ts';
 
 const READY = 'Azurite Blob service is successfully listening at https://';
 

@@ -2,12 +2,14 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { operationsPage } from '../../scripts/operations-page.mjs';
-import { routerOf } from '../../src/rest/router.ts';
-import { fronts } from '../../src/server/services.ts';
-import { root } from './tree.ts';
+import { compileRouter } from '../../src/rest/router.ts';
+import { serviceDefinitions } from '../../src/server/services.ts';
+import { root } from '../support/repository-copy.ts';
 
 describe('docs/operations.md', () => {
-  const services = Object.entries(fronts).map(([service, { front }]) => [service, routerOf(front.table).rows] as const);
+  const services = Object.entries(serviceDefinitions).map(
+    ([service, { definition }]) => [service, compileRouter(definition.table).rows] as const,
+  );
   const rows = services.flatMap(([, of]) => of);
 
   it('is what npm run docs prints from the tables of today', () => {

@@ -8,8 +8,8 @@ import { TableClient } from '@azure/data-tables';
 import { BlobServiceClient } from '@azure/storage-blob';
 import { QueueServiceClient } from '@azure/storage-queue';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Program, runProgram } from './program.ts';
-import { root } from './tree.ts';
+import { type Program, runProgram } from '../support/child-program.ts';
+import { root } from '../support/repository-copy.ts';
 
 const run = promisify(execFile);
 const READY = 'successfully listening at ';

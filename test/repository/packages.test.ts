@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { root } from './tree.ts';
+import { root } from '../support/repository-copy.ts';
 
 interface Locked {
   readonly version?: string;

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { newTree, root, type Tree } from './tree.ts';
+import { newTree, root, type Tree } from '../support/repository-copy.ts';
 
 describe('The first command after a clone', () => {
   it('installs and builds what is missing, passes its arguments on, and does neither again', () => {

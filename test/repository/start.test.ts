@@ -4,8 +4,8 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Program, runProgram } from './program.ts';
-import { newFolder, root } from './tree.ts';
+import { type Program, runProgram } from '../support/child-program.ts';
+import { newFolder, root } from '../support/repository-copy.ts';
 
 const READY = 'successfully listening at ';
 

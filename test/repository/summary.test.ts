@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { summarise } from '../../scripts/summary.mjs';
-import { newTree } from './tree.ts';
+import { newTree } from '../support/repository-copy.ts';
 
 const skip = { test: 'a.test.ts > Full disk > gives 503', reason: 'no mount here' };
 

@@ -4,7 +4,7 @@ import { getMessages } from '../../src/services/queue/dequeue.ts';
 import type { Message } from '../../src/services/queue/message-rows.ts';
 import { deleteMessage, putMessage, updateMessage } from '../../src/services/queue/messages.ts';
 import { createQueue, getQueueMetadata } from '../../src/services/queue/queues.ts';
-import { engines, openQueues, QUEUE, type QueueWorld } from './queue-world.ts';
+import { engines, openQueues, QUEUE, type QueueWorld } from '../support/queue-storage.ts';
 
 const queue = QUEUE;
 const times = <T>(count: number, make: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));

@@ -4,8 +4,8 @@ import { countMessage } from '../../src/services/queue/message-counts.ts';
 import { encodeMessage, messageKey } from '../../src/services/queue/message-rows.ts';
 import { deleteMessage, peekMessages, putMessage, updateMessage } from '../../src/services/queue/messages.ts';
 import { getQueueMetadata } from '../../src/services/queue/queues.ts';
-import { anchorOf, queueAt } from '../../src/services/queue/rows.ts';
-import { ACCOUNT, openQueues, QUEUE, type QueueWorld } from './queue-world.ts';
+import { readQueue, txQueueKey } from '../../src/services/queue/rows.ts';
+import { ACCOUNT, openQueues, QUEUE, type QueueWorld } from '../support/queue-storage.ts';
 
 const queue = QUEUE;
 const times = <T>(count: number, make: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
@@ -14,10 +14,10 @@ const times = <T>(count: number, make: (i: number) => T): T[] => Array.from({ le
 async function fill({ storage }: QueueWorld, count: number, ttlTicks: bigint): Promise<void> {
   for (let from = 0; from < count; from += 1_000) {
     const slice = Math.min(1_000, count - from);
-    await storage.partition.transact(anchorOf(ACCOUNT, queue), async (tx) => {
-      const found = await queueAt(tx, storage, queue);
+    await storage.partition.transact(txQueueKey(ACCOUNT, queue), async (tx) => {
+      const found = await readQueue(tx, storage, queue);
       for (let i = 0; i < slice; i++) {
-        const id = { inserted: tx.stamp, salt: BigInt(from + i) };
+        const id = { inserted: tx.timestamp, salt: BigInt(from + i) };
         const text = Buffer.from(`message ${from + i}`);
         const rest = { expires: tx.now + ttlTicks, nonce: 1n, dequeueCount: 0, text };
         const message = { id, visibleAt: tx.now, ...rest };

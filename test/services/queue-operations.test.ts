@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { encodeKey, under } from '../../src/partition/keys.ts';
+import { encodeKey, keysUnder } from '../../src/partition/keys.ts';
 import type { Transaction } from '../../src/partition/partition.ts';
 import { emptyAccount } from '../../src/services/maintenance/reset.ts';
 import { queueAccess } from '../../src/services/queue/access.ts';
@@ -21,7 +21,7 @@ import {
   setQueueAcl,
   setQueueMetadata,
 } from '../../src/services/queue/queues.ts';
-import { ACCOUNT, openQueues, QUEUE } from './queue-world.ts';
+import { ACCOUNT, openQueues, QUEUE } from '../support/queue-storage.ts';
 
 const queue = QUEUE;
 const times = <T>(count: number, make: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
@@ -32,7 +32,7 @@ describe('Create Queue', () => {
     const make = (...metadata: [string, string][]) => createQueue(storage, { queue: 'queue', metadata });
     expect(await make(['Name', 'x'], ['other', 'y'])).toBe('created');
     expect(await make(['OTHER', 'y'], ['name', 'x'])).toBe('unchanged');
-    expect(await storage.partition.read((at) => at.scan(under([ACCOUNT, 'p']), { limit: 9 }))).toHaveLength(2);
+    expect(await storage.partition.read((at) => at.scan(keysUnder([ACCOUNT, 'p']), { limit: 9 }))).toHaveLength(2);
     for (const metadata of [
       [],
       [['name', 'x']],
@@ -267,7 +267,7 @@ describe('Reset', () => {
 
 describe('check', () => {
   type Damage = (tx: Transaction) => Promise<unknown> | unknown;
-  const rowsOf = (tx: Transaction, kind: string) => tx.scan(under([ACCOUNT, kind]), { limit: 100 });
+  const rowsOf = (tx: Transaction, kind: string) => tx.scan(keysUnder([ACCOUNT, kind]), { limit: 100 });
   const damages: Record<string, [Damage, RegExp]> = {
     'a message that is gone without being counted': [
       async (tx) => tx.remove((await rowsOf(tx, 'q'))[0]!.key),
@@ -279,7 +279,7 @@ describe('check', () => {
     ],
     'a message of a generation that is over': [
       async (tx) => {
-        const [row] = await tx.scan(under([ACCOUNT, 'n']), { limit: 1 });
+        const [row] = await tx.scan(keysUnder([ACCOUNT, 'n']), { limit: 1 });
         const value = Buffer.from(row!.value);
         value.writeUInt8(9, value.length - 1);
         tx.put(row!.key, value);

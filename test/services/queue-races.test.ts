@@ -15,7 +15,7 @@ import {
   setQueueAcl,
   setQueueMetadata,
 } from '../../src/services/queue/queues.ts';
-import { openQueues, QUEUE } from './queue-world.ts';
+import { openQueues, QUEUE } from '../support/queue-storage.ts';
 
 const queue = QUEUE;
 const times = <T>(count: number, make: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));

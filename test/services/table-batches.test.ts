@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { tableEtagOf } from '../../src/rules/table/etag.ts';
+import { formatTableEtag } from '../../src/rules/table/etag.ts';
 import type { Granted } from '../../src/services/common/storage.ts';
 import { type BatchChange, BatchFailure, runBatch } from '../../src/services/table/batches.ts';
 import { deleteEntity, getEntity, insertEntity, updateEntity } from '../../src/services/table/entities.ts';
 import { createTable } from '../../src/services/table/tables.ts';
-import { codeOf, engines, entityOf, openTables, queryEntities, valuesOf } from './table-world.ts';
+import { codeOf, engines, entityOf, openTables, queryEntities, valuesOf } from '../support/table-storage.ts';
 
 const table = 'things';
 const insert = (partitionKey: string, rowKey: string, values = {}): BatchChange => ({
@@ -113,7 +113,7 @@ describe('An entity group transaction', () => {
         partitionKey: 'p',
         rowKey: some[i]!,
         entity: entityOf('p', some[i]!, { N: (valuesOf(entity).N as number) + 1 }),
-        ifMatch: tableEtagOf(entity.stamp),
+        ifMatch: formatTableEtag(entity.stamp),
         merge: some.length % 2 === 0,
       }));
       const work =

@@ -7,7 +7,7 @@ import { runBatch } from '../../src/services/table/batches.ts';
 import type { StoredEntity } from '../../src/services/table/entity-rows.ts';
 import { queryTables } from '../../src/services/table/queries.ts';
 import { createTable } from '../../src/services/table/tables.ts';
-import { codeOf, engines, entityOf, fill, openTables, queryEntities, valuesOf } from './table-world.ts';
+import { codeOf, engines, entityOf, fill, openTables, queryEntities, valuesOf } from '../support/table-storage.ts';
 
 interface Item {
   readonly partitionKey: string;

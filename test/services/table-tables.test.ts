@@ -8,8 +8,8 @@ import { deleteEntity, getEntity, insertEntity, updateEntity } from '../../src/s
 import { encodeEntity, entityKey } from '../../src/services/table/entity-rows.ts';
 import { queryTables } from '../../src/services/table/queries.ts';
 import { createTable, deleteTable, getTable, getTableAcl, setTableAcl } from '../../src/services/table/tables.ts';
-import { codeOf, engines, entityOf, fill, openTables, queryEntities } from './table-world.ts';
-import { ACCOUNT, openWorld } from './world.ts';
+import { ACCOUNT, openWorld } from '../support/blob-storage.ts';
+import { codeOf, engines, entityOf, fill, openTables, queryEntities } from '../support/table-storage.ts';
 
 async function openSwept() {
   const world = await openWorld();

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { createReads } from './active-reads.ts';
+import { createActiveReads } from './active-reads.ts';
 
 describe('The running reads', () => {
   it('have rising numbers, and the oldest is known until it ends', () => {
-    const reads = createReads();
+    const reads = createActiveReads();
     expect(reads.oldest()).toBe(Infinity);
     const [one, two] = [reads.begin(), reads.begin()];
     expect(two.number).toBeGreaterThan(one.number);
@@ -17,16 +17,16 @@ describe('The running reads', () => {
   });
 
   it('are waited for only by those who saw something before they began', async () => {
-    const reads = createReads();
+    const reads = createActiveReads();
     const [one, two] = [reads.begin(), reads.begin()];
     const seen = reads.next();
     const three = reads.begin();
     const ended: string[] = [];
     const waits = [
-      reads.ended(one.number).then(() => ended.push('none')),
-      reads.ended(two.number).then(() => ended.push('one')),
-      reads.ended(seen).then(() => ended.push('two')),
-      reads.ended(reads.next()).then(() => ended.push('three')),
+      reads.whenReached(one.number).then(() => ended.push('none')),
+      reads.whenReached(two.number).then(() => ended.push('one')),
+      reads.whenReached(seen).then(() => ended.push('two')),
+      reads.whenReached(reads.next()).then(() => ended.push('three')),
     ];
     for (const [read, soFar] of [
       [undefined, ['none']],
@@ -43,15 +43,15 @@ describe('The running reads', () => {
 
   it('are cut after some hours: nothing waits for them any more', async () => {
     let now = 0;
-    const reads = createReads({ millisecondsMax: 1_000, now: () => now });
+    const reads = createActiveReads({ millisecondsMax: 1_000, now: () => now });
     const [long, short] = [reads.begin(), reads.begin()];
-    const waiting = reads.ended(short.number);
+    const waiting = reads.whenReached(short.number);
     now = 999;
     const late = reads.begin();
-    expect([long.isCut, reads.oldest()]).toEqual([false, long.number]);
+    expect([long.isCancelled, reads.oldest()]).toEqual([false, long.number]);
     now = 1_500;
     expect(reads.oldest()).toBe(late.number);
-    expect([long.isCut, short.isCut, late.isCut]).toEqual([true, true, false]);
+    expect([long.isCancelled, short.isCancelled, late.isCancelled]).toEqual([true, true, false]);
     await waiting;
     long.end();
     late.end();
@@ -59,12 +59,12 @@ describe('The running reads', () => {
   });
 
   it('are all cut when the process has lost its place', async () => {
-    const reads = createReads();
+    const reads = createActiveReads();
     const running = [reads.begin(), reads.begin()];
-    const waiting = reads.ended(reads.next());
-    reads.cutAll();
+    const waiting = reads.whenReached(reads.next());
+    reads.cancelAll();
     await waiting;
-    expect(running.map(({ isCut }) => isCut)).toEqual([true, true]);
-    expect(reads.begin().isCut).toBe(false);
+    expect(running.map(({ isCancelled }) => isCancelled)).toEqual([true, true]);
+    expect(reads.begin().isCancelled).toBe(false);
   });
 });

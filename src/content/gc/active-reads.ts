@@ -2,105 +2,105 @@
  * Whoever finds in a snapshot that something can no longer be reached notes `next()` after it, and takes it away once `oldest()`
  * is not below: all reads that may have found it before have ended. No clock could tell whether a read began earlier.
  */
-export interface Horizon {
+export interface LowWatermark {
   next(): number;
   oldest(): number;
   /** Resolves once `oldest()` is not below this. */
-  ended(before: number): Promise<void>;
+  whenReached(before: number): Promise<void>;
 }
 
 /** The reads of this process that are still running. They have rising numbers. */
-export interface Reads extends Horizon {
+export interface ActiveReads extends LowWatermark {
   /** Before the snapshot of the read. */
-  begin(): RunningRead;
+  begin(): ActiveRead;
   /** The number that the next read will have. */
   next(): number;
   /** Of the reads that run; Infinity if none does. */
   oldest(): number;
   /** What the running ones need may be taken away from now on. */
-  cutAll(): void;
+  cancelAll(): void;
 }
 
-export interface RunningRead {
+export interface ActiveRead {
   readonly number: number;
   /** It took too long: what it has not read yet may be gone. */
-  readonly isCut: boolean;
+  readonly isCancelled: boolean;
   end(): void;
 }
 
-export interface ReadsOptions {
+export interface ActiveReadsOptions {
   /** A read that takes longer is cut, or a client that takes a byte a minute would keep all space from coming back. */
   readonly millisecondsMax?: number;
   readonly now?: () => number;
 }
 
-interface Registered extends RunningRead {
+interface TrackedRead extends ActiveRead {
   readonly began: number;
-  isCut: boolean;
+  isCancelled: boolean;
 }
 
 const MILLISECONDS_MAX = 6 * 3_600_000;
 
-export function createReads({
+export function createActiveReads({
   millisecondsMax = MILLISECONDS_MAX,
   now = () => performance.now(),
-}: ReadsOptions = {}): Reads {
+}: ActiveReadsOptions = {}): ActiveReads {
   let next = 0;
   // In the order in which they began: a Set keeps it.
-  const running = new Set<Registered>();
-  const waiting = createWaiting();
+  const running = new Set<TrackedRead>();
+  const waiters = createThresholdWaiters();
 
   function oldest(): number {
     let least = Infinity;
-    let isLater = false;
+    let hasCancelled = false;
     for (const read of running) {
       least = read.number;
       if (now() - read.began <= millisecondsMax) break;
-      cut(read);
+      cancel(read);
       least = Infinity;
-      isLater = true;
+      hasCancelled = true;
     }
-    if (isLater) waiting.wake(least);
+    if (hasCancelled) waiters.wake(least);
     return least;
   }
 
-  function cut(read: Registered): void {
-    read.isCut = true;
+  function cancel(read: TrackedRead): void {
+    read.isCancelled = true;
     running.delete(read);
   }
 
   return {
     begin() {
-      const read: Registered = { number: next++, began: now(), isCut: false, end };
+      const read: TrackedRead = { number: next++, began: now(), isCancelled: false, end };
       function end(): void {
-        if (running.delete(read) && waiting.size() > 0) waiting.wake(oldest());
+        if (running.delete(read) && waiters.size() > 0) waiters.wake(oldest());
       }
       running.add(read);
       return read;
     },
     next: () => next,
     oldest,
-    ended: (before) => waiting.until(before, oldest()),
-    cutAll() {
-      for (const read of running) cut(read);
-      waiting.wake(oldest());
+    whenReached: (before) => waiters.until(before, oldest()),
+    cancelAll() {
+      for (const read of running) cancel(read);
+      waiters.wake(oldest());
     },
   };
 }
 
 /** Who waits for a number that rises. */
-export function createWaiting() {
-  const waiting = new Set<{ before: number; resolve: () => void }>();
+export function createThresholdWaiters() {
+  const waiters = new Set<{ before: number; resolve: () => void }>();
   return {
-    size: () => waiting.size,
+    size: () => waiters.size,
     until(before: number, reached: number): Promise<void> {
       if (reached >= before) return Promise.resolve();
-      return new Promise((resolve) => waiting.add({ before, resolve }));
+      return new Promise((resolve) => waiters.add({ before, resolve }));
     },
     wake(reached: number): void {
-      for (const wait of waiting) {
+      for (const wait of waiters) {
         if (reached < wait.before) continue;
-        waiting.delete(wait);
+        waiters.delete(wait);
         wait.resolve();
       }
     },

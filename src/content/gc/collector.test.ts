@@ -1,16 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { Files } from '../../extents/extent-files.ts';
-import { type ChunkName, Damaged, type Extents, type Place } from '../../extents/extents.ts';
-import { memoryFiles } from '../../extents/memory.ts';
+import type { ExtentFiles } from '../../extents/extent-files.ts';
+import { type ChunkLocation, type ChunkName, CorruptChunk, type Extents } from '../../extents/extents.ts';
+import { makeMemoryFiles } from '../../extents/memory.ts';
 import { openSlotted } from '../../extents/slotted-extents.ts';
 import { decodeKey, encodeKey } from '../../partition/keys.ts';
 import { openMemory } from '../../partition/memory/engine.ts';
-import { counterOf, type Partition } from '../../partition/partition.ts';
+import { decodeCounter, type Partition } from '../../partition/partition.ts';
 import { openPartition } from '../../partition/transact.ts';
-import { openEpoch } from '../membership/epochs.ts';
-import { chunkKey, decodeChunk, encodeChunk, liveIn, liveKey } from '../rows.ts';
-import { createReads, type Reads } from './active-reads.ts';
+import { takeOverEpoch } from '../membership/epochs.ts';
+import { chunkKey, decodeChunk, encodeChunk, liveBytesIn, liveBytesKey } from '../rows.ts';
+import { type ActiveReads, createActiveReads } from './active-reads.ts';
 import { type CollectorOptions, startCollector } from './collector.ts';
 
 const EXTENT_BYTES = 512 << 10;
@@ -301,7 +301,7 @@ interface Death {
 
 /** What outlives a process: rows and files, and what a model knows of them. */
 function newStore(partition: Partition) {
-  const files: Files = memoryFiles();
+  const files: ExtentFiles = makeMemoryFiles();
   const chunks = new Map<string, Kept>();
   let numbers = 0n;
   const world = {
@@ -315,11 +315,11 @@ function newStore(partition: Partition) {
     onBegin: undefined as ((name: ChunkName) => Promise<void>) | undefined,
     /** Commits of the collector that are to fail. */
     failures: 0,
-    async placeOf(name: ChunkName): Promise<Place> {
+    async placeOf(name: ChunkName): Promise<ChunkLocation> {
       return decodeChunk((await partition.read((at) => at.get(chunkKey(name.account, name))))!).place;
     },
     /** At any moment: the collector may work meanwhile. */
-    async expectLive({ extents, reads }: { extents: Extents; reads: Reads }): Promise<void> {
+    async expectLive({ extents, reads }: { extents: Extents; reads: ActiveReads }): Promise<void> {
       for (const { name, data } of chunks.values()) {
         if (world.damaged.has(String(name.number))) continue;
         const read = reads.begin();
@@ -336,8 +336,8 @@ function newStore(partition: Partition) {
       }
       const stored = new Map<string, number>();
       for (const id of ACCOUNTS) {
-        const rows = await partition.read((at) => at.scan(liveIn(id), { limit: 1_000 }));
-        for (const row of rows) stored.set(`${id} ${decodeKey(row.key)[2]}`, Number(counterOf(row)));
+        const rows = await partition.read((at) => at.scan(liveBytesIn(id), { limit: 1_000 }));
+        for (const row of rows) stored.set(`${id} ${decodeKey(row.key)[2]}`, Number(decodeCounter(row)));
       }
       expect(stored).toEqual(counted);
     },
@@ -361,25 +361,25 @@ type World = ReturnType<typeof newStore>;
 type Process = Awaited<ReturnType<typeof startProcess>>;
 
 async function startProcess(world: World, partition: Partition, death?: Death) {
-  const epoch = await openEpoch(partition);
+  const epoch = await takeOverEpoch(partition);
   const extents = flawed(world, openSlotted(world.files, { epoch, extentBytesMax: EXTENT_BYTES }));
-  const reads = createReads();
-  const taken: (Kept & { place: Place })[] = [];
-  const running: { kept: Kept; place: Place; end(): void }[] = [];
+  const reads = createActiveReads();
+  const taken: (Kept & { place: ChunkLocation })[] = [];
+  const running: { kept: Kept; place: ChunkLocation; end(): void }[] = [];
   const damages: string[] = [];
   const killed = newKiller(death);
   const options: CollectorOptions = {
     partition: killed.of(failing(world, partition), ['transact']),
     extents: killed.of(extents, ['begin', 'remove', 'seal']),
     epoch,
-    horizon: reads,
-    heldExtents: () => new Set(taken.map(({ place }) => place.extent)),
+    lowWatermark: reads,
+    pinnedExtents: () => new Set(taken.map(({ place }) => place.extent)),
     bounds: world.bounds,
     isOwner: world.isOwner,
     onFailure(error) {
       if ((error as Error).message !== 'planted failure') throw error;
     },
-    onDamage: ({ message }) => damages.push(message),
+    onCorruption: ({ message }) => damages.push(message),
   };
   const collector = startCollector(options);
 
@@ -393,10 +393,10 @@ async function startProcess(world: World, partition: Partition, death?: Death) {
     await writer.finish();
   }
 
-  async function nameIt({ name, data, place }: Kept & { place: Place }): Promise<void> {
+  async function nameIt({ name, data, place }: Kept & { place: ChunkLocation }): Promise<void> {
     await partition.transact(encodeKey([name.account, 'test']), async (tx) => {
       tx.put(chunkKey(name.account, name), encodeChunk({ place, refs: 1 }));
-      tx.add(liveKey(name.account, place.extent), BigInt(place.length));
+      tx.add(liveBytesKey(name.account, place.extent), BigInt(place.length));
     });
     world.chunks.set(String(name.number), { name, data });
   }
@@ -407,7 +407,7 @@ async function startProcess(world: World, partition: Partition, death?: Death) {
       const row = (await tx.get(chunkKey(name.account, name)))!;
       const { place } = decodeChunk(row);
       tx.remove(row.key);
-      tx.add(liveKey(name.account, place.extent), BigInt(-place.length));
+      tx.add(liveBytesKey(name.account, place.extent), BigInt(-place.length));
     });
   }
 
@@ -504,7 +504,7 @@ function flawed(world: World, extents: Extents): Extents {
       return extents.begin(name, length);
     },
     async read(name, place, from, to) {
-      if (world.damaged.has(String(name.number))) throw new Damaged('planted');
+      if (world.damaged.has(String(name.number))) throw new CorruptChunk('planted');
       return extents.read(name, place, from, to);
     },
     async *walk(extent) {

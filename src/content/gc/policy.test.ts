@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { choose, type ExtentUse } from './policy.ts';
+import { type ExtentUse, planCollection } from './policy.ts';
 
 const MIB = 1 << 20;
 const EXTENT_BYTES = 64 * MIB;
@@ -19,7 +19,7 @@ const aFolder = fc
   })
   .map(({ sealed, open }): ExtentUse[] =>
     [...sealed.map((use) => ({ ...use, open: false })), ...open.map((use) => ({ ...use, open: true }))].map(
-      (use, i) => ({ ...use, name: `1-${i}`, held: false }),
+      (use, i) => ({ ...use, name: `1-${i}`, pinned: false }),
     ),
   );
 
@@ -37,16 +37,16 @@ describe('The choice of extents to give back', () => {
   });
 
   it('leaves extents in which an upload runs as they are', () => {
-    const use = { bytes: EXTENT_BYTES, live: 0, held: true };
+    const use = { bytes: EXTENT_BYTES, live: 0, pinned: true };
     const folder = Array.from({ length: 20 }, (_, i) => ({ ...use, name: `1-${i}`, open: i === 0 }));
-    expect(choose(folder)).toEqual({ remove: [], seal: [], compact: [], inHaste: false });
+    expect(planCollection(folder)).toEqual({ remove: [], seal: [], compact: [], inHaste: false });
   });
 
   it('copies nothing for the sake of bytes that it could not win', () => {
-    const full = { bytes: EXTENT_BYTES, live: EXTENT_BYTES * 0.95, open: false, held: false };
-    const running = { bytes: EXTENT_BYTES, live: 0, open: true, held: true };
+    const full = { bytes: EXTENT_BYTES, live: EXTENT_BYTES * 0.95, open: false, pinned: false };
+    const running = { bytes: EXTENT_BYTES, live: 0, open: true, pinned: true };
     const folder = Array.from({ length: 40 }, (_, i) => ({ ...(i % 2 ? full : running), name: `1-${i}` }));
-    expect(choose(folder)).toEqual({ remove: [], seal: [], compact: [], inHaste: false });
+    expect(planCollection(folder)).toEqual({ remove: [], seal: [], compact: [], inHaste: false });
   });
 
   it('takes the sparsest first', () => {
@@ -55,20 +55,20 @@ describe('The choice of extents to give back', () => {
       bytes: EXTENT_BYTES,
       live: EXTENT_BYTES * share,
       open: false,
-      held: false,
+      pinned: false,
     }));
-    expect(choose(folder).compact).toEqual(['1-1', '1-3']);
+    expect(planCollection(folder).compact).toEqual(['1-1', '1-3']);
   });
 
   it('wins back what it can when there is no space, but not at any price', () => {
-    const use = { bytes: EXTENT_BYTES, held: false };
+    const use = { bytes: EXTENT_BYTES, pinned: false };
     const folder = [
       { ...use, name: 'open', open: true, live: EXTENT_BYTES * 0.8 },
       { ...use, name: 'sealed', open: false, live: EXTENT_BYTES * 0.8 },
       { ...use, name: 'full', open: false, live: EXTENT_BYTES * 0.97 },
     ];
-    expect(choose(folder)).toMatchObject({ seal: [], compact: [] });
-    expect(choose(folder, undefined, true)).toMatchObject({ seal: ['open'], compact: ['sealed'] });
+    expect(planCollection(folder)).toMatchObject({ seal: [], compact: [] });
+    expect(planCollection(folder, undefined, true)).toMatchObject({ seal: ['open'], compact: ['sealed'] });
   });
 });
 
@@ -78,7 +78,7 @@ function follow(folder: readonly ExtentUse[]): { after: ExtentUse[]; copied: num
   let [copied, freed, made] = [0, 0, 0];
   for (let rounds = 0; ; rounds++) {
     expect(rounds).toBeLessThan(1_000);
-    const { remove, seal, compact } = choose(after);
+    const { remove, seal, compact } = planCollection(after);
     if (remove.length + seal.length + compact.length === 0) return { after, copied, freed };
     after = after.filter(({ name }) => !remove.includes(name));
     after = after.map((use) => (seal.includes(use.name) ? { ...use, open: false } : use));
@@ -94,7 +94,7 @@ function follow(folder: readonly ExtentUse[]): { after: ExtentUse[]; copied: num
     } else {
       // Only the newest takes more.
       after = after.map((use) => ({ ...use, open: false }));
-      after.push({ name: `2-${made++}`, bytes: source.live, live: source.live, open: true, held: false });
+      after.push({ name: `2-${made++}`, bytes: source.live, live: source.live, open: true, pinned: false });
     }
   }
 }

@@ -12,46 +12,46 @@ export interface ExtentUse {
   readonly bytes: number;
   readonly open: boolean;
   /** Bytes in it may yet be named. */
-  readonly held: boolean;
+  readonly pinned: boolean;
   /** Bytes that would be left of it if it were compacted; 0 only if no row names any. */
   readonly live: number;
 }
 
-export interface Choice {
+export interface CollectionPlan {
   readonly remove: readonly string[];
   readonly seal: readonly string[];
   /** In the order in which it is worth most. */
   readonly compact: readonly string[];
   /** More becomes dead than is won. */
-  readonly inHaste: boolean;
+  readonly isUrgent: boolean;
 }
 
 /** Smaller in tests. */
-export interface Bounds {
+export interface CollectionBounds {
   readonly slackBytes: number;
   /** An open extent that takes less is left alone, or a few small blobs that come and go would make a file each. */
   readonly sealBytesMin: number;
 }
 
-const RATIO = 1.2;
-const BOUNDS: Bounds = { slackBytes: 48 << 20, sealBytesMin: 8 << 20 };
+const RATIO_MAX = 1.2;
+const BOUNDS: CollectionBounds = { slackBytes: 48 << 20, sealBytesMin: 8 << 20 };
 /** Where uploads are refused for want of space, a byte that is won is worth twenty that are copied. */
-const RATIO_WHEN_SHORT = 1.05;
+const RATIO_MAX_LOW_SPACE = 1.05;
 
-/** @param short there is no space for uploads */
-export function choose(
+/** @param isLowOnSpace there is no space for uploads */
+export function planCollection(
   extents: readonly ExtentUse[],
-  { slackBytes: slackMax, sealBytesMin }: Bounds = BOUNDS,
-  short = false,
-): Choice {
-  const slackBytes = short ? Math.min(sealBytesMin, slackMax) : slackMax;
-  const ratio = short ? RATIO_WHEN_SHORT : RATIO;
-  const idle = extents.filter(({ held }) => !held);
+  { slackBytes: slackMax, sealBytesMin }: CollectionBounds = BOUNDS,
+  isLowOnSpace = false,
+): CollectionPlan {
+  const slackBytes = isLowOnSpace ? Math.min(sealBytesMin, slackMax) : slackMax;
+  const ratio = isLowOnSpace ? RATIO_MAX_LOW_SPACE : RATIO_MAX;
+  const idle = extents.filter(({ pinned }) => !pinned);
   const sealed = idle.filter(({ open }) => !open);
   const used = sealed.filter(({ live }) => live > 0).sort((a, b) => a.live / a.bytes - b.live / b.bytes);
   let excess = -slackBytes;
   for (const { bytes, live } of used) excess += bytes - ratio * live;
-  const inHaste = excess > slackBytes / 2;
+  const isUrgent = excess > slackBytes / 2;
   const compact: string[] = [];
   for (const { name, bytes, live } of used) {
     if (excess <= 0) break;
@@ -62,10 +62,11 @@ export function choose(
     remove: sealed.filter(({ live }) => live === 0).map(({ name }) => name),
     seal: idle
       .filter(
-        ({ open, bytes, live }) => open && bytes >= sealBytesMin && bytes - live > (short ? sealBytesMin : bytes / 2),
+        ({ open, bytes, live }) =>
+          open && bytes >= sealBytesMin && bytes - live > (isLowOnSpace ? sealBytesMin : bytes / 2),
       )
       .map(({ name }) => name),
     compact,
-    inHaste,
+    isUrgent,
   };
 }

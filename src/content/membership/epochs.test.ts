@@ -4,13 +4,13 @@ import { openMemory } from '../../partition/memory/engine.ts';
 import { Unavailable } from '../../partition/partition.ts';
 import { openPartition } from '../../partition/transact.ts';
 import { epochsIn } from '../rows.ts';
-import { checkEpoch, openEpoch } from './epochs.ts';
+import { checkEpoch, takeOverEpoch } from './epochs.ts';
 
 describe('An epoch', () => {
   it('is never given twice, and ends those before it', async () => {
     const partition = openPartition(openMemory());
     const epochs = [];
-    for (let i = 0; i < 5; i++) epochs.push(await openEpoch(partition));
+    for (let i = 0; i < 5; i++) epochs.push(await takeOverEpoch(partition));
     expect(new Set(epochs).size).toBe(5);
     expect(await partition.read((at) => at.scan(epochsIn(), { limit: 10 }))).toHaveLength(1);
     const check = (epoch: bigint) => partition.transact(encodeKey(['x']), (tx) => checkEpoch(tx, epoch));
@@ -20,11 +20,11 @@ describe('An epoch', () => {
 
   it('fails a commit whose epoch ended after its body had looked', async () => {
     const partition = openPartition(openMemory());
-    const epoch = await openEpoch(partition);
+    const epoch = await takeOverEpoch(partition);
     let runs = 0;
     const late = partition.transact(encodeKey(['x']), async (tx) => {
       await checkEpoch(tx, epoch);
-      if (runs++ === 0) await openEpoch(partition);
+      if (runs++ === 0) await takeOverEpoch(partition);
       tx.put(encodeKey(['x']), Buffer.from('late'));
     });
     await expect(late).rejects.toThrow(Unavailable);

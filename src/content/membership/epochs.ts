@@ -2,16 +2,16 @@
 import { encodeKey } from '../../partition/keys.ts';
 import { type Partition, type Row, type Snapshot, type Transaction, Unavailable } from '../../partition/partition.ts';
 import { encodeValue } from '../../partition/values.ts';
-import { beatKey, epochIn, epochKey, epochsIn, LAST_EPOCH } from '../rows.ts';
+import { epochFromKey, epochKey, epochsIn, heartbeatKey, LAST_EPOCH_KEY } from '../rows.ts';
 
 /** More processes than will ever share a store, and than are killed while they start. */
 const EPOCHS_MAX = 1_000;
 
 /** Declares all other processes dead: one process owns the store. */
-export async function openEpoch(partition: Partition): Promise<bigint> {
+export async function takeOverEpoch(partition: Partition): Promise<bigint> {
   const { value } = await partition.transact(encodeKey(['epoch']), async (tx) => {
     const others = await tx.scan(epochsIn(), { limit: EPOCHS_MAX });
-    const epoch = laterThanAll(others, tx.stamp);
+    const epoch = epochAfter(others, tx.timestamp);
     for (const { key } of others) tx.remove(key);
     tx.put(epochKey(epoch), encodeValue({}));
     return epoch;
@@ -20,13 +20,13 @@ export async function openEpoch(partition: Partition): Promise<bigint> {
 }
 
 /** One more process shares the store; its first beat comes with it. */
-export async function addEpoch(partition: Partition, beat: (tx: Transaction) => Uint8Array): Promise<bigint> {
-  const { value } = await partition.transact(LAST_EPOCH, async (tx) => {
-    const epoch = tx.stamp;
+export async function addEpoch(partition: Partition, firstHeartbeat: (tx: Transaction) => Uint8Array): Promise<bigint> {
+  const { value } = await partition.transact(LAST_EPOCH_KEY, async (tx) => {
+    const epoch = tx.timestamp;
     // Two processes may have equal stamps, but not for one key.
-    tx.put(LAST_EPOCH, encodeValue({}));
+    tx.put(LAST_EPOCH_KEY, encodeValue({}));
     tx.put(epochKey(epoch), encodeValue({}));
-    tx.put(beatKey(epoch), beat(tx));
+    tx.put(heartbeatKey(epoch), firstHeartbeat(tx));
     return epoch;
   });
   return value;
@@ -35,12 +35,12 @@ export async function addEpoch(partition: Partition, beat: (tx: Transaction) => 
 /** From here on no commit names bytes of this process that no row names yet. An epoch never comes back. */
 export function removeEpoch(tx: Transaction, epoch: bigint): void {
   tx.remove(epochKey(epoch));
-  tx.remove(beatKey(epoch));
+  tx.remove(heartbeatKey(epoch));
 }
 
 /** Of the processes that were not declared dead when the snapshot was taken. */
-export async function livingEpochs(at: Snapshot): Promise<ReadonlySet<bigint>> {
-  return new Set((await at.scan(epochsIn(), { limit: EPOCHS_MAX })).map(({ key }) => epochIn(key)));
+export async function activeEpochs(at: Snapshot): Promise<ReadonlySet<bigint>> {
+  return new Set((await at.scan(epochsIn(), { limit: EPOCHS_MAX })).map(({ key }) => epochFromKey(key)));
 }
 
 /** Read in every commit that names new bytes: a process that was declared dead fails instead of naming bytes that are gone. */
@@ -49,6 +49,9 @@ export async function checkEpoch(tx: Transaction, epoch: bigint): Promise<void> 
 }
 
 /** A stamp is not given twice: no earlier process had this one. */
-function laterThanAll(others: readonly Row[], stamp: bigint): bigint {
-  return others.reduce((highest, { key }) => (epochIn(key) >= highest ? epochIn(key) + 1n : highest), stamp);
+function epochAfter(others: readonly Row[], timestamp: bigint): bigint {
+  return others.reduce(
+    (highest, { key }) => (epochFromKey(key) >= highest ? epochFromKey(key) + 1n : highest),
+    timestamp,
+  );
 }

@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { openMemory } from '../../partition/memory/engine.ts';
 import { type Commit, type Outcome, Unavailable } from '../../partition/partition.ts';
 import { openPartition } from '../../partition/transact.ts';
-import { createReads } from '../gc/active-reads.ts';
+import { createActiveReads } from '../gc/active-reads.ts';
 import { epochKey } from '../rows.ts';
-import { checkEpoch, livingEpochs } from './epochs.ts';
-import { join } from './members.ts';
+import { activeEpochs, checkEpoch } from './epochs.ts';
+import { joinMembership } from './members.ts';
 
 const SILENCE = 160_000_000n;
 
@@ -17,23 +17,23 @@ function newStore() {
     partition,
     async join() {
       const own = openPartition(engine);
-      const reads = createReads();
+      const reads = createActiveReads();
       const deaths: string[] = [];
       const failures: unknown[] = [];
-      const member = await join({
+      const member = await joinMembership({
         ...{ partition: own, reads, everyMilliseconds: 1 << 30 },
-        onDeath: () => deaths.push('dead'),
+        onEvicted: () => deaths.push('dead'),
         onFailure: (error) => failures.push(error),
       });
       return Object.assign(member, { partition: own, deaths, failures });
     },
-    living: async () => [...(await partition.read(livingEpochs))],
+    living: async () => [...(await partition.read(activeEpochs))],
     silence: () => partition.clock.advance(SILENCE),
   });
 }
 
-async function beatAll(members: readonly { beat(): Promise<void> }[], rounds = 1): Promise<void> {
-  for (let i = 0; i < rounds; i++) for (const member of members) await member.beat();
+async function beatAll(members: readonly { heartbeat(): Promise<void> }[], rounds = 1): Promise<void> {
+  for (let i = 0; i < rounds; i++) for (const member of members) await member.heartbeat();
 }
 
 describe('Members of a store', () => {
@@ -56,10 +56,10 @@ describe('Members of a store', () => {
     const store = newStore();
     const members = [await store.join(), await store.join(), await store.join()];
     await beatAll(members);
-    expect(members.map((member) => member.isElected())).toEqual([true, false, false]);
+    expect(members.map((member) => member.isLeader())).toEqual([true, false, false]);
     await members[0]!.leave();
     await beatAll(members.slice(1));
-    expect(members.slice(1).map((member) => member.isElected())).toEqual([true, false]);
+    expect(members.slice(1).map((member) => member.isLeader())).toEqual([true, false]);
   });
 
   it('are declared dead when their beats stop for 15 seconds: then their commits fail, and they hear of it', async () => {
@@ -73,11 +73,11 @@ describe('Members of a store', () => {
     expect(await store.living()).toEqual([one.epoch]);
     await expect(commit()).rejects.toThrow(Unavailable);
     expect(two.deaths).toEqual([]);
-    await two.beat();
+    await two.heartbeat();
     expect(two.deaths).toEqual(['dead']);
-    expect([two.isDead(), two.isCurrent(), two.isElected()]).toEqual([true, false, false]);
+    expect([two.isEvicted(), two.isCurrent(), two.isLeader()]).toEqual([true, false, false]);
     expect(() => two.reads.begin()).toThrow(Unavailable);
-    await two.beat();
+    await two.heartbeat();
     expect(two.deaths).toEqual(['dead']);
     expect(await store.living()).toEqual([one.epoch]);
   });
@@ -108,14 +108,14 @@ describe('Members of a store', () => {
     await beatAll([one], 9);
     await store.silence();
     let beating: Promise<void> | undefined;
-    store.inject = ({ bodies }) => {
-      const writes = bodies.flatMap((body) => body.writes);
+    store.inject = ({ writeSets }) => {
+      const writes = writeSets.flatMap((body) => body.writes);
       if (beating || !writes.some(({ kind, key }) => kind === 'remove' && key === epochKey(two.epoch)))
         return undefined;
-      beating = two.beat();
+      beating = two.heartbeat();
       return 'conflict';
     };
-    await one.beat();
+    await one.heartbeat();
     expect(beating).toBeDefined();
     await beating;
     await beatAll([one, two], 3);
@@ -129,9 +129,9 @@ describe('Members of a store', () => {
     await beatAll([one, two], 2);
     expect(one.failures).toHaveLength(2);
     store.inject = undefined;
-    const mark = one.horizon.next();
+    const mark = one.lowWatermark.next();
     await beatAll([one, two], 4);
-    expect(one.horizon.oldest()).toBeGreaterThanOrEqual(mark);
+    expect(one.lowWatermark.oldest()).toBeGreaterThanOrEqual(mark);
     expect(one.deaths).toEqual([]);
   });
 });
@@ -141,16 +141,16 @@ describe('What members know of the reads of all', () => {
     const store = newStore();
     const members = [await store.join(), await store.join(), await store.join()];
     const [one] = members;
-    const mark = one!.horizon.next();
+    const mark = one!.lowWatermark.next();
     let hasPassed = false;
-    const passing = one!.horizon.ended(mark).then(() => {
+    const passing = one!.lowWatermark.whenReached(mark).then(() => {
       hasPassed = true;
     });
     await beatAll(members);
-    expect(one!.horizon.oldest()).toBeLessThan(mark);
+    expect(one!.lowWatermark.oldest()).toBeLessThan(mark);
     expect(hasPassed).toBe(false);
     await beatAll(members, 2);
-    expect(one!.horizon.oldest()).toBeGreaterThanOrEqual(mark);
+    expect(one!.lowWatermark.oldest()).toBeGreaterThanOrEqual(mark);
     await passing;
   });
 
@@ -160,39 +160,39 @@ describe('What members know of the reads of all', () => {
     const [one, two, three] = members;
     await beatAll(members, 3);
     const early = two!.reads.begin();
-    const mark = one!.horizon.next();
+    const mark = one!.lowWatermark.next();
     await beatAll(members, 10);
     const late = [two!.reads.begin(), three!.reads.begin()];
-    expect(one!.horizon.oldest()).toBeLessThan(mark);
-    const later = one!.horizon.next();
+    expect(one!.lowWatermark.oldest()).toBeLessThan(mark);
+    const later = one!.lowWatermark.next();
     early.end();
     await beatAll(members, 4);
-    expect(one!.horizon.oldest()).toBeGreaterThanOrEqual(mark);
-    expect(one!.horizon.oldest()).toBeLessThan(later);
+    expect(one!.lowWatermark.oldest()).toBeGreaterThanOrEqual(mark);
+    expect(one!.lowWatermark.oldest()).toBeLessThan(later);
     for (const read of late) read.end();
     await beatAll(members, 4);
-    expect(one!.horizon.oldest()).toBeGreaterThanOrEqual(later);
+    expect(one!.lowWatermark.oldest()).toBeGreaterThanOrEqual(later);
   });
 
   it('waits for a read that begins while the beat is on its way, which may have seen what the beat does not', async () => {
     const store = newStore();
     const [one, two] = [await store.join(), await store.join()];
     await beatAll([one, two], 3);
-    const mark = one.horizon.next();
+    const mark = one.lowWatermark.next();
     // The view of the mark is taken, and the read has begun before; only the next beat of its process can tell.
     const read: { end(): void }[] = [];
     store.inject = () => {
       if (read.length === 0) read.push(two.reads.begin());
       return undefined;
     };
-    await two.beat();
+    await two.heartbeat();
     store.inject = undefined;
-    await one.beat();
+    await one.heartbeat();
     await beatAll([two, one], 6);
-    expect(one.horizon.oldest()).toBeLessThan(mark);
+    expect(one.lowWatermark.oldest()).toBeLessThan(mark);
     read[0]!.end();
     await beatAll([two, one], 4);
-    expect(one.horizon.oldest()).toBeGreaterThanOrEqual(mark);
+    expect(one.lowWatermark.oldest()).toBeGreaterThanOrEqual(mark);
   });
 
   it('waits for nobody who joined later, and for nobody who is dead', async () => {
@@ -200,32 +200,32 @@ describe('What members know of the reads of all', () => {
     const [one, two] = [await store.join(), await store.join()];
     await beatAll([one, two], 3);
     two.reads.begin();
-    const mark = one.horizon.next();
-    await one.beat();
+    const mark = one.lowWatermark.next();
+    await one.heartbeat();
     const three = await store.join();
     three.reads.begin();
     await beatAll([one, three], 10);
-    expect(one.horizon.oldest()).toBeLessThan(mark);
+    expect(one.lowWatermark.oldest()).toBeLessThan(mark);
     await store.silence();
     await beatAll([one, three], 2);
-    expect(one.horizon.oldest()).toBeGreaterThanOrEqual(mark);
+    expect(one.lowWatermark.oldest()).toBeGreaterThanOrEqual(mark);
   });
 
   it('counts a moment from the next look on, not from one that is under way', async () => {
     const store = newStore();
     const [one, two] = [await store.join(), await store.join()];
     await beatAll([one, two], 3);
-    const beating = one.beat();
+    const beating = one.heartbeat();
     await new Promise(setImmediate);
-    const mark = one.horizon.next();
+    const mark = one.lowWatermark.next();
     await beating;
-    const after = one.horizon.next();
+    const after = one.lowWatermark.next();
     expect(mark).toBeLessThanOrEqual(after);
     const read = two.reads.begin();
     await beatAll([two, one], 6);
-    const reached = one.horizon.oldest();
+    const reached = one.lowWatermark.oldest();
     read.end();
     await beatAll([two, one], 4);
-    expect(one.horizon.oldest()).toBeGreaterThan(reached);
+    expect(one.lowWatermark.oldest()).toBeGreaterThan(reached);
   });
 });

@@ -3,27 +3,27 @@
  * beat. Whose beats stop is declared dead; whose epoch is the lowest looks after what belongs to nobody. A beat also says
  * how far back the reads of its process reach: docs/adr/0016-several-processes.md has the argument.
  */
-import { startBackground } from '../../base/background-task.ts';
+import { startBackgroundTask } from '../../base/background-task.ts';
 import { type Instant, type Partition, type Row, type Snapshot, Unavailable } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
-import { createWaiting, type Horizon, type Reads } from '../gc/active-reads.ts';
-import { beatKey, beatsIn, epochIn, epochKey } from '../rows.ts';
-import { addEpoch, livingEpochs, removeEpoch } from './epochs.ts';
+import { type ActiveReads, createThresholdWaiters, type LowWatermark } from '../gc/active-reads.ts';
+import { epochFromKey, epochKey, heartbeatKey, heartbeatsIn } from '../rows.ts';
+import { activeEpochs, addEpoch, removeEpoch } from './epochs.ts';
 
 export interface Member {
   readonly epoch: bigint;
   /** For whoever takes away what reads of any process may still need. */
-  readonly horizon: Horizon;
+  readonly lowWatermark: LowWatermark;
   /** The reads of this process, of which the others know. */
-  readonly reads: Reads;
+  readonly reads: ActiveReads;
   /** Whether it looks after what belongs to nobody. To be wrong for a while costs work done twice, nothing else. */
-  isElected(): boolean;
+  isLeader(): boolean;
   /** Whether the others have heard of it lately. */
   isCurrent(): boolean;
   /** Whether it knows that it was declared dead. */
-  isDead(): boolean;
+  isEvicted(): boolean;
   /** One beat, and a look at the others. */
-  beat(): Promise<void>;
+  heartbeat(): Promise<void>;
   /** No more beats. */
   stop(): Promise<void>;
   /** Stops, and does not leave it to the others to find out. */
@@ -32,16 +32,16 @@ export interface Member {
 
 export interface MemberOptions {
   readonly partition: Partition;
-  readonly reads: Reads;
+  readonly reads: ActiveReads;
   /** It has just looked at the store. */
-  readonly onBeat?: () => void;
+  readonly onHeartbeat?: () => void;
   /** It was declared dead: its new bytes will not be named, and its reads may find nothing. */
-  readonly onDeath: () => void;
+  readonly onEvicted: () => void;
   readonly onFailure?: (error: unknown) => void;
   readonly everyMilliseconds?: number;
 }
 
-interface Beat {
+interface Heartbeat {
   /** Of this process; it rises. */
   readonly number: number;
   /** The last one that was acknowledged before the oldest running read began. */
@@ -50,115 +50,116 @@ interface Beat {
 }
 
 /** What all said at one moment, by epoch. */
-type View = ReadonlyMap<bigint, Beat>;
+type MembershipView = ReadonlyMap<bigint, Heartbeat>;
 
 const EVERY_MILLISECONDS = 2_000;
-const SILENT_TICKS = 150_000_000n;
+const EVICT_AFTER_TICKS = 150_000_000n;
 /** The clock does not tell a dead process from a store that gave no answers for a while, or whose time was moved: own beats do. */
-const SILENT_BEATS = 8;
+const EVICT_AFTER_HEARTBEATS = 8;
 /** Others do not declare it dead before. */
 const CURRENT_MILLISECONDS = 10_000;
 const MEMBERS_MAX = 1_000;
 
-export async function join(options: MemberOptions): Promise<Member> {
-  const { partition, reads, onBeat = () => {}, onDeath, onFailure = () => {} } = options;
-  let heard = performance.now();
-  const epoch = await addEpoch(partition, (tx) => encodeBeat({ number: 0, oldestRead: -1, at: tx.now }));
+export async function joinMembership(options: MemberOptions): Promise<Member> {
+  const { partition, reads, onHeartbeat = () => {}, onEvicted, onFailure = () => {} } = options;
+  let lastHeartbeatAt = performance.now();
+  const epoch = await addEpoch(partition, (tx) => encodeHeartbeat({ number: 0, oldestRead: -1, at: tx.now }));
   let number = 0;
   /** Beats that were acknowledged, and the first read that can have begun after each. */
   let acknowledged = [{ number: 0, read: reads.next() }];
   /** How many views were begun; those that some read may still reach behind; up to which none does. */
-  let begun = 0;
-  const open: { readonly number: number; readonly view: View }[] = [];
-  let passed = 0;
-  const waiting = createWaiting();
+  let viewsBegun = 0;
+  const pendingViews: { readonly number: number; readonly view: MembershipView }[] = [];
+  let watermark = 0;
+  const waiters = createThresholdWaiters();
   /** The last number of each of the others, and in how many views it stood still. */
-  const silent = new Map<bigint, { number: number; views: number }>();
-  let elected = false;
-  let isDead = false;
-  const background = startBackground(run, options.everyMilliseconds ?? EVERY_MILLISECONDS);
+  const unchangedViews = new Map<bigint, { number: number; views: number }>();
+  let leading = false;
+  let evicted = false;
+  const background = startBackgroundTask(run, options.everyMilliseconds ?? EVERY_MILLISECONDS);
 
   async function run(): Promise<void> {
-    if (isDead) return;
+    if (evicted) return;
     try {
-      await beat();
-      const view = await look();
-      judge(view);
-      await bury(view);
+      await sendHeartbeat();
+      const view = await readView();
+      applyView(view);
+      await evictSilent(view);
     } catch (error) {
       if (!background.isStopping) onFailure(error);
       return;
     }
-    if (!isDead) onBeat();
+    if (!evicted) onHeartbeat();
   }
 
-  async function beat(): Promise<void> {
+  async function sendHeartbeat(): Promise<void> {
     const started = performance.now();
     const next = ++number;
-    const oldestRead = oldestReach();
-    const { value: isAlive } = await partition.transact(epochKey(epoch), async (tx) => {
+    const oldestRead = oldestReadHeartbeat();
+    const { value: isMember } = await partition.transact(epochKey(epoch), async (tx) => {
       if (!(await tx.get(epochKey(epoch)))) return false;
-      tx.put(beatKey(epoch), encodeBeat({ number: next, oldestRead, at: tx.now }));
+      tx.put(heartbeatKey(epoch), encodeHeartbeat({ number: next, oldestRead, at: tx.now }));
       return true;
     });
-    if (!isAlive) return die();
-    heard = started;
+    if (!isMember) return onOwnEviction();
+    lastHeartbeatAt = started;
     acknowledged.push({ number: next, read: reads.next() });
   }
 
   /** A read that begins later reaches no further back. */
-  function oldestReach(): number {
+  function oldestReadHeartbeat(): number {
     const oldest = reads.oldest();
     const last = acknowledged.findLastIndex(({ read }) => read <= oldest);
     acknowledged = acknowledged.slice(last);
     return acknowledged[0]!.number;
   }
 
-  async function look(): Promise<View> {
-    const view = ++begun;
-    const beats = await partition.read(viewOf);
-    open.push({ number: view, view: beats });
+  async function readView(): Promise<MembershipView> {
+    const view = ++viewsBegun;
+    const beats = await partition.read(scanHeartbeats);
+    pendingViews.push({ number: view, view: beats });
     return beats;
   }
 
-  function judge(view: View): void {
-    elected = view.has(epoch) && [...view.keys()].every((other) => other >= epoch);
-    while (open.length > 0 && isBehindAll(open[0]!.view, view)) passed = open.shift()!.number;
-    waiting.wake(passed);
-    for (const other of silent.keys()) if (!view.has(other)) silent.delete(other);
-    for (const [other, { number: told }] of view) {
-      const known = silent.get(other);
-      if (known?.number === told) known.views++;
-      else silent.set(other, { number: told, views: 0 });
+  function applyView(view: MembershipView): void {
+    leading = view.has(epoch) && [...view.keys()].every((other) => other >= epoch);
+    while (pendingViews.length > 0 && allReadsEnded(pendingViews[0]!.view, view))
+      watermark = pendingViews.shift()!.number;
+    waiters.wake(watermark);
+    for (const other of unchangedViews.keys()) if (!view.has(other)) unchangedViews.delete(other);
+    for (const [other, { number: lastNumber }] of view) {
+      const known = unchangedViews.get(other);
+      if (known?.number === lastNumber) known.views++;
+      else unchangedViews.set(other, { number: lastNumber, views: 0 });
     }
   }
 
   /** Its epoch goes before its bytes may: it might only have been slow. */
-  async function bury(view: View): Promise<void> {
-    for (const [other, { number: told, at }] of view) {
-      if (other === epoch || silent.get(other)!.views < SILENT_BEATS) continue;
+  async function evictSilent(view: MembershipView): Promise<void> {
+    for (const [other, { number: lastNumber, at }] of view) {
+      if (other === epoch || unchangedViews.get(other)!.views < EVICT_AFTER_HEARTBEATS) continue;
       await partition.transact(epochKey(other), async (tx) => {
-        const row = await tx.get(beatKey(other));
-        if ((row && decodeBeat(row).number !== told) || tx.now - at < SILENT_TICKS) return;
+        const row = await tx.get(heartbeatKey(other));
+        if ((row && decodeHeartbeat(row).number !== lastNumber) || tx.now - at < EVICT_AFTER_TICKS) return;
         removeEpoch(tx, other);
       });
     }
   }
 
-  function die(): void {
-    isDead = true;
-    elected = false;
-    reads.cutAll();
-    onDeath();
+  function onOwnEviction(): void {
+    evicted = true;
+    leading = false;
+    reads.cancelAll();
+    onEvicted();
   }
 
-  const isCurrent = (): boolean => !isDead && performance.now() - heard < CURRENT_MILLISECONDS;
+  const isCurrent = (): boolean => !evicted && performance.now() - lastHeartbeatAt < CURRENT_MILLISECONDS;
   const member: Member = {
     epoch,
-    horizon: {
-      next: () => begun + 1,
-      oldest: () => passed,
-      ended: (before) => waiting.until(before, passed),
+    lowWatermark: {
+      next: () => viewsBegun + 1,
+      oldest: () => watermark,
+      whenReached: (before) => waiters.until(before, watermark),
     },
     reads: {
       ...reads,
@@ -168,25 +169,25 @@ export async function join(options: MemberOptions): Promise<Member> {
         return reads.begin();
       },
     },
-    isElected: () => elected,
+    isLeader: () => leading,
     isCurrent,
-    isDead: () => isDead,
-    async beat() {
+    isEvicted: () => evicted,
+    async heartbeat() {
       background.wake();
       await background.idle();
     },
     stop: background.stop,
     async leave() {
       await background.stop();
-      if (!isDead) await partition.transact(epochKey(epoch), async (tx) => removeEpoch(tx, epoch));
+      if (!evicted) await partition.transact(epochKey(epoch), async (tx) => removeEpoch(tx, epoch));
     },
   };
-  await member.beat();
+  await member.heartbeat();
   return member;
 }
 
 /** Whether no read that began before the first view can be running at the second. */
-function isBehindAll(first: View, second: View): boolean {
+function allReadsEnded(first: MembershipView, second: MembershipView): boolean {
   for (const [epoch, { oldestRead }] of second) {
     const then = first.get(epoch);
     if (then && oldestRead <= then.number) return false;
@@ -195,17 +196,17 @@ function isBehindAll(first: View, second: View): boolean {
 }
 
 /** Of all that live, whether they have a beat or not. */
-async function viewOf(at: Snapshot): Promise<View> {
-  const [living, beats] = await Promise.all([livingEpochs(at), at.scan(beatsIn(), { limit: MEMBERS_MAX })]);
-  const known = new Map(beats.map((row) => [epochIn(row.key), decodeBeat(row)]));
+async function scanHeartbeats(at: Snapshot): Promise<MembershipView> {
+  const [living, beats] = await Promise.all([activeEpochs(at), at.scan(heartbeatsIn(), { limit: MEMBERS_MAX })]);
+  const known = new Map(beats.map((row) => [epochFromKey(row.key), decodeHeartbeat(row)]));
   return new Map([...living].map((epoch) => [epoch, known.get(epoch) ?? { number: -1, oldestRead: -2, at: 0n }]));
 }
 
-function encodeBeat({ number, oldestRead, at }: Beat): Buffer {
+function encodeHeartbeat({ number, oldestRead, at }: Heartbeat): Buffer {
   return encodeValue({ number, oldestRead, at: at.toString() });
 }
 
-function decodeBeat(row: Row): Beat {
+function decodeHeartbeat(row: Row): Heartbeat {
   const { number, oldestRead, at } = decodeValue<{ number: number; oldestRead: number; at: string }>(row);
   return { number, oldestRead, at: BigInt(at) };
 }

@@ -1,6 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import { after, under } from '../keys.ts';
-import { bytes, get, type Harness, key, numberOf, openOne, openTwo, put, textOf, times, turn } from './harness.ts';
+import { keyAfter, keysUnder } from '../keys.ts';
+import {
+  bytes,
+  get,
+  type Harness,
+  key,
+  nextTick,
+  openOne,
+  openTwo,
+  put,
+  rowNumber,
+  rowText,
+  times,
+} from './harness.ts';
 
 export function atomicity(harness: Harness): void {
   describe('atomicity', () => {
@@ -12,15 +24,15 @@ export function atomicity(harness: Harness): void {
       const readers = times(4, async () => {
         while (writing) {
           const rows = await partition.read((at) => at.getMany(keys));
-          seen.push(rows.map(numberOf));
-          await turn();
+          seen.push(rows.map(rowNumber));
+          await nextTick();
         }
       });
       for (let round = 1; round <= 50; round++) {
         await partition.transact(keys[0]!, async (tx) => {
           for (const each of keys) {
             tx.put(each, bytes(round));
-            await turn();
+            await nextTick();
           }
         });
       }
@@ -35,7 +47,7 @@ export function atomicity(harness: Harness): void {
       const refusal = new Error('refused');
       const outcome = partition.transact(key('anchor'), async (tx) => {
         tx.put(key('new'), bytes(1));
-        await turn();
+        await nextTick();
         tx.remove(key('kept'));
         throw refusal;
       });
@@ -65,7 +77,7 @@ export function atomicity(harness: Harness): void {
       let runs = 0;
       const { value } = await one.transact(key('anchor'), async (tx) => {
         runs++;
-        const found = textOf(await tx.get(key('read')));
+        const found = rowText(await tx.get(key('read')));
         if (runs === 1) {
           tx.put(key('first run'), bytes(1));
           tx.remove(key('read'));
@@ -86,19 +98,19 @@ export function atomicity(harness: Harness): void {
       const partition = await openOne(harness);
       await put(partition, key('row', 1), 'old');
       await put(partition, key('row', 2), 'old');
-      const { value, stamp } = await partition.transact(key('row'), async (tx) => {
+      const { value, timestamp } = await partition.transact(key('row'), async (tx) => {
         tx.put(key('row', 1), bytes('new'));
         tx.remove(key('row', 2));
         tx.put(key('row', 3), bytes('new'));
         return {
           got: await tx.get(key('row', 1)),
-          many: (await tx.getMany([key('row', 1), key('row', 2), key('row', 3), key('row', 4)])).map(textOf),
-          scanned: (await tx.scan(under(['row']), { limit: 10 })).map(textOf),
-          glanced: (await tx.glance(under(['row']), { limit: 10 })).map(textOf),
+          many: (await tx.getMany([key('row', 1), key('row', 2), key('row', 3), key('row', 4)])).map(rowText),
+          scanned: (await tx.scan(keysUnder(['row']), { limit: 10 })).map(rowText),
+          glanced: (await tx.scanUnchecked(keysUnder(['row']), { limit: 10 })).map(rowText),
         };
       });
-      expect(textOf(value.got)).toBe('new');
-      expect(value.got?.version).toBe(stamp);
+      expect(rowText(value.got)).toBe('new');
+      expect(value.got?.version).toBe(timestamp);
       expect(value.many).toEqual(['new', undefined, 'new', undefined]);
       expect(value.scanned).toEqual(['new', 'new']);
       expect(value.glanced).toEqual(['new', 'new']);
@@ -112,7 +124,7 @@ export function atomicity(harness: Harness): void {
         tx.put(key('put last'), bytes(2));
         tx.put(key('removed last'), bytes(1));
         tx.remove(key('removed last'));
-        return (await tx.getMany([key('put last'), key('removed last')])).map(textOf);
+        return (await tx.getMany([key('put last'), key('removed last')])).map(rowText);
       });
       expect(value).toEqual(['2', undefined]);
       expect(await get(partition, key('put last'))).toBe('2');
@@ -123,11 +135,11 @@ export function atomicity(harness: Harness): void {
       const partition = await openOne(harness);
       for (let i = 0; i < 10; i++) await put(partition, key('row', i), `value ${i}`);
       const first = await partition.read((at) => at.get(key('row', 0)));
-      const rows = await partition.read((at) => at.scan(under(['row']), { limit: 10 }));
+      const rows = await partition.read((at) => at.scan(keysUnder(['row']), { limit: 10 }));
       for (let i = 0; i < 10; i++) await put(partition, key('row', i), `other ${i}`);
-      await partition.read((at) => at.scan(under(['row']), { limit: 10 }));
-      expect(textOf(first)).toBe('value 0');
-      expect(rows.map(textOf)).toEqual(times(10, (i) => `value ${i}`));
+      await partition.read((at) => at.scan(keysUnder(['row']), { limit: 10 }));
+      expect(rowText(first)).toBe('value 0');
+      expect(rows.map(rowText)).toEqual(times(10, (i) => `value ${i}`));
     });
 
     it('removes a row that is not there without a word', async () => {
@@ -147,7 +159,9 @@ export function atomicity(harness: Harness): void {
         for (const each of longest) tx.put(each, bytes(each.length));
       });
       for (const each of longest) expect(await get(partition, each)).toBe(String(each.length));
-      const rows = await partition.read((at) => at.scan({ from: longest[0]!, to: after(longest[0]!) }, { limit: 2 }));
+      const rows = await partition.read((at) =>
+        at.scan({ from: longest[0]!, to: keyAfter(longest[0]!) }, { limit: 2 }),
+      );
       expect(rows.map((row) => row.key)).toEqual([longest[0]]);
     });
 
@@ -157,7 +171,7 @@ export function atomicity(harness: Harness): void {
       await partition.transact(key('value'), async (tx) => {
         for (const [i, value] of values.entries()) tx.put(key('value', i), value);
       });
-      const rows = await partition.read((at) => at.scan(under(['value']), { limit: 10 }));
+      const rows = await partition.read((at) => at.scan(keysUnder(['value']), { limit: 10 }));
       expect(rows.map((row, i) => Buffer.compare(row.value, values[i]!))).toEqual(values.map(() => 0));
     });
   });

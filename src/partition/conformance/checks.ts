@@ -1,27 +1,29 @@
 import { describe, expect, it } from 'vitest';
-import { under } from '../keys.ts';
-import type { Commit, Engine, Stamp, Write } from '../partition.ts';
-import { bytes, commitOf, type Harness, key, openStore, readEngine, textOf } from './harness.ts';
+import { keysUnder } from '../keys.ts';
+import type { Commit, Engine, Timestamp, Write } from '../partition.ts';
+import { bytes, type Harness, key, makeCommit, openStore, readEngine, rowText } from './harness.ts';
 
 const ROW = key('row', 1);
 const RESULT = key('result');
 
-function putting(stamp: Stamp, ...keys: (typeof ROW)[]): Commit['bodies'][number] {
-  return { stamp, writes: keys.map((each): Write => ({ kind: 'put', key: each, value: bytes('written') })) };
+function putting(timestamp: Timestamp, ...keys: (typeof ROW)[]): Commit['writeSets'][number] {
+  return { timestamp, writes: keys.map((each): Write => ({ kind: 'put', key: each, value: bytes('written') })) };
 }
 
 /** An engine whose row 1 has the returned version, and another engine to disturb it. */
-async function start(harness: Harness): Promise<{ engine: Engine; other: Engine; version: Stamp }> {
+async function start(harness: Harness): Promise<{ engine: Engine; other: Engine; version: Timestamp }> {
   const store = await openStore(harness);
   const { engine } = store;
-  const version = engine.clock.stamp();
-  expect(await engine.commit(commitOf({ bodies: [putting(version, ROW)] }))).toBe('committed');
+  const version = engine.clock.nextTimestamp();
+  expect(await engine.commit(makeCommit({ writeSets: [putting(version, ROW)] }))).toBe('committed');
   return { engine, other: await store.beside(), version };
 }
 
 async function attempt(engine: Engine, parts: Partial<Commit>): Promise<[string, string | undefined]> {
-  const outcome = await engine.commit(commitOf({ bodies: [putting(engine.clock.stamp(), RESULT)], ...parts }));
-  return [outcome, textOf(await readEngine(engine, (at) => at.get(RESULT)))];
+  const outcome = await engine.commit(
+    makeCommit({ writeSets: [putting(engine.clock.nextTimestamp(), RESULT)], ...parts }),
+  );
+  return [outcome, rowText(await readEngine(engine, (at) => at.get(RESULT)))];
 }
 
 const COMMITTED = ['committed', 'written'];
@@ -32,7 +34,7 @@ export function checks(harness: Harness): void {
     it('takes a version check that holds and refuses one that does not', async () => {
       const { engine, other, version } = await start(harness);
       expect(await attempt(engine, { checks: [{ key: ROW, version: version - 1n }] })).toEqual(CONFLICT);
-      await other.commit(commitOf({ bodies: [putting(later(other, version), ROW)] }));
+      await other.commit(makeCommit({ writeSets: [putting(later(other, version), ROW)] }));
       expect(await attempt(engine, { checks: [{ key: ROW, version }] })).toEqual(CONFLICT);
       const row = await readEngine(engine, (at) => at.get(ROW));
       expect(await attempt(engine, { checks: [{ key: ROW, version: row!.version }] })).toEqual(COMMITTED);
@@ -41,24 +43,24 @@ export function checks(harness: Harness): void {
     it('takes a check for absence that holds and refuses one that does not', async () => {
       const { engine, other } = await start(harness);
       expect(await attempt(engine, { checks: [{ key: ROW }] })).toEqual(CONFLICT);
-      await other.commit(commitOf({ bodies: [putting(other.clock.stamp(), key('row', 2))] }));
+      await other.commit(makeCommit({ writeSets: [putting(other.clock.nextTimestamp(), key('row', 2))] }));
       expect(await attempt(engine, { checks: [{ key: key('row', 2) }] })).toEqual(CONFLICT);
       expect(await attempt(engine, { checks: [{ key: key('row', 3) }] })).toEqual(COMMITTED);
     });
 
     it('refuses a version check on a row that was removed', async () => {
       const { engine, other, version } = await start(harness);
-      const stamp = later(other, version);
-      await other.commit(commitOf({ bodies: [{ stamp, writes: [{ kind: 'remove', key: ROW }] }] }));
+      const timestamp = later(other, version);
+      await other.commit(makeCommit({ writeSets: [{ timestamp, writes: [{ kind: 'remove', key: ROW }] }] }));
       expect(await attempt(engine, { checks: [{ key: ROW, version }] })).toEqual(CONFLICT);
       expect(await attempt(engine, { checks: [{ key: ROW }] })).toEqual(COMMITTED);
     });
 
     it('takes a range check only with just these rows in just these versions', async () => {
       const { engine, other, version } = await start(harness);
-      const range = under(['row']);
-      const second = other.clock.stamp();
-      await other.commit(commitOf({ bodies: [putting(second, key('row', 2))] }));
+      const range = keysUnder(['row']);
+      const second = other.clock.nextTimestamp();
+      await other.commit(makeCommit({ writeSets: [putting(second, key('row', 2))] }));
       const one = { key: ROW, version };
       const two = { key: key('row', 2), version: second };
       const wrong = [[], [one], [two], [one, { ...two, version: second + 1n }], [one, { ...two, key: key('row', 3) }]];
@@ -70,42 +72,48 @@ export function checks(harness: Harness): void {
 
     it('takes a range check on an empty stretch until something is there', async () => {
       const { engine, other } = await start(harness);
-      const range = under(['elsewhere']);
+      const range = keysUnder(['elsewhere']);
       expect(await attempt(engine, { ranges: [{ range, rows: [] }] })).toEqual(COMMITTED);
-      await other.commit(commitOf({ bodies: [putting(other.clock.stamp(), key('elsewhere', 1))] }));
-      const stamp = engine.clock.stamp();
-      const refused = commitOf({ ranges: [{ range, rows: [] }], bodies: [putting(stamp, key('elsewhere', 2))] });
+      await other.commit(makeCommit({ writeSets: [putting(other.clock.nextTimestamp(), key('elsewhere', 1))] }));
+      const timestamp = engine.clock.nextTimestamp();
+      const refused = makeCommit({
+        ranges: [{ range, rows: [] }],
+        writeSets: [putting(timestamp, key('elsewhere', 2))],
+      });
       expect(await engine.commit(refused)).toBe('conflict');
       expect(await readEngine(engine, (at) => at.get(key('elsewhere', 2)))).toBeUndefined();
     });
 
     it('writes nothing of any body when one check fails', async () => {
       const { engine, version } = await start(harness);
-      const bodies = [putting(later(engine, version), ROW), putting(engine.clock.stamp(), RESULT)];
+      const bodies = [putting(later(engine, version), ROW), putting(engine.clock.nextTimestamp(), RESULT)];
       const checks = [
         { key: ROW, version },
         { key: key('row', 2), version },
       ];
-      expect(await attempt(engine, { bodies, checks })).toEqual(CONFLICT);
+      expect(await attempt(engine, { writeSets: bodies, checks })).toEqual(CONFLICT);
       expect((await readEngine(engine, (at) => at.get(ROW)))?.version).toBe(version);
     });
 
-    it('refuses a stamp that does not lie above the version it replaces', async () => {
+    it('refuses a timestamp that does not lie above the version it replaces', async () => {
       const { engine, version } = await start(harness);
-      for (const stamp of [version - 1n, version]) {
-        expect(await attempt(engine, { bodies: [putting(stamp, RESULT, ROW)] })).toEqual(CONFLICT);
+      for (const timestamp of [version - 1n, version]) {
+        expect(await attempt(engine, { writeSets: [putting(timestamp, RESULT, ROW)] })).toEqual(CONFLICT);
         const removal: Write = { kind: 'remove', key: ROW };
-        expect(await attempt(engine, { bodies: [{ stamp, writes: [removal] }] })).toEqual(CONFLICT);
+        expect(await attempt(engine, { writeSets: [{ timestamp, writes: [removal] }] })).toEqual(CONFLICT);
       }
       expect((await readEngine(engine, (at) => at.get(ROW)))?.version).toBe(version);
-      expect(await attempt(engine, { bodies: [putting(later(engine, version), RESULT, ROW)] })).toEqual(COMMITTED);
+      expect(await attempt(engine, { writeSets: [putting(later(engine, version), RESULT, ROW)] })).toEqual(COMMITTED);
     });
 
-    it('applies its bodies in their order, each with its stamp', async () => {
+    it('applies its bodies in their order, each with its timestamp', async () => {
       const { engine, version } = await start(harness);
-      const [first, second] = [later(engine, version), engine.clock.stamp()];
-      const bodies = [putting(first, ROW, RESULT), { stamp: second, writes: [{ kind: 'remove' as const, key: ROW }] }];
-      expect(await attempt(engine, { bodies })).toEqual(COMMITTED);
+      const [first, second] = [later(engine, version), engine.clock.nextTimestamp()];
+      const bodies = [
+        putting(first, ROW, RESULT),
+        { timestamp: second, writes: [{ kind: 'remove' as const, key: ROW }] },
+      ];
+      expect(await attempt(engine, { writeSets: bodies })).toEqual(COMMITTED);
       expect(await readEngine(engine, (at) => at.get(ROW))).toBeUndefined();
       expect((await readEngine(engine, (at) => at.get(RESULT)))?.version).toBe(first);
     });
@@ -114,22 +122,22 @@ export function checks(harness: Harness): void {
       const { engine } = await start(harness);
       const deadline = engine.clock.now() + 600_000_000n;
       await engine.clock.advance(700_000_000n);
-      expect(await attempt(engine, { before: deadline })).toEqual(CONFLICT);
-      expect(await attempt(engine, { before: engine.clock.now() + 600_000_000n })).toEqual(COMMITTED);
+      expect(await attempt(engine, { deadline })).toEqual(CONFLICT);
+      expect(await attempt(engine, { deadline: engine.clock.now() + 600_000_000n })).toEqual(COMMITTED);
     });
 
     it('takes a thousand rows at once', async () => {
       const { engine } = await start(harness);
       const keys = Array.from({ length: 1000 }, (_, i) => key('many', i));
-      await attempt(engine, { bodies: [putting(engine.clock.stamp(), ...keys)] });
+      await attempt(engine, { writeSets: [putting(engine.clock.nextTimestamp(), ...keys)] });
       const rows = await readEngine(engine, (at) => at.getMany(keys));
-      expect(rows.filter((row) => textOf(row) === 'written')).toHaveLength(1000);
+      expect(rows.filter((row) => rowText(row) === 'written')).toHaveLength(1000);
     });
   });
 }
 
-/** A stamp above this version, also from an engine whose clock is behind. */
-function later(engine: Engine, version: Stamp): Stamp {
-  const stamp = engine.clock.stamp();
-  return stamp > version ? stamp : version + 1n;
+/** A timestamp above this version, also from an engine whose clock is behind. */
+function later(engine: Engine, version: Timestamp): Timestamp {
+  const timestamp = engine.clock.nextTimestamp();
+  return timestamp > version ? timestamp : version + 1n;
 }

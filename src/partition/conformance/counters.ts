@@ -1,39 +1,46 @@
 import { describe, expect, it } from 'vitest';
-import { type Key, under } from '../keys.ts';
-import { type Commit, counterOf, type Outcome, type Partition, type Stamp, type Transaction } from '../partition.ts';
+import { type Key, keysUnder } from '../keys.ts';
+import {
+  type Commit,
+  decodeCounter,
+  type Outcome,
+  type Partition,
+  type Timestamp,
+  type Transaction,
+} from '../partition.ts';
 import { openPartition } from '../transact.ts';
 import {
   bytes,
-  commitOf,
   gate,
   get,
   type Harness,
   intercept,
   key,
+  makeCommit,
+  nextTick,
   openOne,
   openStore,
   openTwo,
   put,
   readEngine,
-  textOf,
+  rowText,
   times,
-  turn,
 } from './harness.ts';
 
 const COUNTER = key('counter', 1);
 const UNREADABLE = 'a counter is not read in a body';
 
 const count = async (partition: Partition, at = COUNTER): Promise<bigint> =>
-  counterOf(await partition.read((snapshot) => snapshot.get(at)));
-const add = (partition: Partition, n: bigint, at = COUNTER, anchor: Key = at): Promise<{ stamp: Stamp }> =>
+  decodeCounter(await partition.read((snapshot) => snapshot.get(at)));
+const add = (partition: Partition, n: bigint, at = COUNTER, anchor: Key = at): Promise<{ timestamp: Timestamp }> =>
   partition.transact(anchor, async (tx) => tx.add(at, n));
-const adding = (stamp: Stamp, n: bigint, at = COUNTER): Commit['bodies'][number] => ({
-  stamp,
+const adding = (stamp: Timestamp, n: bigint, at = COUNTER): Commit['writeSets'][number] => ({
+  timestamp: stamp,
   writes: [{ kind: 'add', key: at, n }],
 });
 
 /** Bodies that run one after another over one view, and go as one commit. */
-async function together(partition: Partition, ...bodies: ((tx: Transaction) => Promise<unknown>)[]) {
+async function runInOneCommit(partition: Partition, ...bodies: ((tx: Transaction) => Promise<unknown>)[]) {
   const { promise, resolve } = gate();
   const first = partition.transact(key('together'), () => promise);
   const settled = Promise.allSettled(bodies.map((body) => partition.transact(key('together'), body)));
@@ -62,7 +69,7 @@ export function counters(harness: Harness): void {
           await partitions[adder % 2]!.transact(key('adder', adder), async (tx) => {
             runs++;
             tx.add(COUNTER, BigInt(adder));
-            if (adder % 3 === 0) await turn();
+            if (adder % 3 === 0) await nextTick();
             tx.put(key('own', adder), bytes(round));
           });
         }
@@ -109,7 +116,7 @@ export function counters(harness: Harness): void {
         tx.add(key('counter', 2), BigInt(-i));
         tx.add(COUNTER, 1n);
       });
-      await together(partition, ...adders);
+      await runInOneCommit(partition, ...adders);
       expect(await count(partition)).toBe(2020n);
       expect(await count(partition, key('counter', 2))).toBe(-190n);
     });
@@ -120,22 +127,22 @@ export function counters(harness: Harness): void {
         await add(partition, 1n);
         expect([await count(partition), await count(other)]).toEqual([i, i]);
       }
-      const rows = await partition.read((at) => at.scan(under(['counter']), { limit: 10 }));
-      expect(rows.map(counterOf)).toEqual([200n]);
+      const rows = await partition.read((at) => at.scan(keysUnder(['counter']), { limit: 10 }));
+      expect(rows.map(decodeCounter)).toEqual([200n]);
     });
 
     it('is absent at nothing, and has no row again when it comes back to zero', async () => {
       const partition = await openOne(harness);
-      const rows = () => partition.read((at) => at.scan(under(['counter']), { limit: 10 }));
+      const rows = () => partition.read((at) => at.scan(keysUnder(['counter']), { limit: 10 }));
       await add(partition, 0n);
       expect(await rows()).toEqual([]);
       await add(partition, 7n);
-      expect((await rows()).map(counterOf)).toEqual([7n]);
+      expect((await rows()).map(decodeCounter)).toEqual([7n]);
       await add(partition, -7n);
       expect(await rows()).toEqual([]);
       await add(partition, -7n);
-      expect((await rows()).map(counterOf)).toEqual([-7n]);
-      await together(
+      expect((await rows()).map(decodeCounter)).toEqual([-7n]);
+      await runInOneCommit(
         partition,
         async (tx) => tx.add(COUNTER, 4n),
         async (tx) => tx.add(COUNTER, 3n),
@@ -160,12 +167,12 @@ export function counters(harness: Harness): void {
       const partition = await openOne(harness);
       const refused = async (tx: Transaction) => {
         tx.add(COUNTER, 1000n);
-        await turn();
+        await nextTick();
         throw new Error('refused');
       };
       await expect(partition.transact(COUNTER, refused)).rejects.toThrow('refused');
       expect(await count(partition)).toBe(0n);
-      const outcomes = await together(
+      const outcomes = await runInOneCommit(
         partition,
         async (tx) => tx.add(COUNTER, 1n),
         refused,
@@ -196,8 +203,8 @@ export function counters(harness: Harness): void {
       const reader = (async () => {
         while (writing) {
           const [counter, row] = await other.read((at) => at.getMany([COUNTER, key('row')]));
-          seen.push([counterOf(counter), Number(textOf(row) ?? 0)]);
-          await turn();
+          seen.push([decodeCounter(counter), Number(rowText(row) ?? 0)]);
+          await nextTick();
         }
       })();
       for (let i = 1; i <= 100; i++) {
@@ -214,7 +221,7 @@ export function counters(harness: Harness): void {
     const readings: [string, (tx: Transaction) => Promise<unknown>][] = [
       ['get', (tx) => tx.get(COUNTER)],
       ['getMany', (tx) => tx.getMany([key('row'), COUNTER])],
-      ['scan', (tx) => tx.scan(under(['counter']), { limit: 10 })],
+      ['scan', (tx) => tx.scan(keysUnder(['counter']), { limit: 10 })],
     ];
     for (const [title, reading] of readings) {
       it(`is not to be read by ${title} in a body that added to it, or behind one`, async () => {
@@ -225,7 +232,7 @@ export function counters(harness: Harness): void {
           return reading(tx);
         });
         await expect(own).rejects.toThrow(UNREADABLE);
-        const [first, second] = await together(partition, async (tx) => tx.add(COUNTER, 100n), reading);
+        const [first, second] = await runInOneCommit(partition, async (tx) => tx.add(COUNTER, 100n), reading);
         expect(first?.status).toBe('fulfilled');
         expect(second).toMatchObject({ status: 'rejected', reason: { message: UNREADABLE } });
         expect(await count(partition)).toBe(101n);
@@ -238,9 +245,9 @@ export function counters(harness: Harness): void {
       const glance = async (tx: Transaction) => {
         tx.add(COUNTER, 1n);
         tx.add(key('counter', 2), 1n);
-        return (await tx.glance(under(['counter']), { limit: 10 })).map(counterOf);
+        return (await tx.scanUnchecked(keysUnder(['counter']), { limit: 10 })).map(decodeCounter);
       };
-      const outcomes = await together(partition, glance, glance);
+      const outcomes = await runInOneCommit(partition, glance, glance);
       for (const outcome of outcomes) expect(outcome).toMatchObject({ status: 'fulfilled', value: { value: [5n] } });
       expect([await count(partition), await count(partition, key('counter', 2))]).toEqual([7n, 2n]);
     });
@@ -257,24 +264,24 @@ export function counters(harness: Harness): void {
         tx.add(COUNTER, 1n);
       });
       expect(await count(partition)).toBe(21n);
-      await together(partition, addTo(100n), remove, addTo(30n), addTo(2n));
+      await runInOneCommit(partition, addTo(100n), remove, addTo(30n), addTo(2n));
       expect(await count(partition)).toBe(32n);
-      await together(partition, addTo(100n), remove);
+      await runInOneCommit(partition, addTo(100n), remove);
       expect(await partition.read((at) => at.get(COUNTER))).toBeUndefined();
-      await together(partition, addTo(100n), remove, addTo(3n), addTo(-3n));
+      await runInOneCommit(partition, addTo(100n), remove, addTo(3n), addTo(-3n));
       expect(await partition.read((at) => at.get(COUNTER))).toBeUndefined();
     });
 
     it('is known to the bodies of the commit that put or removed it', async () => {
       const partition = await openOne(harness);
       await add(partition, 5n);
-      const [, , found] = await together(
+      const [, , found] = await runInOneCommit(
         partition,
         async (tx) => tx.remove(COUNTER),
         async (tx) => tx.add(COUNTER, 2n),
         async (tx) => {
           const row = await tx.get(COUNTER);
-          return [counterOf(row), row?.version];
+          return [decodeCounter(row), row?.version];
         },
       );
       const row = await partition.read((at) => at.get(COUNTER));
@@ -283,15 +290,15 @@ export function counters(harness: Harness): void {
 
     it('takes adds whose stamps come late, and gives every change a version of its own', async () => {
       const { engine } = await openStore(harness);
-      const stamps = times(4, () => engine.clock.stamp());
-      const versions: (Stamp | undefined)[] = [];
+      const stamps = times(4, () => engine.clock.nextTimestamp());
+      const versions: (Timestamp | undefined)[] = [];
       for (const i of [2, 3, 1, 0, 2]) {
-        expect(await engine.commit(commitOf({ bodies: [adding(stamps[i]!, 1n)] }))).toBe('committed');
+        expect(await engine.commit(makeCommit({ writeSets: [adding(stamps[i]!, 1n)] }))).toBe('committed');
         versions.push((await readEngine(engine, (at) => at.get(COUNTER)))?.version);
       }
       expect(versions.slice(0, 2)).toEqual([stamps[2], stamps[3]]);
       for (const [i, version] of versions.entries()) if (i > 0) expect(version).toBeGreaterThan(versions[i - 1]!);
-      expect(counterOf(await readEngine(engine, (at) => at.get(COUNTER)))).toBe(5n);
+      expect(decodeCounter(await readEngine(engine, (at) => at.get(COUNTER)))).toBe(5n);
     });
 
     it('runs a body again that had read it, once somebody added to it', async () => {
@@ -299,7 +306,7 @@ export function counters(harness: Harness): void {
       await add(partition, 1n);
       const seen: bigint[] = [];
       await partition.transact(key('anchor'), async (tx) => {
-        seen.push(counterOf(await tx.get(COUNTER)));
+        seen.push(decodeCounter(await tx.get(COUNTER)));
         if (seen.length === 1) await add(other, 1n);
         tx.put(key('row'), bytes(seen.length));
       });
@@ -316,7 +323,7 @@ export function counters(harness: Harness): void {
       await expect(wrong).rejects.toThrow('a row of 10 bytes');
       expect(await get(partition, COUNTER)).toBe('no counter');
       expect(await get(partition, key('beside'))).toBeUndefined();
-      const [first, second] = await together(
+      const [first, second] = await runInOneCommit(
         partition,
         async (tx) => tx.put(key('counter', 2), bytes('none either')),
         async (tx) => tx.add(key('counter', 2), 1n),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Commit, Engine, Partition, Stamp } from '../partition.ts';
+import type { Commit, Engine, Partition, Timestamp } from '../partition.ts';
 import { openPartition } from '../transact.ts';
 import {
   bytes,
@@ -8,25 +8,25 @@ import {
   type Harness,
   intercept,
   key,
-  numberOf,
+  nextTick,
+  nextTicks,
   openStore,
   put,
-  textOf,
+  rowNumber,
+  rowText,
   times,
-  turn,
-  turns,
   writesTo,
 } from './harness.ts';
 
-const ANCHOR = key('anchor');
+const QUEUE_KEY = key('anchor');
 
-interface Counted {
+interface CountedPartition {
   partition: Partition;
   beside: Engine;
   commits: Commit[];
 }
 
-async function openCounted(harness: Harness): Promise<Counted> {
+async function openCounted(harness: Harness): Promise<CountedPartition> {
   const store = await openStore(harness);
   const commits: Commit[] = [];
   const engine = intercept(store.engine, (data, pass) => {
@@ -39,22 +39,22 @@ async function openCounted(harness: Harness): Promise<Counted> {
 /** A body holds the anchor until `release`, so that those who come meanwhile wait in one line. */
 function occupy(partition: Partition): { release: () => void; done: Promise<unknown> } {
   const { promise, resolve } = gate();
-  const done = partition.transact(ANCHOR, async (tx) => {
+  const done = partition.transact(QUEUE_KEY, async (tx) => {
     await promise;
     tx.put(key('occupied'), bytes(1));
   });
   return { release: resolve, done };
 }
 
-export function combining(harness: Harness): void {
+export function groupCommit(harness: Harness): void {
   describe('bodies that wait for one anchor', () => {
     it('see their predecessors, 64 in far fewer commits', async () => {
       const { partition, commits } = await openCounted(harness);
       const counter = key('counter');
       const bodies = times(64, () =>
-        partition.transact(ANCHOR, async (tx) => {
-          const next = numberOf(await tx.get(counter)) + 1;
-          await turn();
+        partition.transact(QUEUE_KEY, async (tx) => {
+          const next = rowNumber(await tx.get(counter)) + 1;
+          await nextTick();
           tx.put(counter, bytes(next));
           return next;
         }),
@@ -68,15 +68,15 @@ export function combining(harness: Harness): void {
     it('have a stamp each, which is the version of their rows and rises', async () => {
       const { partition } = await openCounted(harness);
       const bodies = times(64, (i) =>
-        partition.transact(ANCHOR, async (tx) => {
+        partition.transact(QUEUE_KEY, async (tx) => {
           tx.put(key('own', i), bytes(i));
           tx.put(key('shared'), bytes(i));
-          return { stamp: tx.stamp, now: tx.now };
+          return { stamp: tx.timestamp, now: tx.now };
         }),
       );
       const results = await Promise.all(bodies);
       const rows = await partition.read((at) => at.getMany(times(64, (i) => key('own', i))));
-      const stamps = results.map(({ stamp }) => stamp);
+      const stamps = results.map(({ timestamp }) => timestamp);
       expect(results.map(({ value }) => value.stamp)).toEqual(stamps);
       expect(rows.map((row) => row?.version)).toEqual(stamps);
       expect(stamps.toSorted((a, b) => (a < b ? -1 : 1))).toEqual(stamps);
@@ -87,21 +87,21 @@ export function combining(harness: Harness): void {
     it('see the stamp of a predecessor as the version of what it wrote', async () => {
       const { partition } = await openCounted(harness);
       const { release, done } = occupy(partition);
-      const writer = partition.transact(ANCHOR, async (tx) => tx.put(key('row'), bytes(1)));
-      const reader = partition.transact(ANCHOR, async (tx) => (await tx.get(key('row')))?.version);
+      const writer = partition.transact(QUEUE_KEY, async (tx) => tx.put(key('row'), bytes(1)));
+      const reader = partition.transact(QUEUE_KEY, async (tx) => (await tx.get(key('row')))?.version);
       release();
       await done;
-      expect((await reader).value).toBe((await writer).stamp);
+      expect((await reader).value).toBe((await writer).timestamp);
     });
 
     it('commit while one among them throws, and see nothing of its writes', async () => {
       const { partition } = await openCounted(harness);
       const seen: (string | undefined)[] = [];
       const bodies = times(64, (i) =>
-        partition.transact(ANCHOR, async (tx) => {
-          seen[i] = textOf(await tx.get(key('own', i - 1 < 0 ? 99 : i - 1)));
+        partition.transact(QUEUE_KEY, async (tx) => {
+          seen[i] = rowText(await tx.get(key('own', i - 1 < 0 ? 99 : i - 1)));
           tx.put(key('own', i), bytes(i));
-          await turn();
+          await nextTick();
           if (i % 3 === 1) throw new Error(`refused ${i}`);
         }),
       );
@@ -109,7 +109,7 @@ export function combining(harness: Harness): void {
       const kept = times(64, (i) => (i % 3 === 1 ? undefined : String(i)));
       expect(outcomes.map(({ status }) => status === 'fulfilled')).toEqual(kept.map((value) => value !== undefined));
       const rows = await partition.read((at) => at.getMany(times(64, (i) => key('own', i))));
-      expect(rows.map(textOf)).toEqual(kept);
+      expect(rows.map(rowText)).toEqual(kept);
       expect(seen.slice(1)).toEqual(kept.slice(0, -1));
     });
 
@@ -117,22 +117,24 @@ export function combining(harness: Harness): void {
       [
         'a refusal that read',
         (partition) =>
-          partition.transact(ANCHOR, async (tx) => {
-            throw new Error(`found ${textOf(await tx.get(key('row')))}`);
+          partition.transact(QUEUE_KEY, async (tx) => {
+            throw new Error(`found ${rowText(await tx.get(key('row')))}`);
           }),
       ],
       [
         'a refusal that scanned',
         (partition) =>
-          partition.transact(ANCHOR, async (tx) => {
-            throw new Error(`found ${textOf((await tx.scan({ from: key('row'), to: key('rows') }, { limit: 1 }))[0])}`);
+          partition.transact(QUEUE_KEY, async (tx) => {
+            throw new Error(
+              `found ${rowText((await tx.scan({ from: key('row'), to: key('rows') }, { limit: 1 }))[0])}`,
+            );
           }),
       ],
       [
         'an answer that writes nothing but read',
         (partition) =>
           partition
-            .transact(ANCHOR, async (tx) => `found ${textOf((await tx.getMany([key('row')]))[0])}`)
+            .transact(QUEUE_KEY, async (tx) => `found ${rowText((await tx.getMany([key('row')]))[0])}`)
             .then(({ value }) => Promise.reject(new Error(value))),
       ],
     ];
@@ -153,11 +155,11 @@ export function combining(harness: Harness): void {
           }),
         );
         const { release, done } = occupy(partition);
-        const writer = partition.transact(ANCHOR, async (tx) => tx.put(key('row'), bytes('held')));
+        const writer = partition.transact(QUEUE_KEY, async (tx) => tx.put(key('row'), bytes('held')));
         const reader = read(partition).catch((error: Error) => events.push(error.message));
         release();
         await arrived.promise;
-        await turns(20);
+        await nextTicks(20);
         expect(events).toEqual([]);
         held.resolve();
         await Promise.all([done, writer, reader]);
@@ -175,8 +177,8 @@ export function combining(harness: Harness): void {
         }),
       );
       const { release, done } = occupy(partition);
-      const writer = partition.transact(ANCHOR, async (tx) => tx.put(key('row'), bytes('held')));
-      const refusal = partition.transact(ANCHOR, async (tx) => {
+      const writer = partition.transact(QUEUE_KEY, async (tx) => tx.put(key('row'), bytes('held')));
+      const refusal = partition.transact(QUEUE_KEY, async (tx) => {
         throw new Error(`found ${await tx.get(key('elsewhere'))}`);
       });
       release();
@@ -190,14 +192,14 @@ export function combining(harness: Harness): void {
       const other = openPartition(beside);
       await put(other, key('elsewhere'), 'old');
       const { release, done } = occupy(partition);
-      const writer = partition.transact(ANCHOR, async (tx) => tx.put(key('row'), bytes('held')));
+      const writer = partition.transact(QUEUE_KEY, async (tx) => tx.put(key('row'), bytes('held')));
       let between: (string | undefined)[] = [];
       let runs = 0;
-      const refusal = partition.transact(ANCHOR, async (tx) => {
-        const found = (await tx.getMany([key('row'), key('elsewhere')])).map(textOf);
+      const refusal = partition.transact(QUEUE_KEY, async (tx) => {
+        const found = (await tx.getMany([key('row'), key('elsewhere')])).map(rowText);
         if (++runs === 1) {
           await put(other, key('elsewhere'), 'new');
-          between = (await other.read((at) => at.getMany([key('row'), key('elsewhere')]))).map(textOf);
+          between = (await other.read((at) => at.getMany([key('row'), key('elsewhere')]))).map(rowText);
         }
         throw new Error(found.join());
       });
@@ -216,9 +218,9 @@ export function combining(harness: Harness): void {
       const { release, done } = occupy(partition);
       let disturbed = false;
       const bodies = times(8, (i) =>
-        partition.transact(ANCHOR, async (tx) => {
-          const found = numberOf(await tx.get(key('read')));
-          const counter = numberOf(await tx.get(key('counter')));
+        partition.transact(QUEUE_KEY, async (tx) => {
+          const found = rowNumber(await tx.get(key('read')));
+          const counter = rowNumber(await tx.get(key('counter')));
           if (i === 5 && !disturbed) {
             disturbed = true;
             await put(other, key('read'), 2);
@@ -237,14 +239,14 @@ export function combining(harness: Harness): void {
 
     it('give every write of a key a new stamp, also when it was removed between', async () => {
       const { partition, beside } = await openCounted(harness);
-      const partitions = [partition, harness.eachHasItsTime ? partition : openPartition(beside)];
-      const stamps: Stamp[] = [];
+      const partitions = [partition, harness.ownClockPerEngine ? partition : openPartition(beside)];
+      const stamps: Timestamp[] = [];
       for (let i = 0; i < 40; i++) {
-        const { stamp } = await partitions[i % 2]!.transact(key('row'), async (tx) => {
+        const { timestamp } = await partitions[i % 2]!.transact(key('row'), async (tx) => {
           if (i % 4 === 3) tx.remove(key('row'));
           else tx.put(key('row'), bytes(i));
         });
-        stamps.push(stamp);
+        stamps.push(timestamp);
       }
       expect(new Set(stamps).size).toBe(40);
       expect(stamps.toSorted((a, b) => (a < b ? -1 : 1))).toEqual(stamps);

@@ -1,7 +1,7 @@
 /** What the suite asks of an engine's test, and the few words its tests share. */
 import { onTestFinished } from 'vitest';
 import { encodeKey, type Key, type Part } from '../keys.ts';
-import type { Commit, Engine, Instant, Outcome, Partition, Snapshot, Stamp } from '../partition.ts';
+import type { Commit, Engine, Instant, Outcome, Partition, Snapshot, Timestamp } from '../partition.ts';
 import { openPartition } from '../transact.ts';
 
 export interface StoreOptions {
@@ -31,7 +31,7 @@ export interface Harness {
   /** What was committed is there when the store is opened again. */
   durable: boolean;
   /** Each engine keeps a time of its own. Only one works on such a store, but in tests. */
-  eachHasItsTime?: boolean;
+  ownClockPerEngine?: boolean;
   /** How many writes are read back; fewer where each is a round trip to a server. */
   readBack?: number;
   open(options?: StoreOptions): Promise<Store>;
@@ -57,24 +57,24 @@ export async function openOne(harness: Harness): Promise<Partition> {
 
 export const key = (...parts: Part[]): Key => encodeKey(parts);
 export const bytes = (value: string | number): Uint8Array => Buffer.from(String(value));
-export const textOf = (row: { value: Uint8Array } | undefined): string | undefined =>
+export const rowText = (row: { value: Uint8Array } | undefined): string | undefined =>
   row && Buffer.from(row.value).toString();
-export const numberOf = (row: { value: Uint8Array } | undefined): number => Number(textOf(row) ?? 0);
+export const rowNumber = (row: { value: Uint8Array } | undefined): number => Number(rowText(row) ?? 0);
 
-export const put = (partition: Partition, at: Key, value: string | number): Promise<{ stamp: Stamp }> =>
+export const put = (partition: Partition, at: Key, value: string | number): Promise<{ timestamp: Timestamp }> =>
   partition.transact(at, async (tx) => tx.put(at, bytes(value)));
 export const get = async (partition: Partition, at: Key): Promise<string | undefined> =>
-  textOf(await partition.read((snapshot) => snapshot.get(at)));
+  rowText(await partition.read((snapshot) => snapshot.get(at)));
 
-export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-export async function turns(count: number): Promise<void> {
-  for (let i = 0; i < count; i++) await turn();
+export const nextTick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+export async function nextTicks(count: number): Promise<void> {
+  for (let i = 0; i < count; i++) await nextTick();
 }
 export const times = <T>(count: number, make: (i: number) => T): T[] =>
   Array.from({ length: count }, (_, i) => make(i));
 
 /** Resolves for everybody once `count` have come; who comes later passes. */
-export function meeting(count: number): () => Promise<void> {
+export function barrier(count: number): () => Promise<void> {
   const { promise, resolve } = gate();
   let come = 0;
   return () => {
@@ -106,17 +106,17 @@ export function intercept(
 }
 
 export const writesTo = (data: Commit, at: Key): boolean =>
-  data.bodies.some((body) => body.writes.some((write) => write.key === at));
+  data.writeSets.some((body) => body.writes.some((write) => write.key === at));
 
 /** A commit that tests nothing and writes nothing, but for what is said. */
-export function commitOf(parts: Partial<Commit>): Commit {
-  return { id: crypto.randomUUID(), anchors: [key('anchor')], checks: [], ranges: [], bodies: [], ...parts };
+export function makeCommit(parts: Partial<Commit>): Commit {
+  return { id: crypto.randomUUID(), queueKeys: [key('anchor')], checks: [], ranges: [], writeSets: [], ...parts };
 }
 
-export async function readEngine<T>(engine: Engine, body: (snapshot: Snapshot) => Promise<T>): Promise<T> {
+export async function readEngine<T>(engine: Engine, fn: (snapshot: Snapshot) => Promise<T>): Promise<T> {
   const snapshot = engine.snapshot();
   try {
-    return await body(snapshot);
+    return await fn(snapshot);
   } finally {
     snapshot.end();
   }

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { beginning, bytesOf, type Joining, type Key, past, type Range, under } from '../keys.ts';
-import type { Page, PageOptions, Partition, Reading, Row } from '../partition.ts';
-import { bytes, type Harness, key, numberOf, openOne, openTwo, put, textOf, times } from './harness.ts';
+import { encodeKeyText, type Key, type KeyGrouping, keyPrefix, keysUnder, prefixEnd, type Range } from '../keys.ts';
+import type { Page, PagedSnapshot, PageOptions, Partition, Row } from '../partition.ts';
+import { bytes, type Harness, key, openOne, openTwo, put, rowNumber, rowText, times } from './harness.ts';
 
 /** Bytes that end parts, stand for a zero in one, begin, go on with and end characters, and are the last of all. */
 const aByte = fc.constantFrom('\x00', '\x01', '/', 'a', 'b', '\x7f', '\x80', '\xc3', '\xe2', '\xfe', '\xff');
@@ -14,7 +14,7 @@ const aText = (minLength: number, maxLength: number) =>
   fc.array(aUnit, { minLength, maxLength }).map((units) => units.join(''));
 
 /** All pages one after another, as a reader would take them. */
-async function walk(at: Reading, range: Range, options: PageOptions): Promise<Row[]> {
+async function walk(at: PagedSnapshot, range: Range, options: PageOptions): Promise<Row[]> {
   const found: Row[] = [];
   for (let from: Key | undefined = range.from; from !== undefined; ) {
     const { rows, next }: Page = await at.page({ from, to: range.to }, options);
@@ -33,15 +33,15 @@ const walkAll = (partition: Partition, range: Range, options: PageOptions): Prom
   partition.read((at) => walk(at, range, options));
 
 /** Looked at one by one. */
-function joinedKeys(keys: readonly string[], { from, mark }: Joining): string[] {
+function firstOfGroups(keys: readonly string[], { from, delimiter }: KeyGrouping): string[] {
   const found: string[] = [];
   let group: string | undefined;
   for (const each of keys.toSorted((a, b) => (a < b ? -1 : 1))) {
     if (group !== undefined && each.startsWith(group)) continue;
     found.push(each);
     group = undefined;
-    for (let place = from; place + mark.length <= each.length && group === undefined; place++) {
-      if (each.slice(place, place + mark.length) === mark) group = each.slice(0, place + mark.length);
+    for (let place = from; place + delimiter.length <= each.length && group === undefined; place++) {
+      if (each.slice(place, place + delimiter.length) === delimiter) group = each.slice(0, place + delimiter.length);
     }
   }
   return found;
@@ -65,9 +65,9 @@ export function pages(harness: Harness): void {
       );
       await put(partition, key('numbers', 1), 'beside');
       for (const limit of [1, 7, 250, 1_199, 1_200, 1_201, 5_000]) {
-        for (const joining of [undefined, { from: 0, mark: 'in no key' }]) {
-          const found = await walkAll(partition, under(['number']), { limit, joining });
-          expect(found.map(numberOf)).toEqual(times(1_200, (i) => i));
+        for (const grouping of [undefined, { from: 0, delimiter: 'in no key' }]) {
+          const found = await walkAll(partition, keysUnder(['number']), { limit, grouping });
+          expect(found.map(rowNumber)).toEqual(times(1_200, (i) => i));
         }
       }
     });
@@ -79,15 +79,15 @@ export function pages(harness: Harness): void {
         times(10, (i) => key('number', i)),
       );
       await partition.read(async (at) => {
-        const all = await at.page(under(['number']), { limit: 11 });
-        expect([all.rows.map(numberOf), all.next]).toEqual([times(10, (i) => i), undefined]);
-        const some = await at.page(under(['number']), { limit: 3 });
-        expect(some.rows.map(numberOf)).toEqual([0, 1, 2]);
+        const all = await at.page(keysUnder(['number']), { limit: 11 });
+        expect([all.rows.map(rowNumber), all.next]).toEqual([times(10, (i) => i), undefined]);
+        const some = await at.page(keysUnder(['number']), { limit: 3 });
+        expect(some.rows.map(rowNumber)).toEqual([0, 1, 2]);
         expect(some.next! > key('number', 2) && some.next! <= key('number', 3)).toBe(true);
-        for (const range of [under(['nothing']), { from: key('number', 2), to: key('number', 1) }]) {
-          const joining = { from: 0, mark: 'n' };
+        for (const range of [keysUnder(['nothing']), { from: key('number', 2), to: key('number', 1) }]) {
+          const grouping = { from: 0, delimiter: 'n' };
           expect(await at.page(range, { limit: 3 })).toEqual({ rows: [], next: undefined });
-          expect(await at.page(range, { limit: 3, joining })).toEqual({ rows: [], next: undefined });
+          expect(await at.page(range, { limit: 3, grouping })).toEqual({ rows: [], next: undefined });
         }
       });
     });
@@ -101,18 +101,18 @@ export function pages(harness: Harness): void {
           aMark,
           fc.record({ skip: fc.integer({ min: 0, max: 2 }), limit: fc.integer({ min: 1, max: 9 }) }),
           fc.tuple(someBytes(0, 3), someBytes(0, 3)),
-          async (endings, mark, { skip, limit }, bounds) => {
+          async (endings, delimiter, { skip, limit }, bounds) => {
             const start = key('bytes', ++stores);
             const keys = endings.map((ending) => (start + ending) as Key);
             await putAll(partition, keys);
-            const joining = { from: start.length + skip, mark };
+            const grouping = { from: start.length + skip, delimiter };
             const [low, high] = bounds.toSorted((a, b) => (a < b ? -1 : 1)) as [string, string];
             const part = { from: (start + low) as Key, to: (start + high) as Key };
-            for (const range of [under(['bytes', stores]), part]) {
+            for (const range of [keysUnder(['bytes', stores]), part]) {
               const inside = keys.filter((each) => each >= range.from && each < range.to);
-              const found = await walkAll(partition, range, { limit, joining });
-              expect(found.map((row) => row.key)).toEqual(joinedKeys(inside, joining));
-              for (const row of found) expect(numberOf(row)).toBe(keys.indexOf(row.key));
+              const found = await walkAll(partition, range, { limit, grouping });
+              expect(found.map((row) => row.key)).toEqual(firstOfGroups(inside, grouping));
+              for (const row of found) expect(rowNumber(row)).toBe(keys.indexOf(row.key));
             }
           },
         ),
@@ -135,11 +135,11 @@ export function pages(harness: Harness): void {
         ];
         const keys = groups.flatMap((group) => endings.map((ending) => (group + ending) as Key));
         await putAll(partition, keys);
-        const joining = { from: start.length, mark };
+        const grouping = { from: start.length, delimiter: mark };
         const range = { from: `${start}${i}` as Key, to: `${start}${i + 1}` as Key };
         for (const limit of [1, 2, 100]) {
-          const found = await walkAll(partition, range, { limit, joining });
-          expect(found.map((row) => row.key)).toEqual(joinedKeys(keys, joining));
+          const found = await walkAll(partition, range, { limit, grouping });
+          expect(found.map((row) => row.key)).toEqual(firstOfGroups(keys, grouping));
         }
       }
     });
@@ -159,12 +159,12 @@ export function pages(harness: Harness): void {
               partition,
               names.map((name) => key(...parts, name)),
             );
-            const from = beginning(parts, prefix);
-            const joining = { from: from.length, mark: bytesOf(delimiter) };
-            const found = await walkAll(partition, { from, to: past(from) }, { limit, joining });
+            const from = keyPrefix(parts, prefix);
+            const grouping = { from: from.length, delimiter: encodeKeyText(delimiter) };
+            const found = await walkAll(partition, { from, to: prefixEnd(from) }, { limit, grouping });
             const inside = names.filter((name) => name.startsWith(prefix));
-            const expected = joinedKeys(inside, { from: prefix.length, mark: delimiter });
-            expect(found.map((row) => names[numberOf(row)])).toEqual(expected);
+            const expected = firstOfGroups(inside, { from: prefix.length, delimiter });
+            expect(found.map((row) => names[rowNumber(row)])).toEqual(expected);
           },
         ),
         { numRuns: 80 },
@@ -182,15 +182,15 @@ export function pages(harness: Harness): void {
         partition,
         names.map((name) => key('folder', name)),
       );
-      const from = beginning(['folder'], '');
-      const joining = { from: from.length, mark: '/' };
+      const from = keyPrefix(['folder'], '');
+      const grouping = { from: from.length, delimiter: '/' };
       const expected = names.filter((name) => !name.includes('/') || name.endsWith('/0000'));
       for (const limit of [1, 2, 3, 500]) {
-        const found = await walkAll(partition, { from, to: past(from) }, { limit, joining });
-        expect(found.map((row) => names[numberOf(row)])).toEqual(expected);
+        const found = await walkAll(partition, { from, to: prefixEnd(from) }, { limit, grouping });
+        expect(found.map((row) => names[rowNumber(row)])).toEqual(expected);
       }
-      const within = beginning(['folder'], '17/');
-      const found = await walkAll(partition, { from: within, to: past(within) }, { limit: 2_000, joining });
+      const within = keyPrefix(['folder'], '17/');
+      const found = await walkAll(partition, { from: within, to: prefixEnd(within) }, { limit: 2_000, grouping });
       expect(found).toHaveLength(1);
     });
 
@@ -206,11 +206,11 @@ export function pages(harness: Harness): void {
         partition,
         names.map((name) => key('long', name)),
       );
-      const from = beginning(['long'], '');
-      const joining = { from: from.length, mark: '/' };
+      const from = keyPrefix(['long'], '');
+      const grouping = { from: from.length, delimiter: '/' };
       for (const limit of [1, 2, 50]) {
-        const found = await walkAll(partition, { from, to: past(from) }, { limit, joining });
-        expect(found.map((row) => names[numberOf(row)]!.slice(long.length))).toEqual([
+        const found = await walkAll(partition, { from, to: prefixEnd(from) }, { limit, grouping });
+        expect(found.map((row) => names[rowNumber(row)]!.slice(long.length))).toEqual([
           'a',
           'a/1',
           'b',
@@ -227,12 +227,12 @@ export function pages(harness: Harness): void {
       const keys = times(60, (i) => key('large', `${i >> 1}`.padStart(3, '0'), i));
       for (let from = 0; from < keys.length; from += 20)
         await putAll(partition, keys.slice(from, from + 20), () => value);
-      const joining = { from: key('large').length, mark: '\x00' };
+      const grouping = { from: key('large').length, delimiter: '\x00' };
       for (const [options, count] of [
         [{ limit: 1_000 }, 60],
-        [{ limit: 1_000, joining }, 30],
+        [{ limit: 1_000, grouping }, 30],
       ] as const) {
-        const found = await walkAll(partition, under(['large']), options);
+        const found = await walkAll(partition, keysUnder(['large']), options);
         expect(found).toHaveLength(count);
         for (const row of found) expect(row.value.equals(value)).toBe(true);
       }
@@ -245,18 +245,18 @@ export function pages(harness: Harness): void {
         one,
         names.map((name) => key('name', name)),
       );
-      const from = beginning(['name'], '');
-      const options = { limit: 1, joining: { from: from.length, mark: '/' } };
+      const from = keyPrefix(['name'], '');
+      const options = { limit: 1, grouping: { from: from.length, delimiter: '/' } };
       const found = await one.read(async (at) => {
-        const first = await at.page({ from, to: past(from) }, options);
+        const first = await at.page({ from, to: prefixEnd(from) }, options);
         await other.transact(key('name'), async (tx) => {
           for (const name of ['b', 'c/1', 'f']) tx.remove(key('name', name));
           for (const name of ['a/0', 'bb', 'c/0', 'd/1']) tx.put(key('name', name), bytes('new'));
           tx.put(key('name', 'd'), bytes('new'));
         });
-        return [...first.rows, ...(await walk(at, { from: first.next!, to: past(from) }, options))];
+        return [...first.rows, ...(await walk(at, { from: first.next!, to: prefixEnd(from) }, options))];
       });
-      expect(found.map(textOf)).toEqual(['0', '2', '3', '4', '5', '6']);
+      expect(found.map(rowText)).toEqual(['0', '2', '3', '4', '5', '6']);
     });
   });
 }

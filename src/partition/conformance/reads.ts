@@ -6,14 +6,14 @@ import {
   gate,
   type Harness,
   key,
-  numberOf,
+  nextTick,
   openOne,
   openStore,
   openTwo,
   put,
-  textOf,
+  rowNumber,
+  rowText,
   times,
-  turn,
 } from './harness.ts';
 
 /** Reads that begin before the work and end behind it, each of which has to see one state. */
@@ -47,13 +47,13 @@ export function reads(harness: Harness): void {
         await amongReads(partition, async () => {
           await Promise.all(
             line.map(async (i) => {
-              const { stamp } = await put(partition, key('own', i), written);
+              const { timestamp } = await put(partition, key('own', i), written);
               const row = await partition.read((at) => at.get(key('own', i)));
-              if (row?.version !== stamp || numberOf(row) !== written) stale++;
+              if (row?.version !== timestamp || rowNumber(row) !== written) stale++;
             }),
           );
-          const { stamp } = await put(partition, counter, written);
-          if ((await partition.read((at) => at.get(counter)))?.version !== stamp) stale++;
+          const { timestamp } = await put(partition, counter, written);
+          if ((await partition.read((at) => at.get(counter)))?.version !== timestamp) stale++;
         });
       }
       expect(stale).toBe(0);
@@ -71,7 +71,7 @@ export function reads(harness: Harness): void {
             await amongReads(partition, async () => {
               await other.put(counter, i);
               const [row] = await partition.read((at) => at.getMany([counter]));
-              if (numberOf(row) !== i) stale++;
+              if (rowNumber(row) !== i) stale++;
             });
           }
         } finally {
@@ -85,12 +85,12 @@ export function reads(harness: Harness): void {
       const [one, other] = await openTwo(harness);
       const { promise, resolve } = gate();
       const first = one.transact(key('anchor'), async () => promise);
-      await turn();
+      await nextTick();
       await put(other, key('row'), 'committed');
       const refusal = one.transact(key('anchor'), async (tx) => {
-        throw new Error(textOf(await tx.get(key('row'))) ?? 'stale');
+        throw new Error(rowText(await tx.get(key('row'))) ?? 'stale');
       });
-      const answer = one.transact(key('anchor'), async (tx) => textOf(await tx.get(key('row'))));
+      const answer = one.transact(key('anchor'), async (tx) => rowText(await tx.get(key('row'))));
       refusal.catch(() => {});
       resolve();
       await first;
@@ -107,7 +107,7 @@ export function reads(harness: Harness): void {
           await other.transact(pair[0], async (tx) => {
             for (const each of pair) tx.put(each, bytes(i));
           });
-          await turn();
+          await nextTick();
         }
         writing = false;
       })();
@@ -115,9 +115,9 @@ export function reads(harness: Harness): void {
       const torn: unknown[] = [];
       const readers = times(32, async (reader) => {
         const look = async (at: { get: Transactional['get'] }) => {
-          const left = numberOf(await at.get(pair[0]));
-          await turn();
-          const right = numberOf(await at.get(pair[1]));
+          const left = rowNumber(await at.get(pair[0]));
+          await nextTick();
+          const right = rowNumber(await at.get(pair[1]));
           snapshots++;
           if (left !== right) torn.push([left, right]);
         };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { beginning, decodeKey, type Key, past, type Range, after as rightBehind, under } from '../keys.ts';
+import { decodeKey, type Key, keyPrefix, keysUnder, prefixEnd, type Range, keyAfter as rightBehind } from '../keys.ts';
 import type { Partition, ScanOptions } from '../partition.ts';
-import { bytes, get, type Harness, key, openOne, openTwo, put, textOf, times } from './harness.ts';
+import { bytes, get, type Harness, key, openOne, openTwo, put, rowText, times } from './harness.ts';
 
 const NAMES = [
   '',
@@ -47,15 +47,15 @@ export function scans(harness: Harness): void {
   describe('scan', () => {
     it('returns rows in the order of UTF-16 units, both ways', async () => {
       const partition = await withNames(harness);
-      expect(await scan(partition, under(['names']), { limit: 100 })).toEqual(inOrder);
-      expect(await scan(partition, under(['names']), { limit: 100, reverse: true })).toEqual(inOrder.toReversed());
+      expect(await scan(partition, keysUnder(['names']), { limit: 100 })).toEqual(inOrder);
+      expect(await scan(partition, keysUnder(['names']), { limit: 100, reverse: true })).toEqual(inOrder.toReversed());
     });
 
     it('returns at most `limit` rows, from either end', async () => {
       const partition = await withNames(harness);
       for (const limit of [1, 2, NAMES.length - 1, NAMES.length, NAMES.length + 1]) {
-        expect(await scan(partition, under(['names']), { limit })).toEqual(inOrder.slice(0, limit));
-        expect(await scan(partition, under(['names']), { limit, reverse: true })).toEqual(
+        expect(await scan(partition, keysUnder(['names']), { limit })).toEqual(inOrder.slice(0, limit));
+        expect(await scan(partition, keysUnder(['names']), { limit, reverse: true })).toEqual(
           inOrder.toReversed().slice(0, limit),
         );
       }
@@ -69,12 +69,12 @@ export function scans(harness: Harness): void {
         [11, 2],
         [30, 3],
       ] as const) {
-        expect(await scan(partition, under(['names']), { limit: 100, bytesMax })).toEqual(inOrder.slice(0, rows));
-        expect(await scan(partition, under(['names']), { limit: 100, bytesMax, reverse: true })).toEqual(
+        expect(await scan(partition, keysUnder(['names']), { limit: 100, bytesMax })).toEqual(inOrder.slice(0, rows));
+        expect(await scan(partition, keysUnder(['names']), { limit: 100, bytesMax, reverse: true })).toEqual(
           inOrder.toReversed().slice(0, rows),
         );
       }
-      expect(await scan(partition, under(['names']), { limit: 2, bytesMax: 30 })).toHaveLength(2);
+      expect(await scan(partition, keysUnder(['names']), { limit: 2, bytesMax: 30 })).toHaveLength(2);
     });
 
     it('includes where it begins and excludes where it ends', async () => {
@@ -87,16 +87,16 @@ export function scans(harness: Harness): void {
 
     it('goes on right behind a key, and past everything that begins like it', async () => {
       const partition = await withNames(harness);
-      const { to } = under(['names']);
+      const { to } = keysUnder(['names']);
       for (const name of NAMES) {
         expect(await scan(partition, { from: rightBehind(key('names', name)), to }, { limit: 100 })).toEqual(
           inOrder.filter((each) => each > name),
         );
-        const prefix = beginning(['names'], name);
-        expect(await scan(partition, { from: prefix, to: past(prefix) }, { limit: 100 })).toEqual(
+        const prefix = keyPrefix(['names'], name);
+        expect(await scan(partition, { from: prefix, to: prefixEnd(prefix) }, { limit: 100 })).toEqual(
           inOrder.filter((each) => each.startsWith(name)),
         );
-        expect(await scan(partition, { from: past(prefix), to }, { limit: 100 })).toEqual(
+        expect(await scan(partition, { from: prefixEnd(prefix), to }, { limit: 100 })).toEqual(
           inOrder.filter((each) => each > name && !each.startsWith(name)),
         );
       }
@@ -104,11 +104,11 @@ export function scans(harness: Harness): void {
 
     it('returns nothing from an empty stretch, from an empty store and from a range that ends before it begins', async () => {
       const empty = await openOne(harness);
-      expect(await scan(empty, under(['names']), { limit: 10 })).toEqual([]);
-      expect(await scan(empty, under(['names']), { limit: 10, reverse: true })).toEqual([]);
+      expect(await scan(empty, keysUnder(['names']), { limit: 10 })).toEqual([]);
+      expect(await scan(empty, keysUnder(['names']), { limit: 10, reverse: true })).toEqual([]);
       const partition = await withNames(harness);
       const nothing: Range[] = [
-        under(['nothing']),
+        keysUnder(['nothing']),
         { from: key('names', 'a'), to: key('names', 'a') },
         { from: key('names', 'b'), to: key('names', 'a') },
       ];
@@ -122,11 +122,11 @@ export function scans(harness: Harness): void {
       const [partition] = await withNumbers(harness, 2000);
       for (const reverse of [false, true]) {
         const found: string[] = [];
-        let left: Range = under(['number']);
+        let left: Range = keysUnder(['number']);
         for (;;) {
           const page = await partition.read((at) => at.scan(left, { limit: 70, reverse }));
           if (page.length === 0) break;
-          found.push(...page.map((row) => textOf(row)!));
+          found.push(...page.map((row) => rowText(row)!));
           const last = page.at(-1)!.key;
           left = reverse ? { from: left.from, to: last } : { from: rightBehind(last), to: left.to };
         }
@@ -141,7 +141,7 @@ export function scans(harness: Harness): void {
         for (const gone of [0, 1, 8, 9]) tx.remove(key('number', gone));
         tx.put(key('number', 3), bytes('three'));
         tx.put(key('number', 20), bytes('twenty'));
-        const of = async (options: ScanOptions) => (await tx.scan(under(['number']), options)).map(textOf);
+        const of = async (options: ScanOptions) => (await tx.scan(keysUnder(['number']), options)).map(rowText);
         return [
           await of({ limit: 2 }),
           await of({ limit: 3, reverse: true }),
@@ -174,7 +174,7 @@ export function scans(harness: Harness): void {
         const [one, other] = await withNumbers(harness, 10);
         let runs = 0;
         await one.transact(key('anchor'), async (tx) => {
-          await tx.scan({ from: key('number', 0), to: under(['number']).to }, { limit: 6 });
+          await tx.scan({ from: key('number', 0), to: keysUnder(['number']).to }, { limit: 6 });
           if (++runs === 1) await put(other, changed, 'changed');
           tx.put(key('written'), bytes(1));
         });
@@ -187,7 +187,7 @@ export function scans(harness: Harness): void {
       const [one, other] = await withNumbers(harness, 10);
       const found: number[] = [];
       await one.transact(key('anchor'), async (tx) => {
-        found.push((await tx.scan(under(['number']), { limit: 20 })).length);
+        found.push((await tx.scan(keysUnder(['number']), { limit: 20 })).length);
         if (found.length === 1) await other.transact(key('number', 9), async (tx) => tx.remove(key('number', 9)));
         tx.put(key('written'), bytes(1));
       });
@@ -198,12 +198,12 @@ export function scans(harness: Harness): void {
       const [one, other] = await withNumbers(harness, 10);
       const runs = { near: 0, far: 0 };
       await one.transact(key('anchor'), async (tx) => {
-        await tx.scan(under(['number']), { limit: 3, reverse: true });
+        await tx.scan(keysUnder(['number']), { limit: 3, reverse: true });
         if (++runs.near === 1) await put(other, key('number', 8, 'inside'), 1);
         tx.put(key('written'), bytes(1));
       });
       await one.transact(key('anchor'), async (tx) => {
-        await tx.scan(under(['number']), { limit: 3, reverse: true });
+        await tx.scan(keysUnder(['number']), { limit: 3, reverse: true });
         if (++runs.far === 1) await put(other, key('number', 6, 'outside'), 1);
         tx.put(key('written'), bytes(1));
       });
@@ -214,7 +214,7 @@ export function scans(harness: Harness): void {
       const [one, other] = await withNumbers(harness, 10);
       let runs = 0;
       const { value } = await one.transact(key('anchor'), async (tx) => {
-        const rows = await tx.glance(under(['number']), { limit: 3 });
+        const rows = await tx.scanUnchecked(keysUnder(['number']), { limit: 3 });
         if (++runs === 1) await put(other, key('number', 1), 'changed');
         tx.put(key('written'), bytes(1));
         return rows.length;
@@ -226,11 +226,11 @@ export function scans(harness: Harness): void {
       const [one, other] = await withNumbers(harness, 10);
       let runs = 0;
       const { value } = await one.transact(key('anchor'), async (tx) => {
-        const rows = await tx.glance(under(['number']), { limit: 3 });
-        tx.restOn(rows[1]!);
+        const rows = await tx.scanUnchecked(keysUnder(['number']), { limit: 3 });
+        tx.addReadCheck(rows[1]!);
         if (++runs < 3) await put(other, rows[runs]!.key, 'changed');
         tx.put(key('written'), bytes(1));
-        return textOf(rows[1]);
+        return rowText(rows[1]);
       });
       expect([runs, value]).toEqual([2, 'changed']);
     });

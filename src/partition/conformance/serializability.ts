@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { under } from '../keys.ts';
+import { keysUnder } from '../keys.ts';
 import { type Partition, Unavailable } from '../partition.ts';
-import { bytes, gate, get, type Harness, key, meeting, numberOf, openTwo, put, textOf, times } from './harness.ts';
+import { barrier, bytes, gate, get, type Harness, key, openTwo, put, rowNumber, rowText, times } from './harness.ts';
 
 const PARENT = key('parent');
-const CHILDREN = under(['child']);
+const CHILDREN = keysUnder(['child']);
 
 async function createChild(partition: Partition, meanwhile?: () => Promise<unknown>): Promise<string> {
   let wait = meanwhile;
@@ -45,7 +45,7 @@ async function startOver(partition: Partition): Promise<void> {
 }
 
 /** Bodies of different anchors may give up when all want one row: nothing was written, so trying again is safe. */
-async function insist<T>(attempt: () => Promise<T>): Promise<T> {
+async function retryUnavailable<T>(attempt: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
       return await attempt();
@@ -63,9 +63,9 @@ export function serializability(harness: Harness): void {
       const counter = key('counter');
       const clients = times(8, async (client) => {
         for (let i = 0; i < 25; i++) {
-          await insist(() =>
+          await retryUnavailable(() =>
             partitions[client % 2]!.transact(key('client', client), async (tx) =>
-              tx.put(counter, bytes(numberOf(await tx.get(counter)) + 1)),
+              tx.put(counter, bytes(rowNumber(await tx.get(counter)) + 1)),
             ),
           );
         }
@@ -81,10 +81,10 @@ export function serializability(harness: Harness): void {
         await partitions[0].transact(key('anchor'), async (tx) => {
           for (const side of sides) tx.put(side, bytes(0));
         });
-        const bothRead = meeting(2);
+        const bothRead = barrier(2);
         const takers = sides.map((side, i) =>
           partitions[i]!.transact(side, async (tx) => {
-            const taken = (await tx.getMany(sides)).map(numberOf);
+            const taken = (await tx.getMany(sides)).map(rowNumber);
             await bothRead();
             if (taken.includes(1)) return false;
             tx.put(side, bytes(1));
@@ -98,7 +98,7 @@ export function serializability(harness: Harness): void {
 
     it('lets no write skew through between two who found nothing', async () => {
       const [one, other] = await openTwo(harness);
-      const bothRead = meeting(2);
+      const bothRead = barrier(2);
       const take = async (partition: Partition, mine: string, theirs: string) => {
         const { value } = await partition.transact(key(mine), async (tx) => {
           const found = await tx.get(key(theirs));
@@ -116,10 +116,10 @@ export function serializability(harness: Harness): void {
     it('lets no write skew through between two who scanned an empty stretch', async () => {
       const partitions = await openTwo(harness);
       for (let round = 0; round < 30; round++) {
-        const bothRead = meeting(2);
+        const bothRead = barrier(2);
         const takers = partitions.map(async (partition, taker) => {
           const { value } = await partition.transact(key('taker', taker), async (tx) => {
-            const found = await tx.scan(under(['seat', round]), { limit: 1 });
+            const found = await tx.scan(keysUnder(['seat', round]), { limit: 1 });
             await bothRead();
             if (found.length > 0) return false;
             tx.put(key('seat', round, taker), bytes(1));
@@ -157,7 +157,7 @@ export function serializability(harness: Harness): void {
       const [one, other] = await openTwo(harness);
       for (let round = 0; round < 30; round++) {
         await startOver(one);
-        const bothRead = meeting(2);
+        const bothRead = barrier(2);
         const outcomes = await Promise.all([createChild(one, bothRead), deleteParent(other, bothRead)]);
         expect([
           ['created', 'not empty'],
@@ -192,8 +192,8 @@ export function serializability(harness: Harness): void {
       const sums = new Set<number>();
       const auditor = (async () => {
         while (running) {
-          const rows = await partitions[1].read((at) => at.scan(under(['account']), { limit: 1000 }));
-          sums.add(rows.reduce((sum, row) => sum + numberOf(row), 0));
+          const rows = await partitions[1].read((at) => at.scan(keysUnder(['account']), { limit: 1000 }));
+          sums.add(rows.reduce((sum, row) => sum + rowNumber(row), 0));
           await new Promise((resolve) => setTimeout(resolve, 1));
         }
       })();
@@ -203,9 +203,9 @@ export function serializability(harness: Harness): void {
         const to = accounts[(i * 13 + 1) % 200]!;
         return partitions[i % 2]!.transact(from, async (tx) => {
           const [source, target] = await tx.getMany([from, to]);
-          if (from === to || numberOf(source) === 0) return 0;
-          tx.put(from, bytes(numberOf(source) - 1));
-          tx.put(to, bytes(numberOf(target) + 1));
+          if (from === to || rowNumber(source) === 0) return 0;
+          tx.put(from, bytes(rowNumber(source) - 1));
+          tx.put(to, bytes(rowNumber(target) + 1));
           return 1;
         });
       });
@@ -215,7 +215,7 @@ export function serializability(harness: Harness): void {
       expect(moved).toBeGreaterThan(1900);
       expect([...sums]).toEqual([20_000]);
       const rows = await partitions[0].read((at) => at.getMany(accounts));
-      expect(rows.reduce((sum, row) => sum + numberOf(row), 0)).toBe(20_000);
+      expect(rows.reduce((sum, row) => sum + rowNumber(row), 0)).toBe(20_000);
     });
 
     it('does not wait for a body with another anchor', async () => {
@@ -229,7 +229,7 @@ export function serializability(harness: Harness): void {
       expect(await get(partition, key('slow'))).toBeUndefined();
       resolve();
       await slow;
-      expect(textOf(await partition.read((at) => at.get(key('slow'))))).toBe('1');
+      expect(rowText(await partition.read((at) => at.get(key('slow'))))).toBe('1');
     });
   });
 }

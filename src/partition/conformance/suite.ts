@@ -3,7 +3,7 @@ import { describe } from 'vitest';
 import { atomicity } from './atomicity.ts';
 import { checks } from './checks.ts';
 import { counters } from './counters.ts';
-import { combining } from './group-commit.ts';
+import { groupCommit } from './group-commit.ts';
 import type { Harness } from './harness.ts';
 import { pages } from './pages.ts';
 import { reads } from './reads.ts';
@@ -15,7 +15,7 @@ export type { Harness, OtherWriter, Store, StoreOptions } from './harness.ts';
 
 export function partitionConformance(name: string, harness: Harness): void {
   describe(`a partition on ${name}`, () => {
-    for (const part of [atomicity, serializability, reads, scans, pages, combining, checks, counters, time])
+    for (const part of [atomicity, serializability, reads, scans, pages, groupCommit, checks, counters, time])
       part(harness);
   });
 }

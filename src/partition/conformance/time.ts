@@ -1,7 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import type { Instant, Stamp } from '../partition.ts';
+import type { Instant, Timestamp } from '../partition.ts';
 import { openPartition } from '../transact.ts';
-import { bytes, commitOf, type Harness, key, openOne, openStore, put, readEngine, times, turn } from './harness.ts';
+import {
+  bytes,
+  type Harness,
+  key,
+  makeCommit,
+  nextTick,
+  openOne,
+  openStore,
+  put,
+  readEngine,
+  times,
+} from './harness.ts';
 
 const SECOND = 10_000_000n;
 const NOON: Instant = 638_000_000_000_000_000n;
@@ -16,7 +27,7 @@ export function time(harness: Harness): void {
         seen.push(tx.now);
         tx.put(key('run'), bytes(seen.length));
         if (seen.length > 1) return;
-        tx.before(tx.now + 10n * SECOND);
+        tx.commitBefore(tx.now + 10n * SECOND);
         await partition.clock.advance(20n * SECOND);
       });
       expect(seen).toHaveLength(2);
@@ -29,8 +40,8 @@ export function time(harness: Harness): void {
       await partition.transact(key('anchor'), async (tx) => {
         tx.put(key('run'), bytes(++runs));
         if (runs > 1) return;
-        tx.before(tx.now + 10n * SECOND);
-        tx.before(tx.now + 60n * SECOND);
+        tx.commitBefore(tx.now + 10n * SECOND);
+        tx.commitBefore(tx.now + 60n * SECOND);
         await partition.clock.advance(20n * SECOND);
       });
       expect(runs).toBe(2);
@@ -41,7 +52,7 @@ export function time(harness: Harness): void {
       let runs = 0;
       await partition.transact(key('anchor'), async (tx) => {
         tx.put(key('run'), bytes(++runs));
-        tx.before(tx.now + 60n * SECOND);
+        tx.commitBefore(tx.now + 60n * SECOND);
         await partition.clock.advance(20n * SECOND);
       });
       expect(runs).toBe(1);
@@ -51,11 +62,11 @@ export function time(harness: Harness): void {
       const partition = await openOne(harness);
       const before = partition.clock.now();
       await partition.clock.advance(3600n * SECOND);
-      const { value, stamp } = await partition.transact(key('row'), async (tx) => {
+      const { value, timestamp } = await partition.transact(key('row'), async (tx) => {
         tx.put(key('row'), bytes(1));
         return tx.now;
       });
-      for (const instant of [partition.clock.now(), await partition.read(async (at) => at.now), value, stamp]) {
+      for (const instant of [partition.clock.now(), await partition.read(async (at) => at.now), value, timestamp]) {
         expect(instant - before).toBeGreaterThanOrEqual(3600n * SECOND);
         expect(instant - before).toBeLessThan(3700n * SECOND);
       }
@@ -66,29 +77,29 @@ export function time(harness: Harness): void {
       await expect(partition.clock.advance(-1n)).rejects.toThrow(RangeError);
     });
 
-    it('is not later for a body than the stamp it will leave', async () => {
+    it('is not later for a body than the timestamp it will leave', async () => {
       const partition = await openOne(harness);
       for (let i = 0; i < 20; i++) {
-        const { value, stamp } = await partition.transact(key('anchor'), async (tx) => {
+        const { value, timestamp } = await partition.transact(key('anchor'), async (tx) => {
           tx.put(key('row'), bytes(i));
           return tx.now;
         });
-        expect(value).toBeLessThanOrEqual(stamp);
+        expect(value).toBeLessThanOrEqual(timestamp);
       }
     });
 
     it('gives a read an instant that no earlier commit lies behind', async () => {
       const partition = await openOne(harness);
       for (let i = 0; i < 20; i++) {
-        const stamps = await Promise.all(times(20, async (j) => (await put(partition, key('row', j), i)).stamp));
+        const stamps = await Promise.all(times(20, async (j) => (await put(partition, key('row', j), i)).timestamp));
         const now = await partition.read(async (at) => at.now);
-        for (const stamp of stamps) expect(now).toBeGreaterThanOrEqual(stamp);
+        for (const timestamp of stamps) expect(now).toBeGreaterThanOrEqual(timestamp);
       }
     });
 
     it('is past an instant only for a reader who sees every commit that was decided before that instant', async () => {
       const store = await openStore(harness);
-      const reader = harness.eachHasItsTime ? store.engine : await store.beside();
+      const reader = harness.ownClockPerEngine ? store.engine : await store.beside();
       const seen = { committed: 0, past: 0 };
       // The deadlines close in on the time that a commit takes to be decided: that is where a reader can be ahead of it.
       let leeway = SECOND / 100n;
@@ -102,15 +113,18 @@ export function time(harness: Harness): void {
               const rows = await at.getMany(keys);
               reads.push({ now: at.now, isThere: rows.map((row) => row !== undefined) });
             });
-            await turn();
+            await nextTick();
           }
         });
         const commits = await Promise.all(
           keys.map(async (at) => {
             const before = store.engine.clock.now() + leeway;
             const writes = [{ kind: 'put', key: at, value: bytes(round) } as const];
-            const bodies = [{ stamp: store.engine.clock.stamp(), writes }];
-            return { before, outcome: await store.engine.commit(commitOf({ anchors: [at], before, bodies })) };
+            const bodies = [{ timestamp: store.engine.clock.nextTimestamp(), writes }];
+            return {
+              before,
+              outcome: await store.engine.commit(makeCommit({ queueKeys: [at], deadline: before, writeSets: bodies })),
+            };
           }),
         );
         isDecided = true;
@@ -142,15 +156,15 @@ export function time(harness: Harness): void {
       let wall = NOON;
       const { engine } = await openStore(harness, { wall: () => wall });
       const partition = openPartition(engine);
-      let [now, last]: [Instant, Stamp] = [0n, 0n];
+      let [now, last]: [Instant, Timestamp] = [0n, 0n];
       for (const back of [0n, 1n, 3600n, 86_400n, 10n]) {
         wall = NOON - back * SECOND;
         expect(engine.clock.now()).toBeGreaterThanOrEqual(now);
         now = engine.clock.now();
         expect(now).toBeGreaterThanOrEqual(NOON);
-        const { stamp } = await put(partition, key('row'), 1);
-        expect(stamp).toBeGreaterThan(last);
-        last = stamp;
+        const { timestamp } = await put(partition, key('row'), 1);
+        expect(timestamp).toBeGreaterThan(last);
+        last = timestamp;
       }
     });
   });
@@ -159,7 +173,7 @@ export function time(harness: Harness): void {
   describe('a store that is opened again', () => {
     it('goes on exactly where its time was closed cleanly, though the machine set its clock back', async () => {
       const store = await openStore(harness, { wall: () => NOON });
-      const { stamp } = await put(openPartition(store.engine), key('row'), 1);
+      const { timestamp } = await put(openPartition(store.engine), key('row'), 1);
       await store.engine.clock.advance(100n * SECOND);
       const before = store.engine.clock.now();
       const started = elapsedTicks();
@@ -169,8 +183,8 @@ export function time(harness: Harness): void {
         expect(now).toBeGreaterThanOrEqual(before);
         expect(now - before).toBeLessThan(elapsedTicks() - started + SECOND / 10n);
         const written = await put(openPartition(engine), key('row', back), 1);
-        expect(written.stamp).toBeGreaterThan(stamp);
-        expect(written.stamp).toBeGreaterThanOrEqual(before);
+        expect(written.timestamp).toBeGreaterThan(timestamp);
+        expect(written.timestamp).toBeGreaterThanOrEqual(before);
       }
     });
 
@@ -183,7 +197,7 @@ export function time(harness: Harness): void {
     it('holds what was committed, with its versions', async () => {
       const store = await openStore(harness);
       const partition = openPartition(store.engine);
-      const stamps = await Promise.all(times(50, async (i) => (await put(partition, key('row', i), i)).stamp));
+      const stamps = await Promise.all(times(50, async (i) => (await put(partition, key('row', i), i)).timestamp));
       const engine = await store.reopen!();
       const rows = await readEngine(engine, (at) => at.getMany(times(50, (i) => key('row', i))));
       expect(rows.map((row) => row?.version)).toEqual(stamps);

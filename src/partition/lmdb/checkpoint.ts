@@ -1,15 +1,15 @@
 /** Checkpoints: a segment of the log is applied to LMDB's file in one ordinary durable transaction, by a thread of its own. */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import { workerFile } from '../../base/worker-url.ts';
-import { type LmdbFiles, setOwnNumber } from './files.ts';
-import { outcomeOf, readSegment } from './segments.ts';
+import { compiledWorkerUrl } from '../../base/worker-url.ts';
+import { type LmdbFiles, writeMeta } from './files.ts';
+import { readSegment, replayRecords } from './segments.ts';
 import { RECORDS_AT, type SegmentEnd } from './wal.ts';
 
 export interface CheckpointerData {
   readonly location: string;
   /** Four bytes: one of Working. */
-  readonly working: SharedArrayBuffer;
+  readonly stateBuffer: SharedArrayBuffer;
   readonly delayMilliseconds: number;
 }
 
@@ -18,18 +18,18 @@ export interface CheckpointDone {
 }
 
 /** Whether a segment is being applied; never: the process ends. */
-export const Working = { no: 0, yes: 1, never: 2 } as const;
+export const WorkerState = { idle: 0, applying: 1, stopped: 2 } as const;
 
 /** So little log is applied sooner than a thread begins. */
-const APPLIED_HERE_MAX = 256 << 10;
+const INLINE_BYTES_MAX = 256 << 10;
 /** Longer than any transaction takes: a thread that has died does not keep the process. */
 const WAIT_MILLISECONDS = 30_000;
 
 /** To repeat it changes nothing. Nothing but this writes to LMDB's file. */
-export function applySegment({ environment, rows, own }: LmdbFiles, location: string, end: SegmentEnd): void {
+export function applySegment({ environment, rows, meta }: LmdbFiles, location: string, end: SegmentEnd): void {
   // A reader of another process that was killed would keep all freed pages for ever.
   (environment as unknown as { readerCheck(): number }).readerCheck();
-  const { rows: left, until } = outcomeOf(readSegment(location, end).records);
+  const { rows: left, until } = replayRecords(readSegment(location, end).records);
   // LMDB writes neighbours to the same pages.
   const keys = [...left.keys()].sort();
   rows.transactionSync(() => {
@@ -38,8 +38,8 @@ export function applySegment({ environment, rows, own }: LmdbFiles, location: st
       if (stored) rows.putSync(key, stored);
       else rows.removeSync(key);
     }
-    if (until > 0n) setOwnNumber(own, 'high-water', until);
-    setOwnNumber(own, 'applied', BigInt(end.number));
+    if (until > 0n) writeMeta(meta, 'high-water', until);
+    writeMeta(meta, 'applied', BigInt(end.number));
   });
 }
 
@@ -59,7 +59,7 @@ export class Checkpointer {
   ) {
     const working = new SharedArrayBuffer(4);
     this.files = files;
-    this.data = { location, working, delayMilliseconds };
+    this.data = { location, stateBuffer: working, delayMilliseconds };
     this.state = new Int32Array(working);
     this.onDone = onDone;
   }
@@ -70,8 +70,8 @@ export class Checkpointer {
   }
 
   /** At the end of the process's work, when nobody waits for the event loop; false: it is too much for that. */
-  applyHere(end: SegmentEnd): boolean {
-    if (this.worker || end.position - RECORDS_AT > APPLIED_HERE_MAX) return false;
+  applyInline(end: SegmentEnd): boolean {
+    if (this.worker || end.position - RECORDS_AT > INLINE_BYTES_MAX) return false;
     let fault: Error | undefined;
     try {
       applySegment(this.files, this.data.location, end);
@@ -91,7 +91,7 @@ export class Checkpointer {
   }
 
   private start(): Worker {
-    const worker = new Worker(workerFile(import.meta.url, './checkpoint-worker.ts'), {
+    const worker = new Worker(compiledWorkerUrl(import.meta.url, './checkpoint-worker.ts'), {
       workerData: this.data,
       // It makes much garbage at once, and nobody waits for it.
       resourceLimits: { maxYoungGenerationSizeMb: 8 },
@@ -102,8 +102,8 @@ export class Checkpointer {
     worker.on('error', this.onDone);
     // A thread that is ended within a transaction would leave LMDB's lock behind, and the end of the process would wait for it.
     const wait = (): void => {
-      if (Atomics.compareExchange(this.state, 0, Working.no, Working.never) === Working.yes) {
-        Atomics.wait(this.state, 0, Working.yes, WAIT_MILLISECONDS);
+      if (Atomics.compareExchange(this.state, 0, WorkerState.idle, WorkerState.stopped) === WorkerState.applying) {
+        Atomics.wait(this.state, 0, WorkerState.applying, WAIT_MILLISECONDS);
       }
     };
     process.on('exit', wait);

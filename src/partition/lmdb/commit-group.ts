@@ -1,8 +1,8 @@
 /** One group of commits: each is validated against those before it, and written into the overlay, where nobody sees it yet. */
-import { plus, versionOfAdd } from '../counters.ts';
+import { addToCounter, versionAfterAdd } from '../counters.ts';
 import type { Key } from '../keys.ts';
-import { type Commit, type Instant, type Outcome, type Stamp, Unavailable, type Write } from '../partition.ts';
-import { type Changes, changesIn, holds } from '../validate.ts';
+import { type Commit, type Instant, type Outcome, type Timestamp, Unavailable, type Write } from '../partition.ts';
+import { type Changes, changesAgainst, validateCommit } from '../validate.ts';
 import type { Layers } from './layers.ts';
 import type { Entry } from './overlay.ts';
 import type { ReservedClock } from './reserved-clock.ts';
@@ -19,16 +19,16 @@ export interface CommitGroup {
 }
 
 /** @param oldest the earliest group that an open snapshot shows */
-export function decideGroup(
+export function validateGroup(
   commits: readonly Commit[],
   number: number,
-  { layers, time, oldest }: { layers: Layers; time: ReservedClock; oldest: number },
+  { layers, time, oldestSnapshot }: { layers: Layers; time: ReservedClock; oldestSnapshot: number },
 ): CommitGroup {
   const now = time.current();
   const written = new Set<Entry>();
   const { active, generations, emptyRanges } = layers;
   /** As the commits before have left it. */
-  const latest = layers.viewOfUnshown(number);
+  const latest = layers.uncommittedView(number);
 
   /**
    * Only what was written after the snapshot is looked at, while all of that is in the overlay. Stamps were proposed after it, and the clock
@@ -50,31 +50,32 @@ export function decideGroup(
     };
   };
 
-  function apply(write: Write, stamp: Stamp): void {
+  function apply(write: Write, stamp: Timestamp): void {
     const { key } = write;
     const found = write.kind === 'add' ? latest.get(key) : undefined;
-    const version = write.kind === 'add' ? versionOfAdd(stamp, found?.version) : stamp;
-    const value = write.kind === 'add' ? plus(found?.value, write.n) : write.kind === 'put' ? write.value : undefined;
+    const version = write.kind === 'add' ? versionAfterAdd(stamp, found?.version) : stamp;
+    const value =
+      write.kind === 'add' ? addToCounter(found?.value, write.n) : write.kind === 'put' ? write.value : undefined;
     time.observe(version);
-    const entry = active.write(key, number, oldest);
+    const entry = active.write(key, number, oldestSnapshot);
     entry.set(version, value);
     written.add(entry);
-    if (value) emptyRanges.fill(key);
+    if (value) emptyRanges.excludeKey(key);
   }
 
   const decisions = commits.map((commit): Decision => {
     const seen = commit.snapshotGroup;
-    const isInOverlay = seen !== undefined && layers.holdsAllSince(seen);
-    const verdict = holds(commit, isInOverlay ? changesSince(seen) : changesIn(latest), now);
-    if (verdict === 'changed') return 'conflict';
-    if (verdict === 'holds') {
-      for (const { stamp, writes } of commit.bodies) for (const write of writes) apply(write, stamp);
+    const isInOverlay = seen !== undefined && layers.overlayHasAllSince(seen);
+    const verdict = validateCommit(commit, isInOverlay ? changesSince(seen) : changesAgainst(latest), now);
+    if (verdict === 'conflict') return 'conflict';
+    if (verdict === 'valid') {
+      for (const { timestamp, writes } of commit.writeSets) for (const write of writes) apply(write, timestamp);
       return 'committed';
     }
-    if ('mistake' in verdict) return new Unavailable(verdict.mistake);
-    time.observe(verdict.inTheWay);
+    if ('invalid' in verdict) return new Unavailable(verdict.invalid);
+    time.observe(verdict.conflictingVersion);
     return 'conflict';
   });
-  active.count(written);
+  active.addToEstimate(written);
   return { number, now, written, decisions };
 }

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { bytes, get, key, numberOf, put, times } from '../conformance/harness.ts';
+import { bytes, get, key, put, rowNumber, times } from '../conformance/harness.ts';
 import { partitionConformance } from '../conformance/suite.ts';
-import { past } from '../keys.ts';
-import { counterOf, type Stamp } from '../partition.ts';
+import { prefixEnd } from '../keys.ts';
+import { decodeCounter, type Timestamp } from '../partition.ts';
 import { openPartition } from '../transact.ts';
 import { type LmdbOptions, openLmdb } from './engine.ts';
 
@@ -19,7 +19,7 @@ const remove = (folder: string): Promise<void> => rm(folder, { recursive: true, 
 const conformance = (name: string, options: Omit<LmdbOptions, 'location'>): void =>
   partitionConformance(name, {
     durable: true,
-    eachHasItsTime: true,
+    ownClockPerEngine: true,
     async open(given) {
       const location = await newFolder();
       let engine = await openLmdb({ location, ...options, ...given });
@@ -64,7 +64,7 @@ describe('LMDB after the process was killed', () => {
   it('holds every acknowledged commit whole, and no other in part', async () => {
     const location = await newFolder();
     onTestFinished(() => remove(location));
-    const versions = new Map<string, Stamp>();
+    const versions = new Map<string, Timestamp>();
     let commits = 0;
     for (const count of [1, 40, 150, 400]) {
       const acknowledged = await killAfter(count, location);
@@ -86,13 +86,13 @@ describe('LMDB after the process was killed', () => {
           const latest = await at.get(key('latest', client));
           if (!latest) continue;
           // A client that did not come to write in this round has left nothing new.
-          if (versions.get(`${client}`) !== latest.version) commits += numberOf(latest) + 1;
+          if (versions.get(`${client}`) !== latest.version) commits += rowNumber(latest) + 1;
           versions.set(`${client}`, latest.version);
           for (const side of ['left', 'right']) {
-            expect((await at.get(key(side, client, numberOf(latest))))?.version).toBe(latest.version);
+            expect((await at.get(key(side, client, rowNumber(latest))))?.version).toBe(latest.version);
           }
         }
-        expect(counterOf(await at.get(key('commits')))).toBe(BigInt(commits));
+        expect(decodeCounter(await at.get(key('commits')))).toBe(BigInt(commits));
       });
       await partition.close();
     }
@@ -113,7 +113,7 @@ describe('LMDB after the process was killed', () => {
     const elapsed = (process.hrtime.bigint() - started) / 100n;
     expect(ahead).toBeGreaterThanOrEqual(0n);
     expect(ahead).toBeLessThan(20_000_000n + elapsed);
-    expect(engine.clock.stamp()).toBeGreaterThan(last);
+    expect(engine.clock.nextTimestamp()).toBeGreaterThan(last);
     await engine.close();
   });
 });
@@ -128,7 +128,7 @@ describe('LMDB with a key over 4,026 bytes', () => {
     await expect(put(partition, long, 1)).rejects.toThrow();
     const reading = partition.transact(key('anchor'), async (tx) => {
       const row = await tx.get(long);
-      const rows = await tx.scan({ from: long, to: past(long) }, { limit: 1 });
+      const rows = await tx.scan({ from: long, to: prefixEnd(long) }, { limit: 1 });
       tx.put(key('read'), bytes(Number(row !== undefined) + rows.length));
     });
     await reading.catch(() => {});
@@ -152,11 +152,11 @@ describe('Time, as who reads from LMDB sees it', () => {
     for (let round = 0; round < 200; round++) {
       const end = engine.clock.now() + 3_600_000_000n;
       let isWritten: boolean | undefined;
-      const late: Stamp[] = [];
+      const late: Timestamp[] = [];
       const writing = partition
         .transact(key('lease'), async (tx) => {
           if (tx.now >= end) throw new Error('too late');
-          tx.before(end);
+          tx.commitBefore(end);
           tx.put(key('row'), bytes(round));
         })
         .then(
@@ -172,7 +172,7 @@ describe('Time, as who reads from LMDB sees it', () => {
       while (isWritten === undefined) {
         const at = engine.snapshot();
         const row = await at.get(key('row'));
-        if (at.now >= end && (!row || numberOf(row) !== round)) late.push(at.now);
+        if (at.now >= end && (!row || rowNumber(row) !== round)) late.push(at.now);
         at.end();
         await new Promise(setImmediate);
       }

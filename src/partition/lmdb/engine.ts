@@ -5,15 +5,15 @@
  */
 import type { ClockOptions } from '../clock.ts';
 import { type Commit, type Engine, type Instant, type Outcome, Unavailable } from '../partition.ts';
-import { type Decision, decideGroup } from './commit-group.ts';
-import { isFull } from './file-io.ts';
+import { type Decision, validateGroup } from './commit-group.ts';
+import { isDiskFull } from './file-io.ts';
 import { KEY_BYTES_MAX, type LmdbFiles } from './files.ts';
 import { type CheckpointOptions, Layers } from './layers.ts';
-import { type LmdbSnapshot, snapshotOf } from './reads.ts';
+import { type LmdbSnapshot, makeSnapshot } from './reads.ts';
 import { type Recovered, recover } from './recovery.ts';
 import { ReservedClock } from './reserved-clock.ts';
-import { frees, loggedBytesOf } from './size-estimate.ts';
-import { FULL } from './space-guard.ts';
+import { freesSpace, walBytes } from './size-estimate.ts';
+import { LOW_SPACE } from './space-guard.ts';
 import type { Wal } from './wal.ts';
 import { encodeRecord } from './wal-record.ts';
 
@@ -30,7 +30,7 @@ const GROUP_BYTES_MAX = 1 << 20;
 /** So many callers go on in one turn of the event loop: they come back together, too. */
 const ANSWERS_PER_TURN = 16;
 
-const NOTHING: Commit = { id: '', anchors: [], checks: [], ranges: [], bodies: [] };
+const EMPTY_COMMIT: Commit = { id: '', queueKeys: [], checks: [], ranges: [], writeSets: [] };
 
 interface PendingCommit {
   readonly data: Commit;
@@ -72,7 +72,7 @@ class LmdbEngine implements Engine {
     const onFailure = (error: Error): void => this.fail(error);
     this.layers = new Layers(location, recovered, options, () => this.schedule(), onFailure);
     this.time = new ReservedClock({ wall, monotonic, atLeast: recovered.highWater }, () => this.schedule());
-    this.clock = this.time.forEngine(() => this.commit(NOTHING));
+    this.clock = this.time.forEngine(() => this.commit(EMPTY_COMMIT));
     this.ticker = setInterval(() => {
       if (!this.isWriting) this.layers.tick();
     }, TICK_MILLISECONDS).unref();
@@ -82,7 +82,7 @@ class LmdbEngine implements Engine {
     const { group } = this;
     const { view, release } = this.layers.view(group);
     this.openSnapshots.set(group, (this.openSnapshots.get(group) ?? 0) + 1);
-    return snapshotOf(view, this.nowForReads(), () => {
+    return makeSnapshot(view, this.nowForReads(), () => {
       release();
       const others = this.openSnapshots.get(group)! - 1;
       if (others > 0) this.openSnapshots.set(group, others);
@@ -92,7 +92,8 @@ class LmdbEngine implements Engine {
 
   commit(data: Commit): Promise<Outcome> {
     return new Promise((resolve, reject) => {
-      const refusal = this.failure ?? (this.isClosing ? new Unavailable('The store is closed.') : longKeyIn(data));
+      const refusal =
+        this.failure ?? (this.isClosing ? new Unavailable('The store is closed.') : checkKeyLengths(data));
       if (refusal) return reject(refusal);
       this.waiting.push({ data, resolve, reject });
       this.schedule();
@@ -107,17 +108,17 @@ class LmdbEngine implements Engine {
   async close(): Promise<void> {
     this.isClosing = true;
     clearInterval(this.ticker);
-    await this.settle();
+    await this.drain();
     this.time.reserveExactly();
     this.schedule();
-    await this.settle();
+    await this.drain();
     await this.layers.checkpointAll();
     await this.layers.close();
     this.wal.close();
     await this.files.environment.close();
   }
 
-  private async settle(): Promise<void> {
+  private async drain(): Promise<void> {
     const isBusy = () => this.isWriting || (!this.failure && (this.isScheduled || this.waiting.length > 0));
     while (isBusy()) await new Promise((done) => setTimeout(done, 1));
   }
@@ -141,7 +142,7 @@ class LmdbEngine implements Engine {
   }
 
   private run(): void {
-    if (this.isWriting || (this.waiting.length === 0 && !this.time.isOwed)) return;
+    if (this.isWriting || (this.waiting.length === 0 && !this.time.isReservationPending)) return;
     if (this.failure) {
       for (const { reject } of this.waiting.splice(0)) reject(this.failure);
       return;
@@ -151,14 +152,14 @@ class LmdbEngine implements Engine {
     const commits = this.takeGroup();
     const admitted = this.admit(commits);
     if (!admitted) this.waiting.unshift(...commits);
-    else if (admitted.length > 0 || this.time.isOwed) this.write(admitted);
+    else if (admitted.length > 0 || this.time.isReservationPending) this.write(admitted);
     else if (this.waiting.length > 0) this.schedule();
   }
 
   private takeGroup(): PendingCommit[] {
     let bytes = 0;
     let count = 0;
-    while (count < this.waiting.length && bytes < GROUP_BYTES_MAX) bytes += loggedBytesOf(this.waiting[count++]!.data);
+    while (count < this.waiting.length && bytes < GROUP_BYTES_MAX) bytes += walBytes(this.waiting[count++]!.data);
     return this.waiting.splice(0, count);
   }
 
@@ -166,16 +167,16 @@ class LmdbEngine implements Engine {
   private admit(commits: PendingCommit[]): PendingCommit[] | undefined {
     const { layers } = this;
     const all = commits.map(({ data }) => data);
-    if (layers.space.isPlenty(() => layers.growthWith(all))) return commits;
+    if (layers.space.hasAmpleSpace(() => layers.sizeEstimateWith(all))) return commits;
     // LMDB's file is made to grow in advance, which nobody may do while a checkpoint writes to it.
     if (layers.isCheckpointing) return undefined;
     const used = layers.usedBytes();
-    if (!layers.space.shortFor(layers.growthWith(all, used), 'any')) return commits;
+    if (!layers.space.lowSpaceFor(layers.sizeEstimateWith(all, used), 'any')) return commits;
     // What commits have freed is used again once LMDB's file knows of it.
-    if (layers.growthWith([]) > 0 && layers.checkpointNow()) return undefined;
+    if (layers.sizeEstimateWith([]) > 0 && layers.checkpointNow()) return undefined;
     // The log has room for them; a checkpoint waits until they have led to some.
-    const freeing = commits.filter(({ data }) => frees(data));
-    for (const each of commits) if (!freeing.includes(each)) each.reject(new Unavailable(FULL.unavailable));
+    const freeing = commits.filter(({ data }) => freesSpace(data));
+    for (const each of commits) if (!freeing.includes(each)) each.reject(new Unavailable(LOW_SPACE.message));
     return freeing;
   }
 
@@ -184,7 +185,11 @@ class LmdbEngine implements Engine {
     const { layers, time } = this;
     const oldest = this.openSnapshots.keys().next().value ?? this.group;
     const all = commits.map(({ data }) => data);
-    const { number, now, written, decisions } = decideGroup(all, this.group + 1, { layers, time, oldest });
+    const { number, now, written, decisions } = validateGroup(all, this.group + 1, {
+      layers,
+      time,
+      oldestSnapshot: oldest,
+    });
     const until = time.takeReservation();
     if (written.size === 0 && until === undefined) {
       this.answer(commits, decisions, 0);
@@ -195,7 +200,7 @@ class LmdbEngine implements Engine {
     this.beforeWrite();
     this.wal.append(encodeRecord(written, until), (error) => {
       const instead = (decision: Decision) => decisions.map((each) => (each === 'committed' ? decision : each));
-      if (error && !isFull(error)) {
+      if (error && !isDiskFull(error)) {
         layers.fail(error);
         this.answer(commits, instead('unknown'), 0);
         return;
@@ -203,9 +208,9 @@ class LmdbEngine implements Engine {
       this.decidedAt = 0n;
       if (error) {
         layers.active.undo(written);
-        time.isOwed ||= until !== undefined;
+        time.isReservationPending ||= until !== undefined;
       } else this.group = number;
-      const answered = error ? instead(new Unavailable(FULL.unavailable)) : decisions;
+      const answered = error ? instead(new Unavailable(LOW_SPACE.message)) : decisions;
       this.answer(commits, answered, this.wal.bytes - before);
     });
   }
@@ -213,14 +218,14 @@ class LmdbEngine implements Engine {
   /** Conflicts, too, are answered when the group is shown: run again before that, a body would meet the same rows. */
   private answer(commits: readonly PendingCommit[], decisions: readonly Decision[], logged: number): void {
     this.layers.checkpointIfDue();
-    const goOn = (): void => {
+    const resume = (): void => {
       this.isWriting = false;
       this.schedule();
     };
     const pause = this.layers.pauseAfter(logged);
-    if (pause < 1) goOn();
-    else setTimeout(goOn, pause);
-    answerInTurns(commits, decisions, 0);
+    if (pause < 1) resume();
+    else setTimeout(resume, pause);
+    answerInSlices(commits, decisions, 0);
   }
 
   private fail({ message }: Error): void {
@@ -231,19 +236,19 @@ class LmdbEngine implements Engine {
   }
 }
 
-function answerInTurns(commits: readonly PendingCommit[], decisions: readonly Decision[], from: number): void {
+function answerInSlices(commits: readonly PendingCommit[], decisions: readonly Decision[], from: number): void {
   const to = Math.min(from + ANSWERS_PER_TURN, commits.length);
   for (let i = from; i < to; i++) {
     const decision = decisions[i]!;
     if (typeof decision === 'string') commits[i]!.resolve(decision);
     else commits[i]!.reject(decision);
   }
-  if (to < commits.length) setImmediate(answerInTurns, commits, decisions, to);
+  if (to < commits.length) setImmediate(answerInSlices, commits, decisions, to);
 }
 
 /** LMDB would refuse it only in the middle of a checkpoint. */
-function longKeyIn({ bodies }: Commit): RangeError | undefined {
-  for (const { writes } of bodies) {
+function checkKeyLengths({ writeSets }: Commit): RangeError | undefined {
+  for (const { writes } of writeSets) {
     for (const { key } of writes) if (key.length > KEY_BYTES_MAX) return new RangeError(`a key of ${key.length} bytes`);
   }
   return undefined;

@@ -9,7 +9,7 @@ export function writeAll(descriptor: number, bytes: Uint8Array, position: number
 }
 
 /** Whether there was no room, and all is as it was. A sync that failed is another matter: nobody knows what it left. */
-export function isFull(error: unknown): boolean {
+export function isDiskFull(error: unknown): boolean {
   const { code = '', syscall = '' } = error as NodeJS.ErrnoException;
   return ['ENOSPC', 'EDQUOT'].includes(code) && !syscall.endsWith('sync');
 }

@@ -2,20 +2,20 @@
 import { join } from 'node:path';
 import { type Database, open, type RootDatabase, type Transaction } from 'lmdb';
 import type { Key } from '../keys.ts';
-import type { Stamp } from '../partition.ts';
+import type { Timestamp } from '../partition.ts';
 
 export const dataFile = (location: string): string => join(location, 'data.mdb');
 
 export interface LmdbFiles {
   readonly environment: RootDatabase;
   /** Key -> eight bytes of version, then the value. */
-  readonly rows: Rows;
+  readonly rows: RowsDatabase;
   /** What the engine itself remembers. */
-  readonly own: Database<Buffer, string>;
+  readonly meta: Database<Buffer, string>;
 }
 
 /** lmdb's own types leave out that a read may name its transaction. */
-export interface Rows extends Omit<Database<Buffer, Key>, 'getBinaryFast' | 'getRange'> {
+export interface RowsDatabase extends Omit<Database<Buffer, Key>, 'getBinaryFast' | 'getRange'> {
   getBinaryFast(key: Key, options?: { transaction: Transaction }): Buffer | undefined;
   /** How much of that buffer is the value. */
   readonly lastSize: number;
@@ -27,12 +27,12 @@ export interface Rows extends Omit<Database<Buffer, Key>, 'getBinaryFast' | 'get
     exclusiveStart?: boolean;
     inclusiveEnd?: boolean;
     transaction?: Transaction;
-  }): Iterable<{ key: Key; value: Stored }>;
+  }): Iterable<{ key: Key; value: StoredRow }>;
 }
 
 /** What a scan makes of each row. */
-export interface Stored {
-  readonly version: Stamp;
+export interface StoredRow {
+  readonly version: Timestamp;
   readonly value: Buffer;
 }
 
@@ -55,15 +55,15 @@ export function openFiles(location: string, { readOnly = false } = {}): LmdbFile
     readOnly,
   });
   const rows = environment.openDB<Buffer, Key>('rows', {
-    keyEncoder: keysAsBytes,
+    keyEncoder: rowKeyEncoder,
     encoding: 'binary',
-    encoder: bytesAsTheyAre,
-  } as object) as unknown as Rows;
+    encoder: rowEncoder,
+  } as object) as unknown as RowsDatabase;
   const own = environment.openDB<Buffer, string>('own', { encoding: 'binary' });
-  return { environment, rows, own };
+  return { environment, rows, meta: own };
 }
 
-const keysAsBytes = {
+const rowKeyEncoder = {
   writeKey: (key: Key, target: Buffer, position: number) => position + target.write(key, position, 'latin1'),
   readKey: (source: Buffer, start: number, end: number) => source.toString('latin1', start, end) as Key,
 };
@@ -72,44 +72,44 @@ const keysAsBytes = {
  * What a scan does with each value. lmdb reads into one buffer again and again, whose length is not its own; a copy from Node's
  * pool costs less than lmdb's, which has memory of its own.
  */
-const bytesAsTheyAre = {
+const rowEncoder = {
   encode: (bytes: Buffer) => bytes,
-  decode(shared: Buffer, size: number): Stored {
+  decode(shared: Buffer, size: number): StoredRow {
     if (read !== shared) {
       read = shared;
       whole = Buffer.from(shared.buffer as ArrayBuffer, shared.byteOffset);
     }
     const value = Buffer.allocUnsafe(size - 8);
     whole.copy(value, 0, 8, size);
-    return { version: versionIn(whole), value };
+    return { version: decodeVersion(whole), value };
   },
 };
 let read: Buffer | undefined;
 let whole = Buffer.alloc(0);
 
-export function versionIn(stored: Buffer): Stamp {
+export function decodeVersion(stored: Buffer): Timestamp {
   return stored.readBigUInt64BE();
 }
 
 /** What the engine remembers: the last segment of the log that this state holds, and the instant before which the store was last used. */
-type OwnNumber = 'applied' | 'high-water';
+type MetaKey = 'applied' | 'high-water';
 
-export function ownNumber(own: LmdbFiles['own'], name: OwnNumber, transaction?: Transaction): bigint {
-  return own.get(name, transaction && { transaction })?.readBigUInt64BE() ?? 0n;
+export function readMeta(meta: LmdbFiles['meta'], name: MetaKey, transaction?: Transaction): bigint {
+  return meta.get(name, transaction && { transaction })?.readBigUInt64BE() ?? 0n;
 }
 
-export function setOwnNumber(own: LmdbFiles['own'], name: OwnNumber, value: bigint): void {
+export function writeMeta(meta: LmdbFiles['meta'], name: MetaKey, value: bigint): void {
   const bytes = Buffer.alloc(8);
   bytes.writeBigUInt64BE(value);
-  own.putSync(name, bytes);
+  meta.putSync(name, bytes);
 }
 
 /** Where the pages in use end, and how many bytes before that removed rows gave back: new rows take them first. */
-export function extentOf({ rows, own }: LmdbFiles): { end: number; free: number } {
+export function fileUsage({ rows, meta }: LmdbFiles): { end: number; free: number } {
   rows.resetReadTxn();
   const { root, free, lastPageNumber, ...tree } = rows.getStats() as FileStats;
   const metaPages = 2;
-  const used = [tree, own.getStats() as TreeStats, root, free].reduce((sum, each) => sum + pagesOf(each), metaPages);
+  const used = [tree, meta.getStats() as TreeStats, root, free].reduce((sum, each) => sum + pageCount(each), metaPages);
   const pages = lastPageNumber + 1;
   return { end: pages * tree.pageSize, free: Math.max(0, pages - used) * tree.pageSize };
 }
@@ -127,6 +127,6 @@ interface FileStats extends TreeStats {
   readonly lastPageNumber: number;
 }
 
-function pagesOf({ treeBranchPageCount, treeLeafPageCount, overflowPages }: TreeStats): number {
+function pageCount({ treeBranchPageCount, treeLeafPageCount, overflowPages }: TreeStats): number {
   return treeBranchPageCount + treeLeafPageCount + overflowPages;
 }

@@ -7,7 +7,7 @@ import { get, key } from '../conformance/harness.ts';
 import type { Key } from '../keys.ts';
 import { openPartition } from '../transact.ts';
 import { openLmdb } from './engine.ts';
-import { dataFile, openFiles, PAGE_BYTES, type Rows } from './files.ts';
+import { dataFile, openFiles, PAGE_BYTES, type RowsDatabase } from './files.ts';
 import { migrateLog } from './format-3.ts';
 import { Generation } from './overlay.ts';
 import { encodeRecord, HEADER_BYTES } from './wal-record.ts';
@@ -24,7 +24,7 @@ async function oldFolder() {
   return { location, base: readFileSync(dataFile(location)).subarray(0, 2 * PAGE_BYTES) };
 }
 
-async function commit(location: string, write: (rows: Rows) => void): Promise<void> {
+async function commit(location: string, write: (rows: RowsDatabase) => void): Promise<void> {
   const { environment, rows } = openFiles(location);
   rows.transactionSync(() => write(rows));
   await environment.close();

@@ -8,15 +8,15 @@ import { crc32 } from 'node:zlib';
 import { Unavailable } from '../partition.ts';
 import { CorruptionError, hasValidHeader } from './corruption.ts';
 import { syncFolder, writeAll } from './file-io.ts';
-import { dataFile, openFiles, PAGE_BYTES, setOwnNumber } from './files.ts';
-import { outcomeOf } from './segments.ts';
-import { Growth } from './size-estimate.ts';
+import { dataFile, openFiles, PAGE_BYTES, writeMeta } from './files.ts';
+import { replayRecords } from './segments.ts';
+import { SizeEstimate } from './size-estimate.ts';
 
 interface OldSegment {
   readonly number: number;
-  readonly base: Buffer;
+  readonly metaPages: Buffer;
   /** Its base is on disk. */
-  readonly isSettled: boolean;
+  readonly isCheckpointed: boolean;
   readonly records: readonly Buffer[];
 }
 
@@ -30,10 +30,10 @@ export async function migrateLog(location: string, remove: (file: string) => voi
   const logs = [0, 1, 2]
     .map((slot) => join(location, `log-${slot}`))
     .filter((file) => existsSync(file))
-    .map((file) => ({ file, segment: segmentIn(readFileSync(file)) }))
+    .map((file) => ({ file, segment: parseSegment(readFileSync(file)) }))
     .sort((a, b) => (a.segment?.number ?? 0) - (b.segment?.number ?? 0));
   const segments = logs.flatMap(({ segment }) => segment ?? []);
-  const from = segments.findLastIndex(({ isSettled }) => isSettled);
+  const from = segments.findLastIndex(({ isCheckpointed }) => isCheckpointed);
   if (from >= 0) await applyFrom(location, segments.slice(from));
   // The oldest first: an older segment without the newer ones would put its outdated base over what was just applied.
   for (const { file } of logs) {
@@ -45,38 +45,38 @@ export async function migrateLog(location: string, remove: (file: string) => voi
 /** One transaction: LMDB uses no page of the base in it, so that all of this can begin again. */
 async function applyFrom(location: string, segments: readonly OldSegment[]): Promise<void> {
   const records = segments.flatMap((segment) => segment.records);
-  const { rows: left, until } = outcomeOf(records);
-  const growth = new Growth();
+  const { rows: left, until } = replayRecords(records);
+  const growth = new SizeEstimate();
   for (const [key, stored] of left) growth.add(key.length, stored?.length);
   const { bavail, bsize } = statfsSync(location);
-  if (bavail * bsize < growth.most())
+  if (bavail * bsize < growth.bytesMax())
     throw new Unavailable('The disk is too full for this start: free some space first.');
-  putBack(location, segments[0]!.base);
+  restoreMetaPages(location, segments[0]!.metaPages);
   if (!hasValidHeader(location)) throw new CorruptionError('the file of LMDB is damaged');
-  const { environment, rows, own } = openFiles(location);
+  const { environment, rows, meta } = openFiles(location);
   rows.transactionSync(() => {
     for (const [key, stored] of left) {
       if (stored) rows.putSync(key, stored);
       else rows.removeSync(key);
     }
-    if (until > 0n) setOwnNumber(own, 'high-water', until);
+    if (until > 0n) writeMeta(meta, 'high-water', until);
   });
   await environment.close();
 }
 
-function putBack(location: string, base: Buffer): void {
+function restoreMetaPages(location: string, metaPages: Buffer): void {
   // It tells of readers and of a last transaction that are gone.
   rmSync(join(location, 'lock.mdb'), { force: true });
   const data = openSync(dataFile(location), 'r+');
   try {
-    writeAll(data, base, 0);
+    writeAll(data, metaPages, 0);
     fdatasyncSync(data);
   } finally {
     closeSync(data);
   }
 }
 
-function segmentIn(bytes: Buffer): OldSegment | undefined {
+function parseSegment(bytes: Buffer): OldSegment | undefined {
   if (bytes.length < RECORDS_AT) return undefined;
   const number = bytes.readUIntBE(0, 6);
   const base = bytes.subarray(BASE_AT, RECORDS_AT);
@@ -84,14 +84,14 @@ function segmentIn(bytes: Buffer): OldSegment | undefined {
   const isSettled = bytes.readUInt32BE(BLOCK_BYTES) === crc32(`segment ${number} is settled`);
   const records: Buffer[] = [];
   for (let at = RECORDS_AT; ; ) {
-    const record = recordAt(bytes, number, at);
-    if (!record) return { number, base, isSettled, records };
+    const record = decodeRecord(bytes, number, at);
+    if (!record) return { number, metaPages: base, isCheckpointed: isSettled, records };
     records.push(record);
     at += HEADER_BYTES + record.length;
   }
 }
 
-function recordAt(bytes: Buffer, segment: number, position: number): Buffer | undefined {
+function decodeRecord(bytes: Buffer, segment: number, position: number): Buffer | undefined {
   const from = position + HEADER_BYTES;
   if (from > bytes.length) return undefined;
   const length = bytes.readUInt32BE(position);

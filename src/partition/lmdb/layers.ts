@@ -7,11 +7,11 @@
 import type { Commit } from '../partition.ts';
 import { Checkpointer } from './checkpoint.ts';
 import { EmptyRanges } from './empty-ranges.ts';
-import { dataFile, extentOf, type LmdbFiles } from './files.ts';
+import { dataFile, fileUsage, type LmdbFiles } from './files.ts';
 import { Generation } from './overlay.ts';
-import { Base, View } from './reads.ts';
+import { CheckpointState, LayeredView } from './reads.ts';
 import type { Recovered } from './recovery.ts';
-import { Growth } from './size-estimate.ts';
+import { SizeEstimate } from './size-estimate.ts';
 import { guardSpace, type SpaceGuard } from './space-guard.ts';
 import type { SegmentEnd, Wal } from './wal.ts';
 
@@ -30,11 +30,11 @@ const PAUSE_MAX_MILLISECONDS = 100;
 const TICKS_MAX = 30;
 
 /** A segment that has ended. It stays until LMDB's file durably holds it. */
-interface Frozen {
+interface FrozenGeneration {
   readonly generation: Generation;
   readonly end: SegmentEnd;
   /** Its checkpoint is under way. */
-  isOrdered: boolean;
+  isCheckpointing: boolean;
 }
 
 export class Layers {
@@ -47,13 +47,13 @@ export class Layers {
   private readonly checkpointer: Checkpointer;
   private readonly checkpointBytes: number;
   private readonly onFailure: (error: Error) => void;
-  private frozen: Frozen | undefined;
-  private base: Base;
+  private frozen: FrozenGeneration | undefined;
+  private checkpoint: CheckpointState;
   /** Groups up to this one may have left the overlay. */
   private checkpointedGroup = 0;
   /** How fast the last checkpoint was. */
   private bytesPerMillisecond = Infinity;
-  private orderedAt = 0;
+  private checkpointStartedAt = 0;
   private isFailed = false;
   private isClosing = false;
   private ticks = 0;
@@ -71,22 +71,22 @@ export class Layers {
     this.wal = wal;
     this.checkpointBytes = checkpointBytes;
     this.onFailure = onFailure;
-    this.space = guardSpace(dataFile(location), () => extentOf(files));
-    this.base = new Base(files.rows);
+    this.space = guardSpace(dataFile(location), () => fileUsage(files));
+    this.checkpoint = new CheckpointState(files.rows);
     this.active = active ?? new Generation();
-    this.frozen = frozen && { ...frozen, isOrdered: false };
+    this.frozen = frozen && { ...frozen, isCheckpointing: false };
     this.checkpointer = new Checkpointer(location, files, checkpointDelayMilliseconds, (error) => {
       if (error) this.fail(error);
       else {
-        this.switchBase();
+        this.switchCheckpoint();
         onSwitch();
       }
     });
-    this.arrange();
+    this.updateGenerations();
   }
 
   get isCheckpointing(): boolean {
-    return this.frozen?.isOrdered ?? false;
+    return this.frozen?.isCheckpointing ?? false;
   }
 
   /** Milliseconds for which writers wait after so much log: the more the checkpoint is behind, the nearer its speed is theirs. */
@@ -102,31 +102,34 @@ export class Layers {
   }
 
   /** What checkpoints may add to LMDB's file, with these commits. */
-  growthWith(commits: readonly Commit[], used?: number): number {
-    const own = this.generations.reduce((sum, { growth }) => sum + growth.most(used), 0);
-    return own + new Growth().addAll(commits).most(used);
+  sizeEstimateWith(commits: readonly Commit[], used?: number): number {
+    const own = this.generations.reduce((sum, { sizeEstimate }) => sum + sizeEstimate.bytesMax(used), 0);
+    return own + new SizeEstimate().addAll(commits).bytesMax(used);
   }
 
   /** Of LMDB's file. */
   usedBytes(): number {
-    const { end, free } = extentOf(this.files);
+    const { end, free } = fileUsage(this.files);
     return end - free;
   }
 
   /** Whoever has it releases its base. */
-  view(group: number): { view: View; release(): void } {
-    const { base } = this;
-    base.retain();
-    return { view: new View(this.generations, base, group, this.emptyRanges), release: () => base.release() };
+  view(group: number): { view: LayeredView; release(): void } {
+    const { checkpoint } = this;
+    checkpoint.retain();
+    return {
+      view: new LayeredView(this.generations, checkpoint, group, this.emptyRanges),
+      release: () => checkpoint.release(),
+    };
   }
 
   /** For the validation of a group that may come to nothing. */
-  viewOfUnshown(group: number): View {
-    return new View(this.generations, this.base, group);
+  uncommittedView(group: number): LayeredView {
+    return new LayeredView(this.generations, this.checkpoint, group);
   }
 
   /** Whether all that later groups have written is still in the overlay. */
-  holdsAllSince(group: number): boolean {
+  overlayHasAllSince(group: number): boolean {
     return group >= this.checkpointedGroup;
   }
 
@@ -138,7 +141,7 @@ export class Layers {
   /** Between two groups. Whether a checkpoint is under way. */
   checkpointNow(): boolean {
     if (!this.frozen) this.freeze();
-    return this.order();
+    return this.startCheckpoint();
   }
 
   /** Now and then, between two groups: a log that rests is applied. */
@@ -146,7 +149,7 @@ export class Layers {
     const { bytes } = this.wal;
     const isQuiet = bytes === this.bytesAtTick;
     this.bytesAtTick = bytes;
-    if (this.frozen) this.order();
+    if (this.frozen) this.startCheckpoint();
     else if (this.active.entries.size > 0 && (isQuiet || ++this.ticks >= TICKS_MAX)) {
       this.ticks = 0;
       this.freeze();
@@ -164,7 +167,7 @@ export class Layers {
 
   async close(): Promise<void> {
     await this.checkpointer.stop();
-    this.base.release();
+    this.checkpoint.release();
   }
 
   fail(error: Error): void {
@@ -172,7 +175,7 @@ export class Layers {
     this.onFailure(error);
   }
 
-  private arrange(): void {
+  private updateGenerations(): void {
     this.generations = this.frozen ? [this.active, this.frozen.generation] : [this.active];
   }
 
@@ -180,35 +183,35 @@ export class Layers {
   private freeze(): void {
     if (this.isFailed) return;
     try {
-      this.frozen = { generation: this.active, end: this.wal.rotate(), isOrdered: false };
+      this.frozen = { generation: this.active, end: this.wal.rotate(), isCheckpointing: false };
     } catch (error) {
       this.fail(error as Error);
       return;
     }
     this.active = new Generation();
-    this.arrange();
-    this.order();
+    this.updateGenerations();
+    this.startCheckpoint();
   }
 
   /** LMDB must not meet a full disk. */
-  private order(): boolean {
+  private startCheckpoint(): boolean {
     const { frozen } = this;
     if (!frozen || this.isFailed) return false;
-    if (frozen.isOrdered) return true;
-    if (this.space.shortFor(frozen.generation.growth.most(this.usedBytes()), 'frees')) return false;
-    frozen.isOrdered = true;
-    this.orderedAt = performance.now();
-    if (!this.isClosing || !this.checkpointer.applyHere(frozen.end)) this.checkpointer.apply(frozen.end);
+    if (frozen.isCheckpointing) return true;
+    if (this.space.lowSpaceFor(frozen.generation.sizeEstimate.bytesMax(this.usedBytes()), 'frees')) return false;
+    frozen.isCheckpointing = true;
+    this.checkpointStartedAt = performance.now();
+    if (!this.isClosing || !this.checkpointer.applyInline(frozen.end)) this.checkpointer.apply(frozen.end);
     return true;
   }
 
-  private switchBase(): void {
-    this.base.release();
-    this.base = new Base(this.files.rows);
-    this.bytesPerMillisecond = this.frozen!.end.position / (performance.now() - this.orderedAt);
+  private switchCheckpoint(): void {
+    this.checkpoint.release();
+    this.checkpoint = new CheckpointState(this.files.rows);
+    this.bytesPerMillisecond = this.frozen!.end.position / (performance.now() - this.checkpointStartedAt);
     this.checkpointedGroup = Math.max(this.checkpointedGroup, this.frozen!.generation.lastGroup);
     this.frozen = undefined;
     this.emptyRanges.clear();
-    this.arrange();
+    this.updateGenerations();
   }
 }

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { randomOf } from '../../../test/crash/random.mjs';
-import { key, put, textOf, times } from '../conformance/harness.ts';
-import { under } from '../keys.ts';
-import type { Reading, Row } from '../partition.ts';
+import { randomOf } from '../../../test/support/random.mjs';
+import { key, put, rowText, times } from '../conformance/harness.ts';
+import { keysUnder } from '../keys.ts';
+import type { PagedSnapshot, Row } from '../partition.ts';
 import { openPartition } from '../transact.ts';
 import { type LmdbOptions, openLmdb } from './engine.ts';
 import { segmentFile } from './wal.ts';
@@ -20,15 +20,15 @@ async function open(options: Omit<LmdbOptions, 'location'>) {
   return { location, engine, partition: openPartition(engine) };
 }
 
-const all = under(['row']);
-const shown = (rows: readonly Row[]): string[] => rows.map((row) => `${row.key} ${textOf(row)} ${row.version}`);
+const all = keysUnder(['row']);
+const shown = (rows: readonly Row[]): string[] => rows.map((row) => `${row.key} ${rowText(row)} ${row.version}`);
 
 describe('A snapshot', () => {
   it('shows to its end what it showed at first, whatever is committed and checkpointed meanwhile', async () => {
     const seed = Date.now();
     const random = randomOf(seed);
     const { engine, partition } = await open({ checkpointBytes: 3_000 });
-    const held: { at: Reading & { end(): void }; rows: string[] }[] = [];
+    const held: { at: PagedSnapshot & { end(): void }; rows: string[] }[] = [];
     const check = async ({ at, rows }: (typeof held)[number]): Promise<void> => {
       const found = await at.scan(all, { limit: 1_000 });
       expect(shown(found), `seed ${seed}`).toEqual(rows);

@@ -3,9 +3,9 @@
  * that wrote it, so that a snapshot is a number: it sees what groups up to that number have written.
  */
 import type { Key, Range } from '../keys.ts';
-import { bufferOf, type Stamp } from '../partition.ts';
+import { asBuffer, type Timestamp } from '../partition.ts';
 import { SortedKeys } from '../sorted-keys.ts';
-import { Growth } from './size-estimate.ts';
+import { SizeEstimate } from './size-estimate.ts';
 
 /** What a key holds since a group. One object a row, for what lives as long as a generation is copied by the garbage collector. */
 export class Entry {
@@ -17,7 +17,7 @@ export class Entry {
   private bytes: Buffer | undefined = undefined;
   private from = 0;
   private to = 0;
-  private stamp: Stamp | undefined = undefined;
+  private timestamp: Timestamp | undefined = undefined;
 
   constructor(key: Key, group: number, older: Entry | undefined) {
     this.key = key;
@@ -26,9 +26,9 @@ export class Entry {
   }
 
   /** No value: the row is removed. */
-  set(version: Stamp, value: Uint8Array | undefined): void {
-    this.stamp = version;
-    this.bytes = value && bufferOf(value);
+  set(version: Timestamp, value: Uint8Array | undefined): void {
+    this.timestamp = version;
+    this.bytes = value && asBuffer(value);
     this.from = 0;
     this.to = value?.length ?? 0;
   }
@@ -40,7 +40,7 @@ export class Entry {
   }
 
   place(record: Buffer, from: number, to: number): void {
-    this.stamp = undefined;
+    this.timestamp = undefined;
     this.bytes = record;
     this.from = from;
     this.to = to;
@@ -50,8 +50,8 @@ export class Entry {
     return this.bytes?.subarray(this.from, this.to);
   }
 
-  get version(): Stamp | undefined {
-    return this.bytes && (this.stamp ?? this.bytes.readBigUInt64BE(this.from - 8));
+  get version(): Timestamp | undefined {
+    return this.bytes && (this.timestamp ?? this.bytes.readBigUInt64BE(this.from - 8));
   }
 
   get valueBytes(): number | undefined {
@@ -70,7 +70,7 @@ export class Generation {
   private readonly sorted = new SortedKeys();
   /** New keys that no scan has asked for yet: to sort some at once costs less. */
   private readonly unsorted: Key[] = [];
-  readonly growth = new Growth();
+  readonly sizeEstimate = new SizeEstimate();
 
   /** The version that a snapshot of this group sees. */
   at(key: Key, group: number): Entry | undefined {
@@ -92,9 +92,10 @@ export class Generation {
   }
 
   /** The group has filled in what it wrote: how much that may take is counted. */
-  count(written: Iterable<Entry>): void {
+  addToEstimate(written: Iterable<Entry>): void {
     for (const { key, older, valueBytes } of written) {
-      if (older === undefined || (valueBytes ?? 0) > (older.valueBytes ?? 0)) this.growth.add(key.length, valueBytes);
+      if (older === undefined || (valueBytes ?? 0) > (older.valueBytes ?? 0))
+        this.sizeEstimate.add(key.length, valueBytes);
     }
     if (this.unsorted.length > UNSORTED_MAX) this.sort();
   }

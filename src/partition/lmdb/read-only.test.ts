@@ -8,7 +8,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { bytes, key, put } from '../conformance/harness.ts';
 import { openPartition } from '../transact.ts';
 import { openLmdb } from './engine.ts';
-import { openFiles, ownNumber } from './files.ts';
+import { openFiles, readMeta } from './files.ts';
 import { segmentFile } from './wal.ts';
 
 const program = fileURLToPath(new URL('../../../test/partition/reader.mjs', import.meta.url));
@@ -87,10 +87,10 @@ describe('A process that only reads', () => {
   it('and is killed leaves no pages behind that can never be used again', async () => {
     const { location, partition } = await open(2_000);
     // Opened first, here and by the thread that checkpoints: to open it removes what was left behind.
-    const { environment, own } = openFiles(location);
+    const { environment, meta } = openFiles(location);
     const readers = (): string[] => (environment as unknown as { readerList(): string }).readerList().split(/\s+/);
     await put(partition, key('row'), 'x'.repeat(3_000));
-    await expect.poll(() => ownNumber(own, 'applied')).toBeGreaterThan(0n);
+    await expect.poll(() => readMeta(meta, 'applied')).toBeGreaterThan(0n);
     const reader = await startReader(location);
     await reader.look(true);
     const pid = String(reader.child.pid);

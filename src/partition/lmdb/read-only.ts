@@ -3,29 +3,29 @@ import { statSync } from 'node:fs';
 import { startClock } from '../clock.ts';
 import { type Engine, Unavailable } from '../partition.ts';
 import { CorruptionError } from './corruption.ts';
-import { openFiles, ownNumber } from './files.ts';
-import { Base, snapshotOf, View } from './reads.ts';
-import { latestOf, loadGeneration, segmentsAfter } from './segments.ts';
+import { openFiles, readMeta } from './files.ts';
+import { CheckpointState, LayeredView, makeSnapshot } from './reads.ts';
+import { latestInstant, loadGeneration, readSegmentsAfter } from './segments.ts';
 import { SLOTS, segmentFile } from './wal.ts';
 
 /** A record that is just being written may look damaged; so often it does not. */
 const READS_MAX = 5;
-const RESTING_MILLISECONDS = 1_000;
+const QUIET_MILLISECONDS = 1_000;
 
 type LoadedSegment = ReturnType<typeof loadGeneration>;
 
-export function readLmdb(location: string): Engine {
-  const { environment, rows, own } = openFiles(location, { readOnly: true });
+export function openLmdbReadOnly(location: string): Engine {
+  const { environment, rows, meta } = openFiles(location, { readOnly: true });
 
-  let known: { readonly applied: number; readonly log: string; readonly loaded: LoadedSegment[] } | undefined;
+  let cached: { readonly applied: number; readonly log: string; readonly loaded: LoadedSegment[] } | undefined;
 
   /** Once it rests, the log is read only once: a look at all rows takes many snapshots. */
   function load(applied: number): LoadedSegment[] | CorruptionError {
-    const log = stateOfLog(location);
-    if (known?.applied === applied && known.log === log) return known.loaded;
+    const log = walFingerprint(location);
+    if (cached?.applied === applied && cached.log === log) return cached.loaded;
     try {
-      const loaded = segmentsAfter(applied, location).map(loadGeneration);
-      known = log === undefined ? undefined : { applied, log, loaded };
+      const loaded = readSegmentsAfter(applied, location).map(loadGeneration);
+      cached = log === undefined ? undefined : { applied, log, loaded };
       return loaded;
     } catch (error) {
       if (error instanceof CorruptionError) return error;
@@ -34,32 +34,32 @@ export function readLmdb(location: string): Engine {
   }
 
   /** All that was acknowledged before this call, and nothing of what is later than the last record. */
-  function look() {
+  function openView() {
     for (let damaged = 0; ; ) {
-      const base = new Base(rows);
-      const applied = Number(ownNumber(own, 'applied', base.transaction));
+      const base = new CheckpointState(rows);
+      const applied = Number(readMeta(meta, 'applied', base.transaction));
       const loaded = load(applied);
       // A file of the log that was applied meanwhile may have been written over while it was read.
       rows.resetReadTxn();
-      const isCurrent = ownNumber(own, 'applied') === BigInt(applied);
+      const isCurrent = readMeta(meta, 'applied') === BigInt(applied);
       if (isCurrent && !(loaded instanceof CorruptionError)) {
         const generations = loaded.map(({ generation }) => generation).reverse();
-        const until = latestOf([ownNumber(own, 'high-water'), ...loaded.map((each) => each.until)]);
-        return { base, view: new View(generations, base, 0), until };
+        const until = latestInstant([readMeta(meta, 'high-water'), ...loaded.map((each) => each.until)]);
+        return { base, view: new LayeredView(generations, base, 0), until };
       }
       base.release();
       if (isCurrent && ++damaged >= READS_MAX) throw loaded;
     }
   }
 
-  const { base, until } = look();
+  const { base, until } = openView();
   base.release();
   const clock = startClock({ atLeast: until });
   return {
     clock,
     snapshot() {
-      const { base, view } = look();
-      return snapshotOf(view, clock.now(), () => base.release());
+      const { base, view } = openView();
+      return makeSnapshot(view, clock.now(), () => base.release());
     },
     commit: async () => {
       throw new Unavailable('These rows were opened to be read only.');
@@ -69,7 +69,7 @@ export function readLmdb(location: string): Engine {
 }
 
 /** undefined: it was written so lately that the times of its files would not tell if it is written again. */
-function stateOfLog(location: string): string | undefined {
+function walFingerprint(location: string): string | undefined {
   const times = SLOTS.map((slot) => statSync(segmentFile(location, slot), { throwIfNoEntry: false })?.mtimeMs ?? 0);
-  return times.every((time) => Math.abs(Date.now() - time) > RESTING_MILLISECONDS) ? times.join() : undefined;
+  return times.every((time) => Math.abs(Date.now() - time) > QUIET_MILLISECONDS) ? times.join() : undefined;
 }

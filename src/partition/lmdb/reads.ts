@@ -1,20 +1,20 @@
 /** What a snapshot shows: generations of the overlay, newest first, above one checkpoint, which is one state of LMDB's file. */
 import type { Transaction } from 'lmdb';
-import { after, type Key, type Range } from '../keys.ts';
-import { pageOf } from '../pages.ts';
-import type { Instant, Reading, Row, ScanOptions, Stamp } from '../partition.ts';
-import type { Versions } from '../validate.ts';
+import { type Key, keyAfter, type Range } from '../keys.ts';
+import { readPage } from '../pages.ts';
+import type { Instant, PagedSnapshot, Row, ScanOptions, Timestamp } from '../partition.ts';
+import type { CurrentRows } from '../validate.ts';
 import { type EmptyRanges, REMOVED_MIN } from './empty-ranges.ts';
-import { type Rows, versionIn } from './files.ts';
+import { decodeVersion, type RowsDatabase } from './files.ts';
 import { Entry, type Generation, mergedKeys } from './overlay.ts';
 
 /** One checkpoint, by a read transaction of LMDB that is open as long as a snapshot uses it. */
-export class Base {
+export class CheckpointState {
   readonly transaction: Transaction;
-  private readonly rows: Rows;
+  private readonly rows: RowsDatabase;
   private users = 1;
 
-  constructor(rows: Rows) {
+  constructor(rows: RowsDatabase) {
     this.rows = rows;
     // Without the reset it would be the state that this thread saw last, not the newest.
     rows.resetReadTxn();
@@ -49,42 +49,47 @@ export class Base {
 }
 
 /** All that groups up to `group` have committed. */
-export class View implements Versions {
+export class LayeredView implements CurrentRows {
   readonly group: number;
   private readonly generations: readonly Generation[];
-  private readonly base: Base;
-  private readonly empty: EmptyRanges | undefined;
+  private readonly checkpoint: CheckpointState;
+  private readonly emptyRanges: EmptyRanges | undefined;
 
-  /** @param empty what scans have learned; undefined: this view may show what comes to nothing, and leaves nothing there */
-  constructor(generations: readonly Generation[], base: Base, group: number, empty?: EmptyRanges) {
+  /** @param emptyRanges what scans have learned; undefined: this view may show what comes to nothing, and leaves nothing there */
+  constructor(
+    generations: readonly Generation[],
+    checkpoint: CheckpointState,
+    group: number,
+    emptyRanges?: EmptyRanges,
+  ) {
     this.generations = generations;
-    this.base = base;
+    this.checkpoint = checkpoint;
     this.group = group;
-    this.empty = empty;
+    this.emptyRanges = emptyRanges;
   }
 
   get(key: Key): Row | undefined {
     const entry = this.entryAt(key);
-    if (entry) return rowOf(entry);
-    const stored = this.base.peek(key);
+    if (entry) return rowFrom(entry);
+    const stored = this.checkpoint.peek(key);
     if (!stored) return undefined;
     // A copy from the pool costs less than one with memory of its own.
-    const value = Buffer.allocUnsafe(this.base.size - 8);
-    stored.copy(value, 0, 8, this.base.size);
-    return { key, version: versionIn(stored), value };
+    const value = Buffer.allocUnsafe(this.checkpoint.size - 8);
+    stored.copy(value, 0, 8, this.checkpoint.size);
+    return { key, version: decodeVersion(stored), value };
   }
 
-  versionOf(key: Key): Stamp | undefined {
+  versionOf(key: Key): Timestamp | undefined {
     const entry = this.entryAt(key);
     if (entry) return entry.version;
-    const stored = this.base.peek(key);
-    return stored && versionIn(stored);
+    const stored = this.checkpoint.peek(key);
+    return stored && decodeVersion(stored);
   }
 
   bytesOf(key: Key): number | undefined {
     const entry = this.entryAt(key);
     if (entry) return entry.valueBytes;
-    return this.base.peek(key) && this.base.size - 8;
+    return this.checkpoint.peek(key) && this.checkpoint.size - 8;
   }
 
   rowsIn(range: Range, limit: number): Row[] {
@@ -105,7 +110,9 @@ export class View implements Versions {
 
   walk(range: Range, reverse = false): Iterable<Row> {
     if (range.from >= range.to) return [];
-    return reverse || !this.empty?.touches(range) ? this.merge(range, reverse) : this.walkOutside(range, this.empty);
+    return reverse || !this.emptyRanges?.overlaps(range)
+      ? this.merge(range, reverse)
+      : this.walkOutside(range, this.emptyRanges);
   }
 
   private *walkOutside(range: Range, empty: EmptyRanges): Iterable<Row> {
@@ -122,14 +129,14 @@ export class View implements Versions {
 
   private merge(range: Range, reverse: boolean): Iterable<Row> {
     const used = this.generations.filter((generation) => generation.hasAny(range));
-    const rows = this.base.rowsIn(range, reverse);
+    const rows = this.checkpoint.rowsIn(range, reverse);
     if (used.length === 0) return rows;
     const keys = used.map((each) => each.keysIn(range, reverse)).reduce((a, b) => mergedKeys(a, b, reverse));
-    return this.learning(range, reverse, this.overlaid(keys, rows, reverse));
+    return this.recordEmptyRanges(range, reverse, this.mergeOverlay(keys, rows, reverse));
   }
 
   /** What the overlay has under a key stands for what the base has there. Where no row is to be seen, its newest entry is given. */
-  private *overlaid(keys: Iterable<Key>, below: Iterable<Row>, reverse: boolean): Iterable<Row | Entry> {
+  private *mergeOverlay(keys: Iterable<Key>, below: Iterable<Row>, reverse: boolean): Iterable<Row | Entry> {
     const rows = below[Symbol.iterator]();
     try {
       let under = rows.next();
@@ -139,7 +146,7 @@ export class View implements Versions {
         }
         const entry = this.entryAt(key);
         if (entry && !under.done && under.value.key === key) under = rows.next();
-        yield (entry && rowOf(entry)) ?? this.newestAt(key);
+        yield (entry && rowFrom(entry)) ?? this.newestAt(key);
       }
       for (; !under.done; under = rows.next()) yield under.value;
     } finally {
@@ -149,8 +156,8 @@ export class View implements Versions {
   }
 
   /** The rows; where many removed ones lie between two of them, the next scan need not walk there. */
-  private *learning({ from, to }: Range, reverse: boolean, found: Iterable<Row | Entry>): Iterable<Row> {
-    const empty = reverse ? undefined : this.empty;
+  private *recordEmptyRanges({ from, to }: Range, reverse: boolean, found: Iterable<Row | Entry>): Iterable<Row> {
+    const empty = reverse ? undefined : this.emptyRanges;
     let since = this.group;
     let removed = 0;
     for (const each of found) {
@@ -160,7 +167,7 @@ export class View implements Versions {
         continue;
       }
       if (removed >= REMOVED_MIN) empty?.add(from, each.key, since);
-      from = after(each.key);
+      from = keyAfter(each.key);
       since = this.group;
       removed = 0;
       // Otherwise a later group has put a row there.
@@ -174,20 +181,20 @@ export class View implements Versions {
   }
 }
 
-function rowOf({ key, version, value }: Entry): Row | undefined {
+function rowFrom({ key, version, value }: Entry): Row | undefined {
   return value && { key, version: version!, value };
 }
 
-export type LmdbSnapshot = Reading & { readonly group: number; end(): void };
+export type LmdbSnapshot = PagedSnapshot & { readonly group: number; end(): void };
 
-export function snapshotOf(view: View, now: Instant, end: () => void): LmdbSnapshot {
+export function makeSnapshot(view: LayeredView, now: Instant, end: () => void): LmdbSnapshot {
   return {
     now,
     group: view.group,
     get: async (key) => view.get(key),
     getMany: async (keys) => keys.map((key) => view.get(key)),
     scan: async (range, options) => view.scan(range, options),
-    page: async (range, options) => pageOf((rest) => view.walk(rest), range, options),
+    page: async (range, options) => readPage((rest) => view.walk(rest), range, options),
     end,
   };
 }

@@ -1,10 +1,10 @@
 /** Opens a store as the crash left it: what the log holds and LMDB's file does not is in the overlay again. Nothing is applied here. */
 import type { Instant } from '../partition.ts';
 import { CorruptionError, hasValidHeader, isNew } from './corruption.ts';
-import { dataFile, type LmdbFiles, openFiles, ownNumber, PAGE_BYTES } from './files.ts';
+import { dataFile, type LmdbFiles, openFiles, PAGE_BYTES, readMeta } from './files.ts';
 import { migrateLog } from './format-3.ts';
 import type { Generation } from './overlay.ts';
-import { latestOf, loadGeneration, rewrite, segmentsAfter } from './segments.ts';
+import { latestInstant, loadGeneration, readSegmentsAfter, rewriteAndSync } from './segments.ts';
 import { type SegmentEnd, segmentFile, slotOf, Wal } from './wal.ts';
 
 export interface Recovered {
@@ -23,20 +23,20 @@ export async function recover(location: string): Promise<Recovered> {
   await migrateLog(location);
   if (wasThere && !hasValidHeader(location)) throw new CorruptionError('the file of LMDB is damaged');
   // Its first pages may be those of a checkpoint whose sync failed.
-  if (wasThere) rewrite(dataFile(location), 2 * PAGE_BYTES);
+  if (wasThere) rewriteAndSync(dataFile(location), 2 * PAGE_BYTES);
   const files = openFiles(location);
   try {
-    const applied = Number(ownNumber(files.own, 'applied'));
-    const segments = segmentsAfter(applied, location);
+    const applied = Number(readMeta(files.meta, 'applied'));
+    const segments = readSegmentsAfter(applied, location);
     const last = segments.at(-1)?.end;
-    if (last) rewrite(segmentFile(location, slotOf(last.number)), last.position);
+    if (last) rewriteAndSync(segmentFile(location, slotOf(last.number)), last.position);
     const loaded = segments.map(loadGeneration);
     return {
       files,
       wal: new Wal(location, last ?? { next: applied + 1 }),
       active: loaded.at(-1)?.generation,
       frozen: segments.length > 1 ? { generation: loaded[0]!.generation, end: segments[0]!.end } : undefined,
-      highWater: latestOf([ownNumber(files.own, 'high-water'), ...loaded.map(({ until }) => until)]),
+      highWater: latestInstant([readMeta(files.meta, 'high-water'), ...loaded.map(({ until }) => until)]),
     };
   } catch (error) {
     await files.environment.close();

@@ -4,21 +4,21 @@
  */
 import { TICKS_PER_SECOND } from '../../base/time.ts';
 import { type ClockOptions, startClock } from '../clock.ts';
-import type { Engine, Instant, Stamp } from '../partition.ts';
+import type { Engine, Instant, Timestamp } from '../partition.ts';
 
 /** How far ahead of its use time is reserved. */
 const RESERVED = TICKS_PER_SECOND;
 
 export class ReservedClock {
   /** A reservation is not in the log yet. */
-  isOwed = false;
+  isReservationPending = false;
   private reserved = 0n;
   private readonly time: ReturnType<typeof startClock>;
-  private readonly onOwed: () => void;
+  private readonly onReservation: () => void;
 
-  constructor(options: ClockOptions, onOwed: () => void) {
+  constructor(options: ClockOptions, onReservation: () => void) {
     this.time = startClock(options);
-    this.onOwed = onOwed;
+    this.onReservation = onReservation;
   }
 
   /** Without a reservation: for those who tell nobody. */
@@ -31,35 +31,35 @@ export class ReservedClock {
   }
 
   /** The store holds this version: later stamps lie above it, after a crash, too. */
-  observe(version: Stamp): void {
+  observe(version: Timestamp): void {
     this.time.observe(version);
     if (version > this.reserved) this.reserve(version);
   }
 
   /** For the next record. */
   takeReservation(): Instant | undefined {
-    const owed = this.isOwed ? this.reserved : undefined;
-    this.isOwed = false;
+    const owed = this.isReservationPending ? this.reserved : undefined;
+    this.isReservationPending = false;
     return owed;
   }
 
   /** After a clean stop, time goes on where it ended. */
   reserveExactly(): void {
     this.reserved = this.time.now();
-    this.isOwed = true;
+    this.isReservationPending = true;
   }
 
-  /** @param settle resolves once all that was decided has come to an end, and what is owed is in the log */
-  forEngine(settle: () => Promise<unknown>): Engine['clock'] {
+  /** @param flush resolves once all that was decided has come to an end, and what is owed is in the log */
+  forEngine(flush: () => Promise<unknown>): Engine['clock'] {
     return {
       now: () => this.now(),
-      stamp: () => this.reserve(this.time.stamp()),
+      nextTimestamp: () => this.reserve(this.time.nextTimestamp()),
       advance: async (ticks) => {
         // Where it moves far at once, a reservation that is still to be written would be forgotten in a crash, and time go back.
         this.reserve(this.time.now() + ticks);
-        await settle();
+        await flush();
         await this.time.advance(ticks);
-        await settle();
+        await flush();
       },
     };
   }
@@ -67,8 +67,8 @@ export class ReservedClock {
   private reserve(now: Instant): Instant {
     if (now + RESERVED / 2n > this.reserved) {
       this.reserved = now + RESERVED;
-      this.isOwed = true;
-      this.onOwed();
+      this.isReservationPending = true;
+      this.onReservation();
     }
     return now;
   }

@@ -12,16 +12,16 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { randomOf } from '../../../test/crash/random.mjs';
+import { randomOf } from '../../../test/support/random.mjs';
 import { bytes, key, put } from '../conformance/harness.ts';
 import type { Key } from '../keys.ts';
 import { openPartition } from '../transact.ts';
 import { CorruptionError } from './corruption.ts';
 import { openLmdb } from './engine.ts';
 import { Generation } from './overlay.ts';
-import { outcomeOf, segmentsAfter } from './segments.ts';
+import { readSegmentsAfter, replayRecords } from './segments.ts';
 import { RECORDS_AT, type SegmentEnd, segmentFile, Wal } from './wal.ts';
-import { changesIn, encodeRecord, HEADER_BYTES } from './wal-record.ts';
+import { decodeChanges, encodeRecord, HEADER_BYTES } from './wal-record.ts';
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-wal-'));
@@ -43,8 +43,8 @@ async function append(wal: Wal, ...records: Buffer[][]): Promise<void> {
 
 /** The numbers of the rows in each segment that is left. */
 function found(folder: string, applied = 0): number[][] {
-  return segmentsAfter(applied, folder).map(({ records }) =>
-    [...outcomeOf(records).rows.keys()].map((each) => Number(each.slice(4))),
+  return readSegmentsAfter(applied, folder).map(({ records }) =>
+    [...replayRecords(records).rows.keys()].map((each) => Number(each.slice(4))),
   );
 }
 
@@ -80,7 +80,7 @@ describe('A record of the log', () => {
       return entry;
     });
     const record = Buffer.concat(encodeRecord(entries, 77n)).subarray(HEADER_BYTES);
-    const changes = [...changesIn(record)];
+    const changes = [...decodeChanges(record)];
     for (const [i, value] of values.entries()) {
       const change = changes[i]!;
       if (value === undefined) expect(change).toEqual({ kind: 'remove', key: `\x00\xfe ${i}` });
@@ -107,7 +107,7 @@ describe('The log', () => {
     ]);
     expect(found(folder, 1)).toEqual([[6, 7, 8, 9]]);
     expect(found(folder, 2)).toEqual([]);
-    const wal = new Wal(folder, segmentsAfter(0, folder)[1]!.end);
+    const wal = new Wal(folder, readSegmentsAfter(0, folder)[1]!.end);
     await append(wal, recordOf(10, 2 << 20));
     expect(wal.rotate().number).toBe(ends[0]!.number + 1);
     await append(wal, recordOf(11));
@@ -128,7 +128,7 @@ describe('The log', () => {
       expect(found(folder, 1)).toEqual([torn.equals(whole) ? [6, 7, 8, 9] : [6, 7, 8]]);
     }
     writeFileSync(file, Buffer.from(whole).fill(0, start + 20, end));
-    const wal = new Wal(folder, segmentsAfter(1, folder)[0]!.end);
+    const wal = new Wal(folder, readSegmentsAfter(1, folder)[0]!.end);
     await append(wal, recordOf(12), recordOf(13));
     wal.close();
     expect(found(folder, 1)).toEqual([[6, 7, 8, 12, 13]]);
@@ -136,15 +136,15 @@ describe('The log', () => {
 
   it('never goes on with what lay after a record of the same length that was written over', async () => {
     const { folder, starts } = await twoSegments();
-    const last = segmentsAfter(1, folder)[0]!;
+    const last = readSegmentsAfter(1, folder)[0]!;
     // As if the record before the last had been torn, and the last not.
     const bytes = readFileSync(segmentFile(folder, 0)).fill(0, starts[1]![2]!, starts[1]![3]!);
     writeFileSync(segmentFile(folder, 0), bytes);
-    expect(() => segmentsAfter(1, folder)).toThrow(CorruptionError);
+    expect(() => readSegmentsAfter(1, folder)).toThrow(CorruptionError);
     const wal = new Wal(folder, { ...last.end, position: starts[1]![2]!, checksum: 0 });
     await append(wal, recordOf(8));
     wal.close();
-    expect(() => segmentsAfter(1, folder)).toThrow(CorruptionError);
+    expect(() => readSegmentsAfter(1, folder)).toThrow(CorruptionError);
   });
 
   it('with a flipped bit is corrupt, wherever it is, but in its last record, which may be a torn one', async () => {

@@ -4,7 +4,7 @@ import type { Key } from '../keys.ts';
 import type { Instant } from '../partition.ts';
 import { CorruptionError } from './corruption.ts';
 import { writeAll } from './file-io.ts';
-import { versionIn } from './files.ts';
+import { decodeVersion } from './files.ts';
 import { Generation } from './overlay.ts';
 import {
   decodeHead,
@@ -16,7 +16,7 @@ import {
   segmentFile,
   slotOf,
 } from './wal.ts';
-import { changesIn, findRecord, recordAt } from './wal-record.ts';
+import { decodeChanges, decodeRecord, findRecord } from './wal-record.ts';
 
 export interface Segment {
   readonly end: SegmentEnd;
@@ -29,14 +29,14 @@ export interface Segment {
  * not answered, for a record is on disk before the next one is written. So a whole record after that place means corruption.
  * A record that is damaged and the last of all cannot be told from one that was not written to its end.
  */
-export function segmentsAfter(applied: number, location: string): Segment[] {
+export function readSegmentsAfter(applied: number, location: string): Segment[] {
   const found = SLOTS.flatMap((slot) => {
     const file = segmentFile(location, slot);
     const bytes = existsSync(file) ? readFileSync(file) : undefined;
     // Both have their size before anything is applied, and never less.
     if (applied > 0 && (bytes?.length ?? 0) < SEGMENT_BYTES_MIN)
       throw new CorruptionError(`a file of the log is ${bytes ? 'cut off' : 'missing'}`);
-    return (bytes && segmentIn(bytes, slot, applied)) ?? [];
+    return (bytes && parseSegment(bytes, slot, applied)) ?? [];
   });
   found.sort((a, b) => a.end.number - b.end.number);
   for (const [i, { head, end }] of found.entries()) {
@@ -49,7 +49,7 @@ export function segmentsAfter(applied: number, location: string): Segment[] {
   return found;
 }
 
-function segmentIn(
+function parseSegment(
   bytes: Buffer,
   slot: number,
   applied: number,
@@ -59,38 +59,39 @@ function segmentIn(
     // The head is on disk with the first record. So without any record nobody misses this segment.
     const expected = slotOf(applied + 1) === slot ? applied + 1 : applied + 2;
     for (let at = RECORDS_AT; at < bytes.length; at++) {
-      if (recordAt(bytes, expected, at)) throw new CorruptionError(`the head of segment ${expected} is damaged`);
+      if (decodeRecord(bytes, expected, at)) throw new CorruptionError(`the head of segment ${expected} is damaged`);
     }
     return undefined;
   }
-  const { number, mark } = head;
+  const { number, salt } = head;
   if (number <= applied) return undefined;
-  const segment = readRecords(bytes, number, mark);
-  for (let at = segment.end.position; at >= 0; at = findRecord(bytes, mark, at + 1)) {
-    if (recordAt(bytes, number, at)) throw new CorruptionError(`segment ${number} of the log is damaged before ${at}`);
+  const segment = readRecords(bytes, number, salt);
+  for (let at = segment.end.position; at >= 0; at = findRecord(bytes, salt, at + 1)) {
+    if (decodeRecord(bytes, number, at))
+      throw new CorruptionError(`segment ${number} of the log is damaged before ${at}`);
   }
   return { ...segment, head };
 }
 
-function readRecords(bytes: Buffer, number: number, mark: number): Segment {
+function readRecords(bytes: Buffer, number: number, salt: number): Segment {
   const records: Buffer[] = [];
   let position = RECORDS_AT;
-  let checksum = mark;
+  let checksum = salt;
   for (;;) {
-    const record = recordAt(bytes, number, position);
-    if (record?.previous !== checksum) return { records, end: { number, mark, position, checksum } };
+    const record = decodeRecord(bytes, number, position);
+    if (record?.previous !== checksum) return { records, end: { number, salt: salt, position, checksum } };
     records.push(record.changes);
     ({ end: position, checksum } = record);
   }
 }
 
 /** Kept for the next segment: otherwise some of them would wait for the garbage collector. */
-let room = Buffer.alloc(0);
+let segmentBuffer = Buffer.alloc(0);
 
 /** One that was written to its end; it is good until the next call. */
 export function readSegment(location: string, end: SegmentEnd): Segment {
-  if (room.length < end.position) room = Buffer.allocUnsafeSlow(end.position);
-  const bytes = room.subarray(0, end.position);
+  if (segmentBuffer.length < end.position) segmentBuffer = Buffer.allocUnsafeSlow(end.position);
+  const bytes = segmentBuffer.subarray(0, end.position);
   const file = openSync(segmentFile(location, slotOf(end.number)), 'r');
   try {
     for (let at = 0; at < bytes.length; ) {
@@ -101,17 +102,17 @@ export function readSegment(location: string, end: SegmentEnd): Segment {
   } finally {
     closeSync(file);
   }
-  const segment = readRecords(bytes, end.number, end.mark);
+  const segment = readRecords(bytes, end.number, end.salt);
   if (segment.end.checksum !== end.checksum) throw new CorruptionError(`segment ${end.number} of the log is damaged`);
   return segment;
 }
 
 /** What records leave of each key: version and value as they are stored, or undefined; and until when time is reserved. */
-export function outcomeOf(records: readonly Buffer[]): { rows: Map<Key, Buffer | undefined>; until: Instant } {
+export function replayRecords(records: readonly Buffer[]): { rows: Map<Key, Buffer | undefined>; until: Instant } {
   const rows = new Map<Key, Buffer | undefined>();
   let until = 0n;
   for (const record of records) {
-    for (const change of changesIn(record)) {
+    for (const change of decodeChanges(record)) {
       if (change.kind === 'put') rows.set(change.key, change.stored);
       else if (change.kind === 'remove') rows.set(change.key, undefined);
       else until = change.until;
@@ -121,20 +122,20 @@ export function outcomeOf(records: readonly Buffer[]): { rows: Map<Key, Buffer |
 }
 
 /** Time goes on after all of these. */
-export function latestOf(instants: readonly Instant[]): Instant {
+export function latestInstant(instants: readonly Instant[]): Instant {
   return [...instants].sort((a, b) => Number(a - b)).at(-1) ?? 0n;
 }
 
 /** The segment as it was in memory when it was written, seen by every snapshot. */
 export function loadGeneration({ records }: Segment): { generation: Generation; until: Instant } {
-  const { rows, until } = outcomeOf(records);
+  const { rows, until } = replayRecords(records);
   const generation = new Generation();
   const entries = [...rows].map(([key, stored]) => {
     const entry = generation.write(key, 0, 0);
-    if (stored) entry.set(versionIn(stored), stored.subarray(8));
+    if (stored) entry.set(decodeVersion(stored), stored.subarray(8));
     return entry;
   });
-  generation.count(entries);
+  generation.addToEstimate(entries);
   return { generation, until };
 }
 
@@ -142,7 +143,7 @@ export function loadGeneration({ records }: Segment): { generation: Generation; 
  * Writes the beginning of a file again, as it is read. After a failed sync the kernel takes pages for written that are not on disk, and
  * shows them until the machine goes down: what a start has read must be on disk before it is relied on.
  */
-export function rewrite(file: string, length: number): void {
+export function rewriteAndSync(file: string, length: number): void {
   const descriptor = openSync(file, 'r+');
   try {
     const bytes = Buffer.alloc(length);

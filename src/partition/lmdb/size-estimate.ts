@@ -9,7 +9,7 @@ const PAGES_PER_CHECKPOINT = 32;
 const BYTES_PER_ROW = 32;
 
 /** What a checkpoint of some rows may add to LMDB's file. */
-export class Growth {
+export class SizeEstimate {
   private pages = 0;
   private bytes = 0;
 
@@ -21,31 +21,31 @@ export class Growth {
   }
 
   addAll(commits: readonly Commit[]): this {
-    for (const { bodies } of commits) {
-      for (const { writes } of bodies) for (const write of writes) this.add(write.key.length, valueBytesOf(write));
+    for (const { writeSets } of commits) {
+      for (const { writes } of writeSets) for (const write of writes) this.add(write.key.length, valueBytesOf(write));
     }
     return this;
   }
 
   /** @param used a transaction copies each page that is in use once; new ones are at least half full */
-  most(used = Infinity): number {
+  bytesMax(used = Infinity): number {
     if (this.pages === 0) return 0;
     return PAGES_PER_CHECKPOINT * PAGE_BYTES + Math.min(this.pages * PAGE_BYTES, used + 2 * this.bytes);
   }
 }
 
 /** What a commit adds to the log. */
-export function loggedBytesOf(commit: Commit): number {
+export function walBytes(commit: Commit): number {
   let bytes = 0;
-  for (const { writes } of commit.bodies) {
+  for (const { writes } of commit.writeSets) {
     for (const write of writes) bytes += BYTES_PER_ROW + write.key.length + (valueBytesOf(write) ?? 0);
   }
   return bytes;
 }
 
 /** On a full disk only commits that give space back go on: no fewer rows are removed than written, counters aside. */
-export function frees(commit: Commit): boolean {
-  const writes = commit.bodies.flatMap((body) => body.writes).filter(({ kind }) => kind !== 'add');
+export function freesSpace(commit: Commit): boolean {
+  const writes = commit.writeSets.flatMap((body) => body.writes).filter(({ kind }) => kind !== 'add');
   const removed = writes.filter(({ kind }) => kind === 'remove').length;
   return removed > 0 && removed * 2 >= writes.length;
 }

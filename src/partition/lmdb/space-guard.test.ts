@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { FULL, guardSpace } from './space-guard.ts';
+import { guardSpace, LOW_SPACE } from './space-guard.ts';
 
 const MIB = 1 << 20;
 const disk = vi.hoisted(() => ({ freeBytes: 0, isFull: false }));
@@ -39,61 +39,61 @@ describe('The space guard', () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     const space = guard();
     disk.freeBytes = 9 * 1024 * MIB;
-    expect(space.shortFor(MIB, 'any')).toBeUndefined();
+    expect(space.lowSpaceFor(MIB, 'any')).toBeUndefined();
     disk.freeBytes = 0;
-    expect(space.shortFor(MIB, 'any')).toBeUndefined();
+    expect(space.lowSpaceFor(MIB, 'any')).toBeUndefined();
     vi.advanceTimersByTime(51);
-    expect(space.shortFor(MIB, 'any')).toBe(FULL);
+    expect(space.lowSpaceFor(MIB, 'any')).toBe(LOW_SPACE);
     vi.useRealTimers();
   });
 
   it('lets the store grow by itself while there is plenty of space, and loads its ballast', () => {
     disk.freeBytes = 512 * MIB;
-    expect(guard().shortFor(MIB, 'any')).toBeUndefined();
+    expect(guard().lowSpaceFor(MIB, 'any')).toBeUndefined();
     expect(statSync(file()).size).toBe(8 * MIB);
     expect(ballast()).toBe(true);
   });
 
   it('fills the file with zeros ahead of its use when space gets short', () => {
     disk.freeBytes = 100 * MIB;
-    expect(guard().shortFor(3 * MIB, 'any')).toBeUndefined();
+    expect(guard().lowSpaceFor(3 * MIB, 'any')).toBeUndefined();
     expect(statSync(file()).size).toBeGreaterThanOrEqual(11 * MIB);
   });
 
   it('refuses writes below the watermark, but not those that free space', () => {
     disk.freeBytes = 65 * MIB;
-    expect(guard().shortFor(2 * MIB, 'any')?.unavailable).toContain('nearly full');
+    expect(guard().lowSpaceFor(2 * MIB, 'any')?.message).toContain('nearly full');
     expect(statSync(file()).size).toBe(8 * MIB);
-    expect(guard().shortFor(2 * MIB, 'frees')).toBeUndefined();
+    expect(guard().lowSpaceFor(2 * MIB, 'frees')).toBeUndefined();
     expect(statSync(file()).size).toBeGreaterThanOrEqual(10 * MIB);
   });
 
   it('takes writes for which deleted rows have left room, down to half of the watermark', () => {
     disk.freeBytes = 60 * MIB;
-    expect(guard().shortFor(MIB, 'any')).toBeDefined();
+    expect(guard().lowSpaceFor(MIB, 'any')).toBeDefined();
     free = 4 * MIB;
-    expect(guard().shortFor(MIB, 'any')).toBeUndefined();
+    expect(guard().lowSpaceFor(MIB, 'any')).toBeUndefined();
     disk.freeBytes = 30 * MIB;
-    expect(guard().shortFor(MIB, 'any')).toBeDefined();
+    expect(guard().lowSpaceFor(MIB, 'any')).toBeDefined();
   });
 
   it('gives its ballast up when the disk is full, and takes it again later', () => {
     disk.freeBytes = 512 * MIB;
     const space = guard();
-    space.shortFor(0, 'any');
+    space.lowSpaceFor(0, 'any');
     disk.freeBytes = 0;
-    expect(space.shortFor(MIB, 'any')).toBeDefined();
+    expect(space.lowSpaceFor(MIB, 'any')).toBeDefined();
     expect(ballast()).toBe(false);
     disk.freeBytes = 512 * MIB;
-    space.shortFor(0, 'any');
+    space.lowSpaceFor(0, 'any');
     expect(ballast()).toBe(true);
   });
 
   it('refuses when the disk turns out to be full after all', () => {
     disk.freeBytes = 100 * MIB;
     disk.isFull = true;
-    expect(guard().shortFor(MIB, 'any')).toBeDefined();
-    expect(guard().shortFor(MIB, 'frees')).toBeDefined();
+    expect(guard().lowSpaceFor(MIB, 'any')).toBeDefined();
+    expect(guard().lowSpaceFor(MIB, 'frees')).toBeDefined();
     expect(ballast()).toBe(false);
   });
 });

@@ -1,67 +1,67 @@
 import { closeSync, existsSync, fstatSync, fsyncSync, openSync, rmSync, statfsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { isFull, writeAll } from './file-io.ts';
+import { isDiskFull, writeAll } from './file-io.ts';
 
 /** Free space below which writes are refused; on a small disk an eighth of it. */
 const WATERMARK_MAX = 64 << 20;
-const BALLAST_MIN = 1 << 20;
+const RESERVE_BYTES_MIN = 1 << 20;
 /** Nobody takes so much before the next look. */
-const PLENTY = 8 * 2 ** 30;
-const LOOK_AGAIN_MILLISECONDS = 50;
+const AMPLE_BYTES = 8 * 2 ** 30;
+const CHECK_MILLISECONDS = 50;
 /** By how much the file is made to grow at once. */
 const STEP = 1 << 20;
 
-export interface Full {
-  readonly unavailable: string;
+export interface LowSpace {
+  readonly message: string;
 }
 
-export const FULL: Full = {
-  unavailable: 'The disk is nearly full: writes are refused, reads and deletes go on. Free some space or delete blobs.',
+export const LOW_SPACE: LowSpace = {
+  message: 'The disk is nearly full: writes are refused, reads and deletes go on. Free some space or delete blobs.',
 };
 
 export interface SpaceGuard {
   /** Whether writes leave the disk far from full. @param bytes how many they may take, asked where that matters */
-  isPlenty(bytes: () => number): boolean;
+  hasAmpleSpace(bytes: () => number): boolean;
   /** Why writes that may take this many bytes cannot happen now; those that free space may take the last there is. */
-  shortFor(bytes: number, kind: 'any' | 'frees'): Full | undefined;
+  lowSpaceFor(bytes: number, kind: 'any' | 'frees'): LowSpace | undefined;
 }
 
 /**
  * LMDB must never meet a full disk: a failed write corrupts the memory of the process. So, when space gets short, the file is
  * filled with zeros ahead of its use, where running out of space is an ordinary error. The ballast is another file, given up
  * when somebody else has filled the disk, so that deletes still have the pages they need.
- * @param extent where the pages in use end, and how many bytes before that are free
+ * @param usage where the pages in use end, and how many bytes before that are free
  */
-export function guardSpace(file: string, extent: () => { end: number; free: number }): SpaceGuard {
+export function guardSpace(file: string, usage: () => { end: number; free: number }): SpaceGuard {
   const folder = dirname(file);
-  const ballast = ballastIn(folder);
-  let aboard = existsSync(ballast);
-  let lookAgainAt = 0;
+  const reserveFile = reserveFileIn(folder);
+  let hasReserve = existsSync(reserveFile);
+  let nextCheckAt = 0;
 
   function disk(): { free: number; watermark: number } {
     const { bavail, bsize, blocks } = statfsSync(folder);
     return { free: bavail * bsize, watermark: Math.floor(Math.min(WATERMARK_MAX, (blocks * bsize) / 8)) };
   }
 
-  function load(bytes: number): void {
-    const descriptor = openSync(ballast, 'w');
+  function writeReserve(bytes: number): void {
+    const descriptor = openSync(reserveFile, 'w');
     try {
-      aboard = writeZeros(descriptor, 0, bytes);
+      hasReserve = writeZeros(descriptor, 0, bytes);
       fsyncSync(descriptor);
     } finally {
       closeSync(descriptor);
     }
-    if (!aboard) drop();
+    if (!hasReserve) removeReserve();
   }
 
-  function drop(): void {
-    dropBallast(folder);
-    aboard = false;
+  function removeReserve(): void {
+    removeReserveFile(folder);
+    hasReserve = false;
   }
 
   /** Whether the file has this much ahead, or can be given it and leave `floor` on the disk. */
-  function hasAhead(bytes: number, free: number, floor: number): boolean {
-    const { end } = extent();
+  function preallocate(bytes: number, free: number, floor: number): boolean {
+    const { end } = usage();
     const descriptor = openSync(file, 'r+');
     try {
       const { size } = fstatSync(descriptor);
@@ -76,36 +76,36 @@ export function guardSpace(file: string, extent: () => { end: number; free: numb
     }
   }
 
-  function isPlenty(bytes: () => number): boolean {
-    if (performance.now() < lookAgainAt) return true;
+  function hasAmpleSpace(bytes: () => number): boolean {
+    if (performance.now() < nextCheckAt) return true;
     const { free, watermark } = disk();
-    if (free > PLENTY) lookAgainAt = performance.now() + LOOK_AGAIN_MILLISECONDS;
-    const ballastBytes = Math.max(BALLAST_MIN, watermark >> 4);
-    if (!aboard && free >= watermark + ballastBytes) load(ballastBytes);
+    if (free > AMPLE_BYTES) nextCheckAt = performance.now() + CHECK_MILLISECONDS;
+    const reserveBytes = Math.max(RESERVE_BYTES_MIN, watermark >> 4);
+    if (!hasReserve && free >= watermark + reserveBytes) writeReserve(reserveBytes);
     return free >= 2 * watermark + bytes();
   }
 
   return {
-    isPlenty,
-    shortFor(bytes, kind) {
-      if (isPlenty(() => bytes)) return undefined;
+    hasAmpleSpace,
+    lowSpaceFor(bytes, kind) {
+      if (hasAmpleSpace(() => bytes)) return undefined;
       let { free, watermark } = disk();
-      if (aboard && free < watermark >> 3) {
-        drop();
+      if (hasReserve && free < watermark >> 3) {
+        removeReserve();
         ({ free } = disk());
       }
       // Pages that were given back may lie apart where a large row needs them together: then the file grows after all.
-      const floor = kind === 'frees' ? 0 : extent().free >= 2 * bytes ? watermark >> 1 : watermark;
-      return free < floor || !hasAhead(bytes, free, floor) ? FULL : undefined;
+      const floor = kind === 'frees' ? 0 : usage().free >= 2 * bytes ? watermark >> 1 : watermark;
+      return free < floor || !preallocate(bytes, free, floor) ? LOW_SPACE : undefined;
     },
   };
 }
 
-export function dropBallast(folder: string): void {
-  rmSync(ballastIn(folder), { force: true });
+export function removeReserveFile(folder: string): void {
+  rmSync(reserveFileIn(folder), { force: true });
 }
 
-const ballastIn = (folder: string): string => join(folder, 'ballast');
+const reserveFileIn = (folder: string): string => join(folder, 'ballast');
 
 /** False when the disk is full. */
 function writeZeros(descriptor: number, from: number, to: number): boolean {
@@ -114,7 +114,7 @@ function writeZeros(descriptor: number, from: number, to: number): boolean {
     for (let at = from; at < to; at += zeros.length) writeAll(descriptor, zeros.subarray(0, to - at), at);
     return true;
   } catch (error) {
-    if (isFull(error)) return false;
+    if (isDiskFull(error)) return false;
     throw error;
   }
 }

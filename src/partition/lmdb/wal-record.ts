@@ -13,17 +13,17 @@ export type Change =
   | { readonly kind: 'highWater'; readonly until: Instant };
 
 /** Where a record lies: its checksum covers this, so that what an earlier use of the file left behind is no record. */
-export interface RecordPlace {
+export interface WalPosition {
   readonly segment: number;
   readonly position: number;
   /** The checksum of the record before it; of the first record in a segment, that segment's mark. */
   readonly previous: number;
-  readonly mark: number;
+  readonly salt: number;
 }
 
 /** Length, checksum, checksum of the record before, mark of the segment. */
 export const HEADER_BYTES = 16;
-const MARK_AT = 12;
+const SALT_AT = 12;
 
 const PUT = 1;
 const REMOVE = 2;
@@ -79,15 +79,15 @@ export function encodeRecord(entries: Iterable<Entry>, until: Instant | undefine
 }
 
 /** Fills in the header; the checksum, which the next record carries. */
-export function sealRecord(pieces: readonly Buffer[], place: RecordPlace): number {
+export function sealRecord(pieces: readonly Buffer[], walPosition: WalPosition): number {
   const head = pieces[0]!;
   const length = pieces.reduce((sum, piece) => sum + piece.length, -HEADER_BYTES);
-  let checksum = crc32(head.subarray(HEADER_BYTES), placeChecksum(place, length));
+  let checksum = crc32(head.subarray(HEADER_BYTES), positionChecksum(walPosition, length));
   for (let i = 1; i < pieces.length; i++) checksum = crc32(pieces[i]!, checksum);
   head.writeUInt32BE(length, 0);
   head.writeUInt32BE(checksum, 4);
-  head.writeUInt32BE(place.previous, 8);
-  head.writeUInt32BE(place.mark, MARK_AT);
+  head.writeUInt32BE(walPosition.previous, 8);
+  head.writeUInt32BE(walPosition.salt, SALT_AT);
   return checksum;
 }
 
@@ -99,16 +99,16 @@ export interface FoundRecord {
 }
 
 /** The whole record that lies here, whatever came before it; undefined: there is none. */
-export function recordAt(bytes: Buffer, segment: number, position: number): FoundRecord | undefined {
+export function decodeRecord(bytes: Buffer, segment: number, position: number): FoundRecord | undefined {
   const from = position + HEADER_BYTES;
   if (position < 0 || from > bytes.length) return undefined;
   const length = bytes.readUInt32BE(position);
   const end = from + length;
   if (length === 0 || end > bytes.length) return undefined;
   const previous = bytes.readUInt32BE(position + 8);
-  const mark = bytes.readUInt32BE(position + MARK_AT);
+  const mark = bytes.readUInt32BE(position + SALT_AT);
   const changes = bytes.subarray(from, end);
-  const checksum = crc32(changes, placeChecksum({ segment, position, previous, mark }, length));
+  const checksum = crc32(changes, positionChecksum({ segment, position, previous, salt: mark }, length));
   return bytes.readUInt32BE(position + 4) === checksum ? { changes, checksum, previous, end } : undefined;
 }
 
@@ -116,11 +116,11 @@ export function recordAt(bytes: Buffer, segment: number, position: number): Foun
 export function findRecord(bytes: Buffer, mark: number, position: number): number {
   const wanted = Buffer.alloc(4);
   wanted.writeUInt32BE(mark);
-  const found = bytes.indexOf(wanted, position + MARK_AT);
-  return found < 0 ? -1 : found - MARK_AT;
+  const found = bytes.indexOf(wanted, position + SALT_AT);
+  return found < 0 ? -1 : found - SALT_AT;
 }
 
-export function* changesIn(record: Buffer): Iterable<Change> {
+export function* decodeChanges(record: Buffer): Iterable<Change> {
   for (let at = 0; at < record.length; ) {
     const kind = record[at];
     const keyEnd = at + CHANGE_BYTES + record.readUInt16BE(at + 1);
@@ -134,13 +134,13 @@ export function* changesIn(record: Buffer): Iterable<Change> {
   }
 }
 
-const placed = Buffer.alloc(24);
+const positionBytes = Buffer.alloc(24);
 
-function placeChecksum({ segment, position, previous, mark }: RecordPlace, length: number): number {
-  placed.writeUIntBE(segment, 0, 6);
-  placed.writeUIntBE(position, 6, 6);
-  placed.writeUInt32BE(length, 12);
-  placed.writeUInt32BE(previous, 16);
-  placed.writeUInt32BE(mark, 20);
-  return crc32(placed);
+function positionChecksum({ segment, position, previous, salt }: WalPosition, length: number): number {
+  positionBytes.writeUIntBE(segment, 0, 6);
+  positionBytes.writeUIntBE(position, 6, 6);
+  positionBytes.writeUInt32BE(length, 12);
+  positionBytes.writeUInt32BE(previous, 16);
+  positionBytes.writeUInt32BE(salt, 20);
+  return crc32(positionBytes);
 }

@@ -7,14 +7,14 @@ import { randomInt } from 'node:crypto';
 import { closeSync, constants, fdatasync, fdatasyncSync, fstatSync, openSync, writeSync, writev } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { isFull, syncFolder, writeAll } from './file-io.ts';
+import { isDiskFull, syncFolder, writeAll } from './file-io.ts';
 import { sealRecord } from './wal-record.ts';
 
 /** How far a segment goes. */
 export interface SegmentEnd {
   readonly number: number;
   /** Every record of the segment carries it, so that records can be looked for. It is random: no value holds it on purpose. */
-  readonly mark: number;
+  readonly salt: number;
   readonly position: number;
   /** Of the last record. */
   readonly checksum: number;
@@ -33,21 +33,21 @@ export const SEGMENT_BYTES_MIN = STEP.length;
 /** A disk that gets full leaves so much for commits that give space back. */
 const AHEAD_BYTES = 256 << 10;
 /** So much is copied into the kernel's cache at once; more is left to a thread. */
-const WRITTEN_HERE_MAX = 128 << 10;
+const SYNC_WRITE_BYTES_MAX = 128 << 10;
 
 const MAGIC = Buffer.from('Holdfast WAL 1\n\0');
 const HEAD_BYTES = 48;
 
-/** What a segment's head says: its number and mark, and where the segment before it ended, if that was still needed. */
-export interface SegmentHead extends Pick<SegmentEnd, 'number' | 'mark'> {
+/** What a segment's head says: its number and salt, and where the segment before it ended, if that was still needed. */
+export interface SegmentHead extends Pick<SegmentEnd, 'number' | 'salt'> {
   readonly previous: { readonly position: number; readonly checksum: number };
 }
 
-function encodeHead({ number, mark, previous }: SegmentHead): Buffer {
+function encodeHead({ number, salt, previous }: SegmentHead): Buffer {
   const head = Buffer.alloc(RECORDS_AT);
   MAGIC.copy(head);
   head.writeUIntBE(number, 16, 6);
-  head.writeUInt32BE(mark, 24);
+  head.writeUInt32BE(salt, 24);
   head.writeUIntBE(previous.position, 28, 6);
   head.writeUInt32BE(previous.checksum, 36);
   head.writeUInt32BE(crc32(head.subarray(0, HEAD_BYTES - 4)), HEAD_BYTES - 4);
@@ -58,7 +58,7 @@ function encodeHead({ number, mark, previous }: SegmentHead): Buffer {
 export function decodeHead(bytes: Buffer): SegmentHead | undefined {
   if (bytes.length < RECORDS_AT) return undefined;
   const previous = { position: bytes.readUIntBE(28, 6), checksum: bytes.readUInt32BE(36) };
-  const head = { number: bytes.readUIntBE(16, 6), mark: bytes.readUInt32BE(24), previous };
+  const head = { number: bytes.readUIntBE(16, 6), salt: bytes.readUInt32BE(24), previous };
   return encodeHead(head).equals(bytes.subarray(0, RECORDS_AT)) ? head : undefined;
 }
 
@@ -96,20 +96,20 @@ export class Wal {
 
   /** One at a time. @param done the record is on disk; an error: see `isFull` */
   append(pieces: Buffer[], done: (error: Error | null) => void): void {
-    const { number, mark, position, checksum: previous } = this.end;
+    const { number, salt, position, checksum: previous } = this.end;
     const { file } = this;
-    const checksum = sealRecord(pieces, { segment: number, position, previous, mark });
+    const checksum = sealRecord(pieces, { segment: number, position, previous, salt });
     const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
     const sync = (): void =>
       fdatasync(file, (error) => {
         if (error) return done(error);
-        this.end = { number, mark, position: position + length, checksum };
+        this.end = { number, salt, position: position + length, checksum };
         this.size = Math.max(this.size, this.end.position);
         done(null);
       });
     try {
       this.growFor(length);
-      if (length <= WRITTEN_HERE_MAX) {
+      if (length <= SYNC_WRITE_BYTES_MAX) {
         for (let at = position, i = 0; i < pieces.length; at += pieces[i++]!.length) writeAll(file, pieces[i]!, at);
         sync();
         return;
@@ -118,7 +118,7 @@ export class Wal {
       setImmediate(done, error as Error);
       return;
     }
-    writeAllLater(file, pieces, position, (error) => (error ? done(error) : sync()));
+    writeAllAsync(file, pieces, position, (error) => (error ? done(error) : sync()));
   }
 
   /** Goes on in the other file, which must not be needed any more; the segment that ends here. */
@@ -135,9 +135,9 @@ export class Wal {
 
   /** The head is on disk no later than the first record, by the same sync. */
   private begin(number: number, { position, checksum }: SegmentHead['previous']): SegmentEnd {
-    const mark = randomInt(1, 2 ** 32);
-    writeAll(this.files[slotOf(number)]!, encodeHead({ number, mark, previous: { position, checksum } }), 0);
-    return { number, mark, position: RECORDS_AT, checksum: mark };
+    const salt = randomInt(1, 2 ** 32);
+    writeAll(this.files[slotOf(number)]!, encodeHead({ number, salt, previous: { position, checksum } }), 0);
+    return { number, salt, position: RECORDS_AT, checksum: salt };
   }
 
   /** Where the disk is full, the record may still fit. */
@@ -146,12 +146,12 @@ export class Wal {
     try {
       this.size += writeSync(this.file, STEP, 0, STEP.length, this.size);
     } catch (error) {
-      if (!isFull(error)) throw error;
+      if (!isDiskFull(error)) throw error;
     }
   }
 }
 
-function writeAllLater(file: number, pieces: Buffer[], position: number, done: (error: Error | null) => void): void {
+function writeAllAsync(file: number, pieces: Buffer[], position: number, done: (error: Error | null) => void): void {
   writev(file, pieces, position, (error, written) => {
     if (error) return done(error);
     let at = 0;
@@ -159,7 +159,7 @@ function writeAllLater(file: number, pieces: Buffer[], position: number, done: (
       if (at + piece.length > written) {
         // Only so much was taken.
         const rest = [piece.subarray(written - at), ...pieces.slice(i + 1)];
-        return writeAllLater(file, rest, position + written, done);
+        return writeAllAsync(file, rest, position + written, done);
       }
       at += piece.length;
     }

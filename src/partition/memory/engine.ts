@@ -1,21 +1,21 @@
 /** Rows in memory, for tests and for servers that shall forget. */
 import { type ClockOptions, startClock } from '../clock.ts';
-import { plus, versionOfAdd } from '../counters.ts';
+import { addToCounter, versionAfterAdd } from '../counters.ts';
 import type { Key, Range } from '../keys.ts';
-import { pageOf } from '../pages.ts';
+import { readPage } from '../pages.ts';
 import {
-  bufferOf,
+  asBuffer,
   type Commit,
   type Engine,
   type Outcome,
-  type Reading,
+  type PagedSnapshot,
   type Row,
   type ScanOptions,
-  type Stamp,
+  type Timestamp,
   type Write,
 } from '../partition.ts';
 import { SortedKeys } from '../sorted-keys.ts';
-import { changesIn, holds, type Versions } from '../validate.ts';
+import { type CurrentRows, changesAgainst, validateCommit } from '../validate.ts';
 
 export interface MemoryOptions extends ClockOptions {
   /** Faults for tests: the outcome to answer instead of committing. An unknown outcome may still have happened. */
@@ -23,10 +23,10 @@ export interface MemoryOptions extends ClockOptions {
 }
 
 /** Snapshots that may overlap without an end: what they no longer see goes after so many of them. */
-const FORGET_EVERY = 1_000;
+const PRUNE_EVERY = 1_000;
 
 /** What a key held since a commit; no row: it was removed. */
-interface Past {
+interface RowVersion {
   readonly since: number;
   readonly row?: Row;
 }
@@ -34,20 +34,20 @@ interface Past {
 export function openMemory({ inject, ...clockOptions }: MemoryOptions = {}): Engine {
   const clock = startClock(clockOptions);
   const keys = new SortedKeys();
-  const pasts = new Map<Key, Past[]>();
+  const versions = new Map<Key, RowVersion[]>();
   /** Keys that hold more than their latest row, for snapshots that are still open. */
-  const stale = new Set<Key>();
-  const open = new Map<number, number>();
+  const multiVersioned = new Set<Key>();
+  const openSnapshots = new Map<number, number>();
   let commits = 0;
   let ended = 0;
 
-  function at(key: Key, moment: number): Row | undefined {
-    return pasts.get(key)?.findLast(({ since }) => since <= moment)?.row;
+  function rowAt(key: Key, moment: number): Row | undefined {
+    return versions.get(key)?.findLast(({ since }) => since <= moment)?.row;
   }
 
   function* rowsIn(range: Range, moment: number, reverse?: boolean): Iterable<Row> {
     for (const key of keys.in(range, reverse)) {
-      const row = at(key, moment);
+      const row = rowAt(key, moment);
       if (row) yield row;
     }
   }
@@ -63,75 +63,76 @@ export function openMemory({ inject, ...clockOptions }: MemoryOptions = {}): Eng
     return rows;
   }
 
-  const latest: Versions = {
-    versionOf: (key) => at(key, commits)?.version,
+  const latest: CurrentRows = {
+    versionOf: (key) => rowAt(key, commits)?.version,
     rowsIn: (range, limit) => scan(range, { limit }, commits),
-    bytesOf: (key) => at(key, commits)?.value.length,
+    bytesOf: (key) => rowAt(key, commits)?.value.length,
   };
 
   /** The row that a write leaves. */
-  function after(written: Write, stamp: Stamp): Row | undefined {
+  function rowAfter(written: Write, stamp: Timestamp): Row | undefined {
     const { key } = written;
-    if (written.kind === 'put') return { key, value: bufferOf(written.value), version: stamp };
+    if (written.kind === 'put') return { key, value: asBuffer(written.value), version: stamp };
     if (written.kind === 'remove') return undefined;
-    const found = at(key, commits);
-    const value = plus(found?.value, written.n);
-    return value && { key, value, version: versionOfAdd(stamp, found?.version) };
+    const found = rowAt(key, commits);
+    const value = addToCounter(found?.value, written.n);
+    return value && { key, value, version: versionAfterAdd(stamp, found?.version) };
   }
 
   function write(key: Key, row: Row | undefined): void {
-    const past = pasts.get(key);
-    const present: Past = row ? { since: commits, row } : { since: commits };
+    const past = versions.get(key);
+    const present: RowVersion = row ? { since: commits, row } : { since: commits };
     if (past) past.push(present);
-    else pasts.set(key, [present]);
+    else versions.set(key, [present]);
     keys.add(key);
-    stale.add(key);
+    multiVersioned.add(key);
   }
 
   /** Lets go of what no open snapshot can see. */
-  function forget(): void {
-    const oldest = Math.min(commits, ...open.keys());
-    for (const key of stale) {
-      const past = pasts.get(key)!;
+  function pruneVersions(): void {
+    const oldest = Math.min(commits, ...openSnapshots.keys());
+    for (const key of multiVersioned) {
+      const past = versions.get(key)!;
       past.splice(
         0,
         past.findLastIndex(({ since }) => since <= oldest),
       );
       if (past.length > 1) continue;
-      stale.delete(key);
+      multiVersioned.delete(key);
       if (past[0]!.row || past[0]!.since > oldest) continue;
-      pasts.delete(key);
+      versions.delete(key);
       keys.delete(key);
     }
   }
 
   return {
     clock,
-    snapshot(): Reading & { end(): void } {
+    snapshot(): PagedSnapshot & { end(): void } {
       const moment = commits;
-      open.set(moment, (open.get(moment) ?? 0) + 1);
+      openSnapshots.set(moment, (openSnapshots.get(moment) ?? 0) + 1);
       return {
         now: clock.now(),
-        get: async (key) => at(key, moment),
-        getMany: async (wanted) => wanted.map((key) => at(key, moment)),
+        get: async (key) => rowAt(key, moment),
+        getMany: async (wanted) => wanted.map((key) => rowAt(key, moment)),
         scan: async (range, options) => scan(range, options, moment),
-        page: async (range, options) => pageOf((stretch) => rowsIn(stretch, moment), range, options),
+        page: async (range, options) => readPage((stretch) => rowsIn(stretch, moment), range, options),
         end() {
-          const others = (open.get(moment) ?? 1) - 1;
-          if (others > 0) open.set(moment, others);
-          else open.delete(moment);
-          if (open.size === 0 || ++ended % FORGET_EVERY === 0) forget();
+          const others = (openSnapshots.get(moment) ?? 1) - 1;
+          if (others > 0) openSnapshots.set(moment, others);
+          else openSnapshots.delete(moment);
+          if (openSnapshots.size === 0 || ++ended % PRUNE_EVERY === 0) pruneVersions();
         },
       };
     },
     async commit(data): Promise<Outcome> {
       const injected = inject?.(data);
       if (injected) return injected;
-      const verdict = holds(data, changesIn(latest), clock.now());
-      if (typeof verdict === 'object' && 'mistake' in verdict) throw new Error(verdict.mistake);
-      if (verdict !== 'holds') return 'conflict';
+      const verdict = validateCommit(data, changesAgainst(latest), clock.now());
+      if (typeof verdict === 'object' && 'invalid' in verdict) throw new Error(verdict.invalid);
+      if (verdict !== 'valid') return 'conflict';
       commits++;
-      for (const { stamp, writes } of data.bodies) for (const each of writes) write(each.key, after(each, stamp));
+      for (const { timestamp, writes } of data.writeSets)
+        for (const each of writes) write(each.key, rowAfter(each, timestamp));
       return 'committed';
     },
     async close() {},

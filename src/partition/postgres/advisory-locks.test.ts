@@ -1,18 +1,22 @@
 import { describe, expect, it } from 'vitest';
-import { bytes, commitOf, key, times } from '../conformance/harness.ts';
-import { after, beginning, type Key, past, type Range, under } from '../keys.ts';
+import { bytes, key, makeCommit, times } from '../conformance/harness.ts';
+import { type Key, keyAfter, keyPrefix, keysUnder, prefixEnd, type Range } from '../keys.ts';
 import type { Commit } from '../partition.ts';
-import { LOCKS_MAX, locksOf } from './advisory-locks.ts';
+import { LOCKS_MAX, locksFor } from './advisory-locks.ts';
 
 const putting = (...keys: Key[]): Commit =>
-  commitOf({ bodies: [{ stamp: 1n, writes: keys.map((each) => ({ kind: 'put', key: each, value: bytes(1) })) }] });
-const checking = (...keys: Key[]): Commit => commitOf({ checks: keys.map((each) => ({ key: each })) });
-const scanning = (range: Range): Commit => commitOf({ ranges: [{ range, rows: [] }] });
+  makeCommit({
+    writeSets: [{ timestamp: 1n, writes: keys.map((each) => ({ kind: 'put', key: each, value: bytes(1) })) }],
+  });
+const checking = (...keys: Key[]): Commit => makeCommit({ checks: keys.map((each) => ({ key: each })) });
+const scanning = (range: Range): Commit => makeCommit({ ranges: [{ range, rows: [] }] });
 
 /** Whether one waits for the other. */
 function meet(one: Commit, other: Commit, stores: [string, string] = ['s', 's']): boolean {
-  const theirs = new Map(locksOf(stores[1], other).map(({ number, alone }) => [number, alone]));
-  return locksOf(stores[0], one).some(({ number, alone }) => theirs.has(number) && (alone || theirs.get(number)));
+  const theirs = new Map(locksFor(stores[1], other).map(({ number, exclusive }) => [number, exclusive]));
+  return locksFor(stores[0], one).some(
+    ({ number, exclusive }) => theirs.has(number) && (exclusive || theirs.get(number)),
+  );
 }
 
 const CELL = key(7, 'm', 1, 2, 0);
@@ -28,15 +32,15 @@ describe('The locks of a commit', () => {
   });
 
   const ranges: [string, Range, boolean][] = [
-    ['its content', under([7, 'm', 1, 2]), true],
-    ['the beginning of its content', { from: under([7, 'm', 1, 2]).from, to: after(CELL) }, true],
-    ['its kind', under([7, 'm']), true],
-    ['its account', under([7]), true],
+    ['its content', keysUnder([7, 'm', 1, 2]), true],
+    ['the beginning of its content', { from: keysUnder([7, 'm', 1, 2]).from, to: keyAfter(CELL) }, true],
+    ['its kind', keysUnder([7, 'm']), true],
+    ['its account', keysUnder([7]), true],
     ['everything', { from: '' as Key, to: '\xff' as Key }, true],
     ['keys from its kind to another one', { from: key(7, 'm'), to: key(7, 'x') }, true],
-    ['another content', under([7, 'm', 1, 3]), false],
-    ['another kind', under([7, 'n']), false],
-    ['another account', under([8]), false],
+    ['another content', keysUnder([7, 'm', 1, 3]), false],
+    ['another kind', keysUnder([7, 'n']), false],
+    ['another account', keysUnder([8]), false],
   ];
   for (const [title, range, isHeld] of ranges) {
     it(`${isHeld ? 'let nobody write a row' : 'let others write a row'} while ${title} is scanned`, () => {
@@ -49,8 +53,8 @@ describe('The locks of a commit', () => {
     const names = ['', 'a', 'a\0', 'a\0b', 'b', 'ÿ', '\uffff', 'photos'];
     for (const name of names) {
       for (const prefix of names) {
-        const from = beginning([7, 'n', 'blob'], prefix);
-        const range = { from, to: past(from) };
+        const from = keyPrefix([7, 'n', 'blob'], prefix);
+        const range = { from, to: prefixEnd(from) };
         const row = key(7, 'n', 'blob', name);
         const isIn = row >= range.from && row < range.to;
         if (isIn) expect(meet(putting(row), scanning(range)), JSON.stringify([name, prefix])).toBe(true);
@@ -61,7 +65,7 @@ describe('The locks of a commit', () => {
   it('hold every key that lies in a range, whatever the range', () => {
     const parts = [7, 'n', 'a', 'a\0', 'a\0\xff', Buffer.of(0, 255)];
     const keys = parts.flatMap((one) => parts.flatMap((two) => parts.map((three) => key(one, two, three))));
-    const ends = [...keys, ...keys.map(past), ...keys.map(after)].filter((_, i) => i % 7 === 0);
+    const ends = [...keys, ...keys.map(prefixEnd), ...keys.map(keyAfter)].filter((_, i) => i % 7 === 0);
     for (const from of ends) {
       for (const to of ends) {
         const inside = keys.find((each) => each >= from && each < to);
@@ -74,7 +78,7 @@ describe('The locks of a commit', () => {
     const many = times(1_000, (i) => key(7, 'k', 1, i));
     const wide = times(1_000, (i) => key(i, 'k', 1));
     for (const keys of [many, wide]) {
-      expect(locksOf('s', putting(...keys)).length).toBeLessThanOrEqual(LOCKS_MAX);
+      expect(locksFor('s', putting(...keys)).length).toBeLessThanOrEqual(LOCKS_MAX);
       for (const each of [keys[0]!, keys[999]!]) {
         expect(meet(putting(...keys), putting(each))).toBe(true);
         expect(meet(putting(...keys), checking(each))).toBe(true);
@@ -85,7 +89,7 @@ describe('The locks of a commit', () => {
   });
 
   it('are taken in one order by all', () => {
-    const numbers = locksOf('s', putting(CELL, NAME)).map(({ number }) => number);
+    const numbers = locksFor('s', putting(CELL, NAME)).map(({ number }) => number);
     expect(numbers).toEqual(numbers.toSorted((a, b) => (a < b ? -1 : 1)));
     expect(new Set(numbers).size).toBe(numbers.length);
   });

@@ -1,6 +1,6 @@
 /**
- * What a commit locks in the store before it looks at anything. A row is locked by its key, alone to write and shared to
- * check, and beneath that the groups it belongs to are locked shared. Who checks a range takes a group alone that holds all of
+ * What a commit locks in the store before it looks at anything. A row is locked by its key, exclusive to write and shared to
+ * check, and beneath that the groups it belongs to are locked shared. Who checks a range takes a group exclusive that holds all of
  * it, so that nothing can appear in it; so does who has more rows than locks may be taken.
  */
 import { hash } from 'node:crypto';
@@ -12,47 +12,47 @@ const DEPTHS = [0, 1, 2, 4] as const;
 /** The server's table of locks is small: 64 for each of its connections. */
 export const LOCKS_MAX = 64;
 
-export interface Lock {
+export interface AdvisoryLock {
   readonly number: bigint;
-  readonly alone: boolean;
+  readonly exclusive: boolean;
 }
 
-export const anchorLock = (store: string, anchor: Key): bigint => numberOf(`${store} anchor ${anchor}`);
+export const queueLock = (store: string, queueKey: Key): bigint => lockNumber(`${store} anchor ${queueKey}`);
 
 /** In the order in which everybody takes them, so that nobody waits in a circle. */
-export function locksOf(store: string, { checks, ranges, bodies }: Commit): Lock[] {
+export function locksFor(store: string, { checks, ranges, writeSets }: Commit): AdvisoryLock[] {
   const rows = new Map<Key, boolean>();
   for (const { key } of checks) rows.set(key, false);
-  for (const { writes } of bodies) for (const { key } of writes) rows.set(key, true);
+  for (const { writes } of writeSets) for (const { key } of writes) rows.set(key, true);
   // Only the parts that a row's groups need are looked for: names are long.
-  const known = [...rows].map(([key, alone]) => ({ key, alone, groups: groupsOf(key) }));
+  const known = [...rows].map(([key, exclusive]) => ({ key, exclusive, groups: groupsContaining(key) }));
 
   for (const depth of [Infinity, 4, 2, 1, 0]) {
     const locks = new Map<string, boolean>();
-    const take = (name: string, alone: boolean) => locks.set(name, alone || (locks.get(name) ?? false));
+    const take = (name: string, exclusive: boolean) => locks.set(name, exclusive || (locks.get(name) ?? false));
     for (const { range } of ranges) {
-      const groups = groupsAround(range).filter((group) => group.depth <= depth);
+      const groups = groupsCovering(range).filter((group) => group.depth <= depth);
       for (const [i, { name }] of groups.entries()) take(name, i === groups.length - 1);
     }
-    for (const { key, alone, groups } of known) {
+    for (const { key, exclusive, groups } of known) {
       const wide = groups.filter((group) => group.depth <= depth);
       for (const [i, { name }] of wide.entries()) take(name, depth < Infinity && i === wide.length - 1);
-      if (depth === Infinity) take(`row ${key}`, alone);
+      if (depth === Infinity) take(`row ${key}`, exclusive);
     }
     if (locks.size > LOCKS_MAX && depth > 0) continue;
     return [...locks]
-      .map(([name, alone]) => ({ number: numberOf(`${store} ${name}`), alone }))
+      .map(([name, exclusive]) => ({ number: lockNumber(`${store} ${name}`), exclusive }))
       .sort((a, b) => (a.number < b.number ? -1 : 1));
   }
   return [];
 }
 
-interface Group {
+interface LockGroup {
   readonly depth: number;
   readonly name: string;
 }
 
-function groupsOf(key: string): Group[] {
+function groupsContaining(key: string): LockGroup[] {
   const ends = partEnds(key);
   return DEPTHS.filter((depth) => depth < ends.length).map((depth) => ({
     depth,
@@ -61,13 +61,13 @@ function groupsOf(key: string): Group[] {
 }
 
 /** The groups that hold every key of the range: those of what all its keys begin with. */
-export function groupsAround({ from, to }: Range): Group[] {
+export function groupsCovering({ from, to }: Range): LockGroup[] {
   let same = 0;
   while (same < from.length && same < to.length && from[same] === to[same]) same++;
   const beginning = from.slice(0, same);
   // A key may go on with 0xFF there, and then the zero that ends the beginning does not end a part.
   const open = beginning.endsWith('\x00') && to[same] === '\xff' && to.length > same + 1;
-  return groupsOf(open ? beginning.slice(0, -1) : beginning);
+  return groupsContaining(open ? beginning.slice(0, -1) : beginning);
 }
 
 /** Where the first parts of a key end, from none of them to four; what is not a whole part is left out. */
@@ -86,6 +86,6 @@ function partEnds(key: string): number[] {
   return ends;
 }
 
-function numberOf(name: string): bigint {
+function lockNumber(name: string): bigint {
   return hash('sha1', name, 'buffer').readBigInt64BE();
 }

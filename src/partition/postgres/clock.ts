@@ -1,13 +1,13 @@
-import { stampAfter } from '../clock.ts';
-import type { Clock, Instant, Stamp } from '../partition.ts';
+import { timestampAfter } from '../clock.ts';
+import type { Clock, Instant, Timestamp } from '../partition.ts';
 
 /** The server's time as this process knows it. */
 export interface ServerClock extends Omit<Clock, 'advance'> {
-  stamp(): Stamp;
+  nextTimestamp(): Timestamp;
   /** The server's clock showed this after it was asked and before now. */
-  hear(server: Instant): void;
+  observeServerTime(server: Instant): void;
   /** The store holds this stamp: the next one is later. */
-  observe(stamp: Stamp): void;
+  observe(timestamp: Timestamp): void;
 }
 
 /** How long an answer counts: two clocks drift apart. */
@@ -17,32 +17,32 @@ const WINDOW_NANOSECONDS = 10_000_000_000n;
  * The latest answer plus the time since it came: never later than the server's clock, but for their drift. So who finds a
  * lease expired here is right, and a stamp lies in no other process's future.
  */
-export function followClock(first: Instant): ServerClock {
+export function startServerClock(first: Instant): ServerClock {
   const started = process.hrtime.bigint();
   const monotonic = (): bigint => (process.hrtime.bigint() - started) / 100n;
-  let window = process.hrtime.bigint();
+  let windowStart = process.hrtime.bigint();
   let offset = first - monotonic();
-  let before = offset;
-  let told = 0n;
+  let previousOffset = offset;
+  let lastNow = 0n;
   let last = 0n;
 
   function now(): Instant {
-    told = later(told, monotonic() + later(offset, before));
-    return told;
+    lastNow = later(lastNow, monotonic() + later(offset, previousOffset));
+    return lastNow;
   }
 
   return {
     now,
-    stamp() {
-      last = stampAfter(last, now());
+    nextTimestamp() {
+      last = timestampAfter(last, now());
       return last;
     },
-    hear(server) {
+    observeServerTime(server) {
       const heard = server - monotonic();
       const at = process.hrtime.bigint();
-      if (at - window > WINDOW_NANOSECONDS) {
-        window = at;
-        before = offset;
+      if (at - windowStart > WINDOW_NANOSECONDS) {
+        windowStart = at;
+        previousOffset = offset;
         offset = heard;
       } else if (heard > offset) {
         offset = heard;

@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { conversation } from '../../../test/partition/conversation.ts';
-import { type Cluster, missing, startCluster } from '../../../test/partition/postgres-cluster.ts';
+import { type Cluster, missing, startCluster } from '../../../test/support/postgres-cluster.ts';
 import { partitionConformance, type Store } from '../conformance/suite.ts';
 import type { Engine } from '../partition.ts';
 import { openPostgres } from './engine.ts';

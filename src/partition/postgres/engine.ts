@@ -3,15 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { TICKS_PER_SECOND } from '../../base/time.ts';
 import { type Commit, type Engine, type Instant, type Outcome, Unavailable } from '../partition.ts';
-import { anchorLock, locksOf } from './advisory-locks.ts';
-import { followClock } from './clock.ts';
-import { argumentsOf, COMMIT_TEXT } from './commit-codec.ts';
-import { CannotOpen, cannotOpen, isConflict, isRolledBack, unavailable } from './errors.ts';
-import { turnsOf } from './exclusive-lock.ts';
-import { READS, REMEMBER_SECONDS } from './functions.ts';
-import { forgetAll, startRounds } from './periodic-task.ts';
+import { locksFor, queueLock } from './advisory-locks.ts';
+import { startServerClock } from './clock.ts';
+import { COMMIT_TEXT, encodeCommit } from './commit-codec.ts';
+import { asCannotOpen, asUnavailable, CannotOpen, isConflict, isRolledBack } from './errors.ts';
+import { makeExclusiveLocks } from './exclusive-lock.ts';
+import { PREPARED_READS, RETENTION_SECONDS } from './functions.ts';
+import { deleteAllExpired, startPeriodicTask } from './periodic-task.ts';
 import { clientOptions, openPool } from './pool.ts';
-import { snapshotsOf } from './reads.ts';
+import { makeSnapshots } from './reads.ts';
 import { inSchema, prepareSchema } from './schema.ts';
 
 export { CannotOpen };
@@ -27,30 +27,30 @@ export interface PostgresOptions {
   /** How long the outcome of a commit is asked for whose connection was lost. */
   resolveSeconds?: number;
   /** Told how such a commit came out. */
-  resolved?: (outcome: Outcome) => void;
+  onResolved?: (outcome: Outcome) => void;
 }
 
 const EXCLUSIVE_MAX = 2;
 const WAITING_MAX = 2_000;
-const BEAT_MILLISECONDS = 1_000;
-const FORGET_MILLISECONDS = 10_000;
+const CLOCK_SYNC_MILLISECONDS = 1_000;
+const CLEANUP_MILLISECONDS = 10_000;
 
 /** Throws CannotOpen, with one line that says what is wrong. */
 export async function openPostgres(options: PostgresOptions): Promise<Engine> {
-  const { url, schema = 'holdfast', readsMax = 8, commitsMax = 8, resolveSeconds = 30, resolved } = options;
+  const { url, schema = 'holdfast', readsMax = 8, commitsMax = 8, resolveSeconds = 30, onResolved } = options;
   const first = await openStore(url, schema);
-  const clock = followClock(first);
+  const clock = startServerClock(first);
   const sql = (text: string): string => inSchema(schema, text);
   const pool = (max: number, prepare = '') => openPool({ url, max, waitingMax: WAITING_MAX, prepare: sql(prepare) });
-  const reads = pool(readsMax, READS);
-  const snapshots = snapshotsOf(reads, clock);
+  const reads = pool(readsMax, PREPARED_READS);
+  const snapshots = makeSnapshots(reads, clock);
   const commits = pool(commitsMax);
-  const alone = turnsOf(pool(EXCLUSIVE_MAX), schema);
+  const exclusiveLocks = makeExclusiveLocks(pool(EXCLUSIVE_MAX), schema);
   const commitQuery = { name: 'commit', text: sql(COMMIT_TEXT) };
   let closing = false;
   let closed = false;
 
-  async function ask<T>(name: string, text: string, values: unknown[]): Promise<T> {
+  async function callFunction<T>(name: string, text: string, values: unknown[]): Promise<T> {
     const connection = await commits.connect();
     try {
       const { rows } = await connection.query({ name, text: sql(text), values, rowMode: 'array' });
@@ -62,25 +62,25 @@ export async function openPostgres(options: PostgresOptions): Promise<Engine> {
     }
   }
 
-  async function beat(moved = 0n): Promise<void> {
+  async function syncClock(moved = 0n): Promise<void> {
     const values = [clock.now().toString(), moved.toString()];
-    clock.hear(BigInt(await ask<string>('beat', 'select S.beat($1, $2)', values)));
+    clock.observeServerTime(BigInt(await callFunction<string>('beat', 'select S.beat($1, $2)', values)));
   }
 
-  const forget = async (): Promise<number> => {
-    const until = clock.now() - BigInt(REMEMBER_SECONDS) * TICKS_PER_SECOND;
-    return Number(await ask<string>('forget', 'select S.forget($1)', [until.toString()]));
+  const deleteExpired = async (): Promise<number> => {
+    const until = clock.now() - BigInt(RETENTION_SECONDS) * TICKS_PER_SECOND;
+    return Number(await callFunction<string>('forget', 'select S.forget($1)', [until.toString()]));
   };
   // What fails is tried again with the next.
-  const beats = startRounds(BEAT_MILLISECONDS, () => beat());
-  const forgetting = startRounds(FORGET_MILLISECONDS, () => forgetAll(forget, () => closing));
+  const clockSync = startPeriodicTask(CLOCK_SYNC_MILLISECONDS, () => syncClock());
+  const cleanup = startPeriodicTask(CLEANUP_MILLISECONDS, () => deleteAllExpired(deleteExpired, () => closing));
 
   /** Whether the commit happened. If it has not come to the server so far, it is barred: it never will. */
-  async function resolve({ id }: Commit, sent: Instant): Promise<Outcome> {
+  async function resolveOutcome({ id }: Commit, sent: Instant): Promise<Outcome> {
     const end = performance.now() + resolveSeconds * 1000;
     for (;;) {
       try {
-        return await ask<Outcome>('resolve', 'select S.resolve($1, $2)', [id, sent.toString()]);
+        return await callFunction<Outcome>('resolve', 'select S.resolve($1, $2)', [id, sent.toString()]);
       } catch {
         if (closed || performance.now() > end) return 'unknown';
         await sleep(100);
@@ -92,61 +92,63 @@ export async function openPostgres(options: PostgresOptions): Promise<Engine> {
     if (closed) throw new Unavailable('The store is closed.');
     if (data.ranges.some(({ range, rows }) => range.from >= range.to && rows.length > 0)) return 'conflict';
     const sent = clock.now();
-    const anchors = data.anchors.filter((anchor) => !alone.holds(anchor)).map((anchor) => anchorLock(schema, anchor));
-    const values = argumentsOf(data, sent, anchors, locksOf(schema, data));
+    const queueLocks = data.queueKeys
+      .filter((anchor) => !exclusiveLocks.holds(anchor))
+      .map((anchor) => queueLock(schema, anchor));
+    const values = encodeCommit(data, sent, queueLocks, locksFor(schema, data));
     const connection = await commits.connect();
     try {
       const { rows } = await connection.query({ ...commitQuery, values });
       connection.release();
-      const { outcome, at, in_the_way: inTheWay } = rows[0];
-      clock.hear(BigInt(at));
-      if (outcome === 'mistake') throw new Mistake(`a counter is added to a row of ${inTheWay} bytes`);
-      if (inTheWay !== null) clock.observe(BigInt(inTheWay));
+      const { outcome, at, in_the_way: conflict } = rows[0];
+      clock.observeServerTime(BigInt(at));
+      if (outcome === 'mistake') throw new InvalidCommit(`a counter is added to a row of ${conflict} bytes`);
+      if (conflict !== null) clock.observe(BigInt(conflict));
       return outcome;
     } catch (error) {
-      if (error instanceof Mistake) throw error;
+      if (error instanceof InvalidCommit) throw error;
       const isOver = isRolledBack(error);
       connection.release(!isOver);
       if (!isOver) {
-        const outcome = await resolve(data, sent);
-        resolved?.(outcome);
+        const outcome = await resolveOutcome(data, sent);
+        onResolved?.(outcome);
         return outcome;
       }
       if (isConflict(error)) return 'conflict';
-      throw unavailable(error);
+      throw asUnavailable(error);
     }
   }
 
   return {
     clock: {
       now: clock.now,
-      stamp: clock.stamp,
+      nextTimestamp: clock.nextTimestamp,
       async advance(ticks) {
         if (ticks < 0n) throw new RangeError('time goes forward only');
         try {
-          await beat(ticks);
+          await syncClock(ticks);
         } catch (error) {
-          throw unavailable(error);
+          throw asUnavailable(error);
         }
       },
     },
     snapshot: snapshots.snapshot,
     commit,
 
-    exclusive: (anchor, work) => alone.run(anchor, work),
+    exclusive: (anchor, work) => exclusiveLocks.run(anchor, work),
 
     async close() {
       closing = true;
-      await Promise.all([beats.end(), forgetting.end()]);
-      await beat().catch(() => {});
+      await Promise.all([clockSync.end(), cleanup.end()]);
+      await syncClock().catch(() => {});
       closed = true;
       await snapshots.end();
-      await Promise.all([reads.end(), commits.end(), alone.end()]);
+      await Promise.all([reads.end(), commits.end(), exclusiveLocks.end()]);
     },
   };
 }
 
-class Mistake extends Error {}
+class InvalidCommit extends Error {}
 
 /** Makes the store where there is none, and asks for its time. */
 async function openStore(url: string, schema: string): Promise<Instant> {
@@ -162,7 +164,7 @@ async function openStore(url: string, schema: string): Promise<Instant> {
     const { rows } = await client.query(inSchema(schema, 'select S.beat(0, 0) as now'));
     return BigInt(rows[0].now);
   } catch (error) {
-    throw cannotOpen(error, { place: `${host}:${port}`, user, database });
+    throw asCannotOpen(error, { place: `${host}:${port}`, user, database });
   } finally {
     await client.end().catch(() => {});
   }

@@ -7,39 +7,39 @@ export class CannotOpen extends Error {
 }
 
 /** SQLSTATE; connections that break have none, or one of the system's names. */
-export function codeOf(error: unknown): string | undefined {
+export function errorCode(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | undefined)?.code;
   return typeof code === 'string' ? code : undefined;
 }
 
 const CONFLICTS = new Set(['40001', '40P01', '55P03', '23505']);
 /** Connections, resources, what operators do, the system: it may work in a moment. */
-const PASSING = /^(08|25006|40|53|55|57|58)/;
+const TRANSIENT = /^(08|25006|40|53|55|57|58)/;
 const SQLSTATE = /^[0-9A-Z]{5}$/;
 
 /** Deadlocks and lock time-outs, and an id that was barred. */
-export const isConflict = (error: unknown): boolean => CONFLICTS.has(codeOf(error) ?? '');
+export const isConflict = (error: unknown): boolean => CONFLICTS.has(errorCode(error) ?? '');
 
 /** Whether the server said that the transaction is rolled back. It may also have stopped in the middle, or be unreachable. */
 export function isRolledBack(error: unknown): boolean {
-  const code = codeOf(error) ?? '';
+  const code = errorCode(error) ?? '';
   return SQLSTATE.test(code) && !/^(08|57P|58|XX)/.test(code);
 }
 
 /** What a caller is to be told. An error of ours stays what it is. */
-export function unavailable(error: unknown): Error {
+export function asUnavailable(error: unknown): Error {
   if (error instanceof Unavailable) return error;
-  const code = codeOf(error);
-  if (code === undefined || !SQLSTATE.test(code) || PASSING.test(code)) {
+  const code = errorCode(error);
+  if (code === undefined || !SQLSTATE.test(code) || TRANSIENT.test(code)) {
     // Callers hear of it, and where the database is does not concern them.
     return new Unavailable('The database does not answer.', { cause: error });
   }
   return error instanceof Error ? error : new Error(String(error));
 }
 
-export function cannotOpen(error: unknown, { place, user, database }: Record<'place' | 'user' | 'database', string>) {
+export function asCannotOpen(error: unknown, { place, user, database }: Record<'place' | 'user' | 'database', string>) {
   if (error instanceof CannotOpen) return error;
-  const code = codeOf(error) ?? '';
+  const code = errorCode(error) ?? '';
   const answers: Record<string, string> = {
     '28P01': `PostgreSQL at ${place} refuses the password of ${user}.`,
     '28000': `PostgreSQL at ${place} does not let ${user} in: ${oneLine(error)}.`,
@@ -56,5 +56,5 @@ export function cannotOpen(error: unknown, { place, user, database }: Record<'pl
 
 function oneLine(error: unknown): string {
   const { message = '' } = error as { message?: string };
-  return (message || codeOf(error) || String(error)).split('\n')[0]!.replace(/\.$/, '');
+  return (message || errorCode(error) || String(error)).split('\n')[0]!.replace(/\.$/, '');
 }

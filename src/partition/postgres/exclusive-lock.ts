@@ -1,25 +1,25 @@
 import type { Key } from '../keys.ts';
 import type { Engine } from '../partition.ts';
-import { anchorLock } from './advisory-locks.ts';
+import { queueLock } from './advisory-locks.ts';
 import type { Connection, Pool } from './pool.ts';
 
 /** The server ends a turn that takes longer: the process was paused, and all others wait. */
-const TURN_SECONDS = 5;
-const BEGIN = `begin; set local idle_in_transaction_session_timeout = '${TURN_SECONDS}s'; set local lock_timeout = '${TURN_SECONDS}s'`;
+const HELD_SECONDS_MAX = 5;
+const BEGIN = `begin; set local idle_in_transaction_session_timeout = '${HELD_SECONDS_MAX}s'; set local lock_timeout = '${HELD_SECONDS_MAX}s'`;
 
-export interface Turns {
+export interface ExclusiveLocks {
   readonly run: NonNullable<Engine['exclusive']>;
   /** Whether it is this process's turn for the anchor: its commits do not wait for themselves. */
-  holds(anchor: Key): boolean;
+  holds(queueKey: Key): boolean;
   end(): Promise<void>;
 }
 
 /** An anchor's lock, alone: every commit of others takes it shared. */
-export function turnsOf(pool: Pool, store: string): Turns {
+export function makeExclusiveLocks(pool: Pool, store: string): ExclusiveLocks {
   const held = new Set<Key>();
 
   async function take(connection: Connection, anchor: Key): Promise<void> {
-    await connection.query(`${BEGIN}; select pg_advisory_xact_lock(${anchorLock(store, anchor)})`);
+    await connection.query(`${BEGIN}; select pg_advisory_xact_lock(${queueLock(store, anchor)})`);
     held.add(anchor);
   }
 

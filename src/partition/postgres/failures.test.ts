@@ -1,14 +1,14 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { type Cluster, missing, startCluster } from '../../../test/partition/postgres-cluster.ts';
-import { bytes, commitOf, get, key, numberOf, put, readEngine, times } from '../conformance/harness.ts';
-import { under } from '../keys.ts';
+import { type Cluster, missing, startCluster } from '../../../test/support/postgres-cluster.ts';
+import { bytes, get, key, makeCommit, put, readEngine, rowNumber, times } from '../conformance/harness.ts';
+import { keysUnder } from '../keys.ts';
 import { type Engine, type Outcome, Unavailable } from '../partition.ts';
 import { openPartition } from '../transact.ts';
-import { anchorLock } from './advisory-locks.ts';
+import { queueLock } from './advisory-locks.ts';
 import { openPostgres, type PostgresOptions } from './engine.ts';
-import { READS } from './functions.ts';
-import { forgetAll } from './periodic-task.ts';
+import { PREPARED_READS } from './functions.ts';
+import { deleteAllExpired } from './periodic-task.ts';
 import { inSchema, prepareSchema, SCHEMA_VERSION } from './schema.ts';
 
 const SECOND = 10_000_000n;
@@ -119,9 +119,9 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
     expect((await sql(`select number from "${schema}".version`)).rows).toEqual([{ number: SCHEMA_VERSION }]);
     for (const each of [old, openPartition(one), openPartition(other)]) {
       await put(each, key('row', 'a/1'), 1);
-      const joining = { from: 0, mark: '/' };
-      const { rows } = await each.read((at) => at.page(under(['row']), { limit: 5, joining }));
-      expect(rows.map(numberOf)).toEqual([1]);
+      const grouping = { from: 0, delimiter: '/' };
+      const { rows } = await each.read((at) => at.page(keysUnder(['row']), { limit: 5, grouping }));
+      expect(rows.map(rowNumber)).toEqual([1]);
     }
   });
 
@@ -130,7 +130,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
     const engines = await Promise.all(times(12, () => open({ schema })));
     for (const [i, engine] of engines.entries()) await put(openPartition(engine), key('row', i), i);
     const rows = await readEngine(engines[5]!, (at) => at.getMany(times(12, (i) => key('row', i))));
-    expect(rows.map(numberOf)).toEqual(times(12, (i) => i));
+    expect(rows.map(rowNumber)).toEqual(times(12, (i) => i));
   });
 
   it('can be opened by a user who may only use it', async () => {
@@ -153,7 +153,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
     try {
       await expect(get(partition, key('row'))).rejects.toBeInstanceOf(Unavailable);
       await expect(put(partition, key('row'), 'away')).rejects.toBeInstanceOf(Unavailable);
-      const written = commitOf({ bodies: [{ stamp: engine.clock.stamp(), writes: [] }] });
+      const written = makeCommit({ writeSets: [{ timestamp: engine.clock.nextTimestamp(), writes: [] }] });
       await expect(engine.commit(written)).rejects.toBeInstanceOf(Unavailable);
       await expect(engine.clock.advance(1n)).rejects.toBeInstanceOf(Unavailable);
     } finally {
@@ -220,11 +220,14 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
   it('judges a deadline by the time of the server, whatever the process knows of it', async () => {
     const schema = newSchema();
     const [one, other] = [await open({ schema }), await open({ schema })];
-    const body = { stamp: other.clock.stamp(), writes: [{ kind: 'put', key: key('row'), value: bytes(1) } as const] };
+    const body = {
+      timestamp: other.clock.nextTimestamp(),
+      writes: [{ kind: 'put', key: key('row'), value: bytes(1) } as const],
+    };
     const before = other.clock.now() + 30n * SECOND;
     await one.clock.advance(31n * SECOND);
-    expect(await other.commit(commitOf({ before, bodies: [body] }))).toBe('conflict');
-    expect(await other.commit(commitOf({ before: before + 30n * SECOND, bodies: [body] }))).toBe('committed');
+    expect(await other.commit(makeCommit({ deadline: before, writeSets: [body] }))).toBe('conflict');
+    expect(await other.commit(makeCommit({ deadline: before + 30n * SECOND, writeSets: [body] }))).toBe('committed');
   });
 
   it('does not wait for the turn of a process that stands still', async () => {
@@ -233,7 +236,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
     const paused = new pg.Client(cluster.url);
     await paused.connect();
     onTestFinished(() => paused.end());
-    await paused.query('select pg_advisory_lock($1)', [anchorLock(schema, key('row')).toString()]);
+    await paused.query('select pg_advisory_lock($1)', [queueLock(schema, key('row')).toString()]);
     await put(partition, key('row'), 'through');
     expect(await get(partition, key('row'))).toBe('through');
   });
@@ -242,9 +245,9 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
     const schema = newSchema();
     const engine = await open({ schema });
     await engine.exclusive!(key('row'), async () => {
-      const taken = await sql(`select pg_try_advisory_lock(${anchorLock(schema, key('row'))}) as taken`);
+      const taken = await sql(`select pg_try_advisory_lock(${queueLock(schema, key('row'))}) as taken`);
       expect(taken.rows[0].taken).toBe(false);
-      await sql(`select pg_advisory_lock(${anchorLock(schema, key('row'))})`);
+      await sql(`select pg_advisory_lock(${queueLock(schema, key('row'))})`);
     });
     await engine.exclusive!(key('row'), async () => {});
   });
@@ -283,7 +286,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
       inSchema(schema, `insert into S.gone select sha256(i::text::bytea), i ${old}`),
     );
     const answers: number[] = [];
-    await forgetAll(async () => {
+    await deleteAllExpired(async () => {
       const { rows } = await sql(inSchema(schema, 'select S.forget(50001)::int as forgotten'));
       answers.push(rows[0].forgotten);
       return rows[0].forgotten;
@@ -306,9 +309,12 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
       await other.query(inSchema(schema, `insert into S.commits values ('${id}', false, 0)`));
       const before = engine.clock.now() + 30n * SECOND;
       const bodies = [
-        { stamp: engine.clock.stamp(), writes: [{ kind: 'put', key: key('row'), value: bytes(1) } as const] },
+        {
+          timestamp: engine.clock.nextTimestamp(),
+          writes: [{ kind: 'put', key: key('row'), value: bytes(1) } as const],
+        },
       ];
-      const outcome = engine.commit(commitOf({ id, before, bodies }));
+      const outcome = engine.commit(makeCommit({ id, deadline: before, writeSets: bodies }));
       const waits = `select from pg_stat_activity where wait_event = 'transactionid' and query like '%.commit(%'`;
       while ((await sql(waits)).rows.length === 0);
       const release = async (): Promise<Outcome> => {
@@ -371,12 +377,12 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
     });
     await partition.transact(key('row'), async (tx) => {
       await tx.getMany([key('row', 3), key('absent')]);
-      for (const reverse of [false, true]) await tx.scan(under(['row']), { limit: 5, reverse });
+      for (const reverse of [false, true]) await tx.scan(keysUnder(['row']), { limit: 5, reverse });
       tx.put(key('row', 3), bytes('again'));
       tx.remove(key('row', 4));
       tx.add(key('counter'), 1n);
     });
-    await partition.read((at) => at.page(under(['row']), { limit: 5, joining: { from: 0, mark: 'r' } }));
+    await partition.read((at) => at.page(keysUnder(['row']), { limit: 5, grouping: { from: 0, delimiter: 'r' } }));
     const { rows } = await sql(
       'select pg_stat_force_next_flush()',
       `select relname, seq_scan::int as scans from pg_stat_user_tables where schemaname = '${schema}' and relname = 'rows'`,
@@ -385,7 +391,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
     expect(rows[0].scans).toBeLessThanOrEqual(2);
     const plans = await sql(
       'set enable_seqscan = off; set enable_bitmapscan = off; set plan_cache_mode = force_generic_plan',
-      inSchema(schema, READS),
+      inSchema(schema, PREPARED_READS),
       String.raw`explain execute holdfast_scan_back('\\x00', '\\xff', 5, 100)`,
     );
     expect(JSON.stringify(plans.rows)).toMatch(/Index Scan Backward using rows_order/);
@@ -393,23 +399,23 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
 
   it('refuses a stamp of long ago, and one that a removed row may have had', async () => {
     const engine = await open();
-    const write = (stamp: bigint, kind: 'put' | 'remove') =>
+    const write = (timestamp: bigint, kind: 'put' | 'remove') =>
       engine.commit(
-        commitOf({
-          bodies: [
+        makeCommit({
+          writeSets: [
             {
-              stamp,
+              timestamp,
               writes: [kind === 'put' ? { kind, key: key('row'), value: bytes(1) } : { kind, key: key('row') }],
             },
           ],
         }),
       );
-    const stamps = times(4, () => engine.clock.stamp());
+    const stamps = times(4, () => engine.clock.nextTimestamp());
     expect(await write(stamps[1]!, 'put')).toBe('committed');
     expect(await write(stamps[2]!, 'remove')).toBe('committed');
     for (const stamp of stamps.slice(0, 3)) expect(await write(stamp, 'put')).toBe('conflict');
     expect(await write(stamps[3]!, 'put')).toBe('committed');
-    const old = engine.clock.stamp();
+    const old = engine.clock.nextTimestamp();
     await engine.clock.advance(100n * SECOND);
     expect(await write(old, 'put')).toBe('conflict');
   });

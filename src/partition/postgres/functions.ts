@@ -2,14 +2,14 @@
 import { TIME_FUNCTIONS } from './time-functions.ts';
 
 /** Orders the rows: an index takes no entry of more than 2,704 bytes. */
-const order = (key: string): string => `substring(${key} from 1 for 2500)`;
+const sortPrefix = (key: string): string => `substring(${key} from 1 for 2500)`;
 
 export const TABLES = `
 create table S.rows (key bytea not null, value bytea not null, version bigint not null)
   with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05);
 alter table S.rows alter column value set storage external;
 create unique index rows_key on S.rows (sha256(key));
-create index rows_order on S.rows (${order('key')});
+create index rows_order on S.rows (${sortPrefix('key')});
 
 create table S.gone (hash bytea primary key, version bigint not null);
 create index gone_version on S.gone (version);
@@ -25,18 +25,18 @@ comment on table S.clock is 'How far the time of the store is ahead of the clock
 `;
 
 /** At most so many rows of a table are forgotten by one call; the answer tells whether there may be more. */
-export const FORGET_ROWS = 10_000;
+export const CLEANUP_ROWS_MAX = 10_000;
 
-const FORGET = `
+const CLEANUP = `
 create or replace function S.forget(p_until bigint) returns bigint language plpgsql as $$
 declare
   commits bigint;
   versions bigint;
 begin
   if not pg_try_advisory_xact_lock(hashtextextended('S. forget', 0)) then return 0; end if;
-  delete from S.commits where ctid = any (array(select ctid from S.commits where at < p_until order by at limit ${FORGET_ROWS}));
+  delete from S.commits where ctid = any (array(select ctid from S.commits where at < p_until order by at limit ${CLEANUP_ROWS_MAX}));
   get diagnostics commits = row_count;
-  delete from S.gone where ctid = any (array(select ctid from S.gone where version < p_until order by version limit ${FORGET_ROWS}));
+  delete from S.gone where ctid = any (array(select ctid from S.gone where version < p_until order by version limit ${CLEANUP_ROWS_MAX}));
   get diagnostics versions = row_count;
   return greatest(commits, versions);
 end
@@ -44,11 +44,11 @@ $$;
 `;
 
 /** Whole seconds as the store counts them. */
-const seconds = (count: number): string => `${count}0000000`;
+const ticks = (count: number): string => `${count}0000000`;
 /** A stamp older than this is refused, and what was removed or committed is remembered for longer. */
 const STAMP_SECONDS = 60;
 const RESOLVE_SECONDS = 300;
-export const REMEMBER_SECONDS = 900;
+export const RETENTION_SECONDS = 900;
 
 const COMMIT = `
 create or replace function S.added(value bytea, n bigint) returns bytea language sql immutable as $$
@@ -91,7 +91,7 @@ begin
   if p_before is not null then p_before := S.announce_deadline(p_before); end if;
   at := greatest(S.store_now(), p_now);
   if at >= p_before then return; end if;
-  if exists (select from unnest(p_least) as stamp where stamp < at - ${seconds(STAMP_SECONDS)}) then return; end if;
+  if exists (select from unnest(p_least) as stamp where stamp < at - ${ticks(STAMP_SECONDS)}) then return; end if;
 
   if cardinality(p_check_keys) > 0 and exists (
     select from unnest(p_check_keys, p_check_versions) as c(key, version)
@@ -102,9 +102,9 @@ begin
   for i in 1 .. cardinality(p_froms) loop
     select coalesce(array_agg(r.key), '{}'), coalesce(array_agg(r.version), '{}') into found_keys, found_versions from (
       select key, version from S.rows
-      where ${order('key')} >= ${order('p_froms[i]')} and ${order('key')} <= ${order('p_tos[i]')}
+      where ${sortPrefix('key')} >= ${sortPrefix('p_froms[i]')} and ${sortPrefix('key')} <= ${sortPrefix('p_tos[i]')}
         and key >= p_froms[i] and key < p_tos[i]
-      order by ${order('key')}, key limit p_counts[i] + 1
+      order by ${sortPrefix('key')}, key limit p_counts[i] + 1
     ) r;
     if found_keys <> p_seen_keys[seen + 1 : seen + p_counts[i]]
       or found_versions <> p_seen_versions[seen + 1 : seen + p_counts[i]] then return; end if;
@@ -161,7 +161,7 @@ create or replace function S.resolve(p_id text, p_sent bigint) returns text lang
 declare
   happened boolean;
 begin
-  if p_sent < S.store_now() - ${seconds(RESOLVE_SECONDS)} then return 'unknown'; end if;
+  if p_sent < S.store_now() - ${ticks(RESOLVE_SECONDS)} then return 'unknown'; end if;
   insert into S.commits as c (id, committed, at) values (p_id, false, S.store_now())
   on conflict (id) do update set committed = c.committed returning c.committed into happened;
   return case when happened then 'committed' else 'conflict' end;
@@ -171,7 +171,7 @@ $$;
 
 /** Rows that are looked at before the place is sought anew: a seek costs about as much as reading the first of these. */
 const SKIPPED_MAX = 24;
-const STRETCH = 200;
+const SCAN_BATCH_ROWS = 200;
 
 const PAGE = `
 -- Behind everything that begins with these bytes; null: nothing is.
@@ -201,9 +201,9 @@ begin
     skipped := 0;
     for key, version, value in
       select r.key, r.version, r.value from S.rows r
-      where ${order('r.key')} >= ${order('start')} and ${order('r.key')} <= ${order('p_to')}
+      where ${sortPrefix('r.key')} >= ${sortPrefix('start')} and ${sortPrefix('r.key')} <= ${sortPrefix('p_to')}
         and r.key >= start and r.key < p_to
-      order by ${order('r.key')}, r.key limit ${STRETCH}
+      order by ${sortPrefix('r.key')}, r.key limit ${SCAN_BATCH_ROWS}
     loop
       looked := looked + 1;
       if common is not null and substring(key from 1 for octet_length(common)) = common then
@@ -219,7 +219,7 @@ begin
       common := case when place > 0 then substring(key from 1 for p_behind + place - 1 + octet_length(p_mark)) end;
       skipped := 0;
     end loop;
-    if looked < ${STRETCH} and skipped < ${SKIPPED_MAX} then return; end if;
+    if looked < ${SCAN_BATCH_ROWS} and skipped < ${SKIPPED_MAX} then return; end if;
     start := case when common is null then key || '\\x00'::bytea else S.past_any(common) end;
     if start is null or start >= p_to then return; end if;
   end loop;
@@ -227,23 +227,23 @@ end
 $$;
 `;
 
-export const FUNCTIONS = TIME_FUNCTIONS + FORGET + COMMIT + PAGE;
+export const FUNCTIONS = TIME_FUNCTIONS + CLEANUP + COMMIT + PAGE;
 
-const page = (comparison: string, direction: string): string => `
+const scanQuery = (comparison: string, direction: string): string => `
   select key, version, value from (
     select key, version, value, sum(octet_length(value)) over (rows unbounded preceding) - octet_length(value) as before from (
       select key, version, value from S.rows
-      where ${order('key')} >= ${order('$1')} and ${order('key')} <= ${order('$2')} and key >= $1 and key ${comparison} $2
-      order by ${order('key')} ${direction}, key ${direction} limit $3
+      where ${sortPrefix('key')} >= ${sortPrefix('$1')} and ${sortPrefix('key')} <= ${sortPrefix('$2')} and key >= $1 and key ${comparison} $2
+      order by ${sortPrefix('key')} ${direction}, key ${direction} limit $3
     ) page
   ) counted where before < $4`;
 
 /** Of every connection that reads; one round trip takes as many of them as there are to ask. */
-export const READS = `
+export const PREPARED_READS = `
 prepare holdfast_now(bigint) as select S.now_for_reads($1);
 prepare holdfast_get(bytea[]) as
   select k.n, r.version, r.value from unnest($1) with ordinality as k(key, n) join S.rows r on sha256(r.key) = sha256(k.key);
-prepare holdfast_scan(bytea, bytea, bigint, bigint) as ${page('<', 'asc')};
-prepare holdfast_scan_back(bytea, bytea, bigint, bigint) as ${page('<', 'desc')};
+prepare holdfast_scan(bytea, bytea, bigint, bigint) as ${scanQuery('<', 'asc')};
+prepare holdfast_scan_back(bytea, bytea, bigint, bigint) as ${scanQuery('<', 'desc')};
 prepare holdfast_page(bytea, bytea, bigint, bigint, int, bytea) as select key, version, value from S.page($1, $2, $3, $4, $5, $6);
 `;

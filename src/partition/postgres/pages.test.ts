@@ -1,16 +1,16 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type Cluster, missing, startCluster } from '../../../test/partition/postgres-cluster.ts';
+import { type Cluster, missing, startCluster } from '../../../test/support/postgres-cluster.ts';
 import { bytes, key, times } from '../conformance/harness.ts';
-import { beginning, past } from '../keys.ts';
-import type { Partition, Reading } from '../partition.ts';
+import { keyPrefix, prefixEnd } from '../keys.ts';
+import type { PagedSnapshot, Partition } from '../partition.ts';
 import { openPartition } from '../transact.ts';
 import { openPostgres } from './engine.ts';
 
 const FOLDERS = 700;
-const from = beginning(['file'], '');
-const range = { from, to: past(from) };
-const joining = { from: from.length, mark: '/' };
+const from = keyPrefix(['file'], '');
+const range = { from, to: prefixEnd(from) };
+const grouping = { from: from.length, delimiter: '/' };
 let cluster: Cluster;
 let partition: Partition;
 
@@ -30,7 +30,7 @@ describe.skipIf(missing)(`A page on PostgreSQL${missing ? ` (${missing})` : ''}`
   });
 
   /** The messages that go to the server for one read. */
-  async function sentFor(body: (at: Reading) => Promise<void>): Promise<string[]> {
+  async function sentFor(body: (at: PagedSnapshot) => Promise<void>): Promise<string[]> {
     const sent: string[] = [];
     const { query } = pg.Client.prototype;
     const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (
@@ -48,7 +48,7 @@ describe.skipIf(missing)(`A page on PostgreSQL${missing ? ` (${missing})` : ''}`
 
   it('is one call of one server function, however many rows are joined', async () => {
     const sent = await sentFor(async (at) => {
-      const { rows, next } = await at.page(range, { limit: 5_000, joining });
+      const { rows, next } = await at.page(range, { limit: 5_000, grouping });
       expect([rows.length, next]).toEqual([FOLDERS, undefined]);
     });
     const page =
@@ -66,7 +66,7 @@ describe.skipIf(missing)(`A page on PostgreSQL${missing ? ` (${missing})` : ''}`
   it('shares its way with what else is asked for at the same time', async () => {
     const sent = await sentFor(async (at) => {
       await at.get(key('file', 'none'));
-      const pages = await Promise.all(times(3, () => at.page(range, { limit: 10, joining })));
+      const pages = await Promise.all(times(3, () => at.page(range, { limit: 10, grouping })));
       expect(pages.map(({ rows }) => rows.length)).toEqual([10, 10, 10]);
     });
     expect(sent).toEqual([

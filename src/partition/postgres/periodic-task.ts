@@ -1,16 +1,16 @@
 /** What a process does for the store from time to time. */
-import { FORGET_ROWS } from './functions.ts';
+import { CLEANUP_ROWS_MAX } from './functions.ts';
 
-export interface Rounds {
+export interface PeriodicTask {
   /** Waits for the round that is under way. */
   end(): Promise<void>;
 }
 
 /** Starts a round every so often, unless the last one is still under way. A round that fails leaves its work to the next. */
-export function startRounds(milliseconds: number, round: () => Promise<unknown>): Rounds {
+export function startPeriodicTask(milliseconds: number, task: () => Promise<unknown>): PeriodicTask {
   let running: Promise<unknown> | undefined;
   const timer = setInterval(() => {
-    running ??= round()
+    running ??= task()
       .catch(() => {})
       .finally(() => {
         running = undefined;
@@ -27,8 +27,11 @@ export function startRounds(milliseconds: number, round: () => Promise<unknown>)
 
 /**
  * Calls again while a call forgot a full portion: otherwise more rows than one portion a round would pile up for ever.
- * @param forget how many rows it removed from the table that had the most
+ * @param deleteExpired how many rows it removed from the table that had the most
  */
-export async function forgetAll(forget: () => Promise<number>, isClosing: () => boolean = () => false): Promise<void> {
-  while ((await forget()) >= FORGET_ROWS && !isClosing());
+export async function deleteAllExpired(
+  deleteExpired: () => Promise<number>,
+  isClosing: () => boolean = () => false,
+): Promise<void> {
+  while ((await deleteExpired()) >= CLEANUP_ROWS_MAX && !isClosing());
 }

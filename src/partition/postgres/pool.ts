@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { Unavailable } from '../partition.ts';
-import { unavailable } from './errors.ts';
+import { asUnavailable } from './errors.ts';
 
 export interface PoolOptions {
   url: string;
@@ -58,7 +58,7 @@ export function openPool({ url, max, waitingMax, prepare }: PoolOptions): Pool {
       try {
         return await pool.connect();
       } catch (error) {
-        throw unavailable(error);
+        throw asUnavailable(error);
       }
     },
     waiting: () => pool.waitingCount,

@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { startCuttingProxy } from '../../../test/partition/cutting-proxy.ts';
-import { type Cluster, missing, startCluster } from '../../../test/partition/postgres-cluster.ts';
-import { bytes, key, numberOf, times } from '../conformance/harness.ts';
-import { under } from '../keys.ts';
-import { counterOf, type Partition } from '../partition.ts';
+import { startCuttingProxy } from '../../../test/support/cutting-proxy.ts';
+import { type Cluster, missing, startCluster } from '../../../test/support/postgres-cluster.ts';
+import { bytes, key, rowNumber, times } from '../conformance/harness.ts';
+import { keysUnder } from '../keys.ts';
+import { decodeCounter, type Partition } from '../partition.ts';
 import { openPartition } from '../transact.ts';
 import { openPostgres } from './engine.ts';
 
@@ -101,7 +101,7 @@ describe.skipIf(missing)(`Processes that share a store in PostgreSQL${missing ? 
     console.log('outcomes of the races:', seen);
     expect(Object.keys(seen).sort()).toEqual(['created, not empty', 'no parent, deleted']);
     const [parents, children] = await partition.read((at) =>
-      Promise.all(['parent', 'child'].map((kind) => at.scan(under([kind]), { limit: 2 * count }))),
+      Promise.all(['parent', 'child'].map((kind) => at.scan(keysUnder([kind]), { limit: 2 * count }))),
     );
     expect(parents!.length).toBe(seen['created, not empty']);
     expect(children!.length).toBe(parents!.length);
@@ -132,7 +132,7 @@ describe.skipIf(missing)(`Processes that share a store in PostgreSQL${missing ? 
     const seconds = (performance.now() - started) / 1000;
     const reruns = counted.map((one) => one.reruns);
     console.log(`64 clients on one row: ${Math.round((64 * each) / seconds)} a second, reruns at most ${reruns}`);
-    expect(numberOf(await partition.read((at) => at.get(key('counter'))))).toBe(64 * each);
+    expect(rowNumber(await partition.read((at) => at.get(key('counter'))))).toBe(64 * each);
     expect(Math.max(...reruns)).toBeLessThanOrEqual(5);
   }, 120_000);
 
@@ -160,7 +160,7 @@ describe.skipIf(missing)(`Processes that share a store in PostgreSQL${missing ? 
     expect(Math.min(unknown.committed, unknown.conflict)).toBeGreaterThanOrEqual(50);
     expect(unknown.unknown).toBe(0);
     const sums = await partition.read((at) => at.getMany(times(4, (i) => key('sum', i))));
-    expect(sums.reduce((sum, row) => sum + counterOf(row), 0n)).toBe(BigInt(expected));
+    expect(sums.reduce((sum, row) => sum + decodeCounter(row), 0n)).toBe(BigInt(expected));
   }, 180_000);
 });
 

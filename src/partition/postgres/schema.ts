@@ -5,26 +5,26 @@ import { FUNCTIONS, TABLES } from './functions.ts';
 /** Rises with every change of a table or of a function's arguments or meaning. */
 export const SCHEMA_VERSION = 3;
 /** From a version to the next; the functions follow in any case. */
-const STEPS: readonly string[] = [TABLES, '', ''];
+const MIGRATIONS: readonly string[] = [TABLES, '', ''];
 const SERVER_VERSION_MIN = 15;
 
-const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+const quoteIdentifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 /** SQL for this schema, which it calls S. */
 export function inSchema(schema: string, sql: string): string {
-  return sql.replaceAll(/\bS\./g, () => `${quoted(schema)}.`);
+  return sql.replaceAll(/\bS\./g, () => `${quoteIdentifier(schema)}.`);
 }
 
 /** Makes the schema, or brings it to this version: one process does, the others wait. */
 export async function prepareSchema(client: ClientBase, schema: string): Promise<void> {
-  await refuseUnfit(client);
-  if ((await versionOf(client, schema)) === SCHEMA_VERSION) return;
+  await checkServer(client);
+  if ((await readSchemaVersion(client, schema)) === SCHEMA_VERSION) return;
   await client.query('begin');
   try {
     await client.query(`select pg_advisory_xact_lock(hashtextextended($1, 0))`, [`holdfast schema ${schema}`]);
-    const version = await versionOf(client, schema);
+    const version = await readSchemaVersion(client, schema);
     const { rows } = await client.query('select from pg_namespace where nspname = $1', [schema]);
-    if (rows.length === 0) await client.query(`create schema ${quoted(schema)}`);
+    if (rows.length === 0) await client.query(`create schema ${quoteIdentifier(schema)}`);
     if (version < SCHEMA_VERSION) await client.query(inSchema(schema, migration(version)));
     await client.query('commit');
   } catch (error) {
@@ -35,12 +35,12 @@ export async function prepareSchema(client: ClientBase, schema: string): Promise
 
 function migration(version: number): string {
   const begin = version === 0 ? 'create table S.version (number int not null);' : '';
-  const steps = STEPS.slice(version).join('\n');
+  const steps = MIGRATIONS.slice(version).join('\n');
   const end = `delete from S.version; insert into S.version values (${SCHEMA_VERSION});`;
   return [begin, steps, FUNCTIONS, end].join('\n');
 }
 
-async function versionOf(client: ClientBase, schema: string): Promise<number> {
+async function readSchemaVersion(client: ClientBase, schema: string): Promise<number> {
   // Not to_regclass: a connection remembers that there was none.
   const { rowCount } = await client.query(
     `select from pg_class join pg_namespace n on n.oid = relnamespace where relname = 'version' and nspname = $1`,
@@ -57,7 +57,7 @@ async function versionOf(client: ClientBase, schema: string): Promise<number> {
   return version;
 }
 
-async function refuseUnfit(client: ClientBase): Promise<void> {
+async function checkServer(client: ClientBase): Promise<void> {
   const { rows } = await client.query(
     `select current_setting('server_version') as version, current_setting('server_version_num')::int / 10000 as major,
       pg_is_in_recovery() as standby, current_setting('transaction_read_only') = 'on' as readonly`,

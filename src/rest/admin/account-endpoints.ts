@@ -1,9 +1,9 @@
 /** The accounts of a running server, for `holdfast account` and `holdfast sas`. */
-import { iso7 } from '../../base/time.ts';
+import { formatIso7 } from '../../base/time.ts';
 import type { AccountDirectory, KnownAccount, StoredAccount } from '../../services/accounts/accounts.ts';
-import { commonErrors, raising } from '../../services/common/errors.ts';
-import { guarded, jsonBody, jsonReply } from './guard.ts';
-import type { OwnEndpoints } from './management-endpoints.ts';
+import { commonErrors, errorFactory } from '../../services/common/errors.ts';
+import { jsonReply, parseJsonBody, requireToken } from './guard.ts';
+import type { ManagementEndpoints } from './management-endpoints.ts';
 
 /** As it goes over the wire, and to scripts. */
 export interface ListedAccount {
@@ -25,55 +25,55 @@ export interface AccountEndpointOptions {
   readonly onRemoved: () => void;
 }
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 const PATH = '/_holdfast/accounts';
 
-export function accountEndpoints({ accounts, token, onRemoved }: AccountEndpointOptions): OwnEndpoints {
+export function accountEndpoints({ accounts, token, onRemoved }: AccountEndpointOptions): ManagementEndpoints {
   return {
-    [`GET ${PATH}`]: guarded(token, async ({ query }) => {
-      return jsonReply(200, { accounts: listed(accounts, query.keys === 'true') });
+    [`GET ${PATH}`]: requireToken(token, async ({ query }) => {
+      return jsonReply(200, { accounts: listAccounts(accounts, query.keys === 'true') });
     }),
-    [`POST ${PATH}`]: guarded(token, async (call) => {
-      const { name, keys } = await jsonBody(call);
-      return jsonReply(201, namedKeys(await accounts.add(text('name', name), optionalKeys(keys))));
+    [`POST ${PATH}`]: requireToken(token, async (call) => {
+      const { name, keys } = await parseJsonBody(call);
+      return jsonReply(201, withoutId(await accounts.add(requiredText('name', name), parseKeys(keys))));
     }),
-    [`DELETE ${PATH}`]: guarded(token, async ({ query }) => {
-      await accounts.remove(text('name', query.name), { withData: query.withdata === 'true' });
+    [`DELETE ${PATH}`]: requireToken(token, async ({ query }) => {
+      await accounts.remove(requiredText('name', query.name), { withData: query.withdata === 'true' });
       onRemoved();
       return { status: 204 };
     }),
-    [`POST ${PATH}/rotate-key`]: guarded(token, async (call) => {
-      const { name, which } = await jsonBody(call);
-      if (which !== 1 && which !== 2) throw invalid('which', 'is 1 or 2');
-      return jsonReply(200, namedKeys(await accounts.rotateKey(text('name', name), which)));
+    [`POST ${PATH}/rotate-key`]: requireToken(token, async (call) => {
+      const { name, which } = await parseJsonBody(call);
+      if (which !== 1 && which !== 2) throw invalidField('which', 'is 1 or 2');
+      return jsonReply(200, withoutId(await accounts.rotateKey(requiredText('name', name), which)));
     }),
   };
 }
 
 /** Keys are shown to who asks for them. */
-export function listed(accounts: AccountDirectory, withKeys: boolean): ListedAccount[] {
+export function listAccounts(accounts: AccountDirectory, withKeys: boolean): ListedAccount[] {
   return accounts.stored().map(({ id, name, from, isServed, keys }) => {
-    const account = { name, created: iso7(id), from, isServed, keyCount: keys.length };
+    const account = { name, created: formatIso7(id), from, isServed, keyCount: keys.length };
     return withKeys ? { ...account, keys } : account;
   });
 }
 
 /** Without its id, which JSON cannot take. */
-export function namedKeys({ name, keys }: KnownAccount): NamedKeys {
+export function withoutId({ name, keys }: KnownAccount): NamedKeys {
   return { name, keys };
 }
 
-function text(field: string, value: unknown): string {
-  if (typeof value !== 'string' || value === '') throw invalid(field, 'is missing');
+function requiredText(field: string, value: unknown): string {
+  if (typeof value !== 'string' || value === '') throw invalidField(field, 'is missing');
   return value;
 }
 
-function optionalKeys(keys: unknown): readonly string[] | undefined {
+function parseKeys(keys: unknown): readonly string[] | undefined {
   if (keys === undefined) return undefined;
   if (Array.isArray(keys) && keys.every((key) => typeof key === 'string')) return keys;
-  throw invalid('keys', 'is a list of strings');
+  throw invalidField('keys', 'is a list of strings');
 }
 
-function invalid(field: string, fault: string) {
+function invalidField(field: string, fault: string) {
   return fail('InvalidInput', undefined, `${field} ${fault}.`);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isOfThisMachine } from './guard.ts';
+import { isLocalPeer } from './guard.ts';
 
 describe('A caller', () => {
   it.each([
@@ -10,7 +10,7 @@ describe('A caller', () => {
     ['10.1.2.3', '10.1.2.3'],
     ['fe80::1', 'fe80::1'],
   ])('from %s to %s is on this machine', (remoteAddress, localAddress) => {
-    expect(isOfThisMachine({ remoteAddress, localAddress })).toBe(true);
+    expect(isLocalPeer({ remoteAddress, localAddress })).toBe(true);
   });
 
   it.each([
@@ -22,6 +22,6 @@ describe('A caller', () => {
     [undefined, undefined],
     [undefined, '127.0.0.1'],
   ])('from %s to %s is not', (remoteAddress, localAddress) => {
-    expect(isOfThisMachine({ remoteAddress, localAddress })).toBe(false);
+    expect(isLocalPeer({ remoteAddress, localAddress })).toBe(false);
   });
 });

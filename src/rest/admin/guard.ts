@@ -1,8 +1,8 @@
 /** Who may administer the server: somebody on this machine who can read the data folder, where the token lies. */
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { asStorageError, errorTable, raising, type StorageError } from '../../services/common/errors.ts';
+import { asStorageError, errorFactory, errorTable, type StorageError } from '../../services/common/errors.ts';
 import type { Reply } from '../reply.ts';
-import type { OwnCall, OwnEndpoint } from './management-endpoints.ts';
+import type { ManagementCall, ManagementEndpoint } from './management-endpoints.ts';
 
 /** 127.0.0.0/8, also as an IPv6 socket sees it, and ::1. */
 const LOOPBACK = /^(?:::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$|^::1$/i;
@@ -12,33 +12,33 @@ const errors = errorTable({
   TokenRequired: [401, 'This endpoint needs the token that lies in the data folder, as a bearer token.'],
   InvalidJson: [400, 'The body is not a JSON object.'],
 });
-const fail = raising(errors);
+const fail = errorFactory(errors);
 
 /** Without a token nobody may. */
-export function guarded(token: string, work: OwnEndpoint): OwnEndpoint {
+export function requireToken(token: string, endpoint: ManagementEndpoint): ManagementEndpoint {
   const wanted = digest(`Bearer ${token}`);
   return async (call) => {
     try {
       const { socket, headers } = call.incoming;
-      if (!isOfThisMachine(socket)) throw fail('NotFromHere');
+      if (!isLocalPeer(socket)) throw fail('NotFromHere');
       if (!timingSafeEqual(digest(headers.authorization ?? ''), wanted)) throw fail('TokenRequired');
-      return await work(call);
+      return await endpoint(call);
     } catch (error) {
       const known = asStorageError(error);
       if (!known) throw error;
-      return refusal(known);
+      return jsonErrorReply(known);
     }
   };
 }
 
 /** Of a socket. */
-interface Ends {
+interface SocketAddresses {
   readonly remoteAddress?: string | undefined;
   readonly localAddress?: string | undefined;
 }
 
 /** Who comes from the address that he comes to is here, too. */
-export function isOfThisMachine({ remoteAddress, localAddress }: Ends): boolean {
+export function isLocalPeer({ remoteAddress, localAddress }: SocketAddresses): boolean {
   if (remoteAddress === undefined) return false;
   return LOOPBACK.test(remoteAddress) || remoteAddress === localAddress;
 }
@@ -49,7 +49,7 @@ export function jsonReply(status: number, value: unknown, headers?: Reply['heade
   return { status, headers: { ...always, ...headers }, body: `${JSON.stringify(value)}\n` };
 }
 
-export async function jsonBody({ body }: OwnCall): Promise<Readonly<Record<string, unknown>>> {
+export async function parseJsonBody({ body }: ManagementCall): Promise<Readonly<Record<string, unknown>>> {
   const text = (await body()).toString();
   let value: unknown;
   try {
@@ -61,7 +61,7 @@ export async function jsonBody({ body }: OwnCall): Promise<Readonly<Record<strin
   return value as Record<string, unknown>;
 }
 
-function refusal({ status, code, message, retryAfterSeconds }: StorageError): Reply {
+function jsonErrorReply({ status, code, message, retryAfterSeconds }: StorageError): Reply {
   return jsonReply(
     status,
     { error: { code, message } },

@@ -1,51 +1,51 @@
 /** What the server answers for itself, outside all accounts. */
 import type { IncomingMessage } from 'node:http';
-import { commonErrors, raising } from '../../services/common/errors.ts';
-import { checkOwnSite } from '../../services/common/web-pages.ts';
+import { commonErrors, errorFactory } from '../../services/common/errors.ts';
+import { checkSameSite } from '../../services/common/web-pages.ts';
 import type { Reply } from '../reply.ts';
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 const BODY_BYTES_MAX = 64 * 1024;
 
-export interface OwnCall {
+export interface ManagementCall {
   readonly query: Readonly<Record<string, string>>;
   readonly incoming: IncomingMessage;
   /** Refused where it is long. */
   body(): Promise<Buffer>;
 }
 
-export type OwnEndpoint = (call: OwnCall) => Promise<Reply>;
+export type ManagementEndpoint = (call: ManagementCall) => Promise<Reply>;
 /** By method and path: 'POST /_holdfast/reset'. */
-export type OwnEndpoints = Readonly<Record<string, OwnEndpoint>>;
+export type ManagementEndpoints = Readonly<Record<string, ManagementEndpoint>>;
 
-export function health(isReady: () => boolean = () => true): OwnEndpoints {
-  const say = (status: number, text: string): Reply => ({
+export function healthEndpoints(isReady: () => boolean = () => true): ManagementEndpoints {
+  const textReply = (status: number, text: string): Reply => ({
     status,
     headers: { 'Content-Type': 'text/plain' },
     body: text,
   });
   return {
-    'GET /health/live': async () => say(200, 'live\n'),
-    'HEAD /health/live': async () => say(200, ''),
-    'HEAD /health/ready': async () => say(isReady() ? 200 : 503, ''),
-    'GET /health/ready': async () => (isReady() ? say(200, 'ready\n') : say(503, 'not ready\n')),
+    'GET /health/live': async () => textReply(200, 'live\n'),
+    'HEAD /health/live': async () => textReply(200, ''),
+    'HEAD /health/ready': async () => textReply(isReady() ? 200 : 503, ''),
+    'GET /health/ready': async () => (isReady() ? textReply(200, 'ready\n') : textReply(503, 'not ready\n')),
   };
 }
 
 /** Refused to pages of other sites: their browser would send the request, whatever it then keeps from them. */
-export function forOwnSite(endpoints: OwnEndpoints = {}): OwnEndpoints {
-  const guarded = Object.entries(endpoints).map(([at, work]): [string, OwnEndpoint] => [
+export function sameSiteOnly(endpoints: ManagementEndpoints = {}): ManagementEndpoints {
+  const guarded = Object.entries(endpoints).map(([at, endpoint]): [string, ManagementEndpoint] => [
     at,
     async (call) => {
-      checkOwnSite(call.incoming.headers);
-      return work(call);
+      checkSameSite(call.incoming.headers);
+      return endpoint(call);
     },
   ]);
   return Object.fromEntries(guarded);
 }
 
 /** Of the body of a call, by what the headers say. */
-export function ownLength({ headers }: IncomingMessage): number {
+export function checkManagementLength({ headers }: IncomingMessage): number {
   const declared = headers['content-length'];
   if (declared === undefined) throw fail('MissingContentLengthHeader');
   if (Number(declared) > BODY_BYTES_MAX) throw fail('RequestBodyTooLarge');

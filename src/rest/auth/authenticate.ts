@@ -1,20 +1,20 @@
 /** A request → who asks. Throws if what it shows is not genuine; that it shows nothing is for others to judge. */
-import { commonErrors, raising, type StorageError } from '../../services/common/errors.ts';
+import { commonErrors, errorFactory, type StorageError } from '../../services/common/errors.ts';
 import type { ServiceName } from '../../services/common/names.ts';
 import type { AccessPolicy } from '../../services/common/policies.ts';
 import type { Granted } from '../../services/common/storage.ts';
 import type { Request } from '../operation.ts';
 import { checkBearer } from './bearer.ts';
 import { ANONYMOUS, type Identity, OWNER } from './identity.ts';
-import { readSas, type SentSas, type SentServiceSas } from './sas.ts';
+import { parseSas, type SentSas, type SentServiceSas } from './sas.ts';
 import { checkSas, mergePolicy } from './sas-checks.ts';
 import { accountStringToSign, isSignedBy, sasMismatch, serviceStringToSign } from './sas-strings.ts';
-import { responseHeadersOf, type TableSasFields } from './service-sas.ts';
-import { type Account, schemeOf, sharedKeyOf } from './shared-key.ts';
+import { overrideHeaders, type TableSasFields } from './service-sas.ts';
+import { type Account, authScheme, createSharedKeyCheck } from './shared-key.ts';
 
 export type { Account } from './shared-key.ts';
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 
 /** The socket that a request came by; only one of TLS says that it is encrypted. */
 export interface Peer {
@@ -22,16 +22,16 @@ export interface Peer {
   readonly encrypted?: boolean;
 }
 
-export type Policies = (
+export type LookUpPolicies = (
   container: string,
 ) => Promise<{ readonly id: bigint; readonly policies: readonly AccessPolicy[] } | undefined>;
 
 /** Waits only where a stored policy is to be looked up. */
-export type Authentication = (
+export type Authenticate = (
   account: Account,
   request: Request,
   peer: Peer,
-  policiesOf: Policies,
+  lookUpPolicies: LookUpPolicies,
 ) => Identity | Promise<Identity>;
 
 export interface AuthenticationOptions {
@@ -42,13 +42,13 @@ export interface AuthenticationOptions {
   readonly oauth?: 'basic' | undefined;
 }
 
-export function authenticationOf({ service, now, oauth }: AuthenticationOptions): Authentication {
-  const sharedKeys = new WeakMap<Account, ReturnType<typeof sharedKeyOf>>();
+export function createAuthenticate({ service, now, oauth }: AuthenticationOptions): Authenticate {
+  const sharedKeys = new WeakMap<Account, ReturnType<typeof createSharedKeyCheck>>();
 
   function checkSharedKey(account: Account, request: Request): void {
     let check = sharedKeys.get(account);
     if (!check) {
-      check = sharedKeyOf(account, service);
+      check = createSharedKeyCheck(account, service);
       sharedKeys.set(account, check);
     }
     try {
@@ -60,25 +60,25 @@ export function authenticationOf({ service, now, oauth }: AuthenticationOptions)
     }
   }
 
-  return (account, request, peer, policiesOf) => {
+  return (account, request, peer, lookUpPolicies) => {
     const { authorization } = request.headers;
     if (authorization !== undefined) {
-      if (schemeOf(String(authorization)) !== 'Bearer') checkSharedKey(account, request);
+      if (authScheme(String(authorization)) !== 'Bearer') checkSharedKey(account, request);
       else if (oauth) checkBearer(String(authorization), { account: account.name, service });
-      else throw bearerRefused();
+      else throw bearerNotEnabled();
       return OWNER;
     }
-    const sas = readSas(request.query, service);
+    const sas = parseSas(request.query, service);
     if (!sas) return ANONYMOUS;
     checkSignature(account, request, sas);
     const { remoteAddress, encrypted: secure = false } = peer;
     const circumstances = { nowTicks: now(), remoteAddress, secure };
     if (sas.kind === 'service SAS' && sas.identifier !== '') {
       const container = sas.service === 'table' ? sas.table : request.container;
-      return withPolicy(sas, container, policiesOf, (merged) => checkSas(merged, circumstances));
+      return checkWithPolicy(sas, container, lookUpPolicies, (merged) => checkSas(merged, circumstances));
     }
     checkSas(sas, circumstances);
-    return identityOf(sas);
+    return identityFrom(sas);
   };
 }
 
@@ -98,22 +98,22 @@ function checkSignature(account: Account, { container, item: blob, query }: Requ
 }
 
 /** The policy is looked up with every request, so that a change of it holds at once. */
-async function withPolicy(
+async function checkWithPolicy(
   sas: SentServiceSas,
   container: string,
-  policiesOf: Policies,
+  lookUpPolicies: LookUpPolicies,
   check: (merged: SentServiceSas) => void,
 ): Promise<Identity> {
-  const found = await policiesOf(container);
+  const found = await lookUpPolicies(container);
   const merged = mergePolicy(
     sas,
     found?.policies.find(({ id }) => id === sas.identifier),
   );
   check(merged);
-  return identityOf(merged, found?.id);
+  return identityFrom(merged, found?.id);
 }
 
-function identityOf(sas: SentSas, container?: bigint): Identity {
+function identityFrom(sas: SentSas, container?: bigint): Identity {
   const { permissions } = sas;
   if (sas.kind === 'account SAS') {
     const { services, resourceTypes } = sas;
@@ -121,12 +121,12 @@ function identityOf(sas: SentSas, container?: bigint): Identity {
   }
   const { kind, service } = sas;
   if (service === 'table') {
-    return { kind, permissions, container, table: sas.table.toLowerCase(), entities: entitiesOf(sas.keys) };
+    return { kind, permissions, container, table: sas.table.toLowerCase(), entities: entityRange(sas.keys) };
   }
-  return { kind, permissions, container, responseHeaders: service === 'blob' ? responseHeadersOf(sas) : undefined };
+  return { kind, permissions, container, responseHeaders: service === 'blob' ? overrideHeaders(sas) : undefined };
 }
 
-function entitiesOf([spk, srk, epk, erk]: TableSasFields['keys']): Granted['entities'] {
+function entityRange([spk, srk, epk, erk]: TableSasFields['keys']): Granted['entities'] {
   if (spk === undefined && epk === undefined) return undefined;
   return {
     from: spk === undefined ? undefined : { partitionKey: spk, rowKey: srk },
@@ -134,6 +134,6 @@ function entitiesOf([spk, srk, epk, erk]: TableSasFields['keys']): Granted['enti
   };
 }
 
-function bearerRefused(): StorageError {
+function bearerNotEnabled(): StorageError {
   return fail('NotImplemented', undefined, 'Bearer is taken only by a server that was started with --oauth basic.');
 }

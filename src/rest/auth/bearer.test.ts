@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ticksOf } from '../../base/time.ts';
+import { ticksFromUnix } from '../../base/time.ts';
 import { StorageError } from '../../services/common/errors.ts';
 import type { ServiceName } from '../../services/common/names.ts';
 import { checkBearer } from './bearer.ts';
@@ -21,7 +21,7 @@ function token(payload: unknown): string {
 
 function verdict(authorization: string, service: ServiceName = 'blob'): [number, string, string | undefined] | 'taken' {
   try {
-    checkBearer(authorization, { account: 'mine', service, wall: () => ticksOf(NOW) });
+    checkBearer(authorization, { account: 'mine', service, wall: () => ticksFromUnix(NOW) });
     return 'taken';
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;

@@ -2,12 +2,12 @@
  * `--oauth basic`: who issued a token, for whom and for when is looked at, its signature is not. It lets programs run that
  * know no other way to authenticate; it keeps nobody out.
  */
-import { ticksOf } from '../../base/time.ts';
-import { commonErrors, raising } from '../../services/common/errors.ts';
+import { ticksFromUnix } from '../../base/time.ts';
+import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import type { ServiceName } from '../../services/common/names.ts';
 import { bearerChallenge } from './challenge.ts';
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 
 /** Of the public cloud and the national ones. */
 const ISSUERS = [
@@ -40,16 +40,16 @@ type Claims = Readonly<Record<string, unknown>>;
 export function checkBearer(authorization: string, context: BearerContext): void {
   const token = /^Bearer +(\S.*)$/.exec(authorization)?.[1];
   if (token === undefined) throw fail('InvalidAuthenticationInfo');
-  const claims = claimsIn(token);
-  const fault = claims ? faultIn(claims, context) : 'The token is not a JSON Web Token.';
+  const claims = parseClaims(token);
+  const fault = claims ? findFault(claims, context) : 'The token is not a JSON Web Token.';
   if (fault === undefined) return;
   const refused = fail('BearerTokenRefused', { AuthenticationErrorDetail: fault });
-  throw refused.with({ 'WWW-Authenticate': bearerChallenge(tenantOf(claims?.iss)) });
+  throw refused.withHeaders({ 'WWW-Authenticate': bearerChallenge(tenantFrom(claims?.iss)) });
 }
 
-function faultIn({ iss, aud, nbf, exp }: Claims, { account, service, wall = wallTicks }: BearerContext) {
+function findFault({ iss, aud, nbf, exp }: Claims, { account, service, wall = wallTicks }: BearerContext) {
   const now = wall();
-  const [notBefore, expiry] = [instantOf(nbf), instantOf(exp)];
+  const [notBefore, expiry] = [parseNumericDate(nbf), parseNumericDate(exp)];
   if (notBefore === undefined) return 'Lifetime validation failed. The token has no nbf.';
   if (expiry === undefined) return 'Lifetime validation failed. The token has no exp.';
   if (notBefore > now + SKEW_TICKS) return 'Lifetime validation failed. The token is not valid yet.';
@@ -57,8 +57,8 @@ function faultIn({ iss, aud, nbf, exp }: Claims, { account, service, wall = wall
   if (!isKnownIssuer(iss)) return 'Issuer validation failed. Issuer did not match.';
   const accepted = [...STORAGE, ...CLOUDS.map((cloud) => `https://${account}.${service}.${cloud}`)];
   const audiences: unknown[] = Array.isArray(aud) ? aud : [aud];
-  const isMeant = audiences.some((one) => typeof one === 'string' && accepted.includes(one.replace(/\/$/, '')));
-  return isMeant ? undefined : 'Audience validation failed. Audience did not match.';
+  const isAudience = audiences.some((one) => typeof one === 'string' && accepted.includes(one.replace(/\/$/, '')));
+  return isAudience ? undefined : 'Audience validation failed. Audience did not match.';
 }
 
 function isKnownIssuer(issuer: unknown): issuer is string {
@@ -70,11 +70,11 @@ function isKnownIssuer(issuer: unknown): issuer is string {
 const TENANT = /^https:\/\/[^/]+\/([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})(?:\/|$)/i;
 
 /** A client whose token is refused is sent to the same tenant again: identity libraries fail when they are sent to another. */
-function tenantOf(issuer: unknown): string | undefined {
+function tenantFrom(issuer: unknown): string | undefined {
   return isKnownIssuer(issuer) ? TENANT.exec(issuer)?.[1] : undefined;
 }
 
-function claimsIn(token: string): Claims | undefined {
+function parseClaims(token: string): Claims | undefined {
   const payload = /^[\w-]+\.([\w-]+)\.[\w-]*={0,2}$/.exec(token)?.[1];
   if (payload === undefined) return undefined;
   try {
@@ -87,10 +87,10 @@ function claimsIn(token: string): Claims | undefined {
 
 const SECONDS_MAX = 253_402_300_799;
 
-function instantOf(claim: unknown): bigint | undefined {
-  return typeof claim === 'number' && claim >= 0 && claim <= SECONDS_MAX ? ticksOf(claim * 1_000) : undefined;
+function parseNumericDate(claim: unknown): bigint | undefined {
+  return typeof claim === 'number' && claim >= 0 && claim <= SECONDS_MAX ? ticksFromUnix(claim * 1_000) : undefined;
 }
 
 function wallTicks(): bigint {
-  return ticksOf(Date.now());
+  return ticksFromUnix(Date.now());
 }

@@ -1,7 +1,7 @@
 /** The headers and the query of a request in the form in which they are signed. */
 
 /** What is signed of a request. */
-export interface Signed {
+export interface SignedRequest {
   readonly method: string;
   readonly rawPath: string;
   readonly rawQuery: string;
@@ -10,7 +10,7 @@ export interface Signed {
 }
 
 /** Clients disagree about these; none of them changes what a request means. */
-export interface Reading {
+export interface CanonicalVariant {
   /** White space inside a value is one space, as documented; most clients leave it as it is. */
   readonly folded?: boolean;
   /** Names in the order of a dictionary, as the service sorts them, instead of that of their characters. */
@@ -22,19 +22,19 @@ export interface Reading {
 type Header = readonly [name: string, value: string];
 
 /** Of one request. What its readings share is worked out once, since a signature that is wrong is tried in all of them. */
-export class Canonical {
-  readonly #request: Signed;
+export class CanonicalRequest {
+  readonly #request: SignedRequest;
   #byName: readonly Header[] | undefined;
   #byWord: readonly Header[] | undefined;
   readonly #parameters: { utf8?: Parameters; bytes?: Parameters } = {};
   readonly #queries: { utf8?: string; bytes?: string } = {};
 
-  constructor(request: Signed) {
+  constructor(request: SignedRequest) {
     this.#request = request;
   }
 
   /** A line for each name that begins with x-ms-. Node has taken off the space around a value. */
-  headers({ byWord = false, folded = false }: Reading): string {
+  headers({ byWord = false, folded = false }: CanonicalVariant): string {
     let text = '';
     let last = '';
     for (const [name, value] of byWord ? this.#headersByWord() : this.#headersByName()) {
@@ -47,16 +47,16 @@ export class Canonical {
   }
 
   /** Behind a line break, a line for each name. */
-  query(reading: Reading): string {
+  query(variant: CanonicalVariant): string {
     if (this.#request.rawQuery === '') return '';
-    const kind = reading.bytes ? 'bytes' : 'utf8';
-    this.#queries[kind] ??= queryText(this.parameters(reading));
+    const kind = variant.bytes ? 'bytes' : 'utf8';
+    this.#queries[kind] ??= queryText(this.parameters(variant));
     return this.#queries[kind];
   }
 
-  parameters(reading: Reading): Parameters {
-    const kind = reading.bytes ? 'bytes' : 'utf8';
-    this.#parameters[kind] ??= parametersOf(this.#request.rawQuery, kind === 'bytes');
+  parameters(variant: CanonicalVariant): Parameters {
+    const kind = variant.bytes ? 'bytes' : 'utf8';
+    this.#parameters[kind] ??= parseParameters(this.#request.rawQuery, kind === 'bytes');
     return this.#parameters[kind];
   }
 
@@ -67,7 +67,7 @@ export class Canonical {
 
   #headersByWord(): readonly Header[] {
     this.#byWord ??= sorted(
-      this.#headersByName().map((header) => ({ header, word: wordOf(header[0]) })),
+      this.#headersByName().map((header) => ({ header, word: dictionaryKey(header[0]) })),
       byWord,
     ).map(({ header }) => header);
     return this.#byWord;
@@ -92,7 +92,7 @@ function sorted<Item>(items: Item[], order: (one: Item, other: Item) => number):
 
 type Parameters = ReadonlyMap<string, readonly string[]>;
 
-function parametersOf(rawQuery: string, bytes: boolean): Parameters {
+function parseParameters(rawQuery: string, bytes: boolean): Parameters {
   const found = new Map<string, string[]>();
   if (rawQuery === '') return found;
   for (const part of rawQuery.split('&')) {
@@ -131,7 +131,7 @@ function byName(one: readonly [string, unknown], other: readonly [string, unknow
   return one[0] === other[0] ? 0 : one[0] < other[0] ? -1 : 1;
 }
 
-interface Worded {
+interface KeyedHeader {
   readonly header: Header;
   readonly word: string;
 }
@@ -145,19 +145,19 @@ const RANKS = new Map(
 );
 
 /** The service sorts as .NET sorts words, and Microsoft's clients do as it does. */
-function byWord({ header: [one], word }: Worded, { header: [other], word: otherWord }: Worded): number {
+function byWord({ header: [one], word }: KeyedHeader, { header: [other], word: otherWord }: KeyedHeader): number {
   if (word !== otherWord) return word < otherWord ? -1 : 1;
   let at = 0;
   while (one[at] === other[at] && at < one.length) at++;
-  return weightOf(one[at]) - weightOf(other[at]);
+  return punctuationWeight(one[at]) - punctuationWeight(other[at]);
 }
 
-function wordOf(name: string): string {
+function dictionaryKey(name: string): string {
   let word = '';
   for (const character of name) word += RANKS.get(character) ?? '';
   return word;
 }
 
-function weightOf(character: string | undefined): number {
+function punctuationWeight(character: string | undefined): number {
   return character === '-' ? 2 : character === "'" ? 1 : 0;
 }

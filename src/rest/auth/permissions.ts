@@ -1,13 +1,13 @@
 /** Whether a caller may do what a row of the operation table does. */
-import { commonErrors, raising, type StorageError } from '../../services/common/errors.ts';
+import { commonErrors, errorFactory, type StorageError } from '../../services/common/errors.ts';
 import type { ServiceName } from '../../services/common/names.ts';
 import type { Granted } from '../../services/common/storage.ts';
 import type { Operation, Permission, Right, Shape } from '../operation.ts';
 import type { AccountSas, Identity, ServiceSas } from './identity.ts';
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 
-export type Asked = Pick<Operation<never>, 'permission' | 'shape'> & { readonly anonymous?: boolean };
+export type OperationAccess = Pick<Operation<never>, 'permission' | 'shape'> & { readonly anonymous?: boolean };
 
 const LETTERS: Readonly<Record<Right, string>> = {
   read: 'r',
@@ -35,17 +35,17 @@ const RESOURCE_TYPES: Readonly<Record<Shape, string>> = {
 };
 
 /** What the operation itself must mind; throws if the caller may not run it at all. Who is anonymous is looked at elsewhere. */
-export function permit(
+export function authorize(
   identity: Exclude<Identity, { kind: 'anonymous' }>,
-  row: Asked,
+  row: OperationAccess,
   service: ServiceName,
   name: string,
 ): Granted | undefined {
   if (identity.kind === 'owner') return undefined;
-  if (identity.kind === 'account SAS') checkScope(identity, row, service);
-  else checkReach(identity, row, name);
+  if (identity.kind === 'account SAS') checkAccountSasScope(identity, row, service);
+  else checkServiceSasScope(identity, row, name);
   if (row.permission === 'owner') throw fail('AuthorizationFailure');
-  const { letters, all } = lettersOf(row.permission);
+  const { letters, all } = requiredLetters(row.permission);
   const held = letters.filter((letter) => identity.permissions.includes(letter));
   if (held.length < (all ? letters.length : Math.min(1, letters.length))) throw fail('AuthorizationPermissionMismatch');
   const creates = held.length > 0 && held.every((letter) => letter === 'c');
@@ -54,7 +54,11 @@ export function permit(
   return { ...(creates && { overwrite: false }), container, entities };
 }
 
-function checkScope({ services, resourceTypes }: AccountSas, row: Asked, service: ServiceName): void {
+function checkAccountSasScope(
+  { services, resourceTypes }: AccountSas,
+  row: OperationAccess,
+  service: ServiceName,
+): void {
   if (!services.includes(SERVICE_LETTERS[service])) throw fail('AuthorizationServiceMismatch');
   if (row.permission === 'any') return;
   if (!resourceTypes.includes(RESOURCE_TYPES[row.shape])) throw fail('AuthorizationResourceTypeMismatch');
@@ -64,15 +68,19 @@ function checkScope({ services, resourceTypes }: AccountSas, row: Asked, service
  * A signature for a container is for what is in it: of the container's own operations it opens the list only, and of a queue's
  * those that read.
  */
-const REACHED: Readonly<Partial<Record<Shape, Permission>>> = { '/{container}': 'list', '/{queue}': 'read' };
+const CONTAINER_LEVEL_PERMISSION: Readonly<Partial<Record<Shape, Permission>>> = {
+  '/{container}': 'list',
+  '/{queue}': 'read',
+};
 
-function checkReach({ table }: ServiceSas, { permission, shape }: Asked, name: string): void {
+function checkServiceSasScope({ table }: ServiceSas, { permission, shape }: OperationAccess, name: string): void {
   if (permission === 'any') return;
-  if (RESOURCE_TYPES[shape] !== 'o' && REACHED[shape] !== permission) throw fail('AuthorizationFailure');
+  if (RESOURCE_TYPES[shape] !== 'o' && CONTAINER_LEVEL_PERMISSION[shape] !== permission)
+    throw fail('AuthorizationFailure');
   if (table !== undefined && table !== name.toLowerCase()) throw fail('AuthorizationFailure');
 }
 
-function lettersOf(permission: Permission): { readonly letters: readonly string[]; readonly all: boolean } {
+function requiredLetters(permission: Permission): { readonly letters: readonly string[]; readonly all: boolean } {
   if (permission === 'owner' || permission === 'any') return { letters: [], all: false };
   const all = typeof permission === 'object' && 'all' in permission;
   const rights = typeof permission === 'string' ? [permission] : all ? permission.all : permission;
@@ -80,7 +88,7 @@ function lettersOf(permission: Permission): { readonly letters: readonly string[
 }
 
 /** Whether a container of this access level lets strangers do it. */
-export function isPublic(row: Asked, level: 'blob' | 'container' | undefined): boolean {
+export function isPublic(row: OperationAccess, level: 'blob' | 'container' | undefined): boolean {
   if (level === undefined || row.anonymous === false) return false;
   if (row.shape === '/{container}/{blob}') return row.permission === 'read';
   return (
@@ -92,12 +100,12 @@ export function isPublic(row: Asked, level: 'blob' | 'container' | undefined): b
 const CHALLENGE_SINCE = '2019-12-12';
 
 /** The service does not tell a stranger what exists. */
-export function strangerRefused(version: string): StorageError {
+export function anonymousRefused(version: string): StorageError {
   return fail(version >= CHALLENGE_SINCE ? 'NoAuthenticationInformation' : 'ResourceNotFound');
 }
 
 /** Overrides of a signature change what a read of a blob says, and nothing else. */
-export function overridesOf(identity: Identity, row: Asked): ServiceSas['responseHeaders'] | undefined {
+export function responseOverrides(identity: Identity, row: OperationAccess): ServiceSas['responseHeaders'] | undefined {
   if (identity.kind !== 'service SAS' || row.permission !== 'read' || row.shape !== '/{container}/{blob}')
     return undefined;
   return identity.responseHeaders;

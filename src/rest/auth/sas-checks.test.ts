@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { ticksOf } from '../../base/time.ts';
+import { ticksFromUnix } from '../../base/time.ts';
 import { StorageError } from '../../services/common/errors.ts';
-import { readSas, type SentServiceSas } from './sas.ts';
+import { parseSas, type SentServiceSas } from './sas.ts';
 import { type Circumstances, checkSas, mergePolicy } from './sas-checks.ts';
 
-const at = (text: string) => ticksOf(Date.parse(text));
+const at = (text: string) => ticksFromUnix(Date.parse(text));
 const here: Circumstances = { nowTicks: at('2024-06-01T12:00:00Z'), remoteAddress: '10.0.0.5', secure: true };
 
 function sasOf(fields: Record<string, string>): SentServiceSas {
-  return readSas({ sv: '2021-06-08', sr: 'c', sig: 'abc=', ...fields }, 'blob') as SentServiceSas;
+  return parseSas({ sv: '2021-06-08', sr: 'c', sig: 'abc=', ...fields }, 'blob') as SentServiceSas;
 }
 
 function refusal(run: () => unknown): StorageError {

@@ -1,10 +1,10 @@
 /** What a shared access signature allows besides its permissions. All of this is asked only of one that is signed. */
-import { rfc1123 } from '../../base/time.ts';
-import { commonErrors, raising } from '../../services/common/errors.ts';
+import { formatRfc1123 } from '../../base/time.ts';
+import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import { parseIpRange, parseIpv4, parseSasDate, type SentSas, type SentServiceSas } from './sas.ts';
 import { sasRefused } from './sas-fields.ts';
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 
 /** What a stored access policy says, in the words of Set Container ACL. */
 export interface StoredPolicy {
@@ -18,9 +18,9 @@ export function mergePolicy(sas: SentServiceSas, policy: StoredPolicy | undefine
   if (policy === undefined) throw sasRefused('SAS identifier cannot be found for specified signed identifier');
   return {
     ...sas,
-    start: oneOf(sas.start, policy.start),
-    expiry: oneOf(sas.expiry, policy.expiry),
-    permissions: oneOf(sas.permissions, policy.permission),
+    start: mergeField(sas.start, policy.start),
+    expiry: mergeField(sas.expiry, policy.expiry),
+    permissions: mergeField(sas.permissions, policy.permission),
   };
 }
 
@@ -35,7 +35,7 @@ export interface Circumstances {
 export function checkSas(sas: SentSas, { nowTicks, remoteAddress, secure }: Circumstances): void {
   checkTime(sas, nowTicks);
   if (sas.protocol === 'https' && !secure) throw fail('AuthorizationProtocolMismatch');
-  if (sas.ip !== '' && !isWithin(remoteAddress ?? '', sas.ip)) {
+  if (sas.ip !== '' && !isInIpRange(remoteAddress ?? '', sas.ip)) {
     throw fail(
       'AuthorizationSourceIPMismatch',
       undefined,
@@ -51,24 +51,24 @@ function checkTime(sas: SentSas, now: bigint): void {
   if (sas.permissions === '') throw sasRefused('sp is mandatory. Cannot be empty');
   if (expiry <= (start ?? now)) {
     throw sasRefused(
-      `Signed expiry time [${rfc1123(expiry)}] must be after signed start time [${rfc1123(start ?? now)}]`,
+      `Signed expiry time [${formatRfc1123(expiry)}] must be after signed start time [${formatRfc1123(start ?? now)}]`,
     );
   }
   if (start !== undefined && (now < start || now >= expiry)) {
     throw sasRefused(
-      `Signature not valid in the specified time frame: Start [${rfc1123(start)}] - Expiry [${rfc1123(expiry)}] - Current [${rfc1123(now)}]`,
+      `Signature not valid in the specified time frame: Start [${formatRfc1123(start)}] - Expiry [${formatRfc1123(expiry)}] - Current [${formatRfc1123(now)}]`,
     );
   }
 }
 
 /** Node shows an IPv4 peer of a socket for both families as ::ffff:1.2.3.4. */
-function isWithin(address: string, range: string): boolean {
+function isInIpRange(address: string, range: string): boolean {
   const found = parseIpv4(address.replace(/^::ffff:/i, ''));
   const [first, last] = parseIpRange(range) ?? [];
   return found !== undefined && first !== undefined && last !== undefined && first <= found && found <= last;
 }
 
-function oneOf(sent: string, stored: string | undefined): string {
+function mergeField(sent: string, stored: string | undefined): string {
   if (sent === '') return stored ?? '';
   if (stored) throw sasRefused('Access policy fields can be associated with signature or SAS identifier but not both.');
   return sent;

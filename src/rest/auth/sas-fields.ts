@@ -1,7 +1,7 @@
 /** What every shared access signature carries. */
-import { commonErrors, raising, type StorageError } from '../../services/common/errors.ts';
+import { commonErrors, errorFactory, type StorageError } from '../../services/common/errors.ts';
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 
 export type Query = Readonly<Record<string, string>>;
 
@@ -16,10 +16,10 @@ export interface SasFields {
   readonly encryptionScope: string;
 }
 
-export type Common = SasFields & { readonly signature: string };
+export type SentSasFields = SasFields & { readonly signature: string };
 
 /** All that a signature of any kind and service is made of, those of a user delegation key too. */
-const NAMES = new Set(
+const SAS_PARAMETERS = new Set(
   (
     'sv ss srt sr st se sp sip spr sig si ses sdd saoid suoid scid skoid sktid skt ske sks skv skdutid sduoid srh srq ' +
     'rscc rscd rsce rscl rsct tn spk srk epk erk'
@@ -27,16 +27,16 @@ const NAMES = new Set(
 );
 
 export function isSasField(name: string): boolean {
-  return NAMES.has(name);
+  return SAS_PARAMETERS.has(name);
 }
 
-export function mandatory(query: Query, name: string): string {
+export function requiredField(query: Query, name: string): string {
   const value = query[name];
   if (!value) throw sasRefused(`${name} is mandatory. Cannot be empty`);
   return value;
 }
 
-export function malformed(name: string): StorageError {
+export function malformedField(name: string): StorageError {
   return sasRefused(`Signature fields not well formed: ${name}.`);
 }
 

@@ -1,6 +1,6 @@
 /** The text that a shared access signature signs, in the form of its version; and the making of new ones. */
 import type { StorageError } from '../../services/common/errors.ts';
-import { isSignature, signatureOf } from './hmac.ts';
+import { sign, verifySignature } from './hmac.ts';
 import type { AccountSasFields, SentSas } from './sas.ts';
 import { sasRefused } from './sas-fields.ts';
 import {
@@ -11,7 +11,7 @@ import {
   type ServiceSasFields,
   type TableSasFields,
 } from './service-sas.ts';
-import { signedText } from './shared-key.ts';
+import { discloseStringToSign } from './shared-key.ts';
 
 /** What a service SAS is used for; the names are decoded. */
 export interface SasTarget {
@@ -39,16 +39,16 @@ export function serviceStringToSign(account: string, target: SasTarget, sas: Ser
   const { version, permissions, start, expiry, identifier, ip, protocol } = sas;
   const lines = [permissions, start, expiry, canonicalResource(account, target, sas), identifier];
   if (version >= PROTOCOL_SINCE) lines.push(ip, protocol);
-  lines.push(version, ...ownLines(target, sas));
+  lines.push(version, ...serviceLines(target, sas));
   return lines.join('\n');
 }
 
-function ownLines(target: SasTarget, sas: ServiceSasFields): readonly string[] {
+function serviceLines(target: SasTarget, sas: ServiceSasFields): readonly string[] {
   if (sas.service === 'queue') return [];
   if (sas.service === 'table') return sas.keys.map((key) => key ?? '');
   const { version, resource, encryptionScope, overrides } = sas;
   const lines: string[] = [];
-  if (version >= RESOURCE_SINCE) lines.push(resource, momentOf(resource, target));
+  if (version >= RESOURCE_SINCE) lines.push(resource, snapshotOrVersion(resource, target));
   if (version >= SCOPE_SINCE) lines.push(encryptionScope);
   if (version >= OVERRIDES_SINCE) lines.push(...overrides);
   return lines;
@@ -57,33 +57,33 @@ function ownLines(target: SasTarget, sas: ServiceSasFields): readonly string[] {
 /** Any of the account's keys, in base64, will do. */
 export function isSignedBy(sas: Pick<SentSas, 'signature'>, text: string, keys: readonly string[]): boolean {
   let isSigned = false;
-  for (const key of keys) isSigned = isSignature(sas.signature, key, text) || isSigned;
+  for (const key of keys) isSigned = verifySignature(sas.signature, key, text) || isSigned;
   return isSigned;
 }
 
 /** The text is told only where the key is known to everyone anyway. */
 export function sasMismatch(account: string, text: string): StorageError {
-  const shown = signedText(account, text);
+  const shown = discloseStringToSign(account, text);
   return sasRefused(
     shown === undefined ? 'Signature did not match.' : `Signature did not match. String to sign used was ${shown}`,
   );
 }
 
 /** Defaults are empty. */
-type Optional<Fields, Needed extends keyof Fields> = Pick<Fields, Needed> & Partial<Omit<Fields, 'kind' | 'service'>>;
-export type NewAccountSas = Optional<
+type NewSas<Fields, Needed extends keyof Fields> = Pick<Fields, Needed> & Partial<Omit<Fields, 'kind' | 'service'>>;
+export type NewAccountSas = NewSas<
   AccountSasFields,
   'version' | 'permissions' | 'services' | 'resourceTypes' | 'expiry'
 >;
-export type NewBlobSas = Optional<BlobSasFields, 'version' | 'resource'>;
-export type NewQueueSas = Optional<QueueSasFields, 'version'>;
-export type NewTableSas = Optional<TableSasFields, 'version' | 'table'>;
+export type NewBlobSas = NewSas<BlobSasFields, 'version' | 'resource'>;
+export type NewQueueSas = NewSas<QueueSasFields, 'version'>;
+export type NewTableSas = NewSas<TableSasFields, 'version' | 'table'>;
 
 /** The query of an account SAS; the key is in base64. */
 export function accountSasToken(account: string, wanted: NewAccountSas, key: string): string {
   const sas: AccountSasFields = { ...EMPTY, ...wanted, kind: 'account SAS' };
   const { services, resourceTypes } = sas;
-  return tokenOf(sas, { ss: services, srt: resourceTypes }, accountStringToSign(account, sas), key);
+  return formatToken(sas, { ss: services, srt: resourceTypes }, accountStringToSign(account, sas), key);
 }
 
 /** The query of a service SAS for this container or blob; the key is in base64. */
@@ -92,15 +92,15 @@ export function blobSasToken(account: string, target: SasTarget, wanted: NewBlob
   const { resource, identifier, depth, overrides } = sas;
   const [rscc, rscd, rsce, rscl, rsct] = overrides;
   const sdd = depth === undefined ? '' : String(depth);
-  const own = filled({ sr: resource, si: identifier, sdd, rscc, rscd, rsce, rscl, rsct });
-  return tokenOf(sas, own, serviceStringToSign(account, target, sas), key);
+  const own = withoutEmpty({ sr: resource, si: identifier, sdd, rscc, rscd, rsce, rscl, rsct });
+  return formatToken(sas, own, serviceStringToSign(account, target, sas), key);
 }
 
 /** The query of a service SAS for this queue; the key is in base64. */
 export function queueSasToken(account: string, queue: string, wanted: NewQueueSas, key: string): string {
   const sas: QueueSasFields = { ...EMPTY, ...wanted, kind: 'service SAS', service: 'queue' };
   const text = serviceStringToSign(account, { container: queue }, sas);
-  return tokenOf(sas, filled({ si: sas.identifier }), text, key);
+  return formatToken(sas, withoutEmpty({ si: sas.identifier }), text, key);
 }
 
 /** The query of a service SAS for the table that it names; the key is in base64. */
@@ -109,7 +109,7 @@ export function tableSasToken(account: string, wanted: NewTableSas, key: string)
   const { table, identifier } = sas;
   const [spk, srk, epk, erk] = sas.keys;
   const text = serviceStringToSign(account, { container: table }, sas);
-  return tokenOf(sas, { ...filled({ tn: table, si: identifier }), spk, srk, epk, erk }, text, key);
+  return formatToken(sas, { ...withoutEmpty({ tn: table, si: identifier }), spk, srk, epk, erk }, text, key);
 }
 
 const EMPTY = {
@@ -125,36 +125,36 @@ const EMPTY_OF_BLOBS = { depth: undefined, overrides: ['', '', '', '', ''] } as 
 const EMPTY_OF_TABLES = { keys: [undefined, undefined, undefined, undefined] } as const;
 
 /** What is undefined is left out; empty is what an entity's key may be. */
-function tokenOf(
+function formatToken(
   sas: AccountSasFields | ServiceSasFields,
   own: Readonly<Record<string, string | undefined>>,
   text: string,
   key: string,
 ): string {
   const { version: sv, start: st, expiry: se, permissions: sp, ip: sip, protocol: spr, encryptionScope: ses } = sas;
-  const sig = signatureOf(text, key);
-  return Object.entries({ ...filled({ sv, st, se, sp, sip, spr, ses }), ...own, sig })
+  const sig = sign(text, key);
+  return Object.entries({ ...withoutEmpty({ sv, st, se, sp, sip, spr, ses }), ...own, sig })
     .map(([name, value]) => (value === undefined ? '' : `${name}=${encodeURIComponent(value)}`))
     .filter((field) => field !== '')
     .join('&');
 }
 
-function filled(fields: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+function withoutEmpty(fields: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));
 }
 
 function canonicalResource(account: string, { container, blob = '' }: SasTarget, sas: ServiceSasFields): string {
   const name = sas.service === 'table' ? sas.table.toLowerCase() : container;
   const root = `${sas.version >= SERVICE_NAMED_SINCE ? `/${sas.service}` : ''}/${account}/${name}`;
-  return sas.service === 'blob' ? `${root}${behindContainer(blob, sas)}` : root;
+  return sas.service === 'blob' ? `${root}${blobResource(blob, sas)}` : root;
 }
 
-function behindContainer(blob: string, sas: BlobSasFields): string {
+function blobResource(blob: string, sas: BlobSasFields): string {
   if (sas.resource === 'c') return '';
   const name = sas.resource === 'd' ? blob.split('/').slice(0, sas.depth).join('/') : blob;
   return name === '' ? '' : `/${name}`;
 }
 
-function momentOf(resource: BlobSasFields['resource'], { snapshot = '', versionId = '' }: SasTarget): string {
+function snapshotOrVersion(resource: BlobSasFields['resource'], { snapshot = '', versionId = '' }: SasTarget): string {
   return resource === 'bs' ? snapshot : resource === 'bv' ? versionId : '';
 }

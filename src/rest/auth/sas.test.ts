@@ -18,11 +18,11 @@ import {
 } from '@azure/storage-queue';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { iso7 } from '../../base/time.ts';
+import { formatIso7 } from '../../base/time.ts';
 import { StorageError } from '../../services/common/errors.ts';
 import type { ServiceName } from '../../services/common/names.ts';
-import { queryOf } from '../request.ts';
-import { parseSasDate, readSas, type SentSas } from './sas.ts';
+import { parseQuery } from '../request.ts';
+import { parseSas, parseSasDate, type SentSas } from './sas.ts';
 import {
   accountSasToken,
   accountStringToSign,
@@ -33,7 +33,7 @@ import {
   serviceStringToSign,
   tableSasToken,
 } from './sas-strings.ts';
-import { type BlobSasFields, responseHeadersOf } from './service-sas.ts';
+import { type BlobSasFields, overrideHeaders } from './service-sas.ts';
 
 const ACCOUNT = 'devstoreaccount1';
 const KEY = Buffer.from('a key that is used in this test only').toString('base64');
@@ -56,7 +56,7 @@ const aProtocol = fc.constantFrom(SASProtocol.Https, SASProtocol.HttpsAndHttp);
 const lettersOf = (letters: string) => fc.subarray([...letters], { minLength: 1 }).map((some) => some.join(''));
 
 function readable(query: string, service: ServiceName = 'blob'): SentSas {
-  const sas = readSas(queryOf(query), service);
+  const sas = parseSas(parseQuery(query), service);
   if (!sas) throw new Error('no signature was seen');
   return sas;
 }
@@ -283,8 +283,8 @@ describe('a shared access signature', () => {
   const ofAccount = { sv: '2021-06-08', ss: 'b', srt: 'sco', sp: 'rwdlacup', se: '2030-01-01', sig: 'abc=' };
 
   it('is not seen where there is none', () => {
-    expect(readSas({}, 'blob')).toBeUndefined();
-    expect(readSas({ comp: 'list', restype: 'container', prefix: 'sig' }, 'blob')).toBeUndefined();
+    expect(parseSas({}, 'blob')).toBeUndefined();
+    expect(parseSas({ comp: 'list', restype: 'container', prefix: 'sig' }, 'blob')).toBeUndefined();
   });
 
   it.each([
@@ -325,7 +325,7 @@ describe('a shared access signature', () => {
   });
 
   it('may leave to a stored policy what that says', () => {
-    expect(readSas({ sv: '2021-06-08', sr: 'c', si: 'policy', sig: 'abc=' }, 'blob')).toMatchObject({
+    expect(parseSas({ sv: '2021-06-08', sr: 'c', si: 'policy', sig: 'abc=' }, 'blob')).toMatchObject({
       identifier: 'policy',
       permissions: '',
       expiry: '',
@@ -334,7 +334,7 @@ describe('a shared access signature', () => {
 
   it('may have the younger permissions in any order', () => {
     for (const sp of ['racwdxyltfmeopi', 'racwdxltmeiyf', 'rtx'])
-      expect(readSas({ ...good, sp }, 'blob')).toBeDefined();
+      expect(parseSas({ ...good, sp }, 'blob')).toBeDefined();
   });
 
   it('of a user is told that it is not built', () => {
@@ -343,7 +343,7 @@ describe('a shared access signature', () => {
 
   it('overrides the headers of an answer, where that is signed', () => {
     const query = { ...good, rscc: 'no-cache', rscd: 'inline; filename=ü', rsct: '' };
-    const headers = (sv: string) => responseHeadersOf(readSas({ ...query, sv }, 'blob') as SentSas & BlobSasFields);
+    const headers = (sv: string) => overrideHeaders(parseSas({ ...query, sv }, 'blob') as SentSas & BlobSasFields);
     const name = Buffer.from('inline; filename=ü').toString('latin1');
     expect(headers('2021-06-08')).toEqual({ 'Cache-Control': 'no-cache', 'Content-Disposition': name });
     expect(headers('2012-02-12')).toEqual({});
@@ -352,7 +352,7 @@ describe('a shared access signature', () => {
   it('takes the dates of the service', () => {
     const read = (text: string) => {
       const ticks = parseSasDate(text);
-      return ticks && iso7(ticks);
+      return ticks && formatIso7(ticks);
     };
     expect(read('2024-02-29')).toBe('2024-02-29T00:00:00.0000000Z');
     expect(read('2024-02-29T10:11Z')).toBe('2024-02-29T10:11:00.0000000Z');
@@ -377,7 +377,7 @@ describe('a shared access signature', () => {
     fc.assert(
       fc.property(aQuery, (query) => {
         try {
-          readSas(query, 'blob');
+          parseSas(query, 'blob');
         } catch (error) {
           expect(error).toBeInstanceOf(StorageError);
         }
@@ -389,7 +389,7 @@ describe('a shared access signature', () => {
 
 function refusal(query: Record<string, string>): StorageError {
   try {
-    readSas(query, 'blob');
+    parseSas(query, 'blob');
   } catch (error) {
     if (error instanceof StorageError) return error;
     throw error;

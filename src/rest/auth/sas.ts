@@ -1,11 +1,11 @@
 /** Shared access signatures: what they carry in the query. Nothing here believes them; see sas-strings.ts and sas-checks.ts. */
-import { ticksOf } from '../../base/time.ts';
-import { commonErrors, raising } from '../../services/common/errors.ts';
+import { ticksFromUnix } from '../../base/time.ts';
+import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import type { ServiceName } from '../../services/common/names.ts';
-import { type Common, malformed, mandatory, type Query, type SasFields } from './sas-fields.ts';
-import { type ServiceSasFields, serviceSasOf } from './service-sas.ts';
+import { malformedField, type Query, requiredField, type SasFields, type SentSasFields } from './sas-fields.ts';
+import { parseServiceSas, type ServiceSasFields } from './service-sas.ts';
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 
 export interface AccountSasFields extends SasFields {
   readonly kind: 'account SAS';
@@ -25,7 +25,7 @@ const RESOURCE_TYPES = /^[sco]+$/;
 const ACCOUNT_PERMISSIONS = /^[rwdxylacuptfi]*$/;
 
 /** What a query carries; undefined: no shared access signature at all. */
-export function readSas(query: Query, service: ServiceName): SentSas | undefined {
+export function parseSas(query: Query, service: ServiceName): SentSas | undefined {
   if (query.sig === undefined && query.sv === undefined) return undefined;
   if (query.skoid !== undefined) {
     throw fail(
@@ -34,10 +34,11 @@ export function readSas(query: Query, service: ServiceName): SentSas | undefined
       'User delegation SAS is not implemented by this server yet; use an account key.',
     );
   }
-  const signature = mandatory(query, 'sig');
-  const version = mandatory(query, 'sv');
-  const isOfAccount = query.ss !== undefined || query.srt !== undefined;
-  if (!VERSION.test(version) || version < (isOfAccount ? ACCOUNT_SAS_SINCE : SERVICE_SAS_SINCE)) throw malformed('sv');
+  const signature = requiredField(query, 'sig');
+  const version = requiredField(query, 'sv');
+  const isAccountSas = query.ss !== undefined || query.srt !== undefined;
+  if (!VERSION.test(version) || version < (isAccountSas ? ACCOUNT_SAS_SINCE : SERVICE_SAS_SINCE))
+    throw malformedField('sv');
   const fields = {
     signature,
     version,
@@ -48,11 +49,11 @@ export function readSas(query: Query, service: ServiceName): SentSas | undefined
     protocol: query.spr ?? '',
     encryptionScope: query.ses ?? '',
   };
-  if (fields.start !== '' && parseSasDate(fields.start) === undefined) throw malformed('st');
-  if (fields.expiry !== '' && parseSasDate(fields.expiry) === undefined) throw malformed('se');
-  if (fields.ip !== '' && parseIpRange(fields.ip) === undefined) throw malformed('sip');
-  if (fields.protocol !== '' && !/^https(?:,http)?$/.test(fields.protocol)) throw malformed('spr');
-  return isOfAccount ? accountSasOf(query, fields) : serviceSasOf(query, fields, service);
+  if (fields.start !== '' && parseSasDate(fields.start) === undefined) throw malformedField('st');
+  if (fields.expiry !== '' && parseSasDate(fields.expiry) === undefined) throw malformedField('se');
+  if (fields.ip !== '' && parseIpRange(fields.ip) === undefined) throw malformedField('sip');
+  if (fields.protocol !== '' && !/^https(?:,http)?$/.test(fields.protocol)) throw malformedField('spr');
+  return isAccountSas ? parseAccountSas(query, fields) : parseServiceSas(query, fields, service);
 }
 
 /** YYYY-MM-DD, or with a time in UTC of minutes, seconds or parts of a second. */
@@ -62,7 +63,7 @@ export function parseSasDate(text: string): bigint | undefined {
   const milliseconds = Date.parse(`${day}T${minute}:${second}Z`);
   // A day that its month does not have would become one of the next month.
   if (Number.isNaN(milliseconds) || new Date(milliseconds).toISOString().slice(0, 10) !== day) return undefined;
-  return ticksOf(milliseconds) + BigInt(fraction.padEnd(7, '0'));
+  return ticksFromUnix(milliseconds) + BigInt(fraction.padEnd(7, '0'));
 }
 
 /** The first and the last IPv4 address, as numbers. */
@@ -77,13 +78,13 @@ export function parseIpv4(text: string): number | undefined {
   return parts.some((part) => part > 255) ? undefined : parts.reduce((all, part) => all * 256 + part, 0);
 }
 
-function accountSasOf(query: Query, fields: Common): SentSas {
-  const services = mandatory(query, 'ss');
-  const resourceTypes = mandatory(query, 'srt');
-  mandatory(query, 'sp');
-  mandatory(query, 'se');
-  if (!SERVICES.test(services)) throw malformed('ss');
-  if (!RESOURCE_TYPES.test(resourceTypes)) throw malformed('srt');
-  if (!ACCOUNT_PERMISSIONS.test(fields.permissions)) throw malformed('sp');
+function parseAccountSas(query: Query, fields: SentSasFields): SentSas {
+  const services = requiredField(query, 'ss');
+  const resourceTypes = requiredField(query, 'srt');
+  requiredField(query, 'sp');
+  requiredField(query, 'se');
+  if (!SERVICES.test(services)) throw malformedField('ss');
+  if (!RESOURCE_TYPES.test(resourceTypes)) throw malformedField('srt');
+  if (!ACCOUNT_PERMISSIONS.test(fields.permissions)) throw malformedField('sp');
   return { kind: 'account SAS', ...fields, services, resourceTypes };
 }

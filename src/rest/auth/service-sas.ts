@@ -1,10 +1,10 @@
 /** What the signatures of one service carry besides what all have. */
 import type { ServiceName } from '../../services/common/names.ts';
-import { type Common, malformed, mandatory, type Query, type SasFields } from './sas-fields.ts';
+import { malformedField, type Query, requiredField, type SasFields, type SentSasFields } from './sas-fields.ts';
 
 export type ServiceSasFields = BlobSasFields | QueueSasFields | TableSasFields;
 
-interface OfService extends SasFields {
+interface ServiceSasBase extends SasFields {
   readonly kind: 'service SAS';
   /** Of the stored access policy. */
   readonly identifier: string;
@@ -12,7 +12,7 @@ interface OfService extends SasFields {
 
 export type SasResource = 'b' | 'bs' | 'bv' | 'c' | 'd';
 
-export interface BlobSasFields extends OfService {
+export interface BlobSasFields extends ServiceSasBase {
   readonly service: 'blob';
   readonly resource: SasResource;
   /** Of a directory: how many segments of the path belong to its name. */
@@ -27,11 +27,11 @@ export interface BlobSasFields extends OfService {
   ];
 }
 
-export interface QueueSasFields extends OfService {
+export interface QueueSasFields extends ServiceSasBase {
   readonly service: 'queue';
 }
 
-export interface TableSasFields extends OfService {
+export interface TableSasFields extends ServiceSasBase {
   readonly service: 'table';
   readonly table: string;
   /** spk, srk, epk and erk: the first and the last entity; undefined: without bound. */
@@ -48,78 +48,88 @@ export const RESOURCE_SINCE = '2018-11-09';
 /** In older versions they are not signed, so that anyone could have added them. */
 export const OVERRIDES_SINCE = '2013-08-15';
 /** Of these the order counts; clients disagree about the place of the younger ones. */
-export const ORDERED: Readonly<Record<ServiceName, string>> = { blob: 'racwdl', queue: 'raup', table: 'raud' };
+export const PERMISSION_ORDER: Readonly<Record<ServiceName, string>> = { blob: 'racwdl', queue: 'raup', table: 'raud' };
 /** The letters that there are. */
-export const PERMISSIONS: Readonly<Record<ServiceName, RegExp>> = {
+export const PERMISSION_LETTERS: Readonly<Record<ServiceName, RegExp>> = {
   blob: /^[racwdxyltfmeopi]*$/,
   queue: /^[raup]*$/,
   table: /^[raud]*$/,
 };
 
-export function serviceSasOf(query: Query, fields: Common, service: ServiceName): ServiceSasFields & Common {
+export function parseServiceSas(
+  query: Query,
+  fields: SentSasFields,
+  service: ServiceName,
+): ServiceSasFields & SentSasFields {
   const identifier = query.si ?? '';
-  const own = ownFields(query, fields, service);
+  const own = parseServiceFields(query, fields, service);
   if (identifier === '') {
-    mandatory(query, 'sp');
-    mandatory(query, 'se');
+    requiredField(query, 'sp');
+    requiredField(query, 'se');
   }
-  if (!isPermissions(fields.permissions, service)) throw malformed('sp');
+  if (!areValidPermissions(fields.permissions, service)) throw malformedField('sp');
   return { kind: 'service SAS', ...fields, identifier, ...own };
 }
 
-type Own =
-  | Omit<BlobSasFields, keyof OfService>
-  | Omit<QueueSasFields, keyof OfService>
-  | Omit<TableSasFields, keyof OfService>;
+type ServiceSpecificFields =
+  | Omit<BlobSasFields, keyof ServiceSasBase>
+  | Omit<QueueSasFields, keyof ServiceSasBase>
+  | Omit<TableSasFields, keyof ServiceSasBase>;
 
-function ownFields(query: Query, fields: Common, service: ServiceName): Own {
+function parseServiceFields(query: Query, fields: SentSasFields, service: ServiceName): ServiceSpecificFields {
   if (service === 'queue') return { service };
-  return service === 'table' ? tableFields(query) : blobFields(query, fields);
+  return service === 'table' ? parseTableFields(query) : parseBlobFields(query, fields);
 }
 
-function blobFields(query: Query, fields: Common): Omit<BlobSasFields, keyof OfService> {
-  const resource = mandatory(query, 'sr');
-  if (!isResource(resource)) throw malformed('sr');
-  if (fields.version < RESOURCE_SINCE && resource !== 'b' && resource !== 'c') throw malformed('sr');
-  const depth = resource === 'd' ? mandatory(query, 'sdd') : undefined;
-  if (depth !== undefined && !/^\d{1,3}$/.test(depth)) throw malformed('sdd');
+function parseBlobFields(query: Query, fields: SentSasFields): Omit<BlobSasFields, keyof ServiceSasBase> {
+  const resource = requiredField(query, 'sr');
+  if (!isResource(resource)) throw malformedField('sr');
+  if (fields.version < RESOURCE_SINCE && resource !== 'b' && resource !== 'c') throw malformedField('sr');
+  const depth = resource === 'd' ? requiredField(query, 'sdd') : undefined;
+  if (depth !== undefined && !/^\d{1,3}$/.test(depth)) throw malformedField('sdd');
   return {
     service: 'blob',
     resource,
     depth: depth === undefined ? undefined : Number(depth),
-    overrides: fields.version < OVERRIDES_SINCE ? NO_OVERRIDES : overridesOf(query),
+    overrides: fields.version < OVERRIDES_SINCE ? NO_OVERRIDES : parseOverrides(query),
   };
 }
 
-function tableFields(query: Query): Omit<TableSasFields, keyof OfService> {
+function parseTableFields(query: Query): Omit<TableSasFields, keyof ServiceSasBase> {
   // An empty key begins before all others, and signs as none does; as an end it could be taken away by whoever holds it.
   const [spk, srk] = [query.spk || undefined, query.srk || undefined];
   const { epk, erk } = query;
-  if (epk === '') throw malformed('epk');
-  if (erk === '') throw malformed('erk');
-  if (srk !== undefined && spk === undefined) throw malformed('srk');
-  if (erk !== undefined && epk === undefined) throw malformed('erk');
-  return { service: 'table', table: mandatory(query, 'tn'), keys: [spk, srk, epk, erk] };
+  if (epk === '') throw malformedField('epk');
+  if (erk === '') throw malformedField('erk');
+  if (srk !== undefined && spk === undefined) throw malformedField('srk');
+  if (erk !== undefined && epk === undefined) throw malformedField('erk');
+  return { service: 'table', table: requiredField(query, 'tn'), keys: [spk, srk, epk, erk] };
 }
 
 /** The headers of a read that are to say something else than what is stored, in UTF-8 as Node sends bytes. */
-export function responseHeadersOf({ overrides }: Pick<BlobSasFields, 'overrides'>): Readonly<Record<string, string>> {
+export function overrideHeaders({ overrides }: Pick<BlobSasFields, 'overrides'>): Readonly<Record<string, string>> {
   const headers: Record<string, string> = {};
-  OVERRIDDEN.forEach((name, at) => {
+  OVERRIDE_HEADERS.forEach((name, at) => {
     if (overrides[at] !== '') headers[name] = Buffer.from(overrides[at]!, 'utf8').toString('latin1');
   });
   return headers;
 }
 
-const OVERRIDDEN = ['Cache-Control', 'Content-Disposition', 'Content-Encoding', 'Content-Language', 'Content-Type'];
+const OVERRIDE_HEADERS = [
+  'Cache-Control',
+  'Content-Disposition',
+  'Content-Encoding',
+  'Content-Language',
+  'Content-Type',
+];
 
 const NO_OVERRIDES = ['', '', '', '', ''] as const;
 
-function overridesOf(query: Query): BlobSasFields['overrides'] {
+function parseOverrides(query: Query): BlobSasFields['overrides'] {
   const value = (name: string) => {
     const text = query[name] ?? '';
     // biome-ignore lint/suspicious/noControlCharactersInRegex: these cannot stand in a header
-    if (/[\x00-\x08\x0a-\x1f\x7f]/.test(text)) throw malformed(name);
+    if (/[\x00-\x08\x0a-\x1f\x7f]/.test(text)) throw malformedField(name);
     return text;
   };
   return [value('rscc'), value('rscd'), value('rsce'), value('rscl'), value('rsct')];
@@ -129,8 +139,8 @@ function isResource(text: string): text is SasResource {
   return text === 'b' || text === 'bs' || text === 'bv' || text === 'c' || text === 'd';
 }
 
-function isPermissions(text: string, service: ServiceName): boolean {
-  if (!PERMISSIONS[service].test(text) || new Set(text).size < text.length) return false;
-  const places = [...text].map((letter) => ORDERED[service].indexOf(letter)).filter((place) => place >= 0);
+function areValidPermissions(text: string, service: ServiceName): boolean {
+  if (!PERMISSION_LETTERS[service].test(text) || new Set(text).size < text.length) return false;
+  const places = [...text].map((letter) => PERMISSION_ORDER[service].indexOf(letter)).filter((place) => place >= 0);
   return places.every((place, at) => at === 0 || places[at - 1]! < place);
 }

@@ -1,20 +1,25 @@
 /** The text that a caller signs with a key of the account, of the path and query as they were sent. */
 
-import { Canonical, type Reading, type Signed } from './canonical.ts';
+import { CanonicalRequest, type CanonicalVariant, type SignedRequest } from './canonical.ts';
 
-export type { Reading, Signed } from './canonical.ts';
+export type { CanonicalVariant, SignedRequest } from './canonical.ts';
 
 /** `canonical` is that of the request, for those who want the texts of several readings. */
-export type TextToSign = (account: string, request: Signed, reading?: Reading, canonical?: Canonical) => string;
+export type StringToSign = (
+  account: string,
+  request: SignedRequest,
+  variant?: CanonicalVariant,
+  canonical?: CanonicalRequest,
+) => string;
 
 /** From this version on a length of 0 is left out. */
 const NO_ZERO_SINCE = '2015-02-21';
 
-export function sharedKeyText(
+export function sharedKeyStringToSign(
   account: string,
-  request: Signed,
-  reading: Reading = {},
-  canonical: Canonical = new Canonical(request),
+  request: SignedRequest,
+  variant: CanonicalVariant = {},
+  canonical: CanonicalRequest = new CanonicalRequest(request),
 ): string {
   const { headers } = request;
   const length = headers['content-length'];
@@ -33,39 +38,39 @@ export function sharedKeyText(
     headers['if-unmodified-since'],
     headers.range,
   ];
-  const resource = `/${account}${request.rawPath}${canonical.query(reading)}`;
-  return `${lines.join('\n')}\n${canonical.headers(reading)}${resource}`;
+  const resource = `/${account}${request.rawPath}${canonical.query(variant)}`;
+  return `${lines.join('\n')}\n${canonical.headers(variant)}${resource}`;
 }
 
-export function sharedKeyLiteText(
+export function sharedKeyLiteStringToSign(
   account: string,
-  request: Signed,
-  reading: Reading = {},
-  canonical: Canonical = new Canonical(request),
+  request: SignedRequest,
+  variant: CanonicalVariant = {},
+  canonical: CanonicalRequest = new CanonicalRequest(request),
 ): string {
   const { headers } = request;
   const date = headers['x-ms-date'] === undefined ? headers.date : undefined;
   const text = `${request.method}\n${headers['content-md5'] ?? ''}\n${headers['content-type'] ?? ''}\n${date ?? ''}\n`;
-  const comp = canonical.parameters(reading).get('comp')?.[0];
+  const comp = canonical.parameters(variant).get('comp')?.[0];
   const resource = `/${account}${request.rawPath}${comp === undefined ? '' : `?comp=${comp}`}`;
-  return `${text}${canonical.headers(reading)}${resource}`;
+  return `${text}${canonical.headers(variant)}${resource}`;
 }
 
 /** Of tables: the date stands in its line, however it was sent. */
-export function tableSharedKeyText(account: string, request: Signed): string {
+export function tableSharedKeyStringToSign(account: string, request: SignedRequest): string {
   const { headers } = request;
   const lines = [request.method, headers['content-md5'] ?? '', headers['content-type'] ?? ''];
-  return `${lines.join('\n')}\n${tableSharedKeyLiteText(account, request)}`;
+  return `${lines.join('\n')}\n${tableSharedKeyLiteStringToSign(account, request)}`;
 }
 
-export function tableSharedKeyLiteText(account: string, request: Signed): string {
+export function tableSharedKeyLiteStringToSign(account: string, request: SignedRequest): string {
   const { headers, rawPath } = request;
-  const comp = new Canonical(request).parameters({}).get('comp')?.[0];
+  const comp = new CanonicalRequest(request).parameters({}).get('comp')?.[0];
   const date = headers['x-ms-date'] ?? headers.date ?? '';
   return `${date}\n/${account}${rawPath}${comp === undefined ? '' : `?comp=${comp}`}`;
 }
 
-function isBefore({ headers }: Signed, version: string): boolean {
+function isBefore({ headers }: SignedRequest, version: string): boolean {
   const sent = headers['x-ms-version'];
   return typeof sent === 'string' && sent < version;
 }

@@ -4,29 +4,29 @@ import type { AddressInfo } from 'node:net';
 import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-blob';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { StorageError } from '../../services/common/errors.ts';
-import { type Account, schemeOf, sharedKeyOf } from './shared-key.ts';
-import { type Signed, sharedKeyLiteText, sharedKeyText } from './shared-key-strings.ts';
+import { type Account, authScheme, createSharedKeyCheck } from './shared-key.ts';
+import { type SignedRequest, sharedKeyLiteStringToSign, sharedKeyStringToSign } from './shared-key-strings.ts';
 
 const key = Buffer.from('a key that is used in this test only').toString('base64');
 const otherKey = Buffer.from('another key').toString('base64');
 const account: Account = { name: 'devstoreaccount1', keys: [otherKey, key] };
 const DATE = 'Wed, 01 May 2019 10:20:30 GMT';
 const wall = () => Date.parse(DATE);
-const check = sharedKeyOf(account, 'blob', wall);
+const check = createSharedKeyCheck(account, 'blob', wall);
 
-function signed(headers: Record<string, string>, url = '/devstoreaccount1/c/b', method = 'GET'): Signed {
+function signed(headers: Record<string, string>, url = '/devstoreaccount1/c/b', method = 'GET'): SignedRequest {
   const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
   const [rawPath = '', rawQuery = ''] = url.split('?');
   return { method, rawPath, rawQuery, headers: lower, rawHeaders: Object.entries(headers).flat() };
 }
 
 /** Signs text that the test spells out itself. */
-function withSignature(request: Signed, text: string, name = account.name, scheme = 'SharedKey'): Signed {
+function withSignature(request: SignedRequest, text: string, name = account.name, scheme = 'SharedKey'): SignedRequest {
   const signature = createHmac('sha256', Buffer.from(key, 'base64')).update(text).digest('base64');
   return { ...request, headers: { ...request.headers, authorization: `${scheme} ${name}:${signature}` } };
 }
 
-function refusal(request: Signed): StorageError {
+function refusal(request: SignedRequest): StorageError {
   try {
     check(request);
   } catch (error) {
@@ -65,7 +65,7 @@ describe('SharedKey', () => {
       'timeout:30',
       'x:a/c,b',
     ].join('\n');
-    expect(sharedKeyText(account.name, request)).toBe(text);
+    expect(sharedKeyStringToSign(account.name, request)).toBe(text);
     expect(() => check(withSignature(request, text))).not.toThrow();
   });
 
@@ -86,8 +86,8 @@ describe('SharedKey', () => {
     const request = signed({ 'x-ms-date': DATE });
     const error = refusal(withSignature(request, 'something else'));
     expect(error).toMatchObject({ status: 403, code: 'AuthenticationFailed' });
-    expect(error.details?.AuthenticationErrorDetail).toContain(sharedKeyText(account.name, request));
-    const mine = sharedKeyOf({ name: 'mine', keys: [otherKey] }, 'blob', wall);
+    expect(error.details?.AuthenticationErrorDetail).toContain(sharedKeyStringToSign(account.name, request));
+    const mine = createSharedKeyCheck({ name: 'mine', keys: [otherKey] }, 'blob', wall);
     expect(() => mine(withSignature(request, 'something else', 'mine'))).toThrow(
       expect.objectContaining({ details: { AuthenticationErrorDetail: expect.not.stringContaining('\n') } }),
     );
@@ -95,7 +95,7 @@ describe('SharedKey', () => {
 
   it('refuses a signature that is cut or longer', () => {
     const request = signed({ 'x-ms-date': DATE });
-    const good = String(withSignature(request, sharedKeyText(account.name, request)).headers.authorization);
+    const good = String(withSignature(request, sharedKeyStringToSign(account.name, request)).headers.authorization);
     for (const authorization of [good.slice(0, -1), `${good}=`, good.slice(0, good.indexOf(':') + 2)]) {
       expect(refusal({ ...request, headers: { ...request.headers, authorization } }).status).toBe(403);
     }
@@ -104,11 +104,11 @@ describe('SharedKey', () => {
   it('refuses a date that is missing, broken or a quarter of an hour away', () => {
     for (const date of ['nonsense', 'Wed, 01 May 2019 10:00:00 GMT', 'Wed, 01 May 2019 10:40:00 GMT']) {
       const request = signed({ 'x-ms-date': date });
-      const error = refusal(withSignature(request, sharedKeyText(account.name, request)));
+      const error = refusal(withSignature(request, sharedKeyStringToSign(account.name, request)));
       expect(error).toMatchObject({ status: 403, code: 'AuthenticationFailed' });
     }
     const request = signed({});
-    expect(refusal(withSignature(request, sharedKeyText(account.name, request))).status).toBe(403);
+    expect(refusal(withSignature(request, sharedKeyStringToSign(account.name, request))).status).toBe(403);
   });
 
   it('refuses credentials without a form', () => {
@@ -143,7 +143,7 @@ describe('SharedKey', () => {
     );
     const text = `GET\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:${DATE}\nx-ms-meta-a:é\n/devstoreaccount1/devstoreaccount1/c/ü\nx:é`;
     expect(() => check(withSignature(request, text))).not.toThrow();
-    expect(() => check(withSignature(request, sharedKeyText(account.name, request)))).not.toThrow();
+    expect(() => check(withSignature(request, sharedKeyStringToSign(account.name, request)))).not.toThrow();
     expect(refusal(withSignature(request, text.replace('x:é', 'x:e'))).status).toBe(403);
   });
 
@@ -153,7 +153,7 @@ describe('SharedKey', () => {
       '/devstoreaccount1/c',
       'PUT',
     );
-    expect(sharedKeyText(account.name, request)).toMatch(/^PUT\n\n\n0\n/);
+    expect(sharedKeyStringToSign(account.name, request)).toMatch(/^PUT\n\n\n0\n/);
   });
 });
 
@@ -171,7 +171,7 @@ describe('SharedKeyLite', () => {
       'PUT',
     );
     const text = `PUT\nXrY7u+Ae7tCTyyK7j1rNww==\ntext/plain\n\nx-ms-date:${DATE}\nx-ms-version:2019-02-02\n/devstoreaccount1/devstoreaccount1/c/a%20b?comp=metadata`;
-    expect(sharedKeyLiteText(account.name, request)).toBe(text);
+    expect(sharedKeyLiteStringToSign(account.name, request)).toBe(text);
     expect(() => check(withSignature(request, text, account.name, 'SharedKeyLite'))).not.toThrow();
     expect(refusal(withSignature(request, text)).status).toBe(403);
     expect(refusal(withSignature(request, text, 'other', 'SharedKeyLite'))).toMatchObject({
@@ -181,28 +181,35 @@ describe('SharedKeyLite', () => {
 
   it('signs Date where x-ms-date is absent, and no other part of the query', () => {
     const request = signed({ Date: DATE }, '/devstoreaccount1/c/b?restype=container');
-    expect(sharedKeyLiteText(account.name, request)).toBe(`GET\n\n\n${DATE}\n/devstoreaccount1/devstoreaccount1/c/b`);
+    expect(sharedKeyLiteStringToSign(account.name, request)).toBe(
+      `GET\n\n\n${DATE}\n/devstoreaccount1/devstoreaccount1/c/b`,
+    );
   });
 
   it('is refused with its own text, and for its date', () => {
     const request = signed({ 'x-ms-date': DATE });
     const error = refusal(withSignature(request, 'something else', account.name, 'SharedKeyLite'));
-    expect(error.details?.AuthenticationErrorDetail).toContain(`'${sharedKeyLiteText(account.name, request)}'`);
+    expect(error.details?.AuthenticationErrorDetail).toContain(`'${sharedKeyLiteStringToSign(account.name, request)}'`);
     const late = signed({ 'x-ms-date': 'Wed, 01 May 2019 10:40:00 GMT' });
-    const sent = withSignature(late, sharedKeyLiteText(account.name, late), account.name, 'SharedKeyLite');
+    const sent = withSignature(late, sharedKeyLiteStringToSign(account.name, late), account.name, 'SharedKeyLite');
     expect(refusal(sent).details?.AuthenticationErrorDetail).toContain('15 minutes');
   });
 });
 
 describe('a scheme', () => {
   it('is the first word of the header', () => {
-    expect(['Bearer abc', 'SharedKey a:b', 'Bearer', ''].map(schemeOf)).toEqual(['Bearer', 'SharedKey', 'Bearer', '']);
+    expect(['Bearer abc', 'SharedKey a:b', 'Bearer', ''].map(authScheme)).toEqual([
+      'Bearer',
+      'SharedKey',
+      'Bearer',
+      '',
+    ]);
   });
 });
 
 describe('the signatures of @azure/storage-blob', () => {
   const seen: string[] = [];
-  const verify = sharedKeyOf({ name: 'devstoreaccount1', keys: [key] }, 'blob');
+  const verify = createSharedKeyCheck({ name: 'devstoreaccount1', keys: [key] }, 'blob');
   const server = createServer((incoming: IncomingMessage, outgoing) => {
     try {
       const { url = '', method = '', headers, rawHeaders } = incoming;

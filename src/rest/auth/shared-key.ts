@@ -1,20 +1,20 @@
 /** SharedKey and SharedKeyLite: the caller signs what it asks with a key of the account. */
-import { httpDateMilliseconds } from '../../base/time.ts';
-import { commonErrors, raising, type StorageError } from '../../services/common/errors.ts';
+import { parseHttpDateUnix } from '../../base/time.ts';
+import { commonErrors, errorFactory, type StorageError } from '../../services/common/errors.ts';
 import type { ServiceName } from '../../services/common/names.ts';
-import { Canonical } from './canonical.ts';
-import { isSignature } from './hmac.ts';
+import { CanonicalRequest } from './canonical.ts';
+import { verifySignature } from './hmac.ts';
 import {
-  type Reading,
-  type Signed,
-  sharedKeyLiteText,
-  sharedKeyText,
-  type TextToSign,
-  tableSharedKeyLiteText,
-  tableSharedKeyText,
+  type CanonicalVariant,
+  type SignedRequest,
+  type StringToSign,
+  sharedKeyLiteStringToSign,
+  sharedKeyStringToSign,
+  tableSharedKeyLiteStringToSign,
+  tableSharedKeyStringToSign,
 } from './shared-key-strings.ts';
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 
 export interface Account {
   readonly name: string;
@@ -28,37 +28,39 @@ const WINDOW_MILLISECONDS = 15 * 60 * 1_000;
 const PUBLIC_ACCOUNT = 'devstoreaccount1';
 
 /** Throws unless the request carries a good signature of this account in its Authorization header. */
-export function sharedKeyOf(account: Account, service: ServiceName, wall: () => number = Date.now) {
-  const [text, liteText] =
-    service === 'table' ? [tableSharedKeyText, tableSharedKeyLiteText] : [sharedKeyText, sharedKeyLiteText];
+export function createSharedKeyCheck(account: Account, service: ServiceName, wall: () => number = Date.now) {
+  const [stringToSign, liteStringToSign] =
+    service === 'table'
+      ? [tableSharedKeyStringToSign, tableSharedKeyLiteStringToSign]
+      : [sharedKeyStringToSign, sharedKeyLiteStringToSign];
   const prefix = `SharedKey ${account.name}:`;
   const litePrefix = `SharedKeyLite ${account.name}:`;
-  return (request: Signed): void => {
+  return (request: SignedRequest): void => {
     const authorization = request.headers.authorization;
     if (typeof authorization !== 'string') throw fail('InvalidAuthenticationInfo');
     if (authorization.startsWith(prefix)) {
       checkDate(request, wall());
-      check(account, request, authorization.slice(prefix.length), text);
+      checkSignature(account, request, authorization.slice(prefix.length), stringToSign);
     } else if (authorization.startsWith(litePrefix)) {
       checkDate(request, wall());
-      check(account, request, authorization.slice(litePrefix.length), liteText);
-    } else throw refusalOf(authorization, account.name);
+      checkSignature(account, request, authorization.slice(litePrefix.length), liteStringToSign);
+    } else throw credentialError(authorization, account.name);
   };
 }
 
 /** The first word of an Authorization header. */
-export function schemeOf(authorization: string): string {
+export function authScheme(authorization: string): string {
   const space = authorization.indexOf(' ');
   return space < 0 ? authorization : authorization.slice(0, space);
 }
 
 /** What to tell the caller of a text that it was to sign; nothing about it to strangers of other accounts. */
-export function signedText(account: string, text: string): string | undefined {
+export function discloseStringToSign(account: string, text: string): string | undefined {
   return account === PUBLIC_ACCOUNT ? text : undefined;
 }
 
 /** Readings other than the usual one are tried only where the usual one has failed. */
-const READINGS: readonly Reading[] = [
+const VARIANTS: readonly CanonicalVariant[] = [
   { byWord: true },
   { folded: true },
   { folded: true, byWord: true },
@@ -68,22 +70,27 @@ const READINGS: readonly Reading[] = [
   { bytes: true, folded: true, byWord: true },
 ];
 
-function check({ name: account, keys }: Account, request: Signed, sent: string, textOf: TextToSign): void {
-  const canonical = new Canonical(request);
-  const text = textOf(account, request, {}, canonical);
-  for (const key of keys) if (isSignature(sent, key, text)) return;
+function checkSignature(
+  { name: account, keys }: Account,
+  request: SignedRequest,
+  sent: string,
+  stringToSign: StringToSign,
+): void {
+  const canonical = new CanonicalRequest(request);
+  const text = stringToSign(account, request, {}, canonical);
+  for (const key of keys) if (verifySignature(sent, key, text)) return;
   const tried = new Set([text]);
-  for (const reading of READINGS) {
-    const bytes = reading.bytes === true;
+  for (const variant of VARIANTS) {
+    const bytes = variant.bytes === true;
     if (bytes && isAscii(text)) continue;
-    const other = textOf(account, request, reading, canonical);
+    const other = stringToSign(account, request, variant, canonical);
     const mark = bytes ? `bytes ${other}` : other;
     if (tried.has(mark)) continue;
     tried.add(mark);
-    for (const key of keys) if (isSignature(sent, key, other, bytes ? 'latin1' : 'utf8')) return;
+    for (const key of keys) if (verifySignature(sent, key, other, bytes ? 'latin1' : 'utf8')) return;
   }
   const detail = `The MAC signature found in the HTTP request '${sent}' is not the same as any computed signature.`;
-  const shown = signedText(account, text);
+  const shown = discloseStringToSign(account, text);
   throw fail('AuthenticationFailed', {
     AuthenticationErrorDetail:
       shown === undefined ? detail : `${detail} Server used following string to sign: '${shown}'.`,
@@ -95,9 +102,9 @@ function isAscii(text: string): boolean {
   return /^[\x00-\x7f]*$/.test(text);
 }
 
-function checkDate(request: Signed, now: number): void {
+function checkDate(request: SignedRequest, now: number): void {
   const text = request.headers['x-ms-date'] ?? request.headers.date;
-  const date = typeof text === 'string' ? httpDateMilliseconds(text) : undefined;
+  const date = typeof text === 'string' ? parseHttpDateUnix(text) : undefined;
   if (date === undefined) {
     throw fail('AuthenticationFailed', {
       AuthenticationErrorDetail: `x-ms-date or Date is missing or not an HTTP date: ${text ?? ''}`,
@@ -111,7 +118,7 @@ function checkDate(request: Signed, now: number): void {
 }
 
 /** A credential of another account, of another kind, or of no form at all. */
-function refusalOf(authorization: string, account: string): StorageError {
+function credentialError(authorization: string, account: string): StorageError {
   const named = /^SharedKey(?:Lite)? ([^:\s]+):\S+$/.exec(authorization)?.[1];
   if (named === undefined) return fail('InvalidAuthenticationInfo');
   return fail('AuthenticationFailed', {

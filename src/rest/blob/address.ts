@@ -1,16 +1,16 @@
-import { decodePart, type PathOf } from '../address.ts';
+import { decodePart, type ParsePath } from '../address.ts';
 
 /** A blob's name may hold any number of slashes. */
-export const blobPath: PathOf = (rest) => {
+export const parseBlobPath: ParsePath = (rest) => {
   if (rest === '') return { container: '', item: '', shape: '/' };
   const second = rest.indexOf('/', 1);
   const container = decodePart(second < 0 ? rest.slice(1) : rest.slice(1, second));
-  const item = second < 0 ? '' : slashed(decodePart(rest.slice(second + 1)));
+  const item = second < 0 ? '' : normalizeSlashes(decodePart(rest.slice(second + 1)));
   const shape = item !== '' ? '/{container}/{blob}' : container !== '' ? '/{container}' : '/';
   return { container, item, shape };
 };
 
 /** Azure takes a backslash in the name of a blob for a slash, and SDKs sign and list it so. */
-export function slashed(name: string): string {
+export function normalizeSlashes(name: string): string {
   return name.includes('\\') ? name.replaceAll('\\', '/') : name;
 }

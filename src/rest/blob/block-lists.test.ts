@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseXml } from '../../base/xml.ts';
 import type { BlockChoice } from '../../rules/block-list.ts';
+import { createBlockListScanner } from './block-list-scanner.ts';
 import { readBlockList } from './block-lists.ts';
-import { plainBlockList } from './plain-block-list.ts';
 
 async function read(xml: string | Buffer, pieceBytes: number): Promise<BlockChoice[]> {
   const bytes = Buffer.from(xml);
@@ -74,7 +74,7 @@ describe('A block list', () => {
   it('is read without the parser as clients write it', () => {
     for (const gap of ['', '\n', '\r\n  ']) {
       const xml = `<?xml version="1.0" encoding="utf-8"?>${gap}<BlockList>${`${gap}<Latest>MDE=</Latest>`.repeat(1_000)}${gap}</BlockList>`;
-      const plain = plainBlockList(() => {});
+      const plain = createBlockListScanner(() => {});
       for (let from = 0; from < xml.length; from += 100)
         expect(plain.write(Buffer.from(xml.slice(from, from + 100)))).toBe(true);
       expect(plain.end()).toBe(true);
@@ -86,11 +86,11 @@ describe('A block list', () => {
     fc.assert(
       fc.property(document, fc.integer({ min: 1, max: 400 }), (xml, pieceBytes) => {
         const bytes = Buffer.from(xml);
-        const plain = plainBlockList(() => {});
+        const plain = createBlockListScanner(() => {});
         let written = 0;
         for (let isPlain = true; isPlain && written < bytes.length; written += pieceBytes)
           isPlain = plain.write(bytes.subarray(written, written + pieceBytes));
-        expect(Buffer.concat([...plain.written()])).toEqual(bytes.subarray(0, written));
+        expect(Buffer.concat([...plain.replay()])).toEqual(bytes.subarray(0, written));
       }),
     );
   });

@@ -2,20 +2,20 @@
 
 import { BLOCK_LIST_TEXT_MAX } from '../../base/input-limits.ts';
 import { nextSlice } from '../../base/time-slices.ts';
-import { escapeXml, SLICE_BYTES, type XmlElement, XmlError, xmlReader } from '../../base/xml.ts';
-import { type Hashes, hasher } from '../../hashing/hasher.ts';
+import { createXmlReader, escapeXml, SLICE_BYTES, type XmlElement, XmlError } from '../../base/xml.ts';
+import { createHasher, type Hashes } from '../../hashing/hasher.ts';
 import type { BlockChoice, BlockSource } from '../../rules/block-list.ts';
 import { checkBlockCount } from '../../services/blob/block-lists.ts';
 import type { BlockLists, ListedBlock } from '../../services/blob/blocks.ts';
 import { checkHashes, type SentContent } from '../../services/common/sent-content.ts';
 import { invalidXml } from '../params.ts';
-import { type PlainBlockList, plainBlockList } from './plain-block-list.ts';
+import { type BlockListScanner, createBlockListScanner } from './block-list-scanner.ts';
 
 /** 50,000 of the longest ids, with room for line breaks. */
 export const BLOCK_LIST_BYTES_MAX = 8 << 20;
 
 /** Pieces that come one by one wait for a turn once they are so many; a large one at once. */
-const UNBROKEN_BYTES_MAX = 4 << 10;
+const BYTES_PER_TICK_MAX = 4 << 10;
 
 const SOURCES: ReadonlySet<string> = new Set<BlockSource>(['Committed', 'Uncommitted', 'Latest']);
 
@@ -24,56 +24,56 @@ export async function readBlockList(
   sent: SentContent,
   wants: { md5: boolean },
 ): Promise<{ blocks: BlockChoice[]; hashes: Hashes }> {
-  const hash = hasher({ md5: wants.md5 || sent.expected.md5 !== undefined });
-  const plain = plainBlockList(checkBlockCount);
-  let parser: Parser | undefined;
-  let unbroken = 0;
+  const hash = createHasher({ md5: wants.md5 || sent.expected.md5 !== undefined });
+  const scanner = createBlockListScanner(checkBlockCount);
+  let parser: BlockListParser | undefined;
+  let bytesSinceYield = 0;
   for await (const bytes of sent.bytes()) {
     for (let from = 0; from < bytes.length; from += SLICE_BYTES) {
       const slice = bytes.subarray(from, from + SLICE_BYTES);
-      unbroken += slice.length;
-      if (unbroken > UNBROKEN_BYTES_MAX) {
-        unbroken = slice.length;
+      bytesSinceYield += slice.length;
+      if (bytesSinceYield > BYTES_PER_TICK_MAX) {
+        bytesSinceYield = slice.length;
         await nextSlice();
       }
       hash.update(slice);
       if (parser) parser.write(slice);
-      else if (!plain.write(slice)) parser = await parserOf(plain);
+      else if (!scanner.write(slice)) parser = await resumeWithParser(scanner);
     }
   }
-  if (!plain.end()) parser ??= await parserOf(plain);
-  const blocks = parser?.end() ?? plain.blocks;
+  if (!scanner.end()) parser ??= await resumeWithParser(scanner);
+  const blocks = parser?.end() ?? scanner.blocks;
   const hashes = hash.digest();
   checkHashes(sent.expected, hashes);
   return { blocks, hashes };
 }
 
-interface Parser {
+interface BlockListParser {
   write(bytes: Uint8Array): void;
   end(): BlockChoice[];
 }
 
 /** Goes on behind what was written. */
-async function parserOf(plain: PlainBlockList): Promise<Parser> {
+async function resumeWithParser(scanner: BlockListScanner): Promise<BlockListParser> {
   const blocks: BlockChoice[] = [];
-  const reader = xmlReader((child) => checkBlockCount(blocks.push(choiceOf(child))), BLOCK_LIST_TEXT_MAX);
-  const parser: Parser = {
-    write: (bytes) => refusing(() => reader.write(bytes)),
+  const reader = createXmlReader((child) => checkBlockCount(blocks.push(parseBlockChoice(child))), BLOCK_LIST_TEXT_MAX);
+  const parser: BlockListParser = {
+    write: (bytes) => withXmlErrors(() => reader.write(bytes)),
     end: () =>
-      refusing(() => {
+      withXmlErrors(() => {
         const { name, line, column } = reader.end();
         if (name !== 'BlockList') throw new XmlError(`The root element is ${name}, not BlockList.`, line, column);
         return blocks;
       }),
   };
-  for (const bytes of plain.written()) {
+  for (const bytes of scanner.replay()) {
     parser.write(bytes);
     await nextSlice();
   }
   return parser;
 }
 
-function refusing<Value>(read: () => Value): Value {
+function withXmlErrors<Value>(read: () => Value): Value {
   try {
     return read();
   } catch (error) {
@@ -82,7 +82,7 @@ function refusing<Value>(read: () => Value): Value {
   }
 }
 
-function choiceOf({ name, text, children, line, column }: XmlElement): BlockChoice {
+function parseBlockChoice({ name, text, children, line, column }: XmlElement): BlockChoice {
   if (!SOURCES.has(name) || children.length > 0) {
     throw new XmlError(`The element ${name} is not expected here.`, line, column);
   }

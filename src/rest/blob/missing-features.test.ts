@@ -44,7 +44,9 @@ const CHANGES: Readonly<
 };
 
 const rows: readonly Operation<never>[] = [...blobOperations, ...queueOperations, ...tableOperations];
-const cases = rows.flatMap((row) => [...row.refuses, ...row.refusesUnlessLoose].map((name) => [row, name] as const));
+const cases = rows.flatMap((row) =>
+  [...row.unsupported, ...row.unsupportedUnlessLenient].map((name) => [row, name] as const),
+);
 
 describe('A header or parameter of a feature that is missing', () => {
   it('is in this table, and nothing else is', () => {

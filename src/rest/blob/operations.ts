@@ -1,6 +1,6 @@
 /** The Blob service on the wire: one row per operation, in the order of Microsoft's REST reference. */
-import { rfc1123 } from '../../base/time.ts';
-import type { Found } from '../../rules/conditions.ts';
+import { formatRfc1123 } from '../../base/time.ts';
+import type { Validators } from '../../rules/conditions.ts';
 import type { LeaseState } from '../../rules/lease.ts';
 import {
   deleteBlob,
@@ -9,9 +9,9 @@ import {
   setBlobMetadata,
   setBlobProperties,
 } from '../../services/blob/blobs.ts';
-import { lookAtPutBlob, putBlob } from '../../services/blob/block-blobs.ts';
+import { precheckPutBlob, putBlob } from '../../services/blob/block-blobs.ts';
 import { putBlockList } from '../../services/blob/block-lists.ts';
-import { getBlockList, lookAtPutBlock, putBlock } from '../../services/blob/blocks.ts';
+import { getBlockList, precheckPutBlock, putBlock } from '../../services/blob/blocks.ts';
 import {
   createContainer,
   deleteContainer,
@@ -24,7 +24,7 @@ import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob
 import { type ListedContainer, listBlobs, listContainers } from '../../services/blob/listing.ts';
 import type { Blob, Metadata } from '../../services/blob/rows.ts';
 import type { Storage } from '../../services/common/storage.ts';
-import { asTheyCome, behind } from '../http/streamed.ts';
+import { prepend, streamAsProduced } from '../http/streamed.ts';
 import { type ConditionHeader, type Operation, operationOn } from '../operation.ts';
 import {
   blobContentHeaders,
@@ -45,35 +45,35 @@ import {
   requiredHeader,
   xmlBody,
 } from '../params.ts';
-import { identityHeaders, metadataHeaders, type Reply, xmlPiecesReply, xmlReply } from '../reply.ts';
-import { listBytes, PAGE_BYTES } from '../reply-size.ts';
-import { endpointOf } from '../request.ts';
+import { metadataHeaders, type Reply, streamedXmlReply, validatorHeaders, xmlReply } from '../reply.ts';
+import { estimateListBytes, PAGE_BYTES } from '../reply-size.ts';
+import { accountUrl } from '../request.ts';
 import { serviceOperations } from '../service-operations.ts';
-import { policyList, readPolicies } from '../xml/access-policies.ts';
-import { slashed } from './address.ts';
+import { parsePolicies, policiesXml } from '../xml/access-policies.ts';
+import { normalizeSlashes } from './address.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
+import { copySource, requireAbortAction, requireAsyncCopy, sourceConditions } from './copy-headers.ts';
+import { leaseDuration, leaseHeaders, leaseStatus } from './lease-reply.ts';
 import {
+  blobListElements,
   blobListEnd,
   blobListStart,
   containerElements,
   containerListEnd,
   containerListStart,
-  listElements,
-} from './bodies.ts';
-import { abortAction, asynchronous, copySource, sourceConditions } from './copies.ts';
+} from './list-xml.ts';
+import { notImplementedOperations } from './not-implemented.ts';
 import {
   beforeCrc64,
   blockListType,
   deleteSnapshots,
-  noConditions,
   PUT_BLOB_SIZES,
   PUT_BLOCK_SIZES,
   publicAccess,
+  rejectConditions,
   requiredQuery,
   sizeLimit,
-} from './headers.ts';
-import { leaseDuration, leaseHeaders, leaseStatus } from './leases.ts';
-import { unbuiltOperations } from './unbuilt.ts';
+} from './params.ts';
 
 const operation = operationOn<Storage>();
 const container = pathPart(0);
@@ -81,8 +81,8 @@ const blob = pathPart(1);
 
 const SHAPES = ['/', '/{container}', '/{container}/{blob}'] as const;
 
-const DATES: ConditionHeader[] = ['If-Modified-Since', 'If-Unmodified-Since'];
-const ALL: ConditionHeader[] = ['If-Match', 'If-None-Match', ...DATES];
+const DATE_CONDITIONS: ConditionHeader[] = ['If-Modified-Since', 'If-Unmodified-Since'];
+const ALL_CONDITIONS: ConditionHeader[] = ['If-Match', 'If-None-Match', ...DATE_CONDITIONS];
 
 // Features that are missing: their headers are refused. These change nothing that is answered, stored or decided here.
 const ENCRYPTION = [
@@ -94,11 +94,11 @@ const ENCRYPTION = [
 const CONTAINER_ENCRYPTION = ['x-ms-default-encryption-scope', 'x-ms-deny-encryption-scope-override'];
 const IMMUTABILITY = ['x-ms-immutability-policy-until-date', 'x-ms-immutability-policy-mode', 'x-ms-legal-hold'];
 // And these do.
-const STRUCTURED = ['x-ms-structured-body', 'x-ms-structured-content-length'];
-const OLDER = ['?snapshot', '?versionid'];
+const STRUCTURED_BODY = ['x-ms-structured-body', 'x-ms-structured-content-length'];
+const VERSION_PARAMS = ['?snapshot', '?versionid'];
 const TAGS = ['x-ms-if-tags'];
 
-const lease = {
+const leaseParams = {
   action: requiredHeader('x-ms-lease-action'),
   leaseId,
   proposedId: header('x-ms-proposed-lease-id'),
@@ -116,7 +116,7 @@ const BLOCK_LISTS = [
   { type: { blocklisttype: 'uncommitted' }, anonymous: false },
   { type: { blocklisttype: 'all' }, anonymous: false },
 ];
-const list = {
+const listParams = {
   prefix: query('prefix'),
   marker: query('marker'),
   resultsMax: integerQuery('maxresults', { min: 1, max: 2 ** 31 - 1 }),
@@ -129,20 +129,20 @@ export const blobOperations: readonly Operation<Storage>[] = [
     query: { comp: 'list' },
     permission: 'list',
     test: 'test/end-to-end/list-containers.test.ts',
-    input: { ...list, include: listQuery('include', ['metadata', 'deleted', 'system']) },
-    answerBytes: listBytes,
+    input: { ...listParams, include: listQuery('include', ['metadata', 'deleted', 'system']) },
+    replyBytes: estimateListBytes,
     run: async (storage, input) => {
       const { include } = input;
       const asked = { ...input, system: include.includes('system') };
       const withMetadata = include.includes('metadata');
-      const pieces = await asTheyCome(async (give) => {
-        const emit = (containers: readonly ListedContainer[]) => give(containerElements(containers, withMetadata));
-        give(containerListEnd(await listContainers(storage, asked, emit)));
+      const pieces = await streamAsProduced(async (append) => {
+        const emit = (containers: readonly ListedContainer[]) => append(containerElements(containers, withMetadata));
+        append(containerListEnd(await listContainers(storage, asked, emit)));
       });
       return { input, pieces };
     },
     reply: ({ input, pieces }, request) =>
-      xmlPiecesReply(200, behind(containerListStart(endpointOf(request), input), pieces)),
+      streamedXmlReply(200, prepend(containerListStart(accountUrl(request), input), pieces)),
   }),
   ...serviceOperations('blob', SHAPES),
   ...SHAPES.map((shape) =>
@@ -171,10 +171,10 @@ export const blobOperations: readonly Operation<Storage>[] = [
     query: { restype: 'container' },
     permission: ['create', 'write'],
     test: 'test/end-to-end/create-container.test.ts',
-    refusesUnlessLoose: CONTAINER_ENCRYPTION,
+    unsupportedUnlessLenient: CONTAINER_ENCRYPTION,
     input: { container, metadata, access: publicAccess },
     run: createContainer,
-    reply: (made) => ({ status: 201, headers: identityHeaders(made) }),
+    reply: (made) => ({ status: 201, headers: validatorHeaders(made) }),
   }),
   operation({
     name: 'Get Container Properties',
@@ -187,7 +187,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     reply: ({ container: found, leaseState }) => ({
       status: 200,
       headers: {
-        ...identityHeaders(found),
+        ...validatorHeaders(found),
         ...metadataHeaders(found.metadata),
         ...leaseHeaders(found.lease, leaseState),
         'x-ms-blob-public-access': found.access,
@@ -218,7 +218,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     test: 'test/end-to-end/container-metadata.test.ts',
     input: { container, leaseId, conditions: dateConditions, metadata },
     run: setContainerMetadata,
-    reply: (written) => ({ status: 200, headers: identityHeaders(written) }),
+    reply: (written) => ({ status: 200, headers: validatorHeaders(written) }),
   }),
   operation({
     name: 'Get Container ACL',
@@ -229,8 +229,8 @@ export const blobOperations: readonly Operation<Storage>[] = [
     input: { container, leaseId },
     run: getContainerProperties,
     reply: ({ container: found }) =>
-      xmlReply(200, policyList(found.policies), {
-        ...identityHeaders(found),
+      xmlReply(200, policiesXml(found.policies), {
+        ...validatorHeaders(found),
         'x-ms-blob-public-access': found.access,
       }),
   }),
@@ -239,7 +239,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     route: 'PUT /{container}',
     query: { restype: 'container', comp: 'acl' },
     permission: 'owner',
-    conditions: DATES,
+    conditions: DATE_CONDITIONS,
     test: 'test/end-to-end/container-acl.test.ts',
     input: {
       container,
@@ -248,15 +248,15 @@ export const blobOperations: readonly Operation<Storage>[] = [
       access: publicAccess,
       document: xmlBody('SignedIdentifiers'),
     },
-    run: (storage, input) => setContainerAcl(storage, { ...input, policies: readPolicies(input.document, 'blob') }),
-    reply: (written) => ({ status: 200, headers: identityHeaders(written) }),
+    run: (storage, input) => setContainerAcl(storage, { ...input, policies: parsePolicies(input.document, 'blob') }),
+    reply: (written) => ({ status: 200, headers: validatorHeaders(written) }),
   }),
   operation({
     name: 'Delete Container',
     route: 'DELETE /{container}',
     query: { restype: 'container' },
     permission: 'delete',
-    conditions: DATES,
+    conditions: DATE_CONDITIONS,
     test: 'test/end-to-end/delete-container.test.ts',
     input: { container, leaseId, conditions: dateConditions },
     run: deleteContainer,
@@ -269,9 +269,9 @@ export const blobOperations: readonly Operation<Storage>[] = [
       query: { restype: 'container', comp: 'lease' },
       when,
       permission,
-      conditions: DATES,
+      conditions: DATE_CONDITIONS,
       test: 'test/end-to-end/lease-container.test.ts',
-      input: { container, conditions: dateConditions, ...lease },
+      input: { container, conditions: dateConditions, ...leaseParams },
       run: async (storage, input) => ({ ...(await leaseContainer(storage, input)), action: input.action }),
       reply: leaseReply,
     }),
@@ -282,10 +282,10 @@ export const blobOperations: readonly Operation<Storage>[] = [
     query: { restype: 'container', comp: 'list' },
     permission: 'list',
     test: 'test/end-to-end/list-blobs.test.ts',
-    refuses: ['?startfrom', '?endbefore', '?showonly'],
+    unsupported: ['?startfrom', '?endbefore', '?showonly'],
     input: {
       container,
-      ...list,
+      ...listParams,
       delimiter: query('delimiter'),
       // The other kinds are those of features that are missing, so there is none to include.
       include: listQuery('include', [
@@ -301,19 +301,19 @@ export const blobOperations: readonly Operation<Storage>[] = [
         'versions',
       ]),
     },
-    answerBytes: listBytes,
+    replyBytes: estimateListBytes,
     run: async (storage, input) => {
       const { include } = input;
       const included = { metadata: include.includes('metadata'), copy: include.includes('copy') };
-      const prefix = input.prefix && slashed(input.prefix);
+      const prefix = input.prefix && normalizeSlashes(input.prefix);
       const asked = { ...input, prefix, uncommitted: include.includes('uncommittedblobs') };
-      const pieces = await asTheyCome(async (give) => {
-        give(blobListEnd(await listBlobs(storage, asked, (items) => give(listElements(items, included)))));
+      const pieces = await streamAsProduced(async (append) => {
+        append(blobListEnd(await listBlobs(storage, asked, (items) => append(blobListElements(items, included)))));
       });
       return { input, pieces };
     },
     reply: ({ input, pieces }, request) =>
-      xmlPiecesReply(200, behind(blobListStart(endpointOf(request), input), pieces)),
+      streamedXmlReply(200, prepend(blobListStart(accountUrl(request), input), pieces)),
   }),
 
   operation({
@@ -321,10 +321,10 @@ export const blobOperations: readonly Operation<Storage>[] = [
     route: 'PUT /{container}/{blob}',
     when: { 'x-ms-blob-type': 'BlockBlob' },
     permission: ['write', 'create'],
-    conditions: ALL,
+    conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/put-blob.test.ts',
-    refuses: [...OLDER, ...TAGS, ...STRUCTURED],
-    refusesUnlessLoose: ['x-ms-tags', 'x-ms-access-tier', 'x-ms-expiry-option', ...ENCRYPTION, ...IMMUTABILITY],
+    unsupported: [...VERSION_PARAMS, ...TAGS, ...STRUCTURED_BODY],
+    unsupportedUnlessLenient: ['x-ms-tags', 'x-ms-access-tier', 'x-ms-expiry-option', ...ENCRYPTION, ...IMMUTABILITY],
     input: {
       container,
       blob,
@@ -338,11 +338,11 @@ export const blobOperations: readonly Operation<Storage>[] = [
         md5Headers: ['x-ms-blob-content-md5', 'content-md5'],
       }),
     },
-    look: lookAtPutBlob,
+    precheck: precheckPutBlob,
     run: putBlob,
     reply: (written) => ({
       status: 201,
-      headers: identityHeaders(written, {
+      headers: validatorHeaders(written, {
         'Content-MD5': written.md5,
         'x-ms-content-crc64': written.crc64,
         'x-ms-request-server-encrypted': 'true',
@@ -353,10 +353,10 @@ export const blobOperations: readonly Operation<Storage>[] = [
     name: 'Get Blob',
     route: 'GET /{container}/{blob}',
     permission: 'read',
-    conditions: ALL,
+    conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/get-blob.test.ts',
-    refuses: [...OLDER, ...TAGS, ...STRUCTURED],
-    refusesUnlessLoose: ENCRYPTION,
+    unsupported: [...VERSION_PARAMS, ...TAGS, ...STRUCTURED_BODY],
+    unsupportedUnlessLenient: ENCRYPTION,
     input: {
       container,
       blob,
@@ -381,10 +381,10 @@ export const blobOperations: readonly Operation<Storage>[] = [
     name: 'Get Blob Properties',
     route: 'HEAD /{container}/{blob}',
     permission: 'read',
-    conditions: ALL,
+    conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/get-blob-properties.test.ts',
-    refuses: [...OLDER, ...TAGS],
-    refusesUnlessLoose: ENCRYPTION,
+    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupportedUnlessLenient: ENCRYPTION,
     input: { container, blob, conditions, leaseId },
     run: getBlobProperties,
     reply: ({ blob: found, leaseState }) => {
@@ -401,10 +401,10 @@ export const blobOperations: readonly Operation<Storage>[] = [
     route: 'GET|HEAD /{container}/{blob}',
     query: { comp: 'metadata' },
     permission: 'read',
-    conditions: ALL,
+    conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/blob-metadata.test.ts',
-    refuses: [...OLDER, ...TAGS],
-    refusesUnlessLoose: ENCRYPTION,
+    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupportedUnlessLenient: ENCRYPTION,
     input: { container, blob, conditions, leaseId },
     run: getBlobProperties,
     reply: ({ blob: found }) => metadataReply(found),
@@ -414,15 +414,15 @@ export const blobOperations: readonly Operation<Storage>[] = [
     route: 'PUT /{container}/{blob}',
     query: { comp: 'metadata' },
     permission: 'write',
-    conditions: ALL,
+    conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/blob-metadata.test.ts',
-    refuses: [...OLDER, ...TAGS],
-    refusesUnlessLoose: ENCRYPTION,
+    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupportedUnlessLenient: ENCRYPTION,
     input: { container, blob, conditions, leaseId, metadata },
     run: setBlobMetadata,
     reply: (written) => ({
       status: 200,
-      headers: identityHeaders(written, { 'x-ms-request-server-encrypted': 'true' }),
+      headers: validatorHeaders(written, { 'x-ms-request-server-encrypted': 'true' }),
     }),
   }),
   operation({
@@ -430,30 +430,30 @@ export const blobOperations: readonly Operation<Storage>[] = [
     route: 'PUT /{container}/{blob}',
     query: { comp: 'properties' },
     permission: 'write',
-    conditions: ALL,
+    conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/set-blob-properties.test.ts',
-    refuses: [
+    unsupported: [
       'x-ms-blob-content-length',
       'x-ms-sequence-number-action',
       'x-ms-blob-sequence-number',
-      ...OLDER,
+      ...VERSION_PARAMS,
       ...TAGS,
     ],
     input: { container, blob, conditions, leaseId, content: blobContentHeaders },
     run: setBlobProperties,
-    reply: (written) => ({ status: 200, headers: identityHeaders(written) }),
+    reply: (written) => ({ status: 200, headers: validatorHeaders(written) }),
   }),
   operation({
     name: 'Delete Blob',
     route: 'DELETE /{container}/{blob}',
     permission: 'delete',
-    conditions: ALL,
+    conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/delete-blob.test.ts',
-    refuses: [
+    unsupported: [
       '?deletetype',
       'x-ms-access-tier-if-modified-since',
       'x-ms-access-tier-if-unmodified-since',
-      ...OLDER,
+      ...VERSION_PARAMS,
       ...TAGS,
     ],
     input: { container, blob, conditions, leaseId, snapshots: deleteSnapshots },
@@ -467,10 +467,10 @@ export const blobOperations: readonly Operation<Storage>[] = [
       query: { comp: 'lease' },
       when,
       permission,
-      conditions: ALL,
+      conditions: ALL_CONDITIONS,
       test: 'test/end-to-end/lease-blob.test.ts',
-      refuses: [...OLDER, ...TAGS],
-      input: { container, blob, conditions, ...lease },
+      unsupported: [...VERSION_PARAMS, ...TAGS],
+      input: { container, blob, conditions, ...leaseParams },
       run: async (storage, input) => ({ ...(await leaseBlob(storage, input)), action: input.action }),
       reply: leaseReply,
     }),
@@ -480,11 +480,11 @@ export const blobOperations: readonly Operation<Storage>[] = [
     route: 'PUT /{container}/{blob}',
     when: { 'x-ms-copy-source': true },
     permission: ['write', 'create'],
-    copies: true,
-    conditions: ALL,
+    readsCopySource: true,
+    conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/copy-blob.test.ts',
-    refuses: ['x-ms-source-if-tags', 'x-ms-source-content-md5', ...OLDER, ...TAGS],
-    refusesUnlessLoose: [
+    unsupported: ['x-ms-source-if-tags', 'x-ms-source-content-md5', ...VERSION_PARAMS, ...TAGS],
+    unsupportedUnlessLenient: [
       'x-ms-tags',
       'x-ms-access-tier',
       'x-ms-rehydrate-priority',
@@ -503,12 +503,12 @@ export const blobOperations: readonly Operation<Storage>[] = [
       sourceConditions,
       sourceLeaseId: header('x-ms-source-lease-id'),
       metadata,
-      sync: asynchronous,
+      sync: requireAsyncCopy,
     },
     run: copyBlob,
     reply: ({ copyId, ...written }) => ({
       status: 202,
-      headers: identityHeaders(written, { 'x-ms-copy-id': copyId, 'x-ms-copy-status': 'success' }),
+      headers: validatorHeaders(written, { 'x-ms-copy-id': copyId, 'x-ms-copy-status': 'success' }),
     }),
   }),
   operation({
@@ -517,7 +517,14 @@ export const blobOperations: readonly Operation<Storage>[] = [
     query: { comp: 'copy' },
     permission: 'write',
     test: 'test/end-to-end/copy-blob.test.ts',
-    input: { container, blob, conditions: noConditions, leaseId, copyId: requiredQuery('copyid'), action: abortAction },
+    input: {
+      container,
+      blob,
+      conditions: rejectConditions,
+      leaseId,
+      copyId: requiredQuery('copyid'),
+      action: requireAbortAction,
+    },
     run: abortCopy,
     reply: () => ({ status: 204 }),
   }),
@@ -528,19 +535,19 @@ export const blobOperations: readonly Operation<Storage>[] = [
     query: { comp: 'block' },
     permission: 'write',
     test: 'test/end-to-end/put-block.test.ts',
-    refuses: [...OLDER, ...TAGS, ...STRUCTURED],
-    refusesUnlessLoose: ENCRYPTION,
+    unsupported: [...VERSION_PARAMS, ...TAGS, ...STRUCTURED_BODY],
+    unsupportedUnlessLenient: ENCRYPTION,
     input: {
       container,
       blob,
-      conditions: noConditions,
+      conditions: rejectConditions,
       leaseId,
       blockId: requiredQuery('blockid'),
       wantsMd5: beforeCrc64,
       size: sizeLimit(PUT_BLOCK_SIZES),
       body: contentBody({ bytesMax: PUT_BLOCK_SIZES[0]![1] }),
     },
-    look: lookAtPutBlock,
+    precheck: precheckPutBlock,
     run: putBlock,
     reply: ({ md5, crc64 }) => ({
       status: 201,
@@ -556,10 +563,10 @@ export const blobOperations: readonly Operation<Storage>[] = [
     route: 'PUT /{container}/{blob}',
     query: { comp: 'blocklist' },
     permission: 'write',
-    conditions: ALL,
+    conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/put-block-list.test.ts',
-    refuses: [...OLDER, ...TAGS],
-    refusesUnlessLoose: ['x-ms-tags', 'x-ms-access-tier', ...ENCRYPTION, ...IMMUTABILITY],
+    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupportedUnlessLenient: ['x-ms-tags', 'x-ms-access-tier', ...ENCRYPTION, ...IMMUTABILITY],
     input: {
       container,
       blob,
@@ -570,14 +577,14 @@ export const blobOperations: readonly Operation<Storage>[] = [
       wantsMd5: beforeCrc64,
       body: contentBody({ bytesMax: BLOCK_LIST_BYTES_MAX }),
     },
-    look: lookAtPutBlob,
+    precheck: precheckPutBlob,
     run: async (storage, { wantsMd5, body, ...input }) => {
       const { blocks, hashes } = await readBlockList(body, { md5: wantsMd5 });
       return { written: await putBlockList(storage, { ...input, blocks }), hashes, wantsMd5 };
     },
     reply: ({ written, hashes, wantsMd5 }) => ({
       status: 201,
-      headers: identityHeaders(written, {
+      headers: validatorHeaders(written, {
         'Content-MD5': wantsMd5 ? hashes.md5 : undefined,
         'x-ms-content-crc64': wantsMd5 ? undefined : hashes.crc64,
         'x-ms-request-server-encrypted': 'true',
@@ -592,30 +599,30 @@ export const blobOperations: readonly Operation<Storage>[] = [
       permission: 'read',
       anonymous,
       test: 'test/end-to-end/get-block-list.test.ts',
-      refuses: [...OLDER, ...TAGS],
-      input: { container, blob, conditions: noConditions, leaseId, type: blockListType },
-      answerBytes: () => PAGE_BYTES,
+      unsupported: [...VERSION_PARAMS, ...TAGS],
+      input: { container, blob, conditions: rejectConditions, leaseId, type: blockListType },
+      replyBytes: () => PAGE_BYTES,
       run: (storage, input) => getBlockList(storage, input, blockElements),
       reply: (lists) => {
-        const { status, headers, body } = xmlPiecesReply(200, blockListXml(lists));
-        const found = lists.blob && identityHeaders(lists.blob, { 'x-ms-blob-content-length': lists.blob.length });
+        const { status, headers, body } = streamedXmlReply(200, blockListXml(lists));
+        const found = lists.blob && validatorHeaders(lists.blob, { 'x-ms-blob-content-length': lists.blob.length });
         return { status, headers: { ...headers, ...found }, body };
       },
     }),
   ),
-  ...unbuiltOperations,
+  ...notImplementedOperations,
 ];
 
 function leaseReply({ action, leaseId, breakSeconds, ...found }: LeaseAnswer & { action: string }): Reply {
   const status: Readonly<Record<string, number>> = { acquire: 201, break: 202 };
   return {
     status: status[action.toLowerCase()] ?? 200,
-    headers: identityHeaders(found, { 'x-ms-lease-id': leaseId, 'x-ms-lease-time': breakSeconds }),
+    headers: validatorHeaders(found, { 'x-ms-lease-id': leaseId, 'x-ms-lease-time': breakSeconds }),
   };
 }
 
-function metadataReply(found: Found & { readonly metadata: Metadata }): Reply {
-  return { status: 200, headers: identityHeaders(found, metadataHeaders(found.metadata)) };
+function metadataReply(found: Validators & { readonly metadata: Metadata }): Reply {
+  return { status: 200, headers: validatorHeaders(found, metadataHeaders(found.metadata)) };
 }
 
 /** One literal, not several spread into each other, which would cost more than the rest of a Get Blob's reply. */
@@ -623,7 +630,7 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
   const { content, metadata } = found;
   const headers: Record<string, string | number | undefined> = {
     ETag: `"${found.etag}"`,
-    'Last-Modified': rfc1123(found.modified),
+    'Last-Modified': formatRfc1123(found.modified),
     'Accept-Ranges': 'bytes',
     'Content-Type': content.contentType,
     'Content-Encoding': content.contentEncoding,
@@ -631,7 +638,7 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
     'Content-Disposition': content.contentDisposition,
     'Cache-Control': content.cacheControl,
     'x-ms-blob-type': 'BlockBlob',
-    'x-ms-creation-time': rfc1123(found.created),
+    'x-ms-creation-time': formatRfc1123(found.created),
     'x-ms-server-encrypted': 'true',
     'x-ms-lease-status': leaseStatus(leaseState),
     'x-ms-lease-state': leaseState,
@@ -644,7 +651,7 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
     headers['x-ms-copy-source'] = source;
     headers['x-ms-copy-status'] = 'success';
     headers['x-ms-copy-progress'] = `${bytes}/${bytes}`;
-    headers['x-ms-copy-completion-time'] = rfc1123(completed);
+    headers['x-ms-copy-completion-time'] = formatRfc1123(completed);
   }
   return headers;
 }

@@ -1,13 +1,13 @@
 import type { Storage } from '../../services/common/storage.ts';
 import { errorReply } from '../reply.ts';
-import type { Front } from '../service.ts';
-import { blobPath } from './address.ts';
+import type { ServiceDefinition } from '../service.ts';
+import { parseBlobPath } from './address.ts';
 import { blobOperations } from './operations.ts';
 
-export const blobFront: Front<Storage> = {
+export const blobService: ServiceDefinition<Storage> = {
   service: 'blob',
   serverName: 'Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0',
   table: blobOperations,
-  pathOf: blobPath,
+  parsePath: parseBlobPath,
   errorReply,
 };

@@ -1,27 +1,27 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createBodyMemory } from './byte-budget.ts';
+import { createByteBudget } from './byte-budget.ts';
 
 const MIB = 1 << 20;
 const PIECE = 64 << 10;
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** Bodies that read a piece whenever they may, for ever. */
-function readers(count: number, memory = createBodyMemory(512 * MIB)) {
+function readers(count: number, memory = createByteBudget(512 * MIB)) {
   const read: number[] = [];
   for (let body = 0; body < count; body++) {
     const readOn = () => {
       read.push(body);
-      memory.mayGoOn(PIECE);
-      setImmediate(() => memory.wait(readOn));
+      memory.chargeRead(PIECE);
+      setImmediate(() => memory.whenReadable(readOn));
     };
-    memory.wait(readOn);
+    memory.whenReadable(readOn);
   }
   return { memory, read };
 }
 
 describe('What is reserved', () => {
   it('counts before any of it is there, and what is larger than the room waits in its order', async () => {
-    const memory = createBodyMemory(16 * MIB);
+    const memory = createByteBudget(16 * MIB);
     const order: string[] = [];
     expect([1, 2, 3].map(() => memory.reserve(4 * MIB))).toEqual([true, true, true]);
     expect(memory.bytesUsed()).toBe(12 * MIB);
@@ -39,14 +39,14 @@ describe('What is reserved', () => {
   });
 
   it('leaves room for what is small, until all is full', () => {
-    const memory = createBodyMemory(16 * MIB);
+    const memory = createByteBudget(16 * MIB);
     for (let at = 0; at < 3; at++) memory.reserve(4 * MIB);
     for (let at = 0; at < 64; at++) expect(memory.reserve(64 << 10)).toBe(true);
     expect(memory.reserve(1)).toBe(false);
   });
 
   it('may be more than there is, if that is all', () => {
-    const memory = createBodyMemory(MIB);
+    const memory = createByteBudget(MIB);
     expect(memory.reserve(4 * MIB)).toBe(true);
     expect(memory.reserve(1)).toBe(false);
   });
@@ -54,7 +54,7 @@ describe('What is reserved', () => {
   it('is refused after ten seconds, or where too many wait, and then counts nothing', async () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
-    const memory = createBodyMemory(16 * MIB);
+    const memory = createByteBudget(16 * MIB);
     memory.add(16 * MIB);
     const waits = Array.from({ length: 1_024 }, () => memory.reserve(MIB));
     expect(memory.reserve(MIB)).toBe(false);
@@ -80,7 +80,7 @@ describe('Bodies that are read', () => {
   it('have one piece in a turn that has accepted a connection, and their share again behind the last', async () => {
     const { memory, read } = readers(600);
     for (let turns = 1; turns <= 20; turns++) {
-      memory.accepted();
+      memory.connectionAccepted();
       await turn();
       expect(read.length).toBe(32 + turns);
     }
@@ -89,11 +89,11 @@ describe('Bodies that are read', () => {
   });
 
   it('wait for room while a quarter of the memory is on its way to the disk, and go on when it is given back', async () => {
-    const memory = createBodyMemory(4 * MIB);
+    const memory = createByteBudget(4 * MIB);
     const resume = vi.fn();
     memory.add(MIB, true);
-    memory.wait(resume);
-    expect(memory.mayGoOn(1)).toBe(false);
+    memory.whenReadable(resume);
+    expect(memory.chargeRead(1)).toBe(false);
     await turn();
     expect(resume).not.toHaveBeenCalled();
     memory.add(-1, true);
@@ -103,17 +103,17 @@ describe('Bodies that are read', () => {
   });
 
   it('do not wait for those that are kept', () => {
-    const memory = createBodyMemory(4 * MIB);
+    const memory = createByteBudget(4 * MIB);
     const resume = vi.fn();
     memory.add(2 * MIB);
-    memory.wait(resume);
+    memory.whenReadable(resume);
     expect(resume).toHaveBeenCalledTimes(1);
   });
 
   it('come in one by one, now and then, where nothing is given back', async () => {
-    const memory = createBodyMemory(4 * MIB);
+    const memory = createByteBudget(4 * MIB);
     memory.add(2 * MIB, true);
-    await new Promise<void>((resolve) => memory.wait(() => memory.wait(resolve)));
+    await new Promise<void>((resolve) => memory.whenReadable(() => memory.whenReadable(resolve)));
     expect(memory.isFull()).toBe(false);
     memory.add(2 * MIB);
     expect(memory.isFull()).toBe(true);

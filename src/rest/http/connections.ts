@@ -9,17 +9,17 @@ interface Connection {
   /** Behind this request nothing is taken: what follows it may be anything. */
   last: IncomingMessage | undefined;
   /** All of the answer to the newest request is written. */
-  said: boolean;
+  responseWritten: boolean;
   /** Not read from until some of its requests are answered. */
-  held: boolean;
+  paused: boolean;
   /** The parser has given up on it. */
-  failed: boolean;
+  parserFailed: boolean;
   /** One of its requests is. */
-  readonly answered: () => void;
+  readonly onAnswered: () => void;
   /** What is left to do when all requests are answered. */
-  part: (() => void) | undefined;
+  onAllAnswered: (() => void) | undefined;
   /** Bytes that the client has not taken, and since when it is just so many. */
-  stuck: { readonly bytes: number; readonly since: number };
+  stalled: { readonly bytes: number; readonly since: number };
 }
 
 export interface ConnectionOptions {
@@ -30,118 +30,118 @@ export interface ConnectionOptions {
 
 export interface Connections {
   /** A request arrives. False: it comes behind the last one of its connection, and is neither run nor answered. */
-  arrives(incoming: IncomingMessage, outgoing: ServerResponse): boolean;
+  requestArrived(incoming: IncomingMessage, outgoing: ServerResponse): boolean;
   /** This request, which has just arrived, is the last of its connection. */
-  endWith(incoming: IncomingMessage): void;
+  markLast(incoming: IncomingMessage): void;
   isLast(incoming: IncomingMessage): boolean;
   /** All of the answer to this request is written, though it may not be ended yet. */
-  says(incoming: IncomingMessage): void;
+  markResponseWritten(incoming: IncomingMessage): void;
   /** What has come is not a request, or does not become one. */
-  fail(socket: Socket, refuse: () => void): void;
+  parserError(socket: Socket, refuse: () => void): void;
   /** Stops to look after those that stand still. */
   close(): void;
 }
 
-const STUCK_LOOKS_MILLISECONDS = 5_000;
+const STALL_CHECK_MILLISECONDS = 5_000;
 /** One read of the socket can hold many more requests than may be open; no more than an honest client would send in it. */
-const AT_ONCE_FACTOR = 4;
+const PIPELINE_OVERRUN_FACTOR = 4;
 
-export function connectionsOf(options: ConnectionOptions): Connections {
+export function trackConnections(options: ConnectionOptions): Connections {
   const { pipelinedMax, bytesPerSecondMin, idleMilliseconds } = options;
-  const known = new Map<Socket, Connection>();
+  const connections = new Map<Socket, Connection>();
 
-  function connectionOf(socket: Socket): Connection {
-    const found = known.get(socket);
+  function connectionFor(socket: Socket): Connection {
+    const found = connections.get(socket);
     if (found) return found;
-    const stuck = { bytes: 0, since: 0 };
+    const stalled = { bytes: 0, since: 0 };
     const made: Connection = {
       socket,
       unanswered: 0,
       newest: undefined,
       last: undefined,
-      said: false,
-      failed: false,
-      held: false,
-      answered: () => answered(made),
-      part: undefined,
-      stuck,
+      responseWritten: false,
+      parserFailed: false,
+      paused: false,
+      onAnswered: () => requestAnswered(made),
+      onAllAnswered: undefined,
+      stalled,
     };
-    known.set(socket, made);
-    socket.once('close', () => known.delete(socket));
+    connections.set(socket, made);
+    socket.once('close', () => connections.delete(socket));
     // Node goes on reading for reasons of its own: when a body is asked for, when its own answers have gone out.
-    socket.on('resume', () => made.held && socket.pause());
+    socket.on('resume', () => made.paused && socket.pause());
     return made;
   }
 
-  function arrives(incoming: IncomingMessage, outgoing: ServerResponse): boolean {
-    const connection = connectionOf(incoming.socket);
+  function requestArrived(incoming: IncomingMessage, outgoing: ServerResponse): boolean {
+    const connection = connectionFor(incoming.socket);
     if (connection.last) return false;
     connection.unanswered++;
     connection.newest = { incoming, outgoing };
-    connection.said = false;
-    outgoing.once('close', connection.answered);
-    if (connection.unanswered >= pipelinedMax * AT_ONCE_FACTOR) {
+    connection.responseWritten = false;
+    outgoing.once('close', connection.onAnswered);
+    if (connection.unanswered >= pipelinedMax * PIPELINE_OVERRUN_FACTOR) {
       connection.last = incoming;
       incoming.socket.destroy();
       return false;
     }
-    if (connection.unanswered >= pipelinedMax && !connection.held) {
-      connection.held = true;
+    if (connection.unanswered >= pipelinedMax && !connection.paused) {
+      connection.paused = true;
       incoming.socket.pause();
     }
     return true;
   }
 
-  function answered(connection: Connection): void {
+  function requestAnswered(connection: Connection): void {
     connection.unanswered--;
-    if (connection.held && connection.unanswered <= pipelinedMax / 2) {
-      connection.held = false;
+    if (connection.paused && connection.unanswered <= pipelinedMax / 2) {
+      connection.paused = false;
       connection.socket.resume();
     }
-    if (connection.unanswered === 0) connection.part?.();
+    if (connection.unanswered === 0) connection.onAllAnswered?.();
   }
 
-  function fail(socket: Socket, refuse: () => void): void {
-    const connection = connectionOf(socket);
-    const { newest, unanswered, said, last } = connection;
-    if (connection.failed) return;
-    connection.failed = true;
+  function parserError(socket: Socket, refuse: () => void): void {
+    const connection = connectionFor(socket);
+    const { newest, unanswered, responseWritten, last } = connection;
+    if (connection.parserFailed) return;
+    connection.parserFailed = true;
     if (unanswered === 0) refuse();
-    else if (said) {
+    else if (responseWritten) {
       // Its body will not end any more.
       newest!.outgoing.end();
-      if (!last) connection.part = refuse;
+      if (!last) connection.onAllAnswered = refuse;
     }
     // In the middle of an answer there is no place for another.
     else if (newest!.outgoing.headersSent) socket.destroy();
     // The answers of those before it come first: the client would take this one for the first of them.
-    else if (newest!.incoming.complete) connection.part = refuse;
+    else if (newest!.incoming.complete) connection.onAllAnswered = refuse;
     else if (unanswered === 1) refuse();
     else socket.destroy();
   }
 
-  function cutStuck(): void {
+  function closeStalled(): void {
     const now = performance.now();
-    for (const connection of known.values()) {
-      const { socket, stuck } = connection;
+    for (const connection of connections.values()) {
+      const { socket, stalled } = connection;
       const bytes = socket.writableLength;
-      if (bytes === 0 || bytes !== stuck.bytes) connection.stuck = { bytes, since: now };
-      else if (now - stuck.since > idleMilliseconds + (bytes / bytesPerSecondMin) * 1_000) socket.destroy();
+      if (bytes === 0 || bytes !== stalled.bytes) connection.stalled = { bytes, since: now };
+      else if (now - stalled.since > idleMilliseconds + (bytes / bytesPerSecondMin) * 1_000) socket.destroy();
     }
   }
-  const timer = setInterval(cutStuck, Math.min(STUCK_LOOKS_MILLISECONDS, Math.ceil(idleMilliseconds / 4))).unref();
+  const timer = setInterval(closeStalled, Math.min(STALL_CHECK_MILLISECONDS, Math.ceil(idleMilliseconds / 4))).unref();
 
   return {
-    arrives,
-    endWith: (incoming) => {
-      connectionOf(incoming.socket).last = incoming;
+    requestArrived,
+    markLast: (incoming) => {
+      connectionFor(incoming.socket).last = incoming;
     },
-    says: (incoming) => {
-      const connection = known.get(incoming.socket);
-      if (connection?.newest?.incoming === incoming) connection.said = true;
+    markResponseWritten: (incoming) => {
+      const connection = connections.get(incoming.socket);
+      if (connection?.newest?.incoming === incoming) connection.responseWritten = true;
     },
-    isLast: (incoming) => known.get(incoming.socket)?.last === incoming,
-    fail,
+    isLast: (incoming) => connections.get(incoming.socket)?.last === incoming,
+    parserError,
     close: () => clearInterval(timer),
   };
 }

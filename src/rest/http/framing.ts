@@ -1,12 +1,12 @@
 /**
  * What Node's parser lets through, and another reader of the same bytes, such as a proxy, could take for other requests.
- * Node refuses the rest by itself, as long as it is not told to be lenient; test/tables/smuggling.ts has both.
+ * Node refuses the rest by itself, as long as it is not told to be lenient; test/truth-tables/smuggling.ts has both.
  */
 import type { IncomingMessage } from 'node:http';
 import { HEADERS_MAX } from '../../base/input-limits.ts';
-import { commonErrors, raising, StorageError } from '../../services/common/errors.ts';
+import { commonErrors, errorFactory, StorageError } from '../../services/common/errors.ts';
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 
 const LENGTH = /^(?:0|[1-9]\d{0,14})$/;
 /** A name, which may hold an underscore as those of containers do, or an address. */

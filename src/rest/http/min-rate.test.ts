@@ -1,18 +1,18 @@
 import { EventEmitter } from 'node:events';
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { patienceOf, waitFor } from './min-rate.ts';
+import { createMinRate, waitForEvent } from './min-rate.ts';
 
 describe('A wait for a client', () => {
   it('is over with the event, with the connection, or when it is ended, and leaves no listener', async () => {
     for (const happen of ['event', 'close', 'end']) {
       const [message, socket] = [new EventEmitter(), new Socket()];
       const before = socket.listenerCount('close');
-      const wait = waitFor(message, 'event', socket, 1000);
+      const wait = waitForEvent(message, 'event', socket, 1000);
       if (happen === 'event') message.emit('event');
       if (happen === 'close') socket.emit('close');
       if (happen === 'end') wait.end();
-      await wait.over;
+      await wait.done;
       expect(message.listenerCount('event')).toBe(0);
       expect(socket.listenerCount('close')).toBe(before);
       expect(socket.timeout).toBe(0);
@@ -21,8 +21,8 @@ describe('A wait for a client', () => {
 
   it('watches the silence of a connection as long as any of several waits does', () => {
     const [message, socket] = [new EventEmitter(), new Socket()];
-    const first = waitFor(message, 'first', socket, 1000);
-    const second = waitFor(message, 'second', socket, 1000);
+    const first = waitForEvent(message, 'first', socket, 1000);
+    const second = waitForEvent(message, 'second', socket, 1000);
     first.end();
     first.end();
     expect(socket.timeout).toBe(1000);
@@ -32,14 +32,14 @@ describe('A wait for a client', () => {
 
   it('that is for others on the connection watches nothing', () => {
     const [message, socket] = [new EventEmitter(), new Socket()];
-    waitFor(message, 'event', socket).end();
+    waitForEvent(message, 'event', socket).end();
     expect(socket.timeout).toBeUndefined();
   });
 
   it('leaves alone the timer that Node starts with the same event', () => {
     const [message, socket] = [new EventEmitter(), new Socket()];
     message.on('finish', () => socket.setTimeout(5000));
-    waitFor(message, 'finish', socket, 1000);
+    waitForEvent(message, 'finish', socket, 1000);
     message.emit('finish');
     expect(socket.timeout).toBe(5000);
     socket.destroy();
@@ -48,28 +48,28 @@ describe('A wait for a client', () => {
 
 describe('Patience with a client', () => {
   it('is used up by waiting, and given back by bytes, but never more than all of it', () => {
-    const patience = patienceOf(10_000, 100);
-    patience.waited(9_000, 0);
-    patience.waited(0, 1_000_000);
-    patience.waited(9_999, 0);
-    expect(patience.isOver()).toBe(false);
-    patience.waited(1, 0);
-    expect(patience.isOver()).toBe(true);
+    const patience = createMinRate(10_000, 100);
+    patience.addWait(9_000, 0);
+    patience.addWait(0, 1_000_000);
+    patience.addWait(9_999, 0);
+    expect(patience.isViolated()).toBe(false);
+    patience.addWait(1, 0);
+    expect(patience.isViolated()).toBe(true);
   });
 
   it('ends for who sends less than is asked for, never for who sends more, whatever has come before', () => {
-    const [slow, steady] = [patienceOf(10_000, 100), patienceOf(10_000, 100)];
-    slow.waited(1, 1_000_000);
+    const [slow, steady] = [createMinRate(10_000, 100), createMinRate(10_000, 100)];
+    slow.addWait(1, 1_000_000);
     let seconds = 0;
-    for (; !slow.isOver() && seconds < 1_000; seconds++) slow.waited(1_000, 90);
+    for (; !slow.isViolated() && seconds < 1_000; seconds++) slow.addWait(1_000, 90);
     expect(seconds).toBe(100);
-    for (let count = 0; count < 10_000; count++) steady.waited(1_000, 101);
-    expect(steady.isOver()).toBe(false);
+    for (let count = 0; count < 10_000; count++) steady.addWait(1_000, 101);
+    expect(steady.isViolated()).toBe(false);
   });
 
   it('outlasts a stall that a burst follows', () => {
-    const patience = patienceOf(10_000, 100);
-    for (let count = 0; count < 100; count++) patience.waited(60_000, 6_000);
-    expect(patience.isOver()).toBe(false);
+    const patience = createMinRate(10_000, 100);
+    for (let count = 0; count < 100; count++) patience.addWait(60_000, 6_000);
+    expect(patience.isViolated()).toBe(false);
   });
 });

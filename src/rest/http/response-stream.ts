@@ -1,18 +1,18 @@
 /** Answers that stream: each piece is asked for once the client has taken the one before. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { turnsOf } from '../../base/per-tick-limit.ts';
-import { lengthOf, piecesOf, type Reply } from '../reply.ts';
-import type { Share } from './byte-budget.ts';
+import { limitPerTick } from '../../base/per-tick-limit.ts';
+import { bodyLength, bodyPieces, type Reply } from '../reply.ts';
+import type { BudgetShare } from './byte-budget.ts';
 import { serverBusy } from './limits.ts';
-import { IDLE_MILLISECONDS, waitFor } from './min-rate.ts';
-import { type BodyOptions, Gone } from './request-body.ts';
-import { isMade, slicesOf } from './streamed.ts';
+import { IDLE_MILLISECONDS, waitForEvent } from './min-rate.ts';
+import { type BodyOptions, ClientDisconnected } from './request-body.ts';
+import { isBufferedStream, streamSlices } from './streamed.ts';
 
-export interface Download {
+export interface ResponseStream {
   /** Asks for the first piece, so that what is wrong with it can still be answered. HEAD has none: it lets go at once. */
-  begin(): Promise<void>;
+  start(): Promise<void>;
   /** Behind the head: sends all pieces. Fails with Gone, or with what is wrong; then the connection cannot be used again. */
-  send(): Promise<void>;
+  sendPieces(): Promise<void>;
   /** Nothing follows. Resolves once the client, or the system on its behalf, has taken all. */
   end(): Promise<void>;
   /** What is not sent will not be. */
@@ -28,114 +28,114 @@ export function isStream(body: Reply['body']): body is AsyncIterable<Uint8Array>
  * Pieces behind large ones that go out in one turn of the event loop, of all answers together. Node takes one new connection a turn: a thousand
  * downloads must not make a turn so long that nobody else gets in.
  */
-const turn = turnsOf(4);
+const nextTurn = limitPerTick(4);
 
 /** Of an answer that is there as a whole, so much is handed to the system at once. */
 const SLICE_BYTES = 64 << 10;
 /** More than the system takes at once: a client may leave it lying. */
-const WHOLE_BYTES_MAX = 256 << 10;
+const UNSTREAMED_BYTES_MAX = 256 << 10;
 
 /** A large answer goes out as a stream does, so that a client that does not take it is noticed. */
-export function streamedIfLarge(reply: Reply): Reply {
+export function streamIfLarge(reply: Reply): Reply {
   const { body, headers } = reply;
   if (body === undefined || isStream(body)) return reply;
-  const length = lengthOf(body);
-  if (length <= WHOLE_BYTES_MAX) return reply;
-  const pieces = slicesOf(piecesOf(body), SLICE_BYTES);
+  const length = bodyLength(body);
+  if (length <= UNSTREAMED_BYTES_MAX) return reply;
+  const pieces = streamSlices(bodyPieces(body), SLICE_BYTES);
   return { ...reply, headers: { ...headers, 'Content-Length': length }, body: pieces };
 }
 
 /** What has changed something is answered however full the memory is, and so is what was given room before it was made. */
-export function mustFit({ method }: IncomingMessage, share: Share): boolean {
+export function isBudgetChecked({ method }: IncomingMessage, share: BudgetShare): boolean {
   return method === 'GET' && share.bytes === 0;
 }
 
-export function downloadOf(
+export function createResponseStream(
   body: AsyncIterable<Uint8Array>,
   reply: Reply,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   { idleMilliseconds = IDLE_MILLISECONDS, memory }: BodyOptions,
-  share: Share,
-): Download {
+  share: BudgetShare,
+): ResponseStream {
   const { socket } = incoming;
   const pieces = body[Symbol.asyncIterator]();
-  const { 'Content-Length': promised, 'Transfer-Encoding': coding } = reply.headers ?? {};
-  const length = Number(promised ?? Number.NaN);
-  const isMeasured = coding === undefined;
-  let first: IteratorResult<Uint8Array> | undefined;
-  let over = false;
+  const { 'Content-Length': declaredLength, 'Transfer-Encoding': coding } = reply.headers ?? {};
+  const length = Number(declaredLength ?? Number.NaN);
+  const needsContentLength = coding === undefined;
+  let firstPiece: IteratorResult<Uint8Array> | undefined;
+  let isEnded = false;
   let sent = 0;
   /** Of the piece that the client is to take. */
-  let held = 0;
-  const made = isMade(body) ? body : undefined;
-  const isToFit = mustFit(incoming, share);
+  let pieceBytes = 0;
+  const buffered = isBufferedStream(body) ? body : undefined;
+  const isChecked = isBudgetChecked(incoming, share);
   const reserved = share.bytes;
-  const isTooMuch = isToFit && memory.isFull();
-  made?.onMore?.(() => {
-    if (!over) hold(held);
+  const isOverBudget = isChecked && memory.isFull();
+  buffered?.onMore?.(() => {
+    if (!isEnded) charge(pieceBytes);
   });
-  hold(0);
+  charge(0);
 
   /** What is made counts, whether the client takes it or not. */
-  function hold(bytes: number): void {
-    held = bytes;
-    const known = bytes + (made?.waiting() ?? 0);
-    share.set(made?.isGrowing?.() ? Math.max(reserved, known) : known);
+  function charge(bytes: number): void {
+    pieceBytes = bytes;
+    const inMemory = bytes + (buffered?.waiting() ?? 0);
+    share.set(buffered?.isGrowing?.() ? Math.max(reserved, inMemory) : inMemory);
   }
 
   /** A stream that ended or failed has let go by itself. */
   async function next(): Promise<IteratorResult<Uint8Array>> {
     try {
-      if (held >= SLICE_BYTES) await turn();
+      if (pieceBytes >= SLICE_BYTES) await nextTurn();
       const piece = await pieces.next();
-      over = piece.done === true;
-      hold(piece.done ? 0 : piece.value.length);
+      isEnded = piece.done === true;
+      charge(piece.done ? 0 : piece.value.length);
       return piece;
     } catch (error) {
-      over = true;
+      isEnded = true;
       throw error;
     }
   }
 
   async function release(): Promise<void> {
-    held = 0;
+    pieceBytes = 0;
     share.set(0);
-    if (over) return;
-    over = true;
+    if (isEnded) return;
+    isEnded = true;
     await pieces.return?.();
   }
 
-  async function begin(): Promise<void> {
+  async function start(): Promise<void> {
     try {
-      if (isMeasured && Number.isNaN(length)) throw new Error('a streamed answer has no Content-Length');
+      if (needsContentLength && Number.isNaN(length)) throw new Error('a streamed answer has no Content-Length');
       if (incoming.method === 'HEAD') return await release();
       // Behind others on its connection it holds no piece in memory until they are through.
-      if (!outgoing.socket && !socket.destroyed) await waitFor(outgoing, 'socket', socket).over;
-      if (socket.destroyed) throw new Gone('the connection broke before the answer');
-      if (made ? isTooMuch : isToFit && memory.isFull()) throw serverBusy();
-      first = await next();
+      if (!outgoing.socket && !socket.destroyed) await waitForEvent(outgoing, 'socket', socket).done;
+      if (socket.destroyed) throw new ClientDisconnected('the connection broke before the answer');
+      if (buffered ? isOverBudget : isChecked && memory.isFull()) throw serverBusy();
+      firstPiece = await next();
       // The first ones of many can come together.
-      if (held >= SLICE_BYTES) await turn();
+      if (pieceBytes >= SLICE_BYTES) await nextTurn();
     } catch (error) {
       await release();
       throw error;
     }
   }
 
-  async function send(): Promise<void> {
-    let piece = first;
-    first = undefined;
+  async function sendPieces(): Promise<void> {
+    let piece = firstPiece;
+    firstPiece = undefined;
     if (!piece) return;
     try {
       for (; !piece.done; piece = await next()) {
         sent += piece.value.length;
-        if (isMeasured && sent > length)
+        if (needsContentLength && sent > length)
           throw new Error(`the answer has more than the ${length} bytes that it promised`);
-        if (!outgoing.write(piece.value)) await takes('drain');
-        if (socket.destroyed) throw new Gone('the connection broke in the middle of the answer');
+        if (!outgoing.write(piece.value)) await waitForClient('drain');
+        if (socket.destroyed) throw new ClientDisconnected('the connection broke in the middle of the answer');
       }
-      if (isMeasured && sent < length)
+      if (needsContentLength && sent < length)
         throw new Error(`the answer has only ${sent} of the ${length} bytes that it promised`);
     } finally {
       await release();
@@ -144,13 +144,14 @@ export function downloadOf(
 
   async function end(): Promise<void> {
     outgoing.end();
-    if (!outgoing.writableFinished) await takes('finish');
-    if (socket.destroyed && !outgoing.writableFinished) throw new Gone('the connection broke at the end of the answer');
+    if (!outgoing.writableFinished) await waitForClient('finish');
+    if (socket.destroyed && !outgoing.writableFinished)
+      throw new ClientDisconnected('the connection broke at the end of the answer');
   }
 
-  async function takes(event: 'drain' | 'finish'): Promise<void> {
-    if (!socket.destroyed) await waitFor(outgoing, event, socket, idleMilliseconds).over;
+  async function waitForClient(event: 'drain' | 'finish'): Promise<void> {
+    if (!socket.destroyed) await waitForEvent(outgoing, event, socket, idleMilliseconds).done;
   }
 
-  return { begin, send, end, release, bytesSent: () => sent };
+  return { start, sendPieces, end, release, bytesSent: () => sent };
 }

@@ -11,11 +11,11 @@ import {
   rawClient,
   signedHeaders,
   testAccounts,
-} from '../../../test/rest/support.ts';
-import { ticksOf } from '../../base/time.ts';
+} from '../../../test/support/raw-client.ts';
+import { ticksFromUnix } from '../../base/time.ts';
 import { Unavailable } from '../../partition/partition.ts';
 import { StorageError } from '../../services/common/errors.ts';
-import { operationOn, unbuilt } from '../operation.ts';
+import { notImplementedOperation, operationOn } from '../operation.ts';
 import { contentBody, header, metadata, pathPart, xmlBody } from '../params.ts';
 import { createRestServer, type RestServer } from './server.ts';
 
@@ -51,7 +51,7 @@ const table = [
     permission: 'write',
     test: 'none',
     input: { body: contentBody({ bytesMax: 1024 * 1024 }), metadata },
-    look: async () => {
+    precheck: async () => {
       looks++;
     },
     run: async (_storage, { body }) => {
@@ -71,7 +71,7 @@ const table = [
     run: async (storage, { document }) => `${storage.account} ${document?.name}`,
     reply: (output) => ({ status: 200, body: output }),
   }),
-  unbuilt<{ account: string }>('Set Blob Tier', 'PUT /{container}/{blob}', { comp: 'tier' }),
+  notImplementedOperation<{ account: string }>('Set Blob Tier', 'PUT /{container}/{blob}', { comp: 'tier' }),
 ];
 
 let server: RestServer;
@@ -79,13 +79,15 @@ let port: number;
 
 function start(): RestServer {
   return createRestServer({
-    front: frontOf(table),
+    definition: frontOf(table),
     accounts: testAccounts,
     access: async () => undefined,
     context: ({ name }) => ({ account: name }),
     log,
-    now: () => ticksOf(Date.now()),
-    own: { 'POST /_holdfast/reset': async ({ query }) => ({ status: 200, body: `reset ${query.hard}` }) },
+    now: () => ticksFromUnix(Date.now()),
+    managementEndpoints: {
+      'POST /_holdfast/reset': async ({ query }) => ({ status: 200, body: `reset ${query.hard}` }),
+    },
   });
 }
 

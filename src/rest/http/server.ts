@@ -3,44 +3,50 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { HEADERS_MAX } from '../../base/input-limits.ts';
 import type { Log } from '../../base/log.ts';
-import { asStorageError, commonErrors, raising, StorageError } from '../../services/common/errors.ts';
+import { asStorageError, commonErrors, errorFactory, StorageError } from '../../services/common/errors.ts';
 import type { Account } from '../auth/shared-key.ts';
-import { type Analytics, answeredOf, bodyBytesOf } from '../logging/analytics-record.ts';
-import { requestLogOf } from '../logging/request-log.ts';
-import { type AnsweringOptions, answeringOf } from '../pipeline.ts';
-import { lengthOf, type Reply, sendReply } from '../reply.ts';
-import { type Exchange, exchangeOf } from '../request-context.ts';
-import { type BodyMemory, createBodyMemory, Share } from './byte-budget.ts';
-import { connectionsOf } from './connections.ts';
+import { type Analytics, buildAccessRecord, sentBodyBytes } from '../logging/analytics-record.ts';
+import { createRequestLog } from '../logging/request-log.ts';
+import { createPipeline, type PipelineOptions } from '../pipeline.ts';
+import { bodyLength, type Reply, sendReply } from '../reply.ts';
+import { createRequestContext, type RequestContext } from '../request-context.ts';
+import { BudgetShare, type ByteBudget, createByteBudget } from './byte-budget.ts';
+import { trackConnections } from './connections.ts';
 import { endsConnection, framingFault, hasBody } from './framing.ts';
 import { HEADERS_BYTES_MAX, LIMITS, type Limits, serverBusy } from './limits.ts';
-import { IDLE_MILLISECONDS, waitFor } from './min-rate.ts';
+import { IDLE_MILLISECONDS, waitForEvent } from './min-rate.ts';
 import {
   type BodyStream,
-  dropWithin,
-  Gone,
-  isBurdened,
-  joined,
+  ClientDisconnected,
+  concatBody,
+  drainWithin,
+  hasUnreadBody,
   LINGER_MILLISECONDS,
-  linger,
+  lingeringClose,
   streamBody,
 } from './request-body.ts';
-import { type Download, downloadOf, isStream, mustFit, streamedIfLarge } from './response-stream.ts';
-import { createServer, type TlsOptions } from './tls.ts';
+import {
+  createResponseStream,
+  isBudgetChecked,
+  isStream,
+  type ResponseStream,
+  streamIfLarge,
+} from './response-stream.ts';
+import { createHttpServer, type TlsOptions } from './tls.ts';
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 const SLOW_MILLISECONDS = 1_000;
 /** Answers of no more bytes are most of them, and gone with one write. */
-const UNCOUNTED_BYTES_MAX = 16 << 10;
+const UNCHARGED_BYTES_MAX = 16 << 10;
 /** More would hold the event loop too long; fewer while connections are accepted, of which Node takes one a turn. */
-const TOGETHER_MAX = 64;
-const TOGETHER_MAX_ACCEPTING = 4;
+const BATCH_MAX = 64;
+const BATCH_MAX_ACCEPTING = 4;
 /** Connections that the system keeps until they are taken; what comes beyond must try again seconds later. */
 const BACKLOG = 4_096;
 /** How long what was cut may take to put its things in order. */
 const SETTLE_MILLISECONDS = 2_000;
 
-export interface RestServerOptions<Context, Known extends Account = Account> extends AnsweringOptions<Context, Known> {
+export interface RestServerOptions<Context, Known extends Account = Account> extends PipelineOptions<Context, Known> {
   readonly log: Log;
   readonly analytics?: Analytics;
   /** For HTTPS. */
@@ -49,10 +55,10 @@ export interface RestServerOptions<Context, Known extends Account = Account> ext
   /** How long a client may be silent in the middle of a body, its own or the one that it is sent. */
   readonly idleMilliseconds?: number;
   /** How much slowness of a body adds up to before its connection is cut. */
-  readonly patienceMilliseconds?: number;
+  readonly rateGraceMilliseconds?: number;
   readonly limits?: Partial<Limits>;
   /** Shared with other servers of the process; without it `limits.bodyBytesMax` is for this one. */
-  readonly memory?: BodyMemory;
+  readonly memory?: ByteBudget;
 }
 
 export interface RestServer {
@@ -66,174 +72,179 @@ export function createRestServer<Context, Known extends Account>(
   options: RestServerOptions<Context, Known>,
 ): RestServer {
   const { log, now, analytics, idleMilliseconds = IDLE_MILLISECONDS } = options;
-  const { service, serverName, errorReply, headers: always } = options.front;
+  const { service, serverName, errorReply, headers: commonHeaders } = options.definition;
   const limits: Limits = { ...LIMITS, ...options.limits };
-  const answer = answeringOf(options, comingBody, roomForAnswer);
-  const requests = requestLogOf(log);
-  const connections = connectionsOf({ ...limits, idleMilliseconds });
-  const memory = options.memory ?? createBodyMemory(limits.bodyBytesMax);
-  const { patienceMilliseconds = IDLE_MILLISECONDS } = options;
-  const bodyOptions = { ...limits, idleMilliseconds, memory, patienceMilliseconds };
+  const runPipeline = createPipeline(options, receiveBody, reserveReply);
+  const requests = createRequestLog(log);
+  const connections = trackConnections({ ...limits, idleMilliseconds });
+  const memory = options.memory ?? createByteBudget(limits.bodyBytesMax);
+  const { rateGraceMilliseconds = IDLE_MILLISECONDS } = options;
+  const bodyOptions = { ...limits, idleMilliseconds, memory, rateGraceMilliseconds };
   let closing = false;
   /** Requests that have arrived and are not answered yet. */
-  let open = 0;
+  let runningCount = 0;
   /** Requests whose body or answer streams: they hold things of the services. */
-  const streaming = new Set<Exchange>();
-  let settled = () => {};
+  const streaming = new Set<RequestContext>();
+  let onStreamsEnded = () => {};
 
-  async function handle(exchange: Exchange): Promise<void> {
+  async function respond(ctx: RequestContext): Promise<void> {
     const started = performance.now();
     let reply: Reply;
-    let download: Download | undefined;
+    let responseStream: ResponseStream | undefined;
     try {
-      reply = streamedIfLarge(await answer(exchange));
-      if (reply.status === 401 || reply.status === 403) requests.refused(exchange, reply.headers?.['x-ms-error-code']);
-      if (isStream(reply.body)) download = await begin(exchange, reply, reply.body);
-      else countUntilTaken(exchange, lengthOf(reply.body));
+      reply = streamIfLarge(await runPipeline(ctx));
+      if (reply.status === 401 || reply.status === 403) requests.refused(ctx, reply.headers?.['x-ms-error-code']);
+      if (isStream(reply.body)) responseStream = await startStream(ctx, reply, reply.body);
+      else chargeUntilSent(ctx, bodyLength(reply.body));
     } catch (error) {
-      exchange.answerShare.set(0);
-      if (error instanceof Gone) {
-        if (analytics?.isOn) tell(exchange, started, performance.now() - started, undefined, 0);
-        return wentAway(exchange);
+      ctx.replyShare.set(0);
+      if (error instanceof ClientDisconnected) {
+        if (analytics?.isOn) recordAccess(ctx, started, performance.now() - started, undefined, 0);
+        return clientDisconnected(ctx);
       }
-      reply = refuse(error, exchange);
+      reply = errorReplyFor(error, ctx);
     }
-    const waited = exchange.body?.waitedMilliseconds() ?? 0;
+    const waited = ctx.body?.waitedMilliseconds() ?? 0;
     const serverMilliseconds = performance.now() - started - waited;
     const slow = serverMilliseconds > SLOW_MILLISECONDS;
-    const asMeant = send(exchange, reply, download);
-    if (download && !asMeant) await download.release();
-    else if (download && !(await stream(exchange, download))) {
-      if (analytics?.isOn) tell(exchange, started, serverMilliseconds, undefined, download.bytesSent());
+    const isSentAsMade = sendResponse(ctx, reply, responseStream);
+    if (responseStream && !isSentAsMade) await responseStream.release();
+    else if (responseStream && !(await sendStream(ctx, responseStream))) {
+      if (analytics?.isOn) recordAccess(ctx, started, serverMilliseconds, undefined, responseStream.bytesSent());
       return;
     }
-    if (slow) requests.slow(exchange, reply, started, download?.bytesSent());
-    else requests.answered(exchange, reply, started, download?.bytesSent());
+    if (slow) requests.slow(ctx, reply, started, responseStream?.bytesSent());
+    else requests.answered(ctx, reply, started, responseStream?.bytesSent());
     if (analytics?.isOn) {
-      const bytes = download?.bytesSent() ?? bodyBytesOf(reply, exchange.incoming.method);
-      tell(exchange, started, serverMilliseconds, reply, bytes);
+      const bytes = responseStream?.bytesSent() ?? sentBodyBytes(reply, ctx.incoming.method);
+      recordAccess(ctx, started, serverMilliseconds, reply, bytes);
     }
   }
 
-  function tell(
-    exchange: Exchange,
+  function recordAccess(
+    ctx: RequestContext,
     started: number,
     serverMilliseconds: number,
     reply: Reply | undefined,
     bytes: number,
   ) {
     const timing = { now: now(), milliseconds: performance.now() - started, serverMilliseconds };
-    const answered = answeredOf(exchange, service, reply, bytes, timing);
-    if (answered) analytics!.answered(answered);
+    const record = buildAccessRecord(ctx, service, reply, bytes, timing);
+    if (record) analytics!.answered(record);
   }
 
-  async function comingBody(exchange: Exchange, length: number, whole: boolean): Promise<Buffer | BodyStream> {
-    if (whole) return await whileWaiting(wholeBody(exchange, length));
+  async function receiveBody(ctx: RequestContext, length: number, whole: boolean): Promise<Buffer | BodyStream> {
+    if (whole) return await whileReceiving(receiveWholeBody(ctx, length));
     if (memory.isFull()) throw serverBusy();
-    exchange.body = streamBody(exchange.incoming, length, bodyOptions);
-    streaming.add(exchange);
-    return exchange.body;
+    ctx.body = streamBody(ctx.incoming, length, bodyOptions);
+    streaming.add(ctx);
+    return ctx.body;
   }
 
-  async function wholeBody(exchange: Exchange, length: number): Promise<Buffer> {
+  async function receiveWholeBody(ctx: RequestContext, length: number): Promise<Buffer> {
     if (!(await memory.reserve(length))) throw serverBusy();
-    exchange.body = streamBody(exchange.incoming, length, { ...bodyOptions, isKept: true });
-    return await joined(exchange.body, length);
+    ctx.body = streamBody(ctx.incoming, length, { ...bodyOptions, isReserved: true });
+    return await concatBody(ctx.body, length);
   }
 
-  async function roomForAnswer({ incoming, answerShare }: Exchange, bytes: number): Promise<void> {
-    if (!(await answerShare.reserve(bytes))) throw serverBusy();
-    if (incoming.socket.destroyed) throw new Gone('the connection broke while its request waited for room');
+  async function reserveReply({ incoming, replyShare }: RequestContext, bytes: number): Promise<void> {
+    if (!(await replyShare.reserve(bytes))) throw serverBusy();
+    if (incoming.socket.destroyed)
+      throw new ClientDisconnected('the connection broke while its request waited for room');
   }
 
   /** Of an answer that goes out at once: the client may leave it lying. */
-  function countUntilTaken({ incoming, outgoing, answerShare }: Exchange, bytes: number): void {
+  function chargeUntilSent({ incoming, outgoing, replyShare }: RequestContext, bytes: number): void {
     const { socket } = incoming;
-    const isCounted = bytes > UNCOUNTED_BYTES_MAX && !socket.destroyed;
-    if (isCounted && mustFit(incoming, answerShare) && memory.isFull()) throw serverBusy();
-    answerShare.set(isCounted ? bytes : 0);
-    if (isCounted) void waitFor(outgoing, 'close', socket).over.then(() => answerShare.set(0));
+    const isCharged = bytes > UNCHARGED_BYTES_MAX && !socket.destroyed;
+    if (isCharged && isBudgetChecked(incoming, replyShare) && memory.isFull()) throw serverBusy();
+    replyShare.set(isCharged ? bytes : 0);
+    if (isCharged) void waitForEvent(outgoing, 'close', socket).done.then(() => replyShare.set(0));
   }
 
   /** Who waits for a client does not run. */
-  async function whileWaiting<T>(body: Promise<T>): Promise<T> {
-    open--;
+  async function whileReceiving<T>(body: Promise<T>): Promise<T> {
+    runningCount--;
     try {
       return await body;
     } finally {
-      open++;
+      runningCount++;
     }
   }
 
   /** The first piece of a streamed answer, or what is wrong with it. */
-  async function begin(exchange: Exchange, reply: Reply, body: AsyncIterable<Uint8Array>): Promise<Download> {
-    const { incoming, outgoing } = exchange;
-    streaming.add(exchange);
-    const download = downloadOf(body, reply, incoming, outgoing, bodyOptions, exchange.answerShare);
-    await download.begin();
-    return download;
+  async function startStream(
+    ctx: RequestContext,
+    reply: Reply,
+    body: AsyncIterable<Uint8Array>,
+  ): Promise<ResponseStream> {
+    const { incoming, outgoing } = ctx;
+    streaming.add(ctx);
+    const responseStream = createResponseStream(body, reply, incoming, outgoing, bodyOptions, ctx.replyShare);
+    await responseStream.start();
+    return responseStream;
   }
 
   /** The rest of a streamed answer. Whether all of it was sent. */
-  async function stream(exchange: Exchange, download: Download): Promise<boolean> {
-    const { incoming, outgoing } = exchange;
+  async function sendStream(ctx: RequestContext, responseStream: ResponseStream): Promise<boolean> {
+    const { incoming, outgoing } = ctx;
     try {
-      await download.send();
-      connections.says(incoming);
-      if (exchange.burdened) linger(incoming, outgoing, memory);
-      else await download.end();
+      await responseStream.sendPieces();
+      connections.markResponseWritten(incoming);
+      if (ctx.bodyUnread) lingeringClose(incoming, outgoing, memory);
+      else await responseStream.end();
       return true;
     } catch (error) {
-      const bytes = download.bytesSent();
+      const bytes = responseStream.bytesSent();
       outgoing.destroy();
-      if (error instanceof Gone) wentAway(exchange, bytes);
-      else requests.failed(exchange, error, { bytes });
+      if (error instanceof ClientDisconnected) clientDisconnected(ctx, bytes);
+      else requests.failed(ctx, error, { bytes });
       return false;
     }
   }
 
-  function wentAway(exchange: Exchange, bytes?: number): void {
-    exchange.incoming.socket.destroy();
-    exchange.body?.letGo();
-    requests.wentAway(exchange, bytes);
+  function clientDisconnected(ctx: RequestContext, bytes?: number): void {
+    ctx.incoming.socket.destroy();
+    ctx.body?.discard();
+    requests.clientDisconnected(ctx, bytes);
   }
 
   /** A StorageError is an answer, anything else is a bug, or damage. */
-  function refuse(error: unknown, exchange: Exchange): Reply {
-    const { incoming, id } = exchange;
+  function errorReplyFor(error: unknown, ctx: RequestContext): Reply {
+    const { incoming, id } = ctx;
     let known = asStorageError(error);
     if (!known) {
       known = fail('InternalError');
-      requests.failed(exchange, error);
-    } else if (isOfIdentity(known)) {
-      requests.refused(exchange, known.code, known.details);
+      requests.failed(ctx, error);
+    } else if (isAuthError(known)) {
+      requests.refused(ctx, known.code, known.details);
     }
-    exchange.code = known.code;
+    ctx.code = known.code;
     return errorReply(known, id, now(), incoming);
   }
 
   /** Of a streamed answer the head. Whether it could be sent as it was meant. */
-  function send(exchange: Exchange, answered: Reply, download: Download | undefined): boolean {
-    const { incoming, outgoing, id, awaitsContinue, body, besides } = exchange;
+  function sendResponse(ctx: RequestContext, made: Reply, responseStream: ResponseStream | undefined): boolean {
+    const { incoming, outgoing, id, awaitsContinue, body, extraHeaders } = ctx;
     const reply =
-      besides || always
-        ? { ...answered, headers: { ...always, ...answered.headers, ...besides?.(answered) } }
-        : answered;
-    const burdened = isBurdened(incoming, body);
-    body?.letGo();
-    exchange.burdened = burdened;
-    if (!burdened && !incoming.complete) dropWithin(incoming, idleMilliseconds);
-    const close = closing || burdened || awaitsContinue || connections.isLast(incoming);
-    const sending = { id, now: now(), serverName, close, last: !burdened && !download };
-    if (!download) connections.says(incoming);
+      extraHeaders || commonHeaders
+        ? { ...made, headers: { ...commonHeaders, ...made.headers, ...extraHeaders?.(made) } }
+        : made;
+    const bodyUnread = hasUnreadBody(incoming, body);
+    body?.discard();
+    ctx.bodyUnread = bodyUnread;
+    if (!bodyUnread && !incoming.complete) drainWithin(incoming, idleMilliseconds);
+    const close = closing || bodyUnread || awaitsContinue || connections.isLast(incoming);
+    const sending = { id, now: now(), serverName, close, endsResponse: !bodyUnread && !responseStream };
+    if (!responseStream) connections.markResponseWritten(incoming);
     try {
       sendReply(outgoing, incoming, reply, sending);
-      if (burdened && !download) linger(incoming, outgoing, memory);
+      if (bodyUnread && !responseStream) lingeringClose(incoming, outgoing, memory);
       return true;
     } catch (error) {
       // A header that HTTP cannot carry. Nothing has been sent yet.
-      sendReply(outgoing, incoming, refuse(error, exchange), { ...sending, close: true, last: !burdened });
-      if (burdened) linger(incoming, outgoing, memory);
+      sendReply(outgoing, incoming, errorReplyFor(error, ctx), { ...sending, close: true, endsResponse: !bodyUnread });
+      if (bodyUnread) lingeringClose(incoming, outgoing, memory);
       return false;
     }
   }
@@ -249,70 +260,77 @@ export function createRestServer<Context, Known extends Account>(
     requestTimeout: 0,
     keepAliveTimeout: (options.keepAliveSeconds ?? 5) * 1_000,
   };
-  const server = createServer(options.tls, httpOptions, log);
+  const server = createHttpServer(options.tls, httpOptions, log);
   // Node drops further headers without a word; with one more than the bound, framing.ts refuses the request.
   server.maxHeadersCount = HEADERS_MAX + 1;
   server.maxConnections = limits.connectionsMax;
-  async function take(exchange: Exchange): Promise<void> {
+  async function serve(ctx: RequestContext): Promise<void> {
     try {
-      await handle(exchange);
+      await respond(ctx);
     } catch (error) {
       // What fails even to be refused must end neither the process nor the connections of others.
-      requests.failed(exchange, error);
-      exchange.outgoing.destroy();
+      requests.failed(ctx, error);
+      ctx.outgoing.destroy();
     }
-    open--;
-    if (streaming.delete(exchange) && streaming.size === 0) settled();
+    runningCount--;
+    if (streaming.delete(ctx) && streaming.size === 0) onStreamsEnded();
   }
   // Requests that arrive in one turn of the event loop go through each stage together, which costs less CPU: docs/adr/0003.
-  const arrived: Exchange[] = [];
-  const takeTogether = (): void => {
-    for (const exchange of arrived.splice(0, memory.isAccepting() ? TOGETHER_MAX_ACCEPTING : TOGETHER_MAX))
-      void take(exchange);
-    if (arrived.length > 0) setImmediate(takeTogether);
+  const arrivedRequests: RequestContext[] = [];
+  const serveBatch = (): void => {
+    for (const ctx of arrivedRequests.splice(0, memory.isAccepting() ? BATCH_MAX_ACCEPTING : BATCH_MAX))
+      void serve(ctx);
+    if (arrivedRequests.length > 0) setImmediate(serveBatch);
   };
-  function arrive(incoming: IncomingMessage, outgoing: ServerResponse, awaitsContinue: boolean, fault?: StorageError) {
-    if (!connections.arrives(incoming, outgoing)) return;
-    const exchange = exchangeOf(incoming, outgoing, awaitsContinue, new Share(memory));
+  function onRequest(
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+    awaitsContinue: boolean,
+    fault?: StorageError,
+  ) {
+    if (!connections.requestArrived(incoming, outgoing)) return;
+    const ctx = createRequestContext(incoming, outgoing, awaitsContinue, new BudgetShare(memory));
     const refusal = framingFault(incoming, limits.urlBytesMax) ?? fault;
     // Before the parser goes on: what it finds next is not to be run.
-    if (refusal || endsConnection(incoming)) connections.endWith(incoming);
-    if (refusal) refuseAtOnce(exchange, refusal);
-    else if (open - streaming.size >= limits.runningMax) refuseAtOnce(exchange, serverBusy());
+    if (refusal || endsConnection(incoming)) connections.markLast(incoming);
+    if (refusal) rejectImmediately(ctx, refusal);
+    else if (runningCount - streaming.size >= limits.runningMax) rejectImmediately(ctx, serverBusy());
     else {
-      open++;
-      if (arrived.push(exchange) > 1) return;
+      runningCount++;
+      if (arrivedRequests.push(ctx) > 1) return;
       // Who is alone has nobody to go with. A body is whole only at the end of the turn.
-      if (sockets.size === 1 && !hasBody(incoming)) process.nextTick(takeTogether);
-      else setImmediate(takeTogether);
+      if (sockets.size === 1 && !hasBody(incoming)) process.nextTick(serveBatch);
+      else setImmediate(serveBatch);
     }
   }
-  function refuseAtOnce(exchange: Exchange, error: StorageError): void {
-    const reply = refuse(error, exchange);
+  function rejectImmediately(ctx: RequestContext, error: StorageError): void {
+    const reply = errorReplyFor(error, ctx);
     try {
-      send(exchange, reply, undefined);
-      requests.answered(exchange, reply, performance.now());
+      sendResponse(ctx, reply, undefined);
+      requests.answered(ctx, reply, performance.now());
     } catch {
-      exchange.outgoing.destroy();
+      ctx.outgoing.destroy();
     }
   }
-  server.on('request', (incoming, outgoing) => arrive(incoming, outgoing, false));
-  server.on('checkContinue', (incoming, outgoing) => arrive(incoming, outgoing, true));
-  server.on('checkExpectation', (incoming, outgoing) => arrive(incoming, outgoing, false, unmetExpectation(incoming)));
-  server.on('connect', (_incoming, socket: Socket) => refuseBytes('405 Method Not Allowed', socket));
+  server.on('request', (incoming, outgoing) => onRequest(incoming, outgoing, false));
+  server.on('checkContinue', (incoming, outgoing) => onRequest(incoming, outgoing, true));
+  server.on('checkExpectation', (incoming, outgoing) =>
+    onRequest(incoming, outgoing, false, expectationFailed(incoming)),
+  );
+  server.on('connect', (_incoming, socket: Socket) => rejectSocket('405 Method Not Allowed', socket));
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) =>
-    connections.fail(socket, () => refuseBytes(STATUS_OF[error.code ?? ''] ?? '400 Bad Request', socket)),
+    connections.parserError(socket, () => rejectSocket(STATUS_LINES[error.code ?? ''] ?? '400 Bad Request', socket)),
   );
   server.on('drop', () => log.debug({ connections: limits.connectionsMax }, 'too many connections'));
   const sockets = new Set<Socket>();
   server.on('connection', (socket) => {
-    memory.accepted();
+    memory.connectionAccepted();
     sockets.add(socket);
     // Each of the streams that were asked for at once, one behind the other, waits for its end.
     socket.setMaxListeners(0);
     socket.once('close', () => sockets.delete(socket));
   });
-  function closeIdle(): void {
+  function closeIdleConnections(): void {
     server.closeIdleConnections();
     // A connection that has not said a word yet is none of these to Node.
     for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
@@ -331,18 +349,18 @@ export function createRestServer<Context, Known extends Account>(
       closing = true;
       connections.close();
       await new Promise<void>((resolve) => {
-        const idle = setInterval(closeIdle, 50);
+        const idle = setInterval(closeIdleConnections, 50);
         const cut = setTimeout(() => server.closeAllConnections(), graceMilliseconds);
         server.close(() => {
           clearInterval(idle);
           clearTimeout(cut);
           resolve();
         });
-        closeIdle();
+        closeIdleConnections();
       });
       if (streaming.size === 0) return;
       await new Promise<void>((resolve) => {
-        settled = resolve;
+        onStreamsEnded = resolve;
         setTimeout(resolve, SETTLE_MILLISECONDS).unref();
       });
     },
@@ -350,22 +368,22 @@ export function createRestServer<Context, Known extends Account>(
 }
 
 /** Whether the caller was not let in, rather than asked for something that cannot be. */
-function isOfIdentity({ status, code }: StorageError): boolean {
+function isAuthError({ status, code }: StorageError): boolean {
   return status === 401 || status === 403 || code === 'InvalidAuthenticationInfo';
 }
 
-function unmetExpectation({ headers: { expect } }: IncomingMessage): StorageError {
+function expectationFailed({ headers: { expect } }: IncomingMessage): StorageError {
   return new StorageError('InvalidHeaderValue', 417, `The expectation ${expect} cannot be met.`);
 }
 
 /** Of what is not HTTP, or too long or too slow to be taken for it. */
-const STATUS_OF: Readonly<Record<string, string>> = {
+const STATUS_LINES: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
 };
 
 /** Closing at once would reset a client that still sends, and waiting for it to close would be waiting for ever. */
-function refuseBytes(status: string, socket: Socket): void {
+function rejectSocket(status: string, socket: Socket): void {
   if (!socket.writable) return void socket.destroy();
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
   const timer = setTimeout(() => socket.destroy(), LINGER_MILLISECONDS).unref();

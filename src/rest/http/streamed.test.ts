@@ -1,10 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { asTheyCome, behind, type MadePieces, type Pieces } from './streamed.ts';
+import { type BufferedStream, prepend, type StreamedDocument, streamAsProduced } from './streamed.ts';
 
 const bytes = (text: string) => Buffer.from(text);
 
-async function joined(pieces: Pieces): Promise<string> {
+async function joined(pieces: StreamedDocument): Promise<string> {
   let text = '';
   for await (const piece of pieces) text += Buffer.from(piece).toString();
   return text;
@@ -12,14 +12,14 @@ async function joined(pieces: Pieces): Promise<string> {
 
 describe('Pieces of a document', () => {
   it('are there at once if they are few', async () => {
-    const pieces = await asTheyCome(async (give) => give(bytes('all')));
+    const pieces = await streamAsProduced(async (give) => give(bytes('all')));
     expect(pieces).toEqual([bytes('all')]);
-    expect(await joined(behind(bytes('first, '), pieces))).toBe('first, all');
+    expect(await joined(prepend(bytes('first, '), pieces))).toBe('first, all');
   });
 
   it('can be taken while the rest is made', async () => {
     let finish = () => {};
-    const pieces = await asTheyCome(async (give) => {
+    const pieces = await streamAsProduced(async (give) => {
       give(bytes('a'));
       give(bytes('b'));
       await new Promise<void>((resolve) => {
@@ -27,7 +27,7 @@ describe('Pieces of a document', () => {
       });
       give(bytes('c'));
     });
-    const taken = (behind(bytes('>'), pieces) as AsyncIterable<Uint8Array>)[Symbol.asyncIterator]();
+    const taken = (prepend(bytes('>'), pieces) as AsyncIterable<Uint8Array>)[Symbol.asyncIterator]();
     for (const text of ['>', 'a', 'b']) expect((await taken.next()).value).toEqual(bytes(text));
     const last = taken.next();
     finish();
@@ -37,7 +37,7 @@ describe('Pieces of a document', () => {
 
   it('are all made though nobody takes them', async () => {
     let made = 0;
-    await asTheyCome(async (give) => {
+    await streamAsProduced(async (give) => {
       for (; made < 20; made++) {
         give(bytes('x'));
         await turn();
@@ -49,14 +49,14 @@ describe('Pieces of a document', () => {
 
   it('tell how many bytes lie there, and whether there will be more', async () => {
     let finish = () => {};
-    const made = await asTheyCome(async (give) => {
+    const made = await streamAsProduced(async (give) => {
       for (const text of ['aaaa', 'bb']) give(bytes(text));
       await new Promise<void>((resolve) => {
         finish = resolve;
       });
       give(bytes('c'));
     });
-    const pieces = behind(bytes('>'), made) as MadePieces;
+    const pieces = prepend(bytes('>'), made) as BufferedStream;
     const heard: [number, boolean][] = [];
     pieces.onMore!(() => heard.push([pieces.waiting(), pieces.isGrowing!()]));
     expect(pieces.waiting()).toBe(6);
@@ -73,11 +73,11 @@ describe('Pieces of a document', () => {
   });
 
   it('fail where what makes them does: at once, or behind those that were made', async () => {
-    const fails = asTheyCome(async () => {
+    const fails = streamAsProduced(async () => {
       throw new Error('at once');
     });
     await expect(fails).rejects.toThrow('at once');
-    const pieces = await asTheyCome(async (give) => {
+    const pieces = await streamAsProduced(async (give) => {
       for (let made = 0; made < 3; made++) {
         give(bytes('x'));
         await turn();

@@ -1,9 +1,9 @@
 /** Documents in pieces: few are there at once, many go out while the rest of them is made. */
 
-export type Pieces = readonly Uint8Array[] | AsyncIterable<Uint8Array>;
+export type StreamedDocument = readonly Uint8Array[] | AsyncIterable<Uint8Array>;
 
 /** Pieces of which some are there before they are asked for. */
-export interface MadePieces extends AsyncIterableIterator<Uint8Array> {
+export interface BufferedStream extends AsyncIterableIterator<Uint8Array> {
   /** Bytes that are there and were not asked for yet. */
   waiting(): number;
   /** Whether more will be made. */
@@ -12,12 +12,12 @@ export interface MadePieces extends AsyncIterableIterator<Uint8Array> {
   onMore?(heard: () => void): void;
 }
 
-export function isMade(pieces: AsyncIterable<Uint8Array>): pieces is MadePieces {
+export function isBufferedStream(pieces: AsyncIterable<Uint8Array>): pieces is BufferedStream {
   return 'waiting' in pieces;
 }
 
 /** All of them, in slices. */
-export function slicesOf(pieces: readonly Uint8Array[], sliceBytes: number): MadePieces {
+export function streamSlices(pieces: readonly Uint8Array[], sliceBytes: number): BufferedStream {
   let waiting = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const slices = (async function* () {
     for (const piece of pieces) {
@@ -32,64 +32,66 @@ export function slicesOf(pieces: readonly Uint8Array[], sliceBytes: number): Mad
 }
 
 /** So many that it pays to begin with them. */
-const PIECES_TO_BEGIN = 2;
+const PIECES_BEFORE_STREAMING = 2;
 
 /**
  * What `make` gives until it ends. It is never kept waiting, since it may hold a snapshot: what the client has not taken yet waits
  * here, as it would if all of it went out at once.
  */
-export async function asTheyCome(make: (give: (piece: Uint8Array) => void) => Promise<void>): Promise<Pieces> {
+export async function streamAsProduced(
+  produce: (emit: (piece: Uint8Array) => void) => Promise<void>,
+): Promise<StreamedDocument> {
   const pieces: Uint8Array[] = [];
   let ended = false;
   let waiting = 0;
-  let heard: () => void = () => {};
-  let hearsOfMore: () => void = () => {};
-  const making = make((piece) => {
+  let wake: () => void = () => {};
+  let notifyListener: () => void = () => {};
+  const producing = produce((piece) => {
     pieces.push(piece);
     waiting += piece.length;
-    heard();
-    hearsOfMore();
+    wake();
+    notifyListener();
   }).finally(() => {
     ended = true;
-    heard();
-    hearsOfMore();
+    wake();
+    notifyListener();
   });
   // Who takes the pieces hears of it.
-  making.catch(() => {});
-  const more = () =>
+  producing.catch(() => {});
+  const waitForMore = () =>
     new Promise<void>((resolve) => {
-      heard = resolve;
+      wake = resolve;
     });
-  while (!ended && pieces.length < PIECES_TO_BEGIN) await more();
+  while (!ended && pieces.length < PIECES_BEFORE_STREAMING) await waitForMore();
   if (ended) {
-    await making;
+    await producing;
     return pieces;
   }
-  const taken = (async function* () {
+  const stream = (async function* () {
     for (;;) {
       const piece = pieces.shift();
       if (piece) {
         waiting -= piece.length;
         yield piece;
-      } else if (!ended) await more();
+      } else if (!ended) await waitForMore();
       else break;
     }
-    await making;
+    await producing;
   })();
   const onMore = (hears: () => void) => {
-    hearsOfMore = hears;
+    notifyListener = hears;
   };
-  return Object.assign(taken, { waiting: () => waiting, isGrowing: () => !ended, onMore });
+  return Object.assign(stream, { waiting: () => waiting, isGrowing: () => !ended, onMore });
 }
 
 /** All of them, behind this one. */
-export function behind(first: Uint8Array, pieces: Pieces): Pieces {
+export function prepend(first: Uint8Array, pieces: StreamedDocument): StreamedDocument {
   if (!(Symbol.asyncIterator in pieces)) return [first, ...pieces];
   const all = (async function* () {
     yield first;
     yield* pieces;
   })();
-  if (!isMade(pieces)) return all;
+  if (!isBufferedStream(pieces)) return all;
   const { waiting, isGrowing, onMore } = pieces;
   return Object.assign(all, { waiting, isGrowing, onMore });
 }

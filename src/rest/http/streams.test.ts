@@ -12,14 +12,14 @@ import {
   logInto,
   rawClient,
   testAccounts,
-} from '../../../test/rest/support.ts';
-import { ticksOf } from '../../base/time.ts';
+} from '../../../test/support/raw-client.ts';
+import { ticksFromUnix } from '../../base/time.ts';
 import { StorageError } from '../../services/common/errors.ts';
 import type { SentContent } from '../../services/common/sent-content.ts';
 import { operationOn } from '../operation.ts';
 import { contentBody, pathPart } from '../params.ts';
 import type { Reply } from '../reply.ts';
-import { Gone } from './request-body.ts';
+import { ClientDisconnected } from './request-body.ts';
 import { createRestServer, type RestServer } from './server.ts';
 
 const MIB = 1 << 20;
@@ -40,7 +40,7 @@ const table = [
     permission: 'write',
     test: 'none',
     input: { blob: pathPart(1), content: contentBody({ bytesMax: 1024 * MIB }) },
-    look: () => looksAt(),
+    precheck: () => looksAt(),
     run: (_storage, { content }) => upload(content),
     reply: (output) => ({ status: 201, headers: { 'x-ms-output': String(output) } }),
   }),
@@ -57,13 +57,13 @@ const table = [
 
 function start(idleMilliseconds?: number): RestServer {
   return createRestServer({
-    front: frontOf(table),
+    definition: frontOf(table),
     accounts: testAccounts,
     access: async () => undefined,
     context: () => null,
     log: logInto(logged),
-    now: () => ticksOf(Date.now()),
-    own: { 'GET /small': async () => ({ status: 200, body: 'small' }) },
+    now: () => ticksFromUnix(Date.now()),
+    managementEndpoints: { 'GET /small': async () => ({ status: 200, body: 'small' }) },
     ...(idleMilliseconds !== undefined && { idleMilliseconds }),
   });
 }
@@ -270,7 +270,7 @@ describe('A body on its way in', () => {
         if (politely) socket.end();
         else socket.resetAndDestroy();
         await eventually(() => seen.ended).toBe(1);
-        expect(seen.error).toBeInstanceOf(Gone);
+        expect(seen.error).toBeInstanceOf(ClientDisconnected);
         expect(seen.right).toBe(true);
         expect(seen.length).toBeLessThanOrEqual(sent);
       }),
@@ -296,7 +296,7 @@ describe('A body on its way in', () => {
     await eventually(() => exchanges[0]!.request.socket.destroyed).toBe(true);
     open();
     await eventually(() => seen.ended).toBe(1);
-    expect(seen.error).toBeInstanceOf(Gone);
+    expect(seen.error).toBeInstanceOf(ClientDisconnected);
   });
 
   const conflict = () => new StorageError('BlobAlreadyExists', 409, 'The specified blob already exists.');
@@ -606,7 +606,7 @@ describe('A connection', () => {
     const downloading = rawClient(at);
     downloading.socket.pause();
     downloading.socket.write(headOf('GET', URL));
-    await eventually(() => seen.error).toBeInstanceOf(Gone);
+    await eventually(() => seen.error).toBeInstanceOf(ClientDisconnected);
     await eventually(() => made[0]?.ended).toBe(1);
     await eventually(() => uploading.socket.destroyed && small.socket.destroyed).toBe(true);
     expect(errorsLogged()).toEqual([]);
@@ -669,7 +669,7 @@ describe('Closing', () => {
     downloading.socket.write(headOf('GET', URL));
     await eventually(() => seen.begun + (made[0]?.started ?? 0)).toBe(2);
     await closable.close(1);
-    expect(seen).toMatchObject({ ended: 1, error: expect.any(Gone) });
+    expect(seen).toMatchObject({ ended: 1, error: expect.any(ClientDisconnected) });
     expect(made[0]!.ended).toBe(1);
     expect(logged.filter(({ message }) => message === 'client went away').length).toBe(2);
   });

@@ -5,7 +5,7 @@ import { connect as connectTls } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Log } from '../../base/log.ts';
 import { makeAuthority, makeCertificate } from '../../server/tls/x509.ts';
-import { createServer } from './tls.ts';
+import { createHttpServer } from './tls.ts';
 
 const validity = { from: new Date(0), until: new Date(Date.now() + 86_400_000) };
 const authority = makeAuthority('An authority', ['localhost'], validity);
@@ -26,7 +26,7 @@ async function listening(handshakeMilliseconds?: number) {
     key,
     ...(handshakeMilliseconds !== undefined && { handshakeMilliseconds }),
   };
-  const server = createServer(tls, {}, log);
+  const server = createHttpServer(tls, {}, log);
   server.on('clientError', (_error, socket) => {
     logged.push({ level: 'error', what: { not: 'of HTTP' } });
     socket.destroy();

@@ -19,11 +19,11 @@ const HANDSHAKE_MILLISECONDS = 20_000;
 const PLAIN_TEXT = 'This is HTTPS: begin the URL with https://.\n';
 const PLAIN_ANSWER = `HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: ${PLAIN_TEXT.length}\r\n\r\n${PLAIN_TEXT}`;
 
-export function createServer(tls: TlsOptions | undefined, limits: ServerOptions, log: Log): Server {
-  return tls ? secured(tls, limits, log) : createPlainServer(limits);
+export function createHttpServer(tls: TlsOptions | undefined, limits: ServerOptions, log: Log): Server {
+  return tls ? createSecureServer(tls, limits, log) : createPlainServer(limits);
 }
 
-function secured(tls: TlsOptions, limits: ServerOptions, log: Log): Server {
+function createSecureServer(tls: TlsOptions, limits: ServerOptions, log: Log): Server {
   const { handshakeMilliseconds, ...certificate } = tls;
   const server = createTlsServer({
     ...limits,
@@ -32,29 +32,29 @@ function secured(tls: TlsOptions, limits: ServerOptions, log: Log): Server {
     handshakeTimeout: handshakeMilliseconds ?? HANDSHAKE_MILLISECONDS,
   } as TlsServerOptions);
   /** Connections in their handshake, by the other end. */
-  const greeting = new Map<string, Socket>();
+  const handshaking = new Map<string, Socket>();
   /** Connections behind it that have not asked for anything yet. */
-  const silent = new Set<TLSSocket>();
+  const idle = new Set<TLSSocket>();
 
   server.on('connection', (socket: Socket) => {
-    const peer = peerOf(socket);
-    greeting.set(peer, socket);
-    socket.once('close', () => greeting.get(peer) === socket && greeting.delete(peer));
+    const peer = peerKey(socket);
+    handshaking.set(peer, socket);
+    socket.once('close', () => handshaking.get(peer) === socket && handshaking.delete(peer));
   });
   server.on('secureConnection', (socket) => {
-    greeting.delete(peerOf(socket));
-    silent.add(socket);
+    handshaking.delete(peerKey(socket));
+    idle.add(socket);
     // As for plain connections: each stream that waits for the end of this one listens to it.
     socket.setMaxListeners(0);
-    socket.once('close', () => silent.delete(socket));
+    socket.once('close', () => idle.delete(socket));
   });
-  server.on('request', ({ socket }) => silent.delete(socket as TLSSocket));
-  server.on('checkContinue', ({ socket }) => silent.delete(socket as TLSSocket));
+  server.on('request', ({ socket }) => idle.delete(socket as TLSSocket));
+  server.on('checkContinue', ({ socket }) => idle.delete(socket as TLSSocket));
 
   // Node's own listener makes a clientError of it, whose answer would go through the TLS that there is not.
   server.removeAllListeners('tlsClientError');
   server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
-    const plain = greeting.get(peerOf(socket));
+    const plain = handshaking.get(peerKey(socket));
     log.debug({ code: error.code, peer: socket.remoteAddress }, 'TLS handshake failed');
     if (error.code === 'ERR_SSL_HTTP_REQUEST' && plain?.writable) plain.end(PLAIN_ANSWER);
     else (plain ?? socket).destroy();
@@ -63,13 +63,13 @@ function secured(tls: TlsOptions, limits: ServerOptions, log: Log): Server {
   const closeIdleConnections = server.closeIdleConnections.bind(server);
   server.closeIdleConnections = () => {
     closeIdleConnections();
-    for (const socket of [...greeting.values(), ...silent]) {
-      if (socket.bytesRead === 0 || greeting.has(peerOf(socket))) socket.destroy();
+    for (const socket of [...handshaking.values(), ...idle]) {
+      if (socket.bytesRead === 0 || handshaking.has(peerKey(socket))) socket.destroy();
     }
   };
   return server;
 }
 
-function peerOf({ remoteAddress, remotePort }: Socket): string {
+function peerKey({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { MONDAY } from '../../../test/services/answered.ts';
-import { addressOf } from '../address.ts';
-import { blobPath } from '../blob/address.ts';
-import { requestOf } from '../request.ts';
-import type { Exchange } from '../request-context.ts';
-import { tablePath } from '../table/address.ts';
-import { answeredOf, bodyBytesOf } from './analytics-record.ts';
+import { MONDAY } from '../../../test/support/access-record.ts';
+import { parseAddress } from '../address.ts';
+import { parseBlobPath } from '../blob/address.ts';
+import { parseRequest } from '../request.ts';
+import type { RequestContext } from '../request-context.ts';
+import { parseTablePath } from '../table/address.ts';
+import { buildAccessRecord, sentBodyBytes } from './analytics-record.ts';
 
 interface Asked {
   readonly url?: string;
@@ -17,20 +17,20 @@ interface Asked {
   readonly complete?: boolean;
 }
 
-function answered(asked: Asked, reply: Parameters<typeof answeredOf>[2] = { status: 200 }) {
+function answered(asked: Asked, reply: Parameters<typeof buildAccessRecord>[2] = { status: 200 }) {
   const { url = '/me/c/b', method = 'GET', headers = {}, service = 'blob', complete = true } = asked;
   const socket = { remoteAddress: '10.0.0.1', remotePort: 4362 };
   const all = { host: 'here:10000', ...headers };
   const rawHeaders = Object.entries(all).flat();
   const incoming = { url, method, headers: all, rawHeaders, socket, complete } as unknown as IncomingMessage;
-  const path = service === 'blob' ? blobPath : tablePath;
-  const request = requestOf(
+  const path = service === 'blob' ? parseBlobPath : parseTablePath;
+  const request = parseRequest(
     incoming,
     'the-id',
-    addressOf(url, undefined, (name) => name === 'me', path),
+    parseAddress(url, undefined, (name) => name === 'me', path),
   );
-  const exchange = { incoming, request, id: 'the-id', operation: asked.operation, code: undefined } as Exchange;
-  return answeredOf(exchange, service, reply, 7, { now: MONDAY, milliseconds: 1.5, serverMilliseconds: 1 })!;
+  const exchange = { incoming, request, id: 'the-id', operation: asked.operation, code: undefined } as RequestContext;
+  return buildAccessRecord(exchange, service, reply, 7, { now: MONDAY, milliseconds: 1.5, serverMilliseconds: 1 })!;
 }
 
 describe('What is told of a request', () => {
@@ -79,17 +79,17 @@ describe('What is told of a request', () => {
 
   it('begins when the request did, and has no status if nobody took the answer', () => {
     expect(answered({})).toMatchObject({ started: MONDAY - 15_000n, status: 200 });
-    const exchange = { request: undefined } as Exchange;
-    expect(answeredOf(exchange, 'blob', undefined, 0, { now: 0n, milliseconds: 0, serverMilliseconds: 0 })).toBe(
+    const exchange = { request: undefined } as RequestContext;
+    expect(buildAccessRecord(exchange, 'blob', undefined, 0, { now: 0n, milliseconds: 0, serverMilliseconds: 0 })).toBe(
       undefined,
     );
   });
 
   it('knows how long a body is that is no stream', () => {
-    expect(bodyBytesOf({ status: 200, body: 'ä' }, 'GET')).toBe(2);
-    expect(bodyBytesOf({ status: 200, body: Buffer.alloc(3) }, 'GET')).toBe(3);
-    expect(bodyBytesOf({ status: 200, body: [Buffer.alloc(3), Buffer.alloc(4)] }, 'GET')).toBe(7);
-    expect(bodyBytesOf({ status: 200, body: 'text' }, 'HEAD')).toBe(0);
-    expect(bodyBytesOf({ status: 200 }, 'GET')).toBe(0);
+    expect(sentBodyBytes({ status: 200, body: 'ä' }, 'GET')).toBe(2);
+    expect(sentBodyBytes({ status: 200, body: Buffer.alloc(3) }, 'GET')).toBe(3);
+    expect(sentBodyBytes({ status: 200, body: [Buffer.alloc(3), Buffer.alloc(4)] }, 'GET')).toBe(7);
+    expect(sentBodyBytes({ status: 200, body: 'text' }, 'HEAD')).toBe(0);
+    expect(sentBodyBytes({ status: 200 }, 'GET')).toBe(0);
   });
 });

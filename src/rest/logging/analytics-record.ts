@@ -1,16 +1,16 @@
 /** What Storage Analytics is told of a request once it is answered. */
-import type { AnsweredRequest, RequestKind } from '../../rules/analytics/access-record.ts';
+import type { AccessRecord, RequestKind } from '../../rules/analytics/access-record.ts';
 import type { ServiceName } from '../../services/common/names.ts';
 import type { Method } from '../operation.ts';
-import { lengthOf, type Reply } from '../reply.ts';
-import { endpointOf, type Routable } from '../request.ts';
-import type { Exchange } from '../request-context.ts';
-import { urlOf } from './request-log.ts';
+import { bodyLength, type Reply } from '../reply.ts';
+import { accountUrl, type Routable } from '../request.ts';
+import type { RequestContext } from '../request-context.ts';
+import { redactedUrl } from './request-log.ts';
 
 export interface Analytics {
   /** Whether anybody wants to know. */
   readonly isOn: boolean;
-  answered(request: AnsweredRequest): void;
+  answered(request: AccessRecord): void;
 }
 
 export interface Timing {
@@ -20,51 +20,51 @@ export interface Timing {
 }
 
 /** Undefined: it is not known whose account it was for. Without a reply: there was nobody to answer. */
-export function answeredOf(
-  exchange: Exchange,
+export function buildAccessRecord(
+  ctx: RequestContext,
   service: ServiceName,
   reply: Reply | undefined,
   bytesOut: number,
   { now, milliseconds, serverMilliseconds }: Timing,
-): AnsweredRequest | undefined {
-  const { incoming, request } = exchange;
+): AccessRecord | undefined {
+  const { incoming, request } = ctx;
   if (!request) return undefined;
   const { headers, account, version, rawPath, base } = request;
-  const text = (name: string) => {
+  const requestHeader = (name: string) => {
     const value = headers[name];
     return typeof value === 'string' ? value : undefined;
   };
-  const said = (name: string) => {
+  const replyHeader = (name: string) => {
     const value = reply?.headers?.[name];
     return value === undefined ? undefined : String(value);
   };
   const { socket } = incoming;
   return {
     ...{ account, service, version, milliseconds, serverMilliseconds, bytesOut },
-    operation: operationOf(exchange.operation, request, service),
+    operation: analyticsOperation(ctx.operation, request, service),
     kind: KINDS[request.method as Method] ?? 'write',
-    by: callerOf(request),
+    by: credentialKind(request),
     status: reply?.status,
-    code: exchange.code,
+    code: ctx.code,
     started: now - BigInt(Math.round(milliseconds * 10_000)),
-    id: exchange.id,
-    url: wholeUrlOf(incoming, request),
+    id: ctx.id,
+    url: absoluteUrl(incoming, request),
     objectKey: `/${account}${rawPath.slice(base.length)}`,
     from: `${socket.remoteAddress ?? ''}:${socket.remotePort ?? ''}`,
-    headerBytes: headerBytesOf(incoming.rawHeaders),
+    headerBytes: countHeaderBytes(incoming.rawHeaders),
     bytesIn: incoming.complete ? Number(headers['content-length'] ?? 0) : 0,
-    contentLength: text('content-length'),
-    sentMd5: text('content-md5') ?? text('x-ms-blob-content-md5'),
-    md5: said('Content-MD5'),
-    etag: said('ETag'),
-    lastModified: said('Last-Modified'),
+    contentLength: requestHeader('content-length'),
+    sentMd5: requestHeader('content-md5') ?? requestHeader('x-ms-blob-content-md5'),
+    md5: replyHeader('Content-MD5'),
+    etag: replyHeader('ETag'),
+    lastModified: replyHeader('Last-Modified'),
     conditions: CONDITIONS.flatMap((name) => {
-      const value = text(name.toLowerCase());
+      const value = requestHeader(name.toLowerCase());
       return value === undefined ? [] : [`${name}=${value}`];
     }),
-    userAgent: text('user-agent'),
-    referrer: text('referer'),
-    clientRequestId: text('x-ms-client-request-id'),
+    userAgent: requestHeader('user-agent'),
+    referrer: requestHeader('referer'),
+    clientRequestId: requestHeader('x-ms-client-request-id'),
   };
 }
 
@@ -76,39 +76,39 @@ const KINDS: Readonly<Partial<Record<Method, RequestKind>>> = {
 };
 
 /** As a proxy is asked, it is whole already. */
-function wholeUrlOf(incoming: Exchange['incoming'], request: Routable): string {
-  const url = urlOf(incoming, 'XXXXX')!;
-  return url.startsWith('/') ? `${endpointOf({ ...request, base: '' }).slice(0, -1)}${url}` : url;
+function absoluteUrl(incoming: RequestContext['incoming'], request: Routable): string {
+  const url = redactedUrl(incoming, 'XXXXX')!;
+  return url.startsWith('/') ? `${accountUrl({ ...request, base: '' }).slice(0, -1)}${url}` : url;
 }
 
 const CONDITIONS = ['If-Modified-Since', 'If-Unmodified-Since', 'If-Match', 'If-None-Match'];
 
 /** Whether it is genuine or not. */
-function callerOf({ headers, query }: Routable): AnsweredRequest['by'] {
+function credentialKind({ headers, query }: Routable): AccessRecord['by'] {
   const { authorization } = headers;
   if (authorization !== undefined) return /^bearer /i.test(String(authorization)) ? 'token' : 'key';
   return query.sig === undefined ? 'nobody' : 'SAS';
 }
 
 /** The names are those of the REST reference, written together, but for a few. */
-function operationOf(name: string | undefined, request: Routable, service: ServiceName): string | undefined {
-  if (request.method === 'OPTIONS') return `${titled(service)}PreflightRequest`;
+function analyticsOperation(name: string | undefined, request: Routable, service: ServiceName): string | undefined {
+  if (request.method === 'OPTIONS') return `${capitalize(service)}PreflightRequest`;
   if (name === undefined) return undefined;
   const [, leased] = /^Lease (Blob|Container)$/.exec(name) ?? [];
-  if (leased) return `${titled(String(request.headers['x-ms-lease-action']).toLowerCase())}${leased}Lease`;
+  if (leased) return `${capitalize(String(request.headers['x-ms-lease-action']).toLowerCase())}${leased}Lease`;
   if (name === 'Get Entity') return 'QueryEntity';
   if (request.shape === '/Tables({table})' && name === 'Query Tables') return 'QueryTable';
   return name.replaceAll(' ', '');
 }
 
-const titled = (word: string): string => `${word.charAt(0).toUpperCase()}${word.slice(1)}`;
+const capitalize = (word: string): string => `${word.charAt(0).toUpperCase()}${word.slice(1)}`;
 
 /** Each with the colon, the space and the end of its line. */
-function headerBytesOf(rawHeaders: readonly string[]): number {
+function countHeaderBytes(rawHeaders: readonly string[]): number {
   return rawHeaders.reduce((sum, text) => sum + text.length + 2, 0);
 }
 
 /** Of a body that is no stream. */
-export function bodyBytesOf({ body }: Reply, method: string | undefined): number {
-  return method === 'HEAD' ? 0 : lengthOf(body);
+export function sentBodyBytes({ body }: Reply, method: string | undefined): number {
+  return method === 'HEAD' ? 0 : bodyLength(body);
 }

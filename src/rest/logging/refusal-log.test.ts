@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type LogLine, logInto } from '../../../test/rest/support.ts';
+import { type LogLine, logInto } from '../../../test/support/raw-client.ts';
 import { createRefusalLog } from './refusal-log.ts';
 
 function refusals() {

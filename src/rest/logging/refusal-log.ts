@@ -20,17 +20,17 @@ interface Source {
 
 export function createRefusalLog(log: Log, now: () => number = () => performance.now()): RefusalLog {
   const sources = new Map<string, Source>();
-  let swept = -Infinity;
+  let sweptAt = -Infinity;
 
   /** Who has nothing left to say is forgotten. A source whose last number was not told yet stays until it comes again, or room is needed. */
   function sweep(time: number): void {
-    if (time - swept < WINDOW_MILLISECONDS) return;
-    swept = time;
+    if (time - sweptAt < WINDOW_MILLISECONDS) return;
+    sweptAt = time;
     for (const [name, { since }] of sources) if (time - since >= WINDOW_MILLISECONDS) sources.delete(name);
   }
 
-  function nameOf(remoteAddress: string | undefined, time: number): string {
-    const name = sourceOf(remoteAddress);
+  function sourceKey(remoteAddress: string | undefined, time: number): string {
+    const name = addressPrefix(remoteAddress);
     if (sources.has(name)) return name;
     if (sources.size >= SOURCES_MAX) sweep(time);
     return sources.size >= SOURCES_MAX ? OTHERS : name;
@@ -39,7 +39,7 @@ export function createRefusalLog(log: Log, now: () => number = () => performance
   return {
     refused(remoteAddress, details) {
       const time = now();
-      const name = nameOf(remoteAddress, time);
+      const name = sourceKey(remoteAddress, time);
       const source = sources.get(name);
       if (source && time - source.since < WINDOW_MILLISECONDS) {
         source.unlogged++;
@@ -53,7 +53,7 @@ export function createRefusalLog(log: Log, now: () => number = () => performance
 }
 
 /** An owner of IPv6 addresses has at least 2^64 of them. */
-function sourceOf(remoteAddress = 'unknown'): string {
+function addressPrefix(remoteAddress = 'unknown'): string {
   const address = remoteAddress.replace(/^::ffff:(?=\d+\.)/i, '');
   if (!address.includes(':')) return address;
   const [before = '', after] = address.split('%')[0]!.split('::');

@@ -3,52 +3,52 @@ import type { IncomingMessage } from 'node:http';
 import type { Log } from '../../base/log.ts';
 import type { StorageError } from '../../services/common/errors.ts';
 import type { Reply } from '../reply.ts';
-import type { Exchange } from '../request-context.ts';
+import type { RequestContext } from '../request-context.ts';
 import { createRefusalLog } from './refusal-log.ts';
 
 export interface RequestLog {
   /** `started` is a time of performance.now, as for the others. */
-  answered(exchange: Exchange, reply: Reply, started: number, bytes?: number): void;
+  answered(ctx: RequestContext, reply: Reply, started: number, bytes?: number): void;
   /** It took longer than it should. */
-  slow(exchange: Exchange, reply: Reply, started: number, bytes?: number): void;
+  slow(ctx: RequestContext, reply: Reply, started: number, bytes?: number): void;
   /** A bug, or damage; `answer cut` if it came in the middle of the answer. */
-  failed(exchange: Exchange, error: unknown, cut?: { readonly bytes: number }): void;
-  wentAway(exchange: Exchange, bytes?: number): void;
+  failed(ctx: RequestContext, error: unknown, cut?: { readonly bytes: number }): void;
+  clientDisconnected(ctx: RequestContext, bytes?: number): void;
   /** The caller was not let in. */
-  refused(exchange: Exchange, code: unknown, details?: StorageError['details']): void;
+  refused(ctx: RequestContext, code: unknown, details?: StorageError['details']): void;
 }
 
-export function requestLogOf(log: Log): RequestLog {
+export function createRequestLog(log: Log): RequestLog {
   const refusals = createRefusalLog(log);
   return {
-    answered(exchange, reply, started, bytes) {
-      if (log.isLevelEnabled('debug')) log.debug(lineOf(exchange, reply, started, bytes), 'request');
+    answered(ctx, reply, started, bytes) {
+      if (log.isLevelEnabled('debug')) log.debug(responseFields(ctx, reply, started, bytes), 'request');
     },
-    slow: (exchange, reply, started, bytes) => log.warn(lineOf(exchange, reply, started, bytes), 'slow request'),
-    failed(exchange, error, cut) {
-      const fault = faultOf(error);
-      log.error({ err: error, ...askedOf(exchange), ...cut }, cut ? `answer cut: ${fault}` : fault);
+    slow: (ctx, reply, started, bytes) => log.warn(responseFields(ctx, reply, started, bytes), 'slow request'),
+    failed(ctx, error, cut) {
+      const fault = failureMessage(error);
+      log.error({ err: error, ...requestFields(ctx), ...cut }, cut ? `answer cut: ${fault}` : fault);
     },
-    wentAway: (exchange, bytes) => log.debug({ ...askedOf(exchange), bytes }, 'client went away'),
-    refused({ incoming, ...exchange }, code, details) {
-      const line = { ...askedOf({ incoming, ...exchange }), code, ...reasonOf(details) };
+    clientDisconnected: (ctx, bytes) => log.debug({ ...requestFields(ctx), bytes }, 'client went away'),
+    refused({ incoming, ...ctx }, code, details) {
+      const line = { ...requestFields({ incoming, ...ctx }), code, ...refusalReason(details) };
       refusals.refused(incoming.socket.remoteAddress, line);
     },
   };
 }
 
-function askedOf({ incoming, id, operation }: Exchange) {
-  return { requestId: id, method: incoming.method, url: urlOf(incoming), operation };
+function requestFields({ incoming, id, operation }: RequestContext) {
+  return { requestId: id, method: incoming.method, url: redactedUrl(incoming), operation };
 }
 
-function lineOf(exchange: Exchange, reply: Reply, started: number, bytes?: number) {
+function responseFields(ctx: RequestContext, reply: Reply, started: number, bytes?: number) {
   const code = reply.headers?.['x-ms-error-code'];
   const ms = Math.round((performance.now() - started) * 10) / 10;
-  return { ...askedOf(exchange), status: reply.status, code, ms, bytes };
+  return { ...requestFields(ctx), status: reply.status, code, ms, bytes };
 }
 
 /** `hidden` stands for the signature. */
-export function urlOf({ url }: IncomingMessage, hidden = '...'): string | undefined {
+export function redactedUrl({ url }: IncomingMessage, hidden = '...'): string | undefined {
   const question = url?.indexOf('?') ?? -1;
   if (url === undefined || question < 0) return url;
   const parts = url.slice(question + 1).split('&');
@@ -64,12 +64,12 @@ function withoutSignature(part: string, hidden: string): string {
 }
 
 /** Told by its name: the layer that finds damage is out of sight from here. */
-function faultOf(error: unknown): string {
+function failureMessage(error: unknown): string {
   return error instanceof Error && error.name === 'Damaged' ? 'damaged bytes' : 'bug';
 }
 
 /** Of what was to be signed the first line will do. */
-function reasonOf(details: StorageError['details']): { reason?: string } {
+function refusalReason(details: StorageError['details']): { reason?: string } {
   const reason = details?.AuthenticationErrorDetail?.split(/ String to sign | Server used /)[0];
   return reason === undefined ? {} : { reason };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { queuePath } from './address.ts';
+import { parseQueuePath } from './address.ts';
 
 describe('A path of the Queue service', () => {
   it.each([
@@ -13,19 +13,19 @@ describe('A path of the Queue service', () => {
     ['/messages/messages/messages', '/{queue}/messages/{message}', 'messages', 'messages'],
     ['/orders%2Fmessages', '/{queue}', 'orders/messages', ''],
   ])('%s leads to %s', (path, shape, container, item) => {
-    expect(queuePath(path)).toEqual({ shape, container, item });
+    expect(parseQueuePath(path)).toEqual({ shape, container, item });
   });
 
   it.each(['/orders/Messages', '/orders/other', '/orders/messages/id/more', '//messages', '/orders//id'])(
     '%s leads to a name that no queue has',
     (path) => {
-      const { shape, container } = queuePath(path);
+      const { shape, container } = parseQueuePath(path);
       expect(shape).toBe('/{queue}');
       expect(container).toContain('/');
     },
   );
 
   it('is refused where its encoding is broken', () => {
-    expect(() => queuePath('/%zz')).toThrow(expect.objectContaining({ code: 'InvalidUri' }));
+    expect(() => parseQueuePath('/%zz')).toThrow(expect.objectContaining({ code: 'InvalidUri' }));
   });
 });

@@ -1,7 +1,7 @@
-import { decodePart, type PathOf } from '../address.ts';
+import { decodePart, type ParsePath } from '../address.ts';
 
 /** A path that is none of the four leads to a queue whose name has a slash: there is none, and no operation takes such a name. */
-export const queuePath: PathOf = (rest) => {
+export const parseQueuePath: ParsePath = (rest) => {
   const [queue = '', messages = '', message = '', ...more] = rest.slice(1).split('/').map(decodePart);
   if (queue === '' && messages === '') return { container: '', item: '', shape: '/' };
   if (messages === '' && message === '') return { container: queue, item: '', shape: '/{queue}' };

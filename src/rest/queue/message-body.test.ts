@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { atOnce } from '../../../test/steps.ts';
-import { escapeXml, parseXml, xmlSafe } from '../../base/xml.ts';
+import { atOnce } from '../../../test/support/run-steps.ts';
+import { escapeXml, isXmlSafe, parseXml } from '../../base/xml.ts';
 import type { StorageError } from '../../services/common/errors.ts';
 import type { Request } from '../operation.ts';
-import { messageText, plainText } from './message-body.ts';
+import { messageText, scanMessageText } from './message-body.ts';
 
 const request = (headers: Record<string, string> = {}, version = '2025-07-05') =>
   ({ headers, version }) as never as Request;
@@ -12,7 +12,7 @@ const read = (body: string | Uint8Array, sent = request()) => messageText.read(B
 const character = fc
   .nat(0x10ffff)
   .map((code) => String.fromCodePoint(code))
-  .filter(xmlSafe);
+  .filter(isXmlSafe);
 const around = (text: string) => `<QueueMessage><MessageText>${text}</MessageText></QueueMessage>`;
 
 function refusal(body: string | Uint8Array, sent?: Request): StorageError {
@@ -149,7 +149,7 @@ describe('The text of a message', () => {
     fc.assert(
       fc.property(fc.array(pieces, { maxLength: 6 }), (parts) => {
         const bytes = Buffer.from(around(parts.join('')));
-        const plain = atOnce(plainText(bytes));
+        const plain = atOnce(scanMessageText(bytes));
         if (plain === undefined) return;
         seen++;
         expect(atOnce(parseXml(bytes)).children[0]!.text).toBe(plain);
@@ -163,7 +163,7 @@ describe('The text of a message', () => {
     for (let before = 0; before < 7; before++) {
       const begin = 'a'.repeat(before);
       let slices = 1;
-      const steps = plainText(Buffer.from(around(begin + '&quot;'.repeat(20_000))));
+      const steps = scanMessageText(Buffer.from(around(begin + '&quot;'.repeat(20_000))));
       expect(atOnce(steps, () => slices++)).toBe(begin + '"'.repeat(20_000));
       expect(slices).toBeGreaterThan(3);
     }

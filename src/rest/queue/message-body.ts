@@ -1,10 +1,10 @@
 /** The text of a message, out of the document that it is sent in. */
-import { inTurns, type Steps } from '../../base/time-slices.ts';
+import { runSliced, type SlicedWork } from '../../base/time-slices.ts';
 import type { XmlElement } from '../../base/xml.ts';
 import type { BodyReader, Request } from '../operation.ts';
-import { bodyTooLarge, documentSteps, invalidXml, xmlBody } from '../params.ts';
-import { partsOf, requiredChild } from '../xml/xml-nodes.ts';
-import { isBefore } from './parameters.ts';
+import { bodyTooLarge, invalidXml, parseDocument, xmlBody } from '../params.ts';
+import { childrenByName, requiredChild } from '../xml/xml-nodes.ts';
+import { isVersionBefore } from './params.ts';
 
 const TEXT_BYTES_MAX = 64 << 10;
 const OLD_TEXT_BYTES_MAX = 8 << 10;
@@ -15,29 +15,33 @@ const ROOT = 'QueueMessage';
 const { check } = xmlBody(ROOT);
 
 /** Undefined: the body is empty. */
-export const messageText = bodyOf(textIn);
+export const messageText = messageBody(readMessageText);
 
 /** Of a message that is new: it must have one. */
-export const newMessageText = bodyOf(function* (bytes, request) {
-  const text = yield* textIn(bytes, request);
+export const newMessageText = messageBody(function* (bytes, request) {
+  const text = yield* readMessageText(bytes, request);
   if (text === undefined) throw invalidXml(1, 1, 'There is no document.');
   return text;
 });
 
-function bodyOf<Value>(readIn: (bytes: Buffer, request: Request) => Steps<Value>): BodyReader<Value | Promise<Value>> {
+function messageBody<Value>(
+  readIn: (bytes: Buffer, request: Request) => SlicedWork<Value>,
+): BodyReader<Value | Promise<Value>> {
   return {
     kind: 'body',
     bytesMax: BODY_BYTES_MAX,
     tooLarge: (request) => bodyTooLarge(textBytesMax(request)),
     check,
-    read: (bytes, request) => inTurns(readIn(bytes, request), bytes.length),
+    read: (bytes, request) => runSliced(readIn(bytes, request), bytes.length),
   };
 }
 
-function* textIn(bytes: Buffer, request: Request): Steps<string | undefined> {
+function* readMessageText(bytes: Buffer, request: Request): SlicedWork<string | undefined> {
   const { headers } = request;
   const isHashed = headers['content-md5'] !== undefined || headers['x-ms-content-crc64'] !== undefined;
-  const text = (isHashed ? undefined : yield* plainText(bytes)) ?? textOf(yield* documentSteps(ROOT, bytes, request));
+  const text =
+    (isHashed ? undefined : yield* scanMessageText(bytes)) ??
+    textFromDocument(yield* parseDocument(ROOT, bytes, request));
   const bytesMax = textBytesMax(request);
   if (text !== undefined && text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax)
     throw bodyTooLarge(bytesMax);
@@ -45,14 +49,14 @@ function* textIn(bytes: Buffer, request: Request): Steps<string | undefined> {
 }
 
 function textBytesMax(request: Request): number {
-  return isBefore(request, '2011-08-18') ? OLD_TEXT_BYTES_MAX : TEXT_BYTES_MAX;
+  return isVersionBefore(request, '2011-08-18') ? OLD_TEXT_BYTES_MAX : TEXT_BYTES_MAX;
 }
 
-function textOf(root: XmlElement | undefined): string | undefined {
+function textFromDocument(root: XmlElement | undefined): string | undefined {
   if (!root) return undefined;
-  partsOf(root, ['MessageText']);
+  childrenByName(root, ['MessageText']);
   const text = requiredChild(root, 'MessageText');
-  partsOf(text, []);
+  childrenByName(text, []);
   return text.text;
 }
 
@@ -60,7 +64,7 @@ const START =
   /^(?:<\?xml version=(?:'1\.0'|"1\.0")(?: encoding=(?:'[uU][tT][fF]-8'|"[uU][tT][fF]-8"))? ?\?>)?[ \t\r\n]*<QueueMessage>[ \t\r\n]*<MessageText>/;
 const END = /<\/MessageText>[ \t\r\n]*<\/QueueMessage>[ \t\r\n]*$/;
 /** Longer than what can stand around a text. */
-const AROUND_MAX = 256;
+const ENVELOPE_MAX = 256;
 /** What no text holds, or holds unescaped. Bytes that are UTF-8 have no halves of characters for it to look for. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: XML forbids them
 const SUSPECT = /[\0-\x08\x0b-\x1f<\ufffe\uffff]|\]\]>/;
@@ -76,15 +80,15 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
  * The text of a document as clients write it, in a hundredth of the time that a parser takes. Undefined: it has something for the
  * parser to judge.
  */
-export function* plainText(bytes: Uint8Array): Steps<string | undefined> {
+export function* scanMessageText(bytes: Uint8Array): SlicedWork<string | undefined> {
   let xml: string;
   try {
     xml = utf8.decode(bytes);
   } catch {
     return undefined;
   }
-  const start = START.exec(xml.slice(0, AROUND_MAX))?.[0].length;
-  const ending = END.exec(xml.slice(-AROUND_MAX))?.[0].length;
+  const start = START.exec(xml.slice(0, ENVELOPE_MAX))?.[0].length;
+  const ending = END.exec(xml.slice(-ENVELOPE_MAX))?.[0].length;
   if (start === undefined || ending === undefined || start + ending > xml.length) return undefined;
   const text = xml.slice(start, xml.length - ending);
   if (SUSPECT.test(text)) return undefined;
@@ -93,7 +97,7 @@ export function* plainText(bytes: Uint8Array): Steps<string | undefined> {
   for (let from = 0; from < text.length; ) {
     if (from > 0) yield;
     const to = sliceEnd(text, from);
-    const slice = withoutEntities(text.slice(from, to));
+    const slice = decodeEntities(text.slice(from, to));
     if (slice === undefined) return undefined;
     plain += slice;
     from = to;
@@ -109,7 +113,7 @@ function sliceEnd(text: string, from: number): number {
   return last < 0 ? end : end - ENTITY_MAX + last;
 }
 
-function withoutEntities(text: string): string | undefined {
+function decodeEntities(text: string): string | undefined {
   let isPlain = true;
   const plain = text.replace(ENTITY, (_, name?: string) => {
     if (name === undefined) isPlain = false;

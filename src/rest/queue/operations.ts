@@ -1,5 +1,5 @@
 /** The Queue service on the wire: one row per operation, in the order of Microsoft's REST reference. */
-import { rfc1123 } from '../../base/time.ts';
+import { formatRfc1123 } from '../../base/time.ts';
 import type { Storage } from '../../services/common/storage.ts';
 import { getMessages } from '../../services/queue/dequeue.ts';
 import { listQueues } from '../../services/queue/listing.ts';
@@ -18,26 +18,32 @@ import {
   setQueueAcl,
   setQueueMetadata,
 } from '../../services/queue/queues.ts';
-import { asTheyCome, behind } from '../http/streamed.ts';
-import { type Operation, operationOn, unbuilt } from '../operation.ts';
+import { prepend, streamAsProduced } from '../http/streamed.ts';
+import { notImplementedOperation, type Operation, operationOn } from '../operation.ts';
 import { integerQuery, listQuery, metadata, pathPart, query, xmlBody } from '../params.ts';
-import { metadataHeaders, xmlPiecesReply, xmlReply } from '../reply.ts';
-import { listBytes, messagesBytes } from '../reply-size.ts';
-import { endpointOf } from '../request.ts';
+import { metadataHeaders, streamedXmlReply, xmlReply } from '../reply.ts';
+import { estimateListBytes, estimateMessagesBytes } from '../reply-size.ts';
+import { accountUrl } from '../request.ts';
 import { serviceOperations } from '../service-operations.ts';
-import { policyList, readPolicies } from '../xml/access-policies.ts';
-import { peekedList, putList, queueListStart, queueListWriter, takenList } from './bodies.ts';
+import { parsePolicies, policiesXml } from '../xml/access-policies.ts';
+import {
+  createQueueListWriter,
+  dequeuedMessagesXml,
+  peekedMessagesXml,
+  putMessageXml,
+  queueListStart,
+} from './list-xml.ts';
 import { messageText, newMessageText } from './message-body.ts';
 import {
-  isBefore,
+  isVersionBefore,
   messageCount,
-  noReceipt,
-  notPeeking,
+  rejectPeekOnly,
+  rejectPopReceipt,
   required,
   takenSeconds,
   ttlSeconds,
   visibilitySeconds,
-} from './parameters.ts';
+} from './params.ts';
 
 const operation = operationOn<Storage>();
 const queue = pathPart(0);
@@ -48,9 +54,9 @@ const SHAPES = ['/', '/{queue}', '/{queue}/messages', '/{queue}/messages/{messag
 /** Before this version Put Message told nothing of what was put. */
 const RECEIPT_SINCE = '2016-05-31';
 /** What Get Messages hides a message for, if nobody says otherwise. */
-const TAKEN_SECONDS = 30;
+const DEFAULT_VISIBILITY_SECONDS = 30;
 
-const rows: readonly Operation<Storage>[] = [
+const operations: readonly Operation<Storage>[] = [
   operation({
     name: 'List Queues',
     route: 'GET /',
@@ -63,19 +69,19 @@ const rows: readonly Operation<Storage>[] = [
       resultsMax: integerQuery('maxresults', { min: 1, max: 2 ** 31 - 1 }),
       include: listQuery('include', ['metadata']),
     },
-    answerBytes: listBytes,
+    replyBytes: estimateListBytes,
     run: async (storage, input) => {
-      const list = queueListWriter(input.include.includes('metadata'));
-      const pieces = await asTheyCome(async (give) => {
-        give(list.end(await listQueues(storage, input, (queues) => give(list.queues(queues)))));
+      const list = createQueueListWriter(input.include.includes('metadata'));
+      const pieces = await streamAsProduced(async (append) => {
+        append(list.end(await listQueues(storage, input, (queues) => append(list.queues(queues)))));
       });
       return { input, pieces };
     },
     reply: ({ input, pieces }, request) =>
-      xmlPiecesReply(200, behind(queueListStart(endpointOf(request), input), pieces)),
+      streamedXmlReply(200, prepend(queueListStart(accountUrl(request), input), pieces)),
   }),
   ...serviceOperations('queue', SHAPES),
-  unbuilt('Get User Delegation Key', 'POST /', { restype: 'service', comp: 'userdelegationkey' }),
+  notImplementedOperation('Get User Delegation Key', 'POST /', { restype: 'service', comp: 'userdelegationkey' }),
 
   operation({
     name: 'Create Queue',
@@ -126,7 +132,7 @@ const rows: readonly Operation<Storage>[] = [
     test: 'test/end-to-end/queue-acl.test.ts',
     input: { queue },
     run: getQueueAcl,
-    reply: (policies) => xmlReply(200, policyList(policies)),
+    reply: (policies) => xmlReply(200, policiesXml(policies)),
   }),
   operation({
     name: 'Set Queue ACL',
@@ -136,7 +142,7 @@ const rows: readonly Operation<Storage>[] = [
     test: 'test/end-to-end/queue-acl.test.ts',
     input: { queue, document: xmlBody('SignedIdentifiers') },
     run: (storage, { queue: name, document }) =>
-      setQueueAcl(storage, { queue: name, policies: readPolicies(document, 'queue') }),
+      setQueueAcl(storage, { queue: name, policies: parsePolicies(document, 'queue') }),
     reply: () => ({ status: 204 }),
   }),
 
@@ -147,18 +153,21 @@ const rows: readonly Operation<Storage>[] = [
     test: 'test/end-to-end/queue-messages.test.ts',
     input: { queue, visibilitySeconds, ttlSeconds, text: newMessageText },
     run: putMessage,
-    reply: (message, request) => (isBefore(request, RECEIPT_SINCE) ? { status: 201 } : xmlReply(201, putList(message))),
+    reply: (message, request) =>
+      isVersionBefore(request, RECEIPT_SINCE) ? { status: 201 } : xmlReply(201, putMessageXml(message)),
   }),
   operation({
     name: 'Get Messages',
     route: 'GET /{queue}/messages',
     permission: 'process',
     test: 'test/end-to-end/queue-messages.test.ts',
-    input: { queue, messageCount, takenSeconds, notPeeking },
-    answerBytes: messagesBytes,
-    run: async (storage, { queue: name, messageCount: count = 1, takenSeconds: seconds = TAKEN_SECONDS }) =>
-      takenList(await getMessages(storage, { queue: name, count, visibilitySeconds: seconds })),
-    reply: (pieces) => xmlPiecesReply(200, pieces),
+    input: { queue, messageCount, takenSeconds, rejectPeekOnly },
+    replyBytes: estimateMessagesBytes,
+    run: async (
+      storage,
+      { queue: name, messageCount: count = 1, takenSeconds: seconds = DEFAULT_VISIBILITY_SECONDS },
+    ) => dequeuedMessagesXml(await getMessages(storage, { queue: name, count, visibilitySeconds: seconds })),
+    reply: (pieces) => streamedXmlReply(200, pieces),
   }),
   operation({
     name: 'Peek Messages',
@@ -167,10 +176,10 @@ const rows: readonly Operation<Storage>[] = [
     permission: 'read',
     test: 'test/end-to-end/queue-messages.test.ts',
     input: { queue, messageCount },
-    answerBytes: messagesBytes,
+    replyBytes: estimateMessagesBytes,
     run: async (storage, { queue: name, messageCount: count = 1 }) =>
-      peekedList(await peekMessages(storage, { queue: name, count })),
-    reply: (pieces) => xmlPiecesReply(200, pieces),
+      peekedMessagesXml(await peekMessages(storage, { queue: name, count })),
+    reply: (pieces) => streamedXmlReply(200, pieces),
   }),
   operation({
     name: 'Clear Messages',
@@ -178,7 +187,7 @@ const rows: readonly Operation<Storage>[] = [
     permission: 'delete',
     test: 'test/end-to-end/queue-messages.test.ts',
     // With a receipt, one message was meant, whose id is missing.
-    input: { queue, noReceipt },
+    input: { queue, rejectPopReceipt },
     run: clearMessages,
     reply: () => ({ status: 204 }),
   }),
@@ -206,12 +215,12 @@ const rows: readonly Operation<Storage>[] = [
     run: updateMessage,
     reply: ({ popReceipt: renewed, nextVisible }) => ({
       status: 204,
-      headers: { 'x-ms-popreceipt': renewed, 'x-ms-time-next-visible': rfc1123(nextVisible) },
+      headers: { 'x-ms-popreceipt': renewed, 'x-ms-time-next-visible': formatRfc1123(nextVisible) },
     }),
   }),
 ];
 
-export const queueOperations: readonly Operation<Storage>[] = rows.map(uncached);
+export const queueOperations: readonly Operation<Storage>[] = operations.map(uncached);
 
 /** What this service says is true for a moment: no answer to a read is to be kept. */
 function uncached(row: Operation<Storage>): Operation<Storage> {

@@ -1,13 +1,13 @@
 import type { Storage } from '../../services/common/storage.ts';
 import { errorReply } from '../reply.ts';
-import type { Front } from '../service.ts';
-import { queuePath } from './address.ts';
+import type { ServiceDefinition } from '../service.ts';
+import { parseQueuePath } from './address.ts';
 import { queueOperations } from './operations.ts';
 
-export const queueFront: Front<Storage> = {
+export const queueService: ServiceDefinition<Storage> = {
   service: 'queue',
   serverName: 'Windows-Azure-Queue/1.0 Microsoft-HTTPAPI/2.0',
   table: queueOperations,
-  pathOf: queuePath,
+  parsePath: parseQueuePath,
   errorReply,
 };

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { StorageError } from '../../services/common/errors.ts';
 import type { Request } from '../operation.ts';
-import { entityKeys, tablePath } from './address.ts';
+import { entityKeys, parseTablePath } from './address.ts';
 
-const keysOf = (path: string) => entityKeys.read(tablePath(path) as unknown as Request);
+const keysOf = (path: string) => entityKeys.read(parseTablePath(path) as unknown as Request);
 
 describe('An address of the Table service', () => {
   it.each([
@@ -28,7 +28,7 @@ describe('An address of the Table service', () => {
     ["/mine(PartitionKey='a',RowKey='b')", '/{table}({keys})', 'mine'],
     ["/a%2F%2F(PartitionKey='a',RowKey='b')", '/{table}({keys})', 'a'],
   ])('%s leads to %s of %s', (path, shape, container) => {
-    expect(tablePath(path)).toMatchObject({ shape, container });
+    expect(parseTablePath(path)).toMatchObject({ shape, container });
   });
 
   it.each([

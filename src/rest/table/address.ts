@@ -1,5 +1,5 @@
 /** The addresses of the Table service: OData's, with keys in parentheses. */
-import { decodePart, type PathOf } from '../address.ts';
+import { decodePart, type ParsePath } from '../address.ts';
 import type { Reader } from '../operation.ts';
 import { reader } from '../params.ts';
 import { fail } from './errors.ts';
@@ -12,7 +12,7 @@ const TRAILING_SLASHES = /(?<!\/)\/+$/;
  * Names are looked at by the operations: whatever stands where a table's name belongs is one. What is no address at all is taken
  * for keys that cannot be read, so that nobody learns of it who may not ask.
  */
-export const tablePath: PathOf = (rest) => {
+export const parseTablePath: ParsePath = (rest) => {
   const text = decodePart(rest.slice(1));
   if (text === '') return { container: '', item: '', shape: '/' };
   const open = text.indexOf('(');
@@ -27,7 +27,7 @@ export const tablePath: PathOf = (rest) => {
     return { container: name, item, shape: item === '' ? '/{table}' : '/{table}({keys})' };
   }
   if (item === '') return { container: '', item, shape: '/Tables' };
-  const literals = literalsIn(item);
+  const literals = parseKeyLiterals(item);
   const given = [literals?.get(''), literals?.get('TableName')].filter((value) => value !== undefined);
   const [table] = given;
   const isNamed = table !== undefined && given.at(-1) === table && given.length === literals!.size;
@@ -41,7 +41,7 @@ export interface AddressedKeys {
 
 /** `PartitionKey='a',RowKey='b'`, in either order. */
 export const entityKeys: Reader<AddressedKeys> = reader(({ item }) => {
-  const literals = literalsIn(item);
+  const literals = parseKeyLiterals(item);
   const partitionKey = literals?.get('PartitionKey');
   const rowKey = literals?.get('RowKey');
   if (partitionKey === undefined || rowKey === undefined || literals!.size > 2) throw fail('QuerySyntax');
@@ -56,7 +56,7 @@ const NAME = /\s*(?:([A-Za-z]\w*)\s*=\s*)?'/y;
 const SEPARATOR = /\s*(,|$)/y;
 
 /** Each name with its literal, whose quotes are doubled within it; a literal without a name is that of ''. Undefined: unreadable. */
-function literalsIn(item: string): ReadonlyMap<string, string> | undefined {
+function parseKeyLiterals(item: string): ReadonlyMap<string, string> | undefined {
   const literals = new Map<string, string>();
   for (let at = 0; ; ) {
     const name = matchAt(NAME, item, at);

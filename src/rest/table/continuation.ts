@@ -5,7 +5,7 @@ const TOKEN = /^1!(\d{1,6})!([A-Za-z0-9_*-]*)$/;
 
 /** Base64 without what a URL would have to encode. */
 export function encodeToken(text: string): string {
-  const encoded = bytesOf(text).toString('base64').replaceAll('=', '-').replaceAll('/', '_').replaceAll('+', '*');
+  const encoded = encodeText(text).toString('base64').replaceAll('=', '-').replaceAll('/', '_').replaceAll('+', '*');
   return `1!${encoded.length}!${encoded}`;
 }
 
@@ -15,17 +15,17 @@ export function decodeToken(token: string): string {
   const base64 = encoded.replaceAll('-', '=').replaceAll('_', '/').replaceAll('*', '+');
   const bytes = Buffer.from(base64, 'base64');
   if (bytes.toString('base64') !== base64) throw fail('InvalidInput');
-  return textOf(bytes);
+  return decodeText(bytes);
 }
 
 /** No UTF-8 begins with it: what follows is UTF-16, since a key may hold half of a pair. */
 const UTF16 = 0xff;
 
-function bytesOf(text: string): Buffer {
+function encodeText(text: string): Buffer {
   const bytes = Buffer.from(text);
   return bytes.toString() === text ? bytes : Buffer.concat([Buffer.of(UTF16), Buffer.from(text, 'utf16le')]);
 }
 
-function textOf(bytes: Buffer): string {
+function decodeText(bytes: Buffer): string {
   return bytes[0] === UTF16 ? bytes.toString('utf16le', 1) : bytes.toString();
 }

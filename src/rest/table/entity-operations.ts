@@ -1,9 +1,9 @@
 /** The operations on entities. Those that change one can also be parts of a transaction. */
 import type { Storage } from '../../services/common/storage.ts';
 import type { BatchChange } from '../../services/table/batches.ts';
-import type { Changed } from '../../services/table/changes.ts';
+import type { ChangeResult } from '../../services/table/changes.ts';
 import { changeEntity, getEntity } from '../../services/table/entities.ts';
-import { etagOf } from '../../services/table/entity-rows.ts';
+import { entityEtag } from '../../services/table/entity-rows.ts';
 import { queryEntities } from '../../services/table/queries.ts';
 import { type Input, type Operation, operationOn, type Permission, type Readers, type Route } from '../operation.ts';
 import { pathPart } from '../params.ts';
@@ -11,19 +11,19 @@ import type { Reply } from '../reply.ts';
 import { PAGE_BYTES } from '../reply-size.ts';
 import { entityKeys } from './address.ts';
 import { encodeToken } from './continuation.ts';
-import { EntityPage } from './entity-page.ts';
-import { readEntity } from './json/entity-json.ts';
+import { EntityPage } from './json/entity-page.ts';
+import { readEntity } from './json/read-entity.ts';
 import {
   answer,
+  checkElementOptions,
+  checkSetOptions,
+  entityContinuation,
   filter,
-  fromEntity,
   ifMatch,
   jsonBody,
-  mayInsert,
-  noEtag,
-  ofElement,
-  ofSet,
   preference,
+  rejectEtagHeaders,
+  requireUpsertVersion,
   top,
 } from './params.ts';
 import { emptyReply, entityReply, insertedReply, jsonReply } from './replies.ts';
@@ -35,10 +35,10 @@ const entity = jsonBody(readEntity);
 /** `changeOf`: what the row does, for a transaction to do it; its output is then handed to the row's reply. */
 export interface ChangeOperation {
   readonly row: Operation<Storage>;
-  changeOf(input: unknown): BatchChange;
+  toChange(input: unknown): BatchChange;
 }
 
-interface ChangeRow<Row extends Readers> {
+interface ChangeDefinition<Row extends Readers> {
   readonly name: string;
   readonly route: Route;
   readonly when?: Readonly<Record<string, true>>;
@@ -46,31 +46,31 @@ interface ChangeRow<Row extends Readers> {
   readonly test: string;
   readonly input: Row;
   readonly change: (input: Input<Row>) => BatchChange;
-  readonly reply: (changed: Changed, input: Input<Row>) => Reply;
+  readonly reply: (changed: ChangeResult, input: Input<Row>) => Reply;
 }
 
-function changing<Row extends Readers & { table: typeof table }>(row: ChangeRow<Row>): ChangeOperation {
+function changeOperation<Row extends Readers & { table: typeof table }>(row: ChangeDefinition<Row>): ChangeOperation {
   const { change, reply, ...rest } = row;
   return {
-    changeOf: (input) => change(input as Input<Row>),
+    toChange: (input) => change(input as Input<Row>),
     row: operation({
       ...rest,
-      run: async (storage, input): Promise<Output<Row>> => {
+      run: async (storage, input): Promise<ChangeOutput<Row>> => {
         const { table: name } = input as { table: string };
         return { input, changed: await changeEntity(storage, name, change(input)) };
       },
-      reply: ({ changed, input }: Output<Row>) => reply(changed, input),
+      reply: ({ changed, input }: ChangeOutput<Row>) => reply(changed, input),
     }),
   };
 }
 
-interface Output<Row extends Readers> {
+interface ChangeOutput<Row extends Readers> {
   readonly input: Input<Row>;
-  readonly changed: Changed;
+  readonly changed: ChangeResult;
 }
 
 const ENTITY = '/{table}({keys})';
-const update = { table, keys: entityKeys, ofElement, ifMatch, entity };
+const update = { table, keys: entityKeys, ofElement: checkElementOptions, ifMatch, entity };
 
 /** Without If-Match they also make what is not there. */
 const UPDATES = [
@@ -79,21 +79,25 @@ const UPDATES = [
 ] as const;
 
 export const changeOperations: readonly ChangeOperation[] = [
-  changing({
+  changeOperation({
     name: 'Insert Entity',
     route: 'POST /{table}',
     permission: 'add',
     test: 'test/end-to-end/table-entities.test.ts',
-    input: { table, ofElement, noEtag, preference, answer, entity },
+    input: { table, checkElementOptions, rejectEtagHeaders, preference, answer, entity },
     change: (input) => ({ kind: 'insert', table: input.table, entity: input.entity }),
     reply: (changed, input) => insertedReply((changed as Inserted).entity, input.answer, input.preference),
   }),
   ...UPDATES.flatMap(({ route, merge, names: [name, upsert] }) =>
     [
       { name, when: { 'If-Match': true }, permission: 'update', input: update } as const,
-      { name: upsert, permission: { all: ['add', 'update'] }, input: { ...update, mayInsert } } as const,
+      {
+        name: upsert,
+        permission: { all: ['add', 'update'] },
+        input: { ...update, mayInsert: requireUpsertVersion },
+      } as const,
     ].map((kind) =>
-      changing({
+      changeOperation({
         ...kind,
         route,
         test: 'test/end-to-end/table-entities.test.ts',
@@ -106,16 +110,16 @@ export const changeOperations: readonly ChangeOperation[] = [
           ifMatch: match,
           entity: sent,
         }),
-        reply: (changed) => emptyReply(etagOf(changed as Updated)),
+        reply: (changed) => emptyReply(entityEtag(changed as Updated)),
       }),
     ),
   ),
-  changing({
+  changeOperation({
     name: 'Delete Entity',
     route: `DELETE ${ENTITY}`,
     permission: 'delete',
     test: 'test/end-to-end/table-entities.test.ts',
-    input: { table, keys: entityKeys, ofElement, ifMatch },
+    input: { table, keys: entityKeys, checkElementOptions, ifMatch },
     change: ({ table: name, keys: { partitionKey, rowKey }, ifMatch: match }) => ({
       kind: 'delete',
       table: name,
@@ -127,8 +131,8 @@ export const changeOperations: readonly ChangeOperation[] = [
   }),
 ];
 
-type Inserted = Changed & { kind: 'insert' };
-type Updated = Changed & { kind: 'update' };
+type Inserted = ChangeResult & { kind: 'insert' };
+type Updated = ChangeResult & { kind: 'update' };
 
 export const queryOperations: readonly Operation<Storage>[] = [
   operation({
@@ -136,8 +140,8 @@ export const queryOperations: readonly Operation<Storage>[] = [
     route: 'GET /{table}',
     permission: 'read',
     test: 'test/end-to-end/table-queries.test.ts',
-    input: { table, ofSet, filter, top, from: fromEntity, answer },
-    answerBytes: () => PAGE_BYTES,
+    input: { table, checkSetOptions, filter, top, from: entityContinuation, answer },
+    replyBytes: () => PAGE_BYTES,
     run: async (storage, input) => {
       const page = new EntityPage(input.answer);
       return { next: await queryEntities(storage, input, page), page, answer: input.answer };
@@ -153,10 +157,10 @@ export const queryOperations: readonly Operation<Storage>[] = [
     route: `GET ${ENTITY}`,
     permission: 'read',
     test: 'test/end-to-end/table-entities.test.ts',
-    input: { table, keys: entityKeys, ofElement, answer },
-    run: async (storage, { table: name, keys: { partitionKey, rowKey }, answer: told }) => ({
+    input: { table, keys: entityKeys, checkElementOptions, answer },
+    run: async (storage, { table: name, keys: { partitionKey, rowKey }, answer: format }) => ({
       entity: await getEntity(storage, { table: name, partitionKey, rowKey }),
-      answer: told,
+      answer: format,
     }),
     reply: ({ entity, answer }) => entityReply(entity, answer),
   }),

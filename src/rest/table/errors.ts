@@ -1,12 +1,12 @@
 /** How the Table service tells errors: as JSON, or, of what speaks XML, as XML. */
 import type { IncomingMessage } from 'node:http';
-import { iso7 } from '../../base/time.ts';
+import { formatIso7 } from '../../base/time.ts';
 import { escapeXml } from '../../base/xml.ts';
-import { errorTable, raising, type StorageError } from '../../services/common/errors.ts';
+import { errorFactory, errorTable, type StorageError } from '../../services/common/errors.ts';
 import { tableErrors } from '../../services/table/errors.ts';
 import { errorHeaders, type Reply, xmlReply } from '../reply.ts';
 import type { ErrorReply } from '../service.ts';
-import { COMMON_HEADERS, jsonType, preferenceOf, wantedOf } from './formats.ts';
+import { COMMON_HEADERS, jsonType, negotiateFormat, parsePreference } from './content-negotiation.ts';
 
 /** What is wrong with the way in which something is asked. */
 export const wireErrors = errorTable({
@@ -30,21 +30,21 @@ export const wireErrors = errorTable({
   XMethodNotUsingPost: [400, 'The request uses X-HTTP-Method with an HTTP verb other than POST.'],
 });
 
-export const fail = raising(wireErrors);
+export const fail = errorFactory(wireErrors);
 
 export const tableErrorReply: ErrorReply = (error, requestId, now, incoming) => {
   const { method = '', headers, url = '' } = incoming;
-  const message = messageOf(error, requestId, now);
-  if (speaksXml(incoming)) {
+  const message = formatErrorMessage(error, requestId, now);
+  if (wantsXml(incoming)) {
     const inXml = { ...errorHeaders(error), 'x-ms-error-code': error.code };
     if (method === 'HEAD') return { status: error.status, headers: { ...inXml, 'Transfer-Encoding': 'chunked' } };
     return xmlReply(error.status, errorXml(error, message), inXml);
   }
   const query = new URLSearchParams(url.slice(url.indexOf('?') + 1));
-  const wanted = wantedOf(headers.accept, query.get('$format') ?? undefined);
+  const wanted = negotiateFormat(headers.accept, query.get('$format') ?? undefined);
   return jsonError(error, message, {
     type: jsonType(typeof wanted === 'string' ? 'minimalmetadata' : wanted.level),
-    preference: method === 'POST' ? preferenceOf(headers.prefer) : undefined,
+    preference: method === 'POST' ? parsePreference(headers.prefer) : undefined,
   });
 };
 
@@ -55,7 +55,7 @@ export function jsonError(
   { type, preference }: { readonly type: string; readonly preference?: string | undefined },
 ): Reply {
   const value = { code: error.code, message: { lang: 'en-US', value: message } };
-  const headers = isOfIdentity(error)
+  const headers = isAuthenticationError(error)
     ? { 'Content-Type': 'application/json', 'x-ms-error-code': error.code }
     : { ...COMMON_HEADERS, 'Preference-Applied': preference, 'Content-Type': type };
   return {
@@ -65,8 +65,8 @@ export function jsonError(
   };
 }
 
-export function messageOf({ message }: Pick<StorageError, 'message'>, requestId: string, now: bigint): string {
-  return `${message}\nRequestId:${requestId}\nTime:${iso7(now)}`;
+export function formatErrorMessage({ message }: Pick<StorageError, 'message'>, requestId: string, now: bigint): string {
+  return `${message}\nRequestId:${requestId}\nTime:${formatIso7(now)}`;
 }
 
 const METADATA = 'http://schemas.microsoft.com/ado/2007/08/dataservices/metadata';
@@ -79,14 +79,14 @@ function errorXml({ code }: StorageError, message: string): string {
 }
 
 /** ACLs, properties and stats are XML, and so is what goes wrong with them. */
-function speaksXml({ url = '', headers }: IncomingMessage): boolean {
+function wantsXml({ url = '', headers }: IncomingMessage): boolean {
   if (/[?&]comp=/i.test(url)) return true;
   const accept = headers.accept?.toLowerCase() ?? '';
   return accept.includes('xml') && !accept.includes('json');
 }
 
 /** Those of the front door know nothing of formats. */
-function isOfIdentity({ code }: StorageError): boolean {
+function isAuthenticationError({ code }: StorageError): boolean {
   return (
     code === 'AuthenticationFailed' || code === 'InvalidAuthenticationInfo' || code === 'NoAuthenticationInformation'
   );

@@ -6,14 +6,24 @@ import { type Operation, operationOn } from '../operation.ts';
 import { pathPart, xmlBody } from '../params.ts';
 import { xmlReply } from '../reply.ts';
 import { serviceOperations } from '../service-operations.ts';
-import { policyList, readPolicies } from '../xml/access-policies.ts';
+import { parsePolicies, policiesXml } from '../xml/access-policies.ts';
 import { batchOperation } from './batch/batch.ts';
 import { encodeToken } from './continuation.ts';
 import { changeOperations, queryOperations } from './entity-operations.ts';
-import { readTableName } from './json/entity-json.ts';
-import { tableAddress, tablesText, tableText } from './json/entity-text.ts';
-import { answer, filter, fromTable, jsonBody, noEtag, ofElement, ofSet, preference, top } from './params.ts';
-import { emptyReply, jsonReply, madeReply } from './replies.ts';
+import { readTableName } from './json/read-entity.ts';
+import { formatTable, formatTables, tableAddress } from './json/write-entity.ts';
+import {
+  answer,
+  checkElementOptions,
+  checkSetOptions,
+  filter,
+  jsonBody,
+  preference,
+  rejectEtagHeaders,
+  tableContinuation,
+  top,
+} from './params.ts';
+import { createdReply, emptyReply, jsonReply } from './replies.ts';
 
 const operation = operationOn<Storage>();
 const table = pathPart(0);
@@ -27,10 +37,10 @@ export const tableOperations: readonly Operation<Storage>[] = [
     route: 'GET /Tables',
     permission: 'list',
     test: 'test/end-to-end/table-tables.test.ts',
-    input: { ofSet, filter, top, from: fromTable, answer },
+    input: { checkSetOptions, filter, top, from: tableContinuation, answer },
     run: async (storage, input) => ({ ...(await queryTables(storage, input)), answer: input.answer }),
     reply: ({ tables, next, answer }) =>
-      jsonReply(200, tablesText(tables, answer), answer, {
+      jsonReply(200, formatTables(tables, answer), answer, {
         'x-ms-continuation-NextTableName': next && encodeToken(next),
       }),
   }),
@@ -39,26 +49,26 @@ export const tableOperations: readonly Operation<Storage>[] = [
     route: 'GET /Tables({table})',
     permission: 'list',
     test: 'test/end-to-end/table-tables.test.ts',
-    input: { table, ofElement, answer },
+    input: { table, checkElementOptions, answer },
     run: async (storage, input) => ({ ...(await getTable(storage, input)), answer: input.answer }),
-    reply: ({ table, answer }) => jsonReply(200, tableText(table, answer), answer),
+    reply: ({ table, answer }) => jsonReply(200, formatTable(table, answer), answer),
   }),
   operation({
     name: 'Create Table',
     route: 'POST /Tables',
     permission: ['create', 'write'],
     test: 'test/end-to-end/table-tables.test.ts',
-    input: { ofElement, noEtag, preference, answer, table: jsonBody(readTableName) },
+    input: { checkElementOptions, rejectEtagHeaders, preference, answer, table: jsonBody(readTableName) },
     run: async (storage, input) => ({ ...input, ...(await createTable(storage, input)) }),
     reply: ({ table, answer, preference }) =>
-      madeReply({ address: tableAddress(table), text: () => tableText(table, answer) }, answer, preference),
+      createdReply({ address: tableAddress(table), text: () => formatTable(table, answer) }, answer, preference),
   }),
   operation({
     name: 'Delete Table',
     route: 'DELETE /Tables({table})',
     permission: 'delete',
     test: 'test/end-to-end/table-tables.test.ts',
-    input: { table, ofElement, noEtag },
+    input: { table, checkElementOptions, rejectEtagHeaders },
     run: deleteTable,
     reply: () => emptyReply(),
   }),
@@ -70,7 +80,7 @@ export const tableOperations: readonly Operation<Storage>[] = [
     test: 'test/end-to-end/table-acl.test.ts',
     input: { table },
     run: getTableAcl,
-    reply: (policies) => xmlReply(200, policyList(policies)),
+    reply: (policies) => xmlReply(200, policiesXml(policies)),
   }),
   operation({
     name: 'Set Table ACL',
@@ -80,7 +90,7 @@ export const tableOperations: readonly Operation<Storage>[] = [
     test: 'test/end-to-end/table-acl.test.ts',
     input: { table, document: xmlBody('SignedIdentifiers') },
     run: (storage, input) =>
-      setTableAcl(storage, { table: input.table, policies: readPolicies(input.document, 'table') }),
+      setTableAcl(storage, { table: input.table, policies: parsePolicies(input.document, 'table') }),
     reply: () => ({ status: 204 }),
   }),
   ...queryOperations,

@@ -1,40 +1,40 @@
 /** The readers that rows of the Table service share. */
-import { filterOf } from '../../services/table/filters.ts';
+import { parseQueryFilter } from '../../services/table/filters.ts';
 import type { BodyReader, Reader, Request } from '../operation.ts';
 import { bodyTooLarge, reader } from '../params.ts';
-import { endpointOf } from '../request.ts';
+import { accountUrl } from '../request.ts';
+import { negotiateFormat, type Preference, parsePreference } from './content-negotiation.ts';
 import { decodeToken } from './continuation.ts';
 import { fail } from './errors.ts';
-import { type Preference, preferenceOf, wantedOf } from './formats.ts';
-import type { Answer, MetadataLevel } from './json/entity-text.ts';
-import { selectionOf } from './selection.ts';
+import type { AnswerFormat, MetadataLevel } from './json/write-entity.ts';
+import { parseSelection } from './selection.ts';
 
 export const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const TOP_MAX = 1_000;
 
 export const level: Reader<MetadataLevel> = reader(({ headers, query }) => {
-  const wanted = wantedOf(headers.accept as string | undefined, query.$format);
+  const wanted = negotiateFormat(headers.accept as string | undefined, query.$format);
   if (wanted === 'atom') throw fail('AtomFormatNotSupported');
   if (wanted === 'unknown') throw fail('MediaTypeNotSupported');
   return wanted.level;
 });
 
-export const preference: Reader<Preference | undefined> = reader(({ headers }) => preferenceOf(headers.prefer));
+export const preference: Reader<Preference | undefined> = reader(({ headers }) => parsePreference(headers.prefer));
 
 /** What the text of an answer takes from the request. */
-export const answer: Reader<Answer> = reader((request) => ({
+export const answer: Reader<AnswerFormat> = reader((request) => ({
   level: level.read(request),
   account: request.account,
-  endpoint: addressOfService(request),
+  endpoint: serviceEndpoint(request),
   table: request.container,
-  selection: request.query.$select === undefined ? undefined : selectionOf(request.query.$select),
+  selection: request.query.$select === undefined ? undefined : parseSelection(request.query.$select),
 }));
 
 /** A Host may hold what would end a text of JSON. */
 const UNQUOTABLE = /[^\x21\x23-\x5b\x5d-\x7e]/g;
 
-export function addressOfService(request: Request): string {
-  return endpointOf(request).slice(0, -1).replace(UNQUOTABLE, '');
+export function serviceEndpoint(request: Request): string {
+  return accountUrl(request).slice(0, -1).replace(UNQUOTABLE, '');
 }
 
 /** A JSON document. */
@@ -44,7 +44,7 @@ export function jsonBody<Value>(read: (bytes: Buffer) => Value): BodyReader<Valu
     bytesMax: BODY_BYTES_MAX,
     tooLarge: () => bodyTooLarge(BODY_BYTES_MAX),
     check: ({ headers }) => {
-      const wanted = wantedOf(headers['content-type'] as string | undefined, undefined);
+      const wanted = negotiateFormat(headers['content-type'] as string | undefined, undefined);
       if (wanted === 'atom') throw fail('AtomFormatNotSupported');
       if (wanted === 'unknown') throw fail('MediaTypeNotSupported');
     },
@@ -52,7 +52,9 @@ export function jsonBody<Value>(read: (bytes: Buffer) => Value): BodyReader<Valu
   };
 }
 
-export const filter = reader(({ query: { $filter } }) => ($filter === undefined ? undefined : filterOf($filter)));
+export const filter = reader(({ query: { $filter } }) =>
+  $filter === undefined ? undefined : parseQueryFilter($filter),
+);
 
 export const top: Reader<number | undefined> = reader(({ query: { $top } }) => {
   if ($top === undefined) return undefined;
@@ -61,7 +63,7 @@ export const top: Reader<number | undefined> = reader(({ query: { $top } }) => {
   return count;
 });
 
-export const fromEntity = reader(({ query: { nextpartitionkey, nextrowkey } }) => {
+export const entityContinuation = reader(({ query: { nextpartitionkey, nextrowkey } }) => {
   if (!nextpartitionkey) {
     if (nextrowkey) throw fail('InvalidInput');
     return undefined;
@@ -69,7 +71,7 @@ export const fromEntity = reader(({ query: { nextpartitionkey, nextrowkey } }) =
   return { partitionKey: decodeToken(nextpartitionkey), rowKey: nextrowkey ? decodeToken(nextrowkey) : undefined };
 });
 
-export const fromTable: Reader<string | undefined> = reader(({ query: { nexttablename } }) =>
+export const tableContinuation: Reader<string | undefined> = reader(({ query: { nexttablename } }) =>
   nexttablename ? decodeToken(nexttablename) : undefined,
 );
 
@@ -78,8 +80,8 @@ const SET_OPTIONS = new Set(['$filter', '$top', '$select', '$format']);
 const ELEMENT_OPTIONS = new Set(['$select', '$format']);
 
 /** Refuses the other options of OData, of which none may be passed over. */
-export const ofSet = reader(({ query }) => checkOptions(query, SET_OPTIONS));
-export const ofElement = reader(({ query }) => checkOptions(query, ELEMENT_OPTIONS));
+export const checkSetOptions = reader(({ query }) => checkOptions(query, SET_OPTIONS));
+export const checkElementOptions = reader(({ query }) => checkOptions(query, ELEMENT_OPTIONS));
 
 function checkOptions(query: Request['query'], known: ReadonlySet<string>): void {
   for (const name in query) {
@@ -102,11 +104,11 @@ export const ifMatch: Reader<string | undefined> = reader(({ method, headers }) 
 /** Before this version nothing was made by the way. */
 const UPSERT_SINCE = '2011-08-18';
 
-export const mayInsert = reader(({ version }): void => {
+export const requireUpsertVersion = reader(({ version }): void => {
   if (version !== '' && version < UPSERT_SINCE) throw fail('MissingRequiredHeader');
 });
 
 /** Tables have no ETags, and what is only made has none yet. */
-export const noEtag = reader(({ headers }): void => {
+export const rejectEtagHeaders = reader(({ headers }): void => {
   if (headers['if-match'] !== undefined || headers['if-none-match'] !== undefined) throw fail('MatchWithoutEtag');
 });

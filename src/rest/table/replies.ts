@@ -1,10 +1,10 @@
 /** What the Table service answers with. */
-import { etagOf, type StoredEntity } from '../../services/table/entity-rows.ts';
+import { entityEtag, type StoredEntity } from '../../services/table/entity-rows.ts';
 import type { Reply } from '../reply.ts';
-import { COMMON_HEADERS, jsonType, type Preference } from './formats.ts';
-import { type Answer, entityAddress, entityText } from './json/entity-text.ts';
+import { COMMON_HEADERS, jsonType, type Preference } from './content-negotiation.ts';
+import { type AnswerFormat, entityAddress, formatEntity } from './json/write-entity.ts';
 
-interface Told {
+interface HeaderValues {
   readonly type?: string;
   readonly preference?: Preference | undefined;
   readonly location?: string;
@@ -13,7 +13,7 @@ interface Told {
 }
 
 /** One literal for all of them: to spread headers into new ones would cost more than all else about them. */
-function headersOf({ type, preference, location, id, etag }: Told): NonNullable<Reply['headers']> {
+function replyHeaders({ type, preference, location, id, etag }: HeaderValues): NonNullable<Reply['headers']> {
   return {
     'X-Content-Type-Options': COMMON_HEADERS['X-Content-Type-Options'],
     'Cache-Control': COMMON_HEADERS['Cache-Control'],
@@ -28,18 +28,18 @@ function headersOf({ type, preference, location, id, etag }: Told): NonNullable<
 export function jsonReply(
   status: number,
   body: NonNullable<Reply['body']>,
-  { level }: Pick<Answer, 'level'>,
+  { level }: Pick<AnswerFormat, 'level'>,
   headers?: Reply['headers'],
 ): Reply {
-  const own = headersOf({ type: jsonType(level) });
+  const own = replyHeaders({ type: jsonType(level) });
   return { status, headers: headers ? { ...own, ...headers } : own, body };
 }
 
 export function emptyReply(etag?: string): Reply {
-  return { status: 204, headers: headersOf({ etag }) };
+  return { status: 204, headers: replyHeaders({ etag }) };
 }
 
-interface Made {
+interface CreatedResource {
   /** Behind the endpoint. */
   readonly address: string;
   readonly etag?: string;
@@ -47,24 +47,28 @@ interface Made {
 }
 
 /** What was made is shown, unless the caller would rather not see it. */
-export function madeReply(
-  { address, etag, text }: Made,
-  { level, endpoint }: Pick<Answer, 'level' | 'endpoint'>,
+export function createdReply(
+  { address, etag, text }: CreatedResource,
+  { level, endpoint }: Pick<AnswerFormat, 'level' | 'endpoint'>,
   preference: Preference | undefined,
 ): Reply {
   const location = `${endpoint}/${address}`;
   if (preference === 'return-no-content') {
-    return { status: 204, headers: headersOf({ preference, location, id: location, etag }) };
+    return { status: 204, headers: replyHeaders({ preference, location, id: location, etag }) };
   }
-  return { status: 201, headers: headersOf({ type: jsonType(level), preference, location, etag }), body: text() };
+  return { status: 201, headers: replyHeaders({ type: jsonType(level), preference, location, etag }), body: text() };
 }
 
-export function entityReply(entity: StoredEntity, answer: Answer): Reply {
-  const headers = headersOf({ type: jsonType(answer.level), etag: etagOf(entity) });
-  return { status: 200, headers, body: entityText(entity, answer) };
+export function entityReply(entity: StoredEntity, answer: AnswerFormat): Reply {
+  const headers = replyHeaders({ type: jsonType(answer.level), etag: entityEtag(entity) });
+  return { status: 200, headers, body: formatEntity(entity, answer) };
 }
 
-export function insertedReply(entity: StoredEntity, answer: Answer, preference: Preference | undefined): Reply {
+export function insertedReply(entity: StoredEntity, answer: AnswerFormat, preference: Preference | undefined): Reply {
   const address = entityAddress(answer.table, entity);
-  return madeReply({ address, etag: etagOf(entity), text: () => entityText(entity, answer) }, answer, preference);
+  return createdReply(
+    { address, etag: entityEtag(entity), text: () => formatEntity(entity, answer) },
+    answer,
+    preference,
+  );
 }

@@ -1,7 +1,7 @@
 /** $select: which properties an answer shows. */
 import { SELECT_NAMES_MAX } from '../../base/input-limits.ts';
-import { kept } from '../../base/memoize.ts';
-import { type NameTable, nameTable, textOf } from '../../services/table/entity-rows.ts';
+import { memoize } from '../../base/memoize.ts';
+import { jsonString, makeNameTable, type NameTable } from '../../services/table/entity-rows.ts';
 import { fail } from './errors.ts';
 
 export interface Selection {
@@ -22,11 +22,11 @@ export interface SelectedNames {
 }
 
 /** Microsoft's reference has a maximum of 255, which an entity has properties. */
-export const selectionOf = kept((text): Selection => ({ text, names: namesIn(text) }));
+export const parseSelection = memoize((text): Selection => ({ text, names: parseNames(text) }));
 
 const SYSTEM = new Set(['PartitionKey', 'RowKey', 'Timestamp']);
 
-function namesIn(text: string): SelectedNames | undefined {
+function parseNames(text: string): SelectedNames | undefined {
   if (text.trim() === '') return undefined;
   const listed = text.split(',', SELECT_NAMES_MAX + 1);
   if (listed.length > SELECT_NAMES_MAX) {
@@ -40,7 +40,7 @@ function namesIn(text: string): SelectedNames | undefined {
     partitionKey: names.has('PartitionKey'),
     rowKey: names.has('RowKey'),
     timestamp: names.has('Timestamp'),
-    properties: nameTable(properties),
-    nulls: properties.map((name) => Buffer.from(`${textOf(name)}:null`, 'latin1')),
+    properties: makeNameTable(properties),
+    nulls: properties.map((name) => Buffer.from(`${jsonString(name)}:null`, 'latin1')),
   };
 }

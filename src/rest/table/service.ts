@@ -1,15 +1,15 @@
 import type { Storage } from '../../services/common/storage.ts';
-import type { Front } from '../service.ts';
-import { tablePath } from './address.ts';
+import type { ServiceDefinition } from '../service.ts';
+import { parseTablePath } from './address.ts';
 import { tableErrorReply } from './errors.ts';
-import { methodOf } from './method.ts';
+import { methodOf } from './method-override.ts';
 import { tableOperations } from './operations.ts';
 
-export const tableFront: Front<Storage> = {
+export const tableService: ServiceDefinition<Storage> = {
   service: 'table',
   serverName: 'Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0',
   table: tableOperations,
-  pathOf: tablePath,
+  parsePath: parseTablePath,
   errorReply: tableErrorReply,
   methodOf,
 };

@@ -1,11 +1,11 @@
 /** Stored access policies as XML, in and out: what the ACL of a container, queue or table consists of. */
-import { childOf, escapeXml, type XmlElement } from '../../base/xml.ts';
+import { escapeXml, findChild, type XmlElement } from '../../base/xml.ts';
 import type { ServiceName } from '../../services/common/names.ts';
 import type { AccessPolicy } from '../../services/common/policies.ts';
-import { PERMISSIONS } from '../auth/service-sas.ts';
-import { invalidNode, known } from './xml-nodes.ts';
+import { PERMISSION_LETTERS } from '../auth/service-sas.ts';
+import { checkElementName, invalidNode } from './xml-nodes.ts';
 
-export function policyList(policies: readonly AccessPolicy[]): string {
+export function policiesXml(policies: readonly AccessPolicy[]): string {
   let xml = '';
   for (const { id, start, expiry, permission } of policies) {
     const policy =
@@ -20,19 +20,20 @@ export function policyList(policies: readonly AccessPolicy[]): string {
 const POLICIES_MAX = 5;
 const POLICY_ID_MAX = 64;
 
-export function readPolicies(root: XmlElement | undefined, service: ServiceName): AccessPolicy[] {
+export function parsePolicies(root: XmlElement | undefined, service: ServiceName): AccessPolicy[] {
   const policies = (root?.children ?? []).map((identifier) => {
-    known(identifier, 'SignedIdentifier');
-    const id = childOf(identifier, 'Id')?.text.trim();
+    checkElementName(identifier, 'SignedIdentifier');
+    const id = findChild(identifier, 'Id')?.text.trim();
     if (!id || id.length > POLICY_ID_MAX)
       throw invalidNode(identifier, 'An identifier needs an Id of 1 to 64 characters.');
-    const policy = childOf(identifier, 'AccessPolicy');
-    const permission = policy && childOf(policy, 'Permission')?.text.trim();
-    if (permission && !PERMISSIONS[service].test(permission)) throw invalidNode(policy, 'A permission is not known.');
+    const policy = findChild(identifier, 'AccessPolicy');
+    const permission = policy && findChild(policy, 'Permission')?.text.trim();
+    if (permission && !PERMISSION_LETTERS[service].test(permission))
+      throw invalidNode(policy, 'A permission is not known.');
     return {
       id,
-      ...dateIn(policy, 'Start', 'start'),
-      ...dateIn(policy, 'Expiry', 'expiry'),
+      ...parsePolicyDate(policy, 'Start', 'start'),
+      ...parsePolicyDate(policy, 'Expiry', 'expiry'),
       ...(permission ? { permission } : {}),
     };
   });
@@ -44,8 +45,8 @@ export function readPolicies(root: XmlElement | undefined, service: ServiceName)
 const POLICY_DATE = /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,7}))?)?Z)?$/;
 
 /** Dates come back with seven digits, however they were sent. */
-function dateIn<Name extends string>(policy: XmlElement | undefined, tag: string, name: Name) {
-  const found = policy && childOf(policy, tag);
+function parsePolicyDate<Name extends string>(policy: XmlElement | undefined, tag: string, name: Name) {
+  const found = policy && findChild(policy, tag);
   const text = found?.text.trim();
   if (!text) return {};
   const [, day, minute = '00:00', second = '00', fraction = ''] = POLICY_DATE.exec(text) ?? [];

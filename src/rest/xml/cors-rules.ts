@@ -2,7 +2,14 @@
 import { escapeXml, type XmlElement } from '../../base/xml.ts';
 import type { CorsRule } from '../../rules/cors.ts';
 import { CORS_METHODS } from '../../services/common/cors.ts';
-import { integerOf, invalidNode, invalidValue, known, partsOf, requiredChild } from './xml-nodes.ts';
+import {
+  checkElementName,
+  childrenByName,
+  invalidNode,
+  invalidValue,
+  parseIntegerElement,
+  requiredChild,
+} from './xml-nodes.ts';
 
 const RULES_MAX = 5;
 /** Of all values together, without the tags. */
@@ -17,11 +24,11 @@ const ORIGIN = /^(?:\*|[^\s*]+:\/\/\*\.[^\s*]+|[^\s*]+)$/;
 /** A token of HTTP, and a star at its end. */
 const HEADER_NAME = /^(?:[!#$%&'+\-.^_`|~\w]+\*?|\*)$/;
 
-export function readCorsRules(cors: XmlElement): CorsRule[] {
-  for (const child of cors.children) known(child, 'CorsRule');
+export function parseCorsRules(cors: XmlElement): CorsRule[] {
+  for (const child of cors.children) checkElementName(child, 'CorsRule');
   if (cors.children.length > RULES_MAX) throw invalidNode(cors, `There are more than ${RULES_MAX} rules.`);
-  const rules = cors.children.map(readRule);
-  if (sizeOf(rules) > BYTES_MAX) throw invalidNode(cors, `The rules have more than ${BYTES_MAX} bytes.`);
+  const rules = cors.children.map(parseRule);
+  if (rulesBytes(rules) > BYTES_MAX) throw invalidNode(cors, `The rules have more than ${BYTES_MAX} bytes.`);
   return rules;
 }
 
@@ -41,22 +48,22 @@ export function corsRulesXml(rules: readonly CorsRule[]): string {
 
 const NAMES = ['AllowedOrigins', 'AllowedMethods', 'AllowedHeaders', 'ExposedHeaders', 'MaxAgeInSeconds'];
 
-function readRule(rule: XmlElement): CorsRule {
-  const parts = partsOf(rule, NAMES);
+function parseRule(rule: XmlElement): CorsRule {
+  const parts = childrenByName(rule, NAMES);
   const age = requiredChild(rule, 'MaxAgeInSeconds');
-  const maxAgeSeconds = integerOf(age);
+  const maxAgeSeconds = parseIntegerElement(age);
   if (maxAgeSeconds < 0 || maxAgeSeconds > AGE_MAX) throw invalidValue(age, `It is not between 0 and ${AGE_MAX}.`);
   return {
-    allowedOrigins: originsOf(requiredChild(rule, 'AllowedOrigins')),
-    allowedMethods: methodsOf(requiredChild(rule, 'AllowedMethods')),
-    allowedHeaders: headersOf(parts.get('AllowedHeaders')),
-    exposedHeaders: headersOf(parts.get('ExposedHeaders')),
+    allowedOrigins: parseOrigins(requiredChild(rule, 'AllowedOrigins')),
+    allowedMethods: parseMethods(requiredChild(rule, 'AllowedMethods')),
+    allowedHeaders: parseHeaderNames(parts.get('AllowedHeaders')),
+    exposedHeaders: parseHeaderNames(parts.get('ExposedHeaders')),
     maxAgeSeconds,
   };
 }
 
-function originsOf(element: XmlElement): string[] {
-  const origins = valuesOf(element);
+function parseOrigins(element: XmlElement): string[] {
+  const origins = splitValues(element);
   if (origins.length === 0) throw invalidValue(element, 'There is no origin.');
   if (origins.length > ORIGINS_MAX) throw invalidNode(element, `There are more than ${ORIGINS_MAX} origins.`);
   if (!origins.every((origin) => ORIGIN.test(origin))) {
@@ -65,18 +72,18 @@ function originsOf(element: XmlElement): string[] {
   return origins;
 }
 
-function methodsOf(element: XmlElement): string[] {
-  const methods = valuesOf(element).map((method) => method.toUpperCase());
+function parseMethods(element: XmlElement): string[] {
+  const methods = splitValues(element).map((method) => method.toUpperCase());
   if (methods.length === 0) throw invalidValue(element, 'There is no method.');
-  const stranger = methods.find((method) => !CORS_METHODS.includes(method));
-  if (stranger !== undefined) throw invalidValue(element, `${stranger} is not a method that can be allowed.`);
+  const unknown = methods.find((method) => !CORS_METHODS.includes(method));
+  if (unknown !== undefined) throw invalidValue(element, `${unknown} is not a method that can be allowed.`);
   return methods;
 }
 
 /** Literal names first, as they are told back. */
-function headersOf(element: XmlElement | undefined): string[] {
+function parseHeaderNames(element: XmlElement | undefined): string[] {
   if (!element) return [];
-  const names = valuesOf(element);
+  const names = splitValues(element);
   if (!names.every((name) => HEADER_NAME.test(name))) throw invalidValue(element, 'A name is not that of a header.');
   const prefixed = names.filter((name) => name.endsWith('*'));
   const literal = names.filter((name) => !name.endsWith('*'));
@@ -89,7 +96,7 @@ function headersOf(element: XmlElement | undefined): string[] {
   return [...literal, ...prefixed];
 }
 
-function valuesOf(element: XmlElement): string[] {
+function splitValues(element: XmlElement): string[] {
   const values = element.text.split(',').flatMap((value) => value.trim() || []);
   if (values.some((value) => value.length > LENGTH_MAX)) {
     throw invalidNode(element, `A value has more than ${LENGTH_MAX} characters.`);
@@ -97,7 +104,7 @@ function valuesOf(element: XmlElement): string[] {
   return values;
 }
 
-function sizeOf(rules: readonly CorsRule[]): number {
+function rulesBytes(rules: readonly CorsRule[]): number {
   const values = rules.flatMap((rule) => [
     rule.allowedOrigins,
     rule.allowedMethods,

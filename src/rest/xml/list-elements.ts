@@ -2,14 +2,14 @@
 import { escapeXml } from '../../base/xml.ts';
 
 /** What was asked for, which a list repeats. */
-export interface Echoed {
+export interface ListParameters {
   readonly prefix?: string | undefined;
   readonly marker?: string | undefined;
   readonly resultsMax?: number | undefined;
   readonly delimiter?: string | undefined;
 }
 
-export function echo({ prefix, marker, resultsMax, delimiter }: Echoed): string {
+export function parameterElements({ prefix, marker, resultsMax, delimiter }: ListParameters): string {
   return (
     (prefix === undefined ? '' : element('Prefix', prefix)) +
     (marker === undefined ? '' : element('Marker', marker)) +

@@ -1,28 +1,35 @@
 /** The properties of a service as XML, in and out. */
 
-import { rfc1123 } from '../../base/time.ts';
-import { childOf, type XmlElement } from '../../base/xml.ts';
+import { formatRfc1123 } from '../../base/time.ts';
+import { findChild, type XmlElement } from '../../base/xml.ts';
 import type { ServiceName } from '../../services/common/names.ts';
 import {
   type Logging,
   type Metrics,
   NO_LOGGING,
   NO_METRICS,
+  type RequestedProperties,
   type ServiceProperties,
-  type WantedProperties,
 } from '../../services/common/service-properties.ts';
 import type { ServiceStats } from '../../services/common/service-stats.ts';
 import { invalidQuery, invalidXml, reader } from '../params.ts';
 import { VERSION } from '../request.ts';
-import { corsRulesXml, readCorsRules } from './cors-rules.ts';
-import { booleanOf, integerOf, invalidNode, invalidValue, partsOf, requiredChild } from './xml-nodes.ts';
+import { corsRulesXml, parseCorsRules } from './cors-rules.ts';
+import {
+  childrenByName,
+  invalidNode,
+  invalidValue,
+  parseBooleanElement,
+  parseIntegerElement,
+  requiredChild,
+} from './xml-nodes.ts';
 
 /** From this version on a policy says whether what it keeps may be removed for good. */
 const PERMANENT_DELETE_SINCE = '2020-02-10';
 
 /** What all services have, and what only the Blob service has. */
 const COMMON = ['Logging', 'HourMetrics', 'MinuteMetrics', 'Cors'];
-const OF_BLOBS = ['DefaultServiceVersion', 'DeleteRetentionPolicy', 'StaticWebsite'];
+const BLOB_ONLY = ['DefaultServiceVersion', 'DeleteRetentionPolicy', 'StaticWebsite'];
 
 export function servicePropertiesXml(
   properties: ServiceProperties,
@@ -33,7 +40,7 @@ export function servicePropertiesXml(
   return (
     `<StorageServiceProperties>${loggingXml(logging)}<HourMetrics>${metricsXml(hourMetrics)}</HourMetrics>` +
     `<MinuteMetrics>${metricsXml(minuteMetrics)}</MinuteMetrics>${corsRulesXml(cors)}` +
-    `${service === 'blob' ? ofBlobs(properties, requestVersion) : ''}</StorageServiceProperties>`
+    `${service === 'blob' ? blobPropertiesXml(properties, requestVersion) : ''}</StorageServiceProperties>`
   );
 }
 
@@ -54,7 +61,7 @@ function retentionXml(days: number | undefined): string {
   return `<RetentionPolicy>${policy}</RetentionPolicy>`;
 }
 
-function ofBlobs({ defaultServiceVersion }: ServiceProperties, requestVersion: string): string {
+function blobPropertiesXml({ defaultServiceVersion }: ServiceProperties, requestVersion: string): string {
   const permanent = requestVersion === '' || requestVersion >= PERMANENT_DELETE_SINCE;
   return (
     '<DeleteRetentionPolicy><Enabled>false</Enabled>' +
@@ -64,47 +71,47 @@ function ofBlobs({ defaultServiceVersion }: ServiceProperties, requestVersion: s
   );
 }
 
-export function readServiceProperties(root: XmlElement | undefined, service: ServiceName): WantedProperties {
+export function parseServiceProperties(root: XmlElement | undefined, service: ServiceName): RequestedProperties {
   if (!root) throw invalidXml(1, 1, 'There is no document.');
   if (root.children.length === 0) throw invalidNode(root, 'There is no setting.');
-  const parts = partsOf(root, service === 'blob' ? [...COMMON, ...OF_BLOBS] : COMMON);
-  const read = <Value>(name: string, from: (part: XmlElement) => Value): Value | undefined => {
+  const parts = childrenByName(root, service === 'blob' ? [...COMMON, ...BLOB_ONLY] : COMMON);
+  const parsePart = <Value>(name: string, parse: (part: XmlElement) => Value): Value | undefined => {
     const part = parts.get(name);
-    return part && from(part);
+    return part && parse(part);
   };
   return {
-    logging: read('Logging', (part) => readLogging(part, service === 'table' ? ['1.0'] : ['1.0', '2.0'])),
-    hourMetrics: read('HourMetrics', readMetrics),
-    minuteMetrics: read('MinuteMetrics', readMetrics),
-    cors: read('Cors', readCorsRules),
-    defaultServiceVersion: read('DefaultServiceVersion', readVersion),
-    deleteRetention: read('DeleteRetentionPolicy', readDeleteRetention),
-    staticWebsite: read('StaticWebsite', readWebsite),
+    logging: parsePart('Logging', (part) => parseLogging(part, service === 'table' ? ['1.0'] : ['1.0', '2.0'])),
+    hourMetrics: parsePart('HourMetrics', parseMetrics),
+    minuteMetrics: parsePart('MinuteMetrics', parseMetrics),
+    cors: parsePart('Cors', parseCorsRules),
+    defaultServiceVersion: parsePart('DefaultServiceVersion', parseServiceVersion),
+    deleteRetention: parsePart('DeleteRetentionPolicy', parseDeleteRetention),
+    staticWebsite: parsePart('StaticWebsite', parseWebsite),
   };
 }
 
-function readLogging(logging: XmlElement, versions: readonly string[]): Logging {
-  partsOf(logging, ['Version', 'Delete', 'Read', 'Write', 'RetentionPolicy']);
-  const wants = (tag: string) => booleanOf(requiredChild(logging, tag));
+function parseLogging(logging: XmlElement, versions: readonly string[]): Logging {
+  childrenByName(logging, ['Version', 'Delete', 'Read', 'Write', 'RetentionPolicy']);
+  const flag = (tag: string) => parseBooleanElement(requiredChild(logging, tag));
   return {
-    version: analyticsVersion(logging, versions),
-    read: wants('Read'),
-    write: wants('Write'),
-    delete: wants('Delete'),
-    days: daysOf(requiredChild(logging, 'RetentionPolicy')),
+    version: parseAnalyticsVersion(logging, versions),
+    read: flag('Read'),
+    write: flag('Write'),
+    delete: flag('Delete'),
+    days: parseRetentionDays(requiredChild(logging, 'RetentionPolicy')),
   };
 }
 
-function readMetrics(metrics: XmlElement): Metrics {
-  const parts = partsOf(metrics, ['Version', 'Enabled', 'IncludeAPIs', 'RetentionPolicy']);
-  analyticsVersion(metrics, ['1.0']);
-  const enabled = booleanOf(requiredChild(metrics, 'Enabled'));
+function parseMetrics(metrics: XmlElement): Metrics {
+  const parts = childrenByName(metrics, ['Version', 'Enabled', 'IncludeAPIs', 'RetentionPolicy']);
+  parseAnalyticsVersion(metrics, ['1.0']);
+  const enabled = parseBooleanElement(requiredChild(metrics, 'Enabled'));
   const apis = enabled ? requiredChild(metrics, 'IncludeAPIs') : parts.get('IncludeAPIs');
-  const perApi = apis && booleanOf(apis);
-  return { enabled, ...(enabled && { perApi }), days: daysOf(requiredChild(metrics, 'RetentionPolicy')) };
+  const perApi = apis && parseBooleanElement(apis);
+  return { enabled, ...(enabled && { perApi }), days: parseRetentionDays(requiredChild(metrics, 'RetentionPolicy')) };
 }
 
-function analyticsVersion(parent: XmlElement, versions: readonly string[]): string {
+function parseAnalyticsVersion(parent: XmlElement, versions: readonly string[]): string {
   const element = requiredChild(parent, 'Version');
   const version = element.text.trim();
   if (!versions.includes(version)) throw invalidValue(element, 'There is no such version.');
@@ -114,40 +121,40 @@ function analyticsVersion(parent: XmlElement, versions: readonly string[]): stri
 const DAYS_MAX = 365;
 
 /** Undefined: for ever. */
-function daysOf(policy: XmlElement, more: readonly string[] = []): number | undefined {
-  const parts = partsOf(policy, ['Enabled', 'Days', ...more]);
-  const enabled = booleanOf(requiredChild(policy, 'Enabled'));
+function parseRetentionDays(policy: XmlElement, more: readonly string[] = []): number | undefined {
+  const parts = childrenByName(policy, ['Enabled', 'Days', ...more]);
+  const enabled = parseBooleanElement(requiredChild(policy, 'Enabled'));
   const element = enabled ? requiredChild(policy, 'Days') : parts.get('Days');
-  const days = element ? integerOf(element) : DAYS_MAX;
+  const days = element ? parseIntegerElement(element) : DAYS_MAX;
   if (days < 1 || days > DAYS_MAX) {
     throw invalidNode(policy, `Retention days must be greater than 0 and less than or equal to ${DAYS_MAX} days.`);
   }
   return enabled ? days : undefined;
 }
 
-function readDeleteRetention(policy: XmlElement): boolean {
-  const days = daysOf(policy, ['AllowPermanentDelete']);
-  const permanent = childOf(policy, 'AllowPermanentDelete');
-  return (permanent !== undefined && booleanOf(permanent)) || days !== undefined;
+function parseDeleteRetention(policy: XmlElement): boolean {
+  const days = parseRetentionDays(policy, ['AllowPermanentDelete']);
+  const permanent = findChild(policy, 'AllowPermanentDelete');
+  return (permanent !== undefined && parseBooleanElement(permanent)) || days !== undefined;
 }
 
-function readWebsite(website: XmlElement): boolean {
-  partsOf(website, ['Enabled', 'IndexDocument', 'DefaultIndexDocumentPath', 'ErrorDocument404Path']);
-  return booleanOf(requiredChild(website, 'Enabled'));
+function parseWebsite(website: XmlElement): boolean {
+  childrenByName(website, ['Enabled', 'IndexDocument', 'DefaultIndexDocumentPath', 'ErrorDocument404Path']);
+  return parseBooleanElement(requiredChild(website, 'Enabled'));
 }
 
-function readVersion(element: XmlElement): string {
+function parseServiceVersion(element: XmlElement): string {
   const version = element.text.trim();
   if (!VERSION.test(version)) throw invalidValue(element, 'It is not a version.');
   return version;
 }
 
 export function serviceStatsXml({ status, lastSync }: ServiceStats): string {
-  const replication = `<Status>${status}</Status><LastSyncTime>${rfc1123(lastSync)}</LastSyncTime>`;
+  const replication = `<Status>${status}</Status><LastSyncTime>${formatRfc1123(lastSync)}</LastSyncTime>`;
   return `<StorageServiceStats><GeoReplication>${replication}</GeoReplication></StorageServiceStats>`;
 }
 
 /** How far the copy is behind is asked at the copy. */
-export const atSecondary = reader((request): void => {
+export const requireSecondary = reader((request): void => {
   if (!request.secondary) throw invalidQuery('comp', 'stats', 'Ask at the secondary address of the account.');
 });

@@ -1,9 +1,9 @@
 /** Reading the elements of a document that was sent, and what is wrong with them. */
-import { childOf, type XmlElement } from '../../base/xml.ts';
-import { commonErrors, raising, type StorageError } from '../../services/common/errors.ts';
+import { findChild, type XmlElement } from '../../base/xml.ts';
+import { commonErrors, errorFactory, type StorageError } from '../../services/common/errors.ts';
 import { invalidXml } from '../params.ts';
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 
 /** What is wrong with an element as a whole. Azure counts to its end tag. */
 export function invalidNode({ endLine, endColumn }: XmlElement, reason: string): StorageError {
@@ -15,16 +15,16 @@ export function invalidValue({ name, text }: XmlElement, reason: string): Storag
 }
 
 /** Children of these names and no others. */
-export function known(element: XmlElement, ...names: string[]): void {
+export function checkElementName(element: XmlElement, ...names: string[]): void {
   if (names.includes(element.name)) return;
   throw invalidXml(element.line, element.column, `The element ${element.name} is not expected here.`);
 }
 
 /** The children by name: these only, none of them twice. */
-export function partsOf(parent: XmlElement, names: readonly string[]): ReadonlyMap<string, XmlElement> {
+export function childrenByName(parent: XmlElement, names: readonly string[]): ReadonlyMap<string, XmlElement> {
   const parts = new Map<string, XmlElement>();
   for (const child of parent.children) {
-    known(child, ...names);
+    checkElementName(child, ...names);
     if (parts.has(child.name)) throw invalidXml(child.line, child.column, `The element ${child.name} is there twice.`);
     parts.set(child.name, child);
   }
@@ -32,18 +32,18 @@ export function partsOf(parent: XmlElement, names: readonly string[]): ReadonlyM
 }
 
 export function requiredChild(parent: XmlElement, name: string): XmlElement {
-  const child = childOf(parent, name);
+  const child = findChild(parent, name);
   if (!child) throw fail('MissingRequiredXmlNode', { XmlNodeName: name });
   return child;
 }
 
-export function booleanOf(element: XmlElement): boolean {
+export function parseBooleanElement(element: XmlElement): boolean {
   const text = element.text.trim().toLowerCase();
   if (text !== 'true' && text !== 'false') throw invalidValue(element, 'It is neither true nor false.');
   return text === 'true';
 }
 
-export function integerOf(element: XmlElement): number {
+export function parseIntegerElement(element: XmlElement): number {
   const text = element.text.trim();
   if (!/^-?\d{1,15}$/.test(text)) throw invalidValue(element, 'It is not an integer.');
   return Number(text);

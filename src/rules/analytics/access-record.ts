@@ -1,5 +1,5 @@
 /** What is known of a request once it is answered: all that logs and metrics are made of. */
-export interface AnsweredRequest {
+export interface AccessRecord {
   /** By name. */
   readonly account: string;
   readonly service: 'blob' | 'queue' | 'table';

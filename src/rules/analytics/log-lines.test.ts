@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { anAnswered } from '../../../test/services/answered.ts';
-import { ticksOf } from '../../base/time.ts';
-import { logLine } from './log-lines.ts';
+import { anAnswered } from '../../../test/support/access-record.ts';
+import { ticksFromUnix } from '../../base/time.ts';
+import { formatLogLine } from './log-lines.ts';
 
 const fieldsOf = (line: string): string[] => [...`${line};`.matchAll(/("[^"]*"|[^;"]*);/g)].map(([, field]) => field!);
 
@@ -11,8 +11,8 @@ const anyText = fc.array(fc.oneof(marks, fc.string({ unit: 'binary' }))).map((pa
 
 describe('A line of the log', () => {
   it('has the thirty fields of format 1.0', () => {
-    const started = ticksOf(Date.UTC(2026, 10, 16, 9, 5, 7)) + 1_234_567n;
-    const line = logLine(anAnswered({ started, milliseconds: 27.6, serverMilliseconds: 20.2 }), '1.0');
+    const started = ticksFromUnix(Date.UTC(2026, 10, 16, 9, 5, 7)) + 1_234_567n;
+    const line = formatLogLine(anAnswered({ started, milliseconds: 27.6, serverMilliseconds: 20.2 }), '1.0');
     expect(fieldsOf(line)).toEqual([
       ...['1.0', '2026-11-16T09:05:07.1234567Z', 'PutBlob', 'Success', '201', '28', '20'],
       ...['authenticated', 'me', 'me', 'blob', '"http://me.example/c/b?timeout=30"', '"/me/c/b"', 'the-id', '0'],
@@ -22,14 +22,14 @@ describe('A line of the log', () => {
   });
 
   it('has eight more in format 2.0, which are empty', () => {
-    const line = logLine(anAnswered({}), '2.0');
+    const line = formatLogLine(anAnswered({}), '2.0');
     expect(fieldsOf(line)).toHaveLength(38);
     expect(fieldsOf(line).slice(30)).toEqual(Array(8).fill(''));
   });
 
   it('says who asked, and the account only of who showed that it is his', () => {
     const said = (by: 'key' | 'token' | 'SAS' | 'nobody') => {
-      const fields = fieldsOf(logLine(anAnswered({ by }), '1.0'));
+      const fields = fieldsOf(formatLogLine(anAnswered({ by }), '1.0'));
       return [fields[3], fields[7], fields[8]];
     };
     expect(said('key')).toEqual(['Success', 'authenticated', 'me']);
@@ -39,7 +39,7 @@ describe('A line of the log', () => {
   });
 
   it('says of an answer that nobody took that it is unknown', () => {
-    const fields = fieldsOf(logLine(anAnswered({ status: undefined, operation: undefined }), '1.0'));
+    const fields = fieldsOf(formatLogLine(anAnswered({ status: undefined, operation: undefined }), '1.0'));
     expect(fields.slice(2, 5)).toEqual(['Unknown', 'NetworkError', 'Unknown']);
   });
 
@@ -48,7 +48,7 @@ describe('A line of the log', () => {
       fc.property(anyText, fc.constantFrom('1.0', '2.0'), (text, version) => {
         const own = { url: text, objectKey: text, etag: text, userAgent: text, referrer: text, clientRequestId: text };
         const headers = { version: text, contentLength: text, sentMd5: text, lastModified: text, conditions: [text] };
-        const line = logLine(anAnswered({ ...own, ...headers }), version);
+        const line = formatLogLine(anAnswered({ ...own, ...headers }), version);
         expect(line).not.toMatch(/[\r\n]/);
         expect(fieldsOf(line)).toHaveLength(version === '1.0' ? 30 : 38);
       }),

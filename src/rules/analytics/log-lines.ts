@@ -1,18 +1,18 @@
 /** A request as a line of a Storage Analytics log, in format 1.0 or 2.0. */
-import { iso7, millisecondsOf, parseHttpDate } from '../../base/time.ts';
-import type { AnsweredRequest } from './access-record.ts';
+import { formatIso7, parseHttpDate, unixFromTicks } from '../../base/time.ts';
+import type { AccessRecord } from './access-record.ts';
 import { statusText } from './outcomes.ts';
 
 /** Format 2.0 ends with what the claims of a token say, which this server does not look into. */
-const OF_TOKENS = ';'.repeat(8);
+const EMPTY_TOKEN_FIELDS = ';'.repeat(8);
 
 const AUTHENTICATION = { key: 'authenticated', token: 'bearer', SAS: 'sas', nobody: 'anonymous' } as const;
 
 /** Without the end of the line. */
-export function logLine(request: AnsweredRequest, version: string): string {
+export function formatLogLine(request: AccessRecord, version: string): string {
   const fields = [
     version,
-    iso7(request.started),
+    formatIso7(request.started),
     request.operation ?? 'Unknown',
     statusText(request),
     request.status ?? 'Unknown',
@@ -22,40 +22,40 @@ export function logLine(request: AnsweredRequest, version: string): string {
     request.by === 'key' || request.by === 'token' ? request.account : '',
     request.account,
     request.service,
-    quoted(request.url),
-    quoted(request.objectKey),
+    quoteField(request.url),
+    quoteField(request.objectKey),
     request.id,
     0,
     request.from,
-    plain(request.version),
+    plainField(request.version),
     request.headerBytes,
     request.bytesIn,
     // What Node writes before a body is not known here.
     '',
     request.bytesOut,
-    plain(request.contentLength),
-    quoted(request.sentMd5),
-    quoted(request.md5),
-    quoted(request.etag),
-    rfc850(request.lastModified),
-    quoted(request.conditions.join(';')),
-    quoted(request.userAgent),
-    quoted(request.referrer),
-    quoted(request.clientRequestId),
+    plainField(request.contentLength),
+    quoteField(request.sentMd5),
+    quoteField(request.md5),
+    quoteField(request.etag),
+    formatRfc850(request.lastModified),
+    quoteField(request.conditions.join(';')),
+    quoteField(request.userAgent),
+    quoteField(request.referrer),
+    quoteField(request.clientRequestId),
   ];
-  return `${fields.join(';')}${version === '2.0' ? OF_TOKENS : ''}`;
+  return `${fields.join(';')}${version === '2.0' ? EMPTY_TOKEN_FIELDS : ''}`;
 }
 
 const ENCODED: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
 
 /** What a client wrote must not end its field, or its line. */
-function quoted(text: string | undefined): string {
+function quoteField(text: string | undefined): string {
   if (text === undefined || text === '') return '';
   return `"${text.replace(/[&<>"]/g, (mark) => ENCODED[mark]!).replace(CONTROLS, ' ')}"`;
 }
 
 /** In fields without quotes. */
-function plain(text: string | undefined): string {
+function plainField(text: string | undefined): string {
   return text === undefined ? '' : text.replace(/[;"]/g, '').replace(CONTROLS, ' ');
 }
 
@@ -65,10 +65,10 @@ const CONTROLS = /[\x00-\x1f\x7f\u2028\u2029]/g;
 const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
 
 /** Thursday, 19-Jun-14 22:58:10 GMT */
-function rfc850(httpDate: string | undefined): string {
+function formatRfc850(httpDate: string | undefined): string {
   const ticks = httpDate === undefined ? undefined : parseHttpDate(httpDate);
   if (ticks === undefined) return '';
-  const date = new Date(millisecondsOf(ticks));
+  const date = new Date(unixFromTicks(ticks));
   const [, day, month, year, time] = date.toUTCString().split(' ');
   return `${DAYS[date.getUTCDay()]}, ${day}-${month}-${year!.slice(-2)} ${time} GMT`;
 }

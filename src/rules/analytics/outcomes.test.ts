@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { columnOf, isLogged, statusText } from './outcomes.ts';
+import { isLogged, outcomeColumn, statusText } from './outcomes.ts';
 
 const cells: [status: number | undefined, code: string | undefined, column: string][] = [
   [200, undefined, 'Success'],
@@ -20,10 +20,10 @@ const cells: [status: number | undefined, code: string | undefined, column: stri
 
 describe('What became of a request', () => {
   it.each(cells)('that was answered %s %s is %s, with who asked before it', (status, code, column) => {
-    expect(columnOf({ status, code, by: 'key' })).toBe(column);
-    expect(columnOf({ status, code, by: 'token' })).toBe(column);
-    expect(columnOf({ status, code, by: 'SAS' })).toBe(`SAS${column}`);
-    expect(columnOf({ status, code, by: 'nobody' })).toBe(`Anonymous${column}`);
+    expect(outcomeColumn({ status, code, by: 'key' })).toBe(column);
+    expect(outcomeColumn({ status, code, by: 'token' })).toBe(column);
+    expect(outcomeColumn({ status, code, by: 'SAS' })).toBe(`SAS${column}`);
+    expect(outcomeColumn({ status, code, by: 'nobody' })).toBe(`Anonymous${column}`);
   });
 
   it('is the code of the error in the log, since a version', () => {

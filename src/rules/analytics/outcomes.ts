@@ -1,5 +1,5 @@
 /** What became of a request, in the words that logs and metrics share. */
-import type { AnsweredRequest } from './access-record.ts';
+import type { AccessRecord } from './access-record.ts';
 
 export const OUTCOMES = [
   'Success',
@@ -13,7 +13,7 @@ export const OUTCOMES = [
 ] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
-export function outcomeOf({ status, code }: Pick<AnsweredRequest, 'status' | 'code'>): Outcome {
+export function classifyOutcome({ status, code }: Pick<AccessRecord, 'status' | 'code'>): Outcome {
   if (status === undefined) return 'NetworkError';
   if (status < 300) return 'Success';
   if (status === 503) return 'ThrottlingError';
@@ -28,23 +28,23 @@ const PREFIXES = { key: '', token: '', SAS: 'SAS', nobody: 'Anonymous' } as cons
 
 export const COLUMNS = OUTCOMES.flatMap((outcome) => ['', 'Anonymous', 'SAS'].map((prefix) => `${prefix}${outcome}`));
 
-export function columnOf(request: Pick<AnsweredRequest, 'status' | 'code' | 'by'>): string {
-  return `${PREFIXES[request.by]}${outcomeOf(request)}`;
+export function outcomeColumn(request: Pick<AccessRecord, 'status' | 'code' | 'by'>): string {
+  return `${PREFIXES[request.by]}${classifyOutcome(request)}`;
 }
 
 /** Since this version the log says of errors that are the caller's which one it was. */
 const CODES_SINCE = '2017-04-17';
 
-export function statusText(request: Pick<AnsweredRequest, 'status' | 'code' | 'by' | 'version'>): string {
-  const outcome = outcomeOf(request);
+export function statusText(request: Pick<AccessRecord, 'status' | 'code' | 'by' | 'version'>): string {
+  const outcome = classifyOutcome(request);
   if (outcome === 'ClientOtherError' && request.code !== undefined && request.version >= CODES_SINCE)
     return request.code;
   return `${request.by === 'token' ? 'OAuth' : PREFIXES[request.by]}${outcome}`;
 }
 
 /** Of strangers only what they got, what was not their fault, and that their copy is still good. */
-export function isLogged(request: Pick<AnsweredRequest, 'status' | 'code' | 'by'>): boolean {
+export function isLogged(request: Pick<AccessRecord, 'status' | 'code' | 'by'>): boolean {
   if (request.by !== 'nobody' || request.status === 304) return true;
-  const outcome = outcomeOf(request);
+  const outcome = classifyOutcome(request);
   return outcome !== 'ClientOtherError' && outcome !== 'AuthorizationError' && outcome !== 'NetworkError';
 }

@@ -1,14 +1,22 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { anAnswered } from '../../../test/services/answered.ts';
-import type { AnsweredRequest } from './access-record.ts';
-import { addRequest, addTally, columnsOf, newTally, type Tally, tallyOf } from './request-counters.ts';
+import { anAnswered } from '../../../test/support/access-record.ts';
+import type { AccessRecord } from './access-record.ts';
+import {
+  countRequest,
+  createCounters,
+  mergeCounters,
+  metricsColumns,
+  parseCounters,
+  type RequestCounters,
+} from './request-counters.ts';
 
-const rowOf = (tally: Tally) => Object.fromEntries(columnsOf(tally).map(({ name, value }) => [name, value.value]));
+const rowOf = (tally: RequestCounters) =>
+  Object.fromEntries(metricsColumns(tally).map(({ name, value }) => [name, value.value]));
 
-function tallied(requests: readonly AnsweredRequest[]): Tally {
-  const tally = newTally();
-  for (const request of requests) addRequest(tally, request);
+function tallied(requests: readonly AccessRecord[]): RequestCounters {
+  const tally = createCounters();
+  for (const request of requests) countRequest(tally, request);
   return tally;
 }
 
@@ -43,7 +51,7 @@ describe('A tally', () => {
   });
 
   it('is whole where nothing was asked', () => {
-    expect(rowOf(newTally())).toMatchObject({ TotalRequests: 0n, Availability: 100, AverageE2ELatency: 0 });
+    expect(rowOf(createCounters())).toMatchObject({ TotalRequests: 0n, Availability: 100, AverageE2ELatency: 0 });
   });
 
   it('comes to the same whether it was written in one go or in any number', () => {
@@ -55,16 +63,16 @@ describe('A tally', () => {
         bytesIn: fc.nat(),
         bytesOut: fc.nat(),
       })
-      .map((parts) => anAnswered(parts as Partial<AnsweredRequest>));
+      .map((parts) => anAnswered(parts as Partial<AccessRecord>));
     fc.assert(
       fc.property(fc.array(fc.array(request)), (parts) => {
-        let written = newTally();
+        let written = createCounters();
         for (const part of parts) {
-          const columns = new Map(columnsOf(written).map(({ name, value }) => [name, value]));
+          const columns = new Map(metricsColumns(written).map(({ name, value }) => [name, value]));
           const next = tallied(part);
-          addTally(
+          mergeCounters(
             next,
-            tallyOf((name) => columns.get(name)),
+            parseCounters((name) => columns.get(name)),
           );
           written = next;
         }

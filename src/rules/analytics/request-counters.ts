@@ -1,9 +1,9 @@
 /** Requests added up, as a row of a metrics table tells them. */
 import type { EdmValue } from '../table/edm.ts';
-import type { AnsweredRequest } from './access-record.ts';
-import { COLUMNS, columnOf, type Outcome } from './outcomes.ts';
+import type { AccessRecord } from './access-record.ts';
+import { COLUMNS, type Outcome, outcomeColumn } from './outcomes.ts';
 
-export interface Tally {
+export interface RequestCounters {
   ingress: number;
   egress: number;
   /** Of those that succeeded. */
@@ -13,7 +13,7 @@ export interface Tally {
   readonly counts: Map<string, number>;
 }
 
-export const newTally = (): Tally => ({
+export const createCounters = (): RequestCounters => ({
   ingress: 0,
   egress: 0,
   milliseconds: 0,
@@ -21,22 +21,22 @@ export const newTally = (): Tally => ({
   counts: new Map(),
 });
 
-export function addRequest(tally: Tally, request: AnsweredRequest): void {
-  const column = columnOf(request);
-  tally.counts.set(column, (tally.counts.get(column) ?? 0) + 1);
-  tally.ingress += request.bytesIn;
-  tally.egress += request.bytesOut;
+export function countRequest(counters: RequestCounters, request: AccessRecord): void {
+  const column = outcomeColumn(request);
+  counters.counts.set(column, (counters.counts.get(column) ?? 0) + 1);
+  counters.ingress += request.bytesIn;
+  counters.egress += request.bytesOut;
   if (!column.endsWith('Success')) return;
-  tally.milliseconds += request.milliseconds;
-  tally.serverMilliseconds += request.serverMilliseconds;
+  counters.milliseconds += request.milliseconds;
+  counters.serverMilliseconds += request.serverMilliseconds;
 }
 
-export function addTally(tally: Tally, other: Tally): void {
-  for (const [column, count] of other.counts) tally.counts.set(column, (tally.counts.get(column) ?? 0) + count);
-  tally.ingress += other.ingress;
-  tally.egress += other.egress;
-  tally.milliseconds += other.milliseconds;
-  tally.serverMilliseconds += other.serverMilliseconds;
+export function mergeCounters(counters: RequestCounters, other: RequestCounters): void {
+  for (const [column, count] of other.counts) counters.counts.set(column, (counters.counts.get(column) ?? 0) + count);
+  counters.ingress += other.ingress;
+  counters.egress += other.egress;
+  counters.milliseconds += other.milliseconds;
+  counters.serverMilliseconds += other.serverMilliseconds;
 }
 
 interface Column {
@@ -44,21 +44,21 @@ interface Column {
   readonly value: EdmValue;
 }
 
-export function columnsOf(tally: Tally): Column[] {
-  const total = requestsIn(tally);
-  const successes = sumOf(tally, ['Success']);
-  const unbilled = sumOf(tally, ['ThrottlingError', 'ServerTimeoutError', 'ServerOtherError']);
-  const throttled = sumOf(tally, ['ThrottlingError']);
+export function metricsColumns(counters: RequestCounters): Column[] {
+  const total = totalRequests(counters);
+  const successes = sumOutcomes(counters, ['Success']);
+  const unbilled = sumOutcomes(counters, ['ThrottlingError', 'ServerTimeoutError', 'ServerOtherError']);
+  const throttled = sumOutcomes(counters, ['ThrottlingError']);
   const average = (sum: number) => (successes === 0 ? 0 : sum / successes);
-  const percent = (...outcomes: Outcome[]) => share(sumOf(tally, outcomes), total);
+  const percent = (...outcomes: Outcome[]) => share(sumOutcomes(counters, outcomes), total);
   return [
-    int64('TotalIngress', tally.ingress),
-    int64('TotalEgress', tally.egress),
+    int64('TotalIngress', counters.ingress),
+    int64('TotalEgress', counters.egress),
     int64('TotalRequests', total),
     int64('TotalBillableRequests', total - unbilled),
     double('Availability', share(total - unbilled, total - throttled)),
-    double('AverageE2ELatency', average(tally.milliseconds)),
-    double('AverageServerLatency', average(tally.serverMilliseconds)),
+    double('AverageE2ELatency', average(counters.milliseconds)),
+    double('AverageServerLatency', average(counters.serverMilliseconds)),
     double('PercentSuccess', percent('Success')),
     double('PercentThrottlingError', percent('ThrottlingError')),
     double('PercentTimeoutError', percent('ClientTimeoutError', 'ServerTimeoutError')),
@@ -66,30 +66,30 @@ export function columnsOf(tally: Tally): Column[] {
     double('PercentClientOtherError', percent('ClientOtherError')),
     double('PercentAuthorizationError', percent('AuthorizationError')),
     double('PercentNetworkError', percent('NetworkError')),
-    ...COLUMNS.map((name) => int64(name, tally.counts.get(name) ?? 0)),
+    ...COLUMNS.map((name) => int64(name, counters.counts.get(name) ?? 0)),
   ];
 }
 
 /** What a row that was written before adds up to. */
-export function tallyOf(valueIn: (column: string) => EdmValue | undefined): Tally {
+export function parseCounters(valueIn: (column: string) => EdmValue | undefined): RequestCounters {
   const number = (name: string) => Number(valueIn(name)?.value ?? 0);
-  const tally = newTally();
-  for (const column of COLUMNS) if (number(column) > 0) tally.counts.set(column, number(column));
-  tally.ingress = number('TotalIngress');
-  tally.egress = number('TotalEgress');
-  const successes = sumOf(tally, ['Success']);
-  tally.milliseconds = number('AverageE2ELatency') * successes;
-  tally.serverMilliseconds = number('AverageServerLatency') * successes;
-  return tally;
+  const counters = createCounters();
+  for (const column of COLUMNS) if (number(column) > 0) counters.counts.set(column, number(column));
+  counters.ingress = number('TotalIngress');
+  counters.egress = number('TotalEgress');
+  const successes = sumOutcomes(counters, ['Success']);
+  counters.milliseconds = number('AverageE2ELatency') * successes;
+  counters.serverMilliseconds = number('AverageServerLatency') * successes;
+  return counters;
 }
 
-export function requestsIn({ counts }: Tally): number {
+export function totalRequests({ counts }: RequestCounters): number {
   let sum = 0;
   for (const count of counts.values()) sum += count;
   return sum;
 }
 
-function sumOf({ counts }: Tally, outcomes: readonly Outcome[]): number {
+function sumOutcomes({ counts }: RequestCounters, outcomes: readonly Outcome[]): number {
   let sum = 0;
   for (const [column, count] of counts) if (outcomes.some((outcome) => column.endsWith(outcome))) sum += count;
   return sum;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { messageIdText, parseMessageId, parseReceipt, receiptText } from './receipts.ts';
+import { formatMessageId, formatReceipt, parseMessageId, parseReceipt } from './receipts.ts';
 
 const instant = fc.bigInt({ min: 0n, max: (1n << 62n) - 1n });
 const id = fc.record({ inserted: instant, salt: fc.bigInt({ min: 0n, max: (1n << 60n) - 1n }) });
@@ -11,9 +11,9 @@ describe('A message id', () => {
   it('is a GUID that leads back to what it was made of, in any case', () => {
     fc.assert(
       fc.property(id, (given) => {
-        expect(messageIdText(given)).toMatch(GUID);
-        expect(parseMessageId(messageIdText(given))).toEqual(given);
-        expect(parseMessageId(messageIdText(given).toUpperCase())).toEqual(given);
+        expect(formatMessageId(given)).toMatch(GUID);
+        expect(parseMessageId(formatMessageId(given))).toEqual(given);
+        expect(parseMessageId(formatMessageId(given).toUpperCase())).toEqual(given);
       }),
     );
   });
@@ -21,7 +21,7 @@ describe('A message id', () => {
   it('rises with the instant', () => {
     fc.assert(
       fc.property(id, id, (one, other) => {
-        const [first, second] = [one, other].map((each) => messageIdText(each).slice(0, 18));
+        const [first, second] = [one, other].map((each) => formatMessageId(each).slice(0, 18));
         if (one.inserted >> 2n < other.inserted >> 2n) expect(first! < second!).toBe(true);
       }),
     );
@@ -39,8 +39,8 @@ describe('A pop receipt', () => {
   it('leads back to the place and the nonce, and needs no escaping', () => {
     fc.assert(
       fc.property(receipt, (given) => {
-        expect(encodeURIComponent(receiptText(given))).toBe(receiptText(given));
-        expect(parseReceipt(receiptText(given))).toEqual(given);
+        expect(encodeURIComponent(formatReceipt(given))).toBe(formatReceipt(given));
+        expect(parseReceipt(formatReceipt(given))).toEqual(given);
       }),
     );
   });
@@ -50,7 +50,7 @@ describe('A pop receipt', () => {
     fc.assert(
       fc.property(text, (given) => {
         const parsed = parseReceipt(given);
-        if (parsed) expect(receiptText(parsed)).toBe(given);
+        if (parsed) expect(formatReceipt(parsed)).toBe(given);
       }),
     );
   });

@@ -17,7 +17,7 @@ const INSTANT_MAX = (1n << 62n) - 1n;
 const GUID = /^([0-9a-f]{8})-([0-9a-f]{4})-4([0-9a-f]{3})-([89ab])([0-9a-f]{3})-([0-9a-f]{12})$/i;
 
 /** A GUID: of 128 bits six are fixed, 62 are enough for every instant to the end of the year 9999, and the rest is the salt. */
-export function messageIdText({ inserted, salt }: MessageId): string {
+export function formatMessageId({ inserted, salt }: MessageId): string {
   const instant = (inserted >> 2n).toString(16).padStart(15, '0');
   const rest = salt.toString(16).padStart(15, '0');
   const variant = (8 + Number(inserted & 3n)).toString(16);
@@ -37,15 +37,15 @@ const RECEIPT = /^[\w-]{24}$/;
 const RECEIPT_BYTES = 18;
 const RECEIPT_FORMAT = 0x0100;
 
-const made = Buffer.alloc(RECEIPT_BYTES);
-const numbers = new DataView(made.buffer, made.byteOffset);
-numbers.setUint16(0, RECEIPT_FORMAT);
+const receiptBytes = Buffer.alloc(RECEIPT_BYTES);
+const receiptView = new DataView(receiptBytes.buffer, receiptBytes.byteOffset);
+receiptView.setUint16(0, RECEIPT_FORMAT);
 
 /** Without a character that a URL would change, or a client might forget to escape. */
-export function receiptText({ visibleAt, nonce }: Receipt): string {
-  numbers.setBigUint64(2, visibleAt);
-  numbers.setBigUint64(10, nonce);
-  return made.toString('base64url');
+export function formatReceipt({ visibleAt, nonce }: Receipt): string {
+  receiptView.setBigUint64(2, visibleAt);
+  receiptView.setBigUint64(10, nonce);
+  return receiptBytes.toString('base64url');
 }
 
 /** Undefined: it is no receipt. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { boundsFault, expiryOf, isVisible, later, NEVER, putFault, updateFault } from './timing.ts';
+import { addSeconds, expiryTime, isVisible, limitsFault, NEVER, putFault, updateFault } from './timing.ts';
 
 const SECOND = 10_000_000n;
 
@@ -36,9 +36,9 @@ describe('What a put may say', () => {
 
 describe('Instants', () => {
   it('of expiry are the end of the year 9999 at the latest', () => {
-    expect(expiryOf(5n, 2)).toBe(5n + 2n * SECOND);
-    expect(expiryOf(5n, -1)).toBe(NEVER);
-    expect(expiryOf(NEVER - 1n, 1)).toBe(NEVER);
+    expect(expiryTime(5n, 2)).toBe(5n + 2n * SECOND);
+    expect(expiryTime(5n, -1)).toBe(NEVER);
+    expect(expiryTime(NEVER - 1n, 1)).toBe(NEVER);
   });
 
   it('to which a message can be hidden lie before its end', () => {
@@ -51,16 +51,16 @@ describe('Instants', () => {
     expect(isVisible(10n, 1n, 9n)).toBe(false);
     expect(isVisible(10n, 1n, 10n)).toBe(true);
     expect(isVisible(10n, 10n, 9n)).toBe(true);
-    expect(isVisible(later(10n, 1), 10n, 9n)).toBe(false);
+    expect(isVisible(addSeconds(10n, 1), 10n, 9n)).toBe(false);
   });
 });
 
 describe('Bounds', () => {
   it('are both included', () => {
     const bounds = { min: 1, max: 32 };
-    for (const value of [1, 2, 32]) expect(boundsFault('n', value, bounds)).toBeUndefined();
+    for (const value of [1, 2, 32]) expect(limitsFault('n', value, bounds)).toBeUndefined();
     for (const value of [0, 33, 1.5, Number.NaN, -1]) {
-      expect(boundsFault('n', value, bounds)).toEqual({ parameter: 'n', value, ...bounds });
+      expect(limitsFault('n', value, bounds)).toEqual({ parameter: 'n', value, ...bounds });
     }
   });
 });

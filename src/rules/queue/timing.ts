@@ -17,21 +17,21 @@ export type TimingFault =
   | { readonly parameter: string; readonly value: number; readonly min: number; readonly max: number }
   | { readonly parameter: string; readonly value: number; readonly reason: string };
 
-export interface Bounds {
+export interface Limits {
   readonly min: number;
   readonly max: number;
 }
 
-export function boundsFault(parameter: string, value: number, { min, max }: Bounds): TimingFault | undefined {
+export function limitsFault(parameter: string, value: number, { min, max }: Limits): TimingFault | undefined {
   if (Number.isInteger(value) && value >= min && value <= max) return undefined;
   return { parameter, value, min, max };
 }
 
 /** A message must be seen before it expires. */
 export function putFault(visibilitySeconds: number, ttlSeconds: number): TimingFault | undefined {
-  const hidden = boundsFault('visibilitytimeout', visibilitySeconds, { min: 0, max: VISIBILITY_SECONDS_MAX });
+  const hidden = limitsFault('visibilitytimeout', visibilitySeconds, { min: 0, max: VISIBILITY_SECONDS_MAX });
   if (hidden) return hidden;
-  if (ttlSeconds > TTL_SECONDS_MAX) return boundsFault('messagettl', ttlSeconds, { min: 1, max: TTL_SECONDS_MAX });
+  if (ttlSeconds > TTL_SECONDS_MAX) return limitsFault('messagettl', ttlSeconds, { min: 1, max: TTL_SECONDS_MAX });
   const isLifetime = Number.isInteger(ttlSeconds) && ttlSeconds >= 1;
   if (ttlSeconds !== TTL_NEVER && !isLifetime)
     return { parameter: 'messagettl', value: ttlSeconds, reason: 'messagettl must be positive, or -1.' };
@@ -40,27 +40,27 @@ export function putFault(visibilitySeconds: number, ttlSeconds: number): TimingF
   return { parameter: 'visibilitytimeout', value: visibilitySeconds, reason };
 }
 
-export function later(now: Instant, seconds: number): Instant {
+export function addSeconds(now: Instant, seconds: number): Instant {
   return now + BigInt(seconds) * TICKS_PER_SECOND;
 }
 
-export function expiryOf(now: Instant, ttlSeconds: number): Instant {
+export function expiryTime(now: Instant, ttlSeconds: number): Instant {
   if (ttlSeconds === TTL_NEVER) return NEVER;
-  const expires = later(now, ttlSeconds);
+  const expires = addSeconds(now, ttlSeconds);
   return expires < NEVER ? expires : NEVER;
 }
 
 /** Hidden past its end a message would never be seen again. */
 export function updateFault(now: Instant, visibilitySeconds: number, expires: Instant): TimingFault | undefined {
-  if (later(now, visibilitySeconds) <= expires) return undefined;
+  if (addSeconds(now, visibilitySeconds) <= expires) return undefined;
   const reason = 'visibilitytimeout must not be later than the expiry of the message.';
   return { parameter: 'visibilitytimeout', value: visibilitySeconds, reason };
 }
 
 /**
- * @param written when it came to its place. A process whose clock is a little ahead may have put it: what was to be seen at once
+ * @param storedAt when it came to its place. A process whose clock is a little ahead may have put it: what was to be seen at once
  *   can be seen
  */
-export function isVisible(visibleAt: Instant, written: Instant, now: Instant): boolean {
-  return visibleAt <= now || visibleAt <= written;
+export function isVisible(visibleAt: Instant, storedAt: Instant, now: Instant): boolean {
+  return visibleAt <= now || visibleAt <= storedAt;
 }

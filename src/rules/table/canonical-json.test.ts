@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Sent, sentText, typeSent, written, writtenAs } from './canonical-json.ts';
-import { EDM_TYPES, type EdmType, readValue } from './edm.ts';
-import { jsonText } from './edm-format.ts';
+import { canonicalize, canonicalizeAs, parseText, parseType, type SentValue } from './canonical-json.ts';
+import { EDM_TYPES, type EdmType, parseValue } from './edm.ts';
+import { formatJsonString } from './edm-format.ts';
 
-const string = (text: string): Sent => ({ kind: 'string', json: jsonText(text), length: text.length });
-const bare = (kind: 'number' | 'boolean', json: string): Sent => ({ kind, json, length: json.length });
+const string = (text: string): SentValue => ({ kind: 'string', json: formatJsonString(text), length: text.length });
+const bare = (kind: 'number' | 'boolean', json: string): SentValue => ({ kind, json, length: json.length });
 
 const digits = (count: number) =>
   fc.string({ unit: fc.constantFrom(...'0012359'), minLength: count, maxLength: count });
@@ -60,8 +60,8 @@ describe('A value as it is stored', () => {
   it('is that which it is read as, also where it need not be read', () => {
     fc.assert(
       fc.property(aSent, aType, (sent, type) => {
-        const value = readValue({ kind: sent.kind as 'string', text: sentText(sent) }, type);
-        expect(writtenAs(sent, type)).toEqual(typeof value === 'string' ? value : written(value));
+        const value = parseValue({ kind: sent.kind as 'string', text: parseText(sent) }, type);
+        expect(canonicalizeAs(sent, type)).toEqual(typeof value === 'string' ? value : canonicalize(value));
       }),
       { numRuns: 10_000 },
     );
@@ -70,13 +70,13 @@ describe('A value as it is stored', () => {
   it('gives back its text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
-        expect(sentText(string(text))).toBe(text);
+        expect(parseText(string(text))).toBe(text);
       }),
     );
   });
 
   it('has a type by its annotation', () => {
-    for (const type of EDM_TYPES) expect(typeSent(string(type))).toBe(type);
-    for (const text of ['', 'Edm.Unknown', 'edm.int64']) expect(typeSent(string(text))).toBe('unknown');
+    for (const type of EDM_TYPES) expect(parseType(string(type))).toBe(type);
+    for (const text of ['', 'Edm.Unknown', 'edm.int64']) expect(parseType(string(text))).toBe('unknown');
   });
 });

@@ -1,9 +1,9 @@
 /** Values as answers have them in JSON, which is how they are stored. Most are sent so already: then they are not read at all. */
-import { isDateTimeText } from './date-times.ts';
-import { EDM_TYPES, type EdmType, type EdmValue, readValue, type Scalar, type ValueFault } from './edm.ts';
-import { sizeOf, valueText } from './edm-format.ts';
+import { isCanonicalDateTime } from './date-times.ts';
+import { EDM_TYPES, type EdmType, type EdmValue, parseValue, type Scalar, type ValueFault } from './edm.ts';
+import { formatValue, valueSize } from './edm-format.ts';
 
-export interface Written {
+export interface CanonicalValue {
   readonly type: EdmType;
   /** All ASCII. */
   readonly text: string;
@@ -12,7 +12,7 @@ export interface Written {
 }
 
 /** A value that holds no others, as it stands in a body. */
-export interface Sent {
+export interface SentValue {
   readonly kind: Scalar['kind'] | 'null';
   /** All ASCII: what is not is escaped, as in an answer. */
   readonly json: string;
@@ -20,26 +20,26 @@ export interface Sent {
   readonly length: number;
 }
 
-export function written(value: EdmValue): Written {
-  return { type: value.type, text: valueText(value), size: sizeOf(value) };
+export function canonicalize(value: EdmValue): CanonicalValue {
+  return { type: value.type, text: formatValue(value), size: valueSize(value) };
 }
 
 const TYPES = new Map(EDM_TYPES.map((type) => [`"${type}"`, type]));
 
 /** What an annotation says. */
-export function typeSent({ json }: Sent): EdmType | 'unknown' {
+export function parseType({ json }: SentValue): EdmType | 'unknown' {
   return TYPES.get(json) ?? 'unknown';
 }
 
 /** Without a type: as JSON shows it. A null is no value. */
-export function writtenAs(sent: Sent, type: EdmType | 'unknown' | undefined): Written | ValueFault {
-  const known = alreadyWritten(sent, type);
+export function canonicalizeAs(sent: SentValue, type: EdmType | 'unknown' | undefined): CanonicalValue | ValueFault {
+  const known = alreadyCanonical(sent, type);
   if (known) return known;
-  const value = readValue({ kind: sent.kind === 'null' ? 'string' : sent.kind, text: sentText(sent) }, type);
-  return typeof value === 'string' ? value : written(value);
+  const value = parseValue({ kind: sent.kind === 'null' ? 'string' : sent.kind, text: parseText(sent) }, type);
+  return typeof value === 'string' ? value : canonicalize(value);
 }
 
-export function sentText({ kind, json, length }: Sent): string {
+export function parseText({ kind, json, length }: SentValue): string {
   if (kind !== 'string') return json;
   return json.length === length + 2 ? json.slice(1, -1) : (JSON.parse(json) as string);
 }
@@ -52,7 +52,7 @@ const INT64 = /^"(?:0|-?[1-9]\d{0,17})"$/;
 const GUID = /^"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"$/;
 
 /** Undefined: it must be read in order to be written. */
-function alreadyWritten({ kind, json, length }: Sent, type: string | undefined): Written | undefined {
+function alreadyCanonical({ kind, json, length }: SentValue, type: string | undefined): CanonicalValue | undefined {
   if (kind === 'string') {
     switch (type) {
       case undefined:
@@ -61,7 +61,7 @@ function alreadyWritten({ kind, json, length }: Sent, type: string | undefined):
       case 'Edm.Int64':
         return INT64.test(json) ? { type, text: json, size: 8 } : undefined;
       case 'Edm.DateTime':
-        return isDateTimeText(json.slice(1, -1)) ? { type, text: json, size: 8 } : undefined;
+        return isCanonicalDateTime(json.slice(1, -1)) ? { type, text: json, size: 8 } : undefined;
       case 'Edm.Guid':
         return GUID.test(json) ? { type, text: json, size: 16 } : undefined;
     }

@@ -1,5 +1,5 @@
 /** Instants as the Table service reads and writes them. */
-import { millisecondsOf, TICKS_PER_SECOND, ticksOf } from '../../base/time.ts';
+import { TICKS_PER_SECOND, ticksFromUnix, unixFromTicks } from '../../base/time.ts';
 
 /** Where the file times of Windows begin. */
 export const YEAR_MIN = 1601;
@@ -16,8 +16,8 @@ const CYCLE_MILLISECONDS = 146_097 * 24 * 60 * MINUTE_MILLISECONDS;
  */
 export function parseDateTime(text: string): bigint | undefined {
   const year = digitsAt(text, 0, 4);
-  const month = markedAt(text, 4, '-');
-  const day = markedAt(text, 7, '-');
+  const month = digitsAfter(text, 4, '-');
+  const day = digitsAfter(text, 7, '-');
   let hour = 0;
   let minute = 0;
   let second = 0;
@@ -26,7 +26,7 @@ export function parseDateTime(text: string): bigint | undefined {
   let at = 10;
   if (text[at] === 'T') {
     hour = digitsAt(text, 11, 2);
-    minute = markedAt(text, 13, ':');
+    minute = digitsAfter(text, 13, ':');
     at = 16;
     if (text[at] === ':') {
       second = digitsAt(text, 17, 2);
@@ -41,7 +41,7 @@ export function parseDateTime(text: string): bigint | undefined {
   }
   if (text[at] === 'Z') at++;
   else if (text[at] === '+' || text[at] === '-') {
-    const minutes = markedAt(text, at + 3, ':');
+    const minutes = digitsAfter(text, at + 3, ':');
     offset = (digitsAt(text, at + 1, 2) * 60 + minutes) * (text[at] === '-' ? -1 : 1);
     if (!(minutes <= 59 && Math.abs(offset) <= OFFSET_MINUTES_MAX)) return undefined;
     at += 6;
@@ -49,15 +49,15 @@ export function parseDateTime(text: string): bigint | undefined {
   if (at !== text.length || !(hour <= 23 && minute <= 59 && second <= 59)) return undefined;
   if (!isDay(year, month, day)) return undefined;
   const time = Date.UTC(year + CYCLE_YEARS, month - 1, day, hour, minute - offset, second) - CYCLE_MILLISECONDS;
-  return ticksOf(time) + fractionTicks(fraction);
+  return ticksFromUnix(time) + fractionTicks(fraction);
 }
 
-const SHOWN =
+const CANONICAL =
   /^(?!1600)(?:1[6-9]|[2-9]\d)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{0,6}[1-9])?Z$/;
 
 /** Whether it is an instant of the service, written as `dateTimeText` would write it. */
-export function isDateTimeText(text: string): boolean {
-  if (!SHOWN.test(text)) return false;
+export function isCanonicalDateTime(text: string): boolean {
+  if (!CANONICAL.test(text)) return false;
   const day = digitsAt(text, 8, 2);
   return day <= 28 || isDay(digitsAt(text, 0, 4), digitsAt(text, 5, 2), day);
 }
@@ -87,7 +87,7 @@ function digitsAt(text: string, from: number, count: number): number {
 }
 
 /** Two digits behind this mark. */
-function markedAt(text: string, at: number, mark: string): number {
+function digitsAfter(text: string, at: number, mark: string): number {
   return text[at] === mark ? digitsAt(text, at + 1, 2) : Number.NaN;
 }
 
@@ -101,10 +101,10 @@ let lastSecond = -1n;
 let lastText = '';
 
 /** Without zeros that end the fraction. Instants that are shown together often share a second. */
-export function dateTimeText(ticks: bigint): string {
+export function formatDateTime(ticks: bigint): string {
   const second = ticks / TICKS_PER_SECOND;
   if (second !== lastSecond) {
-    lastText = new Date(millisecondsOf(second * TICKS_PER_SECOND)).toISOString().slice(0, 19);
+    lastText = new Date(unixFromTicks(second * TICKS_PER_SECOND)).toISOString().slice(0, 19);
     lastSecond = second;
   }
   let fraction = Number(ticks - second * TICKS_PER_SECOND);

@@ -1,14 +1,14 @@
 /** How the values of the Table service are written. */
-import { dateTimeText } from './date-times.ts';
+import { formatDateTime } from './date-times.ts';
 import type { EdmValue } from './edm.ts';
 
 /** The value as JSON has it in an answer, all ASCII. */
-export function valueText(value: EdmValue): string {
+export function formatValue(value: EdmValue): string {
   switch (value.type) {
     case 'Edm.String':
-      return jsonText(value.value);
+      return formatJsonString(value.value);
     case 'Edm.Double':
-      return Number.isFinite(value.value) ? doubleText(value.value) : `"${value.value}"`;
+      return Number.isFinite(value.value) ? formatDouble(value.value) : `"${value.value}"`;
     case 'Edm.Int32':
     case 'Edm.Boolean':
       return String(value.value);
@@ -16,7 +16,7 @@ export function valueText(value: EdmValue): string {
     case 'Edm.Guid':
       return `"${value.value}"`;
     case 'Edm.DateTime':
-      return `"${dateTimeText(value.value)}"`;
+      return `"${formatDateTime(value.value)}"`;
     case 'Edm.Binary':
       return `"${value.value.toString('base64')}"`;
   }
@@ -26,15 +26,15 @@ export function valueText(value: EdmValue): string {
 const UNESCAPED = /^[\x20\x21\x23-\x5b\x5d-\x7f]*$/;
 
 /** The service escapes all that is not ASCII, halves of surrogate pairs as well. */
-export function jsonText(text: string): string {
+export function formatJsonString(text: string): string {
   if (UNESCAPED.test(text)) return `"${text}"`;
-  return asciiOf(JSON.stringify(text));
+  return escapeNonAscii(JSON.stringify(text));
 }
 
 const DIGITS = Buffer.from('0123456789abcdef');
 
 /** Unit by unit: a regular expression that calls a function for each would take thirty times as long. */
-function asciiOf(json: string): string {
+function escapeNonAscii(json: string): string {
   const bytes = Buffer.allocUnsafe(6 * json.length);
   let at = 0;
   for (let i = 0; i < json.length; i++) {
@@ -58,7 +58,7 @@ function asciiOf(json: string): string {
  * As .NET Framework writes a Double that is to be read again ("R"): 15 digits, or 17 where these are not enough; and a point
  * even where none is needed, so that it is no Int32.
  */
-export function doubleText(value: number): string {
+export function formatDouble(value: number): string {
   if (value === 0) return Object.is(value, -0) ? '-0.0' : '0.0';
   const short = String(value);
   // Up to 15 digits both write the same, and JavaScript needs no exponent for these.
@@ -86,7 +86,7 @@ function scientific(digits: string, exponent: number): string {
 }
 
 /** By Azure's own count of what an entity takes. */
-export function sizeOf(value: EdmValue): number {
+export function valueSize(value: EdmValue): number {
   switch (value.type) {
     case 'Edm.String':
       return 2 * value.value.length + 4;

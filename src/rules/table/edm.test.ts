@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { dateTimeText, parseDateTime } from './date-times.ts';
-import { readValue, type Scalar } from './edm.ts';
-import { doubleText, jsonText, valueText } from './edm-format.ts';
+import { formatDateTime, parseDateTime } from './date-times.ts';
+import { parseValue, type Scalar } from './edm.ts';
+import { formatDouble, formatJsonString, formatValue } from './edm-format.ts';
 
 const string = (text: string): Scalar => ({ kind: 'string', text });
 const number = (text: string): Scalar => ({ kind: 'number', text });
@@ -10,8 +10,8 @@ const boolean = (value: boolean): Scalar => ({ kind: 'boolean', text: String(val
 
 /** Type and text as they would come back. */
 function answered(scalar: Scalar, type?: string): string {
-  const value = readValue(scalar, type);
-  return typeof value === 'string' ? value : `${value.type.slice(4)} ${valueText(value)}`;
+  const value = parseValue(scalar, type);
+  return typeof value === 'string' ? value : `${value.type.slice(4)} ${formatValue(value)}`;
 }
 
 describe('Values of properties', () => {
@@ -126,7 +126,7 @@ describe('Values of properties', () => {
     const ticks = fc.bigInt(504911232000000000n, 3155378975999999999n);
     fc.assert(
       fc.property(ticks, (instant) => {
-        const value = readValue(string(dateTimeText(instant)), 'Edm.DateTime');
+        const value = parseValue(string(formatDateTime(instant)), 'Edm.DateTime');
         expect(value).toEqual({ type: 'Edm.DateTime', value: instant });
       }),
     );
@@ -204,12 +204,12 @@ describe('A Double', () => {
     [1.5e300, '1.5E+300'],
     [5e-324, '4.94065645841247E-324'],
     [1.7976931348623157e308, '1.7976931348623157E+308'],
-  ])('%d is written %s', (value, text) => expect(doubleText(value)).toBe(text));
+  ])('%d is written %s', (value, text) => expect(formatDouble(value)).toBe(text));
 
   it('is read again as the same, and never as an Int32', () => {
     fc.assert(
       fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
-        const text = doubleText(value);
+        const text = formatDouble(value);
         expect(JSON.parse(text)).toBe(value);
         expect(text).toMatch(/[.E]/);
       }),
@@ -223,15 +223,15 @@ describe('Text in answers', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: fc.nat(0xffff).map(unitOf) }), (one, other) => {
         for (const text of [one, other]) {
-          expect(jsonText(text)).toMatch(/^[\x20-\x7f]*$/);
-          expect(JSON.parse(jsonText(text))).toBe(text);
+          expect(formatJsonString(text)).toMatch(/^[\x20-\x7f]*$/);
+          expect(JSON.parse(formatJsonString(text))).toBe(text);
         }
       }),
     );
   });
 
   it('escapes as the service does', () =>
-    expect(jsonText('a"\\/\n\u001fé\ua015')).toBe('"a\\"\\\\/\\n\\u001f\\u00e9\\ua015"'));
+    expect(formatJsonString('a"\\/\n\u001fé\ua015')).toBe('"a\\"\\\\/\\n\\u001f\\u00e9\\ua015"'));
 });
 
 function unitOf(unit: number): string {

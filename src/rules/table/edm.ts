@@ -1,6 +1,6 @@
 /** The values of the Table service: what types there are, and how they are read from JSON. */
 import { JSON_NUMBER_MAX } from '../../base/input-limits.ts';
-import { ticksOf } from '../../base/time.ts';
+import { ticksFromUnix } from '../../base/time.ts';
 import { parseDateTime, YEAR_MIN } from './date-times.ts';
 
 export type EdmType = EdmValue['type'];
@@ -30,29 +30,29 @@ const INT32_MIN = -(2 ** 31);
 const INT32_MAX = 2 ** 31 - 1;
 const INT64_MIN = -(2n ** 63n);
 const INT64_MAX = 2n ** 63n - 1n;
-const DATE_TIME_MIN = ticksOf(Date.UTC(YEAR_MIN, 0, 1));
-const DATE_TIME_END = ticksOf(Date.UTC(10_000, 0, 1));
+const DATE_TIME_MIN = ticksFromUnix(Date.UTC(YEAR_MIN, 0, 1));
+const DATE_TIME_END = ticksFromUnix(Date.UTC(10_000, 0, 1));
 
 /** Without a type: as JSON shows it. */
-export function readValue(scalar: Scalar, type?: string): EdmValue | ValueFault {
-  if (type === undefined) return inferred(scalar);
-  const read = readerOf.get(type);
+export function parseValue(scalar: Scalar, type?: string): EdmValue | ValueFault {
+  if (type === undefined) return inferValue(scalar);
+  const read = parsers.get(type);
   return read ? read(scalar) : notOfType();
 }
 
-const READERS: Readonly<Record<EdmType, (scalar: Scalar) => EdmValue | ValueFault>> = {
+const PARSERS: Readonly<Record<EdmType, (scalar: Scalar) => EdmValue | ValueFault>> = {
   'Edm.String': (scalar) => (scalar.kind === 'string' ? { type: 'Edm.String', value: scalar.text } : notOfType()),
   'Edm.Int32': (scalar) => {
-    const value = integerOf(scalar);
+    const value = parseInteger(scalar);
     return value === undefined || value < INT32_MIN || value > INT32_MAX
       ? notOfType()
       : { type: 'Edm.Int32', value: Number(value) };
   },
   'Edm.Int64': (scalar) => {
-    const value = integerOf(scalar);
+    const value = parseInteger(scalar);
     return value === undefined || value < INT64_MIN || value > INT64_MAX ? notOfType() : { type: 'Edm.Int64', value };
   },
-  'Edm.Double': (scalar) => (scalar.kind === 'boolean' ? notOfType() : doubleOf(scalar.text.trim())),
+  'Edm.Double': (scalar) => (scalar.kind === 'boolean' ? notOfType() : parseDouble(scalar.text.trim())),
   // The service takes the words as text, too, in any case.
   'Edm.Boolean': (scalar) => {
     const word = scalar.text.trim().toLowerCase();
@@ -73,8 +73,8 @@ const READERS: Readonly<Record<EdmType, (scalar: Scalar) => EdmValue | ValueFaul
     return value === undefined ? notOfType() : { type: 'Edm.Binary', value };
   },
 };
-const readerOf = new Map<string, (scalar: Scalar) => EdmValue | ValueFault>(Object.entries(READERS));
-export const EDM_TYPES = Object.keys(READERS) as EdmType[];
+const parsers = new Map<string, (scalar: Scalar) => EdmValue | ValueFault>(Object.entries(PARSERS));
+export const EDM_TYPES = Object.keys(PARSERS) as EdmType[];
 
 function notOfType(): ValueFault {
   return 'not of this type';
@@ -84,15 +84,15 @@ const INTEGER = /^[-+]?\d{1,99}$/;
 const SHORT_INTEGER = /^-?\d{1,10}$/;
 
 /** A whole number that an Int32 cannot hold is a Double, as one with a point or an exponent is. */
-function inferred(scalar: Scalar): EdmValue | ValueFault {
+function inferValue(scalar: Scalar): EdmValue | ValueFault {
   if (scalar.kind === 'string') return { type: 'Edm.String', value: scalar.text };
   if (scalar.kind === 'boolean') return { type: 'Edm.Boolean', value: scalar.text === 'true' };
   const value = SHORT_INTEGER.test(scalar.text) ? Number(scalar.text) : Number.NaN;
   if (value >= INT32_MIN && value <= INT32_MAX) return { type: 'Edm.Int32', value: value + 0 };
-  return doubleOf(scalar.text);
+  return parseDouble(scalar.text);
 }
 
-function integerOf(scalar: Scalar): bigint | undefined {
+function parseInteger(scalar: Scalar): bigint | undefined {
   if (scalar.kind === 'boolean') return undefined;
   const text = scalar.text.trim();
   return INTEGER.test(text) ? BigInt(text.startsWith('+') ? text.slice(1) : text) : undefined;
@@ -103,7 +103,7 @@ const DOUBLE = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i;
 /** With braces. On a longer text the expressions below would take the square of its length. */
 const GUID_LENGTH_MAX = 38;
 
-function doubleOf(text: string): EdmValue | ValueFault {
+function parseDouble(text: string): EdmValue | ValueFault {
   if (text === 'NaN' || text === 'Infinity' || text === '-Infinity') return { type: 'Edm.Double', value: Number(text) };
   const value = text.length <= JSON_NUMBER_MAX && DOUBLE.test(text) ? Number(text) : Number.NaN;
   return Number.isFinite(value) ? { type: 'Edm.Double', value } : notOfType();

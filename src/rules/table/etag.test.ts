@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseIfMatch, tableEtagOf } from './etag.ts';
+import { formatTableEtag, parseIfMatch } from './etag.ts';
 
 /** 2017-11-10T02:47:54Z */
 const SECOND = 636458788740000000n;
@@ -12,12 +12,12 @@ describe('The ETag of an entity', () => {
     [10n, `W/"datetime'2017-11-10T02%3A47%3A54.000001Z'"`],
     [0n, `W/"datetime'2017-11-10T02%3A47%3A54Z'"`],
   ])('is its Timestamp, with zeros at the end of the fraction left out', (fraction, etag) => {
-    expect(tableEtagOf(SECOND + fraction)).toBe(etag);
+    expect(formatTableEtag(SECOND + fraction)).toBe(etag);
   });
 
   it('comes back as the stamp that it was made of', () => {
     const stamp = fc.bigInt({ min: 504911232000000000n, max: 3155378975999999999n });
-    fc.assert(fc.property(stamp, (given) => parseIfMatch(tableEtagOf(given)) === given));
+    fc.assert(fc.property(stamp, (given) => parseIfMatch(formatTableEtag(given)) === given));
   });
 });
 

@@ -1,39 +1,39 @@
 /** The ETag of an entity is its Timestamp. */
-import { millisecondsOf, TICKS_PER_SECOND, ticksOf } from '../../base/time.ts';
+import { TICKS_PER_SECOND, ticksFromUnix, unixFromTicks } from '../../base/time.ts';
 
 const ETAG = /^W\/"([^"]*)"$/;
 const INSTANT = /^datetime'(\d{4}-\d\d-\d\dT\d\d)(?::|%3A)(\d\d)(?::|%3A)(\d\d)(?:\.(\d{1,7}))?Z'$/i;
 
-let lastStamp = -1n;
+let lastVersion = -1n;
 let lastEtag = '';
 let lastSecond = -1n;
 let lastText = '';
 
 /** W/"datetime'2017-11-10T02%3A47%3A54.9431592Z'", without zeros that end the fraction. Rows of a page often share a second, those of a batch an instant. */
-export function tableEtagOf(stamp: bigint): string {
-  if (stamp === lastStamp) return lastEtag;
-  const second = stamp / TICKS_PER_SECOND;
+export function formatTableEtag(version: bigint): string {
+  if (version === lastVersion) return lastEtag;
+  const second = version / TICKS_PER_SECOND;
   if (second !== lastSecond) {
-    lastText = new Date(millisecondsOf(stamp)).toISOString().slice(0, 19).replaceAll(':', '%3A');
+    lastText = new Date(unixFromTicks(version)).toISOString().slice(0, 19).replaceAll(':', '%3A');
     lastSecond = second;
   }
-  const fraction = Number(stamp - second * TICKS_PER_SECOND);
+  const fraction = Number(version - second * TICKS_PER_SECOND);
   const digits = fraction === 0 ? '' : `.${String(fraction).padStart(7, '0').replace(/0+$/, '')}`;
   lastEtag = `W/"datetime'${lastText}${digits}Z'"`;
-  lastStamp = stamp;
+  lastVersion = version;
   return lastEtag;
 }
 
 /** What a caller asks of the entity that is there: any, or that of this instant; 'none': an ETag that no entity has. */
-export type Match = 'any' | 'none' | bigint;
+export type EtagMatch = 'any' | 'none' | bigint;
 
 /** Undefined: it is not one ETag. */
-export function parseIfMatch(text: string): Match | undefined {
+export function parseIfMatch(text: string): EtagMatch | undefined {
   if (text === '*') return 'any';
   const etag = ETAG.exec(text)?.[1];
   if (etag === undefined) return undefined;
   const [, hour, minute, second, fraction = ''] = INSTANT.exec(etag) ?? [];
   const milliseconds = Date.parse(`${hour}:${minute}:${second}Z`);
   if (Number.isNaN(milliseconds)) return 'none';
-  return ticksOf(milliseconds) + BigInt(fraction.padEnd(7, '0'));
+  return ticksFromUnix(milliseconds) + BigInt(fraction.padEnd(7, '0'));
 }

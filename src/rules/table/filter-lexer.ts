@@ -6,11 +6,11 @@ import { type EdmValue, parseGuid } from './edm.ts';
 export class FilterError extends Error {
   override readonly name = 'FilterError';
   /** It is right in OData, of which this service has a part. */
-  readonly isOfMore: boolean;
+  readonly isUnsupported: boolean;
 
   constructor(message: string, isOfMore = false) {
     super(message);
-    this.isOfMore = isOfMore;
+    this.isUnsupported = isOfMore;
   }
 }
 
@@ -29,7 +29,7 @@ const MINUS_INFINITY = /-INF(?![\w.])/y;
 /** An identifier of C#, which is what names of properties are. */
 const WORD = /[\p{L}\p{Nl}_][\p{L}\p{Nl}\p{Nd}\p{Mn}\p{Mc}\p{Pc}\p{Cf}]*/uy;
 
-export function tokensOf(text: string): Token[] {
+export function tokenize(text: string): Token[] {
   if (text.length > FILTER_LENGTH_MAX) throw new FilterError(`A filter has at most ${FILTER_LENGTH_MAX} characters.`);
   const tokens: Token[] = [];
   let at = matchAt(SPACE, text, 0)?.[0].length ?? 0;
@@ -47,18 +47,18 @@ export function syntaxError(at: number): FilterError {
   return new FilterError(`Syntax error at position ${at}.`);
 }
 
-interface Found {
+interface Lexeme {
   readonly token: Token;
   readonly end: number;
 }
 
-function tokenAt(text: string, at: number): Found {
+function tokenAt(text: string, at: number): Lexeme {
   const first = text.charAt(at);
   if (first === '(' || first === ')' || first === ',') return { token: { kind: first, at }, end: at + 1 };
   if (first === "'") return stringAt(text, at);
   if (matchAt(MINUS_INFINITY, text, at)) return literal(at, at + 4, double(Number.NEGATIVE_INFINITY));
   const number = matchAt(NUMBER, text, at);
-  if (number) return literal(at, at + number[0].length, numberOf(number));
+  if (number) return literal(at, at + number[0].length, parseNumber(number));
   const word = matchAt(WORD, text, at)?.[0];
   if (word === undefined) throw syntaxError(at);
   const end = at + word.length;
@@ -80,13 +80,13 @@ const BOOLEANS = new Map<string, EdmValue>([
 ]);
 
 const PREFIXES = new Map<string, (text: string) => EdmValue | undefined>([
-  ['datetime', instantOf],
-  ['guid', guidOf],
-  ['x', binaryOf],
-  ['binary', binaryOf],
+  ['datetime', parseInstant],
+  ['guid', parseGuidLiteral],
+  ['x', parseBinary],
+  ['binary', parseBinary],
 ]);
 
-function stringAt(text: string, at: number): Found {
+function stringAt(text: string, at: number): Lexeme {
   let end = text.indexOf("'", at + 1);
   while (end !== -1 && text.charAt(end + 1) === "'") end = text.indexOf("'", end + 2);
   if (end === -1) throw new FilterError(`Unterminated string literal at position ${at}.`);
@@ -99,14 +99,14 @@ interface Prefixed {
   readonly parse: (text: string) => EdmValue | undefined;
 }
 
-function prefixedAt(text: string, { at, quote, parse }: Prefixed): Found {
+function prefixedAt(text: string, { at, quote, parse }: Prefixed): Lexeme {
   const end = text.indexOf("'", quote + 1);
   const value = end === -1 ? undefined : parse(text.slice(quote + 1, end));
   if (!value) throw new FilterError(`Unrecognized literal at position ${at}.`);
   return literal(at, end + 1, value);
 }
 
-function numberOf([text, whole = '', fraction, exponent, suffix = '']: RegExpExecArray): EdmValue {
+function parseNumber([text, whole = '', fraction, exponent, suffix = '']: RegExpExecArray): EdmValue {
   const isWhole = fraction === undefined && exponent === undefined;
   if (isWhole && suffix === '') {
     const value = Number(whole);
@@ -134,17 +134,17 @@ function unrecognized(type: string, text: string): FilterError {
 /** Longer than any date or GUID is written. */
 const DATE_OR_GUID_MAX = 64;
 
-function instantOf(text: string): EdmValue | undefined {
+function parseInstant(text: string): EdmValue | undefined {
   const value = text.length > DATE_OR_GUID_MAX ? undefined : parseDateTime(text);
   return value === undefined ? undefined : { type: 'Edm.DateTime', value };
 }
 
-function guidOf(text: string): EdmValue | undefined {
+function parseGuidLiteral(text: string): EdmValue | undefined {
   const value = text.length > DATE_OR_GUID_MAX ? undefined : parseGuid(text);
   return value === undefined ? undefined : { type: 'Edm.Guid', value };
 }
 
-function binaryOf(text: string): EdmValue | undefined {
+function parseBinary(text: string): EdmValue | undefined {
   const isHex = text.length % 2 === 0 && /^[\da-f]*$/i.test(text);
   return isHex ? { type: 'Edm.Binary', value: Buffer.from(text, 'hex') } : undefined;
 }
@@ -153,7 +153,7 @@ function double(value: number): EdmValue {
   return { type: 'Edm.Double', value };
 }
 
-function literal(at: number, end: number, value: EdmValue): Found {
+function literal(at: number, end: number, value: EdmValue): Lexeme {
   return { token: { kind: 'literal', value, at }, end };
 }
 

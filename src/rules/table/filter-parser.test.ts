@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { FilterError, keyBoxesOf, matches, parseFilter } from './filter.ts';
+import { FilterError, keyRangesFrom, matches, parseFilter } from './filter.ts';
 
 /** Throws what is no FilterError. */
 function parses(text: string): boolean {
   try {
     const filter = parseFilter(text);
     matches(filter, () => undefined);
-    keyBoxesOf(filter);
+    keyRangesFrom(filter);
     return true;
   } catch (error) {
     if (error instanceof FilterError) return false;

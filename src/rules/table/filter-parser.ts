@@ -1,6 +1,6 @@
 /** The text of $filter: or < and < not < comparison, and parentheses. */
 import { type EdmValue, PROPERTY_NAME_MAX } from './edm.ts';
-import { FilterError, syntaxError, type Token, tokensOf } from './filter-lexer.ts';
+import { FilterError, syntaxError, type Token, tokenize } from './filter-lexer.ts';
 
 export type Operator = 'eq' | 'ne' | 'gt' | 'ge' | 'lt' | 'le';
 
@@ -23,9 +23,9 @@ const DEPTH_MAX = 100;
 
 /** An empty one is met by everything, as with Azure. */
 export function parseFilter(text: string): Filter {
-  const cursor: Cursor = { tokens: tokensOf(text), next: 0, comparisons: 0, depth: 0 };
+  const cursor: Cursor = { tokens: tokenize(text), next: 0, comparisons: 0, depth: 0 };
   if (peek(cursor).kind === 'end') return ALWAYS;
-  const filter = conditionOf(cursor, anyOf(cursor));
+  const filter = toCondition(cursor, parseOr(cursor));
   const rest = peek(cursor);
   if (rest.kind !== 'end') throw syntaxError(rest.at);
   return filter;
@@ -52,64 +52,65 @@ const MIRRORED = { eq: 'eq', ne: 'ne', gt: 'lt', ge: 'le', lt: 'gt', le: 'ge' } 
   Operator
 >;
 
-function anyOf(cursor: Cursor): Term {
-  return joined(cursor, 'or', allOf);
+function parseOr(cursor: Cursor): Term {
+  return parseChain(cursor, 'or', parseAnd);
 }
 
-function allOf(cursor: Cursor): Term {
-  return joined(cursor, 'and', negation);
+function parseAnd(cursor: Cursor): Term {
+  return parseChain(cursor, 'and', parseNot);
 }
 
-function joined(cursor: Cursor, kind: 'and' | 'or', part: (cursor: Cursor) => Term): Term {
+function parseChain(cursor: Cursor, kind: 'and' | 'or', part: (cursor: Cursor) => Term): Term {
   const first = part(cursor);
-  if (!takeWord(cursor, kind)) return first;
-  const parts = [conditionOf(cursor, first)];
-  do parts.push(conditionOf(cursor, part(cursor)));
-  while (takeWord(cursor, kind));
-  return join(kind, parts);
+  if (!acceptWord(cursor, kind)) return first;
+  const parts = [toCondition(cursor, first)];
+  do parts.push(toCondition(cursor, part(cursor)));
+  while (acceptWord(cursor, kind));
+  return combine(kind, parts);
 }
 
 /** Flat and without constants, so that what is evaluated row by row is no larger than its comparisons. */
-function join(kind: 'and' | 'or', parts: readonly Filter[]): Filter {
+function combine(kind: 'and' | 'or', parts: readonly Filter[]): Filter {
   const [neutral, decisive] = kind === 'and' ? [ALWAYS, NEVER] : [NEVER, ALWAYS];
   const flat = parts.flatMap((part) => (part.kind === kind ? part.parts : [part])).filter((part) => part !== neutral);
   if (flat.includes(decisive)) return decisive;
   return flat.length > 1 ? { kind, parts: flat } : (flat[0] ?? neutral);
 }
 
-function negation(cursor: Cursor): Term {
-  if (!takeWord(cursor, 'not')) return comparison(cursor);
-  const part = conditionOf(cursor, deeper(cursor, negation));
+function parseNot(cursor: Cursor): Term {
+  if (!acceptWord(cursor, 'not')) return parseComparison(cursor);
+  const part = toCondition(cursor, parseNested(cursor, parseNot));
   if (part.kind === 'constant') return part.value ? NEVER : ALWAYS;
   return part.kind === 'not' ? part.part : { kind: 'not', part };
 }
 
-function comparison(cursor: Cursor): Term {
-  const left = operand(cursor);
+function parseComparison(cursor: Cursor): Term {
+  const left = parseOperand(cursor);
   const word = peek(cursor);
   if (word.kind !== 'word' || !Object.hasOwn(MIRRORED, word.text)) return left;
   const operator = word.text as Operator;
   cursor.next++;
-  const right = operand(cursor);
-  count(cursor);
-  if (left.kind === 'property' && right.kind === 'literal') return compared(left.name, operator, right.value);
-  if (left.kind === 'literal' && right.kind === 'property') return compared(right.name, MIRRORED[operator], left.value);
+  const right = parseOperand(cursor);
+  countComparison(cursor);
+  if (left.kind === 'property' && right.kind === 'literal') return makeComparison(left.name, operator, right.value);
+  if (left.kind === 'literal' && right.kind === 'property')
+    return makeComparison(right.name, MIRRORED[operator], left.value);
   throw new FilterError(`The comparison at position ${word.at} is not one of a property and a constant.`);
 }
 
 /** No property has a longer name, and a missing property meets no comparison. */
-function compared(name: string, operator: Operator, literal: EdmValue): Filter {
+function makeComparison(name: string, operator: Operator, literal: EdmValue): Filter {
   return name.length > PROPERTY_NAME_MAX ? NEVER : { kind: 'comparison', name, operator, literal };
 }
 
-function operand(cursor: Cursor): Term {
+function parseOperand(cursor: Cursor): Term {
   const token = peek(cursor);
   cursor.next++;
   if (token.kind === 'literal') return { kind: 'literal', value: token.value };
   if (token.kind === 'word' && peek(cursor).kind === '(') throw new FilterError('There are no functions.', true);
   if (token.kind === 'word' && token.text !== 'null') return { kind: 'property', name: token.text };
   if (token.kind !== '(') throw syntaxError(token.at);
-  const term = deeper(cursor, anyOf);
+  const term = parseNested(cursor, parseOr);
   const close = peek(cursor);
   if (close.kind !== ')') throw syntaxError(close.at);
   cursor.next++;
@@ -117,17 +118,17 @@ function operand(cursor: Cursor): Term {
 }
 
 /** A property alone asks whether it is true. */
-function conditionOf(cursor: Cursor, term: Term): Filter {
+function toCondition(cursor: Cursor, term: Term): Filter {
   if (term.kind === 'property') {
-    count(cursor);
-    return compared(term.name, 'eq', { type: 'Edm.Boolean', value: true });
+    countComparison(cursor);
+    return makeComparison(term.name, 'eq', { type: 'Edm.Boolean', value: true });
   }
   if (term.kind !== 'literal') return term;
   if (term.value.type !== 'Edm.Boolean') throw new FilterError('A constant that is no Boolean is no condition.');
   return term.value.value ? ALWAYS : NEVER;
 }
 
-function deeper(cursor: Cursor, parse: (cursor: Cursor) => Term): Term {
+function parseNested(cursor: Cursor, parse: (cursor: Cursor) => Term): Term {
   cursor.depth++;
   if (cursor.depth > DEPTH_MAX) throw new FilterError(`A filter nests at most ${DEPTH_MAX} deep.`);
   const term = parse(cursor);
@@ -135,13 +136,13 @@ function deeper(cursor: Cursor, parse: (cursor: Cursor) => Term): Term {
   return term;
 }
 
-function count(cursor: Cursor): void {
+function countComparison(cursor: Cursor): void {
   cursor.comparisons++;
   if (cursor.comparisons > COMPARISONS_MAX)
     throw new FilterError(`A filter holds at most ${COMPARISONS_MAX} comparisons.`);
 }
 
-function takeWord(cursor: Cursor, text: string): boolean {
+function acceptWord(cursor: Cursor, text: string): boolean {
   const token = peek(cursor);
   const isTaken = token.kind === 'word' && token.text === text;
   if (isTaken) cursor.next++;

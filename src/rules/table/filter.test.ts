@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { ticksOf } from '../../base/time.ts';
+import { ticksFromUnix } from '../../base/time.ts';
 import type { EdmValue } from './edm.ts';
 import { FilterError, matches, parseFilter } from './filter.ts';
 
 const GUID = '6bc44494-d2b7-4738-8f87-acd692226a5c';
-const NOON = ticksOf(Date.UTC(2024, 1, 29, 12));
+const NOON = ticksFromUnix(Date.UTC(2024, 1, 29, 12));
 
 const ENTITY: Record<string, EdmValue> = {
   PartitionKey: { type: 'Edm.String', value: 'part' },

@@ -4,18 +4,18 @@ import type { Comparison, Filter, Operator } from './filter-parser.ts';
 
 export { FilterError } from './filter-lexer.ts';
 export { type Filter, parseFilter } from './filter-parser.ts';
-export { type Bounds, type KeyBox, keyBoxesOf } from './key-ranges.ts';
+export { type KeyBounds, type KeyRange, keyRangesFrom } from './key-ranges.ts';
 
 /**
  * Undefined: the entity has no such property. Text and bytes may be cut behind `lengthMax`, the first unit by which one that is
  * longer than the constant differs from it: a row then costs no more than the constants are long.
  */
-export type Properties = (name: string, lengthMax: number) => EdmValue | undefined;
-export type Test = (read: Properties) => boolean;
+export type PropertyReader = (name: string, lengthMax: number) => EdmValue | undefined;
+export type Predicate = (read: PropertyReader) => boolean;
 
-const compiled = new WeakMap<Filter, Test>();
+const compiled = new WeakMap<Filter, Predicate>();
 
-export function matches(filter: Filter, read: Properties): boolean {
+export function matches(filter: Filter, read: PropertyReader): boolean {
   let test = compiled.get(filter);
   if (!test) {
     test = compileFilter(filter);
@@ -24,26 +24,26 @@ export function matches(filter: Filter, read: Properties): boolean {
   return test(read);
 }
 
-export function comparisonsIn(filter: Filter): number {
+export function countComparisons(filter: Filter): number {
   switch (filter.kind) {
     case 'constant':
       return 0;
     case 'comparison':
       return 1;
     case 'not':
-      return comparisonsIn(filter.part);
+      return countComparisons(filter.part);
     default:
-      return filter.parts.reduce((sum, part) => sum + comparisonsIn(part), 0);
+      return filter.parts.reduce((sum, part) => sum + countComparisons(part), 0);
   }
 }
 
 /** For many rows: faster than a walk over the filter for each of them. */
-export function compileFilter(filter: Filter): Test {
+export function compileFilter(filter: Filter): Predicate {
   switch (filter.kind) {
     case 'constant':
       return () => filter.value;
     case 'comparison':
-      return comparisonTest(filter);
+      return compileComparison(filter);
     case 'not': {
       const part = compileFilter(filter.part);
       return (read) => !part(read);
@@ -59,9 +59,9 @@ export function compileFilter(filter: Filter): Test {
  * A property that is not there meets no comparison, not even ne; a not around it is met. A value of another type differs
  * from every constant, so it meets ne and nothing else (but see orderFor).
  */
-function comparisonTest({ name, operator, literal }: Comparison): Test {
-  const order = orderFor(literal);
-  const isMet = MET[operator];
+function compileComparison({ name, operator, literal }: Comparison): Predicate {
+  const order = comparatorFor(literal);
+  const isMet = SATISFIES[operator];
   const lengthMax = literal.type === 'Edm.String' || literal.type === 'Edm.Binary' ? literal.value.length + 1 : 0;
   return (read) => {
     const value = read(name, lengthMax);
@@ -69,7 +69,7 @@ function comparisonTest({ name, operator, literal }: Comparison): Test {
   };
 }
 
-const MET: Record<Operator, (order: number) => boolean> = {
+const SATISFIES: Record<Operator, (order: number) => boolean> = {
   eq: (order) => order === 0,
   ne: (order) => order !== 0,
   gt: (order) => order > 0,
@@ -86,30 +86,30 @@ const UNORDERED = Number.NaN;
  * and "x ne ''" are ways to ask for whatever is there. And an Int64 constant finds Int64 values only, while a number
  * without an L finds numbers of any type.
  */
-function orderFor(literal: EdmValue): (value: EdmValue) => number {
+function comparatorFor(literal: EdmValue): (value: EdmValue) => number {
   switch (literal.type) {
     case 'Edm.String':
-      return (value) => (value.type === 'Edm.String' ? orderOf(value.value, literal.value) : -1);
+      return (value) => (value.type === 'Edm.String' ? compare(value.value, literal.value) : -1);
     case 'Edm.Int32':
     case 'Edm.Double': {
       const isNumber = !Number.isNaN(literal.value);
-      return (value) => (isNumber && isNumeric(value) ? orderOfNumbers(value.value, literal.value) : UNORDERED);
+      return (value) => (isNumber && isNumeric(value) ? compareNumbers(value.value, literal.value) : UNORDERED);
     }
     case 'Edm.Binary':
       return (value) => (value.type === 'Edm.Binary' ? Buffer.compare(value.value, literal.value) : UNORDERED);
     default:
       return (value) =>
-        value.type === literal.type ? orderOf(value.value as never, literal.value as never) : UNORDERED;
+        value.type === literal.type ? compare(value.value as never, literal.value as never) : UNORDERED;
   }
 }
 
-function orderOf<Value extends string | bigint | boolean>(left: Value, right: Value): number {
+function compare<Value extends string | bigint | boolean>(left: Value, right: Value): number {
   if (left === right) return 0;
   return left < right ? -1 : 1;
 }
 
 /** JavaScript compares the two kinds of numbers exactly; only === would tell them apart by their kind. */
-function orderOfNumbers(left: number | bigint, right: number): number {
+function compareNumbers(left: number | bigint, right: number): number {
   if (left < right) return -1;
   if (left > right) return 1;
   return Number.isNaN(left) ? UNORDERED : 0;

@@ -1,16 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { EdmValue } from './edm.ts';
-import { type Bounds, type Filter, type KeyBox, keyBoxesOf, matches, parseFilter } from './filter.ts';
+import { type Filter, type KeyBounds, type KeyRange, keyRangesFrom, matches, parseFilter } from './filter.ts';
 
-const ANYWHERE: KeyBox = { partition: {}, row: {} };
-const point = (value: string): Bounds => ({ from: value, to: value });
+const ANYWHERE: KeyRange = { partition: {}, row: {} };
+const point = (value: string): KeyBounds => ({ from: value, to: value });
 
 describe('Key boxes', () => {
   it('are one without bounds when there is no filter, or none on keys', () => {
-    expect(keyBoxesOf(undefined)).toEqual([ANYWHERE]);
+    expect(keyRangesFrom(undefined)).toEqual([ANYWHERE]);
     for (const text of ['', 'true', 'a eq 1', "not (a eq 'b')", "PartitionKey eq 'a' or b eq 1", "PartitionKey ge ''"])
-      expect(keyBoxesOf(parseFilter(text))).toEqual([ANYWHERE]);
+      expect(keyRangesFrom(parseFilter(text))).toEqual([ANYWHERE]);
   });
 
   it('are none when nothing can match', () => {
@@ -24,10 +24,10 @@ describe('Key boxes', () => {
       'not (RowKey ne 5)',
       "PartitionKey eq 'a' and (RowKey lt 'b' and RowKey gt 'c')",
     ])
-      expect(keyBoxesOf(parseFilter(text))).toEqual([]);
+      expect(keyRangesFrom(parseFilter(text))).toEqual([]);
   });
 
-  it.each<[string, readonly KeyBox[]]>([
+  it.each<[string, readonly KeyRange[]]>([
     ["PartitionKey eq 'a'", [{ partition: point('a'), row: {} }]],
     ["'a' eq PartitionKey and RowKey eq 'b'", [{ partition: point('a'), row: point('b') }]],
     ["PartitionKey eq '' and RowKey eq ''", [{ partition: { to: '' }, row: { to: '' } }]],
@@ -65,12 +65,12 @@ describe('Key boxes', () => {
     ["PartitionKey eq 'a' or not (PartitionKey eq 'a')", [ANYWHERE]],
     ["PartitionKey eq 'p' and (RowKey lt 'b' or RowKey ge 'b')", [{ partition: point('p'), row: {} }]],
     ["RowKey eq 'a' or RowKey eq 'c'", [{ partition: {}, row: { from: 'a', to: 'c' } }]],
-  ])('of %s are exactly its ranges', (text, boxes) => expect(keyBoxesOf(parseFilter(text))).toEqual(boxes));
+  ])('of %s are exactly its ranges', (text, boxes) => expect(keyRangesFrom(parseFilter(text))).toEqual(boxes));
 
   it('stay few when partitions and rows are combined in every way', () => {
     const keys = (name: string, count: number) =>
       Array.from({ length: count }, (_, index) => `${name} eq '${index}'`).join(' or ');
-    expect(keyBoxesOf(parseFilter(`(${keys('PartitionKey', 7)}) and (${keys('RowKey', 8)})`))).toHaveLength(56);
+    expect(keyRangesFrom(parseFilter(`(${keys('PartitionKey', 7)}) and (${keys('RowKey', 8)})`))).toHaveLength(56);
   });
 
   it('of a partition cover its rows as one when they would be too many', () => {
@@ -83,7 +83,7 @@ describe('Key boxes', () => {
         literal: { type: 'Edm.String', value: String.fromCharCode(97 + index) },
       })),
     });
-    const boxes = keyBoxesOf({ kind: 'and', parts: [keys('PartitionKey'), keys('RowKey')] });
+    const boxes = keyRangesFrom({ kind: 'and', parts: [keys('PartitionKey'), keys('RowKey')] });
     expect(boxes).toHaveLength(20);
     expect(boxes[19]).toEqual({ partition: point('t'), row: { from: 'a', to: 't' } });
   });
@@ -120,12 +120,12 @@ function filterOn(...names: string[]): fc.Arbitrary<Filter> {
   })).filter;
 }
 
-function isWithin({ from, fromExcluded, to, toExcluded }: Bounds, key: string): boolean {
+function isWithin({ from, fromExcluded, to, toExcluded }: KeyBounds, key: string): boolean {
   const isAbove = from === undefined || from < key || (from === key && !fromExcluded);
   return isAbove && (to === undefined || key < to || (key === to && !toExcluded));
 }
 
-const has = (box: KeyBox, [partition, row]: readonly [string, string]) =>
+const has = (box: KeyRange, [partition, row]: readonly [string, string]) =>
   isWithin(box.partition, partition) && isWithin(box.row, row);
 const PLACES = KEYS.flatMap((partition) => KEYS.map((row) => [partition, row] as const));
 
@@ -145,7 +145,7 @@ describe('Key boxes of any filter', () => {
   it('hold every match', () => {
     fc.assert(
       fc.property(filterOn('PartitionKey', 'RowKey', 'other'), (filter) => {
-        const boxes = keyBoxesOf(filter);
+        const boxes = keyRangesFrom(filter);
         const outside = PLACES.filter((place) => !boxes.some((box) => has(box, place)));
         expect(outside.filter((place) => VALUES.some((value) => isMet(filter, place, value)))).toEqual([]);
       }),
@@ -156,7 +156,7 @@ describe('Key boxes of any filter', () => {
   it('lie one behind the other', () => {
     fc.assert(
       fc.property(filterOn('PartitionKey', 'RowKey', 'other'), (filter) => {
-        const order = keyBoxesOf(filter).map((box) =>
+        const order = keyRangesFrom(filter).map((box) =>
           PLACES.flatMap((place, index) => (has(box, place) ? [index] : [])),
         );
         // KEYS, and with them PLACES, are in order.
@@ -170,7 +170,7 @@ describe('Key boxes of any filter', () => {
   it('hold no partition without a match, and in a single partition nothing else, when it asks for keys only', () => {
     fc.assert(
       fc.property(filterOn('PartitionKey', 'RowKey'), (filter) => {
-        const boxes = keyBoxesOf(filter);
+        const boxes = keyRangesFrom(filter);
         const read = KEYS.filter((partition) => boxes.some((box) => isWithin(box.partition, partition)));
         expect(read).toEqual(KEYS.filter((partition) => KEYS.some((row) => isMet(filter, [partition, row]))));
         const single = boxes.filter(({ partition: { from, to } }) => from !== undefined && from === to);

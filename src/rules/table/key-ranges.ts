@@ -2,35 +2,35 @@
 import type { Comparison, Filter, Operator } from './filter-parser.ts';
 
 /** Strings in UTF-16 order; without from or to it has no end there. */
-export interface Bounds {
+export interface KeyBounds {
   readonly from?: string;
   readonly fromExcluded?: boolean;
   readonly to?: string;
   readonly toExcluded?: boolean;
 }
 
-export interface KeyBox {
-  readonly partition: Bounds;
-  readonly row: Bounds;
+export interface KeyRange {
+  readonly partition: KeyBounds;
+  readonly row: KeyBounds;
 }
 
 /**
  * Sorted and disjoint, and more than that: each key of a box lies before all keys of the next, so that they can be read
  * one after the other. [] is nowhere, one box without bounds anywhere.
  */
-export function keyBoxesOf(filter: Filter | undefined): readonly KeyBox[] {
-  const slices = mergeAlike(
-    (filter ? regionOf(filter, false) : EVERYWHERE).map(readable).filter((slice) => slice.rows.length > 0),
+export function keyRangesFrom(filter: Filter | undefined): readonly KeyRange[] {
+  const slices = mergeAdjacent(
+    (filter ? regionFrom(filter, false) : EVERYWHERE).map(makeContiguous).filter((slice) => slice.rows.length > 0),
   );
-  const boxes = slices.flatMap((slice) =>
-    slice.rows.map((row) => ({ partition: boundsOf(slice), row: boundsOf(row) })),
+  const ranges = slices.flatMap((slice) =>
+    slice.rows.map((row) => ({ partition: toBounds(slice), row: toBounds(row) })),
   );
-  if (boxes.length <= BOXES_MAX) return boxes;
-  return slices.map((slice) => ({ partition: boundsOf(slice), row: boundsOf(hull(slice.rows)) }));
+  if (ranges.length <= RANGES_MAX) return ranges;
+  return slices.map((slice) => ({ partition: toBounds(slice), row: toBounds(hull(slice.rows)) }));
 }
 
 /** Far more than comparisons can make of a filter as long as its limit holds. */
-const BOXES_MAX = 256;
+const RANGES_MAX = 256;
 
 /**
  * From and including low, up to and without high: the string right behind 'a' is 'a\0', so that every interval can be
@@ -58,43 +58,43 @@ const NEGATED = { eq: 'ne', ne: 'eq', gt: 'le', ge: 'lt', lt: 'ge', le: 'gt' } a
   Operator
 >;
 
-function regionOf(filter: Filter, negated: boolean): Region {
+function regionFrom(filter: Filter, negated: boolean): Region {
   switch (filter.kind) {
     case 'constant':
       return filter.value === negated ? NOWHERE : EVERYWHERE;
     case 'comparison':
-      return regionOfComparison(filter, negated);
+      return regionFromComparison(filter, negated);
     case 'not':
-      return regionOf(filter.part, !negated);
+      return regionFrom(filter.part, !negated);
     default: {
       const join = (filter.kind === 'and') === negated ? union : intersection;
-      return filter.parts.map((part) => regionOf(part, negated)).reduce((left, right) => combine(left, right, join));
+      return filter.parts.map((part) => regionFrom(part, negated)).reduce((left, right) => combine(left, right, join));
     }
   }
 }
 
-function regionOfComparison({ name, operator, literal }: Comparison, negated: boolean): Region {
+function regionFromComparison({ name, operator, literal }: Comparison, negated: boolean): Region {
   if (name !== 'PartitionKey' && name !== 'RowKey') return EVERYWHERE;
   if (literal.type !== 'Edm.String') return (operator === 'ne') === negated ? NOWHERE : EVERYWHERE;
-  const intervals = intervalsOf(negated ? NEGATED[operator] : operator, literal.value);
+  const intervals = intervalsFor(negated ? NEGATED[operator] : operator, literal.value);
   if (name === 'PartitionKey') return intervals.map((interval) => ({ ...interval, rows: ALL }));
   return intervals.length > 0 ? [{ low: '', rows: intervals }] : NOWHERE;
 }
 
-function intervalsOf(operator: Operator, value: string): readonly Interval[] {
-  const behind = `${value}\0`;
+function intervalsFor(operator: Operator, value: string): readonly Interval[] {
+  const successor = `${value}\0`;
   const below = value === '' ? [] : [{ low: '', high: value }];
   switch (operator) {
     case 'eq':
-      return [{ low: value, high: behind }];
+      return [{ low: value, high: successor }];
     case 'ne':
-      return [...below, { low: behind }];
+      return [...below, { low: successor }];
     case 'lt':
       return below;
     case 'le':
-      return [{ low: '', high: behind }];
+      return [{ low: '', high: successor }];
     case 'gt':
-      return [{ low: behind }];
+      return [{ low: successor }];
     case 'ge':
       return [{ low: value }];
   }
@@ -115,18 +115,18 @@ function combine(left: Region, right: Region, join: Join): Region {
     high: cuts[index + 1],
     rows: join(rowsAt(left, low), rowsAt(right, low)),
   }));
-  return mergeAlike(slices.filter((slice) => slice.rows.length > 0));
+  return mergeAdjacent(slices.filter((slice) => slice.rows.length > 0));
 }
 
 function rowsAt(region: Region, partition: string): readonly Interval[] {
-  return region.find((slice) => holds(slice, partition))?.rows ?? [];
+  return region.find((slice) => contains(slice, partition))?.rows ?? [];
 }
 
-function holds({ low, high }: Interval, value: string): boolean {
+function contains({ low, high }: Interval, value: string): boolean {
   return low <= value && (high === undefined || value < high);
 }
 
-function mergeAlike(slices: Region): Region {
+function mergeAdjacent(slices: Region): Region {
   const merged: Slice[] = [];
   for (const slice of slices) {
     const last = merged.at(-1);
@@ -173,7 +173,7 @@ function endsBefore(one: Interval, other: Interval): boolean {
 }
 
 /** The rows of one partition lie in pieces one behind the other; those of several partitions do not. */
-function readable(slice: Slice): Slice {
+function makeContiguous(slice: Slice): Slice {
   const isOnePartition = slice.high === `${slice.low}\0`;
   return isOnePartition || slice.rows.length < 2 ? slice : { ...slice, rows: [hull(slice.rows)] };
 }
@@ -182,8 +182,8 @@ function hull(rows: readonly Interval[]): Interval {
   return { low: rows[0]?.low ?? '', high: rows.at(-1)?.high };
 }
 
-function boundsOf({ low, high }: Interval): Bounds {
+function toBounds({ low, high }: Interval): KeyBounds {
   const from = low.endsWith('\0') ? { from: low.slice(0, -1), fromExcluded: true } : { from: low };
   const to = high?.endsWith('\0') ? { to: high.slice(0, -1) } : { to: high, toExcluded: true };
-  return { ...(low === '' ? {} : from), ...(high === undefined ? {} : to) } as Bounds;
+  return { ...(low === '' ? {} : from), ...(high === undefined ? {} : to) } as KeyBounds;
 }

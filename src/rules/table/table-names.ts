@@ -21,7 +21,7 @@ export function isMetricsTable(name: string): boolean {
   return METRICS_TABLE.test(name);
 }
 
-export function metricsTable(span: 'hour' | 'minute', service: string): string {
+export function metricsTableName(span: 'hour' | 'minute', service: string): string {
   const titled = (word: string) => `${word[0]!.toUpperCase()}${word.slice(1)}`;
   return `$Metrics${titled(span)}PrimaryTransactions${titled(service)}`;
 }

@@ -22,12 +22,12 @@ export interface Authority {
 }
 
 export function readCertificate(files: CertificateFiles, now: Date): ServerCertificate {
-  const bytes = readGiven('--cert', files.cert);
+  const bytes = readFlagFile('--cert', files.cert);
   return bytes.includes('-----BEGIN ') ? readPem(files, bytes.toString(), now) : readPfx(files, bytes, now);
 }
 
 function readPem({ cert, key, password }: CertificateFiles, pem: string, now: Date): ServerCertificate {
-  const keyPem = key === undefined ? pem : readGiven('--key', key).toString();
+  const keyPem = key === undefined ? pem : readFlagFile('--key', key).toString();
   if (!keyPem.includes('PRIVATE KEY-----')) {
     throw new StartError(
       key === undefined
@@ -41,7 +41,7 @@ function readPem({ cert, key, password }: CertificateFiles, pem: string, now: Da
   } catch {
     throw new StartError(`There is no certificate in ${cert} that can be read: --cert is PEM, or a PFX.`);
   }
-  const privateKey = keyOf(keyPem, key ?? cert, password);
+  const privateKey = readPrivateKey(keyPem, key ?? cert, password);
   if (!certificate.checkPrivateKey(privateKey)) {
     throw new StartError(
       `The key in ${key ?? cert} is not that of the certificate in ${cert}: in a chain, the server's own certificate comes first.`,
@@ -54,10 +54,10 @@ function readPem({ cert, key, password }: CertificateFiles, pem: string, now: Da
   } catch (error) {
     throw new StartError(`The certificate in ${cert} cannot be used: ${(error as Error).message}.`);
   }
-  return { tls, warnings: warningsOf(certificate, cert, now) };
+  return { tls, warnings: validityWarnings(certificate, cert, now) };
 }
 
-function keyOf(pem: string, file: string, password: string | undefined): KeyObject {
+function readPrivateKey(pem: string, file: string, password: string | undefined): KeyObject {
   try {
     return createPrivateKey({ key: pem, ...(password !== undefined && { passphrase: password }) });
   } catch (error) {
@@ -86,13 +86,17 @@ function readPfx({ cert, key, password }: CertificateFiles, pfx: Buffer, now: Da
     });
     const certificate = socket.getX509Certificate();
     socket.destroy();
-    return { tls, warnings: certificate ? warningsOf(certificate, cert, now) : [] };
+    return { tls, warnings: certificate ? validityWarnings(certificate, cert, now) : [] };
   } catch (error) {
-    throw new StartError(pfxFault(cert, password, error as NodeJS.ErrnoException));
+    throw new StartError(describePfxError(cert, password, error as NodeJS.ErrnoException));
   }
 }
 
-function pfxFault(file: string, password: string | undefined, { message, code }: NodeJS.ErrnoException): string {
+function describePfxError(
+  file: string,
+  password: string | undefined,
+  { message, code }: NodeJS.ErrnoException,
+): string {
   if (/mac verify failure|invalid password/i.test(message)) {
     return password === undefined
       ? `${file} has a password: give it by --pwd.`
@@ -105,7 +109,7 @@ function pfxFault(file: string, password: string | undefined, { message, code }:
   return `There is no certificate in ${file} that can be read: --cert is PEM, or a PFX.`;
 }
 
-function readGiven(flag: string, file: string): Buffer {
+function readFlagFile(flag: string, file: string): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
@@ -113,7 +117,7 @@ function readGiven(flag: string, file: string): Buffer {
   }
 }
 
-function warningsOf({ validFrom, validTo }: X509Certificate, file: string, now: Date): string[] {
+function validityWarnings({ validFrom, validTo }: X509Certificate, file: string, now: Date): string[] {
   if (new Date(validTo) <= now) return [`The certificate in ${file} expired on ${validTo}: clients will refuse it.`];
   if (new Date(validFrom) > now) return [`The certificate in ${file} is valid from ${validFrom} only.`];
   return [];

@@ -24,12 +24,12 @@ export function boolean(value: boolean): Der {
   return tagged(0x01, Buffer.from([value ? 0xff : 0]));
 }
 
-export function octets(bytes: Uint8Array): Der {
+export function octetString(bytes: Uint8Array): Der {
   return tagged(0x04, bytes);
 }
 
 /** @param unused bits at the end of the last byte */
-export function bits(bytes: Uint8Array, unused = 0): Der {
+export function bitString(bytes: Uint8Array, unused = 0): Der {
   return tagged(0x03, Buffer.from([unused]), bytes);
 }
 
@@ -50,21 +50,21 @@ export function objectId(dotted: string): Der {
 }
 
 /** [n], around a value that keeps its own tag. */
-export function within(n: number, ...parts: readonly Der[]): Der {
+export function explicitTag(n: number, ...parts: readonly Der[]): Der {
   return tagged(0xa0 + n, ...parts);
 }
 
 /** [n], in place of the tag that these bytes would have. */
-export function instead(n: number, bytes: Uint8Array): Der {
+export function implicitTag(n: number, bytes: Uint8Array): Der {
   return tagged(0x80 + n, bytes);
 }
 
 function tagged(tag: number, ...parts: readonly Uint8Array[]): Der {
   const content = Buffer.concat(parts);
-  return Buffer.concat([Buffer.from([tag, ...lengthOf(content.length)]), content]);
+  return Buffer.concat([Buffer.from([tag, ...encodeLength(content.length)]), content]);
 }
 
-function lengthOf(length: number): number[] {
+function encodeLength(length: number): number[] {
   if (length < 0x80) return [length];
   if (length < 0x100) return [0x81, length];
   return [0x82, length >> 8, length & 0xff];

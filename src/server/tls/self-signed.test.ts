@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { StartError } from '../config.ts';
-import { ownCertificate, waysToTrust } from './self-signed.ts';
+import { ensureSelfSignedCertificate, trustInstructions } from './self-signed.ts';
 
 const now = new Date('2026-05-01T12:00:00Z');
 const days = (count: number) => new Date(now.getTime() + count * 86_400_000);
@@ -16,7 +16,7 @@ function newFolder(): string {
 }
 
 function made(folder: string | undefined, { at = now, host = '127.0.0.1', machine = 'Box' } = {}) {
-  const { tls, authority, warnings } = ownCertificate({ folder, hosts: [host], machine, now: at });
+  const { tls, authority, warnings } = ensureSelfSignedCertificate({ folder, hosts: [host], machine, now: at });
   if (!('cert' in tls)) throw new Error('not in PEM');
   const issuer = new X509Certificate(tls.cert.slice(tls.cert.indexOf('-----BEGIN', 1)));
   return { certificate: new X509Certificate(tls.cert), issuer, key: tls.key, authority: authority!, warnings };
@@ -126,7 +126,7 @@ describe('The certificate that is made', () => {
   it('leaves no file in memory, and tells how to get the authority', () => {
     const { authority } = made(undefined);
     expect(authority.file).toBeUndefined();
-    const text = waysToTrust(authority, 'https://127.0.0.1:1');
+    const text = trustInstructions(authority, 'https://127.0.0.1:1');
     expect(text).toContain('curl -k -o holdfast-ca.pem https://127.0.0.1:1/_holdfast/certificate');
     expect(text).toContain('NODE_EXTRA_CA_CERTS=holdfast-ca.pem');
   });

@@ -8,7 +8,7 @@ import { makeFolderDurably, writeFileDurably } from '../../base/durable-files.ts
 import { serviceNames } from '../../services/common/names.ts';
 import { StartError } from '../config.ts';
 import type { Authority, ServerCertificate } from './certificate.ts';
-import { type KeyedCertificate, makeAuthority, makeCertificate, namesExactly, permits } from './x509.ts';
+import { hasExactNames, type KeyedCertificate, makeAuthority, makeCertificate, permits } from './x509.ts';
 
 const DAY_MILLISECONDS = 86_400_000;
 const AUTHORITY_DAYS = 3_650;
@@ -17,7 +17,7 @@ const CERTIFICATE_DAYS = 800;
 /** A server that is started at least once a year never shows one that has expired. */
 const RENEW_DAYS = 400;
 
-export interface OwnCertificateOptions {
+export interface SelfSignedOptions {
   /** Where it is kept; undefined: in memory. */
   readonly folder: string | undefined;
   /** Where the server listens. */
@@ -26,25 +26,30 @@ export interface OwnCertificateOptions {
   readonly now: Date;
 }
 
-interface Pair {
+interface CertificateAndKey {
   readonly certificate: X509Certificate;
   readonly key: KeyObject;
 }
 
-interface OpenAuthority extends Pair {
+interface LoadedAuthority extends CertificateAndKey {
   /** In PEM: what clients trust. */
   readonly root: string;
 }
 
 /** With a folder, whoever calls this holds the data folder: no other process writes there. */
-export function ownCertificate({ folder, hosts, machine = hostname(), now }: OwnCertificateOptions): ServerCertificate {
-  const files = folder === undefined ? undefined : filesIn(folder);
-  const wanted = namesFor(hosts, machine);
+export function ensureSelfSignedCertificate({
+  folder,
+  hosts,
+  machine = hostname(),
+  now,
+}: SelfSignedOptions): ServerCertificate {
+  const files = folder === undefined ? undefined : certificatePaths(folder);
+  const wanted = certificateNames(hosts, machine);
   const warnings: string[] = [];
-  const kept = files && readAuthority(files, folder!);
-  const lasts = kept && daysLeft(kept.certificate, now) > 1;
-  if (kept && !lasts) warnings.push(`The authority in ${folder} has expired: clients have to trust the new one.`);
-  const authority = (lasts && kept) || newAuthority(wanted, machine, now, files);
+  const stored = files && readAuthority(files, folder!);
+  const isValid = stored && daysLeft(stored.certificate, now) > 1;
+  if (stored && !isValid) warnings.push(`The authority in ${folder} has expired: clients have to trust the new one.`);
+  const authority = (isValid && stored) || createAuthority(wanted, machine, now, files);
   const names = wanted.filter((name) => permits(authority.certificate, name));
   for (const name of wanted.filter((each) => !names.includes(each))) {
     warnings.push(
@@ -52,7 +57,7 @@ export function ownCertificate({ folder, hosts, machine = hostname(), now }: Own
     );
   }
   const { certificate, key } =
-    (files && readCurrent(files, authority, names, now)) ?? newCertificate(authority, names, now, files);
+    (files && readValidCertificate(files, authority, names, now)) ?? createCertificate(authority, names, now, files);
   const { root } = authority;
   return {
     tls: { cert: certificate + authority.certificate.toString(), key },
@@ -62,7 +67,7 @@ export function ownCertificate({ folder, hosts, machine = hostname(), now }: Own
 }
 
 /** How clients come to trust the authority, one line each. */
-export function waysToTrust(authority: Authority, origin: string): string {
+export function trustInstructions(authority: Authority, origin: string): string {
   const file = authority.file ?? 'holdfast-ca.pem';
   const get = authority.file === undefined ? `\n  get it    curl -k -o ${file} ${origin}/_holdfast/certificate` : '';
   return `Clients have to trust its authority; these are the ways (more in docs/guide/https.md):${get}
@@ -74,7 +79,7 @@ export function waysToTrust(authority: Authority, origin: string): string {
 }
 
 /** The first one is the certificate's subject. */
-function namesFor(hosts: readonly string[], machine: string): string[] {
+function certificateNames(hosts: readonly string[], machine: string): string[] {
   const services = serviceNames.map((service) => `*.${service}.localhost`);
   const names = ['localhost', '*.localhost', ...services, '127.0.0.1', '::1', machine, ...hosts].map((name) =>
     name.toLowerCase().replace(/%.*/, ''),
@@ -84,9 +89,9 @@ function namesFor(hosts: readonly string[], machine: string): string[] {
   return [...new Set(names)].filter((name) => !everywhere.includes(name) && isName(name));
 }
 
-type Files = ReturnType<typeof filesIn>;
+type CertificatePaths = ReturnType<typeof certificatePaths>;
 
-function filesIn(folder: string) {
+function certificatePaths(folder: string) {
   const file = (name: string) => join(folder, name);
   return {
     root: file('ca.pem'),
@@ -97,55 +102,60 @@ function filesIn(folder: string) {
   };
 }
 
-function newAuthority(names: readonly string[], machine: string, now: Date, files: Files | undefined): OpenAuthority {
+function createAuthority(
+  names: readonly string[],
+  machine: string,
+  now: Date,
+  files: CertificatePaths | undefined,
+): LoadedAuthority {
   // Each has a name of its own: in lists of those that are trusted, they can be told apart.
   const commonName = `Holdfast on ${machine} ${randomBytes(4).toString('hex')}`;
-  const made = makeAuthority(commonName, names, validityOf(now, AUTHORITY_DAYS));
+  const made = makeAuthority(commonName, names, validityFrom(now, AUTHORITY_DAYS));
   if (files) {
     makeFolderDurably(dirname(files.root));
     // The root comes last: where it is, the issuer is too, also after a kill.
     rmSync(files.root, { force: true });
-    write(files.issuerKey, files.issuer, made);
+    writePair(files.issuerKey, files.issuer, made);
     writeFileDurably(files.root, made.root, { mode: 0o644 });
   }
   return { root: made.root, certificate: new X509Certificate(made.certificate), key: createPrivateKey(made.key) };
 }
 
-function newCertificate(
-  authority: OpenAuthority,
+function createCertificate(
+  authority: LoadedAuthority,
   names: readonly string[],
   now: Date,
-  files: Files | undefined,
+  files: CertificatePaths | undefined,
 ): KeyedCertificate {
   const days = Math.min(CERTIFICATE_DAYS, daysLeft(authority.certificate, now));
-  const made = makeCertificate(authority, names, validityOf(now, days));
-  if (files) write(files.key, files.certificate, made);
+  const made = makeCertificate(authority, names, validityFrom(now, days));
+  if (files) writePair(files.key, files.certificate, made);
   return made;
 }
 
-function readAuthority(files: Files, folder: string): OpenAuthority | undefined {
-  const root = readIfThere(files.root);
+function readAuthority(files: CertificatePaths, folder: string): LoadedAuthority | undefined {
+  const root = readIfExists(files.root);
   if (root === undefined) return undefined;
   const damaged = `The authority of --https auto in ${folder} is damaged, or its key is missing: restore it, or remove that folder and let clients trust the new one.`;
-  const issuer = opening(readIfThere(files.issuer), readIfThere(files.issuerKey));
+  const issuer = parsePair(readIfExists(files.issuer), readIfExists(files.issuerKey));
   if (!issuer || !isIssuedBy(root, issuer.certificate)) throw new StartError(damaged);
   return { root, ...issuer };
 }
 
 /** Nobody trusts the certificate itself: where anything is not as it should be, a new one takes its place. */
-function readCurrent(
-  files: Files,
-  authority: OpenAuthority,
+function readValidCertificate(
+  files: CertificatePaths,
+  authority: LoadedAuthority,
   names: readonly string[],
   now: Date,
 ): KeyedCertificate | undefined {
-  const [pem, key] = [readIfThere(files.certificate), readIfThere(files.key)];
-  const certificate = opening(pem, key)?.certificate;
-  const good =
+  const [pem, key] = [readIfExists(files.certificate), readIfExists(files.key)];
+  const certificate = parsePair(pem, key)?.certificate;
+  const isUsable =
     certificate?.verify(authority.certificate.publicKey) &&
-    namesExactly(certificate, names) &&
+    hasExactNames(certificate, names) &&
     daysLeft(certificate, now) > Math.min(RENEW_DAYS, daysLeft(authority.certificate, now) - 1);
-  return good ? { certificate: pem!, key: key! } : undefined;
+  return isUsable ? { certificate: pem!, key: key! } : undefined;
 }
 
 function isIssuedBy(root: string, certificate: X509Certificate): boolean {
@@ -156,7 +166,7 @@ function isIssuedBy(root: string, certificate: X509Certificate): boolean {
   }
 }
 
-function opening(pem: string | undefined, keyPem: string | undefined): Pair | undefined {
+function parsePair(pem: string | undefined, keyPem: string | undefined): CertificateAndKey | undefined {
   if (pem === undefined || keyPem === undefined) return undefined;
   try {
     const [certificate, key] = [new X509Certificate(pem), createPrivateKey(keyPem)];
@@ -167,13 +177,13 @@ function opening(pem: string | undefined, keyPem: string | undefined): Pair | un
 }
 
 /** Where the certificate is, its key is too, also after a kill. */
-function write(keyFile: string, certificateFile: string, { certificate, key }: KeyedCertificate): void {
+function writePair(keyFile: string, certificateFile: string, { certificate, key }: KeyedCertificate): void {
   rmSync(certificateFile, { force: true });
   writeFileDurably(keyFile, key, { mode: 0o600 });
   writeFileDurably(certificateFile, certificate, { mode: 0o644 });
 }
 
-function readIfThere(file: string): string | undefined {
+function readIfExists(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
@@ -183,7 +193,7 @@ function readIfThere(file: string): string | undefined {
 }
 
 /** From yesterday on: the clocks of others may be slow. */
-function validityOf(now: Date, days: number) {
+function validityFrom(now: Date, days: number) {
   const at = (day: number) => new Date(now.getTime() + day * DAY_MILLISECONDS);
   return { from: at(-1), until: at(days) };
 }

@@ -2,18 +2,18 @@
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import {
-  bits,
+  bitString,
   boolean,
   type Der,
-  instead,
+  explicitTag,
+  implicitTag,
   integer,
   objectId,
-  octets,
+  octetString,
   sequence,
   set,
   time,
   utf8,
-  within,
 } from './der.ts';
 
 export interface KeyedCertificate {
@@ -28,9 +28,9 @@ export interface Validity {
 }
 
 const ECDSA_WITH_SHA256 = sequence(objectId('1.2.840.10045.4.3.2'));
-const OF_SERVERS = extension('2.5.29.37', false, sequence(objectId('1.3.6.1.5.5.7.3.1')));
+const SERVER_AUTH_USAGE = extension('2.5.29.37', false, sequence(objectId('1.3.6.1.5.5.7.3.1')));
 
-export interface MadeAuthority extends KeyedCertificate {
+export interface GeneratedAuthority extends KeyedCertificate {
   /** In PEM: what clients are to trust. Its own key is gone. */
   readonly root: string;
 }
@@ -39,18 +39,18 @@ export interface MadeAuthority extends KeyedCertificate {
  * Whoever trusts the root trusts servers with these names, and with what is below them, only. Some clients do not apply the
  * constraints of what they trust directly. So the root vouches for one issuer, which has them too, and then loses its key.
  */
-export function makeAuthority(commonName: string, names: readonly string[], validity: Validity): MadeAuthority {
+export function makeAuthority(commonName: string, names: readonly string[], validity: Validity): GeneratedAuthority {
   const [rootKeys, keys] = [0, 1].map(() => generateKeyPairSync('ec', { namedCurve: 'P-256' })) as [Keys, Keys];
-  const permitted = [...new Map(names.map(constraintOf).map((der) => [der.toString('hex'), der])).values()];
+  const permitted = [...new Map(names.map(nameConstraint).map((der) => [der.toString('hex'), der])).values()];
   const extensions = (authoritiesBelow: number) => [
     extension('2.5.29.19', true, sequence(boolean(true), integer(authoritiesBelow))),
-    extension('2.5.29.15', true, bits(Buffer.from([0b0000_0110]), 1)), // it signs certificates
-    extension('2.5.29.30', true, sequence(within(0, ...permitted))),
+    extension('2.5.29.15', true, bitString(Buffer.from([0b0000_0110]), 1)), // it signs certificates
+    extension('2.5.29.30', true, sequence(explicitTag(0, ...permitted))),
   ];
-  const name = nameOf(commonName);
+  const name = distinguishedName(commonName);
   const common = { issuer: name, signer: rootKeys, validity };
   const root = issue({ ...common, subject: name, ...rootKeys, extensions: extensions(1) });
-  const subject = nameOf(`${commonName} issuer`);
+  const subject = distinguishedName(`${commonName} issuer`);
   return { root: root.certificate, ...issue({ ...common, subject, ...keys, extensions: extensions(0) }) };
 }
 
@@ -63,21 +63,21 @@ export function makeCertificate(
   const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const extensions = [
     extension('2.5.29.19', true, sequence()), // no authority
-    extension('2.5.29.15', true, bits(Buffer.from([0b1000_0000]), 7)), // it signs handshakes
+    extension('2.5.29.15', true, bitString(Buffer.from([0b1000_0000]), 7)), // it signs handshakes
     extension('2.5.29.17', false, sequence(...names.map(generalName))),
   ];
-  const issuer = nameOf(/^CN=(.*)$/m.exec(authority.certificate.subject)?.[1] ?? '');
+  const issuer = distinguishedName(/^CN=(.*)$/m.exec(authority.certificate.subject)?.[1] ?? '');
   const signer = { privateKey: authority.key, publicKey: authority.certificate.publicKey };
-  return issue({ subject: nameOf(names[0]!), issuer, ...pair, signer, validity, extensions });
+  return issue({ subject: distinguishedName(names[0]!), issuer, ...pair, signer, validity, extensions });
 }
 
 /** Whether an issuer that was made here can vouch for the name. */
 export function permits(authority: X509Certificate, name: string): boolean {
-  return authority.raw.includes(constraintOf(name));
+  return authority.raw.includes(nameConstraint(name));
 }
 
 /** Whether a certificate of this module has these names, in this order, and no others. */
-export function namesExactly(certificate: X509Certificate, names: readonly string[]): boolean {
+export function hasExactNames(certificate: X509Certificate, names: readonly string[]): boolean {
   return certificate.raw.includes(sequence(...names.map(generalName)));
 }
 
@@ -86,7 +86,7 @@ interface Keys {
   readonly publicKey: KeyObject;
 }
 
-interface Issue extends Keys {
+interface CertificateFields extends Keys {
   readonly subject: Der;
   readonly issuer: Der;
   readonly signer: Keys;
@@ -94,53 +94,62 @@ interface Issue extends Keys {
   readonly extensions: readonly Der[];
 }
 
-function issue({ subject, issuer, privateKey, publicKey, signer, validity, extensions }: Issue): KeyedCertificate {
+function issue({
+  subject,
+  issuer,
+  privateKey,
+  publicKey,
+  signer,
+  validity,
+  extensions,
+}: CertificateFields): KeyedCertificate {
   const serial = randomBytes(16);
   serial[0]! &= 0x7f;
   const toSign = sequence(
-    within(0, integer(2)), // version 3
+    explicitTag(0, integer(2)), // version 3
     integer(serial),
     ECDSA_WITH_SHA256,
     issuer,
     sequence(time(validity.from), time(validity.until)),
     subject,
-    spkiOf(publicKey),
-    within(
+    encodeSpki(publicKey),
+    explicitTag(
       3,
       sequence(
         ...extensions,
-        OF_SERVERS,
-        extension('2.5.29.14', false, octets(keyIdOf(publicKey))),
-        extension('2.5.29.35', false, sequence(instead(0, keyIdOf(signer.publicKey)))),
+        SERVER_AUTH_USAGE,
+        extension('2.5.29.14', false, octetString(keyIdentifier(publicKey))),
+        extension('2.5.29.35', false, sequence(implicitTag(0, keyIdentifier(signer.publicKey)))),
       ),
     ),
   );
   const signature = sign('sha256', toSign, signer.privateKey);
-  const certificate = new X509Certificate(sequence(toSign, ECDSA_WITH_SHA256, bits(signature)));
+  const certificate = new X509Certificate(sequence(toSign, ECDSA_WITH_SHA256, bitString(signature)));
   return { certificate: certificate.toString(), key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() };
 }
 
 function extension(id: string, critical: boolean, value: Der): Der {
-  return sequence(objectId(id), ...(critical ? [boolean(true)] : []), octets(value));
+  return sequence(objectId(id), ...(critical ? [boolean(true)] : []), octetString(value));
 }
 
-function nameOf(commonName: string): Der {
+function distinguishedName(commonName: string): Der {
   const part = (id: string, text: string) => set(sequence(objectId(id), utf8(text)));
   return sequence(part('2.5.4.10', 'Holdfast'), part('2.5.4.3', commonName));
 }
 
 function generalName(name: string): Der {
-  return isIP(name) ? instead(7, addressBytes(name)) : instead(2, Buffer.from(name));
+  return isIP(name) ? implicitTag(7, addressBytes(name)) : implicitTag(2, Buffer.from(name));
 }
 
 /** What of the authority's constraints covers a name. */
-function constraintOf(name: string): Der {
-  if (isIP(name) === 0) return sequence(instead(2, Buffer.from(/(?:^|\.)localhost$/.test(name) ? 'localhost' : name)));
+function nameConstraint(name: string): Der {
+  if (isIP(name) === 0)
+    return sequence(implicitTag(2, Buffer.from(/(?:^|\.)localhost$/.test(name) ? 'localhost' : name)));
   const loopback = isIP(name) === 4 && name.startsWith('127.');
   const address = addressBytes(loopback ? '127.0.0.0' : name);
   const mask = Buffer.alloc(address.length, 0xff);
   if (loopback) mask.fill(0, 1);
-  return sequence(instead(7, Buffer.concat([address, mask])));
+  return sequence(implicitTag(7, Buffer.concat([address, mask])));
 }
 
 function addressBytes(address: string): Buffer {
@@ -156,10 +165,10 @@ function addressBytes(address: string): Buffer {
   return Buffer.concat(groups.map((group) => Buffer.from(group.padStart(4, '0'), 'hex')));
 }
 
-function spkiOf(key: KeyObject): Der {
+function encodeSpki(key: KeyObject): Der {
   return key.export({ type: 'spki', format: 'der' });
 }
 
-function keyIdOf(key: KeyObject): Buffer {
-  return createHash('sha256').update(spkiOf(key)).digest().subarray(0, 20);
+function keyIdentifier(key: KeyObject): Buffer {
+  return createHash('sha256').update(encodeSpki(key)).digest().subarray(0, 20);
 }

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { ACCOUNT, openWorld } from '../../../test/services/world.ts';
-import { encodeKey, under } from '../../partition/keys.ts';
+import { ACCOUNT, openWorld } from '../../../test/support/blob-storage.ts';
+import { encodeKey, keysUnder } from '../../partition/keys.ts';
 import { openMemory } from '../../partition/memory/engine.ts';
 import type { Partition } from '../../partition/partition.ts';
 import { openPartition } from '../../partition/transact.ts';
 import { encodeValue } from '../../partition/values.ts';
 import { createContainer } from '../blob/containers.ts';
-import { accountKey, removedIn } from '../common/account-rows.ts';
+import { accountKey, removedAccountsIn } from '../common/account-rows.ts';
 import { setServiceProperties } from '../common/service-properties.ts';
 import type { Storage } from '../common/storage.ts';
 import { startSweeper } from '../maintenance/sweeper.ts';
@@ -58,7 +58,7 @@ describe('The accounts of a start', () => {
       ['two', false],
     ]);
     expect((await serve(store, environment)).find('two')?.id).toBe(id);
-    expect(await store.read((at) => at.scan(under([id, 'n']), { limit: 5 }))).toHaveLength(1);
+    expect(await store.read((at) => at.scan(keysUnder([id, 'n']), { limit: 5 }))).toHaveLength(1);
   });
 
   it('are the development account again without an environment, with its data', async () => {
@@ -230,7 +230,7 @@ describe('A removed account', () => {
     await expect(newContainer(store, id, 'box')).rejects.toMatchObject({ code: 'AccountIsDisabled', status: 403 });
     const settings = setServiceProperties(storageOf(store, id), 'blob', { defaultServiceVersion: '2020-10-02' });
     await expect(settings).rejects.toMatchObject({ code: 'AccountIsDisabled' });
-    expect(await store.read((at) => at.scan(under([id]), { limit: 5 }))).toEqual([]);
+    expect(await store.read((at) => at.scan(keysUnder([id]), { limit: 5 }))).toEqual([]);
   });
 
   it('never loses a container that was made while it was refused to remove it', async () => {
@@ -244,7 +244,7 @@ describe('A removed account', () => {
       };
       const results = await Promise.allSettled([accounts.remove('mine', { withData: false }), create()]);
       expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
-      const boxes = await store.read((at) => at.scan(under([id, 'n']), { limit: 5 }));
+      const boxes = await store.read((at) => at.scan(keysUnder([id, 'n']), { limit: 5 }));
       expect(boxes).toHaveLength(accounts.find('mine') ? 1 : 0);
     }
   });
@@ -266,19 +266,19 @@ describe('A removed account', () => {
     const accounts = await serve(world.partition);
     expect(accounts.removed()).toEqual([ACCOUNT]);
     const sweeper = startSweeper({
-      ...{ partition: world.partition, content: world.store, horizon: world.reads },
+      ...{ partition: world.partition, content: world.store, lowWatermark: world.reads },
       accounts: () => [...accounts.stored().map(({ id }) => id), ...accounts.removed()],
       removed: accounts.removed,
     });
     sweeper.wake();
     await sweeper.idle();
     expect(await world.kinds()).toEqual({});
-    expect(await world.partition.read((at) => at.scan(under([other.id, 'n']), { limit: 5 }))).toHaveLength(1);
+    expect(await world.partition.read((at) => at.scan(keysUnder([other.id, 'n']), { limit: 5 }))).toHaveLength(1);
     await sweeper.stop();
 
     const next = await serve(world.partition);
     expect(next.removed()).toEqual([]);
-    expect(await world.partition.read((at) => at.scan(removedIn(), { limit: 5 }))).toEqual([]);
+    expect(await world.partition.read((at) => at.scan(removedAccountsIn(), { limit: 5 }))).toEqual([]);
   });
 });
 

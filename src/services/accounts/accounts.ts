@@ -1,6 +1,6 @@
 /** The accounts of a store: a directory in memory that every request asks, and that says what the rows say. */
 import { randomBytes } from 'node:crypto';
-import { under } from '../../partition/keys.ts';
+import { keysUnder } from '../../partition/keys.ts';
 import type { Partition, Row, Transaction } from '../../partition/partition.ts';
 import { encodeValue } from '../../partition/values.ts';
 import { accountKeysFault, accountNameFault } from '../../rules/account-names.ts';
@@ -9,17 +9,17 @@ import {
   type AccountRow,
   accountKey,
   accountsIn,
-  allIn,
   DEVELOPMENT_ACCOUNT,
   decodeAccount,
-  goWithoutDefault,
-  hasDefault,
+  disableDefaultAccount,
+  hasDefaultAccount,
   putAccount,
-  removedId,
-  removedIn,
-  removedKey,
+  removedAccountId,
+  removedAccountKey,
+  removedAccountsIn,
+  scanAll,
 } from '../common/account-rows.ts';
-import { errorTable, raising } from '../common/errors.ts';
+import { errorFactory, errorTable } from '../common/errors.ts';
 import type { AccountId } from '../common/storage.ts';
 
 /** It never changes: an account that was changed is another one of these. */
@@ -72,7 +72,7 @@ export const accountErrors = errorTable({
   AccountNotFound: [404, 'The specified account does not exist.'],
   InvalidAccount: [400, 'The name or a key of the account is invalid.'],
 });
-const fail = raising(accountErrors);
+const fail = errorFactory(accountErrors);
 
 export interface AccountsOptions {
   /** Other processes work on the store at the same time. */
@@ -85,22 +85,24 @@ export async function openAccounts(
   serves?: ServedAccounts,
   { isShared = false }: AccountsOptions = {},
 ): Promise<AccountDirectory> {
-  if (serves) await prepare(partition, serves);
+  if (serves) await ensureAccounts(partition, serves);
   const environment = serves?.environment && new Set(serves.environment.map(({ name }) => name));
   const accounts = new Map<string, StoredAccount & { readonly version: bigint }>();
   const served = new Map<string, KnownAccount>();
   const removed = new Set<AccountId>();
   /** Gone, and nothing is left of them. */
   const swept = new Set<AccountId>();
-  for (const [id, isEmpty] of await removedAccounts(partition, !isShared)) (isEmpty ? swept : removed).add(id);
+  for (const [id, isEmpty] of await findRemovedAccounts(partition, !isShared)) (isEmpty ? swept : removed).add(id);
   await readAll();
 
   async function readAll(): Promise<void> {
-    const [rows, gone] = await partition.read((at) => Promise.all([allIn(at, accountsIn()), allIn(at, removedIn())]));
+    const [rows, gone] = await partition.read((at) =>
+      Promise.all([scanAll(at, accountsIn()), scanAll(at, removedAccountsIn())]),
+    );
     const names = new Set(rows.map((row) => decodeAccount(row).name));
     for (const name of [...accounts.keys()]) if (!names.has(name)) forget(name);
-    for (const row of rows) note(row);
-    for (const id of gone.map(({ key }) => removedId(key))) if (!swept.has(id)) removed.add(id);
+    for (const row of rows) applyRow(row);
+    for (const id of gone.map(({ key }) => removedAccountId(key))) if (!swept.has(id)) removed.add(id);
   }
 
   function isServed({ name, from, keys }: AccountRow): boolean {
@@ -109,7 +111,7 @@ export async function openAccounts(
     return environment ? environment.has(name) : from === 'default';
   }
 
-  function note(row: Row): void {
+  function applyRow(row: Row): void {
     const account = decodeAccount(row);
     const { id, name, keys } = account;
     if (accounts.get(name)?.version === row.version) return;
@@ -122,23 +124,23 @@ export async function openAccounts(
     for (const known of [accounts, served]) known.delete(name);
   }
 
-  let last: Promise<unknown> = Promise.resolve();
+  let tail: Promise<unknown> = Promise.resolve();
   /** One at a time: what was read earlier must not come after what was read later. */
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = last.then(work);
-    last = done.catch(() => {});
+  function runExclusive<T>(work: () => Promise<T>): Promise<T> {
+    const done = tail.then(work);
+    tail = done.catch(() => {});
     return done;
   }
 
   /** However it ended, the directory says what the row says then. */
-  function change<T>(name: string, body: (tx: Transaction, row: Row | undefined) => Promise<T>): Promise<T> {
+  function change<T>(name: string, fn: (tx: Transaction, row: Row | undefined) => Promise<T>): Promise<T> {
     const key = accountKey(name);
-    return inTurn(async () => {
+    return runExclusive(async () => {
       try {
-        return (await partition.transact(key, async (tx) => body(tx, await tx.get(key)))).value;
+        return (await partition.transact(key, async (tx) => fn(tx, await tx.get(key)))).value;
       } finally {
         const row = await partition.read((at) => at.get(key));
-        if (row) note(row);
+        if (row) applyRow(row);
         else forget(name);
       }
     });
@@ -149,36 +151,36 @@ export async function openAccounts(
     list: () => [...served.values()].sort(byName),
     stored: () => [...accounts.values()].sort(byName),
     removed: () => [...removed],
-    refresh: () => inTurn(readAll),
+    refresh: () => runExclusive(readAll),
     add: async (name, given) => {
       const keys = given ?? [newKey(), newKey()];
       const fault = accountNameFault(name) ?? accountKeysFault(keys);
       if (fault) throw fail('InvalidAccount', undefined, `The account cannot be added: ${fault}.`);
       return change(name, async (tx, row) => {
         if (row) throw alreadyExists(decodeAccount(row));
-        putAccount(tx, { id: tx.stamp, name, keys, from: 'command' });
-        return { id: tx.stamp, name, keys };
+        putAccount(tx, { id: tx.timestamp, name, keys, from: 'command' });
+        return { id: tx.timestamp, name, keys };
       });
     },
     rotateKey: (name, which) =>
       change(name, async (tx, row) => {
-        const { id, from, keys: old } = existing(name, row);
+        const { id, from, keys: old } = decodeExisting(name, row);
         const keys = which === 1 ? [newKey(), ...old.slice(1)] : [old[0] ?? newKey(), newKey()];
         putAccount(tx, { id, name, keys, from });
         return { id, name, keys };
       }),
     remove: async (name, { withData }) => {
       const id = await change(name, async (tx, row) => {
-        const account = existing(name, row);
-        if (!withData && (await tx.scan(under([account.id, 'n']), { limit: 1 })).length > 0)
+        const account = decodeExisting(name, row);
+        if (!withData && (await tx.scan(keysUnder([account.id, 'n']), { limit: 1 })).length > 0)
           throw fail(
             'AccountHasContainers',
             undefined,
             `The account ${name} has containers, queues or tables, which would go with it.`,
           );
         tx.remove(accountKey(name));
-        tx.put(removedKey(account.id), encodeValue({ name }));
-        if (name === DEVELOPMENT_ACCOUNT) goWithoutDefault(tx);
+        tx.put(removedAccountKey(account.id), encodeValue({ name }));
+        if (name === DEVELOPMENT_ACCOUNT) disableDefaultAccount(tx);
         return account.id;
       });
       removed.add(id);
@@ -187,13 +189,13 @@ export async function openAccounts(
 }
 
 /** Makes the accounts of this start, and gives them their keys. */
-async function prepare(partition: Partition, { environment, developmentKeys }: ServedAccounts): Promise<void> {
+async function ensureAccounts(partition: Partition, { environment, developmentKeys }: ServedAccounts): Promise<void> {
   for (const { name, keys } of environment ?? []) {
     await partition.transact(accountKey(name), async (tx) => {
       const row = await tx.get(accountKey(name));
       const found = row && decodeAccount(row);
       const from = found?.from === 'command' ? 'command' : 'environment';
-      putAccount(tx, { id: found?.id ?? tx.stamp, name, keys, from });
+      putAccount(tx, { id: found?.id ?? tx.timestamp, name, keys, from });
     });
   }
   if (environment) return;
@@ -202,8 +204,8 @@ async function prepare(partition: Partition, { environment, developmentKeys }: S
     const row = await tx.get(accountKey(name));
     const found = row && decodeAccount(row);
     const isReady = found?.from === 'command' || (found?.from === 'default' && found.keys.length > 0);
-    if (isReady || !(await hasDefault(tx))) return;
-    putAccount(tx, { id: found?.id ?? tx.stamp, name, keys: developmentKeys, from: 'default' });
+    if (isReady || !(await hasDefaultAccount(tx))) return;
+    putAccount(tx, { id: found?.id ?? tx.timestamp, name, keys: developmentKeys, from: 'default' });
   });
 }
 
@@ -212,12 +214,12 @@ async function prepare(partition: Partition, { environment, developmentKeys }: S
  * one without rows is forgotten; the others are swept in this process, and forgotten by the next. Where several processes
  * share the store a request may still be on its way that would make rows in it: none is ever forgotten.
  */
-async function removedAccounts(partition: Partition, mayForget: boolean): Promise<Map<AccountId, boolean>> {
+async function findRemovedAccounts(partition: Partition, mayForget: boolean): Promise<Map<AccountId, boolean>> {
   const found = new Map<AccountId, boolean>();
-  for (const { key } of await partition.read((at) => allIn(at, removedIn()))) {
-    const id = removedId(key);
+  for (const { key } of await partition.read((at) => scanAll(at, removedAccountsIn()))) {
+    const id = removedAccountId(key);
     const { value: isEmpty } = await partition.transact(key, async (tx) => {
-      if ((await tx.scan(under([id]), { limit: 1 })).length > 0) return false;
+      if ((await tx.scan(keysUnder([id]), { limit: 1 })).length > 0) return false;
       if (mayForget) tx.remove(key);
       return true;
     });
@@ -226,7 +228,7 @@ async function removedAccounts(partition: Partition, mayForget: boolean): Promis
   return found;
 }
 
-function existing(name: string, row: Row | undefined): AccountRow {
+function decodeExisting(name: string, row: Row | undefined): AccountRow {
   if (!row) throw fail('AccountNotFound', undefined, `There is no account ${name}.`);
   return decodeAccount(row);
 }

@@ -1,18 +1,18 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { anAnswered, MONDAY } from '../../../test/services/answered.ts';
-import { queryEntities } from '../../../test/services/table-world.ts';
-import { ACCOUNT, openWorld } from '../../../test/services/world.ts';
+import { anAnswered, MONDAY } from '../../../test/support/access-record.ts';
+import { ACCOUNT, openWorld } from '../../../test/support/blob-storage.ts';
+import { queryEntities } from '../../../test/support/table-storage.ts';
 import { TICKS_PER_SECOND } from '../../base/time.ts';
 import { OutcomeUnknown, type Partition, Unavailable } from '../../partition/partition.ts';
 import { getBlob } from '../blob/blobs.ts';
 import { listBlobs } from '../blob/listing.ts';
-import { setServiceProperties, type WantedProperties } from '../common/service-properties.ts';
+import { type RequestedProperties, setServiceProperties } from '../common/service-properties.ts';
 import type { Storage } from '../common/storage.ts';
 import { emptyAccount } from '../maintenance/reset.ts';
-import { propertiesOf } from '../table/entity-rows.ts';
+import { decodeEntityProperties } from '../table/entity-rows.ts';
 import { type AnalyticsOptions, startAnalytics } from './analytics.ts';
 
-const ALL: WantedProperties = {
+const ALL: RequestedProperties = {
   logging: { version: '1.0', read: true, write: true, delete: true },
   hourMetrics: { enabled: true, perApi: false },
 };
@@ -74,7 +74,9 @@ describe('Storage Analytics', () => {
     async function requests() {
       const { entities } = await queryEntities(storage, { table: '$MetricsHourPrimaryTransactionsBlob' });
       return entities.map((entity) => {
-        const columns = Object.fromEntries(propertiesOf(entity).map(({ name, value }) => [name, value.value]));
+        const columns = Object.fromEntries(
+          decodeEntityProperties(entity).map(({ name, value }) => [name, value.value]),
+        );
         return [entity.partitionKey, entity.rowKey, columns.TotalRequests];
       });
     }

@@ -2,25 +2,25 @@
  * Storage Analytics: who switched it on finds what was asked of his account as lines in $logs and as sums in the metrics tables.
  * Both are gathered in memory, and written beside the requests; what was gathered since then is lost with the process.
  */
-import { startBackground } from '../../base/background-task.ts';
+import { startBackgroundTask } from '../../base/background-task.ts';
 import { type Instant, OutcomeUnknown, type Partition } from '../../partition/partition.ts';
-import type { AnsweredRequest } from '../../rules/analytics/access-record.ts';
+import type { AccessRecord } from '../../rules/analytics/access-record.ts';
 import { isLogged } from '../../rules/analytics/outcomes.ts';
 import { StorageError } from '../common/errors.ts';
 import { type ServiceName, serviceNames } from '../common/names.ts';
 import type { Metrics } from '../common/service-properties.ts';
 import type { AccountId, Storage } from '../common/storage.ts';
 import { removeOldLogs, writeLog } from './log-blobs.ts';
-import { createLogBook, type LogBookLimits } from './log-buffer.ts';
-import { createMeter, type Span } from './metrics-aggregator.ts';
+import { createLogBuffer, type LogBufferLimits } from './log-buffer.ts';
+import { createMetricsAggregator, type Granularity } from './metrics-aggregator.ts';
 import { removeOldMetrics, writeMetrics } from './metrics-tables.ts';
-import { type Analysed, type AnalysedAccount, isOn, readSettings } from './settings.ts';
+import { type AnalysedAccount, type AnalyticsSettings, isOn, readSettings } from './settings.ts';
 
 export interface Analytics {
   /** Whether anybody wants to know. */
   readonly isOn: boolean;
   /** To be told of every request, if so. */
-  answered(request: AnsweredRequest): void;
+  answered(request: AccessRecord): void;
   /** The settings may have changed. */
   changed(): Promise<void>;
   /** Does at once all that would be done in time. */
@@ -41,7 +41,7 @@ export interface AnalyticsOptions {
   readonly onWorked: () => void;
   /** So many did not fit into memory. */
   readonly onDropped: (what: 'log lines' | 'requests of the metrics', count: number) => void;
-  readonly limits?: LogBookLimits & { readonly talliesMax?: number };
+  readonly limits?: LogBufferLimits & { readonly talliesMax?: number };
   readonly everyMilliseconds?: Partial<Intervals>;
 }
 
@@ -58,17 +58,17 @@ const EVERY_MILLISECONDS: Intervals = { settings: 5_000, metrics: 60_000, logs: 
 export async function startAnalytics(options: AnalyticsOptions): Promise<Analytics> {
   const { partition, storageOf } = options;
   const every: Intervals = { ...EVERY_MILLISECONDS, ...options.everyMilliseconds };
-  const book = createLogBook(options.limits);
-  const meter = createMeter(options.limits);
+  const logBuffer = createLogBuffer(options.limits);
+  const aggregator = createMetricsAggregator(options.limits);
   const doneAt = { metrics: performance.now(), logs: performance.now(), retention: Number.NEGATIVE_INFINITY };
-  let settings: ReadonlyMap<string, Analysed> = new Map();
+  let settings: ReadonlyMap<string, AnalyticsSettings> = new Map();
   let reads = 0;
   let latest = 0;
   let failures = 0;
   let isForced = false;
   /** Because the book was filling up. If that did not help, time must. */
-  let isUrged = false;
-  const background = startBackground(run, every.settings);
+  let isFlushRequested = false;
+  const background = startBackgroundTask(run, every.settings);
 
   const analytics = { isOn: false, answered, changed, settle, reset, stop };
   await refresh();
@@ -89,15 +89,15 @@ export async function startAnalytics(options: AnalyticsOptions): Promise<Analyti
     analytics.isOn = [...found.values()].some(({ services }) => Object.values(services).some(isOn));
   }
 
-  function answered(request: AnsweredRequest): void {
+  function answered(request: AccessRecord): void {
     const known = settings.get(request.account);
     const properties = known?.services[request.service];
     if (!properties) return;
     const { logging, hourMetrics, minuteMetrics } = properties;
     if (logging?.[request.kind] && isLogged(request)) {
-      book.add(known.account.id, request, logging.version);
-      if (book.isHalfFull && !isUrged) {
-        isUrged = true;
+      logBuffer.add(known.account.id, request, logging.version);
+      if (logBuffer.isHalfFull && !isFlushRequested) {
+        isFlushRequested = true;
         background.wake();
       }
     }
@@ -105,8 +105,13 @@ export async function startAnalytics(options: AnalyticsOptions): Promise<Analyti
     count(known.account, 'minute', minuteMetrics, request);
   }
 
-  function count({ id }: AnalysedAccount, span: Span, metrics: Metrics | undefined, request: AnsweredRequest): void {
-    if (metrics?.enabled) meter.count(id, span, request, metrics.perApi === true);
+  function count(
+    { id }: AnalysedAccount,
+    span: Granularity,
+    metrics: Metrics | undefined,
+    request: AccessRecord,
+  ): void {
+    if (metrics?.enabled) aggregator.count(id, span, request, metrics.perApi === true);
   }
 
   async function run(): Promise<void> {
@@ -116,7 +121,7 @@ export async function startAnalytics(options: AnalyticsOptions): Promise<Analyti
       const forced = isForced;
       isForced = false;
       if (forced || isDue('metrics')) await writeAllMetrics();
-      if (forced || isDue('logs') || book.isHalfFull) await writeAllLogs();
+      if (forced || isDue('logs') || logBuffer.isHalfFull) await writeAllLogs();
       if (forced || isDue('retention')) await removeOld();
       if (failures === before) options.onWorked();
     } catch (error) {
@@ -135,21 +140,21 @@ export async function startAnalytics(options: AnalyticsOptions): Promise<Analyti
 
   async function writeAllMetrics(): Promise<void> {
     doneAt.metrics = performance.now();
-    await meter.writeAll((reading) => outcomeOf(writeMetrics(storageOf({ id: reading.account }), reading)));
-    const dropped = meter.takeDropped();
+    await aggregator.writeAll((reading) => writeOutcome(writeMetrics(storageOf({ id: reading.account }), reading)));
+    const dropped = aggregator.takeDropped();
     if (dropped > 0) options.onDropped('requests of the metrics', dropped);
   }
 
   async function writeAllLogs(): Promise<void> {
     doneAt.logs = performance.now();
-    await book.writeAll((page) => outcomeOf(writeLog(storageOf({ id: page.account }), page)));
-    const dropped = book.takeDropped();
+    await logBuffer.writeAll((page) => writeOutcome(writeLog(storageOf({ id: page.account }), page)));
+    const dropped = logBuffer.takeDropped();
     if (dropped > 0) options.onDropped('log lines', dropped);
-    isUrged = book.isHalfFull;
+    isFlushRequested = logBuffer.isHalfFull;
   }
 
   /** What the account refuses, because it is gone say, it would refuse again. A commit that may have happened is not repeated. */
-  async function outcomeOf(writing: Promise<void>): Promise<'written' | 'refused' | 'later'> {
+  async function writeOutcome(writing: Promise<void>): Promise<'written' | 'refused' | 'later'> {
     try {
       await writing;
       return 'written';
@@ -165,11 +170,16 @@ export async function startAnalytics(options: AnalyticsOptions): Promise<Analyti
     const now = options.date();
     for (const { account, services } of settings.values()) {
       const storage = storageOf(account);
-      for (const service of serviceNames) await removeOldOf(storage, service, services, now);
+      for (const service of serviceNames) await removeOldFor(storage, service, services, now);
     }
   }
 
-  async function removeOldOf(storage: Storage, service: ServiceName, services: Analysed['services'], now: bigint) {
+  async function removeOldFor(
+    storage: Storage,
+    service: ServiceName,
+    services: AnalyticsSettings['services'],
+    now: bigint,
+  ) {
     const { logging, hourMetrics, minuteMetrics } = services[service] ?? {};
     if (logging?.days !== undefined) await removeOldLogs(storage, service, logging.days, now);
     if (hourMetrics?.days !== undefined) await removeOldMetrics(storage, service, 'hour', hourMetrics.days, now);
@@ -184,8 +194,8 @@ export async function startAnalytics(options: AnalyticsOptions): Promise<Analyti
 
   async function reset(): Promise<void> {
     await background.idle();
-    book.clear();
-    meter.clear();
+    logBuffer.clear();
+    aggregator.clear();
     await changed();
   }
 

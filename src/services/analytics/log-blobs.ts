@@ -1,6 +1,6 @@
 /** The logs of an account: block blobs in a container of its own, by service and hour. */
-import { iso7 } from '../../base/time.ts';
-import { keptSince, logFolder } from '../../rules/analytics/time-partitions.ts';
+import { formatIso7 } from '../../base/time.ts';
+import { logFolder, retentionStart } from '../../rules/analytics/time-partitions.ts';
 import { LOGS_CONTAINER } from '../../rules/names.ts';
 import { deleteBlob } from '../blob/blobs.ts';
 import { putBlob } from '../blob/block-blobs.ts';
@@ -18,7 +18,7 @@ export async function writeLog(storage: Storage, page: LogPage): Promise<void> {
   const bySystem: Storage = { ...storage, granted: undefined, bySystem: true };
   const bytes = Buffer.from(`${page.lines.join('\n')}\n`);
   const content = { length: bytes.length, ...(bytes.length <= WHOLE_BYTES_MAX && { whole: bytes }) };
-  const second = (instant: bigint) => `${iso7(instant).slice(0, 19)}Z`;
+  const second = (instant: bigint) => `${formatIso7(instant).slice(0, 19)}Z`;
   const metadata = [
     ['LogType', ['read', 'write', 'delete'].filter((kind) => page.kinds.has(kind as 'read')).join()],
     ['StartTime', second(page.first)],
@@ -70,7 +70,7 @@ async function makeContainer(storage: Storage): Promise<void> {
 
 /** In slices; the names of a service's logs are in the order of their hours. */
 export async function removeOldLogs(storage: Storage, service: string, days: number, now: bigint): Promise<void> {
-  const end = logFolder(service, keptSince(now, days));
+  const end = logFolder(service, retentionStart(now, days));
   for (let marker: string | undefined; marker !== ''; ) {
     const old: string[] = [];
     let isOver = false;

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { anAnswered, MONDAY } from '../../../test/services/answered.ts';
+import { anAnswered, MONDAY } from '../../../test/support/access-record.ts';
 import { TICKS_PER_SECOND } from '../../base/time.ts';
-import { createLogBook, type LogPage } from './log-buffer.ts';
+import { createLogBuffer, type LogPage } from './log-buffer.ts';
 
 const HOUR = 3600n * TICKS_PER_SECOND;
 
-async function pagesOf(book: ReturnType<typeof createLogBook>, outcome: 'written' | 'later' | 'refused' = 'written') {
+async function pagesOf(book: ReturnType<typeof createLogBuffer>, outcome: 'written' | 'later' | 'refused' = 'written') {
   const pages: LogPage[] = [];
   await book.writeAll(async (page) => {
     pages.push(page);
@@ -16,7 +16,7 @@ async function pagesOf(book: ReturnType<typeof createLogBook>, outcome: 'written
 
 describe('A log book', () => {
   it('has a page for each account, service, hour and format', async () => {
-    const book = createLogBook();
+    const book = createLogBuffer();
     book.add(1n, anAnswered({ kind: 'read', started: MONDAY + 1n }), '1.0');
     book.add(1n, anAnswered({ kind: 'write' }), '1.0');
     book.add(2n, anAnswered({}), '1.0');
@@ -36,7 +36,7 @@ describe('A log book', () => {
   });
 
   it('takes so many lines, counts the others, and has room again once they are written', async () => {
-    const book = createLogBook({ linesMax: 3 });
+    const book = createLogBuffer({ linesMax: 3 });
     for (let i = 0; i < 5; i++) book.add(1n, anAnswered({}), '1.0');
     expect(book.isHalfFull).toBe(true);
     expect([book.takeDropped(), book.takeDropped()]).toEqual([2, 0]);
@@ -47,7 +47,7 @@ describe('A log book', () => {
   });
 
   it('takes so many characters, and no line that would be more', async () => {
-    const book = createLogBook({ charactersMax: 1_000 });
+    const book = createLogBuffer({ charactersMax: 1_000 });
     for (let i = 0; i < 50; i++) book.add(1n, anAnswered({ userAgent: 'x'.repeat(i * 50) }), '1.0');
     const [page] = await pagesOf(book);
     expect(page!.lines.join('').length).toBeLessThanOrEqual(1_000);
@@ -58,7 +58,7 @@ describe('A log book', () => {
   });
 
   it('keeps what could not be written, in front of what came meanwhile, and counts it', async () => {
-    const book = createLogBook({ linesMax: 3 });
+    const book = createLogBuffer({ linesMax: 3 });
     book.add(1n, anAnswered({ id: 'one' }), '1.0');
     await book.writeAll(async () => {
       book.add(1n, anAnswered({ id: 'two', kind: 'delete' }), '1.0');

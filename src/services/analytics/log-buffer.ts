@@ -1,6 +1,6 @@
 /** Lines of logs that are not written yet: so many, and no more. */
-import type { AnsweredRequest, RequestKind } from '../../rules/analytics/access-record.ts';
-import { logLine } from '../../rules/analytics/log-lines.ts';
+import type { AccessRecord, RequestKind } from '../../rules/analytics/access-record.ts';
+import { formatLogLine } from '../../rules/analytics/log-lines.ts';
 import { logFolder } from '../../rules/analytics/time-partitions.ts';
 import type { AccountId } from '../common/storage.ts';
 
@@ -17,8 +17,8 @@ export interface LogPage {
   readonly lines: string[];
 }
 
-export interface LogBook {
-  add(account: AccountId, request: AnsweredRequest, version: string): void;
+export interface LogBuffer {
+  add(account: AccountId, request: AccessRecord, version: string): void;
   /** Hands each page over, oldest first. One that fails stays for another time, unless it is refused for good. */
   writeAll(write: (page: LogPage) => Promise<'written' | 'refused' | 'later'>): Promise<void>;
   /** How many did not fit since this was asked last. */
@@ -27,25 +27,25 @@ export interface LogBook {
   clear(): void;
 }
 
-export interface LogBookLimits {
+export interface LogBufferLimits {
   readonly linesMax?: number;
   readonly charactersMax?: number;
 }
 
-export function createLogBook({ linesMax = 50_000, charactersMax = 16 << 20 }: LogBookLimits = {}): LogBook {
+export function createLogBuffer({ linesMax = 50_000, charactersMax = 16 << 20 }: LogBufferLimits = {}): LogBuffer {
   const pages = new Map<string, LogPage>();
   let lines = 0;
   let characters = 0;
   let dropped = 0;
 
-  function letGo(page: LogPage): void {
+  function release(page: LogPage): void {
     lines -= page.lines.length;
     for (const line of page.lines) characters -= line.length;
   }
 
   return {
     add(account, request, version) {
-      const line = logLine(request, version);
+      const line = formatLogLine(request, version);
       if (lines >= linesMax || characters + line.length > charactersMax) {
         dropped++;
         return;
@@ -71,8 +71,8 @@ export function createLogBook({ linesMax = 50_000, charactersMax = 16 << 20 }: L
       for (const [key, page] of [...pages]) {
         // What comes from now on goes to another page.
         pages.delete(key);
-        if ((await write(page)) !== 'later') letGo(page);
-        else keep(key, page);
+        if ((await write(page)) !== 'later') release(page);
+        else requeue(key, page);
       }
     },
     takeDropped() {
@@ -84,13 +84,13 @@ export function createLogBook({ linesMax = 50_000, charactersMax = 16 << 20 }: L
       return lines * 2 > linesMax || characters * 2 > charactersMax;
     },
     clear() {
-      for (const page of pages.values()) letGo(page);
+      for (const page of pages.values()) release(page);
       pages.clear();
     },
   };
 
   /** In front of what has come meanwhile. */
-  function keep(key: string, page: LogPage): void {
+  function requeue(key: string, page: LogPage): void {
     const newer = pages.get(key);
     if (newer) {
       for (const line of newer.lines) page.lines.push(line);

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { anAnswered, MONDAY } from '../../../test/services/answered.ts';
+import { anAnswered, MONDAY } from '../../../test/support/access-record.ts';
 import { TICKS_PER_SECOND } from '../../base/time.ts';
-import { requestsIn } from '../../rules/analytics/request-counters.ts';
-import { createMeter } from './metrics-aggregator.ts';
+import { totalRequests } from '../../rules/analytics/request-counters.ts';
+import { createMetricsAggregator } from './metrics-aggregator.ts';
 
 const MINUTE = 60n * TICKS_PER_SECOND;
 
-async function readingsOf(meter: ReturnType<typeof createMeter>, outcome: 'written' | 'later' = 'written') {
+async function readingsOf(meter: ReturnType<typeof createMetricsAggregator>, outcome: 'written' | 'later' = 'written') {
   const readings: unknown[] = [];
   await meter.writeAll(async ({ account, span, partitionKey, tallies }) => {
-    for (const [rowKey, tally] of tallies) readings.push([account, span, partitionKey, rowKey, requestsIn(tally)]);
+    for (const [rowKey, tally] of tallies) readings.push([account, span, partitionKey, rowKey, totalRequests(tally)]);
     return outcome;
   });
   return readings;
@@ -17,7 +17,7 @@ async function readingsOf(meter: ReturnType<typeof createMeter>, outcome: 'writt
 
 describe('A meter', () => {
   it('counts by account, hour or minute, and operation', async () => {
-    const meter = createMeter();
+    const meter = createMetricsAggregator();
     meter.count(1n, 'hour', anAnswered({}), true);
     meter.count(1n, 'hour', anAnswered({ started: MONDAY + MINUTE, operation: undefined }), true);
     meter.count(1n, 'minute', anAnswered({}), false);
@@ -35,7 +35,7 @@ describe('A meter', () => {
   });
 
   it('holds so many rows, and counts what found no room', async () => {
-    const meter = createMeter({ talliesMax: 2 });
+    const meter = createMetricsAggregator({ talliesMax: 2 });
     for (let i = 0n; i < 5n; i++) meter.count(1n, 'minute', anAnswered({ started: MONDAY + i * MINUTE }), false);
     expect([meter.takeDropped(), meter.takeDropped()]).toEqual([3, 0]);
     expect(await readingsOf(meter)).toHaveLength(2);
@@ -44,7 +44,7 @@ describe('A meter', () => {
   });
 
   it('keeps what could not be written, and adds it to what came meanwhile', async () => {
-    const meter = createMeter();
+    const meter = createMetricsAggregator();
     meter.count(1n, 'hour', anAnswered({}), false);
     await meter.writeAll(async () => {
       meter.count(1n, 'hour', anAnswered({}), false);

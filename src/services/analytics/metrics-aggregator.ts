@@ -1,51 +1,61 @@
 /** Requests that are counted and not written yet, by hour and by minute. */
-import type { AnsweredRequest } from '../../rules/analytics/access-record.ts';
-import { addRequest, addTally, newTally, requestsIn, type Tally } from '../../rules/analytics/request-counters.ts';
-import { partitionOf } from '../../rules/analytics/time-partitions.ts';
+import type { AccessRecord } from '../../rules/analytics/access-record.ts';
+import {
+  countRequest,
+  createCounters,
+  mergeCounters,
+  type RequestCounters,
+  totalRequests,
+} from '../../rules/analytics/request-counters.ts';
+import { metricsPartition } from '../../rules/analytics/time-partitions.ts';
 import type { ServiceName } from '../common/names.ts';
 import type { AccountId } from '../common/storage.ts';
 
-export type Span = 'hour' | 'minute';
+export type Granularity = 'hour' | 'minute';
 
 /** Rows of one partition of a metrics table. */
-export interface Reading {
+export interface MetricsBatch {
   readonly account: AccountId;
   readonly service: ServiceName;
-  readonly span: Span;
+  readonly span: Granularity;
   readonly partitionKey: string;
   /** By row key. */
-  readonly tallies: Map<string, Tally>;
+  readonly tallies: Map<string, RequestCounters>;
 }
 
-export interface Meter {
-  count(account: AccountId, span: Span, request: AnsweredRequest, perApi: boolean): void;
+export interface MetricsAggregator {
+  count(account: AccountId, span: Granularity, request: AccessRecord, perApi: boolean): void;
   /** Hands each reading over. One that fails stays for another time, unless it is refused for good. */
-  writeAll(write: (reading: Reading) => Promise<'written' | 'refused' | 'later'>): Promise<void>;
+  writeAll(write: (reading: MetricsBatch) => Promise<'written' | 'refused' | 'later'>): Promise<void>;
   /** How many requests were not counted since this was asked last. */
   takeDropped(): number;
   clear(): void;
 }
 
-export function createMeter({ talliesMax = 20_000 }: { readonly talliesMax?: number } = {}): Meter {
-  const readings = new Map<string, Reading>();
-  let tallies = 0;
+export function createMetricsAggregator({
+  talliesMax = 20_000,
+}: {
+  readonly talliesMax?: number;
+} = {}): MetricsAggregator {
+  const batches = new Map<string, MetricsBatch>();
+  let counterTotal = 0;
   let dropped = 0;
 
-  function tallyAt(reading: Reading, rowKey: string): Tally | undefined {
+  function counterFor(reading: MetricsBatch, rowKey: string): RequestCounters | undefined {
     let tally = reading.tallies.get(rowKey);
-    if (tally || tallies >= talliesMax) return tally;
-    tallies++;
-    tally = newTally();
+    if (tally || counterTotal >= talliesMax) return tally;
+    counterTotal++;
+    tally = createCounters();
     reading.tallies.set(rowKey, tally);
     return tally;
   }
 
-  function readingAt(wanted: Omit<Reading, 'tallies'>): Reading {
+  function batchFor(wanted: Omit<MetricsBatch, 'tallies'>): MetricsBatch {
     const key = `${wanted.account} ${wanted.service} ${wanted.span} ${wanted.partitionKey}`;
-    let reading = readings.get(key);
+    let reading = batches.get(key);
     if (!reading) {
       reading = { ...wanted, tallies: new Map() };
-      readings.set(key, reading);
+      batches.set(key, reading);
     }
     return reading;
   }
@@ -53,18 +63,18 @@ export function createMeter({ talliesMax = 20_000 }: { readonly talliesMax?: num
   return {
     count(account, span, request, perApi) {
       const { service } = request;
-      const reading = readingAt({ account, service, span, partitionKey: partitionOf(request.started, span) });
-      const all = tallyAt(reading, 'user;All');
-      const own = perApi ? tallyAt(reading, `user;${request.operation ?? 'Unknown'}`) : undefined;
+      const reading = batchFor({ account, service, span, partitionKey: metricsPartition(request.started, span) });
+      const all = counterFor(reading, 'user;All');
+      const own = perApi ? counterFor(reading, `user;${request.operation ?? 'Unknown'}`) : undefined;
       if (!all || (perApi && !own)) dropped++;
-      for (const tally of [all, own]) if (tally) addRequest(tally, request);
+      for (const tally of [all, own]) if (tally) countRequest(tally, request);
     },
     async writeAll(write) {
-      for (const [key, reading] of [...readings]) {
+      for (const [key, reading] of [...batches]) {
         // What comes from now on is counted anew.
-        readings.delete(key);
-        tallies -= reading.tallies.size;
-        if (reading.tallies.size > 0 && (await write(reading)) === 'later') keep(reading);
+        batches.delete(key);
+        counterTotal -= reading.tallies.size;
+        if (reading.tallies.size > 0 && (await write(reading)) === 'later') requeue(reading);
       }
     },
     takeDropped() {
@@ -73,17 +83,17 @@ export function createMeter({ talliesMax = 20_000 }: { readonly talliesMax?: num
       return count;
     },
     clear() {
-      readings.clear();
-      tallies = 0;
+      batches.clear();
+      counterTotal = 0;
     },
   };
 
-  function keep(reading: Reading): void {
-    const newer = readingAt(reading);
+  function requeue(reading: MetricsBatch): void {
+    const newer = batchFor(reading);
     for (const [rowKey, tally] of reading.tallies) {
-      const sum = tallyAt(newer, rowKey);
-      if (sum) addTally(sum, tally);
-      else dropped += requestsIn(tally);
+      const sum = counterFor(newer, rowKey);
+      if (sum) mergeCounters(sum, tally);
+      else dropped += totalRequests(tally);
     }
   }
 }

@@ -1,79 +1,91 @@
 /** The metrics of an account: entities in tables that only the server writes. */
 import type { Transaction } from '../../partition/partition.ts';
-import { addTally, columnsOf, newTally, tallyOf } from '../../rules/analytics/request-counters.ts';
-import { keptSince, partitionOf } from '../../rules/analytics/time-partitions.ts';
-import { metricsTable } from '../../rules/table/table-names.ts';
-import { checkAccount } from '../common/account-rows.ts';
+import {
+  createCounters,
+  mergeCounters,
+  metricsColumns,
+  parseCounters,
+} from '../../rules/analytics/request-counters.ts';
+import { metricsPartition, retentionStart } from '../../rules/analytics/time-partitions.ts';
+import { metricsTableName } from '../../rules/table/table-names.ts';
+import { checkNotRemoved } from '../common/account-rows.ts';
 import { decodeName, type ServiceName } from '../common/names.ts';
 import type { AccountId, Storage } from '../common/storage.ts';
 import {
+  canonicalize,
   encodeEntity,
   entitiesIn,
+  entityFromRow,
   entityKey,
-  storedEntity,
   type TableId,
-  valueOf as valueIn,
-  written,
+  propertyValue as valueIn,
 } from '../table/entity-rows.ts';
-import { encodeProperties, encodeTable, entityAnchor, nameKey, propertiesKey, tableAnchor } from '../table/rows.ts';
-import type { Reading, Span } from './metrics-aggregator.ts';
+import {
+  encodeProperties,
+  encodeTable,
+  entityTxQueueKey,
+  nameKey,
+  propertiesKey,
+  tableTxQueueKey,
+} from '../table/rows.ts';
+import type { Granularity, MetricsBatch } from './metrics-aggregator.ts';
 
-type Place = Pick<Storage, 'account' | 'partition'>;
+type MetricsScope = Pick<Storage, 'account' | 'partition'>;
 
 /** Adds to what this and other processes have written for the same hour or minute. */
-export async function writeMetrics({ account, partition }: Place, reading: Reading): Promise<void> {
-  const { service, span, partitionKey } = reading;
-  const table = metricsTable(span, service);
-  const tallies = [...reading.tallies];
-  await partition.transact(entityAnchor({ account }, table, { partitionKey, rowKey: '' }), async (tx) => {
-    const id = await tableAt(tx, account, table);
+export async function writeMetrics({ account, partition }: MetricsScope, batch: MetricsBatch): Promise<void> {
+  const { service, span, partitionKey } = batch;
+  const table = metricsTableName(span, service);
+  const tallies = [...batch.tallies];
+  await partition.transact(entityTxQueueKey({ account }, table, { partitionKey, rowKey: '' }), async (tx) => {
+    const id = await ensureTable(tx, account, table);
     const keys = tallies.map(([rowKey]) => entityKey(account, id, partitionKey, rowKey));
     const rows = await tx.getMany(keys);
     for (const [i, [rowKey, tally]] of tallies.entries()) {
-      const sum = newTally();
-      addTally(sum, tally);
-      const entity = rows[i] && storedEntity(rows[i]);
+      const sum = createCounters();
+      mergeCounters(sum, tally);
+      const entity = rows[i] && entityFromRow(rows[i]);
       if (entity)
-        addTally(
+        mergeCounters(
           sum,
-          tallyOf((column) => valueIn(entity, column)),
+          parseCounters((column) => valueIn(entity, column)),
         );
-      const properties = columnsOf(sum).map(({ name, value }) => ({ name, value: written(value) }));
+      const properties = metricsColumns(sum).map(({ name, value }) => ({ name, value: canonicalize(value) }));
       tx.put(keys[i]!, encodeEntity({ partitionKey, rowKey }, properties));
     }
   });
 }
 
 /** Made when it is first needed. */
-async function tableAt(tx: Transaction, account: AccountId, table: string): Promise<TableId> {
+async function ensureTable(tx: Transaction, account: AccountId, table: string): Promise<TableId> {
   const row = await tx.get(nameKey(account, table));
   if (row) return decodeName(row);
-  await checkAccount(tx, account);
-  const properties = propertiesKey(account, tx.stamp);
+  await checkNotRemoved(tx, account);
+  const properties = propertiesKey(account, tx.timestamp);
   // As in Create Table: two processes must not use one stamp as the id of two tables.
   await tx.get(properties);
-  tx.put(nameKey(account, table), encodeTable(tx.stamp, table));
+  tx.put(nameKey(account, table), encodeTable(tx.timestamp, table));
   tx.put(properties, encodeProperties({ policies: [] }));
-  return tx.stamp;
+  return tx.timestamp;
 }
 
 const SLICE = { limit: 200 };
 
 export async function removeOldMetrics(
-  { account, partition }: Place,
+  { account, partition }: MetricsScope,
   service: ServiceName,
-  span: Span,
+  span: Granularity,
   days: number,
   now: bigint,
 ): Promise<void> {
-  const table = metricsTable(span, service);
+  const table = metricsTableName(span, service);
   for (let isOver = false; !isOver; ) {
-    const { value } = await partition.transact(tableAnchor(account, table), async (tx) => {
+    const { value } = await partition.transact(tableTxQueueKey(account, table), async (tx) => {
       const name = await tx.get(nameKey(account, table));
       if (!name) return 0;
       const id = decodeName(name);
-      const to = entityKey(account, id, partitionOf(keptSince(now, days), span), '');
-      const old = await tx.glance({ from: entitiesIn(account, id).from, to }, SLICE);
+      const to = entityKey(account, id, metricsPartition(retentionStart(now, days), span), '');
+      const old = await tx.scanUnchecked({ from: entitiesIn(account, id).from, to }, SLICE);
       for (const { key } of old) tx.remove(key);
       return old.length;
     });

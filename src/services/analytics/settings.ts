@@ -9,7 +9,7 @@ export interface AnalysedAccount {
   readonly name: string;
 }
 
-export interface Analysed {
+export interface AnalyticsSettings {
   readonly account: AnalysedAccount;
   readonly services: { readonly [Service in ServiceName]?: ServiceProperties };
 }
@@ -20,15 +20,15 @@ const SLICE = 100;
 export async function readSettings(
   partition: Partition,
   accounts: readonly AnalysedAccount[],
-): Promise<ReadonlyMap<string, Analysed>> {
-  const found = new Map<string, Analysed>();
+): Promise<ReadonlyMap<string, AnalyticsSettings>> {
+  const found = new Map<string, AnalyticsSettings>();
   for (let at = 0; at < accounts.length; at += SLICE) {
     for (const one of await readSlice(partition, accounts.slice(at, at + SLICE))) found.set(one.account.name, one);
   }
   return found;
 }
 
-async function readSlice(partition: Partition, accounts: readonly AnalysedAccount[]): Promise<Analysed[]> {
+async function readSlice(partition: Partition, accounts: readonly AnalysedAccount[]): Promise<AnalyticsSettings[]> {
   const keys = accounts.flatMap(({ id }) => serviceNames.map((service) => servicePropertiesKey(id, service)));
   const rows = await partition.read((at) => at.getMany(keys));
   return accounts.flatMap((account, i) => {
@@ -36,7 +36,7 @@ async function readSlice(partition: Partition, accounts: readonly AnalysedAccoun
     for (const [j, service] of serviceNames.entries()) {
       const row = rows[i * serviceNames.length + j];
       const properties = row && decodeServiceProperties(row);
-      if (properties && (isOn(properties) || keepsForDays(properties))) services[service] = properties;
+      if (properties && (isOn(properties) || hasRetention(properties))) services[service] = properties;
     }
     return Object.keys(services).length === 0 ? [] : [{ account, services }];
   });
@@ -47,6 +47,6 @@ export function isOn({ logging, hourMetrics, minuteMetrics }: ServiceProperties)
   return logs || hourMetrics?.enabled === true || minuteMetrics?.enabled === true;
 }
 
-function keepsForDays({ logging, hourMetrics, minuteMetrics }: ServiceProperties): boolean {
+function hasRetention({ logging, hourMetrics, minuteMetrics }: ServiceProperties): boolean {
   return [logging, hourMetrics, minuteMetrics].some((part) => part?.days !== undefined);
 }

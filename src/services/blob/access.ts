@@ -1,6 +1,6 @@
 import type { AccessPolicy } from '../common/policies.ts';
 import type { Storage } from '../common/storage.ts';
-import { type ContainerId, containerAt, nameKey, type PublicAccess } from './rows.ts';
+import { type ContainerId, nameKey, type PublicAccess, readContainer } from './rows.ts';
 
 /** What of a container decides who may use it without a key. */
 export interface ContainerAccess {
@@ -16,7 +16,7 @@ export function containerAccess(
 ): Promise<ContainerAccess | undefined> {
   return partition.read(async (at) => {
     if (!(await at.get(nameKey(account, container)))) return undefined;
-    const { id, access, policies } = await containerAt(at, { account }, container);
+    const { id, access, policies } = await readContainer(at, { account }, container);
     return { id, level: access, policies };
   });
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ACCOUNT, CONTAINER, openWorld } from '../../../test/services/world.ts';
+import { ACCOUNT, CONTAINER, openWorld } from '../../../test/support/blob-storage.ts';
 import { createChunkChecker } from '../../content/chunk-check.ts';
 import type { BlockChoice, BlockSource } from '../../rules/block-list.ts';
 import type { SentContent } from '../common/sent-content.ts';
@@ -12,7 +12,7 @@ import { putBlockList } from './block-lists.ts';
 import { getBlockList, putBlock } from './blocks.ts';
 import { createContainer, deleteContainer } from './containers.ts';
 import { copyBlob } from './copies.ts';
-import { decodeStage, encodeStage, stageKey } from './rows.ts';
+import { decodeUncommitted, encodeUncommitted, uncommittedKey } from './rows.ts';
 
 const NAMES = ['one', 'two', 'three'];
 const IDS = ['a', 'b', 'c'].map((text) => Buffer.from(text).toString('base64'));
@@ -217,8 +217,8 @@ describe('Blobs and their blocks', () => {
       putBlock(storage, { ...base('one'), blockId: id, wantsMd5: false, body: sent(Buffer.from('x')) });
     await put(IDS[0]!);
     await world.act(async (tx) => {
-      const stage = decodeStage((await tx.get(stageKey(ACCOUNT, CONTAINER, 'one')))!);
-      tx.put(stageKey(ACCOUNT, CONTAINER, 'one'), encodeStage({ ...stage, count: 99_999 }));
+      const stage = decodeUncommitted((await tx.get(uncommittedKey(ACCOUNT, CONTAINER, 'one')))!);
+      tx.put(uncommittedKey(ACCOUNT, CONTAINER, 'one'), encodeUncommitted({ ...stage, count: 99_999 }));
     });
     await put(IDS[1]!);
     await expect(put(IDS[2]!)).rejects.toMatchObject({ code: 'BlockCountExceedsLimit', status: 409 });

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Key } from '../../partition/keys.ts';
-import { decodeHead, encodeHead } from './blob-record.ts';
-import type { BlobHead } from './rows.ts';
+import { decodeBlobRecord, encodeBlobRecord } from './blob-record.ts';
+import type { BlobRecord } from './rows.ts';
 
 /** As HTTP can carry it: no line feed, no NUL. */
 const line = fc.string({ unit: 'binary' }).map((text) => text.replace(/[\n\0]/g, ' '));
@@ -33,7 +33,11 @@ describe('The head of a blob', () => {
   it('comes back as it was stored', () => {
     fc.assert(
       fc.property(aHead, instant, (head, version) => {
-        const found = decodeHead({ key: '' as Key, value: encodeHead(head as unknown as BlobHead), version });
+        const found = decodeBlobRecord({
+          key: '' as Key,
+          value: encodeBlobRecord(head as unknown as BlobRecord),
+          version,
+        });
         const { etag: _, modified, stamp, ...rest } = found;
         const { etag, ...stored } = head;
         expect(rest).toEqual(stored);
@@ -45,6 +49,6 @@ describe('The head of a blob', () => {
 
   it('is not stored where a field has two lines, which would shift all that follow', () => {
     const head = { length: 0, created: 1n, content: { contentType: 'a\nb' }, metadata: {} };
-    expect(() => encodeHead(head)).toThrow('two lines');
+    expect(() => encodeBlobRecord(head)).toThrow('two lines');
   });
 });

@@ -8,65 +8,65 @@ import type { AccountId } from '../common/storage.ts';
 import { fail } from './errors.ts';
 import {
   type Blob,
-  type BlobHead,
+  type BlobRecord,
+  blobKey,
   type ContainerId,
+  type ContainerScope,
   type CopyState,
-  containerIdAt,
-  headKey,
-  loadedLease,
-  located,
+  decodeLease,
+  encodeLease,
   type Metadata,
-  type Place,
+  readContainerId,
   type StoredLease,
-  storedLease,
+  versionFields,
 } from './rows.ts';
 
 const TYPE = 'block';
 /** Stands for a field that is there, with nothing in it. */
 const EMPTY = '\0';
 
-export function encodeHead(head: BlobHead): Buffer {
-  const { content, metadata, lease, copy } = head;
+export function encodeBlobRecord(record: BlobRecord): Buffer {
+  const { content, metadata, lease, copy } = record;
   const fields = [
     TYPE,
-    String(head.length),
-    head.created.toString(),
-    lineOf(head.crc64),
-    lineOf(content.contentType),
-    lineOf(content.contentMd5),
-    lineOf(head.contentId),
-    lineOf(content.contentEncoding),
-    lineOf(content.contentLanguage),
-    lineOf(content.contentDisposition),
-    lineOf(content.cacheControl),
-    head.etag?.toString() ?? '',
+    String(record.length),
+    record.created.toString(),
+    formatLine(record.crc64),
+    formatLine(content.contentType),
+    formatLine(content.contentMd5),
+    formatLine(record.contentId),
+    formatLine(content.contentEncoding),
+    formatLine(content.contentLanguage),
+    formatLine(content.contentDisposition),
+    formatLine(content.cacheControl),
+    record.etag?.toString() ?? '',
     Object.keys(metadata).length === 0 ? '' : JSON.stringify(metadata),
-    lease ? JSON.stringify(storedLease(lease)) : '',
+    lease ? JSON.stringify(encodeLease(lease)) : '',
     copy ? JSON.stringify({ ...copy, completed: copy.completed.toString() }) : '',
   ];
   while (fields.at(-1) === '') fields.pop();
   return encodeText(`${fields.join('\n')}\n`);
 }
 
-export function decodeHead(row: Row): Blob {
-  const fields = linesOf(decodeText(row));
-  const { etag, modified, stamp } = located(row, fields[11] || undefined);
+export function decodeBlobRecord(row: Row): Blob {
+  const fields = splitLines(decodeText(row));
+  const { etag, modified, stamp } = versionFields(row, fields[11] || undefined);
   return {
     length: Number(fields[1]),
     created: BigInt(fields[2]!),
-    crc64: textOf(fields[3]),
+    crc64: parseLine(fields[3]),
     content: {
-      contentType: textOf(fields[4]),
-      contentMd5: textOf(fields[5]),
-      contentEncoding: textOf(fields[7]),
-      contentLanguage: textOf(fields[8]),
-      contentDisposition: textOf(fields[9]),
-      cacheControl: textOf(fields[10]),
+      contentType: parseLine(fields[4]),
+      contentMd5: parseLine(fields[5]),
+      contentEncoding: parseLine(fields[7]),
+      contentLanguage: parseLine(fields[8]),
+      contentDisposition: parseLine(fields[9]),
+      cacheControl: parseLine(fields[10]),
     },
-    contentId: textOf(fields[6]),
+    contentId: parseLine(fields[6]),
     metadata: fields[12] ? (JSON.parse(fields[12]) as Metadata) : NO_METADATA,
-    lease: fields[13] ? loadedLease(JSON.parse(fields[13]) as StoredLease) : undefined,
-    copy: fields[14] ? copyOf(JSON.parse(fields[14])) : undefined,
+    lease: fields[13] ? decodeLease(JSON.parse(fields[13]) as StoredLease) : undefined,
+    copy: fields[14] ? decodeCopyState(JSON.parse(fields[14])) : undefined,
     etag,
     modified,
     stamp,
@@ -79,20 +79,20 @@ export async function findBlob(
   id: ContainerId,
   blob: string,
 ): Promise<Blob | undefined> {
-  const row = await at.get(headKey(account, id, blob));
-  return row && decodeHead(row);
+  const row = await at.get(blobKey(account, id, blob));
+  return row && decodeBlobRecord(row);
 }
 
-export async function blobAt(at: Snapshot, place: Place, container: string, blob: string) {
-  const id = await containerIdAt(at, place, container);
-  const head = await at.get(headKey(place.account, id, blob));
+export async function readBlob(at: Snapshot, scope: ContainerScope, container: string, blob: string) {
+  const id = await readContainerId(at, scope, container);
+  const head = await at.get(blobKey(scope.account, id, blob));
   if (!head) throw fail('BlobNotFound');
-  return { id, blob: decodeHead(head) };
+  return { id, blob: decodeBlobRecord(head) };
 }
 
 const NO_METADATA: Metadata = {};
 
-function lineOf(text: string | undefined): string {
+function formatLine(text: string | undefined): string {
   if (text === undefined) return '';
   // HTTP has no header with a line feed, so that this is a bug.
   if (text.includes('\n')) throw new Error('a field of a head has two lines');
@@ -100,7 +100,7 @@ function lineOf(text: string | undefined): string {
 }
 
 /** `split` would take twice as long. */
-function linesOf(text: string): string[] {
+function splitLines(text: string): string[] {
   const lines: string[] = [];
   let from = 0;
   for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', from)) {
@@ -112,11 +112,11 @@ function linesOf(text: string): string[] {
 }
 
 /** Behind the last field that is there, a line is missing. */
-function textOf(line: string | undefined): string | undefined {
+function parseLine(line: string | undefined): string | undefined {
   if (!line) return undefined;
   return line === EMPTY ? '' : line;
 }
 
-function copyOf({ completed, ...copy }: Omit<CopyState, 'completed'> & { completed: string }): CopyState {
+function decodeCopyState({ completed, ...copy }: Omit<CopyState, 'completed'> & { completed: string }): CopyState {
   return { ...copy, completed: BigInt(completed) };
 }

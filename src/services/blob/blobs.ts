@@ -1,38 +1,38 @@
 import type { ContentRead } from '../../content/content.ts';
-import { idOf } from '../../content/rows.ts';
-import { hasher } from '../../hashing/hasher.ts';
+import { parseId } from '../../content/rows.ts';
+import { createHasher } from '../../hashing/hasher.ts';
 import type { Snapshot } from '../../partition/partition.ts';
 import { decodeBytes } from '../../partition/values.ts';
 import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
 import type { Conditions } from '../../rules/conditions.ts';
-import { etagOf } from '../../rules/etag.ts';
-import { afterWrite, leaseState } from '../../rules/lease.ts';
+import { formatEtag } from '../../rules/etag.ts';
+import { leaseAfterWrite, leaseState } from '../../rules/lease.ts';
 import type { AccountId, Storage } from '../common/storage.ts';
-import { blobAt, encodeHead } from './blob-record.ts';
+import { encodeBlobRecord, readBlob } from './blob-record.ts';
 import { fail } from './errors.ts';
 import {
   checkBlobName,
   checkContainerName,
+  checkLease,
+  checkReadConditions,
+  checkSingleCondition,
   checkWritable,
   checkWriteConditions,
-  leaseIdOf,
-  mayRead,
-  mayWrite,
-  metadataOf,
+  parseLeaseId,
+  parseMetadata,
   type SentMetadata,
-  useLease,
 } from './request-checks.ts';
 import {
-  anchorOf,
   type Blob,
-  type BlobHead,
+  type BlobRecord,
+  blobKey,
   type ContainerId,
   type ContentHeaders,
-  headKey,
-  headOf,
   inlineKey,
+  recordFrom,
+  txQueueKey,
 } from './rows.ts';
-import { leaseOn, letGo, targetAt } from './write-target.ts';
+import { currentLease, readTarget, releaseReplaced } from './write-target.ts';
 
 export interface BlobInput {
   readonly container: string;
@@ -65,10 +65,12 @@ export async function getBlob(storage: Storage, input: GetBlobInput) {
   const read = storage.content.beginRead();
   let streams = false;
   try {
-    const found = await find(storage, input, (at, account, id, blob) => locate(at, account, id, blob, input, read));
+    const found = await find(storage, input, (at, account, id, blob) =>
+      prepareRead(at, account, id, blob, input, read),
+    );
     const { inline } = found;
     const hashed =
-      rangeMd5 || rangeCrc64 ? await hashedPieces(inline ? [inline] : read.stream(), rangeMd5 === true) : undefined;
+      rangeMd5 || rangeCrc64 ? await readAndHash(inline ? [inline] : read.stream(), rangeMd5 === true) : undefined;
     streams = inline === undefined && hashed === undefined;
     return {
       blob: found.blob,
@@ -85,7 +87,7 @@ export async function getBlob(storage: Storage, input: GetBlobInput) {
 }
 
 /** What was asked for of this blob, with its bytes, or with the read prepared for them. */
-async function locate(
+async function prepareRead(
   at: Snapshot,
   account: AccountId,
   id: ContainerId,
@@ -95,13 +97,13 @@ async function locate(
 ) {
   const asked = text === undefined ? undefined : parseRange(text);
   const range = asked && resolveRange(asked, blob.length);
-  if (range === 'InvalidRange') throw fail('InvalidRange').with({ 'Content-Range': `bytes */${blob.length}` });
+  if (range === 'InvalidRange') throw fail('InvalidRange').withHeaders({ 'Content-Range': `bytes */${blob.length}` });
   const from = range?.from ?? 0;
   const to = range ? range.to + 1 : blob.length;
   if ((rangeMd5 || rangeCrc64) && to - from > HASHED_RANGE_MAX) throw fail('OutOfRangeInput');
   let inline: Buffer | undefined;
   if (blob.contentId !== undefined) {
-    await read.plan(at, account, idOf(blob.contentId), from, to);
+    await read.plan(at, account, parseId(blob.contentId), from, to);
   } else {
     const row = await at.get(inlineKey(account, id, name));
     if (!row) throw new Error('a blob without its content');
@@ -112,9 +114,9 @@ async function locate(
 }
 
 /** The hashes go out before the bytes. They are made piece by piece, as these come: 4 MiB at once would hold the event loop. */
-async function hashedPieces(stream: AsyncIterable<Buffer> | Iterable<Buffer>, md5: boolean) {
+async function readAndHash(stream: AsyncIterable<Buffer> | Iterable<Buffer>, md5: boolean) {
   const pieces: Buffer[] = [];
-  const hash = hasher({ md5 });
+  const hash = createHasher({ md5 });
   for await (const piece of stream) {
     hash.update(piece);
     // Its memory is used again.
@@ -131,7 +133,7 @@ export function getBlobProperties(storage: Storage, input: BlobInput) {
 }
 
 export function setBlobMetadata(storage: Storage, input: BlobInput & { metadata: SentMetadata }) {
-  const metadata = metadataOf(input.metadata);
+  const metadata = parseMetadata(input.metadata);
   return change(storage, input, (head) => ({ ...head, metadata }));
 }
 
@@ -144,39 +146,39 @@ export function setBlobProperties(storage: Storage, input: BlobInput & { content
 export async function deleteBlob(storage: Storage, input: BlobInput): Promise<void> {
   const { container, blob, conditions } = input;
   const { account, partition, sweeper } = storage;
-  const leaseId = checkWrite(input);
-  const { value: trashed } = await partition.transact(anchorOf(account, container, blob), async (tx) => {
-    const target = await targetAt(tx, storage, container, blob);
-    if (!target.blob && !target.stage) throw fail('BlobNotFound');
-    useLease(tx, leaseOn(target), leaseId, 'write', 'blob');
-    mayWrite(target.blob, conditions, leaseId);
-    tx.remove(headKey(account, target.container, blob));
-    return letGo(tx, storage, target);
+  const leaseId = checkWriteInput(input);
+  const { value: trashed } = await partition.transact(txQueueKey(account, container, blob), async (tx) => {
+    const target = await readTarget(tx, storage, container, blob);
+    if (!target.blob && !target.uncommitted) throw fail('BlobNotFound');
+    checkLease(tx, currentLease(target), leaseId, 'write', 'blob');
+    checkWriteConditions(target.blob, conditions, leaseId);
+    tx.remove(blobKey(account, target.container, blob));
+    return releaseReplaced(tx, storage, target);
   });
   if (trashed) sweeper.wake();
 }
 
 /** The lease id, in its one form. */
-export function checkWrite(input: BlobInput): string | undefined {
+export function checkWriteInput(input: BlobInput): string | undefined {
   checkContainerName(input.container);
   checkBlobName(input.blob);
-  checkWriteConditions(input.conditions);
-  return leaseIdOf(input.leaseId);
+  checkSingleCondition(input.conditions);
+  return parseLeaseId(input.leaseId);
 }
 
-async function change(storage: Storage, input: BlobInput, changed: (found: BlobHead) => BlobHead) {
+async function change(storage: Storage, input: BlobInput, changed: (found: BlobRecord) => BlobRecord) {
   const { container, blob, conditions } = input;
   checkWritable(storage, container);
   const { account } = storage;
-  const leaseId = checkWrite(input);
-  const { stamp } = await storage.partition.transact(anchorOf(account, container, blob), async (tx) => {
-    const { id, blob: found } = await blobAt(tx, storage, container, blob);
-    useLease(tx, found.lease, leaseId, 'write', 'blob');
-    mayWrite(found, conditions, leaseId);
-    const lease = afterWrite(found.lease, tx.now);
-    tx.put(headKey(account, id, blob), encodeHead({ ...changed(headOf(found)), lease }));
+  const leaseId = checkWriteInput(input);
+  const { timestamp } = await storage.partition.transact(txQueueKey(account, container, blob), async (tx) => {
+    const { id, blob: found } = await readBlob(tx, storage, container, blob);
+    checkLease(tx, found.lease, leaseId, 'write', 'blob');
+    checkWriteConditions(found, conditions, leaseId);
+    const lease = leaseAfterWrite(found.lease, tx.now);
+    tx.put(blobKey(account, id, blob), encodeBlobRecord({ ...changed(recordFrom(found)), lease }));
   });
-  return { etag: etagOf(stamp), modified: stamp };
+  return { etag: formatEtag(timestamp), modified: timestamp };
 }
 
 function find<T>(
@@ -186,12 +188,12 @@ function find<T>(
 ): Promise<T> {
   checkContainerName(input.container);
   checkBlobName(input.blob);
-  const leaseId = leaseIdOf(input.leaseId);
+  const leaseId = parseLeaseId(input.leaseId);
   const { account } = storage;
   return storage.partition.read(async (at) => {
-    const { id, blob } = await blobAt(at, storage, input.container, input.blob);
-    useLease(at, blob.lease, leaseId, 'read', 'blob');
-    mayRead(blob, input.conditions);
+    const { id, blob } = await readBlob(at, storage, input.container, input.blob);
+    checkLease(at, blob.lease, leaseId, 'read', 'blob');
+    checkReadConditions(blob, input.conditions);
     return answer(at, account, id, blob);
   });
 }

@@ -1,18 +1,32 @@
-import { textOf } from '../../content/rows.ts';
+import { formatId } from '../../content/rows.ts';
 import { crc64Base64, md5Base64 } from '../../hashing/hasher.ts';
 import type { Transaction } from '../../partition/partition.ts';
 import { encodeBytes } from '../../partition/values.ts';
-import { etagOf } from '../../rules/etag.ts';
-import { afterWrite } from '../../rules/lease.ts';
+import { formatEtag } from '../../rules/etag.ts';
+import { leaseAfterWrite } from '../../rules/lease.ts';
 import { checkHashes, type SentContent } from '../common/sent-content.ts';
 import type { Storage } from '../common/storage.ts';
-import { withTaken } from '../common/upload.ts';
-import { encodeHead } from './blob-record.ts';
-import { type BlobInput, checkWrite } from './blobs.ts';
+import { withUpload } from '../common/upload.ts';
+import { encodeBlobRecord } from './blob-record.ts';
+import { type BlobInput, checkWriteInput } from './blobs.ts';
 import { fail } from './errors.ts';
-import { checkWritable, type Judged, mayWrite, metadataOf, type SentMetadata, useLease } from './request-checks.ts';
-import { anchorOf, type BlobHead, type ContentHeaders, headKey, inlineKey, type Metadata } from './rows.ts';
-import { checkHome, homeOf, leaseOn, letGo, type Target, targetAt } from './write-target.ts';
+import {
+  checkLease,
+  checkWritable,
+  checkWriteConditions,
+  type DecisionSnapshot,
+  parseMetadata,
+  type SentMetadata,
+} from './request-checks.ts';
+import { type BlobRecord, blobKey, type ContentHeaders, inlineKey, type Metadata, txQueueKey } from './rows.ts';
+import {
+  checkSameContainer,
+  currentLease,
+  findContainerId,
+  readTarget,
+  releaseReplaced,
+  type WriteTarget,
+} from './write-target.ts';
 
 export interface PutBlobInput extends BlobInput {
   readonly content: ContentHeaders;
@@ -21,14 +35,14 @@ export interface PutBlobInput extends BlobInput {
 }
 
 /** Refuses what would be refused anyway, before the body is sent. */
-export async function lookAtPutBlob(storage: Storage, input: Omit<PutBlobInput, 'body'>): Promise<void> {
-  const leaseId = checkWrite(input);
-  metadataOf(input.metadata);
-  await storage.partition.read((at) => mayPut(at, storage, input, leaseId));
+export async function precheckPutBlob(storage: Storage, input: Omit<PutBlobInput, 'body'>): Promise<void> {
+  const leaseId = checkWriteInput(input);
+  parseMetadata(input.metadata);
+  await storage.partition.read((at) => checkPut(at, storage, input, leaseId));
 }
 
 export async function putBlob(storage: Storage, input: PutBlobInput) {
-  const checked = { leaseId: checkWrite(input), metadata: metadataOf(input.metadata) };
+  const checked = { leaseId: checkWriteInput(input), metadata: parseMetadata(input.metadata) };
   const { whole, expected } = input.body;
   if (whole) {
     const hashes = { md5: md5Base64(whole), crc64: crc64Base64(whole) };
@@ -38,14 +52,14 @@ export async function putBlob(storage: Storage, input: PutBlobInput) {
       return undefined;
     });
   }
-  const home = await homeOf(storage, input.container);
-  return withTaken(storage, input.body, { md5: true }, (taken) => {
+  const containerId = await findContainerId(storage, input.container);
+  return withUpload(storage, input.body, { md5: true }, (uploaded) => {
     const id = storage.content.newId();
-    return put(storage, input, checked, { md5: taken.md5!, crc64: taken.crc64 }, async (tx, target) => {
-      checkHome(target, home);
-      await storage.content.nameChunks(tx, storage.account, taken);
-      storage.content.addContent(tx, storage.account, id, [{ length: taken.length, parts: taken.parts }]);
-      return textOf(id);
+    return put(storage, input, checked, { md5: uploaded.md5!, crc64: uploaded.crc64 }, async (tx, target) => {
+      checkSameContainer(target, containerId);
+      await storage.content.commitUpload(tx, storage.account, uploaded);
+      storage.content.addContent(tx, storage.account, id, [{ length: uploaded.length, chunkRefs: uploaded.chunkRefs }]);
+      return formatId(id);
     });
   });
 }
@@ -56,34 +70,37 @@ async function put(
   input: PutBlobInput,
   { leaseId, metadata }: { leaseId: string | undefined; metadata: Metadata },
   { md5, crc64 }: { md5: string; crc64: string },
-  write: (tx: Transaction, target: Target) => Promise<string | undefined>,
+  write: (tx: Transaction, target: WriteTarget) => Promise<string | undefined>,
 ) {
   const { content, body } = input;
   const { account, partition, sweeper } = storage;
-  const { stamp, value } = await partition.transact(anchorOf(account, input.container, input.blob), async (tx) => {
-    const target = await mayPut(tx, storage, input, leaseId);
-    const trashed = await letGo(tx, storage, target, { inline: body.whole !== undefined });
-    const contentId = await write(tx, target);
-    putHead(tx, storage, target, { length: body.length, crc64, contentId, content, metadata }, md5);
-    return trashed;
-  });
+  const { timestamp, value } = await partition.transact(
+    txQueueKey(account, input.container, input.blob),
+    async (tx) => {
+      const target = await checkPut(tx, storage, input, leaseId);
+      const trashed = await releaseReplaced(tx, storage, target, { inline: body.whole !== undefined });
+      const contentId = await write(tx, target);
+      putBlobRecord(tx, storage, target, { length: body.length, crc64, contentId, content, metadata }, md5);
+      return trashed;
+    },
+  );
   if (value) sweeper.wake();
-  return { etag: etagOf(stamp), modified: stamp, md5, crc64 };
+  return { etag: formatEtag(timestamp), modified: timestamp, md5, crc64 };
 }
 
 /**
  * The head of a blob that is new from its first byte on: it keeps only the time of its creation and a lease that holds.
  * `md5` is that of its bytes, if the client sets none.
  */
-export function putHead(
+export function putBlobRecord(
   tx: Transaction,
   { account }: Storage,
-  target: Target,
-  { length, crc64, contentId, content, metadata, copy }: Omit<BlobHead, 'created' | 'lease' | 'etag'>,
+  target: WriteTarget,
+  { length, crc64, contentId, content, metadata, copy }: Omit<BlobRecord, 'created' | 'lease' | 'etag'>,
   md5?: string,
 ): void {
   const { container, name, blob } = target;
-  const head = {
+  const record = {
     length,
     crc64,
     contentId,
@@ -98,23 +115,23 @@ export function putHead(
     },
     metadata,
     copy,
-    created: blob?.created ?? tx.stamp,
-    lease: afterWrite(leaseOn(target), tx.now),
+    created: blob?.created ?? tx.timestamp,
+    lease: leaseAfterWrite(currentLease(target), tx.now),
   };
-  tx.put(headKey(account, container, name), encodeHead(head));
+  tx.put(blobKey(account, container, name), encodeBlobRecord(record));
 }
 
 /** What Put Blob, Put Block List and Copy Blob ask of the blob that they are about to replace. */
-export async function mayPut(
-  at: Judged,
+export async function checkPut(
+  at: DecisionSnapshot,
   storage: Storage,
   input: BlobInput,
   leaseId: string | undefined,
-): Promise<Target> {
+): Promise<WriteTarget> {
   checkWritable(storage, input.container);
-  const target = await targetAt(at, storage, input.container, input.blob);
-  useLease(at, leaseOn(target), leaseId, 'write', 'blob');
-  mayWrite(target.blob, input.conditions, leaseId, true);
+  const target = await readTarget(at, storage, input.container, input.blob);
+  checkLease(at, currentLease(target), leaseId, 'write', 'blob');
+  checkWriteConditions(target.blob, input.conditions, leaseId, true);
   if (target.blob && storage.granted?.overwrite === false) throw fail('UnauthorizedBlobOverwrite');
   return target;
 }

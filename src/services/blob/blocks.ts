@@ -1,38 +1,38 @@
 /** Uncommitted blocks, and the lists of blocks. */
-import { type ContentId, idOf } from '../../content/rows.ts';
-import { after, decodeKey } from '../../partition/keys.ts';
+import { type ContentId, parseId } from '../../content/rows.ts';
+import { decodeKey, keyAfter } from '../../partition/keys.ts';
 import type { Snapshot, Transaction } from '../../partition/partition.ts';
 import { encodeValue } from '../../partition/values.ts';
 import { blockIdBytes, judgeBlock, parseBlockId } from '../../rules/block-list.ts';
 import type { SentContent } from '../common/sent-content.ts';
 import { nextSlice, type Storage } from '../common/storage.ts';
-import { withTaken } from '../common/upload.ts';
-import { type BlobInput, checkWrite } from './blobs.ts';
+import { withUpload } from '../common/upload.ts';
+import { type BlobInput, checkWriteInput } from './blobs.ts';
 import { fail } from './errors.ts';
 import {
   checkBlobName,
   checkContainerName,
+  checkLease,
   checkWritable,
-  type Judged,
-  leaseIdOf,
-  useLease,
+  type DecisionSnapshot,
+  parseLeaseId,
 } from './request-checks.ts';
 import {
-  anchorOf,
   type Blob,
   blockKey,
   blocksIn,
   decodeBlock,
-  dueKey,
   encodeBlock,
-  encodeStage,
-  type Stage,
-  type StageId,
-  stageEnd,
-  stageKey,
-  trashStage,
+  encodeUncommitted,
+  expiryKey,
+  scheduleUncommittedDeletion,
+  txQueueKey,
+  type UncommittedBlocks,
+  type UncommittedId,
+  uncommittedExpiry,
+  uncommittedKey,
 } from './rows.ts';
-import { checkHome, homeOf, leaseOn, targetAt } from './write-target.ts';
+import { checkSameContainer, currentLease, findContainerId, readTarget } from './write-target.ts';
 
 export interface PutBlockInput extends Omit<BlobInput, 'conditions'> {
   /** As it was sent. */
@@ -42,77 +42,80 @@ export interface PutBlockInput extends Omit<BlobInput, 'conditions'> {
 }
 
 /** Refuses what would be refused anyway, before the body is sent. */
-export async function lookAtPutBlock(storage: Storage, input: Omit<PutBlockInput, 'body'>): Promise<void> {
-  const leaseId = checkWrite({ ...input, conditions: {} });
-  const blockId = blockIdOf(input.blockId);
-  await storage.partition.read((at) => mayStage(at, storage, { ...input, blockId }, leaseId));
+export async function precheckPutBlock(storage: Storage, input: Omit<PutBlockInput, 'body'>): Promise<void> {
+  const leaseId = checkWriteInput({ ...input, conditions: {} });
+  const blockId = checkBlockId(input.blockId);
+  await storage.partition.read((at) => checkPutBlock(at, storage, { ...input, blockId }, leaseId));
 }
 
 export async function putBlock(storage: Storage, input: PutBlockInput) {
   const { container, blob, body } = input;
   const { account, content } = storage;
-  const leaseId = checkWrite({ ...input, conditions: {} });
-  const blockId = blockIdOf(input.blockId);
+  const leaseId = checkWriteInput({ ...input, conditions: {} });
+  const blockId = checkBlockId(input.blockId);
   if (body.length === 0) throw fail('InvalidHeaderValue', { HeaderName: 'Content-Length', HeaderValue: '0' });
-  const home = await homeOf(storage, container);
-  return withTaken(storage, body, { md5: input.wantsMd5 }, async (taken) => {
+  const containerId = await findContainerId(storage, container);
+  return withUpload(storage, body, { md5: input.wantsMd5 }, async (uploaded) => {
     const newId = content.newId();
-    const { value: trashed } = await storage.partition.transact(anchorOf(account, container, blob), async (tx) => {
-      const { target, replaced } = await mayStage(tx, storage, { ...input, blockId }, leaseId);
-      checkHome(target, home);
-      if (target.expired) trashStage(tx, account, target.container, blob, target.expired);
-      await content.nameChunks(tx, account, taken);
-      if (replaced) await content.releaseParts(tx, account, replaced.parts);
-      const stage = nextStage(tx, target.stage, newId, blockId, replaced !== undefined);
-      tx.put(blockKeyOf(storage, stage.id, blockId), encodeBlock({ length: taken.length, parts: taken.parts }));
-      tx.put(stageKey(account, target.container, blob), encodeStage(stage));
-      if (!target.stage) tx.put(dueKey(account, stage.due, target.container, blob), encodeValue({}));
+    const { value: trashed } = await storage.partition.transact(txQueueKey(account, container, blob), async (tx) => {
+      const { target, replaced } = await checkPutBlock(tx, storage, { ...input, blockId }, leaseId);
+      checkSameContainer(target, containerId);
+      if (target.expired) scheduleUncommittedDeletion(tx, account, target.container, blob, target.expired);
+      await content.commitUpload(tx, account, uploaded);
+      if (replaced) await content.decrefChunks(tx, account, replaced.chunkRefs);
+      const uncommitted = nextUncommitted(tx, target.uncommitted, newId, blockId, replaced !== undefined);
+      tx.put(
+        blockKeyFromId(storage, uncommitted.id, blockId),
+        encodeBlock({ length: uploaded.length, chunkRefs: uploaded.chunkRefs }),
+      );
+      tx.put(uncommittedKey(account, target.container, blob), encodeUncommitted(uncommitted));
+      if (!target.uncommitted) tx.put(expiryKey(account, uncommitted.due, target.container, blob), encodeValue({}));
       return target.expired !== undefined;
     });
     if (trashed) storage.sweeper.wake();
-    return { md5: taken.md5, crc64: taken.crc64 };
+    return { md5: uploaded.md5, crc64: uploaded.crc64 };
   });
 }
 
-function blockIdOf(text: string): string {
+function checkBlockId(text: string): string {
   const id = parseBlockId(text);
   if (id !== undefined) return id;
   const details = { QueryParameterName: 'blockid', QueryParameterValue: text };
   throw fail('InvalidQueryParameterValue', { ...details, Reason: 'It is not base64 of at most 64 bytes.' });
 }
 
-function nextStage(
-  { now, stamp }: Transaction,
-  stage: Stage | undefined,
-  newId: StageId,
+function nextUncommitted(
+  { now, timestamp }: Transaction,
+  stage: UncommittedBlocks | undefined,
+  newId: UncommittedId,
   blockId: string,
   replaces: boolean,
-): Stage {
+): UncommittedBlocks {
   const touched = now;
   if (!stage) {
     const idLength = blockIdBytes(blockId);
-    return { id: newId, created: stamp, idLength, count: 1, gen: 0, touched, due: stageEnd(now) };
+    return { id: newId, created: timestamp, idLength, count: 1, gen: 0, touched, due: uncommittedExpiry(now) };
   }
   return replaces ? { ...stage, gen: stage.gen + 1, touched } : { ...stage, count: stage.count + 1, touched };
 }
 
 /** With the block of the same id, which the new one replaces. */
-async function mayStage(
-  at: Judged,
+async function checkPutBlock(
+  at: DecisionSnapshot,
   storage: Storage,
   { container, blob, blockId }: Pick<PutBlockInput, 'container' | 'blob' | 'blockId'>,
   leaseId: string | undefined,
 ) {
   checkWritable(storage, container);
-  const target = await targetAt(at, storage, container, blob);
-  useLease(at, leaseOn(target), leaseId, 'write', 'blob');
-  const row = target.stage && (await at.get(blockKeyOf(storage, target.stage.id, blockId)));
-  const verdict = judgeBlock(target.stage, blockId, row !== undefined);
+  const target = await readTarget(at, storage, container, blob);
+  checkLease(at, currentLease(target), leaseId, 'write', 'blob');
+  const row = target.uncommitted && (await at.get(blockKeyFromId(storage, target.uncommitted.id, blockId)));
+  const verdict = judgeBlock(target.uncommitted, blockId, row !== undefined);
   if (verdict !== 'proceed') throw fail(verdict);
   return { target, replaced: row && decodeBlock(row) };
 }
 
-export function blockKeyOf({ account }: Storage, stage: StageId, blockId: string) {
+export function blockKeyFromId({ account }: Storage, stage: UncommittedId, blockId: string) {
   return blockKey(account, stage, Buffer.from(blockId, 'base64'));
 }
 
@@ -144,24 +147,24 @@ export async function getBlockList<Rendered>(
 ): Promise<BlockLists<Rendered>> {
   checkContainerName(input.container);
   checkBlobName(input.blob);
-  const leaseId = leaseIdOf(input.leaseId);
+  const leaseId = parseLeaseId(input.leaseId);
   return storage.partition.read(async (at) => {
-    const target = await targetAt(at, storage, input.container, input.blob);
-    const { blob, stage } = target;
-    if (!blob && !stage) throw fail('BlobNotFound');
-    useLease(at, leaseOn(target), leaseId, 'read', 'blob');
+    const target = await readTarget(at, storage, input.container, input.blob);
+    const { blob, uncommitted } = target;
+    if (!blob && !uncommitted) throw fail('BlobNotFound');
+    checkLease(at, currentLease(target), leaseId, 'read', 'blob');
     const lists: { committed?: Rendered[]; uncommitted?: Rendered[] } = {};
     if (input.type !== 'uncommitted') {
       lists.committed = [];
       const id = blob?.contentId;
       if (id !== undefined) {
-        for await (const blocks of committedBlocks(at, storage, idOf(id))) lists.committed.push(render(blocks));
+        for await (const blocks of committedBlocks(at, storage, parseId(id))) lists.committed.push(render(blocks));
       }
     }
     if (input.type !== 'committed') {
       lists.uncommitted = [];
-      if (stage) {
-        for await (const blocks of uncommittedBlocks(at, storage, stage)) lists.uncommitted.push(render(blocks));
+      if (uncommitted) {
+        for await (const blocks of uncommittedBlocks(at, storage, uncommitted)) lists.uncommitted.push(render(blocks));
       }
     }
     return { blob, committed: lists.committed, uncommitted: lists.uncommitted };
@@ -175,11 +178,11 @@ export async function* committedBlocks(
   id: ContentId,
 ): AsyncGenerator<(ListedBlock & { offset: number })[]> {
   for (let from = 0; ; ) {
-    const { offset, pieces } = await content.piecesFrom(at, account, id, from);
-    if (pieces.length === 0) return;
+    const { offset, segments } = await content.segmentsFrom(at, account, id, from);
+    if (segments.length === 0) return;
     from = offset;
     const blocks: (ListedBlock & { offset: number })[] = [];
-    for (const { label, length } of pieces) {
+    for (const { label, length } of segments) {
       if (label !== undefined) blocks.push({ id: label, length, offset: from });
       from += length;
     }
@@ -192,7 +195,7 @@ export async function* committedBlocks(
 async function* uncommittedBlocks(
   at: Snapshot,
   { account }: Storage,
-  { id }: Stage,
+  { id }: UncommittedBlocks,
 ): AsyncGenerator<readonly ListedBlock[]> {
   const range = blocksIn(account, id);
   for (let { from } = range; ; ) {
@@ -202,7 +205,7 @@ async function* uncommittedBlocks(
       length: decodeBlock(row).length,
     }));
     if (rows.length < SLICE.limit) return;
-    from = after(rows.at(-1)!.key);
+    from = keyAfter(rows.at(-1)!.key);
     await nextSlice();
   }
 }

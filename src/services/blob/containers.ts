@@ -1,30 +1,30 @@
 import type { Conditions } from '../../rules/conditions.ts';
-import { etagOf } from '../../rules/etag.ts';
+import { formatEtag } from '../../rules/etag.ts';
 import { leaseState } from '../../rules/lease.ts';
-import { checkAccount } from '../common/account-rows.ts';
+import { checkNotRemoved } from '../common/account-rows.ts';
 import { encodeName } from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';
 import type { Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
 import {
   checkContainerName,
+  checkLease,
+  checkSingleCondition,
   checkWritable,
   checkWriteConditions,
-  leaseIdOf,
-  mayWrite,
-  metadataOf,
+  parseLeaseId,
+  parseMetadata,
   type SentMetadata,
-  useLease,
 } from './request-checks.ts';
 import {
-  anchorOf,
   type ContainerProperties,
-  containerAt,
   encodeProperties,
   nameKey,
   type PublicAccess,
   propertiesKey,
-  trashContainer,
+  readContainer,
+  scheduleContainerDeletion,
+  txQueueKey,
 } from './rows.ts';
 
 export interface ContainerInput {
@@ -38,18 +38,18 @@ export async function createContainer(
   const { container } = input;
   checkContainerName(container);
   checkWritable(storage, container);
-  const metadata = metadataOf(input.metadata);
+  const metadata = parseMetadata(input.metadata);
   const { account } = storage;
-  const { stamp } = await storage.partition.transact(anchorOf(account, container), async (tx) => {
+  const { timestamp } = await storage.partition.transact(txQueueKey(account, container), async (tx) => {
     if (await tx.get(nameKey(account, container))) throw fail('ContainerAlreadyExists');
-    await checkAccount(tx, account);
-    const properties = propertiesKey(account, tx.stamp);
+    await checkNotRemoved(tx, account);
+    const properties = propertiesKey(account, tx.timestamp);
     // Two processes may give out one stamp for different names: this check lets only one of them use it as an id.
     await tx.get(properties);
-    tx.put(nameKey(account, container), encodeName(tx.stamp));
+    tx.put(nameKey(account, container), encodeName(tx.timestamp));
     tx.put(properties, encodeProperties({ metadata, access: input.access, policies: [] }));
   });
-  return { etag: etagOf(stamp), modified: stamp };
+  return { etag: formatEtag(timestamp), modified: timestamp };
 }
 
 export async function getContainerProperties(
@@ -57,10 +57,10 @@ export async function getContainerProperties(
   input: ContainerInput & { leaseId: string | undefined },
 ) {
   checkContainerName(input.container);
-  const leaseId = leaseIdOf(input.leaseId);
+  const leaseId = parseLeaseId(input.leaseId);
   return storage.partition.read(async (at) => {
-    const found = await containerAt(at, storage, input.container);
-    useLease(at, found.lease, leaseId, 'read', 'container');
+    const found = await readContainer(at, storage, input.container);
+    checkLease(at, found.lease, leaseId, 'read', 'container');
     return { container: found, leaseState: leaseState(found.lease, at.now) };
   });
 }
@@ -72,16 +72,16 @@ export async function deleteContainer(
   const { container, conditions } = input;
   checkContainerName(container);
   checkWritable(storage, container);
-  checkWriteConditions(conditions);
-  const leaseId = leaseIdOf(input.leaseId);
+  checkSingleCondition(conditions);
+  const leaseId = parseLeaseId(input.leaseId);
   const { account } = storage;
-  await storage.partition.transact(anchorOf(account, container), async (tx) => {
-    const found = await containerAt(tx, storage, container);
-    useLease(tx, found.lease, leaseId, 'write', 'container');
-    mayWrite(found, conditions);
+  await storage.partition.transact(txQueueKey(account, container), async (tx) => {
+    const found = await readContainer(tx, storage, container);
+    checkLease(tx, found.lease, leaseId, 'write', 'container');
+    checkWriteConditions(found, conditions);
     tx.remove(nameKey(account, container));
     tx.remove(propertiesKey(account, found.id));
-    trashContainer(tx, account, found.id);
+    scheduleContainerDeletion(tx, account, found.id);
   });
   storage.sweeper.wake();
 }
@@ -90,7 +90,7 @@ export function setContainerMetadata(
   storage: Storage,
   input: ContainerInput & { leaseId: string | undefined; conditions: Conditions; metadata: SentMetadata },
 ) {
-  const metadata = metadataOf(input.metadata);
+  const metadata = parseMetadata(input.metadata);
   // Of the conditions only this one is honoured here, as the service does.
   const { ifModifiedSince } = input.conditions;
   return change(storage, { ...input, conditions: { ifModifiedSince } }, { metadata });
@@ -106,7 +106,7 @@ export function setContainerAcl(
   },
 ) {
   const { access, policies } = input;
-  checkWriteConditions(input.conditions);
+  checkSingleCondition(input.conditions);
   return change(storage, input, { access, policies });
 }
 
@@ -118,14 +118,14 @@ async function change(
   const { container, conditions } = input;
   checkContainerName(container);
   checkWritable(storage, container);
-  const leaseId = leaseIdOf(input.leaseId);
+  const leaseId = parseLeaseId(input.leaseId);
   const { account } = storage;
-  const { stamp } = await storage.partition.transact(anchorOf(account, container), async (tx) => {
-    const { id, ...found } = await containerAt(tx, storage, container);
-    useLease(tx, found.lease, leaseId, 'read', 'container');
-    mayWrite(found, conditions);
+  const { timestamp } = await storage.partition.transact(txQueueKey(account, container), async (tx) => {
+    const { id, ...found } = await readContainer(tx, storage, container);
+    checkLease(tx, found.lease, leaseId, 'read', 'container');
+    checkWriteConditions(found, conditions);
     const { metadata, access, policies, lease } = { ...found, ...changed };
     tx.put(propertiesKey(account, id), encodeProperties({ metadata, access, policies, lease }));
   });
-  return { etag: etagOf(stamp), modified: stamp };
+  return { etag: formatEtag(timestamp), modified: timestamp };
 }

@@ -1,27 +1,27 @@
 /** Copies within an account: they share the content and are done when they are answered. */
 import { randomUUID } from 'node:crypto';
-import { idOf } from '../../content/rows.ts';
+import { parseId } from '../../content/rows.ts';
 import type { Transaction } from '../../partition/partition.ts';
 import { type Conditions, judgeWrite } from '../../rules/conditions.ts';
-import { etagOf } from '../../rules/etag.ts';
+import { formatEtag } from '../../rules/etag.ts';
 import { INFINITE_SECONDS, isLocked, normaliseLeaseId } from '../../rules/lease.ts';
 import type { Storage } from '../common/storage.ts';
-import { blobAt } from './blob-record.ts';
-import { type BlobInput, checkWrite } from './blobs.ts';
-import { mayPut, putHead } from './block-blobs.ts';
+import { readBlob } from './blob-record.ts';
+import { type BlobInput, checkWriteInput } from './blobs.ts';
+import { checkPut, putBlobRecord } from './block-blobs.ts';
 import { fail } from './errors.ts';
 import {
   checkBlobName,
   checkContainerName,
-  checkWriteConditions,
-  type Judged,
-  leaseIdOf,
-  metadataOf,
+  checkLease,
+  checkSingleCondition,
+  type DecisionSnapshot,
+  parseLeaseId,
+  parseMetadata,
   type SentMetadata,
-  useLease,
 } from './request-checks.ts';
-import { anchorOf, type Blob, type ContainerId, inlineKey } from './rows.ts';
-import { leaseOn, letGo, type Target, targetAt } from './write-target.ts';
+import { type Blob, type ContainerId, inlineKey, txQueueKey } from './rows.ts';
+import { currentLease, readTarget, releaseReplaced, type WriteTarget } from './write-target.ts';
 
 export interface CopySource {
   /** As it was sent. */
@@ -41,31 +41,31 @@ export interface CopyBlobInput extends BlobInput {
 export async function copyBlob(storage: Storage, input: CopyBlobInput) {
   const { container, blob, source } = input;
   const { account, partition, sweeper } = storage;
-  const leaseId = checkWrite(input);
+  const leaseId = checkWriteInput(input);
   checkContainerName(source.container);
   checkBlobName(source.blob);
-  checkWriteConditions(input.sourceConditions);
-  const sourceLeaseId = leaseIdOf(input.sourceLeaseId, 'x-ms-source-lease-id');
-  const metadata = metadataOf(input.metadata);
+  checkSingleCondition(input.sourceConditions);
+  const sourceLeaseId = parseLeaseId(input.sourceLeaseId, 'x-ms-source-lease-id');
+  const metadata = parseMetadata(input.metadata);
   const copyId = randomUUID();
-  const { stamp, value } = await partition.transact(anchorOf(account, container, blob), async (tx) => {
-    const from = await sourceAt(tx, storage, source, input.sourceConditions, sourceLeaseId);
-    const target = await mayPut(tx, storage, input, leaseId);
-    checkLease(target, tx);
-    const trashed = await moveContent(tx, storage, from, target, source.blob);
+  const { timestamp, value } = await partition.transact(txQueueKey(account, container, blob), async (tx) => {
+    const from = await readSource(tx, storage, source, input.sourceConditions, sourceLeaseId);
+    const target = await checkPut(tx, storage, input, leaseId);
+    checkInfiniteLease(target, tx);
+    const trashed = await shareOrCopyContent(tx, storage, from, target, source.blob);
     const { length, crc64, contentId, content } = from.blob;
-    putHead(tx, storage, target, {
+    putBlobRecord(tx, storage, target, {
       length,
       crc64,
       contentId,
       content,
       metadata: input.metadata.length > 0 ? metadata : from.blob.metadata,
-      copy: { id: copyId, source: source.url, bytes: length, completed: tx.stamp },
+      copy: { id: copyId, source: source.url, bytes: length, completed: tx.timestamp },
     });
     return trashed;
   });
   if (value) sweeper.wake();
-  return { etag: etagOf(stamp), modified: stamp, copyId };
+  return { etag: formatEtag(timestamp), modified: timestamp, copyId };
 }
 
 interface Source {
@@ -74,46 +74,46 @@ interface Source {
 }
 
 /** Who may read the source need not hold its lease; who says that he does must. */
-async function sourceAt(
-  at: Judged,
+async function readSource(
+  at: DecisionSnapshot,
   { account, granted }: Storage,
   { container, blob }: CopySource,
   conditions: Conditions,
   leaseId: string | undefined,
 ): Promise<Source> {
-  const found = await blobAt(at, { account, granted: { container: granted?.source } }, container, blob);
-  useLease(at, found.blob.lease, leaseId, 'read', 'blob');
+  const found = await readBlob(at, { account, granted: { container: granted?.source } }, container, blob);
+  checkLease(at, found.blob.lease, leaseId, 'read', 'blob');
   const verdict = judgeWrite(found.blob, conditions, { creates: false, leaseHeld: false });
   if (verdict !== 'proceed') throw fail('SourceConditionNotMet');
   return found;
 }
 
 /** A copy may go on for longer than a lease that runs out: the service asks for one that does not. */
-function checkLease(target: Target, { now }: Transaction): void {
-  const lease = leaseOn(target);
+function checkInfiniteLease(target: WriteTarget, { now }: Transaction): void {
+  const lease = currentLease(target);
   if (isLocked(lease, now) && lease.state === 'leased' && lease.seconds !== INFINITE_SECONDS) {
     throw fail('InfiniteLeaseDurationRequired');
   }
 }
 
 /** True: there is something to sweep. */
-async function moveContent(
+async function shareOrCopyContent(
   tx: Transaction,
   storage: Storage,
   from: Source,
-  target: Target,
+  target: WriteTarget,
   name: string,
 ): Promise<boolean> {
   const { account, content } = storage;
   const { contentId } = from.blob;
   if (contentId !== undefined) {
     // Raised before it is lowered: source and target may be one.
-    await content.shareContent(tx, account, idOf(contentId));
-    return letGo(tx, storage, target);
+    await content.increfContent(tx, account, parseId(contentId));
+    return releaseReplaced(tx, storage, target);
   }
   const row = await tx.get(inlineKey(account, from.id, name));
   if (!row) throw new Error('a blob without its content');
-  const trashed = await letGo(tx, storage, target, { inline: true });
+  const trashed = await releaseReplaced(tx, storage, target, { inline: true });
   tx.put(inlineKey(account, target.container, target.name), row.value);
   return trashed;
 }
@@ -123,16 +123,16 @@ export async function abortCopy(
   storage: Storage,
   input: Omit<BlobInput, 'conditions'> & { copyId: string },
 ): Promise<never> {
-  const leaseId = checkWrite({ ...input, conditions: {} });
+  const leaseId = checkWriteInput({ ...input, conditions: {} });
   if (normaliseLeaseId(input.copyId) === undefined) {
     throw fail('InvalidQueryParameterValue', { QueryParameterName: 'copyid', QueryParameterValue: input.copyId });
   }
   await storage.partition.read(async (at) => {
-    const target = await targetAt(at, storage, input.container, input.blob);
+    const target = await readTarget(at, storage, input.container, input.blob);
     if (!target.blob) throw fail('BlobNotFound');
     const { lease } = target.blob;
     const infinite = lease?.state === 'leased' && lease.seconds === INFINITE_SECONDS;
-    useLease(at, lease, leaseId, infinite ? 'write' : 'read', 'blob');
+    checkLease(at, lease, leaseId, infinite ? 'write' : 'read', 'blob');
   });
   throw fail('NoPendingCopyOperation');
 }

@@ -1,4 +1,4 @@
-import { commonErrors, errorTable, raising } from '../common/errors.ts';
+import { commonErrors, errorFactory, errorTable } from '../common/errors.ts';
 
 export const blobErrors = errorTable({
   ...commonErrors,
@@ -35,5 +35,5 @@ export const blobErrors = errorTable({
   LeaseNotPresentWithLeaseOperation: [409, 'There is currently no lease on the blob.'],
 });
 
-export const fail = raising(blobErrors);
+export const fail = errorFactory(blobErrors);
 export type BlobErrorCode = keyof typeof blobErrors;

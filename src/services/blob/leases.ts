@@ -1,32 +1,32 @@
 import { randomUUID } from 'node:crypto';
 import type { Transaction } from '../../partition/partition.ts';
 import type { Conditions } from '../../rules/conditions.ts';
-import { etagOf } from '../../rules/etag.ts';
-import { decidesUntil, type Lease, type LeaseAction, nextLease } from '../../rules/lease.ts';
+import { formatEtag } from '../../rules/etag.ts';
+import { type Lease, type LeaseAction, lockedUntil, nextLease } from '../../rules/lease.ts';
 import type { Storage } from '../common/storage.ts';
-import { encodeHead } from './blob-record.ts';
+import { encodeBlobRecord } from './blob-record.ts';
 import { fail } from './errors.ts';
 import {
   checkBlobName,
   checkContainerName,
+  checkSingleCondition,
   checkWriteConditions,
-  type Leased,
+  type LeasedResource,
   leaseError,
-  leaseIdOf,
-  mayWrite,
+  parseLeaseId,
 } from './request-checks.ts';
 import {
-  anchorOf,
-  containerAt,
+  blobKey,
   encodeProperties,
-  encodeStage,
-  headKey,
-  headOf,
-  type Located,
+  encodeUncommitted,
   propertiesKey,
-  stageKey,
+  readContainer,
+  recordFrom,
+  txQueueKey,
+  uncommittedKey,
+  type WithVersion,
 } from './rows.ts';
-import { targetAt } from './write-target.ts';
+import { readTarget } from './write-target.ts';
 
 /** As the request's headers say it. */
 export interface LeaseRequest {
@@ -37,7 +37,7 @@ export interface LeaseRequest {
   readonly periodSeconds: number | undefined;
 }
 
-interface Target {
+interface LeaseTarget {
   readonly container: string;
   readonly conditions: Conditions;
 }
@@ -49,15 +49,15 @@ export interface LeaseAnswer {
   readonly breakSeconds?: number;
 }
 
-export async function leaseContainer(storage: Storage, input: Target & LeaseRequest): Promise<LeaseAnswer> {
+export async function leaseContainer(storage: Storage, input: LeaseTarget & LeaseRequest): Promise<LeaseAnswer> {
   const { container, conditions } = input;
   checkContainerName(container);
-  checkWriteConditions(conditions);
-  const action = actionOf(input);
+  checkSingleCondition(conditions);
+  const action = parseAction(input);
   const { account } = storage;
-  const { value } = await storage.partition.transact(anchorOf(account, container), async (tx) => {
-    const found = await containerAt(tx, storage, container);
-    return step(tx, found, action, conditions, 'container', (lease) => {
+  const { value } = await storage.partition.transact(txQueueKey(account, container), async (tx) => {
+    const found = await readContainer(tx, storage, container);
+    return applyAction(tx, found, action, conditions, 'container', (lease) => {
       const { id, metadata, access, policies, stamp } = found;
       tx.put(propertiesKey(account, id), encodeProperties({ metadata, access, policies, lease, etag: stamp }));
     });
@@ -67,47 +67,52 @@ export async function leaseContainer(storage: Storage, input: Target & LeaseRequ
 
 export async function leaseBlob(
   storage: Storage,
-  input: Target & LeaseRequest & { blob: string },
+  input: LeaseTarget & LeaseRequest & { blob: string },
 ): Promise<LeaseAnswer> {
   const { container, blob, conditions } = input;
   checkContainerName(container);
   checkBlobName(blob);
-  checkWriteConditions(conditions);
-  const action = actionOf(input);
+  checkSingleCondition(conditions);
+  const action = parseAction(input);
   const { account } = storage;
-  const { value } = await storage.partition.transact(anchorOf(account, container, blob), async (tx) => {
-    const target = await targetAt(tx, storage, container, blob);
-    const { container: id, blob: found, stage } = target;
+  const { value } = await storage.partition.transact(txQueueKey(account, container, blob), async (tx) => {
+    const target = await readTarget(tx, storage, container, blob);
+    const { container: id, blob: found, uncommitted } = target;
     if (found) {
-      return step(tx, found, action, conditions, 'blob', (lease) => {
-        tx.put(headKey(account, id, blob), encodeHead({ ...headOf(found), lease, etag: found.stamp }));
+      return applyAction(tx, found, action, conditions, 'blob', (lease) => {
+        tx.put(blobKey(account, id, blob), encodeBlobRecord({ ...recordFrom(found), lease, etag: found.stamp }));
       });
     }
-    if (!stage) throw fail('BlobNotFound');
+    if (!uncommitted) throw fail('BlobNotFound');
     // Nothing but uncommitted blocks: it is absent to all conditions.
-    mayWrite(undefined, conditions);
-    const uncommitted = { ...stage, stamp: stage.created, etag: etagOf(stage.created), modified: stage.created };
-    return step(tx, uncommitted, action, {}, 'blob', (lease) => {
-      tx.put(stageKey(account, id, blob), encodeStage({ ...stage, lease }));
+    checkWriteConditions(undefined, conditions);
+    const versioned = {
+      ...uncommitted,
+      stamp: uncommitted.created,
+      etag: formatEtag(uncommitted.created),
+      modified: uncommitted.created,
+    };
+    return applyAction(tx, versioned, action, {}, 'blob', (lease) => {
+      tx.put(uncommittedKey(account, id, blob), encodeUncommitted({ ...uncommitted, lease }));
     });
   });
   return value;
 }
 
 /** A lease changes neither ETag nor Last-Modified. */
-function step(
+function applyAction(
   tx: Transaction,
-  found: Located<{ lease?: Lease | undefined }>,
+  found: WithVersion<{ lease?: Lease | undefined }>,
   action: LeaseAction,
   conditions: Conditions,
-  what: Leased,
+  what: LeasedResource,
   write: (lease: Lease | undefined) => void,
 ): LeaseAnswer {
-  mayWrite(found, conditions);
+  checkWriteConditions(found, conditions);
   const next = nextLease(found.lease, action, tx.now);
   if ('refused' in next) throw leaseError(next.refused, what);
-  const until = decidesUntil(found.lease, tx.now);
-  if (until !== undefined) tx.before(until);
+  const until = lockedUntil(found.lease, tx.now);
+  if (until !== undefined) tx.commitBefore(until);
   write(next.lease);
   return {
     etag: found.etag,
@@ -117,22 +122,22 @@ function step(
   };
 }
 
-function actionOf(request: LeaseRequest): LeaseAction {
+function parseAction(request: LeaseRequest): LeaseAction {
   const { action, seconds, periodSeconds } = request;
   switch (action.toLowerCase()) {
     case 'acquire':
       if (seconds === undefined) throw fail('MissingRequiredHeader', { HeaderName: 'x-ms-lease-duration' });
       if (seconds !== -1 && (seconds < 15 || seconds > 60)) throw outOfRange('x-ms-lease-duration', seconds);
-      return { action: 'acquire', seconds, proposedId: proposed(request), newId: randomUUID() };
+      return { action: 'acquire', seconds, proposedId: parseProposedId(request), newId: randomUUID() };
     case 'renew':
-      return { action: 'renew', id: required(request) };
+      return { action: 'renew', id: requireLeaseId(request) };
     case 'change': {
-      const proposedId = proposed(request);
+      const proposedId = parseProposedId(request);
       if (proposedId === undefined) throw fail('MissingRequiredHeader', { HeaderName: 'x-ms-proposed-lease-id' });
-      return { action: 'change', id: required(request), proposedId };
+      return { action: 'change', id: requireLeaseId(request), proposedId };
     }
     case 'release':
-      return { action: 'release', id: required(request) };
+      return { action: 'release', id: requireLeaseId(request) };
     case 'break':
       return { action: 'break', periodSeconds };
     default:
@@ -140,14 +145,14 @@ function actionOf(request: LeaseRequest): LeaseAction {
   }
 }
 
-function required({ leaseId }: LeaseRequest): string {
-  const id = leaseIdOf(leaseId);
+function requireLeaseId({ leaseId }: LeaseRequest): string {
+  const id = parseLeaseId(leaseId);
   if (id === undefined) throw fail('MissingRequiredHeader', { HeaderName: 'x-ms-lease-id' });
   return id;
 }
 
-function proposed({ proposedId }: LeaseRequest): string | undefined {
-  return leaseIdOf(proposedId, 'x-ms-proposed-lease-id');
+function parseProposedId({ proposedId }: LeaseRequest): string | undefined {
+  return parseLeaseId(proposedId, 'x-ms-proposed-lease-id');
 }
 
 function outOfRange(header: string, value: number) {

@@ -6,9 +6,17 @@ import type { Partition } from '../../partition/partition.ts';
 import { openPartition } from '../../partition/transact.ts';
 import { encodeName } from '../common/names.ts';
 import type { Storage } from '../common/storage.ts';
-import { encodeHead } from './blob-record.ts';
+import { encodeBlobRecord } from './blob-record.ts';
 import { type ListBlobsInput, listBlobs } from './listing.ts';
-import { encodeProperties, encodeStage, headKey, nameKey, propertiesKey, stageEnd, stageKey } from './rows.ts';
+import {
+  blobKey,
+  encodeProperties,
+  encodeUncommitted,
+  nameKey,
+  propertiesKey,
+  uncommittedExpiry,
+  uncommittedKey,
+} from './rows.ts';
 
 const ACCOUNT = 7n;
 /** A head, blocks that were never committed, blocks that have expired, or some of these. */
@@ -25,11 +33,11 @@ async function fill(partition: Partition, id: bigint, blobs: readonly (readonly 
     tx.put(nameKey(ACCOUNT, container), encodeName(id));
     tx.put(propertiesKey(ACCOUNT, id), encodeProperties({ metadata: {}, policies: [] }));
     for (const [name, kind] of blobs) {
-      if (kind !== 'stage' && kind !== 'expired') tx.put(headKey(ACCOUNT, id, name), encodeHead(head));
+      if (kind !== 'stage' && kind !== 'expired') tx.put(blobKey(ACCOUNT, id, name), encodeBlobRecord(head));
       if (kind === 'head') continue;
       const touched = kind.endsWith('expired') ? 1n : tx.now;
       const stage = { id: { epoch: 1n, number: 1n }, created: 1n, idLength: 2, count: 1, gen: 0, touched };
-      tx.put(stageKey(ACCOUNT, id, name), encodeStage({ ...stage, due: stageEnd(touched) }));
+      tx.put(uncommittedKey(ACCOUNT, id, name), encodeUncommitted({ ...stage, due: uncommittedExpiry(touched) }));
     }
   });
   return container;

@@ -1,8 +1,8 @@
 /** Long lists that have each block once: the references of their chunks are handed over, and no chunk's row is touched. */
 import { describe, expect, it } from 'vitest';
-import { ACCOUNT, openWorld } from '../../../test/services/world.ts';
+import { ACCOUNT, openWorld } from '../../../test/support/blob-storage.ts';
 import { createChunkChecker } from '../../content/chunk-check.ts';
-import { under } from '../../partition/keys.ts';
+import { keysUnder } from '../../partition/keys.ts';
 import type { BlockSource } from '../../rules/block-list.ts';
 import type { SentContent } from '../common/sent-content.ts';
 import type { Storage } from '../common/storage.ts';
@@ -29,7 +29,7 @@ async function open() {
   const { partition, store, extents } = world;
   // It sweeps when the test says so.
   const storage: Storage = { partition, account: ACCOUNT, content: store, sweeper: { ...world.sweeper, wake() {} } };
-  const rowsOf = (kind: string) => partition.read((at) => at.scan(under([ACCOUNT, kind]), { limit: 10_000 }));
+  const rowsOf = (kind: string) => partition.read((at) => at.scan(keysUnder([ACCOUNT, kind]), { limit: 10_000 }));
   return {
     world,
     storage,

@@ -1,17 +1,17 @@
 /** What a request must be like in itself, before anything stored is looked at; and what decisions on a lease have in common. */
 import type { Instant, Snapshot } from '../../partition/partition.ts';
-import { type Conditions, type Found, judgeRead, judgeWrite, oneCondition } from '../../rules/conditions.ts';
-import { decidesUntil, judgeUse, type Lease, normaliseLeaseId } from '../../rules/lease.ts';
+import { type Conditions, hasOneCondition, judgeRead, judgeWrite, type Validators } from '../../rules/conditions.ts';
+import { judgeUse, type Lease, lockedUntil, normaliseLeaseId } from '../../rules/lease.ts';
 import { blobNameFault, containerNameFault, LOGS_CONTAINER } from '../../rules/names.ts';
 import type { Storage } from '../common/storage.ts';
 import { type BlobErrorCode, blobErrors, fail } from './errors.ts';
 
-export { metadataOf, type SentMetadata } from '../common/metadata.ts';
+export { parseMetadata, type SentMetadata } from '../common/metadata.ts';
 
-export type Leased = 'blob' | 'container';
+export type LeasedResource = 'blob' | 'container';
 
 /** A read, or a transaction, whose commit must come before the instant at which the judgement no longer holds. */
-export type Judged = Snapshot & { before?(instant: Instant): void };
+export type DecisionSnapshot = Snapshot & { commitBefore?(instant: Instant): void };
 
 export function checkContainerName(name: string): void {
   const fault = containerNameFault(name);
@@ -28,11 +28,11 @@ export function checkBlobName(name: string): void {
   if (fault) throw fail(fault);
 }
 
-export function checkWriteConditions(conditions: Conditions): void {
-  if (!oneCondition(conditions)) throw fail('MultipleConditionHeadersNotSupported');
+export function checkSingleCondition(conditions: Conditions): void {
+  if (!hasOneCondition(conditions)) throw fail('MultipleConditionHeadersNotSupported');
 }
 
-export function leaseIdOf(text: string | undefined, header = 'x-ms-lease-id'): string | undefined {
+export function parseLeaseId(text: string | undefined, header = 'x-ms-lease-id'): string | undefined {
   if (text === undefined) return undefined;
   const id = normaliseLeaseId(text);
   if (id === undefined) throw fail('InvalidHeaderValue', { HeaderName: header, HeaderValue: text });
@@ -40,36 +40,41 @@ export function leaseIdOf(text: string | undefined, header = 'x-ms-lease-id'): s
 }
 
 /** Refuses who may not use what is leased. A decision that rests on a running lease is void once it has run out. */
-export function useLease(
-  at: Judged,
+export function checkLease(
+  at: DecisionSnapshot,
   lease: Lease | undefined,
   leaseId: string | undefined,
   use: 'read' | 'write',
-  what: Leased,
+  what: LeasedResource,
 ): void {
   const verdict = judgeUse(lease, leaseId, use, at.now);
-  if (verdict !== 'proceed') throw leaseError(codeOf(verdict, what), what);
-  const until = decidesUntil(lease, at.now);
-  if (until !== undefined) at.before?.(until);
+  if (verdict !== 'proceed') throw leaseError(leaseErrorCode(verdict, what), what);
+  const until = lockedUntil(lease, at.now);
+  if (until !== undefined) at.commitBefore?.(until);
 }
 
-export function mayRead(found: Found, conditions: Conditions): void {
+export function checkReadConditions(found: Validators, conditions: Conditions): void {
   const verdict = judgeRead(found, conditions);
   if (verdict !== 'proceed') throw fail(verdict);
 }
 
-export function mayWrite(found: Found | undefined, conditions: Conditions, leaseId?: string, creates = false): void {
+export function checkWriteConditions(
+  found: Validators | undefined,
+  conditions: Conditions,
+  leaseId?: string,
+  creates = false,
+): void {
   const verdict = judgeWrite(found, conditions, { creates, leaseHeld: leaseId !== undefined });
   if (verdict !== 'proceed') throw fail(verdict);
 }
 
 /** The messages speak of the blob; of a container they say so. */
-export function leaseError(code: BlobErrorCode, what: Leased) {
+export function leaseError(code: BlobErrorCode, what: LeasedResource) {
   const message: string = blobErrors[code][1];
   return fail(code, undefined, what === 'blob' ? message : message.replace('the blob', 'the container'));
 }
 
-function codeOf(verdict: Exclude<ReturnType<typeof judgeUse>, 'proceed'>, what: Leased): BlobErrorCode {
+function leaseErrorCode(verdict: Exclude<ReturnType<typeof judgeUse>, 'proceed'>, what: LeasedResource): BlobErrorCode {
   if (verdict === 'LeaseIdMismatch') {
     return what === 'blob' ? 'LeaseIdMismatchWithBlobOperation' : 'LeaseIdMismatchWithContainerOperation';
   }

@@ -2,22 +2,22 @@
 
 import { TICKS_PER_SECOND } from '../../base/time.ts';
 import {
-  type Counting,
-  decodeCell,
-  encodeCell,
-  encodeTrash,
+  decodeManifestPage,
+  deletionKey,
+  encodeDeletion,
+  encodeManifestPage,
+  formatId,
   type Id,
-  idOf,
-  type Piece,
-  textOf,
-  trashKey,
-  uncountedIf,
+  parseId,
+  type RefCounting,
+  type Segment,
+  uncountedFlag,
 } from '../../content/rows.ts';
-import { beginning, decodeKey, encodeKey, type Key, type Range, under } from '../../partition/keys.ts';
-import type { Instant, Row, Snapshot, Stamp, Transaction } from '../../partition/partition.ts';
+import { decodeKey, encodeKey, type Key, keyPrefix, keysUnder, type Range } from '../../partition/keys.ts';
+import type { Instant, Row, Snapshot, Timestamp, Transaction } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
-import type { Found } from '../../rules/conditions.ts';
-import { etagOf } from '../../rules/etag.ts';
+import type { Validators } from '../../rules/conditions.ts';
+import { formatEtag } from '../../rules/etag.ts';
 import type { Lease } from '../../rules/lease.ts';
 import type { Metadata } from '../common/metadata.ts';
 import * as names from '../common/names.ts';
@@ -32,47 +32,48 @@ export type { Metadata };
 const ROOT = 0n;
 
 export const nameKey = (account: AccountId, container: string): Key => names.nameKey(account, 'blob', container);
-export const namesIn = (account: AccountId, prefix: string): Key => names.namesFrom(account, 'blob', prefix);
+export const nameKeyPrefix = (account: AccountId, prefix: string): Key => names.nameKeyPrefix(account, 'blob', prefix);
 export const propertiesKey = (account: AccountId, id: ContainerId): Key => names.propertiesKey(account, 'blob', id);
-export const headKey = (account: AccountId, id: ContainerId, blob: string): Key =>
+export const blobKey = (account: AccountId, id: ContainerId, blob: string): Key =>
   encodeKey([account, 'b', id, ROOT, blob]);
-export const headsIn = (account: AccountId, id: ContainerId, prefix: string): Key =>
-  beginning([account, 'b', id, ROOT], prefix);
+export const blobKeyPrefix = (account: AccountId, id: ContainerId, prefix: string): Key =>
+  keyPrefix([account, 'b', id, ROOT], prefix);
 export const inlineKey = (account: AccountId, id: ContainerId, blob: string): Key =>
   encodeKey([account, 'i', id, ROOT, blob]);
-export const stageKey = (account: AccountId, id: ContainerId, blob: string): Key =>
+export const uncommittedKey = (account: AccountId, id: ContainerId, blob: string): Key =>
   encodeKey([account, 'u', id, ROOT, blob]);
-export const stagesIn = (account: AccountId, id: ContainerId, prefix: string): Key =>
-  beginning([account, 'u', id, ROOT], prefix);
+export const uncommittedKeyPrefix = (account: AccountId, id: ContainerId, prefix: string): Key =>
+  keyPrefix([account, 'u', id, ROOT], prefix);
 /** `block` as it is behind its base64. */
-export const blockKey = (account: AccountId, stage: StageId, block: Uint8Array): Key =>
-  encodeKey([...stageParts(account, stage), block]);
-export const blocksIn = (account: AccountId, stage: StageId): Range => under(stageParts(account, stage));
+export const blockKey = (account: AccountId, stage: UncommittedId, block: Uint8Array): Key =>
+  encodeKey([...uncommittedKeyParts(account, stage), block]);
+export const blocksIn = (account: AccountId, stage: UncommittedId): Range =>
+  keysUnder(uncommittedKeyParts(account, stage));
 /** When to look at a stage again: whether its blocks have expired. */
-export const dueKey = (account: AccountId, instant: Instant, id: ContainerId, blob: string): Key =>
+export const expiryKey = (account: AccountId, instant: Instant, id: ContainerId, blob: string): Key =>
   encodeKey([account, 'w', instant, 'stage', id, blob]);
 /** All that is due at this instant. */
-export const dueIn = (account: AccountId, now: Instant): Range => ({
-  from: under([account, 'w']).from,
+export const expiredIn = (account: AccountId, now: Instant): Range => ({
+  from: keysUnder([account, 'w']).from,
   to: encodeKey([account, 'w', now + 1n]),
 });
 /** Where the requests for one container or blob take turns: before its container's id is known. */
-export const anchorOf = (account: AccountId, ...path: string[]): Key => encodeKey([account, 'blob', ...path]);
+export const txQueueKey = (account: AccountId, ...path: string[]): Key => encodeKey([account, 'blob', ...path]);
 
 /** The last part of a key: the name of the container or blob. */
-export function nameIn(key: Key): string {
+export function nameFromKey(key: Key): string {
   return decodeKey(key).at(-1) as string;
 }
 
 /** What a row with an ETag of its own knows of itself: the write that made it, unless that one was to leave the ETag alone. */
-interface Marked {
-  readonly etag?: Stamp;
+interface ETagged {
+  readonly etag?: Timestamp;
 }
 
 /** What strangers may read: the blobs, or also what there is. */
 export type PublicAccess = 'blob' | 'container';
 
-export interface ContainerProperties extends Marked {
+export interface ContainerProperties extends ETagged {
   readonly metadata: Metadata;
   /** Undefined: nothing. */
   readonly access?: PublicAccess | undefined;
@@ -95,10 +96,10 @@ export interface CopyState {
   /** The URL as it was sent. */
   readonly source: string;
   readonly bytes: number;
-  readonly completed: Stamp;
+  readonly completed: Timestamp;
 }
 
-export interface BlobHead extends Marked {
+export interface BlobRecord extends ETagged {
   readonly length: number;
   /**
    * Of the bytes, as base64; what `check` goes by. The MD5 among the headers is the client's to set. Nobody has seen the bytes
@@ -111,15 +112,15 @@ export interface BlobHead extends Marked {
   readonly content: ContentHeaders;
   readonly metadata: Metadata;
   readonly lease?: Lease | undefined;
-  readonly created: Stamp;
+  readonly created: Timestamp;
 }
 
-export type StageId = Id;
+export type UncommittedId = Id;
 
 /** The uncommitted blocks of one blob. Written by every Put Block. */
-export interface Stage {
-  readonly id: StageId;
-  readonly created: Stamp;
+export interface UncommittedBlocks {
+  readonly id: UncommittedId;
+  readonly created: Timestamp;
   /** Of a blob that consists of nothing else: a committed one has its lease in its head. */
   readonly lease?: Lease | undefined;
   /** Of every block's id, in bytes. */
@@ -133,20 +134,20 @@ export interface Stage {
   readonly due: Instant;
 }
 
-const STAGE_TICKS = 7n * 24n * 3600n * TICKS_PER_SECOND;
-export const stageEnd = (touched: Instant): Instant => touched + STAGE_TICKS;
+const UNCOMMITTED_TTL_TICKS = 7n * 24n * 3600n * TICKS_PER_SECOND;
+export const uncommittedExpiry = (touched: Instant): Instant => touched + UNCOMMITTED_TTL_TICKS;
 
 /** A row as it was found, with its ETag and the instant of its last change. */
-export type Located<T> = Omit<T, 'etag'> & Found & { readonly stamp: Stamp };
-export type Container = Located<ContainerProperties> & { readonly id: ContainerId };
-export type Blob = Located<BlobHead>;
+export type WithVersion<T> = Omit<T, 'etag'> & Validators & { readonly stamp: Timestamp };
+export type Container = WithVersion<ContainerProperties> & { readonly id: ContainerId };
+export type Blob = WithVersion<BlobRecord>;
 
 /** Whose container, and for whom. */
-export type Place = Pick<Storage, 'account' | 'granted'>;
+export type ContainerScope = Pick<Storage, 'account' | 'granted'>;
 
-export async function containerIdAt(
+export async function readContainerId(
   at: Snapshot,
-  { account, granted }: Place,
+  { account, granted }: ContainerScope,
   container: string,
 ): Promise<ContainerId> {
   const row = await at.get(nameKey(account, container));
@@ -156,57 +157,75 @@ export async function containerIdAt(
   return id;
 }
 
-export async function containerAt(at: Snapshot, place: Place, container: string): Promise<Container> {
-  const { account } = place;
-  const id = await containerIdAt(at, place, container);
+export async function readContainer(at: Snapshot, scope: ContainerScope, container: string): Promise<Container> {
+  const { account } = scope;
+  const id = await readContainerId(at, scope, container);
   return { id, ...decodeProperties((await at.get(propertiesKey(account, id)))!) };
 }
 
 /** What is in it can be reached no more, once its name is gone too. */
-export function trashContainer(tx: Transaction, account: AccountId, id: ContainerId): void {
+export function scheduleContainerDeletion(tx: Transaction, account: AccountId, id: ContainerId): void {
   const container = id.toString();
-  tx.put(trashKey(account, tx.stamp, container), encodeTrash({ kind: 'container', container }));
+  tx.put(deletionKey(account, tx.timestamp, container), encodeDeletion({ kind: 'container', container }));
 }
 
 /** Whoever adds a block checks the stage's row: what is left of the blocks can be reached no more. */
-export function trashStage(
+export function scheduleUncommittedDeletion(
   tx: Transaction,
   account: AccountId,
   id: ContainerId,
   blob: string,
-  stage: Stage,
-  counting?: Counting,
+  stage: UncommittedBlocks,
+  counting?: RefCounting,
 ): void {
-  removeStage(tx, account, id, blob, stage);
-  const text = textOf(stage.id);
-  tx.put(trashKey(account, tx.stamp, text), encodeTrash({ kind: 'stage', stage: text, ...uncountedIf(counting) }));
+  removeUncommitted(tx, account, id, blob, stage);
+  const text = formatId(stage.id);
+  tx.put(
+    deletionKey(account, tx.timestamp, text),
+    encodeDeletion({ kind: 'stage', stage: text, ...uncountedFlag(counting) }),
+  );
 }
 
 /** Without its blocks: there are none left. */
-export function removeStage(tx: Transaction, account: AccountId, id: ContainerId, blob: string, stage: Stage): void {
-  tx.remove(stageKey(account, id, blob));
-  tx.remove(dueKey(account, stage.due, id, blob));
+export function removeUncommitted(
+  tx: Transaction,
+  account: AccountId,
+  id: ContainerId,
+  blob: string,
+  stage: UncommittedBlocks,
+): void {
+  tx.remove(uncommittedKey(account, id, blob));
+  tx.remove(expiryKey(account, stage.due, id, blob));
 }
 
 export function encodeProperties({ metadata, access, policies, lease, etag }: ContainerProperties): Buffer {
-  return encodeValue({ metadata, access, policies, lease: storedLease(lease), etag: etag?.toString() });
+  return encodeValue({ metadata, access, policies, lease: encodeLease(lease), etag: etag?.toString() });
 }
 
-export function decodeProperties(row: Row): Located<ContainerProperties> {
+export function decodeProperties(row: Row): WithVersion<ContainerProperties> {
   const { metadata, access, policies, lease, etag } = decodeValue<Stored<ContainerProperties>>(row);
-  return { metadata, access, policies, lease: loadedLease(lease), ...located(row, etag) };
+  return { metadata, access, policies, lease: decodeLease(lease), ...versionFields(row, etag) };
 }
 
 /** As it would be written again, under a new ETag. */
-export function headOf({ etag: _, modified: __, stamp: ___, ...head }: Blob): BlobHead {
+export function recordFrom({ etag: _, modified: __, stamp: ___, ...head }: Blob): BlobRecord {
   return head;
 }
 
-export function encodeStage({ id, created, lease, idLength, count, gen, touched, due }: Stage): Buffer {
+export function encodeUncommitted({
+  id,
+  created,
+  lease,
+  idLength,
+  count,
+  gen,
+  touched,
+  due,
+}: UncommittedBlocks): Buffer {
   return encodeValue({
-    id: textOf(id),
+    id: formatId(id),
     created: created.toString(),
-    lease: storedLease(lease),
+    lease: encodeLease(lease),
     idLength,
     count,
     gen,
@@ -215,19 +234,19 @@ export function encodeStage({ id, created, lease, idLength, count, gen, touched,
   });
 }
 
-export function decodeStage(row: Row): Stage {
-  const { id, created, lease, touched, due, ...counts } = decodeValue<StoredStage>(row);
+export function decodeUncommitted(row: Row): UncommittedBlocks {
+  const { id, created, lease, touched, due, ...counts } = decodeValue<StoredUncommitted>(row);
   return {
-    id: idOf(id),
+    id: parseId(id),
     created: BigInt(created),
-    lease: loadedLease(lease),
+    lease: decodeLease(lease),
     touched: BigInt(touched),
     due: BigInt(due),
     ...counts,
   };
 }
 
-type StoredStage = Pick<Stage, 'idLength' | 'count' | 'gen'> & {
+type StoredUncommitted = Pick<UncommittedBlocks, 'idLength' | 'count' | 'gen'> & {
   id: string;
   created: string;
   lease?: StoredLease;
@@ -236,12 +255,12 @@ type StoredStage = Pick<Stage, 'idLength' | 'count' | 'gen'> & {
 };
 
 /** Whether the sweeper has come to them or not, blocks that have expired are not there. */
-export const isExpired = ({ touched }: Stage, now: Instant): boolean => now >= stageEnd(touched);
+export const isExpired = ({ touched }: UncommittedBlocks, now: Instant): boolean => now >= uncommittedExpiry(touched);
 
-export const encodeBlock = (block: Piece): Buffer => encodeCell([block]);
-export const decodeBlock = (row: Row): Piece => decodeCell(row)[0]!;
+export const encodeBlock = (block: Segment): Buffer => encodeManifestPage([block]);
+export const decodeBlock = (row: Row): Segment => decodeManifestPage(row)[0]!;
 
-function stageParts(account: AccountId, { epoch, number }: StageId) {
+function uncommittedKeyParts(account: AccountId, { epoch, number }: UncommittedId) {
   return [account, 'y', epoch, number] as const;
 }
 
@@ -249,17 +268,17 @@ function stageParts(account: AccountId, { epoch, number }: StageId) {
 type Stored<T> = Omit<T, 'lease' | 'etag'> & { lease?: StoredLease; etag?: string };
 export type StoredLease = { id: string; state: Lease['state']; seconds?: number; until?: string };
 
-export function storedLease(lease: Lease | undefined): StoredLease | undefined {
+export function encodeLease(lease: Lease | undefined): StoredLease | undefined {
   if (!lease || lease.state === 'broken' || lease.until === undefined) return lease as StoredLease | undefined;
   return { ...lease, until: lease.until.toString() };
 }
 
-export function loadedLease(lease: StoredLease | undefined): Lease | undefined {
+export function decodeLease(lease: StoredLease | undefined): Lease | undefined {
   if (!lease || lease.until === undefined) return lease as Lease | undefined;
   return { ...lease, until: BigInt(lease.until) } as Lease;
 }
 
-export function located({ version }: Row, etag: string | undefined): Found & { stamp: Stamp } {
+export function versionFields({ version }: Row, etag: string | undefined): Validators & { stamp: Timestamp } {
   const stamp = etag === undefined ? version : BigInt(etag);
-  return { etag: etagOf(stamp), modified: stamp, stamp };
+  return { etag: formatEtag(stamp), modified: stamp, stamp };
 }

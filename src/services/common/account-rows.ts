@@ -1,8 +1,8 @@
 /** Accounts as rows; docs/adr/0002-rows.md has the schema. */
-import { after, decodeKey, encodeKey, type Key, type Range, under } from '../../partition/keys.ts';
+import { decodeKey, encodeKey, type Key, keyAfter, keysUnder, type Range } from '../../partition/keys.ts';
 import type { Row, Snapshot, Transaction } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
-import { commonErrors, raising } from './errors.ts';
+import { commonErrors, errorFactory } from './errors.ts';
 import type { AccountId } from './storage.ts';
 
 /** Who named it: the environment of a start, the command, or nobody: it is the one that every SDK knows. */
@@ -20,16 +20,16 @@ export interface AccountRow {
 export const DEVELOPMENT_ACCOUNT = 'devstoreaccount1';
 
 export const accountKey = (name: string): Key => encodeKey(['account', name]);
-export const accountsIn = (): Range => under(['account']);
+export const accountsIn = (): Range => keysUnder(['account']);
 /** Remembers an account that is gone, as long as there may be rows of it. */
-export const removedKey = (id: AccountId): Key => encodeKey(['removed', id]);
-export const removedIn = (): Range => under(['removed']);
-export const removedId = (key: Key): AccountId => decodeKey(key)[1] as AccountId;
+export const removedAccountKey = (id: AccountId): Key => encodeKey(['removed', id]);
+export const removedAccountsIn = (): Range => keysUnder(['removed']);
+export const removedAccountId = (key: Key): AccountId => decodeKey(key)[1] as AccountId;
 /** It is there once the development account is not to come by itself. */
-const WITHOUT_DEFAULT = encodeKey(['without default account']);
+const DEFAULT_DISABLED_KEY = encodeKey(['without default account']);
 
 const SLICE = { limit: 200 };
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 
 export function putAccount(tx: Transaction, { id, name, keys, from }: AccountRow): void {
   tx.put(accountKey(name), encodeValue({ id: id.toString(), keys, from }));
@@ -42,27 +42,27 @@ export function decodeAccount(row: Row): AccountRow {
   return { id: BigInt(id), name, keys: keys ?? [], from: from ?? first };
 }
 
-export async function hasDefault(at: Snapshot): Promise<boolean> {
-  return (await at.get(WITHOUT_DEFAULT)) === undefined;
+export async function hasDefaultAccount(at: Snapshot): Promise<boolean> {
+  return (await at.get(DEFAULT_DISABLED_KEY)) === undefined;
 }
 
-export function goWithoutDefault(tx: Transaction): void {
-  tx.put(WITHOUT_DEFAULT, encodeValue({}));
+export function disableDefaultAccount(tx: Transaction): void {
+  tx.put(DEFAULT_DISABLED_KEY, encodeValue({}));
 }
 
 /** Whoever makes something that hangs on no other row of the account asks this: nothing comes after its removal. */
-export async function checkAccount(tx: Transaction, account: AccountId): Promise<void> {
-  if (await tx.get(removedKey(account))) throw fail('AccountIsDisabled');
+export async function checkNotRemoved(tx: Transaction, account: AccountId): Promise<void> {
+  if (await tx.get(removedAccountKey(account))) throw fail('AccountIsDisabled');
 }
 
 /** Rows of the store itself: there are few enough. */
-export async function allIn(at: Snapshot, { from, to }: Range): Promise<Row[]> {
+export async function scanAll(at: Snapshot, { from, to }: Range): Promise<Row[]> {
   const all: Row[] = [];
   for (let next = from; ; ) {
     const rows = await at.scan({ from: next, to }, SLICE);
     const last = rows.at(-1);
     if (!last) return all;
     all.push(...rows);
-    next = after(last.key);
+    next = keyAfter(last.key);
   }
 }

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { REFUSAL_TEXT_MAX } from '../../base/input-limits.ts';
-import { Damaged, NoSpace } from '../../content/content.ts';
+import { CorruptChunk, NoSpace } from '../../content/content.ts';
 import { Unavailable } from '../../partition/partition.ts';
-import { asStorageError, commonErrors, errorTable, raising, StorageError } from './errors.ts';
+import { asStorageError, commonErrors, errorFactory, errorTable, StorageError } from './errors.ts';
 
 const errors = errorTable({ TooGreen: [409, 'It is too green.'], Unripe: [304, 'It is not ripe.', 'TooGreen'] });
-const fail = raising(errors);
+const fail = errorFactory(errors);
 
 describe('StorageError', () => {
   it('carries code, status, message and details', () => {
@@ -59,7 +59,7 @@ describe('asStorageError', () => {
   });
 
   it('takes damage for what it is: nothing that a caller could do', () => {
-    expect(asStorageError(new Damaged('a flipped bit'))).toBeUndefined();
+    expect(asStorageError(new CorruptChunk('a flipped bit'))).toBeUndefined();
   });
 
   it('keeps an answer and does not take a bug for one', () => {
@@ -71,7 +71,7 @@ describe('asStorageError', () => {
 
 describe('the common codes', () => {
   it('have the statuses of the service', () => {
-    expect(raising(commonErrors)('NotModified')).toMatchObject({ status: 304, code: 'ConditionNotMet' });
+    expect(errorFactory(commonErrors)('NotModified')).toMatchObject({ status: 304, code: 'ConditionNotMet' });
     expect(commonErrors.ConditionNotMet[0]).toBe(412);
     for (const [status, message] of Object.values(commonErrors)) {
       expect(status).toBeGreaterThanOrEqual(304);

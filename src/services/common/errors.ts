@@ -25,28 +25,28 @@ export class StorageError extends Error {
   constructor(code: string, status: number, message: string, details?: Details, retryAfterSeconds?: number) {
     const limit = Error.stackTraceLimit;
     Error.stackTraceLimit = 0;
-    super(shortened(message));
+    super(truncate(message));
     Error.stackTraceLimit = limit;
     this.code = code;
     this.status = status;
-    this.details = details && shortenedAll(details);
+    this.details = details && truncateAll(details);
     this.retryAfterSeconds = retryAfterSeconds;
   }
 
-  with(headers: Readonly<Record<string, string>>): this {
+  withHeaders(headers: Readonly<Record<string, string>>): this {
     this.headers = headers;
     return this;
   }
 }
 
 /** Names, headers and texts that were sent may be as long as a request. */
-function shortened(text: string): string {
+function truncate(text: string): string {
   return text.length <= REFUSAL_TEXT_MAX ? text : `${text.slice(0, REFUSAL_TEXT_MAX)}...`;
 }
 
-function shortenedAll(details: Details): Details {
+function truncateAll(details: Details): Details {
   const changed: Record<string, string> = {};
-  for (const name in details) changed[name] = shortened(details[name]!);
+  for (const name in details) changed[name] = truncate(details[name]!);
   return changed;
 }
 
@@ -54,10 +54,10 @@ export function errorTable<const Table extends ErrorTable>(table: Table): Table 
   return table;
 }
 
-export type Fail<Code extends string> = (code: Code, details?: Details, message?: string) => StorageError;
+export type ErrorFactory<Code extends string> = (code: Code, details?: Details, message?: string) => StorageError;
 
 /** `const fail = raising(blobErrors); throw fail('BlobNotFound')`: a misspelt code does not compile. */
-export function raising<Table extends ErrorTable>(table: Table): Fail<keyof Table & string> {
+export function errorFactory<Table extends ErrorTable>(table: Table): ErrorFactory<keyof Table & string> {
   return (code, details, message) => {
     const row: ErrorRow = table[code]!;
     return new StorageError(row[2] ?? code, row[0], message ?? row[1], details);

@@ -1,14 +1,14 @@
 import { metadataFault } from '../../rules/metadata.ts';
-import { commonErrors, raising } from './errors.ts';
+import { commonErrors, errorFactory } from './errors.ts';
 
 export type Metadata = Readonly<Record<string, string>>;
 
 /** Metadata as it was sent: a name may stand there twice. */
 export type SentMetadata = readonly (readonly [name: string, value: string])[];
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 
-export function metadataOf(sent: SentMetadata): Metadata {
+export function parseMetadata(sent: SentMetadata): Metadata {
   const fault = metadataFault(sent);
   if (fault) throw fail(fault);
   return Object.fromEntries(sent);

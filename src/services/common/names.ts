@@ -1,5 +1,5 @@
 /** What containers, queues and tables are as rows alike: a name that leads to an id, and properties under that id. */
-import { beginning, encodeKey, type Key, past, type Range } from '../../partition/keys.ts';
+import { encodeKey, type Key, keyPrefix, prefixEnd, type Range } from '../../partition/keys.ts';
 import type { Row } from '../../partition/partition.ts';
 import { decodeBytes, encodeBytes } from '../../partition/values.ts';
 import type { AccountId } from './storage.ts';
@@ -10,11 +10,11 @@ export type ServiceName = (typeof serviceNames)[number];
 export const nameKey = (account: AccountId, service: ServiceName, name: string): Key =>
   encodeKey([account, 'n', service, name]);
 /** The beginning of the keys of all names that begin so. */
-export const namesFrom = (account: AccountId, service: ServiceName, prefix: string): Key =>
-  beginning([account, 'n', service], prefix);
+export const nameKeyPrefix = (account: AccountId, service: ServiceName, prefix: string): Key =>
+  keyPrefix([account, 'n', service], prefix);
 export const namesIn = (account: AccountId, service: ServiceName): Range => {
-  const from = namesFrom(account, service, '');
-  return { from, to: past(from) };
+  const from = nameKeyPrefix(account, service, '');
+  return { from, to: prefixEnd(from) };
 };
 export const propertiesKey = (account: AccountId, service: ServiceName, id: bigint): Key =>
   encodeKey([account, 'p', service, id]);
@@ -33,6 +33,6 @@ export function decodeName(row: Pick<Row, 'value'>): bigint {
   return decodeBytes(row).readBigUInt64BE();
 }
 
-export function behindId(row: Pick<Row, 'value'>): Buffer {
+export function bytesAfterId(row: Pick<Row, 'value'>): Buffer {
   return decodeBytes(row).subarray(ID_BYTES);
 }

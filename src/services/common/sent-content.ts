@@ -1,7 +1,7 @@
 /** Bytes that a caller sends, on their way into a service. */
-import { commonErrors, raising } from './errors.ts';
+import { commonErrors, errorFactory } from './errors.ts';
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 
 /** Base64, in the one form that a calculated hash has. */
 export interface Hashes {

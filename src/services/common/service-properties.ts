@@ -2,11 +2,11 @@ import { encodeKey, type Key } from '../../partition/keys.ts';
 import type { Row } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
 import type { CorsRule } from '../../rules/cors.ts';
-import { checkAccount } from './account-rows.ts';
-import { commonErrors, raising } from './errors.ts';
+import { checkNotRemoved } from './account-rows.ts';
+import { commonErrors, errorFactory } from './errors.ts';
 import type { AccountId, Storage } from './storage.ts';
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 
 /** Which requests are logged, how, and for how many days; without days for ever. */
 export interface Logging {
@@ -33,10 +33,10 @@ export interface ServiceProperties {
   readonly defaultServiceVersion?: string;
 }
 
-type Wish<T> = { readonly [Part in keyof T]?: T[Part] | undefined };
+type OptionalFields<T> = { readonly [Part in keyof T]?: T[Part] | undefined };
 
 /** What a caller wants; an absent part stays as it is. Of what cannot be had, whether it is to be switched on. */
-export interface WantedProperties extends Wish<ServiceProperties> {
+export interface RequestedProperties extends OptionalFields<ServiceProperties> {
   readonly deleteRetention?: boolean | undefined;
   readonly staticWebsite?: boolean | undefined;
 }
@@ -57,35 +57,39 @@ export function decodeServiceProperties(row: Row): ServiceProperties {
   return loggingVersion === undefined ? set : { logging: { ...NO_LOGGING, version: loggingVersion }, ...set };
 }
 
-export async function corsRulesOf(storage: Storage, service: string): Promise<readonly CorsRule[]> {
+export async function getCorsRules(storage: Storage, service: string): Promise<readonly CorsRule[]> {
   return (await getServiceProperties(storage, service)).cors ?? [];
 }
 
 /** The version of requests that name none. */
-export async function defaultVersionOf(storage: Storage, service: string): Promise<string | undefined> {
+export async function getDefaultVersion(storage: Storage, service: string): Promise<string | undefined> {
   return (await getServiceProperties(storage, service)).defaultServiceVersion;
 }
 
 /** A setting that would have no effect is refused, not stored. */
-export async function setServiceProperties(storage: Storage, service: string, wanted: WantedProperties): Promise<void> {
-  const missing = unbuilt(wanted);
+export async function setServiceProperties(
+  storage: Storage,
+  service: string,
+  wanted: RequestedProperties,
+): Promise<void> {
+  const missing = findUnsupported(wanted);
   if (missing) throw fail('NotImplemented', undefined, `${missing} cannot be switched on in this server yet.`);
-  const changes = changesOf(wanted);
+  const changes = definedChanges(wanted);
   if (Object.keys(changes).length === 0) return;
   const key = servicePropertiesKey(storage.account, service);
   await storage.partition.transact(key, async (tx) => {
-    await checkAccount(tx, storage.account);
+    await checkNotRemoved(tx, storage.account);
     const row = await tx.get(key);
     tx.put(key, encodeValue({ ...(row && decodeServiceProperties(row)), ...changes }));
   });
   await storage.settings?.changed();
 }
 
-function changesOf({ deleteRetention: _, staticWebsite: __, ...parts }: WantedProperties): ServiceProperties {
+function definedChanges({ deleteRetention: _, staticWebsite: __, ...parts }: RequestedProperties): ServiceProperties {
   return Object.fromEntries(Object.entries(parts).filter(([, part]) => part !== undefined));
 }
 
-function unbuilt(wanted: WantedProperties): string | undefined {
+function findUnsupported(wanted: RequestedProperties): string | undefined {
   if (wanted.deleteRetention) return 'DeleteRetentionPolicy';
   if (wanted.staticWebsite) return 'StaticWebsite';
   return undefined;

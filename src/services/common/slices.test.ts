@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { encodeKey } from '../../partition/keys.ts';
 import { openMemory } from '../../partition/memory/engine.ts';
 import { openPartition } from '../../partition/transact.ts';
-import { encodeHead } from '../blob/blob-record.ts';
+import { encodeBlobRecord } from '../blob/blob-record.ts';
 import { listBlobs, listContainers } from '../blob/listing.ts';
-import { encodeProperties, headKey, nameKey, propertiesKey } from '../blob/rows.ts';
+import { blobKey, encodeProperties, nameKey, propertiesKey } from '../blob/rows.ts';
 import { listQueues } from '../queue/listing.ts';
 import { createQueue } from '../queue/queues.ts';
 import { encodeName } from './names.ts';
-import { SLICE_BYTES, slicesFor } from './slices.ts';
+import { createSliceBuffer, SLICE_BYTES } from './slices.ts';
 import type { Storage } from './storage.ts';
 
 const ACCOUNT = 7n;
@@ -26,7 +26,7 @@ async function filled(): Promise<Storage> {
       tx.put(nameKey(ACCOUNT, `box${i}`), encodeName(i));
       tx.put(propertiesKey(ACCOUNT, i), encodeProperties({ metadata, policies: [] }));
       const head = { content: {}, metadata, created: 1n, length: 0, crc64: '' };
-      tx.put(headKey(ACCOUNT, 0n, `blob${i}`), encodeHead(head));
+      tx.put(blobKey(ACCOUNT, 0n, `blob${i}`), encodeBlobRecord(head));
     }
   });
   for (let i = 0; i < ITEMS; i++) await createQueue(storage, { queue: `queue${i}`, metadata: [['a', metadata.a]] });
@@ -63,18 +63,18 @@ describe('A list', () => {
 describe('A slice', () => {
   it('is full by items or by bytes, and is handed on only if it has any', () => {
     const emitted: (readonly string[])[] = [];
-    const slices = slicesFor<string>((items) => emitted.push(items), 2);
-    slices.end();
+    const slices = createSliceBuffer<string>((items) => emitted.push(items), 2);
+    slices.flush();
     slices.add('a', SLICE_BYTES - 1);
     expect(slices.isFull()).toBe(false);
     slices.add('b', 0);
     expect(slices.isFull()).toBe(true);
-    slices.end();
+    slices.flush();
     expect(slices.isFull()).toBe(false);
     slices.add('c', SLICE_BYTES);
     expect(slices.isFull()).toBe(true);
-    slices.end();
-    slices.end();
+    slices.flush();
+    slices.flush();
     expect(emitted).toEqual([['a', 'b'], ['c']]);
   });
 });

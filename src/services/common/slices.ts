@@ -3,15 +3,15 @@
 /** Escaped as XML it is six times as much at most, which takes some 3 ms. One item may be longer by itself. */
 export const SLICE_BYTES = 32 << 10;
 
-export interface Slices<Item> {
+export interface SliceBuffer<Item> {
   /** Whoever adds more ends this slice first, and leaves the event loop to others. */
   isFull(): boolean;
   /** `bytes`: as they are stored. */
   add(item: Item, bytes: number): void;
-  end(): void;
+  flush(): void;
 }
 
-export function slicesFor<Item>(emit: (items: readonly Item[]) => void, itemsMax: number): Slices<Item> {
+export function createSliceBuffer<Item>(emit: (items: readonly Item[]) => void, itemsMax: number): SliceBuffer<Item> {
   let items: Item[] = [];
   let length = 0;
   return {
@@ -20,7 +20,7 @@ export function slicesFor<Item>(emit: (items: readonly Item[]) => void, itemsMax
       items.push(item);
       length += bytes;
     },
-    end() {
+    flush() {
       if (items.length > 0) emit(items);
       items = [];
       length = 0;

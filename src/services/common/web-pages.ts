@@ -1,18 +1,18 @@
 /** Front ends ask here; the decisions are in the rules. */
 
 import {
+  isCrossSite,
   isForbiddenWrite,
-  isOfOtherSite,
   isRebound,
   type KnownHosts,
   type PageHeaders,
 } from '../../rules/browser-requests.ts';
 import type { CorsRule } from '../../rules/cors.ts';
-import { commonErrors, raising } from './errors.ts';
+import { commonErrors, errorFactory } from './errors.ts';
 
 export { isFromBrowser, type KnownHosts } from '../../rules/browser-requests.ts';
 
-const fail = raising(commonErrors);
+const fail = errorFactory(commonErrors);
 
 /** Azure has no code for these refusals; this is the one for "authenticated or not, you may not". */
 const refused = (message: string) => fail('AuthorizationFailure', undefined, message);
@@ -24,11 +24,11 @@ export function checkHost(headers: PageHeaders, known: KnownHosts): void {
   );
 }
 
-export function checkWriteOfPage(method: string, headers: PageHeaders, rules: readonly CorsRule[]): void {
+export function checkPageWrite(method: string, headers: PageHeaders, rules: readonly CorsRule[]): void {
   if (!isForbiddenWrite(method, headers, rules)) return;
   throw refused(`No CORS rule lets a page of ${headers.origin ?? 'another site'} write here by ${method}.`);
 }
 
-export function checkOwnSite(headers: PageHeaders): void {
-  if (isOfOtherSite(headers)) throw refused('No page of another site may do this.');
+export function checkSameSite(headers: PageHeaders): void {
+  if (isCrossSite(headers)) throw refused('No page of another site may do this.');
 }

@@ -1,25 +1,25 @@
 import { describe, expect, it } from 'vitest';
-import { ACCOUNT, CONTAINER, openWorld } from '../../../test/services/world.ts';
+import { ACCOUNT, CONTAINER, openWorld } from '../../../test/support/blob-storage.ts';
 import { createChunkChecker } from '../../content/chunk-check.ts';
 import {
-  cellKey,
   chunkKey,
   contentKey,
-  decodeCell,
   decodeChunk,
-  encodeCell,
+  decodeManifestPage,
+  deletionsIn,
   encodeChunk,
   encodeContent,
-  liveIn,
-  liveKey,
-  trashIn,
+  encodeManifestPage,
+  liveBytesIn,
+  liveBytesKey,
+  manifestPageKey,
 } from '../../content/rows.ts';
-import { Damaged, type Extents } from '../../extents/extents.ts';
-import { memoryFiles } from '../../extents/memory.ts';
+import { CorruptChunk, type Extents } from '../../extents/extents.ts';
+import { makeMemoryFiles } from '../../extents/memory.ts';
 import { openSlotted } from '../../extents/slotted-extents.ts';
-import { decodeKey, type Key, under } from '../../partition/keys.ts';
+import { decodeKey, type Key, keysUnder } from '../../partition/keys.ts';
 import type { Row, Transaction } from '../../partition/partition.ts';
-import { dueKey, encodeStage, headKey, stageKey, trashContainer } from '../blob/rows.ts';
+import { blobKey, encodeUncommitted, expiryKey, scheduleContainerDeletion, uncommittedKey } from '../blob/rows.ts';
 import { accountKey, putAccount } from '../common/account-rows.ts';
 import { type CheckProgress, check } from './check.ts';
 
@@ -61,19 +61,19 @@ const damages: Damage[] = [
     act: (tx, { chunks }) => {
       const { place } = decodeChunk(chunks[0]!);
       tx.put(chunkKey(ACCOUNT, { epoch: 1n, number: 1n }), encodeChunk({ place, refs: 1 }));
-      tx.add(liveKey(ACCOUNT, place.extent), BigInt(place.length));
+      tx.add(liveBytesKey(ACCOUNT, place.extent), BigInt(place.length));
     },
     findings: [/"k","1","1"\]: bytes that nothing names/, /chunk 1-1 .*: its bytes .* are not what was written/],
   },
   {
     what: 'a wrong count of live bytes',
-    act: (tx, { chunks }) => tx.add(liveKey(ACCOUNT, decodeChunk(chunks[0]!).place.extent), 5n),
+    act: (tx, { chunks }) => tx.add(liveBytesKey(ACCOUNT, decodeChunk(chunks[0]!).place.extent), 5n),
     findings: [/"l",.*\]: it counts \d+ bytes in use and there are \d+/],
   },
   {
     what: 'a count of live bytes that is gone',
     act: async (tx) => {
-      for (const { key } of await tx.glance(liveIn(ACCOUNT), { limit: 10 })) tx.remove(key);
+      for (const { key } of await tx.scanUnchecked(liveBytesIn(ACCOUNT), { limit: 10 })) tx.remove(key);
     },
     findings: [/^extent \d+-1: it counts 0 bytes in use and there are \d+/],
   },
@@ -95,41 +95,41 @@ const damages: Damage[] = [
   },
   {
     what: 'a blob that is gone without its content',
-    act: (tx) => tx.remove(headKey(ACCOUNT, CONTAINER, 'large')),
+    act: (tx) => tx.remove(blobKey(ACCOUNT, CONTAINER, 'large')),
     findings: [/"c",.*\]: content that no blob has/],
   },
   {
     what: 'a content whose beginning is gone',
     act: async (tx, { content }) => {
-      const row = (await tx.get(cellKey(ACCOUNT, content, 0)))!;
+      const row = (await tx.get(manifestPageKey(ACCOUNT, content, 0)))!;
       tx.remove(row.key);
-      tx.put(cellKey(ACCOUNT, content, 3), encodeCell(decodeCell(row)));
+      tx.put(manifestPageKey(ACCOUNT, content, 3), encodeManifestPage(decodeManifestPage(row)));
     },
     findings: [/"c",.*\]: its byte 0 is missing, or is there twice/],
   },
   {
     what: 'a piece of another length than its bytes',
     act: async (tx, { content }) => {
-      const [piece] = decodeCell((await tx.get(cellKey(ACCOUNT, content, 0)))!);
-      const parts = piece!.parts.map((part) => ({ ...part, length: part.length + 1 }));
-      tx.put(cellKey(ACCOUNT, content, 0), encodeCell([{ ...piece!, parts }]));
+      const [piece] = decodeManifestPage((await tx.get(manifestPageKey(ACCOUNT, content, 0)))!);
+      const parts = piece!.chunkRefs.map((part) => ({ ...part, length: part.length + 1 }));
+      tx.put(manifestPageKey(ACCOUNT, content, 0), encodeManifestPage([{ ...piece!, chunkRefs: parts }]));
     },
     findings: [/"m",.*\]: bytes that it names have another length: chunk \d+-\d+ has \d+, not \d+/],
   },
   {
     what: 'blocks of a blob that is not there',
-    act: (tx) => tx.remove(stageKey(ACCOUNT, CONTAINER, 'staged')),
+    act: (tx) => tx.remove(uncommittedKey(ACCOUNT, CONTAINER, 'staged')),
     findings: [/"y",/, /"y",/, /"y",.*\]: a block that no blob has/],
   },
   {
     what: 'a block too few',
     act: async (tx, { world: { newStage }, stage, due }) =>
-      tx.put(stageKey(ACCOUNT, CONTAINER, 'staged'), encodeStage({ ...newStage(stage, tx.now, 4), due })),
+      tx.put(uncommittedKey(ACCOUNT, CONTAINER, 'staged'), encodeUncommitted({ ...newStage(stage, tx.now, 4), due })),
     findings: [/"u",.*"staged"\]: it counts 4 uncommitted blocks and has 3/],
   },
   {
     what: 'blocks that would never expire',
-    act: (tx, { due }) => tx.remove(dueKey(ACCOUNT, due, CONTAINER, 'staged')),
+    act: (tx, { due }) => tx.remove(expiryKey(ACCOUNT, due, CONTAINER, 'staged')),
     findings: [/"u",.*"staged"\]: its uncommitted blocks would never expire/],
   },
   {
@@ -156,11 +156,11 @@ describe('A check of all rows and bytes', () => {
     const { world, content } = await open();
     await world.sweeper.stop();
     await world.act(async (tx) => {
-      await world.store.shareContent(tx, ACCOUNT, content);
-      await world.store.releaseContent(tx, ACCOUNT, content);
-      tx.remove((await tx.scan(under([ACCOUNT, 'n']), { limit: 1 }))[0]!.key);
-      tx.remove((await tx.scan(under([ACCOUNT, 'p']), { limit: 1 }))[0]!.key);
-      trashContainer(tx, ACCOUNT, CONTAINER);
+      await world.store.increfContent(tx, ACCOUNT, content);
+      await world.store.decrefContent(tx, ACCOUNT, content);
+      tx.remove((await tx.scan(keysUnder([ACCOUNT, 'n']), { limit: 1 }))[0]!.key);
+      tx.remove((await tx.scan(keysUnder([ACCOUNT, 'p']), { limit: 1 }))[0]!.key);
+      scheduleContainerDeletion(tx, ACCOUNT, CONTAINER);
     });
     expect((await checkAll(world)).findings).toEqual([]);
     const next = await world.restart();
@@ -168,7 +168,7 @@ describe('A check of all rows and bytes', () => {
     for (let left = 1; left > 0; ) {
       await new Promise(setImmediate);
       expect((await checkAll(world)).findings).toEqual([]);
-      left = (await world.partition.read((at) => at.scan(trashIn(ACCOUNT), { limit: 1 }))).length;
+      left = (await world.partition.read((at) => at.scan(deletionsIn(ACCOUNT), { limit: 1 }))).length;
     }
     await next.stop();
   });
@@ -233,10 +233,10 @@ describe('A check of all rows and bytes', () => {
 });
 
 async function open() {
-  const world = await openWorld((epoch) => openSlotted(memoryFiles(), { epoch }));
+  const world = await openWorld((epoch) => openSlotted(makeMemoryFiles(), { epoch }));
   await world.putContainer();
   const content = await world.putBlob('large', 9 * MIB);
-  const chunks = await world.partition.read((at) => at.scan(under([ACCOUNT, 'k']), { limit: 10 }));
+  const chunks = await world.partition.read((at) => at.scan(keysUnder([ACCOUNT, 'k']), { limit: 10 }));
   await world.putInline('small');
   const stage = await world.putStage('staged', 3);
   return { world, content, chunks, stage, due: world.dues.get('staged')! };
@@ -253,7 +253,7 @@ function checkAll(
 
 function failingAt(extents: Extents, isBad: (place: Parameters<Extents['read']>[1]) => boolean): Extents['read'] {
   return async (...given) => {
-    if (isBad(given[1])) throw new Damaged('planted');
+    if (isBad(given[1])) throw new CorruptChunk('planted');
     return extents.read(...given);
   };
 }

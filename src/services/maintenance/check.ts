@@ -3,14 +3,14 @@
  * that it has let go of or moved since are looked up again.
  */
 import type { ChunkChecker } from '../../content/chunk-check.ts';
-import { type Chunk, type ChunkId, decodeCell, decodeChunk, textOf } from '../../content/rows.ts';
-import { after, decodeKey, encodeKey, type Key, past } from '../../partition/keys.ts';
+import { type Chunk, type ChunkId, decodeChunk, decodeManifestPage, formatId } from '../../content/rows.ts';
+import { decodeKey, encodeKey, type Key, keyAfter, prefixEnd } from '../../partition/keys.ts';
 import type { Partition, Row, Snapshot } from '../../partition/partition.ts';
-import { decodeHead } from '../blob/blob-record.ts';
+import { decodeBlobRecord } from '../blob/blob-record.ts';
 import { decodeName } from '../common/names.ts';
 import { nextSlice } from '../common/storage.ts';
-import { count, nameOf, newCounts, uncount } from './check-refcounts.ts';
-import { checkRow, type Tally, wrongCounters } from './check-rows.ts';
+import { countRow, newReferenceCounts, qualifiedId, uncountRow } from './check-refcounts.ts';
+import { type CheckTotals, checkRow, counterMismatches } from './check-rows.ts';
 
 export interface CheckReport {
   readonly rows: number;
@@ -31,7 +31,7 @@ export interface CheckProgress {
 type OnProgress = (progress: CheckProgress) => void;
 
 const SLICE = { limit: 200, bytesMax: 1 << 20 };
-const EVERYTHING = { from: '' as Key, to: past('' as Key) };
+const EVERYTHING = { from: '' as Key, to: prefixEnd('' as Key) };
 const PROGRESS_ROWS = 1_000;
 
 export async function check(
@@ -39,43 +39,44 @@ export async function check(
   chunks: ChunkChecker,
   onProgress: OnProgress = () => {},
 ): Promise<CheckReport> {
-  const tally: Tally = { rows: 0, containers: 0, blobs: 0, bytes: 0, findings: [], strays: new Set() };
-  const bytes = await partition.read((at) => checkRows(at, tally, onProgress));
-  const damaged = await checkBytes(partition, chunks, bytes, tally, onProgress);
-  if (damaged.size > 0) tally.findings.push(...(await partition.read((at) => blobsWith(at, damaged))));
-  const { strays: _, ...report } = tally;
+  const totals: CheckTotals = { rows: 0, containers: 0, blobs: 0, bytes: 0, findings: [], unknownAccounts: new Set() };
+  const bytes = await partition.read((at) => checkRows(at, totals, onProgress));
+  const damaged = await checkBytes(partition, chunks, bytes, totals, onProgress);
+  if (damaged.size > 0) totals.findings.push(...(await partition.read((at) => findDamagedBlobs(at, damaged))));
+  const { unknownAccounts: _, ...report } = totals;
   return report;
 }
 
 /** How many bytes there are to be read. */
-async function checkRows(at: Snapshot, tally: Tally, onProgress: OnProgress): Promise<number> {
-  const counts = newCounts();
+async function checkRows(at: Snapshot, totals: CheckTotals, onProgress: OnProgress): Promise<number> {
+  const counts = newReferenceCounts();
   let total = 0;
   for await (const row of allRows(at)) {
-    quietly(() => count(counts, row));
+    ignoreErrors(() => countRow(counts, row));
     if (++total % PROGRESS_ROWS === 0) onProgress({ what: 'counting rows', done: total, total: undefined });
   }
   for (const range of counts.uncountedRows)
-    for await (const row of allRows(at, range)) quietly(() => uncount(counts, row));
+    for await (const row of allRows(at, range)) ignoreErrors(() => uncountRow(counts, row));
   for await (const row of allRows(at)) {
-    tally.rows++;
+    totals.rows++;
     try {
-      await checkRow(at, row, counts, tally);
+      await checkRow(at, row, counts, totals);
     } catch (error) {
-      tally.findings.push(`${describe(row.key)}: ${(error as Error).message}`);
+      totals.findings.push(`${describeKey(row.key)}: ${(error as Error).message}`);
     }
-    if (tally.rows % PROGRESS_ROWS === 0) onProgress({ what: 'checking rows', done: tally.rows, total });
+    if (totals.rows % PROGRESS_ROWS === 0) onProgress({ what: 'checking rows', done: totals.rows, total });
   }
-  tally.findings.push(...wrongCounters(counts));
-  for (const account of tally.strays) tally.findings.push(`account ${account}: it has rows and does not exist`);
-  onProgress({ what: 'checking rows', done: tally.rows, total });
+  totals.findings.push(...counterMismatches(counts));
+  for (const account of totals.unknownAccounts)
+    totals.findings.push(`account ${account}: it has rows and does not exist`);
+  onProgress({ what: 'checking rows', done: totals.rows, total });
   return [...counts.live.values()].reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
 /** A row that cannot be read is reported when the turn comes to the row itself. */
-function quietly(look: () => void): void {
+function ignoreErrors(fn: () => void): void {
   try {
-    look();
+    fn();
   } catch {}
 }
 
@@ -84,7 +85,7 @@ async function checkBytes(
   partition: Partition,
   chunks: ChunkChecker,
   total: number,
-  { findings }: Tally,
+  { findings }: CheckTotals,
   onProgress: OnProgress,
 ): Promise<Set<string>> {
   const damaged = new Set<string>();
@@ -92,7 +93,7 @@ async function checkBytes(
   for await (const { account, id, chunk } of allChunks(partition)) {
     const fault = await chunks.check(account, id, chunk);
     if (fault) findings.push(fault.message);
-    if (fault && !fault.isReadable) damaged.add(nameOf(account, textOf(id)));
+    if (fault && !fault.isReadable) damaged.add(qualifiedId(account, formatId(id)));
     done += chunk.place.length;
     // More may have come meanwhile.
     onProgress({ what: 'reading bytes', done, total: Math.max(total, done) });
@@ -104,9 +105,9 @@ async function checkBytes(
 async function* allChunks(partition: Partition): AsyncIterable<{ account: bigint; id: ChunkId; chunk: Chunk }> {
   for (let from = encodeKey([0n]); ; ) {
     const [first] = await partition.read((at) => at.scan({ from, to: EVERYTHING.to }, { limit: 1 }));
-    const account = first && accountIn(first.key);
+    const account = first && parseAccount(first.key);
     if (account === undefined) return;
-    const range = { from: encodeKey([account, 'k']), to: past(encodeKey([account, 'k'])) };
+    const range = { from: encodeKey([account, 'k']), to: prefixEnd(encodeKey([account, 'k'])) };
     for (let next = range.from; ; ) {
       const rows = await partition.read((at) => at.scan({ from: next, to: range.to }, SLICE));
       const last = rows.at(-1);
@@ -119,13 +120,13 @@ async function* allChunks(partition: Partition): AsyncIterable<{ account: bigint
           // The look at the rows has reported it.
         }
       }
-      next = after(last.key);
+      next = keyAfter(last.key);
     }
-    from = past(encodeKey([account]));
+    from = prefixEnd(encodeKey([account]));
   }
 }
 
-function accountIn(key: Key): bigint | undefined {
+function parseAccount(key: Key): bigint | undefined {
   try {
     const [account] = decodeKey(key);
     return typeof account === 'bigint' ? account : undefined;
@@ -135,7 +136,7 @@ function accountIn(key: Key): bigint | undefined {
 }
 
 /** Whom it concerns. */
-async function blobsWith(at: Snapshot, damaged: ReadonlySet<string>): Promise<string[]> {
+async function findDamagedBlobs(at: Snapshot, damaged: ReadonlySet<string>): Promise<string[]> {
   const contents = new Set<string>();
   const containers = new Map<string, string>();
   const blobs: string[] = [];
@@ -143,15 +144,16 @@ async function blobsWith(at: Snapshot, damaged: ReadonlySet<string>): Promise<st
     for await (const row of allRows(at)) {
       try {
         const [account, type, ...rest] = decodeKey(row.key);
-        if (type === 'n' && rest[0] === 'blob') containers.set(nameOf(account, decodeName(row)), rest[1] as string);
+        if (type === 'n' && rest[0] === 'blob')
+          containers.set(qualifiedId(account, decodeName(row)), rest[1] as string);
         if (type !== pass) continue;
         if (type === 'm') {
-          const names = decodeCell(row).flatMap(({ parts }) =>
-            parts.map((part) => nameOf(account, textOf(part.chunk))),
+          const names = decodeManifestPage(row).flatMap(({ chunkRefs }) =>
+            chunkRefs.map((part) => qualifiedId(account, formatId(part.chunk))),
           );
-          if (names.some((name) => damaged.has(name))) contents.add(nameOf(account, `${rest[0]}-${rest[1]}`));
-        } else if (contents.has(nameOf(account, decodeHead(row).contentId))) {
-          const container = containers.get(nameOf(account, rest[0]));
+          if (names.some((name) => damaged.has(name))) contents.add(qualifiedId(account, `${rest[0]}-${rest[1]}`));
+        } else if (contents.has(qualifiedId(account, decodeBlobRecord(row).contentId))) {
+          const container = containers.get(qualifiedId(account, rest[0]));
           if (container !== undefined) blobs.push(`blob ${container}/${rest[2]}: some of its bytes are damaged`);
         }
       } catch {
@@ -168,12 +170,12 @@ async function* allRows(at: Snapshot, range = EVERYTHING): AsyncIterable<Row> {
     yield* rows;
     const last = rows.at(-1);
     if (!last) return;
-    from = after(last.key);
+    from = keyAfter(last.key);
     await nextSlice();
   }
 }
 
-function describe(key: Key): string {
+function describeKey(key: Key): string {
   try {
     return `row ${JSON.stringify(decodeKey(key).map((part) => (typeof part === 'bigint' ? part.toString() : part)))}`;
   } catch {

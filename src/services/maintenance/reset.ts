@@ -1,30 +1,30 @@
-import { under } from '../../partition/keys.ts';
+import { keysUnder } from '../../partition/keys.ts';
 import type { Partition, Row, Transaction } from '../../partition/partition.ts';
-import { anchorOf, trashContainer } from '../blob/rows.ts';
+import { scheduleContainerDeletion, txQueueKey } from '../blob/rows.ts';
 import { decodeName, namesIn, propertiesKey, type ServiceName } from '../common/names.ts';
 import type { AccountId, Storage } from '../common/storage.ts';
-import { trashQueue } from '../queue/rows.ts';
-import { trashTable } from '../table/rows.ts';
+import { scheduleQueueDeletion } from '../queue/rows.ts';
+import { scheduleTableDeletion } from '../table/rows.ts';
 
 const SLICE = { limit: 200 };
 
-type LetGo = (tx: Transaction, account: AccountId, name: Row) => void;
+type ScheduleDeletion = (tx: Transaction, account: AccountId, name: Row) => void;
 
 /** What becomes of all that a name led to. */
-const trashOf: Readonly<Partial<Record<ServiceName, LetGo>>> = {
-  blob: (tx, account, name) => trashContainer(tx, account, decodeName(name)),
-  queue: (tx, account, name) => trashQueue(tx, account, decodeName(name)),
-  table: (tx, account, name) => trashTable(tx, account, decodeName(name)),
+const deletionByService: Readonly<Partial<Record<ServiceName, ScheduleDeletion>>> = {
+  blob: (tx, account, name) => scheduleContainerDeletion(tx, account, decodeName(name)),
+  queue: (tx, account, name) => scheduleQueueDeletion(tx, account, decodeName(name)),
+  table: (tx, account, name) => scheduleTableDeletion(tx, account, decodeName(name)),
 };
 
 /** Removes every container, leased or not, every queue and table, and the settings of the services. */
 export async function emptyAccount(storage: Pick<Storage, 'partition' | 'account' | 'sweeper'>): Promise<void> {
   const { partition, account, sweeper } = storage;
-  for (const [service, trash] of Object.entries(trashOf) as [ServiceName, LetGo][]) {
-    while (await emptySlice(storage, service, trash));
+  for (const [service, schedule] of Object.entries(deletionByService) as [ServiceName, ScheduleDeletion][]) {
+    while (await emptySlice(storage, service, schedule));
   }
-  await partition.transact(anchorOf(account), async (tx) => {
-    for (const { key } of await tx.scan(under([account, 's']), SLICE)) tx.remove(key);
+  await partition.transact(txQueueKey(account), async (tx) => {
+    for (const { key } of await tx.scan(keysUnder([account, 's']), SLICE)) tx.remove(key);
   });
   sweeper.wake();
 }
@@ -32,14 +32,14 @@ export async function emptyAccount(storage: Pick<Storage, 'partition' | 'account
 async function emptySlice(
   { partition, account }: Pick<Storage, 'partition' | 'account'>,
   service: ServiceName,
-  trash: LetGo,
+  schedule: ScheduleDeletion,
 ): Promise<boolean> {
-  const { value } = await partition.transact(anchorOf(account), async (tx) => {
+  const { value } = await partition.transact(txQueueKey(account), async (tx) => {
     const names = await tx.scan(namesIn(account, service), SLICE);
     for (const name of names) {
       tx.remove(name.key);
       tx.remove(propertiesKey(account, service, decodeName(name)));
-      trash(tx, account, name);
+      schedule(tx, account, name);
     }
     return names.length > 0;
   });
@@ -49,7 +49,8 @@ async function emptySlice(
 /** Whether there is anything that `emptyAccount` would remove. */
 export function hasContents(partition: Partition, account: AccountId): Promise<boolean> {
   return partition.read(async (at) => {
-    for (const kind of ['n', 's']) if ((await at.scan(under([account, kind]), { limit: 1 })).length > 0) return true;
+    for (const kind of ['n', 's'])
+      if ((await at.scan(keysUnder([account, kind]), { limit: 1 })).length > 0) return true;
     return false;
   });
 }

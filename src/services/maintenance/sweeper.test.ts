@@ -1,12 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import { ACCOUNT, CONTAINER, openWorld } from '../../../test/services/world.ts';
+import { ACCOUNT, CONTAINER, openWorld } from '../../../test/support/blob-storage.ts';
 import { startCollector } from '../../content/gc/collector.ts';
-import { chunkKey, encodeTrash, textOf, trashIn, trashKey } from '../../content/rows.ts';
-import { memoryFiles } from '../../extents/memory.ts';
+import { chunkKey, deletionKey, deletionsIn, encodeDeletion, formatId } from '../../content/rows.ts';
+import { makeMemoryFiles } from '../../extents/memory.ts';
 import { openSlotted } from '../../extents/slotted-extents.ts';
-import { decodeKey, under } from '../../partition/keys.ts';
+import { decodeKey, keysUnder } from '../../partition/keys.ts';
 import { encodeValue } from '../../partition/values.ts';
-import { dueKey, encodeStage, stageEnd, stageKey, trashContainer } from '../blob/rows.ts';
+import {
+  encodeUncommitted,
+  expiryKey,
+  scheduleContainerDeletion,
+  uncommittedExpiry,
+  uncommittedKey,
+} from '../blob/rows.ts';
 
 const DAY = 24n * 3600n * 10_000_000n;
 
@@ -16,7 +22,7 @@ describe('The sweeper', () => {
     for (let i = 0; i < 130; i++) await world.putBlob(`large-${i}`, 2_000);
     for (let i = 0; i < 130; i++) await world.putInline(`small-${i}`);
     for (const blob of ['large-1', 'new']) await world.putStage(blob, 150);
-    await world.act((tx) => trashContainer(tx, ACCOUNT, CONTAINER));
+    await world.act((tx) => scheduleContainerDeletion(tx, ACCOUNT, CONTAINER));
     expect(await world.kinds()).toMatchObject({ b: 260, c: 130, y: 300 });
     await world.sweep();
     expect(await world.kinds()).toEqual({});
@@ -27,8 +33,8 @@ describe('The sweeper', () => {
     const world = await openWorld();
     const id = await world.putBlob('one', 5_000);
     await world.act(async (tx) => {
-      await world.store.shareContent(tx, ACCOUNT, id);
-      trashContainer(tx, ACCOUNT, CONTAINER);
+      await world.store.increfContent(tx, ACCOUNT, id);
+      scheduleContainerDeletion(tx, ACCOUNT, CONTAINER);
     });
     await world.sweep();
     expect(await world.kinds()).toEqual({ c: 1, m: 1, k: 1, l: 1 });
@@ -40,12 +46,15 @@ describe('The sweeper', () => {
     const id = await world.putBlob('one', 5_000);
     const read = world.store.beginRead();
     await world.partition.read((at) => read.plan(at, ACCOUNT, id, 0, 5_000));
-    await world.act((tx) => world.store.releaseContent(tx, ACCOUNT, id));
+    await world.act((tx) => world.store.decrefContent(tx, ACCOUNT, id));
     await world.sweep();
     const stage = await world.putStage('other', 3);
-    await world.act((tx) => tx.remove(stageKey(ACCOUNT, CONTAINER, 'other')));
+    await world.act((tx) => tx.remove(uncommittedKey(ACCOUNT, CONTAINER, 'other')));
     await world.act((tx) =>
-      tx.put(trashKey(ACCOUNT, tx.stamp, textOf(stage)), encodeTrash({ kind: 'stage', stage: textOf(stage) })),
+      tx.put(
+        deletionKey(ACCOUNT, tx.timestamp, formatId(stage)),
+        encodeDeletion({ kind: 'stage', stage: formatId(stage) }),
+      ),
     );
     await world.sweep();
     expect(await world.kinds()).toMatchObject({ x: 1, m: 1, k: 1 });
@@ -64,11 +73,11 @@ describe('The sweeper', () => {
     const [own, foreign] = [world.store.newId(), { epoch: 1n, number: 1n }];
     const trash = await world.act((tx) => world.store.beginPending(tx, ACCOUNT, own));
     await world.act(async (tx) => {
-      const pending = { kind: 'content', content: textOf(foreign), pending: true } as const;
-      tx.put(trashKey(ACCOUNT, tx.stamp, textOf(foreign)), encodeTrash(pending));
+      const pending = { kind: 'content', content: formatId(foreign), pending: true } as const;
+      tx.put(deletionKey(ACCOUNT, tx.timestamp, formatId(foreign)), encodeDeletion(pending));
     });
     await world.sweep();
-    const left = await world.partition.read((at) => at.scan(trashIn(ACCOUNT), { limit: 10 }));
+    const left = await world.partition.read((at) => at.scan(deletionsIn(ACCOUNT), { limit: 10 }));
     expect(left.map(({ key }) => key)).toEqual([trash]);
     await world.act((tx) => world.store.abandonPending(tx, ACCOUNT, own, trash));
     await world.sweep();
@@ -82,14 +91,14 @@ describe('The sweeper', () => {
     await world.partition.clock.advance(6n * DAY);
     const touched = await world.act(async (tx) => {
       const stored = { ...world.newStage(stage, tx.now, 3), due: world.dues.get('blob')! };
-      tx.put(stageKey(ACCOUNT, CONTAINER, 'blob'), encodeStage(stored));
+      tx.put(uncommittedKey(ACCOUNT, CONTAINER, 'blob'), encodeUncommitted(stored));
       return tx.now;
     });
     await world.partition.clock.advance(2n * DAY);
     await world.sweep();
     expect(await world.kinds()).toMatchObject({ u: 1, y: 3, w: 1 });
-    const dues = await world.partition.read((at) => at.scan(under([ACCOUNT, 'w']), { limit: 10 }));
-    expect(dues.map(({ key }) => decodeKey(key)[2])).toEqual([stageEnd(touched)]);
+    const dues = await world.partition.read((at) => at.scan(keysUnder([ACCOUNT, 'w']), { limit: 10 }));
+    expect(dues.map(({ key }) => decodeKey(key)[2])).toEqual([uncommittedExpiry(touched)]);
     await world.partition.clock.advance(5n * DAY);
     await world.sweep();
     expect(await world.kinds()).toEqual({});
@@ -100,8 +109,8 @@ describe('The sweeper', () => {
     const world = await openWorld();
     await world.putStage('blob', 1);
     await world.act(async (tx) => {
-      tx.put(dueKey(ACCOUNT, 5n, CONTAINER, 'blob'), encodeValue({}));
-      tx.put(dueKey(ACCOUNT, 5n, CONTAINER, 'gone'), encodeValue({}));
+      tx.put(expiryKey(ACCOUNT, 5n, CONTAINER, 'blob'), encodeValue({}));
+      tx.put(expiryKey(ACCOUNT, 5n, CONTAINER, 'gone'), encodeValue({}));
     });
     await world.sweep();
     expect(await world.kinds()).toMatchObject({ u: 1, w: 1, y: 1 });
@@ -112,11 +121,11 @@ describe('The sweeper', () => {
     const world = await openWorld();
     const [broken, sound] = [await world.putBlob('one', 100), await world.putBlob('two', 100)];
     await world.act(async (tx) => {
-      for (const id of [broken, sound]) await world.store.releaseContent(tx, ACCOUNT, id);
-      const { pieces } = await world.store.piecesFrom(tx, ACCOUNT, broken, 0);
-      tx.remove(chunkKey(ACCOUNT, pieces[0]!.parts[0]!.chunk));
+      for (const id of [broken, sound]) await world.store.decrefContent(tx, ACCOUNT, id);
+      const { segments } = await world.store.segmentsFrom(tx, ACCOUNT, broken, 0);
+      tx.remove(chunkKey(ACCOUNT, segments[0]!.chunkRefs[0]!.chunk));
     });
-    await world.act((tx) => tx.put(trashKey(ACCOUNT, 1n, 'of another version'), Buffer.from([99])));
+    await world.act((tx) => tx.put(deletionKey(ACCOUNT, 1n, 'of another version'), Buffer.from([99])));
     await world.sweep();
     expect(world.failures).toEqual([expect.stringContaining('format 99'), expect.stringContaining('has no row')]);
     expect(await world.kinds()).toMatchObject({ x: 2, m: 1 });
@@ -126,7 +135,7 @@ describe('The sweeper', () => {
   it('goes on after a kill where it was', async () => {
     const world = await openWorld();
     for (let i = 0; i < 300; i++) await world.putInline(`blob-${i}`);
-    await world.act((tx) => trashContainer(tx, ACCOUNT, CONTAINER));
+    await world.act((tx) => scheduleContainerDeletion(tx, ACCOUNT, CONTAINER));
     world.sweeper.wake();
     await world.sweeper.stop();
     const next = await world.restart();
@@ -137,15 +146,15 @@ describe('The sweeper', () => {
   });
 
   it('leaves behind what the collector needs to give all bytes back', async () => {
-    const files = memoryFiles();
+    const files = makeMemoryFiles();
     const world = await openWorld((epoch) => openSlotted(files, { epoch, extentBytesMax: 1 << 20 }));
     for (let i = 0; i < 40; i++) await world.putBlob(`blob-${i}`, 200_000);
-    await world.act((tx) => trashContainer(tx, ACCOUNT, CONTAINER));
+    await world.act((tx) => scheduleContainerDeletion(tx, ACCOUNT, CONTAINER));
     await world.sweep();
     const collector = startCollector({
       ...world,
-      horizon: world.reads,
-      heldExtents: world.store.heldExtents,
+      lowWatermark: world.reads,
+      pinnedExtents: world.store.pinnedExtents,
       bounds: { slackBytes: 0, sealBytesMin: 1 },
     });
     collector.wake();

@@ -1,6 +1,6 @@
 import type { AccessPolicy } from '../common/policies.ts';
 import type { Storage } from '../common/storage.ts';
-import { decodeQueue, nameKey, propertiesAt, type QueueId } from './rows.ts';
+import { decodeQueue, nameKey, type QueueId, readProperties } from './rows.ts';
 
 /** What of a queue decides who may use it without a key. Strangers never may. */
 export interface QueueAccess {
@@ -15,7 +15,7 @@ export function queueAccess({ partition, account }: Storage, queue: string): Pro
     const name = await at.get(nameKey(account, queue));
     if (!name) return undefined;
     const found = decodeQueue(account, name);
-    const { policies } = await propertiesAt(at, found);
+    const { policies } = await readProperties(at, found);
     return { id: found.id, level: undefined, policies };
   });
 }

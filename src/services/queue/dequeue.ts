@@ -4,19 +4,19 @@
  */
 import type { Key } from '../../partition/keys.ts';
 import type { Partition, Transaction } from '../../partition/partition.ts';
-import { later } from '../../rules/queue/timing.ts';
+import { addSeconds } from '../../rules/queue/timing.ts';
 import type { Storage } from '../common/storage.ts';
 import {
   encodeMessage,
+  type FoundMessage,
   type Message,
   messageKey,
-  messageOf,
   type StoredMessage,
-  type Waiting,
+  toMessage,
 } from './message-rows.ts';
 import { checkMessageCount, checkQueueName, checkVisibility } from './request-checks.ts';
-import { anchorOf, decodeQueue, mayUse, nameKey, type Place, type Queue, queueAt } from './rows.ts';
-import { type Ahead, dropExpired, lookAhead, random64 } from './visibility-index.ts';
+import { checkQueueAccess, decodeQueue, nameKey, type Queue, type QueueScope, readQueue, txQueueKey } from './rows.ts';
+import { deleteExpired, random64, scanVisible, type VisibleMessages } from './visibility-index.ts';
 
 export interface GetMessagesInput {
   readonly queue: string;
@@ -24,38 +24,38 @@ export interface GetMessagesInput {
   readonly visibilitySeconds: number;
 }
 
-interface Taker extends GetMessagesInput {
-  readonly place: Place;
+interface DequeueRequest extends GetMessagesInput {
+  readonly scope: QueueScope;
   readonly resolve: (messages: readonly Message[]) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /** What he gets, or why he does not. */
-type Taken = { readonly messages: readonly Message[] } | { readonly error: unknown };
+type DequeueResult = { readonly messages: readonly Message[] } | { readonly error: unknown };
 
 /** Messages that are taken in one commit: each leaves two rows. */
-const TAKEN_MAX = 200;
+const DEQUEUE_MAX = 200;
 /** Where other processes take messages too, each begins at one of so many places at the head of the line. */
-const PLACES = 8;
-const RIVALRY_MILLISECONDS = 1_000;
+const START_OFFSETS = 8;
+const CONTENTION_MILLISECONDS = 1_000;
 
 /** Those of this process who wait for one queue. */
-interface Line {
-  readonly takers: Taker[];
-  isServed: boolean;
+interface WaitQueue {
+  readonly requests: DequeueRequest[];
+  isRunning: boolean;
   /** Until then it is likely that other processes take messages from this queue. */
-  rivalsUntil: number;
+  contendedUntil: number;
 }
 
 /** By the anchor of the queue. One with rivals is kept while nobody waits for it. */
-const lines = new WeakMap<Partition, Map<Key, Line>>();
+const waitQueues = new WeakMap<Partition, Map<Key, WaitQueue>>();
 
 export async function getMessages(storage: Storage, input: GetMessagesInput): Promise<readonly Message[]> {
   checkQueueName(input.queue);
   checkMessageCount(input.count);
   checkVisibility(input.visibilitySeconds, 1);
   for (;;) {
-    const messages = await joinLine(storage, input);
+    const messages = await enqueueRequest(storage, input);
     if (messages.length > 0) return messages;
     // Others were faster, or there were only such as have expired. That nothing is there is said of one committed state.
     if (await isEmpty(storage, input.queue)) return messages;
@@ -64,86 +64,102 @@ export async function getMessages(storage: Storage, input: GetMessagesInput): Pr
 
 async function isEmpty(storage: Storage, queue: string): Promise<boolean> {
   return storage.partition.read(async (at) => {
-    const found = await queueAt(at, storage, queue);
-    const { live, isAll } = await lookAhead(at.scan, found, at.now, 1);
-    return live.length === 0 && isAll;
+    const found = await readQueue(at, storage, queue);
+    const { live, isComplete } = await scanVisible(at.scan, found, at.now, 1);
+    return live.length === 0 && isComplete;
   });
 }
 
-function joinLine({ partition, account, granted }: Storage, input: GetMessagesInput): Promise<readonly Message[]> {
-  const queues = lines.get(partition) ?? new Map<Key, Line>();
-  lines.set(partition, queues);
+function enqueueRequest(
+  { partition, account, granted }: Storage,
+  input: GetMessagesInput,
+): Promise<readonly Message[]> {
+  const queues = waitQueues.get(partition) ?? new Map<Key, WaitQueue>();
+  waitQueues.set(partition, queues);
   return new Promise((resolve, reject) => {
-    const anchor = anchorOf(account, input.queue);
+    const queueKey = txQueueKey(account, input.queue);
     const { count, visibilitySeconds } = input;
-    const taker = { queue: input.queue, count, visibilitySeconds, place: { account, granted }, resolve, reject };
-    const line = queues.get(anchor) ?? { takers: [], isServed: false, rivalsUntil: 0 };
-    queues.set(anchor, line);
-    line.takers.push(taker);
-    if (!line.isServed) void serve(partition, queues, anchor, line);
+    const request = { queue: input.queue, count, visibilitySeconds, scope: { account, granted }, resolve, reject };
+    const waitQueue = queues.get(queueKey) ?? { requests: [], isRunning: false, contendedUntil: 0 };
+    queues.set(queueKey, waitQueue);
+    waitQueue.requests.push(request);
+    if (!waitQueue.isRunning) void runBatches(partition, queues, queueKey, waitQueue);
   });
 }
 
 /** Who comes while others are served waits for the next body: he may know of a commit that this one does not see. */
-async function serve(partition: Partition, queues: Map<Key, Line>, anchor: Key, line: Line): Promise<void> {
-  line.isServed = true;
-  while (line.takers.length > 0) {
-    const takers = line.takers.splice(0, together(line.takers));
+async function runBatches(
+  partition: Partition,
+  queues: Map<Key, WaitQueue>,
+  queueKey: Key,
+  waitQueue: WaitQueue,
+): Promise<void> {
+  waitQueue.isRunning = true;
+  while (waitQueue.requests.length > 0) {
+    const batch = waitQueue.requests.splice(0, batchSize(waitQueue.requests));
     try {
-      const { value } = await partition.transact(anchor, takingOf(takers, line));
-      for (const [i, taken] of value.entries()) {
-        if ('error' in taken) takers[i]!.reject(taken.error);
-        else takers[i]!.resolve(taken.messages);
+      const { value } = await partition.transact(queueKey, makeDequeue(batch, waitQueue));
+      for (const [i, result] of value.entries()) {
+        if ('error' in result) batch[i]!.reject(result.error);
+        else batch[i]!.resolve(result.messages);
       }
     } catch (error) {
-      for (const { reject } of takers) reject(error);
+      for (const { reject } of batch) reject(error);
     }
   }
-  line.isServed = false;
-  if (!hasRivals(line)) queues.delete(anchor);
+  waitQueue.isRunning = false;
+  if (!isContended(waitQueue)) queues.delete(queueKey);
 }
 
-const hasRivals = ({ rivalsUntil }: Line): boolean => performance.now() < rivalsUntil;
+const isContended = ({ contendedUntil }: WaitQueue): boolean => performance.now() < contendedUntil;
 
 /** How many of those in line are served in one commit. */
-function together(takers: readonly Taker[]): number {
+function batchSize(requests: readonly DequeueRequest[]): number {
   let taken = 0;
-  const tooMany = takers.findIndex(({ count }) => {
+  const tooMany = requests.findIndex(({ count }) => {
     taken += count;
-    return taken > TAKEN_MAX;
+    return taken > DEQUEUE_MAX;
   });
-  return tooMany < 0 ? takers.length : tooMany;
+  return tooMany < 0 ? requests.length : tooMany;
 }
 
-function takingOf(takers: readonly Taker[], line: Line): (tx: Transaction) => Promise<readonly Taken[]> {
-  const { queue, place } = takers[0]!;
-  const wanted = takers.reduce((sum, { count }) => sum + count, 0);
+function makeDequeue(
+  requests: readonly DequeueRequest[],
+  waitQueue: WaitQueue,
+): (tx: Transaction) => Promise<readonly DequeueResult[]> {
+  const { queue, scope } = requests[0]!;
+  const wanted = requests.reduce((sum, { count }) => sum + count, 0);
   let tried: readonly Key[] = [];
   return async (tx) => {
-    const name = await tx.get(nameKey(place.account, queue));
-    const admitted = takers.map((taker) => admissionOf(taker, name));
-    if (!name || admitted.every((error) => error !== undefined)) return admitted.map((error) => ({ error }));
-    const found = decodeQueue(place.account, name);
-    const isWide = tried.length > 0 || hasRivals(line);
-    const ahead = await lookAhead(tx.glance.bind(tx), found, tx.now, isWide ? wanted * PLACES : wanted);
-    if (areGone(tried, ahead)) line.rivalsUntil = performance.now() + RIVALRY_MILLISECONDS;
-    const { expired } = ahead;
-    const live = placesOf(ahead.live, wanted, hasRivals(line));
+    const name = await tx.get(nameKey(scope.account, queue));
+    const accessErrors = requests.map((request) => accessError(request, name));
+    if (!name || accessErrors.every((error) => error !== undefined)) return accessErrors.map((error) => ({ error }));
+    const found = decodeQueue(scope.account, name);
+    const isWide = tried.length > 0 || isContended(waitQueue);
+    const visible = await scanVisible(
+      tx.scanUnchecked.bind(tx),
+      found,
+      tx.now,
+      isWide ? wanted * START_OFFSETS : wanted,
+    );
+    if (wereTakenByOthers(tried, visible)) waitQueue.contendedUntil = performance.now() + CONTENTION_MILLISECONDS;
+    const { expired } = visible;
+    const live = chooseMessages(visible.live, wanted, isContended(waitQueue));
     tried = live.map(({ key }) => key);
-    if (expired.length > 0) await dropExpired(tx, found, expired);
+    if (expired.length > 0) await deleteExpired(tx, found, expired);
     let next = 0;
-    return takers.map(({ count, visibilitySeconds }, i): Taken => {
-      if (admitted[i]) return { error: admitted[i] };
+    return requests.map(({ count, visibilitySeconds }, i): DequeueResult => {
+      if (accessErrors[i]) return { error: accessErrors[i] };
       const mine = live.slice(next, next + count);
       next += mine.length;
-      return { messages: mine.map((message) => hide(tx, found, message, visibilitySeconds)) };
+      return { messages: mine.map((message) => setInvisible(tx, found, message, visibilitySeconds)) };
     });
   };
 }
 
-function admissionOf({ place }: Taker, name: Parameters<typeof mayUse>[1]): unknown {
+function accessError({ scope }: DequeueRequest, name: Parameters<typeof checkQueueAccess>[1]): unknown {
   try {
-    mayUse(place, name);
+    checkQueueAccess(scope, name);
     return undefined;
   } catch (error) {
     return error;
@@ -151,35 +167,35 @@ function admissionOf({ place }: Taker, name: Parameters<typeof mayUse>[1]): unkn
 }
 
 /** The bodies of one process take turns: only another process can have taken what this one found before. */
-function areGone(tried: readonly Key[], { live, expired }: Ahead): boolean {
+function wereTakenByOthers(tried: readonly Key[], { live, expired }: VisibleMessages): boolean {
   if (tried.length === 0) return false;
   const found = new Set([...expired, ...live.map(({ key }) => key)]);
   return tried.some((key) => !found.has(key));
 }
 
 /** So many from the head of the line; or from a place near it, so that processes do not always want the same ones. */
-function placesOf(live: readonly Waiting[], wanted: number, isAnywhere: boolean): readonly Waiting[] {
+function chooseMessages(live: readonly FoundMessage[], wanted: number, isAnywhere: boolean): readonly FoundMessage[] {
   const places = isAnywhere ? Math.max(1, Math.floor(live.length / wanted)) : 1;
   const from = Math.floor(Math.random() * places) * wanted;
   return live.slice(from, from + wanted);
 }
 
 /** To its new place in line, under a new receipt. */
-function hide(tx: Transaction, queue: Queue, message: Waiting, seconds: number): Message {
+function setInvisible(tx: Transaction, queue: Queue, message: FoundMessage, seconds: number): Message {
   const { key, id, expires, text } = message;
   const dequeueCount = message.dequeueCount + 1;
   const hidden: StoredMessage = {
     id,
     expires,
     text,
-    visibleAt: later(tx.now, seconds),
+    visibleAt: addSeconds(tx.now, seconds),
     nonce: random64(),
     dequeueCount,
   };
   // Only what is taken is checked at the commit: who takes others is no conflict.
-  tx.restOn(message);
-  tx.before(expires);
+  tx.addReadCheck(message);
+  tx.commitBefore(expires);
   tx.remove(key);
   tx.put(messageKey(queue, hidden.visibleAt, hidden.id), encodeMessage(hidden));
-  return messageOf(hidden);
+  return toMessage(hidden);
 }

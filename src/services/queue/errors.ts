@@ -1,4 +1,4 @@
-import { commonErrors, errorTable, raising } from '../common/errors.ts';
+import { commonErrors, errorFactory, errorTable } from '../common/errors.ts';
 
 export const queueErrors = errorTable({
   ...commonErrors,
@@ -8,5 +8,5 @@ export const queueErrors = errorTable({
   QueueNotFound: [404, 'The specified queue does not exist.'],
 });
 
-export const fail = raising(queueErrors);
+export const fail = errorFactory(queueErrors);
 export type QueueErrorCode = keyof typeof queueErrors;

@@ -1,13 +1,13 @@
 /** List Queues: a page is one committed state, read in slices that leave the event loop to others. */
 import { nextSlice } from '../../base/time-slices.ts';
-import { after, endingOf, past } from '../../partition/keys.ts';
+import { decodeKeySuffix, keyAfter, prefixEnd } from '../../partition/keys.ts';
 import { queueNameFault } from '../../rules/queue/names.ts';
 import type { Metadata } from '../common/metadata.ts';
 import { decodeName } from '../common/names.ts';
-import { slicesFor } from '../common/slices.ts';
+import { createSliceBuffer } from '../common/slices.ts';
 import type { Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
-import { decodeProperties, nameKey, namesFrom, propertiesKey } from './rows.ts';
+import { decodeProperties, nameKey, nameKeyPrefix, propertiesKey } from './rows.ts';
 
 const PAGE_MAX = 5_000;
 const SLICE_ROWS = 250;
@@ -36,12 +36,12 @@ export async function listQueues(
   const last = marker ? parseMarker(marker) : undefined;
   // No name is longer, and a longer key is none that an engine could take.
   if (prefix.length > PREFIX_MAX) return '';
-  const start = namesFrom(account, '');
-  const to = past(namesFrom(account, prefix));
-  const slices = slicesFor(emit, SLICE_ROWS);
+  const start = nameKeyPrefix(account, '');
+  const to = prefixEnd(nameKeyPrefix(account, prefix));
+  const slices = createSliceBuffer(emit, SLICE_ROWS);
   return partition.read(async (at) => {
-    let from = namesFrom(account, prefix);
-    if (last !== undefined && after(nameKey(account, last)) > from) from = after(nameKey(account, last));
+    let from = nameKeyPrefix(account, prefix);
+    if (last !== undefined && keyAfter(nameKey(account, last)) > from) from = keyAfter(nameKey(account, last));
     let left = Math.min(resultsMax, PAGE_MAX);
     for (let end = ''; ; ) {
       const limit = Math.min(SLICE_ROWS, left + 1);
@@ -49,27 +49,27 @@ export async function listQueues(
       const found = await at.getMany(rows.map((row) => propertiesKey(account, decodeName(row))));
       for (const [i, row] of rows.entries()) {
         if (left-- === 0) {
-          slices.end();
-          return markerOf(end);
+          slices.flush();
+          return formatMarker(end);
         }
         if (slices.isFull()) {
-          slices.end();
+          slices.flush();
           await nextSlice();
         }
-        end = endingOf(row.key, start);
+        end = decodeKeySuffix(row.key, start);
         const properties = found[i]!;
         slices.add({ name: end, metadata: decodeProperties(properties).metadata }, properties.value.length);
       }
-      slices.end();
+      slices.flush();
       if (rows.length < limit) return '';
-      from = after(rows.at(-1)!.key);
+      from = keyAfter(rows.at(-1)!.key);
       await nextSlice();
     }
   });
 }
 
 /** Opaque to clients: behind whom the next page begins. */
-function markerOf(name: string): string {
+function formatMarker(name: string): string {
   return `1-${name}`;
 }
 

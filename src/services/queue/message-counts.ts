@@ -3,8 +3,8 @@
  * when they expire, once by the hour and once by the second, and what is left is added up from a few rows.
  */
 import { TICKS_PER_SECOND } from '../../base/time.ts';
-import { after, encodeKey, type Key, past, type Range, under } from '../../partition/keys.ts';
-import { counterOf, type Snapshot, type Transaction } from '../../partition/partition.ts';
+import { encodeKey, type Key, keyAfter, keysUnder, prefixEnd, type Range } from '../../partition/keys.ts';
+import { decodeCounter, type Snapshot, type Transaction } from '../../partition/partition.ts';
 import { NEVER } from '../../rules/queue/timing.ts';
 import type { StoredMessage } from './message-rows.ts';
 import type { Queue } from './rows.ts';
@@ -16,7 +16,7 @@ const SECONDS_PER_HOUR = 3_600n;
 const SHARDS = 4n;
 const SLICE = { limit: 1_000 };
 
-export const countsIn = (queue: Queue): Range => under(partsOf(queue));
+export const countersIn = (queue: Queue): Range => keysUnder(counterKeyParts(queue));
 
 /** A message has come, or gone: in the shard that its salt names, so that nothing is left of both. */
 export function countMessage(tx: Transaction, queue: Queue, { id, expires }: StoredMessage, n: 1 | -1): void {
@@ -31,29 +31,31 @@ function counterKey({ account, id, gen }: Queue, width: bigint, at: bigint, shar
 }
 
 /** Whoever expires within this second still counts. */
-export async function countedMessages(at: Snapshot, queue: Queue): Promise<number> {
+export async function readMessageCount(at: Snapshot, queue: Queue): Promise<number> {
   const second = at.now / TICKS_PER_SECOND;
   const hour = second / SECONDS_PER_HOUR;
   const nextHour = (hour + 1n) * SECONDS_PER_HOUR;
-  const ofHours = past(encodeKey([...partsOf(queue), HOURS]));
-  const later = await sumIn(at, { from: encodeKey([...partsOf(queue), HOURS, hour + 1n]), to: ofHours });
-  const from = encodeKey([...partsOf(queue), SECONDS, second]);
-  return Number(later + (await sumIn(at, { from, to: encodeKey([...partsOf(queue), SECONDS, nextHour]) })));
+  const ofHours = prefixEnd(encodeKey([...counterKeyParts(queue), HOURS]));
+  const later = await sumCounters(at, { from: encodeKey([...counterKeyParts(queue), HOURS, hour + 1n]), to: ofHours });
+  const from = encodeKey([...counterKeyParts(queue), SECONDS, second]);
+  return Number(
+    later + (await sumCounters(at, { from, to: encodeKey([...counterKeyParts(queue), SECONDS, nextHour]) })),
+  );
 }
 
-async function sumIn(at: Snapshot, { from, to }: Range): Promise<bigint> {
+async function sumCounters(at: Snapshot, { from, to }: Range): Promise<bigint> {
   let sum = 0n;
   for (let next: Key | undefined = from; next !== undefined; ) {
     const rows = await at.scan({ from: next, to }, SLICE);
-    for (const row of rows) sum += counterOf(row);
-    next = rows.length < SLICE.limit ? undefined : after(rows.at(-1)!.key);
+    for (const row of rows) sum += decodeCounter(row);
+    next = rows.length < SLICE.limit ? undefined : keyAfter(rows.at(-1)!.key);
   }
   return sum;
 }
 
 /** Whether this counter is one of those by the hour, in which every message counts once. */
-export const countsAll = (width: unknown): boolean => width === HOURS;
+export const isHourCounter = (width: unknown): boolean => width === HOURS;
 
-function partsOf({ account, id, gen }: Queue) {
+function counterKeyParts({ account, id, gen }: Queue) {
   return [account, '#', id, gen] as const;
 }

@@ -1,8 +1,8 @@
 /** A message as a row. Its key is its place in line, so that to hide it is to move it. */
 import { encodeKey, type Key } from '../../partition/keys.ts';
-import type { Instant, Row, Stamp } from '../../partition/partition.ts';
+import type { Instant, Row, Timestamp } from '../../partition/partition.ts';
 import { decodeBytes, encodeBytes } from '../../partition/values.ts';
-import { type MessageId, messageIdText, receiptText } from '../../rules/queue/receipts.ts';
+import { formatMessageId, formatReceipt, type MessageId } from '../../rules/queue/receipts.ts';
 import { messagesIn, type Queue } from './rows.ts';
 
 export interface StoredMessage {
@@ -17,9 +17,9 @@ export interface StoredMessage {
 }
 
 /** Where it was found. */
-export interface Waiting extends StoredMessage {
+export interface FoundMessage extends StoredMessage {
   readonly key: Key;
-  readonly version: Stamp;
+  readonly version: Timestamp;
 }
 
 /** As it is told to clients. */
@@ -37,46 +37,46 @@ export interface Message {
 export const messageKey = ({ account, id, gen }: Queue, visibleAt: Instant, { inserted, salt }: MessageId): Key =>
   encodeKey([account, 'q', id, gen, visibleAt, inserted, salt]);
 /** Before all messages that hide at this instant. */
-export const placeAt = ({ account, id, gen }: Queue, visibleAt: Instant): Key =>
+export const visibilityKey = ({ account, id, gen }: Queue, visibleAt: Instant): Key =>
   encodeKey([account, 'q', id, gen, visibleAt]);
-export const headOf = (queue: Queue): Key => messagesIn(queue).from;
+export const firstMessageKey = (queue: Queue): Key => messagesIn(queue).from;
 
-const HEAD_BYTES = 20;
-const head = new Uint8Array(HEAD_BYTES);
-const numbers = new DataView(head.buffer);
+const FIXED_BYTES = 20;
+const fixed = new Uint8Array(FIXED_BYTES);
+const numbers = new DataView(fixed.buffer);
 
 export function encodeMessage({ expires, nonce, dequeueCount, text }: StoredMessage): Buffer {
   numbers.setBigUint64(0, expires);
   numbers.setBigUint64(8, nonce);
   numbers.setUint32(16, dequeueCount);
-  return encodeBytes(head, text);
+  return encodeBytes(fixed, text);
 }
 
-export function decodeMessage(row: Row): Waiting {
+export function decodeMessage(row: Row): FoundMessage {
   const bytes = decodeBytes(row);
   // Three numbers of eight bytes, each behind the byte that says so.
-  const place = Buffer.from(row.key.slice(-27), 'latin1');
+  const keyBytes = Buffer.from(row.key.slice(-27), 'latin1');
   return {
     key: row.key,
     version: row.version,
-    id: { inserted: place.readBigUInt64BE(10), salt: place.readBigUInt64BE(19) },
-    visibleAt: place.readBigUInt64BE(1),
+    id: { inserted: keyBytes.readBigUInt64BE(10), salt: keyBytes.readBigUInt64BE(19) },
+    visibleAt: keyBytes.readBigUInt64BE(1),
     expires: bytes.readBigUInt64BE(),
     nonce: bytes.readBigUInt64BE(8),
     dequeueCount: bytes.readUInt32BE(16),
-    text: bytes.subarray(HEAD_BYTES),
+    text: bytes.subarray(FIXED_BYTES),
   };
 }
 
 /** @param text where it is known already */
-export function messageOf(message: StoredMessage, text = message.text.toString()): Message {
+export function toMessage(message: StoredMessage, text = message.text.toString()): Message {
   const { id, visibleAt, expires, nonce, dequeueCount } = message;
   return {
-    id: messageIdText(id),
+    id: formatMessageId(id),
     inserted: id.inserted,
     expires,
     nextVisible: visibleAt,
-    popReceipt: receiptText({ visibleAt, nonce }),
+    popReceipt: formatReceipt({ visibleAt, nonce }),
     dequeueCount,
     text,
   };

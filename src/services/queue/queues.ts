@@ -1,22 +1,22 @@
-import { checkAccount } from '../common/account-rows.ts';
-import { type Metadata, metadataOf, type SentMetadata } from '../common/metadata.ts';
+import { checkNotRemoved } from '../common/account-rows.ts';
+import { type Metadata, parseMetadata, type SentMetadata } from '../common/metadata.ts';
 import type { AccessPolicy } from '../common/policies.ts';
 import type { Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
-import { countedMessages } from './message-counts.ts';
+import { readMessageCount } from './message-counts.ts';
 import type { QueueInput } from './messages.ts';
 import { checkQueueName } from './request-checks.ts';
 import {
-  anchorOf,
   decodeQueue,
   encodeProperties,
   encodeQueue,
   nameKey,
-  propertiesAt,
   propertiesKey,
   type QueueProperties,
-  queueAt,
-  trashQueue,
+  readProperties,
+  readQueue,
+  scheduleQueueDeletion,
+  txQueueKey,
 } from './rows.ts';
 
 const POLICIES_MAX = 5;
@@ -28,20 +28,20 @@ export async function createQueue(
 ): Promise<'created' | 'unchanged'> {
   const { queue } = input;
   checkQueueName(queue);
-  const metadata = metadataOf(input.metadata);
+  const metadata = parseMetadata(input.metadata);
   const { account } = storage;
-  const { value } = await storage.partition.transact(anchorOf(account, queue), async (tx) => {
+  const { value } = await storage.partition.transact(txQueueKey(account, queue), async (tx) => {
     const name = await tx.get(nameKey(account, queue));
     if (name) {
-      const { metadata: kept } = await propertiesAt(tx, decodeQueue(account, name));
+      const { metadata: kept } = await readProperties(tx, decodeQueue(account, name));
       if (!isSame(kept, metadata)) throw fail('QueueAlreadyExists');
       return 'unchanged' as const;
     }
-    await checkAccount(tx, account);
-    const properties = propertiesKey(account, tx.stamp);
+    await checkNotRemoved(tx, account);
+    const properties = propertiesKey(account, tx.timestamp);
     // Two processes may give out one stamp for different names: this check lets only one of them use it as an id.
     await tx.get(properties);
-    tx.put(nameKey(account, queue), encodeQueue(tx.stamp, 0n));
+    tx.put(nameKey(account, queue), encodeQueue(tx.timestamp, 0n));
     tx.put(properties, encodeProperties({ metadata, policies: [] }));
     return 'created' as const;
   });
@@ -62,11 +62,11 @@ function isSame(one: Metadata, other: Metadata): boolean {
 export async function deleteQueue(storage: Storage, { queue }: QueueInput): Promise<void> {
   checkQueueName(queue);
   const { account } = storage;
-  await storage.partition.transact(anchorOf(account, queue), async (tx) => {
-    const { id } = await queueAt(tx, storage, queue);
+  await storage.partition.transact(txQueueKey(account, queue), async (tx) => {
+    const { id } = await readQueue(tx, storage, queue);
     tx.remove(nameKey(account, queue));
     tx.remove(propertiesKey(account, id));
-    trashQueue(tx, account, id);
+    scheduleQueueDeletion(tx, account, id);
   });
   storage.sweeper.wake();
 }
@@ -77,9 +77,9 @@ export async function getQueueMetadata(
 ): Promise<{ readonly metadata: Metadata; readonly approximateMessages: number }> {
   checkQueueName(queue);
   return storage.partition.read(async (at) => {
-    const found = await queueAt(at, storage, queue);
-    const { metadata } = await propertiesAt(at, found);
-    return { metadata, approximateMessages: await countedMessages(at, found) };
+    const found = await readQueue(at, storage, queue);
+    const { metadata } = await readProperties(at, found);
+    return { metadata, approximateMessages: await readMessageCount(at, found) };
   });
 }
 
@@ -87,12 +87,12 @@ export function setQueueMetadata(
   storage: Storage,
   input: QueueInput & { readonly metadata: SentMetadata },
 ): Promise<void> {
-  return change(storage, input, { metadata: metadataOf(input.metadata) });
+  return change(storage, input, { metadata: parseMetadata(input.metadata) });
 }
 
 export async function getQueueAcl(storage: Storage, { queue }: QueueInput): Promise<readonly AccessPolicy[]> {
   checkQueueName(queue);
-  return storage.partition.read(async (at) => (await propertiesAt(at, await queueAt(at, storage, queue))).policies);
+  return storage.partition.read(async (at) => (await readProperties(at, await readQueue(at, storage, queue))).policies);
 }
 
 export async function setQueueAcl(
@@ -108,9 +108,9 @@ export async function setQueueAcl(
 async function change(storage: Storage, { queue }: QueueInput, changed: Partial<QueueProperties>): Promise<void> {
   checkQueueName(queue);
   const { account } = storage;
-  await storage.partition.transact(anchorOf(account, queue), async (tx) => {
-    const found = await queueAt(tx, storage, queue);
-    const { metadata, policies } = { ...(await propertiesAt(tx, found)), ...changed };
+  await storage.partition.transact(txQueueKey(account, queue), async (tx) => {
+    const found = await readQueue(tx, storage, queue);
+    const { metadata, policies } = { ...(await readProperties(tx, found)), ...changed };
     tx.put(propertiesKey(account, found.id), encodeProperties({ metadata, policies }));
   });
 }

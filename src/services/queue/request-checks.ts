@@ -1,7 +1,7 @@
 /** What a request must be like in itself, before anything stored is looked at. */
 import { queueNameFault } from '../../rules/queue/names.ts';
 import { parseReceipt, type Receipt } from '../../rules/queue/receipts.ts';
-import { boundsFault, type TimingFault, VISIBILITY_SECONDS_MAX } from '../../rules/queue/timing.ts';
+import { limitsFault, type TimingFault, VISIBILITY_SECONDS_MAX } from '../../rules/queue/timing.ts';
 import { fail } from './errors.ts';
 
 const MESSAGES_MAX = 32;
@@ -13,15 +13,15 @@ export function checkQueueName(name: string): void {
 }
 
 export function checkMessageCount(count: number): void {
-  refuse(boundsFault('numofmessages', count, { min: 1, max: MESSAGES_MAX }));
+  throwIfFault(limitsFault('numofmessages', count, { min: 1, max: MESSAGES_MAX }));
 }
 
 /** @param min a message that is taken hides for a second at least */
 export function checkVisibility(seconds: number, min: 0 | 1): void {
-  refuse(boundsFault('visibilitytimeout', seconds, { min, max: VISIBILITY_SECONDS_MAX }));
+  throwIfFault(limitsFault('visibilitytimeout', seconds, { min, max: VISIBILITY_SECONDS_MAX }));
 }
 
-export function refuse(fault: TimingFault | undefined): void {
+export function throwIfFault(fault: TimingFault | undefined): void {
   if (!fault) return;
   const named = { QueryParameterName: fault.parameter, QueryParameterValue: String(fault.value) };
   if ('reason' in fault) throw fail('InvalidQueryParameterValue', { ...named, Reason: fault.reason });
@@ -29,13 +29,13 @@ export function refuse(fault: TimingFault | undefined): void {
   throw fail('OutOfRangeQueryParameterValue', { ...named, ...allowed });
 }
 
-export function checkText(text: string): void {
+export function checkMessageText(text: string): void {
   // No character takes more than three bytes a unit.
   if (text.length * 3 <= TEXT_BYTES_MAX || Buffer.byteLength(text) <= TEXT_BYTES_MAX) return;
   throw fail('RequestBodyTooLarge', { MaxLimit: String(TEXT_BYTES_MAX) });
 }
 
-export function receiptOf(text: string): Receipt {
+export function checkReceipt(text: string): Receipt {
   const receipt = parseReceipt(text);
   if (receipt) return receipt;
   const named = { QueryParameterName: 'popreceipt', QueryParameterValue: text };

@@ -3,68 +3,68 @@
  * expires when: now and then every queue is looked through, slice by slice.
  */
 import { TICKS_PER_SECOND } from '../../base/time.ts';
-import { after, endingOf, type Key } from '../../partition/keys.ts';
+import { decodeKeySuffix, type Key, keyAfter } from '../../partition/keys.ts';
 import type { Instant, Partition, Row } from '../../partition/partition.ts';
 import { NEVER } from '../../rules/queue/timing.ts';
 import { decodeName, namesIn } from '../common/names.ts';
 import type { AccountId } from '../common/storage.ts';
-import { decodeMessage, headOf } from './message-rows.ts';
-import { anchorOf, decodeQueue, messagesIn, nameKey, namesFrom, type Queue } from './rows.ts';
-import { dropExpired } from './visibility-index.ts';
+import { decodeMessage, firstMessageKey } from './message-rows.ts';
+import { decodeQueue, messagesIn, nameKey, nameKeyPrefix, type Queue, txQueueKey } from './rows.ts';
+import { deleteExpired } from './visibility-index.ts';
 
-export interface WalkOptions {
+export interface TtlScanOptions {
   readonly partition: Partition;
   readonly mayWork: () => boolean;
   /** A pause behind work that took so long. */
-  readonly rest: (milliseconds: number) => Promise<void>;
+  readonly pause: (milliseconds: number) => Promise<void>;
 }
 
-export interface ExpiryWalk {
+export interface TtlScan {
   /** Looks through the queues of the account whose time it is. */
   run(account: AccountId): Promise<void>;
 }
 
 const MINUTE = 60n * TICKS_PER_SECOND;
 /** After a start, or when a queue is new. */
-const FIRST = 5n * MINUTE;
-const LEAST = 60n * MINUTE;
+const FIRST_DELAY = 5n * MINUTE;
+const INTERVAL_MIN = 60n * MINUTE;
 /** Messages with a short life may have come since. */
-const MOST = 24n * 60n * MINUTE;
+const INTERVAL_MAX = 24n * 60n * MINUTE;
 const SLICE = { limit: 200, bytesMax: 1 << 20 };
 
-export function createExpiryWalk({ partition, mayWork, rest }: WalkOptions): ExpiryWalk {
+export function createTtlScan({ partition, mayWork, pause }: TtlScanOptions): TtlScan {
   /** When to look through a queue again, by the key of its name and its id. */
-  const due = new Map<AccountId, Map<string, Instant>>();
-  const asleep = new Map<AccountId, Instant>();
+  const nextScan = new Map<AccountId, Map<string, Instant>>();
+  const sleepUntil = new Map<AccountId, Instant>();
 
   async function run(account: AccountId): Promise<void> {
     const now = partition.clock.now();
-    if (now < (asleep.get(account) ?? 0n)) return;
-    const known = due.get(account) ?? new Map<string, Instant>();
+    if (now < (sleepUntil.get(account) ?? 0n)) return;
+    const known = nextScan.get(account) ?? new Map<string, Instant>();
     const next = new Map<string, Instant>();
-    due.set(account, next);
+    nextScan.set(account, next);
     for (let { from, to } = namesIn(account, 'queue'); mayWork(); ) {
       const names = await partition.read((at) => at.scan({ from, to }, SLICE));
       for (const name of names) {
         const label = `${name.key} ${decodeName(name)}`;
-        const instant = known.get(label) ?? now + FIRST;
-        next.set(label, instant > now ? instant : await walk(account, name));
+        const instant = known.get(label) ?? now + FIRST_DELAY;
+        next.set(label, instant > now ? instant : await scanQueue(account, name));
       }
       const last = names.at(-1);
       if (!last) break;
-      from = after(last.key);
+      from = keyAfter(last.key);
     }
-    let wake = now + FIRST;
+    let wake = now + FIRST_DELAY;
     for (const instant of next.values()) if (instant < wake) wake = instant;
-    asleep.set(account, wake);
+    sleepUntil.set(account, wake);
   }
 
   /** When to come again: as soon as one of those that are left expires, but not too soon and not too late. */
-  async function walk(account: AccountId, name: Row): Promise<Instant> {
+  async function scanQueue(account: AccountId, name: Row): Promise<Instant> {
     const queue = decodeQueue(account, name);
     const { to } = messagesIn(queue);
-    let soonest = NEVER;
-    for (let from: Key | undefined = headOf(queue); from !== undefined && mayWork(); ) {
+    let nextExpiry = NEVER;
+    for (let from: Key | undefined = firstMessageKey(queue); from !== undefined && mayWork(); ) {
       const started = performance.now();
       const { rows, now } = await partition.read(async (at) => ({
         rows: await at.scan({ from: from!, to }, SLICE),
@@ -74,22 +74,23 @@ export function createExpiryWalk({ partition, mayWork, rest }: WalkOptions): Exp
       for (const row of rows) {
         const { expires } = decodeMessage(row);
         if (expires <= now) expired.push(row.key);
-        else if (expires < soonest) soonest = expires;
+        else if (expires < nextExpiry) nextExpiry = expires;
       }
-      if (expired.length > 0) await drop(queue, endingOf(name.key, namesFrom(account, '')), expired);
+      if (expired.length > 0)
+        await deleteMessages(queue, decodeKeySuffix(name.key, nameKeyPrefix(account, '')), expired);
       const last = rows.at(-1);
-      from = last && after(last.key);
-      await rest(performance.now() - started);
+      from = last && keyAfter(last.key);
+      await pause(performance.now() - started);
     }
     const now = partition.clock.now();
-    return clamp(soonest, now + LEAST, now + MOST);
+    return clamp(nextExpiry, now + INTERVAL_MIN, now + INTERVAL_MAX);
   }
 
-  async function drop(queue: Queue, name: string, keys: readonly Key[]): Promise<void> {
-    await partition.transact(anchorOf(queue.account, name), async (tx) => {
+  async function deleteMessages(queue: Queue, name: string, keys: readonly Key[]): Promise<void> {
+    await partition.transact(txQueueKey(queue.account, name), async (tx) => {
       const row = await tx.get(nameKey(queue.account, name));
       const found = row && decodeQueue(queue.account, row);
-      if (found?.id === queue.id && found.gen === queue.gen) await dropExpired(tx, queue, keys);
+      if (found?.id === queue.id && found.gen === queue.gen) await deleteExpired(tx, queue, keys);
     });
   }
 

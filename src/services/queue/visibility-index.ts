@@ -1,10 +1,10 @@
 /** The line in which the messages of a queue wait: who is first, and who has waited too long. */
 import { randomFillSync } from 'node:crypto';
-import { after, type Key, type Range } from '../../partition/keys.ts';
+import { type Key, keyAfter, type Range } from '../../partition/keys.ts';
 import { type Instant, type Row, type ScanOptions, stoppedEarly, type Transaction } from '../../partition/partition.ts';
 import { isVisible } from '../../rules/queue/timing.ts';
 import { countMessage } from './message-counts.ts';
-import { decodeMessage, headOf, placeAt, type Waiting } from './message-rows.ts';
+import { decodeMessage, type FoundMessage, firstMessageKey, visibilityKey } from './message-rows.ts';
 import type { Queue } from './rows.ts';
 
 /** How far the clocks of processes that share a store may differ. */
@@ -13,48 +13,48 @@ const SKEW_TICKS = 1_000_000n;
 const ROWS_MAX = 300;
 const BYTES_MAX = 4 << 20;
 
-export interface Ahead {
+export interface VisibleMessages {
   /** Those that can be seen, in their order. */
-  readonly live: readonly Waiting[];
+  readonly live: readonly FoundMessage[];
   readonly expired: readonly Key[];
   /** Nobody else can be seen. */
-  readonly isAll: boolean;
+  readonly isComplete: boolean;
 }
 
-export type Look = (range: Range, options: ScanOptions) => Promise<Row[]>;
+export type ScanFn = (range: Range, options: ScanOptions) => Promise<Row[]>;
 
 /** Looks for so many messages from the head of the line. What has expired there is in the way, and counts. */
-export async function lookAhead(look: Look, queue: Queue, now: Instant, wanted: number): Promise<Ahead> {
-  const live: Waiting[] = [];
+export async function scanVisible(scan: ScanFn, queue: Queue, now: Instant, wanted: number): Promise<VisibleMessages> {
+  const live: FoundMessage[] = [];
   const expired: Key[] = [];
-  const to = placeAt(queue, now + SKEW_TICKS);
-  let from = headOf(queue);
+  const to = visibilityKey(queue, now + SKEW_TICKS);
+  let from = firstMessageKey(queue);
   let rowsLeft = ROWS_MAX;
   let bytesLeft = BYTES_MAX;
   while (live.length < wanted) {
     // Where one has expired, more have.
     const limit = Math.min(rowsLeft, expired.length > 0 ? ROWS_MAX : wanted - live.length);
     const bounds = { limit, bytesMax: bytesLeft };
-    const rows = await look({ from, to }, bounds);
-    let isBehind = false;
+    const rows = await scan({ from, to }, bounds);
+    let isPastNow = false;
     for (const row of rows) {
       const message = decodeMessage(row);
-      isBehind = message.visibleAt > now;
+      isPastNow = message.visibleAt > now;
       rowsLeft--;
       bytesLeft -= row.value.length;
       if (!isVisible(message.visibleAt, row.version, now)) continue;
       if (message.expires <= now) expired.push(row.key);
       else if (live.length < wanted) live.push(message);
     }
-    if (isBehind || !stoppedEarly(rows, bounds)) return { live, expired, isAll: true };
+    if (isPastNow || !stoppedEarly(rows, bounds)) return { live, expired, isComplete: true };
     if (rowsLeft <= 0 || bytesLeft <= 0) break;
-    from = after(rows.at(-1)!.key);
+    from = keyAfter(rows.at(-1)!.key);
   }
-  return { live, expired, isAll: false };
+  return { live, expired, isComplete: false };
 }
 
 /** Those that are still there are let go of, each once. */
-export async function dropExpired(tx: Transaction, queue: Queue, keys: readonly Key[]): Promise<void> {
+export async function deleteExpired(tx: Transaction, queue: Queue, keys: readonly Key[]): Promise<void> {
   const rows = await tx.getMany(keys);
   const found = rows.filter((row) => row !== undefined);
   for (const row of found) {
@@ -63,17 +63,17 @@ export async function dropExpired(tx: Transaction, queue: Queue, keys: readonly 
   }
 }
 
-const CHANCE_BYTES = 4_096;
-const chance = Buffer.alloc(CHANCE_BYTES);
-let used = CHANCE_BYTES;
+const RANDOM_BYTES = 4_096;
+const randomPool = Buffer.alloc(RANDOM_BYTES);
+let used = RANDOM_BYTES;
 
 /** 64 random bits; the generator is asked for many at once. */
 export function random64(): bigint {
-  if (used === CHANCE_BYTES) {
-    randomFillSync(chance);
+  if (used === RANDOM_BYTES) {
+    randomFillSync(randomPool);
     used = 0;
   }
-  const bits = chance.readBigUInt64BE(used);
+  const bits = randomPool.readBigUInt64BE(used);
   used += 8;
   return bits;
 }

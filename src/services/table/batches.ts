@@ -2,10 +2,17 @@
 import { foldTableName } from '../../rules/table/table-names.ts';
 import { StorageError } from '../common/errors.ts';
 import { nextSlice, type Storage } from '../common/storage.ts';
-import { apply, type Change, type Changed, keyOf, type Prepared, prepare } from './changes.ts';
+import {
+  applyChange,
+  type Change,
+  type ChangeResult,
+  entityKeyFor,
+  type PreparedChange,
+  prepareChange,
+} from './changes.ts';
 import { fail } from './errors.ts';
 import { checkTableName } from './request-checks.ts';
-import { entityAnchor, tableIdAt } from './rows.ts';
+import { entityTxQueueKey, readTableId } from './rows.ts';
 import type { TableInput } from './tables.ts';
 
 export const CHANGES_MAX = 100;
@@ -34,29 +41,29 @@ export type BatchChange = Change & { readonly table?: string | undefined };
 export async function runBatch(
   storage: Storage,
   { table, changes }: TableInput & { changes: readonly BatchChange[] },
-): Promise<Changed[]> {
+): Promise<ChangeResult[]> {
   const prepared = await prepareAll(storage, table, changes);
   const [first] = prepared;
   if (!first) return [];
-  const { value } = await storage.partition.transact(entityAnchor(storage, table, first), async (tx) => {
-    const id = await tableIdAt(tx, storage, table).catch((error) => {
-      throw blaming(0, error);
+  const { value } = await storage.partition.transact(entityTxQueueKey(storage, table, first), async (tx) => {
+    const id = await readTableId(tx, storage, table).catch((error) => {
+      throw asBatchFailure(0, error);
     });
-    const keys = prepared.map((one) => keyOf(storage, id, one));
+    const keys = prepared.map((one) => entityKeyFor(storage, id, one));
     const found = await tx.getMany(keys);
-    const done: Changed[] = [];
+    const done: ChangeResult[] = [];
     let bytes = 0;
     try {
       for (const one of prepared) {
         const row = found[done.length];
-        done.push(apply(tx, one, keys[done.length]!, row));
+        done.push(applyChange(tx, one, keys[done.length]!, row));
         bytes += row?.value.length ?? 0;
         if (bytes < SLICE_BYTES) continue;
         bytes = 0;
         await nextSlice();
       }
     } catch (error) {
-      throw blaming(done.length, error);
+      throw asBatchFailure(done.length, error);
     }
     return done;
   });
@@ -64,16 +71,16 @@ export async function runBatch(
 }
 
 /** What is wrong with a change in itself is found before any of them is tried. */
-async function prepareAll(storage: Storage, table: string, changes: readonly BatchChange[]): Promise<Prepared[]> {
+async function prepareAll(storage: Storage, table: string, changes: readonly BatchChange[]): Promise<PreparedChange[]> {
   const rowKeys = new Set<string>();
-  const all: Prepared[] = [];
+  const all: PreparedChange[] = [];
   let bytes = 0;
   try {
     for (const change of changes) {
       if (all.length === CHANGES_MAX) throw new BatchFailure(CHANGES_MAX - 1, fail('TooManyChanges'));
       const { table: name = table } = change;
       if (all.length === 0 || name !== table) checkTableName(name);
-      const prepared = prepare(storage, change);
+      const prepared = prepareChange(storage, change);
       const isOfTable = name === table || foldTableName(name) === foldTableName(table);
       if (!isOfTable || prepared.partitionKey !== (all[0] ?? prepared).partitionKey) {
         throw fail('CommandsInBatchActOnDifferentPartitions');
@@ -87,11 +94,11 @@ async function prepareAll(storage: Storage, table: string, changes: readonly Bat
       await nextSlice();
     }
   } catch (error) {
-    throw blaming(all.length, error);
+    throw asBatchFailure(all.length, error);
   }
   return all;
 }
 
-function blaming(index: number, error: unknown): unknown {
+function asBatchFailure(index: number, error: unknown): unknown {
   return error instanceof StorageError ? new BatchFailure(index, error) : error;
 }

@@ -1,22 +1,22 @@
 /** What can be done to one entity, alone or in a batch. */
-import type { Row, Stamp, Transaction } from '../../partition/partition.ts';
-import type { Match } from '../../rules/table/etag.ts';
+import type { Row, Timestamp, Transaction } from '../../partition/partition.ts';
+import type { EtagMatch } from '../../rules/table/etag.ts';
 import type { Storage } from '../common/storage.ts';
 import { checkEntity, checkStored } from './entity-limits.ts';
 import {
   type EntityKeys,
   encodeEntity,
+  entityFromRow,
   entityKey,
-  inOrder,
   mergeEntity,
   type Property,
   type SentEntity,
   type StoredEntity,
-  storedEntity,
+  sortByName,
   type TableId,
 } from './entity-rows.ts';
 import { fail } from './errors.ts';
-import { checkFindable, checkGranted, matchOf } from './request-checks.ts';
+import { checkGranted, checkIfMatch, checkKeyLengths } from './request-checks.ts';
 
 export interface Insert {
   readonly kind: 'insert';
@@ -40,45 +40,53 @@ export interface Delete extends EntityKeys {
 export type Change = Insert | Update | Delete;
 
 /** What a change came to. */
-export type Changed =
+export type ChangeResult =
   | { readonly kind: 'insert'; readonly entity: StoredEntity }
-  | { readonly kind: 'update'; readonly stamp: Stamp }
+  | { readonly kind: 'update'; readonly stamp: Timestamp }
   | { readonly kind: 'delete' };
 
 /** A change that is right in itself. */
-export interface Prepared extends EntityKeys {
+export interface PreparedChange extends EntityKeys {
   readonly kind: Change['kind'];
-  readonly match: Match | undefined;
+  readonly match: EtagMatch | undefined;
   /** What is merged into the entity that is there. */
   readonly changes: readonly Property[] | undefined;
   /** Otherwise: what is stored. It is encoded ahead, so that what was sent need not be held until the commit. */
   readonly value: Buffer | undefined;
 }
 
-export function prepare(storage: Pick<Storage, 'granted'>, change: Change): Prepared {
-  const match = change.kind === 'insert' ? undefined : matchOf(change.ifMatch);
-  const keys = keysOf(change);
+export function prepareChange(storage: Pick<Storage, 'granted'>, change: Change): PreparedChange {
+  const match = change.kind === 'insert' ? undefined : checkIfMatch(change.ifMatch);
+  const keys = checkedKeys(change);
   const { partitionKey, rowKey } = keys;
   checkGranted(storage, keys);
   if (change.kind === 'delete') {
     if (match === undefined) throw fail('MissingRequiredHeader');
-    checkFindable(keys);
+    checkKeyLengths(keys);
   }
   const changes = change.kind === 'update' && change.merge ? change.entity.properties : undefined;
-  const value = change.kind === 'delete' || changes ? undefined : encoded(change, keys);
+  const value = change.kind === 'delete' || changes ? undefined : encodeChange(change, keys);
   return { kind: change.kind, partitionKey, rowKey, match, changes, value };
 }
 
 /** What is inserted stays in its order. */
-function encoded({ kind, entity: { properties } }: Insert | Update, keys: EntityKeys): Buffer {
-  return encodeEntity(keys, kind === 'insert' ? properties : inOrder(properties));
+function encodeChange({ kind, entity: { properties } }: Insert | Update, keys: EntityKeys): Buffer {
+  return encodeEntity(keys, kind === 'insert' ? properties : sortByName(properties));
 }
 
-export const keyOf = ({ account }: Pick<Storage, 'account'>, table: TableId, { partitionKey, rowKey }: EntityKeys) =>
-  entityKey(account, table, partitionKey, rowKey);
+export const entityKeyFor = (
+  { account }: Pick<Storage, 'account'>,
+  table: TableId,
+  { partitionKey, rowKey }: EntityKeys,
+) => entityKey(account, table, partitionKey, rowKey);
 
 /** Does it to the row that was found, or is not there. */
-export function apply(tx: Transaction, prepared: Prepared, key: Row['key'], found: Row | undefined): Changed {
+export function applyChange(
+  tx: Transaction,
+  prepared: PreparedChange,
+  key: Row['key'],
+  found: Row | undefined,
+): ChangeResult {
   const { kind, partitionKey, rowKey, match } = prepared;
   switch (kind) {
     case 'insert': {
@@ -86,35 +94,35 @@ export function apply(tx: Transaction, prepared: Prepared, key: Row['key'], foun
       const value = prepared.value!;
       checkStored(value);
       tx.put(key, value);
-      return { kind, entity: { partitionKey, rowKey, stamp: tx.stamp, value } };
+      return { kind, entity: { partitionKey, rowKey, stamp: tx.timestamp, value } };
     }
     case 'update': {
-      if (match !== undefined) checkFound(found, match);
-      const value = prepared.value ?? merged(prepared, found);
+      if (match !== undefined) checkMatch(found, match);
+      const value = prepared.value ?? mergeInto(prepared, found);
       checkStored(value);
       tx.put(key, value);
-      return { kind, stamp: tx.stamp };
+      return { kind, stamp: tx.timestamp };
     }
     case 'delete':
-      checkFound(found, match!);
+      checkMatch(found, match!);
       tx.remove(key);
       return { kind };
   }
 }
 
 /** Of an entity that is not there, the condition is not looked at. */
-function checkFound(found: Row | undefined, match: Match): void {
+function checkMatch(found: Row | undefined, match: EtagMatch): void {
   if (!found) throw fail('ResourceNotFound');
   if (match !== 'any' && match !== found.version) throw fail('UpdateConditionNotSatisfied');
 }
 
-function merged(prepared: Prepared, found: Row | undefined): Buffer {
+function mergeInto(prepared: PreparedChange, found: Row | undefined): Buffer {
   const changes = prepared.changes!;
-  return found ? mergeEntity(storedEntity(found), changes) : encodeEntity(prepared, inOrder(changes));
+  return found ? mergeEntity(entityFromRow(found), changes) : encodeEntity(prepared, sortByName(changes));
 }
 
 /** Where the address names the entity, it decides. */
-function keysOf(change: Change): EntityKeys {
+function checkedKeys(change: Change): EntityKeys {
   if (change.kind === 'delete') return change;
   if (change.kind === 'insert') return checkEntity(change.entity);
   const { partitionKey, rowKey, entity } = change;

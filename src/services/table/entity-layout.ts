@@ -7,9 +7,9 @@
  *
  * All of it is ASCII. The Timestamp is not stored: it is the row's version.
  */
-import { ticksOf } from '../../base/time.ts';
+import { ticksFromUnix } from '../../base/time.ts';
 import { UnknownFormat } from '../../partition/values.ts';
-import type { Written } from '../../rules/table/canonical-json.ts';
+import type { CanonicalValue } from '../../rules/table/canonical-json.ts';
 import type { EdmType, EdmValue } from '../../rules/table/edm.ts';
 import { type PropertyName, propertyName } from './property-names.ts';
 
@@ -57,26 +57,26 @@ export interface Fragment {
   readonly text: string;
 }
 
-export function fragmentOf(name: string, { type, text, size }: Written): Fragment {
+export function makeFragment(name: string, { type, text, size }: CanonicalValue): Fragment {
   const known = propertyName(name);
-  const code = codeOf(type, text, size);
-  known.starts[code] ??= startOf(known, code);
+  const code = typeCode(type, text, size);
+  known.starts[code] ??= formatFragmentStart(known, code);
   return { code, name: known, text: known.starts[code] + text };
 }
 
-function startOf({ json }: PropertyName, code: number): string {
+function formatFragmentStart({ json }: PropertyName, code: number): string {
   const annotation = ANNOTATION_BYTES[code] === 0 ? '' : `,"${json}@odata.type":"${TYPES[code]}"`;
   return `${annotation},"${json}":`;
 }
 
-function codeOf(type: EdmType, text: string, size: number): number {
+function typeCode(type: EdmType, text: string, size: number): number {
   // What has two bytes for each character, quotes included, has no escapes.
   if (type === 'Edm.String') return size === 2 * text.length ? STRING : ESCAPED_STRING;
   if (type === 'Edm.Double') return text.startsWith('"') ? SPECIAL_DOUBLE : DOUBLE;
   return TYPES.indexOf(type);
 }
 
-export function layOut(keysText: string, fragments: readonly Fragment[], size: number): Buffer {
+export function encodeLayout(keysText: string, fragments: readonly Fragment[], size: number): Buffer {
   const textAt = HEAD_BYTES + ENTRY_BYTES * fragments.length;
   const length = fragments.reduce((sum, { text }) => sum + text.length, textAt + keysText.length);
   const bytes = Buffer.allocUnsafe(length);
@@ -109,54 +109,54 @@ function write32(bytes: Buffer, at: number, value: number): void {
   write16(bytes, at + 2, value >>> 16);
 }
 
-export function countOf(value: Buffer): number {
+export function propertyCount(value: Buffer): number {
   if (value[0] !== FORMAT) throw new UnknownFormat(`an entity of format ${value[0]}, which this version does not know`);
   return value[1]! | (value[2]! << 8);
 }
 
-export function storedSizeOf(value: Buffer): number {
+export function storedSize(value: Buffer): number {
   return value.readUInt32LE(3);
 }
 
 /** Where the text of the keys begins; the fragments follow. */
-export function keysAt(value: Buffer): number {
-  return HEAD_BYTES + ENTRY_BYTES * countOf(value);
+export function keysOffset(value: Buffer): number {
+  return HEAD_BYTES + ENTRY_BYTES * propertyCount(value);
 }
 
-export function keysLengthOf(value: Buffer): number {
+export function keysLength(value: Buffer): number {
   return value[7]! | (value[8]! << 8);
 }
 
 /** One property within the bytes. */
-export interface Place {
+export interface PropertyOffset {
   readonly code: number;
   readonly nameLength: number;
   readonly start: number;
   readonly end: number;
 }
 
-export function placesIn(value: Buffer): Place[] {
-  const places: Place[] = [];
-  const count = countOf(value);
-  let start = keysAt(value) + keysLengthOf(value);
+export function propertyOffsets(value: Buffer): PropertyOffset[] {
+  const offsets: PropertyOffset[] = [];
+  const count = propertyCount(value);
+  let start = keysOffset(value) + keysLength(value);
   for (let entry = HEAD_BYTES; entry < HEAD_BYTES + ENTRY_BYTES * count; entry += ENTRY_BYTES) {
     const end = start + value.readUInt32LE(entry + 4);
-    places.push({ code: value[entry]!, nameLength: value.readUInt16LE(entry + 2), start, end });
+    offsets.push({ code: value[entry]!, nameLength: value.readUInt16LE(entry + 2), start, end });
     start = end;
   }
-  return places;
+  return offsets;
 }
 
 /** Looks at the index alone, and at one name in the end: a query asks this of every row that it passes. */
-export function placeOf(value: Buffer, name: string): Place | undefined {
+export function findProperty(value: Buffer, name: string): PropertyOffset | undefined {
   const { bytes, hash } = propertyName(name);
   const nameLength = bytes.length;
-  const textAt = keysAt(value);
-  let start = textAt + keysLengthOf(value);
+  const textAt = keysOffset(value);
+  let start = textAt + keysLength(value);
   for (let entry = HEAD_BYTES; entry < textAt; entry += ENTRY_BYTES) {
     const length = value[entry + 4]! | (value[entry + 5]! << 8) | (value[entry + 6]! << 16) | (value[entry + 7]! << 24);
     if (value[entry + 1] === hash && (value[entry + 2]! | (value[entry + 3]! << 8)) === nameLength) {
-      if (holds(value, start + 2, bytes)) return { code: value[entry]!, nameLength, start, end: start + length };
+      if (equalsAt(value, start + 2, bytes)) return { code: value[entry]!, nameLength, start, end: start + length };
     }
     start += length;
   }
@@ -172,7 +172,7 @@ export interface NameTable {
   readonly indexes: ReadonlyMap<string, number>;
 }
 
-export function nameTable(names: readonly string[]): NameTable {
+export function makeNameTable(names: readonly string[]): NameTable {
   const known = names.map(propertyName);
   const hashes = new Uint8Array(256);
   for (const { hash } of known) hashes[hash] = 1;
@@ -180,10 +180,10 @@ export function nameTable(names: readonly string[]): NameTable {
 }
 
 /** In the order of the names. One walk over the index, however many names there are, and however alike. */
-export function placesOf(value: Buffer, { count, hashes, indexes }: NameTable): (Place | undefined)[] {
-  const found = new Array<Place | undefined>(count).fill(undefined);
-  const textAt = keysAt(value);
-  let start = textAt + keysLengthOf(value);
+export function findProperties(value: Buffer, { count, hashes, indexes }: NameTable): (PropertyOffset | undefined)[] {
+  const found = new Array<PropertyOffset | undefined>(count).fill(undefined);
+  const textAt = keysOffset(value);
+  let start = textAt + keysLength(value);
   for (let entry = HEAD_BYTES; entry < textAt; entry += ENTRY_BYTES) {
     const end = start + value.readUInt32LE(entry + 4);
     if (hashes[value[entry + 1]!] === 1) {
@@ -196,7 +196,7 @@ export function placesOf(value: Buffer, { count, hashes, indexes }: NameTable): 
   return found;
 }
 
-function holds(value: Buffer, at: number, bytes: Buffer): boolean {
+function equalsAt(value: Buffer, at: number, bytes: Buffer): boolean {
   for (let i = 0; i < bytes.length; i++) if (value[at + i] !== bytes[i]) return false;
   return true;
 }
@@ -206,25 +206,25 @@ export function ascii(value: Buffer, from: number, to: number): string {
 }
 
 /** Where the fragment begins without its annotation. */
-export function bareStart({ code, nameLength, start }: Place): number {
+export function bareStart({ code, nameLength, start }: PropertyOffset): number {
   const annotation = ANNOTATION_BYTES[code]!;
   return annotation === 0 ? start : start + annotation + nameLength;
 }
 
-export function nameAt(value: Buffer, { start, nameLength }: Place): string {
+export function nameAt(value: Buffer, { start, nameLength }: PropertyOffset): string {
   const text = ascii(value, start + 2, start + 2 + nameLength);
-  return text.includes('\\') ? unescaped(value, start + 2, start + 2 + nameLength) : text;
+  return text.includes('\\') ? parseEscaped(value, start + 2, start + 2 + nameLength) : text;
 }
 
 /** Of text and bytes, at least the first `lengthMax` units. */
-export function valueAt(value: Buffer, place: Place, lengthMax = Number.POSITIVE_INFINITY): EdmValue {
-  const from = bareStart(place) + place.nameLength + 4;
-  const to = place.end;
-  switch (place.code) {
+export function valueAt(value: Buffer, offset: PropertyOffset, lengthMax = Number.POSITIVE_INFINITY): EdmValue {
+  const from = bareStart(offset) + offset.nameLength + 4;
+  const to = offset.end;
+  switch (offset.code) {
     case STRING:
       return { type: 'Edm.String', value: ascii(value, from + 1, Math.min(to - 1, from + 1 + lengthMax)) };
     case ESCAPED_STRING:
-      return { type: 'Edm.String', value: unescaped(value, from + 1, unitsEnd(value, from + 1, to - 1, lengthMax)) };
+      return { type: 'Edm.String', value: parseEscaped(value, from + 1, unitsEnd(value, from + 1, to - 1, lengthMax)) };
     case INT32:
       return { type: 'Edm.Int32', value: int32At(value, from, to) };
     case INT64:
@@ -242,11 +242,11 @@ export function valueAt(value: Buffer, place: Place, lengthMax = Number.POSITIVE
     case BINARY:
       return { type: 'Edm.Binary', value: bytesAt(value, from + 1, to - 1, lengthMax) };
     default:
-      throw new UnknownFormat(`a property of type ${place.code}, which this version does not know`);
+      throw new UnknownFormat(`a property of type ${offset.code}, which this version does not know`);
   }
 }
 
-function unescaped(value: Buffer, from: number, to: number): string {
+function parseEscaped(value: Buffer, from: number, to: number): string {
   return JSON.parse(`"${ascii(value, from, to)}"`) as string;
 }
 
@@ -280,9 +280,9 @@ function instantAt(value: Buffer, from: number, to: number): bigint {
     digitsAt(value, from + 17, from + 19),
   );
   const fractionAt = from + 20;
-  if (fractionAt >= to) return ticksOf(time);
+  if (fractionAt >= to) return ticksFromUnix(time);
   const digits = to - 1 - fractionAt;
-  return ticksOf(time) + BigInt(digitsAt(value, fractionAt, to - 1) * 10 ** (7 - digits));
+  return ticksFromUnix(time) + BigInt(digitsAt(value, fractionAt, to - 1) * 10 ** (7 - digits));
 }
 
 function digitsAt(value: Buffer, from: number, to: number): number {

@@ -1,6 +1,6 @@
 /** How much an entity may be. */
 import { PROPERTY_NAME_MAX } from '../../rules/table/edm.ts';
-import { countOf, storedSizeOf } from './entity-layout.ts';
+import { propertyCount, storedSize } from './entity-layout.ts';
 import type { EntityKeys, Property, SentEntity } from './entity-rows.ts';
 import { fail } from './errors.ts';
 import { propertyName } from './property-names.ts';
@@ -27,8 +27,8 @@ export function checkEntity(entity: SentEntity): SentEntity & EntityKeys {
 
 /** Of an entity as it will be stored: a merge can make too much of what each was little enough. */
 export function checkStored(value: Buffer): void {
-  if (countOf(value) > PROPERTIES_MAX) throw fail('TooManyProperties');
-  if (storedSizeOf(value) > ENTITY_BYTES_MAX) throw fail('EntityTooLarge');
+  if (propertyCount(value) > PROPERTIES_MAX) throw fail('TooManyProperties');
+  if (storedSize(value) > ENTITY_BYTES_MAX) throw fail('EntityTooLarge');
 }
 
 /** The partition's, or the row's. */

@@ -1,35 +1,40 @@
 /** Entities as rows; docs/adr/0002-rows.md has the schema. */
-import { decodeKey, encodeKey, type Key, type Range, under } from '../../partition/keys.ts';
-import type { Row, Stamp } from '../../partition/partition.ts';
-import { type Sent, type typeSent, type Written, writtenAs } from '../../rules/table/canonical-json.ts';
-import { dateTimeText } from '../../rules/table/date-times.ts';
+import { decodeKey, encodeKey, type Key, keysUnder, type Range } from '../../partition/keys.ts';
+import type { Row, Timestamp } from '../../partition/partition.ts';
+import {
+  type CanonicalValue,
+  canonicalizeAs,
+  type parseType,
+  type SentValue,
+} from '../../rules/table/canonical-json.ts';
+import { formatDateTime } from '../../rules/table/date-times.ts';
 import type { EdmValue } from '../../rules/table/edm.ts';
-import { jsonText, sizeOf } from '../../rules/table/edm-format.ts';
-import { tableEtagOf } from '../../rules/table/etag.ts';
+import { formatJsonString, valueSize } from '../../rules/table/edm-format.ts';
+import { formatTableEtag } from '../../rules/table/etag.ts';
 import type { AccountId } from '../common/storage.ts';
 import {
   ascii,
   bareStart,
+  encodeLayout,
   type Fragment,
-  fragmentOf,
-  keysAt,
-  keysLengthOf,
-  layOut,
+  findProperties,
+  findProperty,
+  keysLength,
+  keysOffset,
+  makeFragment,
   type NameTable,
   nameAt,
-  type Place,
-  placeOf,
-  placesIn,
-  placesOf,
-  storedSizeOf,
+  type PropertyOffset,
+  propertyOffsets,
+  storedSize,
   valueAt,
 } from './entity-layout.ts';
 import { fail } from './errors.ts';
 import { propertyName } from './property-names.ts';
 
 export type TableId = bigint;
-export { type Sent, sentText, typeSent, written } from '../../rules/table/canonical-json.ts';
-export { type NameTable, nameTable } from './entity-layout.ts';
+export { canonicalize, parseText, parseType, type SentValue } from '../../rules/table/canonical-json.ts';
+export { makeNameTable, type NameTable } from './entity-layout.ts';
 
 export interface EntityKeys {
   readonly partitionKey: string;
@@ -39,7 +44,7 @@ export interface EntityKeys {
 /** As it is stored. */
 export interface Property {
   readonly name: string;
-  readonly value: Written;
+  readonly value: CanonicalValue;
 }
 
 /** What a client sent; nulls are left out. Nobody has looked at its limits yet: see entity-limits.ts. */
@@ -51,7 +56,7 @@ export interface SentEntity {
 
 /** A row that is not decoded. */
 export interface StoredEntity extends EntityKeys {
-  readonly stamp: Stamp;
+  readonly stamp: Timestamp;
   readonly value: Buffer;
 }
 
@@ -78,14 +83,14 @@ export function entityKey(account: AccountId, table: TableId, partitionKey: stri
   return (partitionStart + encodeKey([rowKey])) as Key;
 }
 
-export const entitiesIn = (account: AccountId, table: TableId): Range => under(keyParts(account, table));
+export const entitiesIn = (account: AccountId, table: TableId): Range => keysUnder(keyParts(account, table));
 
 const KEYS_AT = encodeKey(keyParts(0n, 0n)).length;
 
 /** Most rows that a query looks at are never asked for their keys. */
 class RowEntity implements StoredEntity {
   readonly value: Buffer;
-  readonly stamp: Stamp;
+  readonly stamp: Timestamp;
   #key: Key | undefined;
   #keys: readonly [string, string] | undefined;
 
@@ -109,56 +114,55 @@ class RowEntity implements StoredEntity {
   }
 }
 
-export function storedEntity(row: Row): StoredEntity {
+export function entityFromRow(row: Row): StoredEntity {
   return new RowEntity(row);
 }
 
 /** The properties stay in this order, as those of an inserted entity do. */
 export function encodeEntity({ partitionKey, rowKey }: EntityKeys, properties: readonly Property[]): Buffer {
-  const keysText = `"PartitionKey":${jsonText(partitionKey)},"RowKey":${jsonText(rowKey)}`;
+  const keysText = `"PartitionKey":${formatJsonString(partitionKey)},"RowKey":${formatJsonString(rowKey)}`;
   const fragments: Fragment[] = [];
   let size = sizeOfKeys(partitionKey, rowKey);
   for (const property of properties) {
     size += sizeOfName(property.name) + property.value.size;
-    fragments.push(fragmentOf(property.name, property.value));
+    fragments.push(makeFragment(property.name, property.value));
   }
-  return layOut(keysText, fragments, size);
+  return encodeLayout(keysText, fragments, size);
 }
 
 /** An entity that was updated, merged or upserted shows its properties by name: so order them before they are encoded. */
-export function inOrder(properties: readonly Property[]): Property[] {
+export function sortByName(properties: readonly Property[]): Property[] {
   return properties.toSorted((one, other) => (one.name < other.name ? -1 : 1));
 }
 
 /** What the changes do not name stays as it is, and is not decoded for it. */
 export function mergeEntity({ value }: StoredEntity, changes: readonly Property[]): Buffer {
   const fragments = new Map<string, Fragment>();
-  const places = new Map<string, Place>();
-  for (const place of placesIn(value)) {
-    const name = nameAt(value, place);
-    places.set(name, place);
-    fragments.set(name, { code: place.code, name: propertyName(name), text: ascii(value, place.start, place.end) });
+  const offsets = new Map<string, PropertyOffset>();
+  for (const offset of propertyOffsets(value)) {
+    const name = nameAt(value, offset);
+    offsets.set(name, offset);
+    fragments.set(name, { code: offset.code, name: propertyName(name), text: ascii(value, offset.start, offset.end) });
   }
-  let size = storedSizeOf(value);
+  let size = storedSize(value);
   for (const change of changes) {
-    const replaced = places.get(change.name);
-    if (replaced) size -= sizeOf(valueAt(value, replaced));
+    const replaced = offsets.get(change.name);
+    if (replaced) size -= valueSize(valueAt(value, replaced));
     else size += sizeOfName(change.name);
     size += change.value.size;
-    fragments.set(change.name, fragmentOf(change.name, change.value));
+    fragments.set(change.name, makeFragment(change.name, change.value));
   }
   const sorted = [...fragments].sort(([one], [other]) => (one < other ? -1 : 1));
-  const textAt = keysAt(value);
-  const keysText = ascii(value, textAt, textAt + keysLengthOf(value));
-  return layOut(
+  const textAt = keysOffset(value);
+  const keysText = ascii(value, textAt, textAt + keysLength(value));
+  return encodeLayout(
     keysText,
     sorted.map(([, fragment]) => fragment),
     size,
   );
 }
 
-// biome-ignore lint/suspicious/noShadowRestrictedNames: what filters ask by this name
-export function valueOf(
+export function propertyValue(
   entity: StoredEntity,
   name: string,
   lengthMax = Number.POSITIVE_INFINITY,
@@ -166,29 +170,31 @@ export function valueOf(
   if (name === 'PartitionKey') return { type: 'Edm.String', value: entity.partitionKey };
   if (name === 'RowKey') return { type: 'Edm.String', value: entity.rowKey };
   if (name === 'Timestamp') return { type: 'Edm.DateTime', value: entity.stamp };
-  const place = placeOf(entity.value, name);
-  return place && valueAt(entity.value, place, lengthMax);
+  const offset = findProperty(entity.value, name);
+  return offset && valueAt(entity.value, offset, lengthMax);
 }
 
 /** All but the keys and the Timestamp. */
-export function propertiesOf({ value }: StoredEntity): readonly { readonly name: string; readonly value: EdmValue }[] {
-  return placesIn(value).map((place) => ({ name: nameAt(value, place), value: valueAt(value, place) }));
+export function decodeEntityProperties({
+  value,
+}: StoredEntity): readonly { readonly name: string; readonly value: EdmValue }[] {
+  return propertyOffsets(value).map((place) => ({ name: nameAt(value, place), value: valueAt(value, place) }));
 }
 
-export function timestampOf({ stamp }: Pick<StoredEntity, 'stamp'>): string {
-  return dateTimeText(stamp);
+export function formatTimestamp({ stamp }: Pick<StoredEntity, 'stamp'>): string {
+  return formatDateTime(stamp);
 }
 
-export function etagOf({ stamp }: Pick<StoredEntity, 'stamp'>): string {
-  return tableEtagOf(stamp);
+export function entityEtag({ stamp }: Pick<StoredEntity, 'stamp'>): string {
+  return formatTableEtag(stamp);
 }
 
 /** Text as answers have it in JSON, in its quotes. */
-export const textOf: (text: string) => string = jsonText;
+export const jsonString: (text: string) => string = formatJsonString;
 
 /** What a client means by a value and the annotation of its type. */
-export function sentValue(sent: Sent, type: ReturnType<typeof typeSent> | undefined): Written {
-  const value = writtenAs(sent, type);
+export function parseSentValue(sent: SentValue, type: ReturnType<typeof parseType> | undefined): CanonicalValue {
+  const value = canonicalizeAs(sent, type);
   if (value === 'out of range') throw fail('OutOfRangeInput');
   if (value === 'not of this type') throw fail('InvalidEntity');
   return value;
@@ -206,8 +212,8 @@ function sizeOfName(name: string): number {
 
 /** `"PartitionKey":"...","RowKey":"..."`, as an answer has them. Returns where it ended. */
 export function copyKeys({ value }: StoredEntity, target: Buffer, at: number): number {
-  const start = keysAt(value);
-  const length = keysLengthOf(value);
+  const start = keysOffset(value);
+  const length = keysLength(value);
   value.copy(target, at, start, start + length);
   return at + length;
 }
@@ -215,12 +221,12 @@ export function copyKeys({ value }: StoredEntity, target: Buffer, at: number): n
 /** Each property behind a comma; its type, where JSON does not tell it, is left out if so asked. */
 export function copyProperties({ value }: StoredEntity, annotated: boolean, target: Buffer, at: number): number {
   if (annotated) {
-    const start = keysAt(value) + keysLengthOf(value);
+    const start = keysOffset(value) + keysLength(value);
     value.copy(target, at, start);
     return at + value.length - start;
   }
   let end = at;
-  for (const place of placesIn(value)) {
+  for (const place of propertyOffsets(value)) {
     const start = bareStart(place);
     value.copy(target, end, start, place.end);
     end += place.end - start;
@@ -229,12 +235,12 @@ export function copyProperties({ value }: StoredEntity, annotated: boolean, targ
 }
 
 /** Of each name: where in the value its property stands, without a comma. Undefined: the entity has none. */
-export function fragmentsOf(
+export function findFragments(
   { value }: StoredEntity,
   names: NameTable,
   annotated: boolean,
 ): ({ readonly start: number; readonly end: number } | undefined)[] {
-  return placesOf(value, names).map(
+  return findProperties(value, names).map(
     (place) => place && { start: 1 + (annotated ? place.start : bareStart(place)), end: place.end },
   );
 }

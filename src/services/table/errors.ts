@@ -1,4 +1,4 @@
-import { commonErrors, errorTable, raising } from '../common/errors.ts';
+import { commonErrors, errorFactory, errorTable } from '../common/errors.ts';
 
 export const tableErrors = errorTable({
   ...commonErrors,
@@ -41,5 +41,5 @@ export const tableErrors = errorTable({
   UpdateConditionNotSatisfied: [412, 'The update condition specified in the request was not satisfied.'],
 });
 
-export const fail = raising(tableErrors);
+export const fail = errorFactory(tableErrors);
 export type TableErrorCode = keyof typeof tableErrors;

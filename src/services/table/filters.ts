@@ -4,11 +4,11 @@ import { fail } from './errors.ts';
 export type { Filter } from '../../rules/table/filter.ts';
 
 /** The text of $filter. */
-export function filterOf(text: string): Filter {
+export function parseQueryFilter(text: string): Filter {
   try {
     return parseFilter(text);
   } catch (error) {
-    if (error instanceof FilterError && error.isOfMore) throw fail('NotImplemented');
+    if (error instanceof FilterError && error.isUnsupported) throw fail('NotImplemented');
     if (error instanceof FilterError) throw fail('InvalidInput', undefined, error.message);
     throw error;
   }

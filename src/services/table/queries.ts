@@ -1,14 +1,14 @@
 /** Query Entities and Query Tables: a page is one committed state, read in slices that leave the event loop to others. */
 import { performance } from 'node:perf_hooks';
-import { after, type Key, type Range } from '../../partition/keys.ts';
+import { type Key, keyAfter, type Range } from '../../partition/keys.ts';
 import { type Row, type ScanOptions, type Snapshot, stoppedEarly } from '../../partition/partition.ts';
-import { comparisonsIn, compileFilter, type Filter, keyBoxesOf } from '../../rules/table/filter.ts';
+import { compileFilter, countComparisons, type Filter, keyRangesFrom } from '../../rules/table/filter.ts';
 import { isMetricsTable } from '../../rules/table/table-names.ts';
 import { type EntityBound, nextSlice, type Storage } from '../common/storage.ts';
-import { type EntityKeys, type StoredEntity, storedEntity, valueOf as valueIn } from './entity-rows.ts';
-import { nameSpansOf, spansOf } from './query-ranges.ts';
+import { type EntityKeys, entityFromRow, type StoredEntity, propertyValue as valueIn } from './entity-rows.ts';
+import { keyRangesFor, nameRangesFor } from './query-ranges.ts';
 import { checkReadableName } from './request-checks.ts';
-import { tableIdAt, tableName } from './rows.ts';
+import { decodeTableName, readTableId } from './rows.ts';
 import type { TableInput } from './tables.ts';
 
 const PAGE_ITEMS = 1_000;
@@ -47,23 +47,23 @@ export async function queryEntities(
 ): Promise<EntityKeys | undefined> {
   checkReadableName(table);
   const { account, granted } = storage;
-  const boxes = keyBoxesOf(filter);
+  const keyRanges = keyRangesFrom(filter);
   const test = filter && compileFilter(filter);
   return storage.partition.read(async (at) => {
-    const id = await tableIdAt(at, storage, table);
-    const spans = spansOf(account, id, { boxes, granted: granted?.entities, from });
-    const next = await readPage(at, spans, {
+    const id = await readTableId(at, storage, table);
+    const ranges = keyRangesFor(account, id, { keyRanges, granted: granted?.entities, from });
+    const next = await readPage(at, ranges, {
       itemsMax: top,
       takesAll: !test,
-      comparisons: filter ? comparisonsIn(filter) : 0,
+      comparisons: filter ? countComparisons(filter) : 0,
       milliseconds,
       take(row, bytesMax) {
-        const entity = storedEntity(row);
+        const entity = entityFromRow(row);
         const isWanted = !test || test((name, lengthMax) => valueIn(entity, name, lengthMax));
         return isWanted ? (page.add(entity, bytesMax) ?? 'too much') : 'not wanted';
       },
     });
-    const first = next && storedEntity(next);
+    const first = next && entityFromRow(next);
     return first && { partitionKey: first.partitionKey, rowKey: first.rowKey };
   });
 }
@@ -80,26 +80,26 @@ export async function queryTables(
   milliseconds: () => number = now,
 ): Promise<TablePage> {
   const test = filter && compileFilter(filter);
-  const spans = nameSpansOf(account, filter, from);
+  const ranges = nameRangesFor(account, filter, from);
   return partition.read(async (at) => {
     const tables: string[] = [];
-    const next = await readPage(at, spans, {
+    const next = await readPage(at, ranges, {
       itemsMax: top,
       takesAll: !test,
-      comparisons: filter ? comparisonsIn(filter) : 0,
+      comparisons: filter ? countComparisons(filter) : 0,
       milliseconds,
       take(row) {
-        const value = tableName(row);
+        const value = decodeTableName(row);
         if (isMetricsTable(value)) return 'not wanted';
         const isWanted = !test || test((name) => (name === 'TableName' ? { type: 'Edm.String', value } : undefined));
         return isWanted ? tables.push(value) && value.length : 'not wanted';
       },
     });
-    return { tables, next: next && tableName(next) };
+    return { tables, next: next && decodeTableName(next) };
   });
 }
 
-interface Page {
+interface PageQuery {
   readonly itemsMax: number | undefined;
   /** No row is left out. */
   readonly takesAll: boolean;
@@ -111,7 +111,7 @@ interface Page {
 }
 
 /** Resolves with the first row that was not looked at. */
-async function readPage(at: Snapshot, spans: readonly Range[], page: Page): Promise<Row | undefined> {
+async function readPage(at: Snapshot, ranges: readonly Range[], page: PageQuery): Promise<Row | undefined> {
   const { itemsMax = PAGE_ITEMS, takesAll, comparisons, milliseconds, take } = page;
   // A continuation would lead a client that follows it round in a circle.
   if (itemsMax === 0) return undefined;
@@ -127,7 +127,7 @@ async function readPage(at: Snapshot, spans: readonly Range[], page: Page): Prom
   };
   const isFull = (row?: Row) =>
     left === 0 || isLate || (row !== undefined && bytes > 0 && bytes + row.value.length > PAGE_BYTES);
-  for (const { from, to } of spans) {
+  for (const { from, to } of ranges) {
     for (let next: Key | undefined = from; next !== undefined; ) {
       // One behind the last item tells whether there is more.
       const rowsMax = takesAll ? Math.min(SLICE_ROWS, left + 1) : SLICE_ROWS;
@@ -146,7 +146,7 @@ async function readPage(at: Snapshot, spans: readonly Range[], page: Page): Prom
         work += 1 + ((1 + comparisons) * row.value.length) / ROW_BYTES;
         if (work >= SLICE_ROWS) await pause();
       }
-      next = stoppedEarly(rows, slice) ? after(rows.at(-1)!.key) : undefined;
+      next = stoppedEarly(rows, slice) ? keyAfter(rows.at(-1)!.key) : undefined;
       if (work >= SLICE_ROWS) await pause();
     }
   }

@@ -1,5 +1,5 @@
 /** What a request must be like in itself, before anything stored is looked at. */
-import { type Match, parseIfMatch } from '../../rules/table/etag.ts';
+import { type EtagMatch, parseIfMatch } from '../../rules/table/etag.ts';
 import { isMetricsTable, tableNameFault } from '../../rules/table/table-names.ts';
 import type { EntityBound, Storage } from '../common/storage.ts';
 import { KEY_MAX } from './entity-limits.ts';
@@ -16,7 +16,7 @@ export function checkReadableName(name: string): void {
   if (!isMetricsTable(name)) checkTableName(name);
 }
 
-export function matchOf(ifMatch: string | undefined): Match | undefined {
+export function checkIfMatch(ifMatch: string | undefined): EtagMatch | undefined {
   if (ifMatch === undefined) return undefined;
   const match = parseIfMatch(ifMatch);
   if (match !== undefined) return match;
@@ -28,7 +28,7 @@ export function matchOf(ifMatch: string | undefined): Match | undefined {
 }
 
 /** Longer ones were never stored, and no engine could look for them. */
-export function checkFindable({ partitionKey, rowKey }: EntityKeys): void {
+export function checkKeyLengths({ partitionKey, rowKey }: EntityKeys): void {
   if (partitionKey.length > KEY_MAX || rowKey.length > KEY_MAX) throw fail('ResourceNotFound');
 }
 

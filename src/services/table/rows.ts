@@ -1,5 +1,5 @@
 /** Tables as rows; docs/adr/0002-rows.md has the schema. Their entities are in entity-rows.ts. */
-import { encodeTrash, trashKey, trashOfRows } from '../../content/rows.ts';
+import { deletionKey, deletionOfRows, encodeDeletion } from '../../content/rows.ts';
 import { encodeKey, type Key } from '../../partition/keys.ts';
 import type { Row, Snapshot, Transaction } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
@@ -14,14 +14,14 @@ export const nameKey = (account: AccountId, table: string): Key =>
   names.nameKey(account, 'table', foldTableName(table));
 export const propertiesKey = (account: AccountId, id: TableId): Key => names.propertiesKey(account, 'table', id);
 /** Where requests for one table, and for one entity, take turns: before the table's id is known. */
-export const tableAnchor = (account: AccountId, table: string): Key =>
+export const tableTxQueueKey = (account: AccountId, table: string): Key =>
   encodeKey([account, 'table', foldTableName(table)]);
-export const entityAnchor = ({ account }: Place, table: string, { partitionKey }: EntityKeys): Key =>
+export const entityTxQueueKey = ({ account }: TableScope, table: string, { partitionKey }: EntityKeys): Key =>
   encodeKey([account, 'table', foldTableName(table), partitionKey]);
 
 /** With the name as it was given: it is found in any case, and shown in this one. */
 export const encodeTable = (id: TableId, name: string): Buffer => names.encodeName(id, Buffer.from(name));
-export const tableName = (row: Row): string => names.behindId(row).toString();
+export const decodeTableName = (row: Row): string => names.bytesAfterId(row).toString();
 
 export interface TableProperties {
   readonly policies: readonly AccessPolicy[];
@@ -31,13 +31,18 @@ export const encodeProperties = ({ policies }: TableProperties): Buffer => encod
 export const decodeProperties = (row: Row): TableProperties => decodeValue<TableProperties>(row);
 
 /** Whose table, and for whom. */
-export type Place = Pick<Storage, 'account' | 'granted'>;
+export type TableScope = Pick<Storage, 'account' | 'granted'>;
 
 /** What a table is that is not there depends on whether it is the thing asked for, or only holds it. */
-type Missing = 'TableNotFound' | 'ResourceNotFound';
+type NotFoundCode = 'TableNotFound' | 'ResourceNotFound';
 
-export async function tableRowAt(at: Snapshot, place: Place, table: string, missing: Missing): Promise<Row> {
-  const { account, granted } = place;
+export async function readTableRow(
+  at: Snapshot,
+  scope: TableScope,
+  table: string,
+  missing: NotFoundCode,
+): Promise<Row> {
+  const { account, granted } = scope;
   const row = await at.get(nameKey(account, table));
   if (!row) throw fail(missing);
   if (granted?.container !== undefined && granted.container !== names.decodeName(row)) throw fail(missing);
@@ -45,11 +50,14 @@ export async function tableRowAt(at: Snapshot, place: Place, table: string, miss
 }
 
 /** For what is done to its entities. */
-export async function tableIdAt(at: Snapshot, place: Place, table: string): Promise<TableId> {
-  return names.decodeName(await tableRowAt(at, place, table, 'TableNotFound'));
+export async function readTableId(at: Snapshot, scope: TableScope, table: string): Promise<TableId> {
+  return names.decodeName(await readTableRow(at, scope, table, 'TableNotFound'));
 }
 
 /** Its entities can be reached no more, once its name is gone too. */
-export function trashTable(tx: Transaction, account: AccountId, id: TableId): void {
-  tx.put(trashKey(account, tx.stamp, id.toString()), encodeTrash(trashOfRows(entitiesIn(account, id).from)));
+export function scheduleTableDeletion(tx: Transaction, account: AccountId, id: TableId): void {
+  tx.put(
+    deletionKey(account, tx.timestamp, id.toString()),
+    encodeDeletion(deletionOfRows(entitiesIn(account, id).from)),
+  );
 }

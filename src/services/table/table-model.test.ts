@@ -8,9 +8,9 @@ import {
   openTables,
   queryEntities,
   valuesOf,
-} from '../../../test/services/table-world.ts';
-import { under } from '../../partition/keys.ts';
-import { tableEtagOf } from '../../rules/table/etag.ts';
+} from '../../../test/support/table-storage.ts';
+import { keysUnder } from '../../partition/keys.ts';
+import { formatTableEtag } from '../../rules/table/etag.ts';
 import type { Storage } from '../common/storage.ts';
 import { type BatchChange, runBatch } from './batches.ts';
 import { deleteEntity, getEntity, insertEntity, updateEntity } from './entities.ts';
@@ -59,7 +59,8 @@ function asSent(change: ModelChange, partition: string, found: ModelEntity | und
   const { kind, rowKey, values, wish } = change;
   const stamp = found?.stamp ?? 630822816000000000n;
   const ifMatch =
-    wish && { any: '*', 'its own': tableEtagOf(stamp), stale: tableEtagOf(stamp - 1n), 'none at all': 'W/"x"' }[wish];
+    wish &&
+    { any: '*', 'its own': formatTableEtag(stamp), stale: formatTableEtag(stamp - 1n), 'none at all': 'W/"x"' }[wish];
   const entity = entityOf(partition, rowKey, values);
   if (kind === 'insert') return { kind, entity };
   if (kind === 'delete') return { kind, partitionKey: partition, rowKey, ifMatch };
@@ -196,7 +197,7 @@ describe.each(engines)('Tables and entities on %s', (engine) => {
       }),
       { numRuns: engine === 'memory' ? 150 : 15 },
     );
-    const names = await partition.read((at) => at.scan(under([ACCOUNT, 'n']), { limit: 1 }));
+    const names = await partition.read((at) => at.scan(keysUnder([ACCOUNT, 'n']), { limit: 1 }));
     expect(names).toEqual([]);
   });
 });

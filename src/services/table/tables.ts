@@ -1,4 +1,4 @@
-import { checkAccount } from '../common/account-rows.ts';
+import { checkNotRemoved } from '../common/account-rows.ts';
 import { decodeName } from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';
 import type { Storage } from '../common/storage.ts';
@@ -6,14 +6,14 @@ import { fail } from './errors.ts';
 import { checkTableName } from './request-checks.ts';
 import {
   decodeProperties,
+  decodeTableName,
   encodeProperties,
   encodeTable,
   nameKey,
   propertiesKey,
-  tableAnchor,
-  tableName,
-  tableRowAt,
-  trashTable,
+  readTableRow,
+  scheduleTableDeletion,
+  tableTxQueueKey,
 } from './rows.ts';
 
 export interface TableInput {
@@ -25,14 +25,14 @@ export const POLICIES_MAX = 5;
 export async function createTable(storage: Storage, { table }: TableInput): Promise<TableInput> {
   checkTableName(table);
   const { account } = storage;
-  await storage.partition.transact(tableAnchor(account, table), async (tx) => {
+  await storage.partition.transact(tableTxQueueKey(account, table), async (tx) => {
     const name = nameKey(account, table);
     if (await tx.get(name)) throw fail('TableAlreadyExists');
-    await checkAccount(tx, account);
-    const properties = propertiesKey(account, tx.stamp);
+    await checkNotRemoved(tx, account);
+    const properties = propertiesKey(account, tx.timestamp);
     // Two processes may give out one stamp for different names: this check lets only one of them use it as an id.
     await tx.get(properties);
-    tx.put(name, encodeTable(tx.stamp, table));
+    tx.put(name, encodeTable(tx.timestamp, table));
     tx.put(properties, encodeProperties({ policies: [] }));
   });
   return { table };
@@ -42,19 +42,19 @@ export async function createTable(storage: Storage, { table }: TableInput): Prom
 export async function getTable(storage: Storage, { table }: TableInput): Promise<TableInput> {
   checkTableName(table);
   return storage.partition.read(async (at) => ({
-    table: tableName(await tableRowAt(at, storage, table, 'ResourceNotFound')),
+    table: decodeTableName(await readTableRow(at, storage, table, 'ResourceNotFound')),
   }));
 }
 
 export async function deleteTable(storage: Storage, { table }: TableInput): Promise<void> {
   checkTableName(table);
   const { account } = storage;
-  await storage.partition.transact(tableAnchor(account, table), async (tx) => {
-    const row = await tableRowAt(tx, storage, table, 'ResourceNotFound');
+  await storage.partition.transact(tableTxQueueKey(account, table), async (tx) => {
+    const row = await readTableRow(tx, storage, table, 'ResourceNotFound');
     const id = decodeName(row);
     tx.remove(row.key);
     tx.remove(propertiesKey(account, id));
-    trashTable(tx, account, id);
+    scheduleTableDeletion(tx, account, id);
   });
   storage.sweeper.wake();
 }
@@ -63,7 +63,7 @@ export async function getTableAcl(storage: Storage, { table }: TableInput): Prom
   checkTableName(table);
   const { account } = storage;
   return storage.partition.read(async (at) => {
-    const id = decodeName(await tableRowAt(at, storage, table, 'ResourceNotFound'));
+    const id = decodeName(await readTableRow(at, storage, table, 'ResourceNotFound'));
     return decodeProperties((await at.get(propertiesKey(account, id)))!).policies;
   });
 }
@@ -75,8 +75,8 @@ export async function setTableAcl(
   checkTableName(table);
   if (policies.length > POLICIES_MAX) throw fail('InvalidXmlDocument');
   const { account } = storage;
-  await storage.partition.transact(tableAnchor(account, table), async (tx) => {
-    const id = decodeName(await tableRowAt(tx, storage, table, 'ResourceNotFound'));
+  await storage.partition.transact(tableTxQueueKey(account, table), async (tx) => {
+    const id = decodeName(await readTableRow(tx, storage, table, 'ResourceNotFound'));
     tx.put(propertiesKey(account, id), encodeProperties({ policies }));
   });
 }

@@ -1,38 +1,38 @@
 /** The answers to the parts of a transaction, as one. */
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
-import { piecesOf, type Reply } from '../../reply.ts';
-import { COMMON_HEADERS } from '../formats.ts';
-import type { Headers } from './multipart.ts';
+import { bodyPieces, type Reply } from '../../reply.ts';
+import { COMMON_HEADERS } from '../content-negotiation.ts';
+import type { PartHeaders } from './multipart.ts';
 
 export interface PartReply {
   /** With which it was asked for. */
-  readonly sent: Headers;
+  readonly requestHeaders: PartHeaders;
   readonly reply: Reply;
 }
 
 /** `isSet`: they answer changes, not a query. */
-export function batchReply(parts: readonly PartReply[], isSet: boolean): Reply {
+export function batchReply(parts: readonly PartReply[], isChangeSet: boolean): Reply {
   const batch = `batchresponse_${randomUUID()}`;
-  const inner = isSet ? `changesetresponse_${randomUUID()}` : batch;
+  const inner = isChangeSet ? `changesetresponse_${randomUUID()}` : batch;
   const start = `--${inner}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n`;
   const pieces: Buffer[] = [];
-  let text = isSet ? `--${batch}\r\nContent-Type: multipart/mixed; boundary=${inner}\r\n\r\n` : '';
-  let like: PartReply | undefined;
-  let first = '';
+  let text = isChangeSet ? `--${batch}\r\nContent-Type: multipart/mixed; boundary=${inner}\r\n\r\n` : '';
+  let previous: PartReply | undefined;
+  let head = '';
   for (const part of parts) {
-    if (!like || !areAlike(part, like)) first = firstLines(start, part);
-    like = part;
-    text += `${first}${ownLines(part.reply)}\r\n`;
-    for (const bytes of bytesOf(part.reply.body)) {
-      if (bytes.length > JOINED_BYTES_MAX) {
+    if (!previous || !haveSameHead(part, previous)) head = headLines(start, part);
+    previous = part;
+    text += `${head}${otherLines(part.reply)}\r\n`;
+    for (const bytes of bodyBuffers(part.reply.body)) {
+      if (bytes.length > INLINE_BYTES_MAX) {
         pieces.push(Buffer.from(text), bytes);
         text = '';
       } else text += bytes.toString();
     }
     text += '\r\n';
   }
-  if (isSet) text += `--${inner}--\r\n`;
+  if (isChangeSet) text += `--${inner}--\r\n`;
   return {
     status: 202,
     headers: { ...COMMON_HEADERS, 'Content-Type': `multipart/mixed; boundary=${batch}` },
@@ -41,27 +41,27 @@ export function batchReply(parts: readonly PartReply[], isSet: boolean): Reply {
 }
 
 /** A longer body goes out as it is: to make text of it and bytes again would hold the event loop. */
-const JOINED_BYTES_MAX = 4 << 10;
+const INLINE_BYTES_MAX = 4 << 10;
 
 const COMMON_LINES = Object.entries(COMMON_HEADERS)
   .map(([name, value]) => `${name}: ${value}\r\n`)
   .join('');
 /** They come first, in this order. */
-const FIRST = new Set([...Object.keys(COMMON_HEADERS), 'Preference-Applied']);
+const HEAD_NAMES = new Set([...Object.keys(COMMON_HEADERS), 'Preference-Applied']);
 
 /** Whether their first lines are the same. */
-function areAlike(one: PartReply, other: PartReply): boolean {
+function haveSameHead(one: PartReply, other: PartReply): boolean {
   return (
     one.reply.status === other.reply.status &&
-    one.sent['content-id'] === other.sent['content-id'] &&
+    one.requestHeaders['content-id'] === other.requestHeaders['content-id'] &&
     one.reply.headers?.['Preference-Applied'] === other.reply.headers?.['Preference-Applied'] &&
-    versionOf(one.reply) === versionOf(other.reply)
+    dataServiceVersion(one.reply) === dataServiceVersion(other.reply)
   );
 }
 
 /** Joined, since what is put together with `+` is put together again wherever it is used. */
-function firstLines(start: string, { sent, reply }: PartReply): string {
-  const contentId = sent['content-id'];
+function headLines(start: string, { requestHeaders, reply }: PartReply): string {
+  const contentId = requestHeaders['content-id'];
   const applied = reply.headers?.['Preference-Applied'];
   return [
     start,
@@ -69,24 +69,24 @@ function firstLines(start: string, { sent, reply }: PartReply): string {
     contentId === undefined ? '' : `Content-ID: ${contentId}\r\n`,
     COMMON_LINES,
     applied === undefined ? '' : `Preference-Applied: ${applied}\r\n`,
-    `DataServiceVersion: ${versionOf(reply)}\r\n`,
+    `DataServiceVersion: ${dataServiceVersion(reply)}\r\n`,
   ].join('');
 }
 
-function versionOf({ headers, body }: Reply): string {
+function dataServiceVersion({ headers, body }: Reply): string {
   return body !== undefined || headers?.Location !== undefined ? '3.0;' : '1.0;';
 }
 
-function ownLines({ headers }: Reply): string {
+function otherLines({ headers }: Reply): string {
   let text = '';
   for (const name in headers) {
     const value = headers[name];
-    if (value !== undefined && !FIRST.has(name)) text += `${name}: ${value}\r\n`;
+    if (value !== undefined && !HEAD_NAMES.has(name)) text += `${name}: ${value}\r\n`;
   }
   return text;
 }
 
 /** No row of a part streams its answer. */
-function bytesOf(body: Reply['body']): readonly Buffer[] {
-  return body === undefined ? [] : (piecesOf(body) as readonly Buffer[]);
+function bodyBuffers(body: Reply['body']): readonly Buffer[] {
+  return body === undefined ? [] : (bodyPieces(body) as readonly Buffer[]);
 }

@@ -1,15 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FALSE_BOUNDARIES_MAX, PART_HEADERS_MAX } from '../../../base/input-limits.ts';
-import { inTurns } from '../../../base/time-slices.ts';
+import { runSliced } from '../../../base/time-slices.ts';
 import { StorageError } from '../../../services/common/errors.ts';
 import type { Request } from '../../operation.ts';
 import { type Batch, partRequest, readBatch } from './batch-request.ts';
 
 const TYPE = 'multipart/mixed; boundary=batch_1';
 /** None is so long that others have a turn meanwhile. */
-const read = (text: string, type = TYPE) => inTurns(readBatch(Buffer.from(text), type), 0) as Batch;
-const readInTurns = async (text: string) => inTurns(readBatch(Buffer.from(text), TYPE), text.length);
+const read = (text: string, type = TYPE) => runSliced(readBatch(Buffer.from(text), type), 0) as Batch;
+const readInTurns = async (text: string) => runSliced(readBatch(Buffer.from(text), TYPE), text.length);
 
 function changesOf(text: string, type = TYPE) {
   const batch = read(text, type);

@@ -3,7 +3,7 @@
  * All of it is looked at as one text with one character a byte, in which places are found faster than in bytes.
  */
 import { FALSE_BOUNDARIES_MAX, PART_HEADERS_MAX } from '../../../base/input-limits.ts';
-import type { Steps } from '../../../base/time-slices.ts';
+import type { SlicedWork } from '../../../base/time-slices.ts';
 import { fail } from '../errors.ts';
 
 const SPACE = 0x20;
@@ -17,10 +17,10 @@ const EMPTY_BYTES_MAX = 64 * 1024;
 /** Searched at once: in a text of dashes, any of which may begin a marker, it takes 1 ms. */
 const SEARCH_BYTES = 128 * 1024;
 
-export type Headers = Readonly<Record<string, string>>;
+export type PartHeaders = Readonly<Record<string, string>>;
 
 /** From here up to there within the text. */
-export interface Stretch {
+export interface TextRange {
   readonly from: number;
   readonly to: number;
 }
@@ -28,7 +28,7 @@ export interface Stretch {
 const BOUNDARY = /;\s*boundary\s*=\s*(?:"([^"]+)"|([^\s";,]+))/i;
 
 /** Undefined: it is not a body of several parts. */
-export function boundaryOf(contentType: string | undefined): string | undefined {
+export function parseBoundary(contentType: string | undefined): string | undefined {
   if (!contentType || contentType.length > HEAD_BYTES_MAX || !/^\s*multipart\/mixed\s*;/i.test(contentType)) {
     return undefined;
   }
@@ -38,11 +38,16 @@ export function boundaryOf(contentType: string | undefined): string | undefined 
 }
 
 /** Those behind the last one that is wanted are not looked at. */
-export function* partsOf(text: string, { from, to }: Stretch, boundary: string, partsMax: number): Steps<Stretch[]> {
+export function* splitParts(
+  text: string,
+  { from, to }: TextRange,
+  boundary: string,
+  partsMax: number,
+): SlicedWork<TextRange[]> {
   const marker = Buffer.from(`--${boundary}`).toString('latin1');
-  const parts: Stretch[] = [];
+  const parts: TextRange[] = [];
   let start: number | undefined;
-  let falseOnes = 0;
+  let falseMatches = 0;
   let at = from;
   for (let searchEnd = from + SEARCH_BYTES; at < to; ) {
     const found = text.slice(at, searchEnd + marker.length - 1).indexOf(marker);
@@ -53,14 +58,14 @@ export function* partsOf(text: string, { from, to }: Stretch, boundary: string, 
       continue;
     }
     at += found;
-    const behind = at + marker.length;
-    const line = delimiterAt(text, at, behind, { from, to });
+    const markerEnd = at + marker.length;
+    const line = parseDelimiter(text, at, markerEnd, { from, to });
     if (line) {
       if (start !== undefined) parts.push({ from: start, to: Math.max(start, lineEndBefore(text, at)) });
-      if (line.closes || parts.length === partsMax) return parts;
+      if (line.isClosing || parts.length === partsMax) return parts;
       start = line.end;
-    } else if (++falseOnes > FALSE_BOUNDARIES_MAX) break;
-    at = behind;
+    } else if (++falseMatches > FALSE_BOUNDARIES_MAX) break;
+    at = markerEnd;
   }
   // What is cut off must not be taken for all.
   throw fail('BatchSyntax');
@@ -68,19 +73,25 @@ export function* partsOf(text: string, { from, to }: Stretch, boundary: string, 
 
 interface Delimiter {
   /** No part follows. */
-  readonly closes: boolean;
+  readonly isClosing: boolean;
   /** Where the next line begins. */
   readonly end: number;
 }
 
 /** A line that consists of the marker, two dashes perhaps, and spaces. */
-function delimiterAt(text: string, start: number, behind: number, { from, to }: Stretch): Delimiter | undefined {
-  if (behind > to || (start > from && text.charCodeAt(start - 1) !== LINE_FEED)) return undefined;
-  const closes = behind + 2 <= to && text.charCodeAt(behind) === DASH && text.charCodeAt(behind + 1) === DASH;
-  let at = closes ? behind + 2 : behind;
+function parseDelimiter(
+  text: string,
+  start: number,
+  markerEnd: number,
+  { from, to }: TextRange,
+): Delimiter | undefined {
+  if (markerEnd > to || (start > from && text.charCodeAt(start - 1) !== LINE_FEED)) return undefined;
+  const isClosing =
+    markerEnd + 2 <= to && text.charCodeAt(markerEnd) === DASH && text.charCodeAt(markerEnd + 1) === DASH;
+  let at = isClosing ? markerEnd + 2 : markerEnd;
   while (at < to && isSpace(text.charCodeAt(at))) at++;
   if (at < to && text.charCodeAt(at) !== LINE_FEED) return undefined;
-  return { closes, end: Math.min(at + 1, to) };
+  return { isClosing, end: Math.min(at + 1, to) };
 }
 
 function isSpace(unit: number): boolean {
@@ -96,25 +107,25 @@ function lineEndBefore(text: string, at: number): number {
 export interface Head {
   /** As it stands there, with the empty line. */
   readonly text: string;
-  readonly headers: Headers;
+  readonly headers: PartHeaders;
   /** It ended with nothing but its own text. */
-  readonly isWhole: boolean;
+  readonly endsWithEmptyLine: boolean;
 }
 
 const EMPTY_LINE_LAST = /(?:^|\n)\r?\n$/;
 const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:(.*)$/;
 
 /** Names in lower case; of a repeated one all values. What ends without an empty line has no body. `known`: is it this one again? */
-export function headAt(text: string, { from, to }: Stretch, known: Head | undefined): Head {
-  if (known && beginsSo(text, { from, to }, known)) return known;
+export function parseHead(text: string, { from, to }: TextRange, known: Head | undefined): Head {
+  if (known && startsWithHead(text, { from, to }, known)) return known;
   const headers: Record<string, string> = Object.create(null);
   for (let at = from, lines = 0; ; lines++) {
     const { line, end } = lineAt(text, { from: at, to });
     if (line === '') {
       const all = text.slice(from, end);
-      return { text: all, headers, isWhole: EMPTY_LINE_LAST.test(all) };
+      return { text: all, headers, endsWithEmptyLine: EMPTY_LINE_LAST.test(all) };
     }
-    const [, name, value = ''] = HEADER.exec(decoded(line)) ?? [];
+    const [, name, value = ''] = HEADER.exec(decodeUtf8(line)) ?? [];
     if (name === undefined || end - from > HEAD_BYTES_MAX || lines >= PART_HEADERS_MAX) throw fail('BatchSyntax');
     const key = name.toLowerCase();
     headers[key] = headers[key] === undefined ? value.trim() : `${headers[key]}, ${value.trim()}`;
@@ -123,14 +134,14 @@ export function headAt(text: string, { from, to }: Stretch, known: Head | undefi
 }
 
 /** Whether it is this head again. */
-export function beginsSo(text: string, { from, to }: Stretch, known: Head): boolean {
+export function startsWithHead(text: string, { from, to }: TextRange, known: Head): boolean {
   const end = from + known.text.length;
   // startsWith would take ten times as long.
-  return known.isWhole && end <= to && text.slice(from, end) === known.text;
+  return known.endsWithEmptyLine && end <= to && text.slice(from, end) === known.text;
 }
 
 /** Behind empty lines. What comes behind more of them than there may be is no text, and refused as such. */
-export function firstTextIn(text: string, { from, to }: Stretch): number {
+export function skipEmptyLines(text: string, { from, to }: TextRange): number {
   const end = Math.min(to, from + EMPTY_BYTES_MAX);
   let at = from;
   while (at < end && (text.charCodeAt(at) === LINE_FEED || text.charCodeAt(at) === CARRIAGE_RETURN)) at++;
@@ -138,7 +149,7 @@ export function firstTextIn(text: string, { from, to }: Stretch): number {
 }
 
 /** Not decoded, and without its end; '' also behind the last line. */
-export function lineAt(text: string, { from, to }: Stretch): { readonly line: string; readonly end: number } {
+export function lineAt(text: string, { from, to }: TextRange): { readonly line: string; readonly end: number } {
   const found = text.indexOf('\n', from);
   const end = found < 0 || found > to ? to : found;
   if (end - from > HEAD_BYTES_MAX) throw fail('BatchSyntax');
@@ -147,6 +158,6 @@ export function lineAt(text: string, { from, to }: Stretch): { readonly line: st
 }
 
 /** What is not ASCII is UTF-8. A text of its own: what is cut from the whole would keep the whole in memory. */
-export function decoded(bytes: string): string {
+export function decodeUtf8(bytes: string): string {
   return Buffer.from(bytes, 'latin1').toString();
 }

@@ -1,0 +1,71 @@
+/** What Azure's Blob service has and this server does not yet. Each is answered by name, never by a misleading 400 or 404. */
+import type { Storage } from '../../services/common/storage.ts';
+import { notImplementedOperation, type Operation } from '../operation.ts';
+
+const BLOB = '/{container}/{blob}';
+const CONTAINER = '/{container}';
+
+export const notImplementedOperations: readonly Operation<Storage>[] = [
+  notImplementedOperation('Get User Delegation Key', 'POST /', { comp: 'userdelegationkey', restype: 'service' }),
+  // Clients disagree about restype.
+  ...(['/', CONTAINER] as const).flatMap((shape) => [
+    notImplementedOperation<Storage>('Blob Batch', `POST ${shape}`, { comp: 'batch' }),
+    notImplementedOperation<Storage>('Blob Batch', `POST ${shape}`, { restype: 'container', comp: 'batch' }),
+  ]),
+  notImplementedOperation('Find Blobs by Tags', 'GET /', { comp: 'blobs' }),
+
+  notImplementedOperation('Restore Container', `PUT ${CONTAINER}`, { restype: 'container', comp: 'undelete' }),
+  notImplementedOperation('Rename Container', `PUT ${CONTAINER}`, { restype: 'container', comp: 'rename' }),
+  notImplementedOperation('Find Blobs by Tags in Container', `GET ${CONTAINER}`, {
+    restype: 'container',
+    comp: 'blobs',
+  }),
+  notImplementedOperation('Create Session', `POST ${CONTAINER}`, { restype: 'container', comp: 'session' }),
+
+  notImplementedOperation('Undelete Blob', `PUT ${BLOB}`, { comp: 'undelete' }),
+  notImplementedOperation('Set Blob Expiry', `PUT ${BLOB}`, { comp: 'expiry' }),
+  notImplementedOperation('Set Blob Immutability Policy', `PUT ${BLOB}`, { comp: 'immutabilityPolicies' }),
+  notImplementedOperation('Delete Blob Immutability Policy', `DELETE ${BLOB}`, { comp: 'immutabilityPolicies' }),
+  notImplementedOperation('Set Blob Legal Hold', `PUT ${BLOB}`, { comp: 'legalhold' }),
+  notImplementedOperation('Snapshot Blob', `PUT ${BLOB}`, { comp: 'snapshot' }),
+  notImplementedOperation(
+    'Copy Blob From URL',
+    `PUT ${BLOB}`,
+    {},
+    { 'x-ms-copy-source': true, 'x-ms-requires-sync': 'true' },
+  ),
+  notImplementedOperation('Incremental Copy Blob', `PUT ${BLOB}`, { comp: 'incrementalcopy' }),
+  notImplementedOperation('Set Blob Tier', `PUT ${BLOB}`, { comp: 'tier' }),
+  notImplementedOperation('Query Blob Contents', `POST ${BLOB}`, { comp: 'query' }),
+  notImplementedOperation('Get Blob Tags', `GET ${BLOB}`, { comp: 'tags' }),
+  notImplementedOperation('Set Blob Tags', `PUT ${BLOB}`, { comp: 'tags' }),
+
+  ...['BlockBlob', 'AppendBlob', 'PageBlob'].flatMap((type) => {
+    const headers = { 'x-ms-blob-type': type, 'x-ms-copy-source': true } as const;
+    return [
+      notImplementedOperation<Storage>('Put Blob From URL', `PUT ${BLOB}`, {}, headers),
+      notImplementedOperation<Storage>(
+        'Put Blob From URL',
+        `PUT ${BLOB}`,
+        {},
+        { ...headers, 'x-ms-requires-sync': 'true' },
+      ),
+    ];
+  }),
+  notImplementedOperation('Put Block From URL', `PUT ${BLOB}`, { comp: 'block' }, { 'x-ms-copy-source': true }),
+
+  notImplementedOperation('Put Blob (append blob)', `PUT ${BLOB}`, {}, { 'x-ms-blob-type': 'AppendBlob' }),
+  notImplementedOperation('Append Block', `PUT ${BLOB}`, { comp: 'appendblock' }),
+  notImplementedOperation(
+    'Append Block From URL',
+    `PUT ${BLOB}`,
+    { comp: 'appendblock' },
+    { 'x-ms-copy-source': true },
+  ),
+  notImplementedOperation('Append Blob Seal', `PUT ${BLOB}`, { comp: 'seal' }),
+
+  notImplementedOperation('Put Blob (page blob)', `PUT ${BLOB}`, {}, { 'x-ms-blob-type': 'PageBlob' }),
+  notImplementedOperation('Put Page', `PUT ${BLOB}`, { comp: 'page' }),
+  notImplementedOperation('Put Page From URL', `PUT ${BLOB}`, { comp: 'page' }, { 'x-ms-copy-source': true }),
+  notImplementedOperation('Get Page Ranges', `GET ${BLOB}`, { comp: 'pagelist' }),
+];

@@ -1,0 +1,80 @@
+/** Readers of this service: headers that it takes only in part, for now, and limits that depend on the version. */
+import type { BlockListType } from '../../services/blob/blocks.ts';
+import type { PublicAccess } from '../../services/blob/rows.ts';
+import { commonErrors, errorFactory } from '../../services/common/errors.ts';
+import { notImplemented, type Reader, type Request } from '../operation.ts';
+import { bodyTooLarge, invalidHeader, invalidQuery, reader } from '../params.ts';
+
+const fail = errorFactory(commonErrors);
+
+/** Without it a container is private. */
+export const publicAccess: Reader<PublicAccess | undefined> = reader((request) => {
+  const value = lowerCaseHeader(request, 'x-ms-blob-public-access');
+  if (value === undefined || value === '') return undefined;
+  if (value !== 'container' && value !== 'blob') throw invalidHeader('x-ms-blob-public-access', value);
+  return value;
+});
+
+/** There are no snapshots yet, so that a blob and its snapshots is just the blob. */
+export const deleteSnapshots: Reader<void> = reader((request) => {
+  const value = lowerCaseHeader(request, 'x-ms-delete-snapshots');
+  if (value === 'only') throw notImplemented('x-ms-delete-snapshots: only is not implemented by this server yet.');
+  if (value !== undefined && value !== 'include') throw invalidHeader('x-ms-delete-snapshots', value);
+});
+
+const MIB = 1 << 20;
+
+/** What a body may have, by the first version with that limit, newest first. */
+export type SizeLimits = readonly (readonly [version: string, bytes: number])[];
+
+export const PUT_BLOB_SIZES: SizeLimits = [
+  ['2019-12-12', 5000 * MIB],
+  ['2016-05-31', 256 * MIB],
+  ['', 64 * MIB],
+];
+export const PUT_BLOCK_SIZES: SizeLimits = [
+  ['2019-12-12', 4000 * MIB],
+  ['2016-05-31', 100 * MIB],
+  ['', 4 * MIB],
+];
+
+/** A request without a version gets the newest limit. */
+export function sizeLimit(limits: SizeLimits): Reader<void> {
+  return reader(({ headers, version }) => {
+    const found = version === '' ? limits[0] : limits.find(([since]) => version >= since);
+    const bytesMax = found![1];
+    if (Number(headers['content-length']) > bytesMax) throw bodyTooLarge(bytesMax);
+  });
+}
+
+/** From this version on, a checksum that was not sent is answered by a CRC64, which costs less. */
+export const beforeCrc64: Reader<boolean> = reader(({ version }) => version !== '' && version < '2019-02-02');
+
+/** For operations that honour none: a condition that is passed over would be worse than a refusal. */
+export const rejectConditions: Reader<void> = reader(({ headers }) => {
+  for (const name of ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since']) {
+    if (headers[name] !== undefined) throw fail('ConditionHeadersNotSupported', { HeaderName: name });
+  }
+});
+
+export function requiredQuery(name: string): Reader<string> {
+  return reader(({ query }) => {
+    const value = query[name];
+    if (value === undefined) throw fail('MissingRequiredQueryParameter', { QueryParameterName: name });
+    return value;
+  });
+}
+
+const BLOCK_LIST_TYPES: readonly BlockListType[] = ['committed', 'uncommitted', 'all'];
+
+export const blockListType: Reader<BlockListType> = reader(({ query }) => {
+  const text = query.blocklisttype ?? 'committed';
+  const found = BLOCK_LIST_TYPES.find((type) => type === text.toLowerCase());
+  if (found === undefined) throw invalidQuery('blocklisttype', text);
+  return found;
+});
+
+function lowerCaseHeader({ headers }: Request, name: string): string | undefined {
+  const value = headers[name];
+  return value === undefined ? undefined : String(value).toLowerCase();
+}

@@ -1,0 +1,50 @@
+/** Readers of this service. Whether a number is within its bounds is the services' to say, but where they depend on the version. */
+import { commonErrors, errorFactory } from '../../services/common/errors.ts';
+import type { Reader, Request } from '../operation.ts';
+import { integerQuery, invalidQuery, reader } from '../params.ts';
+
+const fail = errorFactory(commonErrors);
+
+const ANY = { min: -Infinity, max: Infinity };
+const TWO_HOURS_SECONDS = 7_200;
+const WEEK_SECONDS = 604_800;
+
+export const messageCount = integerQuery('numofmessages', ANY);
+export const visibilitySeconds = integerQuery('visibilitytimeout', ANY);
+export const takenSeconds = beforeVersion(
+  '2011-08-18',
+  integerQuery('visibilitytimeout', { min: 1, max: TWO_HOURS_SECONDS }),
+  visibilitySeconds,
+);
+export const ttlSeconds = beforeVersion(
+  '2017-07-29',
+  integerQuery('messagettl', { min: 1, max: WEEK_SECONDS }),
+  integerQuery('messagettl', ANY),
+);
+
+/** Get Messages changes what it returns: a misspelt wish to peek must not end there. */
+export const rejectPeekOnly: Reader<void> = reader(({ query: { peekonly } }) => {
+  if (peekonly !== undefined && peekonly.toLowerCase() !== 'false') throw invalidQuery('peekonly', peekonly);
+});
+
+/** To clear a queue is asked of it without any message, and without a receipt. */
+export const rejectPopReceipt: Reader<void> = reader(({ query: { popreceipt } }) => {
+  if (popreceipt !== undefined) throw fail('UnsupportedQueryParameter', { QueryParameterName: 'popreceipt' });
+});
+
+export function required<Value>(name: string, read: Reader<Value | undefined>): Reader<Value> {
+  return reader((request) => {
+    const value = read.read(request);
+    if (value === undefined) throw fail('MissingRequiredQueryParameter', { QueryParameterName: name });
+    return value;
+  });
+}
+
+/** A request that names no version is taken for one of the newest. */
+export function isVersionBefore({ version }: Request, since: string): boolean {
+  return version !== '' && version < since;
+}
+
+function beforeVersion<Value>(since: string, older: Reader<Value>, newer: Reader<Value>): Reader<Value> {
+  return reader((request) => (isVersionBefore(request, since) ? older : newer).read(request));
+}

@@ -1,0 +1,125 @@
+/** The bodies of requests → entities and names of tables. */
+import { runSliced, type SlicedWork } from '../../../base/time-slices.ts';
+import {
+  type Property,
+  parseSentValue,
+  parseText,
+  parseType,
+  type SentEntity,
+  type SentValue,
+} from '../../../services/table/entity-rows.ts';
+import { fail } from '../../../services/table/errors.ts';
+import { type Names, readMembers, SLICE_BYTES } from './read-object.ts';
+
+const TYPE_ANNOTATION = '@odata.type';
+const KEY_TYPE = 'Edm.String';
+
+export const readEntity = (body: Buffer): SentEntity | Promise<SentEntity> => runSliced(entitySteps(body), body.length);
+
+function* entitySteps(body: Buffer): SlicedWork<SentEntity> {
+  const { names, values } = yield* readMembers(body);
+  const shape = cachedShape(names);
+  checkAnnotations(shape, values);
+  const properties: Property[] = [];
+  let length = 0;
+  for (const { name, at, annotatedAt } of shape.properties) {
+    const value = values[at]!;
+    if (value.kind === 'null') continue;
+    properties.push({ name, value: parseSentValue(value, annotatedType(values, annotatedAt)) });
+    length += value.json.length;
+    if (length < SLICE_BYTES) continue;
+    length = 0;
+    yield;
+  }
+  return {
+    partitionKey: readText(values, shape.partitionKey),
+    rowKey: readText(values, shape.rowKey),
+    properties,
+  };
+}
+
+/** `{"TableName":"mytable"}` */
+export const readTableName = (body: Buffer): string | Promise<string> => runSliced(tableNameSteps(body), body.length);
+
+function* tableNameSteps(body: Buffer): SlicedWork<string> {
+  const { names, values } = yield* readMembers(body);
+  checkAnnotations(cachedShape(names), values);
+  const name = readText(values, findMember(names, 'TableName'));
+  if (name === undefined) throw fail('PropertiesNeedValue');
+  return name;
+}
+
+/** One of the members, and where its type is told. */
+interface Member {
+  readonly name: string;
+  readonly at: number;
+  readonly annotatedAt: number | undefined;
+}
+
+/** What the names say, whatever the values are. */
+interface EntityShape {
+  readonly annotations: readonly number[];
+  readonly properties: readonly Member[];
+  readonly partitionKey: Member | undefined;
+  readonly rowKey: Member | undefined;
+}
+
+let lastNames: Names | undefined;
+let lastShape: EntityShape | undefined;
+
+/** Most entities have that of the one before them. */
+function cachedShape(names: Names): EntityShape {
+  if (names === lastNames) return lastShape!;
+  if (!names.isCached) return buildShape(names);
+  lastShape = buildShape(names);
+  lastNames = names;
+  return lastShape;
+}
+
+/** Annotations may stand before the property or behind it, but not without it. */
+function buildShape(names: Names): EntityShape {
+  const annotations: number[] = [];
+  const properties: Member[] = [];
+  for (const name of names.all) {
+    const member = findMember(names, name)!;
+    if (isProperty(name)) properties.push(member);
+    if (!name.endsWith(TYPE_ANNOTATION)) continue;
+    if (!names.positions.has(name.slice(0, -TYPE_ANNOTATION.length))) throw fail('InvalidEntity');
+    annotations.push(member.at);
+  }
+  const [partitionKey, rowKey] = [findMember(names, 'PartitionKey'), findMember(names, 'RowKey')];
+  return { annotations, properties, partitionKey, rowKey };
+}
+
+/** The service sets the Timestamp; what a client says of it is not heard. */
+const SYSTEM = new Set(['PartitionKey', 'RowKey', 'Timestamp']);
+
+/** The others speak of the entity or a property: odata.etag, photo@odata.mediaReadLink. */
+function isProperty(name: string): boolean {
+  return !SYSTEM.has(name) && !name.startsWith('odata.') && !name.includes('@odata.');
+}
+
+function findMember({ positions }: Names, name: string): Member | undefined {
+  const at = positions.get(name);
+  return at === undefined ? undefined : { name, at, annotatedAt: positions.get(name + TYPE_ANNOTATION) };
+}
+
+/** Those as well whose values nobody asks for. */
+function checkAnnotations({ annotations }: EntityShape, values: readonly SentValue[]): void {
+  for (const at of annotations) {
+    const { kind } = values[at]!;
+    if (kind !== 'string' && kind !== 'null') throw fail('InvalidEntity');
+  }
+}
+
+function annotatedType(values: readonly SentValue[], at: number | undefined) {
+  return at === undefined || values[at]!.kind === 'null' ? undefined : parseType(values[at]!);
+}
+
+function readText(values: readonly SentValue[], member: Member | undefined): string | undefined {
+  const value = member && values[member.at]!;
+  if (!value || value.kind === 'null') return undefined;
+  if ((annotatedType(values, member.annotatedAt) ?? KEY_TYPE) !== KEY_TYPE) throw fail('InvalidEntity');
+  if (value.kind !== 'string') throw fail('InvalidEntity');
+  return parseText(value);
+}

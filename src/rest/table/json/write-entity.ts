@@ -1,0 +1,165 @@
+/** Entities and tables → the JSON of answers, at each level of metadata. */
+import {
+  copyKeys,
+  copyProperties,
+  entityEtag,
+  findFragments,
+  formatTimestamp,
+  jsonString,
+  type StoredEntity,
+} from '../../../services/table/entity-rows.ts';
+import type { SelectedNames, Selection } from '../selection.ts';
+import { appendBytes, appendText, type GrowingBuffer, reserve } from './growing-buffer.ts';
+
+export type MetadataLevel = 'nometadata' | 'minimalmetadata' | 'fullmetadata';
+
+/** What an answer needs to know besides its entities. */
+export interface AnswerFormat {
+  readonly level: MetadataLevel;
+  readonly account: string;
+  /** Of the service, without a slash at its end: https://account.table.core.windows.net */
+  readonly endpoint: string;
+  readonly table: string;
+  readonly selection?: Selection | undefined;
+}
+
+/** `Customers(PartitionKey='a',RowKey='b')` */
+export function entityAddress(table: string, { partitionKey, rowKey }: Pick<StoredEntity, 'partitionKey' | 'rowKey'>) {
+  return `${table}(PartitionKey=${odataLiteral(partitionKey)},RowKey=${odataLiteral(rowKey)})`;
+}
+
+export function tableAddress(table: string): string {
+  return `Tables(${odataLiteral(table)})`;
+}
+
+/** What stands in a URL as it is, and is no quote. */
+const PLAIN = /^[\w.~!*()-]*$/;
+
+function odataLiteral(text: string): string {
+  if (PLAIN.test(text)) return `'${text}'`;
+  return `'${encodeURIComponent(text.toWellFormed()).replaceAll("'", "''")}'`;
+}
+
+export function formatEntity(entity: StoredEntity, answer: AnswerFormat): Buffer {
+  const output = { bytes: Buffer.allocUnsafe(entity.value.length + ROOM_BYTES), at: 0 };
+  appendText(output, answer.level === 'nometadata' ? '{' : `{${contextMetadata(answer, answer.table, '/@Element')},`);
+  writeEntity(output, entity, answer);
+  return output.bytes.subarray(0, output.at);
+}
+
+export function writePageStart(output: GrowingBuffer, answer: AnswerFormat): void {
+  appendText(
+    output,
+    answer.level === 'nometadata' ? '{"value":[' : `{${contextMetadata(answer, answer.table, '')},"value":[`,
+  );
+}
+
+type TableFormat = Omit<AnswerFormat, 'table'>;
+
+export function formatTable(table: string, answer: TableFormat): string {
+  const metadata = answer.level === 'nometadata' ? '' : `${contextMetadata(answer, 'Tables', '/@Element')},`;
+  return `{${metadata}${formatTableMembers(table, answer)}}`;
+}
+
+export function formatTables(tables: readonly string[], answer: TableFormat): string {
+  const metadata = answer.level === 'nometadata' ? '' : `${contextMetadata(answer, 'Tables', '')},`;
+  return `{${metadata}"value":[${tables.map((table) => `{${formatTableMembers(table, answer)}}`).join(',')}]}`;
+}
+
+function formatTableMembers(table: string, { level, account, endpoint }: TableFormat): string {
+  const name = `"TableName":${jsonString(table)}`;
+  if (level !== 'fullmetadata') return name;
+  const address = tableAddress(table);
+  return `"odata.type":"${account}.Tables","odata.id":"${endpoint}/${address}","odata.editLink":"${address}",${name}`;
+}
+
+function contextMetadata({ endpoint, selection }: TableFormat, set: string, element: '' | '/@Element'): string {
+  const selected = selection === undefined ? '' : `&$select=${encodeURI(selection.text.toWellFormed())}`;
+  return `"odata.metadata":${jsonString(`${endpoint}/$metadata#${set}${element}${selected}`)}`;
+}
+
+/** For each entity besides its own bytes: the metadata, unless its keys are long. */
+const ROOM_BYTES = 300;
+
+/** Behind the brace that opens it. */
+export function writeEntity(output: GrowingBuffer, entity: StoredEntity, answer: AnswerFormat): void {
+  const selected = answer.selection?.names;
+  if (selected) {
+    writeSelected(output, entity, answer, selected);
+    return;
+  }
+  const annotated = answer.level !== 'nometadata';
+  const { etag, timestamp } = cachedTexts(entity, answer);
+  if (answer.level === 'fullmetadata') appendText(output, `${entityMetadata(entity, answer)},`);
+  else if (annotated) appendBytes(output, etag);
+  reserve(output, entity.value.length);
+  output.at = copyKeys(entity, output.bytes, output.at);
+  appendBytes(output, timestamp);
+  reserve(output, entity.value.length);
+  output.at = copyProperties(entity, annotated, output.bytes, output.at);
+  appendBytes(output, CLOSING);
+}
+
+const CLOSING = Buffer.from('}');
+const COMMA = Buffer.from(',');
+
+/** With the comma that parts it from what comes next, and from what came before. */
+interface CachedTexts {
+  readonly stamp: StoredEntity['stamp'];
+  readonly level: MetadataLevel;
+  readonly etag: Buffer;
+  readonly timestamp: Buffer;
+}
+
+let lastTexts: CachedTexts | undefined;
+
+/** Those that came in one batch have the same. */
+function cachedTexts(entity: StoredEntity, answer: AnswerFormat): CachedTexts {
+  const { stamp } = entity;
+  const { level } = answer;
+  if (lastTexts?.stamp !== stamp || lastTexts.level !== level) {
+    const timestamp = Buffer.from(`,${timestampText(entity, answer)}`, 'latin1');
+    lastTexts = { stamp, level, etag: Buffer.from(`${etagText(entity)},`, 'latin1'), timestamp };
+  }
+  return lastTexts;
+}
+
+function etagText(entity: StoredEntity): string {
+  return `"odata.etag":"${entityEtag(entity).replaceAll('"', '\\"')}"`;
+}
+
+/** The metadata of one entity, without a comma at its end. */
+function entityMetadata(entity: StoredEntity, { level, account, endpoint, table }: AnswerFormat): string {
+  if (level === 'nometadata') return '';
+  if (level === 'minimalmetadata') return etagText(entity);
+  const address = entityAddress(table, entity);
+  return `"odata.type":"${account}.${table}","odata.id":"${endpoint}/${address}",${etagText(entity)},"odata.editLink":"${address}"`;
+}
+
+function timestampText(entity: StoredEntity, { level }: AnswerFormat): string {
+  const type = level === 'fullmetadata' ? '"Timestamp@odata.type":"Edm.DateTime",' : '';
+  return `${type}"Timestamp":"${formatTimestamp(entity)}"`;
+}
+
+/** Just these, the keys and the Timestamp only if they are among them; a property that the entity lacks is null. */
+function writeSelected(
+  output: GrowingBuffer,
+  entity: StoredEntity,
+  answer: AnswerFormat,
+  selected: SelectedNames,
+): void {
+  const head = entityMetadata(entity, answer);
+  const texts = head === '' ? [] : [head];
+  if (selected.partitionKey) texts.push(`"PartitionKey":${jsonString(entity.partitionKey)}`);
+  if (selected.rowKey) texts.push(`"RowKey":${jsonString(entity.rowKey)}`);
+  if (selected.timestamp) texts.push(timestampText(entity, answer));
+  appendText(output, texts.join(','));
+  let isFirst = texts.length === 0;
+  const { value } = entity;
+  for (const [index, found] of findFragments(entity, selected.properties, answer.level !== 'nometadata').entries()) {
+    if (!isFirst) appendBytes(output, COMMA);
+    isFirst = false;
+    appendBytes(output, found ? value.subarray(found.start, found.end) : selected.nulls[index]!);
+  }
+  appendBytes(output, CLOSING);
+}

@@ -1,0 +1,37 @@
+/** A flag of the emulator that changes what a request gets: --loose. */
+import { describe, expect, it } from 'vitest';
+import { expectError, expectRefusal, serverFor } from '../support/test-server.ts';
+
+describe('A header of a feature that is missing', () => {
+  const strict = serverFor('memory');
+  const loose = serverFor('memory', { looseMode: true });
+
+  it('is refused', async () => {
+    const blob = (await strict.newContainer()).getBlockBlobClient('blob');
+    await expectRefusal(blob.upload('x', 1, { tier: 'Cool' }), 501, 'NotImplemented');
+    expect(await blob.exists()).toBe(false);
+  });
+
+  it('is passed over with --loose, and operations that are missing are still refused', async () => {
+    const blob = (await loose.newContainer()).getBlockBlobClient('blob');
+    await blob.upload('x', 1, { tier: 'Cool' });
+    expect((await blob.downloadToBuffer()).toString()).toBe('x');
+    await expectRefusal(blob.setAccessTier('Cool'), 501, 'NotImplemented');
+  });
+
+  it('is refused with --loose, too, if it asks for other content', async () => {
+    const container = await loose.newContainer();
+    for (const name of ['a', 'b', 'c']) await container.getBlockBlobClient(name).upload(name, 1);
+    const { containerName } = container;
+    for (const query of ['restype=container&comp=list&startFrom=b', 'restype=container&comp=list&endBefore=b']) {
+      expectError(await loose.request('GET', `/${containerName}?${query}`), 501, 'NotImplemented');
+    }
+    const snapshot = '?snapshot=2026-11-17T00:00:00.0000000Z';
+    for (const method of ['GET', 'DELETE']) {
+      expectError(await loose.request(method, `/${containerName}/a${snapshot}`), 501, 'NotImplemented');
+    }
+    const conditions = { tagConditions: `"a" = 'b'` };
+    await expectRefusal(container.getBlockBlobClient('a').upload('x', 1, { conditions }), 501, 'NotImplemented');
+    expect((await container.getBlobClient('a').downloadToBuffer()).toString()).toBe('a');
+  });
+});

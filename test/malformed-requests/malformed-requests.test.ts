@@ -1,0 +1,22 @@
+/** Requests of our own tests, spoilt: the server answers each, and works behind them as before. */
+import { describe, expect, it } from 'vitest';
+import { play } from './play.mjs';
+
+const COUNT = 50_000;
+
+describe('A server that gets requests of any form', () => {
+  it('answers each within 5 s, with an error of the service and never a bug', { timeout: 300_000 }, async () => {
+    const seed = Number(process.env.HOLDFAST_SEED ?? 4);
+    const { faults, done, seen, output } = await play({ seed, count: COUNT });
+    const told = faults.map(
+      ({ number, what, request }) =>
+        `${what}\nnpm run test:malformed-requests -- --seed ${seed} --case ${number}\n${request ?? ''}`,
+    );
+    expect(told, output).toEqual([]);
+    expect(done).toBe(COUNT);
+    // Most reach an operation: what authentication stops proves little.
+    const stopped = (seen.get('403 AuthenticationFailed') ?? 0) + (seen.get('401 NoAuthenticationInformation') ?? 0);
+    expect(stopped).toBeLessThan(COUNT / 4);
+    expect([...seen.keys()].filter((word) => /^20/.test(word)).length).toBeGreaterThan(3);
+  });
+});

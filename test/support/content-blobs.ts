@@ -1,0 +1,237 @@
+/** What a service with blobs and blocks and nothing else would make of contents. */
+import type { UploadedContent } from '../../src/content/content.ts';
+import {
+  type ChunkRef,
+  type ContentId,
+  decodeChunk,
+  decodeContent,
+  decodeDeletion,
+  decodeManifestPage,
+  deletionsIn,
+  encodeManifestPage,
+  formatId,
+  liveBytesIn,
+  parseId,
+  type Segment,
+} from '../../src/content/rows.ts';
+import { decodeKey, encodeKey, type Key, keysUnder } from '../../src/partition/keys.ts';
+import { decodeCounter, type Row, type Snapshot, type Transaction } from '../../src/partition/partition.ts';
+import { decodeBytes, encodeBytes } from '../../src/partition/values.ts';
+import type { Chosen, ModelPiece, Stored } from './content-model.ts';
+import { account, bytesFrom, inPieces, type Opened } from './content-store.ts';
+
+export type Blobs = ReturnType<typeof blobsIn>;
+
+/** What the services would keep: a blob's row names its content, a block's row its parts. */
+const headKey = (blob: string): Key => encodeKey([account, 'b', blob]);
+const blockKey = (label: string): Key => encodeKey([account, 'y', label]);
+const blocks = keysUnder([account, 'y']);
+const anchorOf = (name: string): Key => encodeKey(['anchor', name]);
+const EVERYTHING = { limit: 10_000 };
+
+const partsOf = (pieces: readonly Segment[]): ChunkRef[] => pieces.flatMap(({ chunkRefs }) => chunkRefs);
+
+export function blobsIn({ partition, store, reads }: Opened) {
+  /** A piece whose bytes come in so many chunks. */
+  async function takePiece({ label, bytes }: ModelPiece, count: number) {
+    const size = Math.ceil(bytes.length / count);
+    const taken: UploadedContent[] = [];
+    for await (const piece of inPieces(bytes, size)) {
+      taken.push(await store.upload(account, inPieces(piece, 50), piece.length, { md5: false }));
+    }
+    const piece: Segment = { label, length: bytes.length, chunkRefs: taken.flatMap(({ chunkRefs }) => chunkRefs) };
+    return {
+      piece,
+      async name(tx: Transaction) {
+        for (const each of taken) await store.commitUpload(tx, account, each);
+      },
+      release() {
+        for (const each of taken) each.release();
+      },
+    };
+  }
+
+  async function headAt(at: Snapshot, blob: string): Promise<ContentId | undefined> {
+    const row = await at.get(headKey(blob));
+    return row && parseId(decodeBytes(row).toString());
+  }
+
+  async function setHead(tx: Transaction, blob: string, id: ContentId | undefined): Promise<void> {
+    const old = await headAt(tx, blob);
+    if (old) await store.decrefContent(tx, account, old);
+    if (id) tx.put(headKey(blob), encodeBytes(Buffer.from(formatId(id))));
+    else tx.remove(headKey(blob));
+  }
+
+  async function allPieces(at: Snapshot, id: ContentId): Promise<Segment[]> {
+    const all: Segment[] = [];
+    for (let offset = 0; ; ) {
+      const { segments } = await store.segmentsFrom(at, account, id, offset);
+      if (segments.length === 0) return all;
+      all.push(...segments);
+      for (const { length } of segments) offset += length;
+    }
+  }
+
+  async function choose(at: Snapshot, blob: string, chosen: readonly Chosen[]): Promise<Segment[]> {
+    const id = await headAt(at, blob);
+    const old = id ? await allPieces(at, id) : [];
+    const pieces: Segment[] = [];
+    for (const one of chosen) {
+      const row = 'staged' in one ? await at.get(blockKey(one.staged)) : undefined;
+      const piece = 'staged' in one ? row && decodeManifestPage(row)[0] : old[one.committed];
+      if (piece) pieces.push(piece);
+    }
+    return pieces;
+  }
+
+  async function dropBlocks(tx: Transaction): Promise<void> {
+    const rows = await tx.scan(blocks, EVERYTHING);
+    await store.decrefChunks(tx, account, partsOf(rows.flatMap(decodeManifestPage)));
+    for (const { key } of rows) tx.remove(key);
+  }
+
+  async function put(blob: string, body: ModelPiece, count: number): Promise<void> {
+    const { piece, name, release } = await takePiece(body, count);
+    const id = store.newId();
+    await partition.transact(anchorOf(blob), async (tx) => {
+      await name(tx);
+      store.addContent(tx, account, id, [piece]);
+      await setHead(tx, blob, id);
+    });
+    release();
+  }
+
+  async function stage(label: string, body: ModelPiece, count: number): Promise<void> {
+    const { piece, name, release } = await takePiece(body, count);
+    await partition.transact(anchorOf('blocks'), async (tx) => {
+      await name(tx);
+      const old = await tx.get(blockKey(label));
+      if (old) await store.decrefChunks(tx, account, partsOf(decodeManifestPage(old)));
+      tx.put(blockKey(label), encodeManifestPage([piece]));
+    });
+    release();
+  }
+
+  async function commit(blob: string, chosen: readonly Chosen[]): Promise<void> {
+    const id = store.newId();
+    await partition.transact(anchorOf(blob), async (tx) => {
+      const pieces = await choose(tx, blob, chosen);
+      if (pieces.length === 0) return;
+      await store.increfChunks(tx, account, partsOf(pieces));
+      store.addContent(tx, account, id, pieces);
+      await setHead(tx, blob, id);
+      await dropBlocks(tx);
+    });
+  }
+
+  /** One piece at a time; undefined if there are none. */
+  async function prepare(blob: string, chosen: readonly Chosen[]) {
+    const id = store.newId();
+    const { value: trash } = await partition.transact(anchorOf(blob), (tx) => store.beginPending(tx, account, id));
+    const pieces = await partition.read((at) => choose(at, blob, chosen));
+    let length = 0;
+    for (const piece of pieces) {
+      await partition.transact(anchorOf(blob), async (tx) => {
+        await store.increfChunks(tx, account, piece.chunkRefs);
+        await store.addSegments(tx, account, id, length, [piece]);
+      });
+      length += piece.length;
+    }
+    return { id, trash, length };
+  }
+
+  async function commitPending(blob: string, chosen: readonly Chosen[]): Promise<void> {
+    const { id, trash, length } = await prepare(blob, chosen);
+    await partition.transact(anchorOf(blob), async (tx) => {
+      if (length === 0) return store.abandonPending(tx, account, id, trash);
+      await store.finishPending(tx, account, id, trash, length);
+      await setHead(tx, blob, id);
+      await dropBlocks(tx);
+    });
+  }
+
+  async function giveUp(blob: string, chosen: readonly Chosen[]): Promise<void> {
+    const { id, trash } = await prepare(blob, chosen);
+    await partition.transact(anchorOf(blob), async (tx) => store.abandonPending(tx, account, id, trash));
+  }
+
+  async function copy(from: string, to: string): Promise<void> {
+    await partition.transact(anchorOf(to), async (tx) => {
+      const id = await headAt(tx, from);
+      if (!id) return;
+      await store.increfContent(tx, account, id);
+      await setHead(tx, to, id);
+    });
+  }
+
+  async function drop(blob: string): Promise<void> {
+    await partition.transact(anchorOf(blob), (tx) => setHead(tx, blob, undefined));
+  }
+
+  /** One slice of the first that is in the trash and not pending; whether there was any. */
+  async function sweep(): Promise<boolean> {
+    const rows = await partition.read((at) => at.scan(deletionsIn(account), EVERYTHING));
+    await reads.whenReached(reads.next());
+    for (const row of rows) {
+      const trash = decodeDeletion(row);
+      if (trash.kind !== 'content' || trash.pending) continue;
+      await partition.transact(row.key, async (tx) => {
+        if (await store.sweepContent(tx, account, parseId(trash.content))) tx.remove(row.key);
+      });
+      return true;
+    }
+    return false;
+  }
+
+  async function read(blob: string, from: number, to: number): Promise<Buffer | undefined> {
+    const reading = store.beginRead();
+    const found = await partition.read(async (at) => {
+      const id = await headAt(at, blob);
+      if (!id) return false;
+      const length = partsOf(await allPieces(at, id)).reduce((sum, part) => sum + part.length, 0);
+      await reading.plan(at, account, id, Math.min(from, length), Math.min(to, length));
+      return true;
+    });
+    if (found) return bytesFrom(reading.stream());
+    reading.end();
+    return undefined;
+  }
+
+  /** Everything there is, as plain data. */
+  async function stored(): Promise<Stored> {
+    return partition.read(async (at) => {
+      const rowsOf = (type: string): Promise<Row[]> => at.scan(keysUnder([account, type]), EVERYTHING);
+      const idIn = ({ key }: Row) => decodeKey(key).slice(2, 4).join('-');
+      const chunkNames = (pieces: readonly Segment[]) => partsOf(pieces).map(({ chunk }) => formatId(chunk));
+      const [heads, cells, contents, chunks] = [
+        await rowsOf('b'),
+        await rowsOf('m'),
+        await rowsOf('c'),
+        await rowsOf('k'),
+      ];
+      return {
+        heads: heads.map((row) => decodeBytes(row).toString()),
+        trashed: (await at.scan(deletionsIn(account), EVERYTHING)).map((row) => {
+          const trash = decodeDeletion(row);
+          return trash.kind === 'content' ? trash.content : '';
+        }),
+        blocks: (await at.scan(blocks, EVERYTHING)).map((row) => chunkNames(decodeManifestPage(row))),
+        cells: cells.map((row) => ({ content: idIn(row), chunks: chunkNames(decodeManifestPage(row)) })),
+        contents: contents.map((row) => ({ id: idIn(row), refs: decodeContent(row).refs })),
+        chunks: chunks.map((row) => {
+          const { place, refs } = decodeChunk(row);
+          return { id: idIn(row), refs, extent: place.extent, length: place.length };
+        }),
+        live: Object.fromEntries(
+          (await at.scan(liveBytesIn(account), EVERYTHING)).map((row) => [
+            decodeKey(row.key)[2] as string,
+            Number(decodeCounter(row)),
+          ]),
+        ),
+      };
+    });
+  }
+
+  return { takePiece, put, stage, commit, commitPending, giveUp, copy, drop, sweep, read, stored };
+}

@@ -1,0 +1,82 @@
+/** Three servers, each a process of its own as users run it, on one PostgreSQL and one folder of bytes. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { HoldfastServer, StartOptions } from 'holdfast';
+import { inject } from 'vitest';
+import { serverOf, startServers, stopServers } from './server-processes.ts';
+
+/** Of all processes. */
+export type Origins = Readonly<Record<'blob' | 'queue' | 'table', readonly URL[]>>;
+
+export interface ThreeProcesses {
+  /** Moves the time of all, and ends all. Its address is that of the first. */
+  readonly server: HoldfastServer;
+  readonly origins: Origins;
+  /** As `check` wants it. */
+  readonly where: { readonly partition: string; readonly extents: string };
+}
+
+export async function startThree({ blobKeepAliveSeconds: keepAlive = 600 }: StartOptions): Promise<ThreeProcesses> {
+  const partition = await newDatabase();
+  const extents = mkdtempSync(join(tmpdir(), 'holdfast-extents-'));
+  const keepAlives = ['blob', 'queue', 'table'].flatMap((name) => [`--${name}KeepAliveTimeout`, String(keepAlive)]);
+  const words = ['--partition', partition, '--extents', extents, '--test-clock', '--log-level', 'warn', ...keepAlives];
+  const servers = [serverOf(words), serverOf(words), serverOf(words)];
+  // A hook that fails keeps the others from running, also the one that would stop these; then the test process is ended so.
+  function onTerminated(): void {
+    for (const server of servers) void server.kill();
+    process.kill(process.pid, 'SIGTERM');
+  }
+  process.once('SIGTERM', onTerminated);
+  try {
+    await startServers(servers);
+  } catch (error) {
+    await stopServers(servers);
+    throw error;
+  }
+  const originsOf = (service: string) => servers.map((server) => new URL(server.originOf(service)!));
+  const origins = { blob: originsOf('Blob'), queue: originsOf('Queue'), table: originsOf('Table') };
+  const first = origins.blob[0]!;
+
+  async function stop(): Promise<void> {
+    await stopServers(servers);
+    process.off('SIGTERM', onTerminated);
+    rmSync(extents, { recursive: true, force: true });
+    const errors = servers.flatMap((server) => server.printed().match(/^\S+ (?:ERROR|FATAL) .*$/gm) ?? []);
+    if (errors.length > 0) throw new Error(`The servers logged:\n${errors.join('\n')}`);
+  }
+
+  async function advance(seconds: number): Promise<void> {
+    await post(first, `clock/advance?seconds=${seconds}`);
+    // The others learn it with their next read, and what reads nothing, as a SAS that has expired, within a second.
+    await Promise.all(origins.blob.slice(1).map((origin) => post(origin, 'clock/advance?seconds=0')));
+  }
+
+  return {
+    server: {
+      blobUrl: `${first.origin}/devstoreaccount1`,
+      queueUrl: `${origins.queue[0]!.origin}/devstoreaccount1`,
+      tableUrl: `${origins.table[0]!.origin}/devstoreaccount1`,
+      connectionString: '',
+      authority: undefined,
+      stop,
+      reset: () => post(first, 'reset'),
+      clock: { advance },
+    },
+    origins,
+    where: { partition, extents },
+  };
+}
+
+async function newDatabase(): Promise<string> {
+  const answer = await fetch(inject('postgresForAll'));
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(text);
+  return text;
+}
+
+async function post(origin: URL, path: string): Promise<void> {
+  const answer = await fetch(new URL(`/_holdfast/${path}`, origin), { method: 'POST' });
+  if (!answer.ok) throw new Error(await answer.text());
+}
