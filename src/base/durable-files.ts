@@ -21,14 +21,18 @@ export interface DurableFileOptions {
 }
 
 /** Written beside, synced, renamed, and the folder synced. A crash may leave the draft. */
-export function writeFileDurably(file: string, text: string, { mode, exclusive = false }: DurableFileOptions): void {
+export function writeFileDurably(
+  file: string,
+  content: string | Uint8Array,
+  { mode, exclusive = false }: DurableFileOptions,
+): void {
   const draft = exclusive ? `${file}.${randomUUID()}.new` : `${file}.new`;
   // A draft that a crash has left would keep its mode.
   rmSync(draft, { force: true });
   try {
     const descriptor = openSync(draft, 'wx', mode);
     try {
-      const bytes = Buffer.from(text);
+      const bytes = Buffer.from(content);
       for (let at = 0; at < bytes.length; ) at += writeSync(descriptor, bytes, at);
       fsyncSync(descriptor);
     } finally {

@@ -9,6 +9,7 @@ import type { ExtentFiles } from './extent-files.ts';
 import { CorruptChunk, type Extents, NoSpace } from './extents.ts';
 import { makeFileCache } from './file-cache.ts';
 import { makeFolderLister } from './folder-names.ts';
+import { createPoolShare } from './pool-share.ts';
 import { EXTENT_BYTES_MAX, findLastNumber, openSlotted, type SlottedOptions } from './slotted-extents.ts';
 
 export interface LocalOptions extends Omit<SlottedOptions, 'lastNumber'> {
@@ -20,6 +21,7 @@ export interface LocalOptions extends Omit<SlottedOptions, 'lastNumber'> {
 }
 
 const FILES_MAX = 64;
+const share = createPoolShare();
 const writeSome = promisify(writev);
 const readSome = promisify(readFile);
 const syncData = promisify(fdatasync);
@@ -98,7 +100,12 @@ function openFolderFiles(
     closeHandle: (name) => handles.evict(pathOf(name)),
 
     async sync(name) {
-      await asNoSpace(Promise.all([handles.use(pathOf(name), 'r+', syncData), syncName(name)]));
+      await asNoSpace(
+        Promise.all([
+          handles.use(pathOf(name), 'r+', (descriptor) => share.run(() => syncData(descriptor))),
+          syncName(name),
+        ]),
+      );
     },
 
     // A file that another process has removed takes its space as long as this one has it open.
@@ -124,7 +131,7 @@ function openFolderFiles(
 async function writeAll(descriptor: number, bytes: readonly Uint8Array[], position: number): Promise<void> {
   let at = position;
   for (let rest = bytes; rest.length > 0; ) {
-    const { bytesWritten } = await writeSome(descriptor, rest, at);
+    const { bytesWritten } = await share.run(() => writeSome(descriptor, rest, at));
     if (bytesWritten === 0) throw new Error(`Nothing was written at ${at}.`);
     at += bytesWritten;
     rest = skipBytes(rest, bytesWritten);

@@ -51,7 +51,7 @@ export const mutants = [
   },
   {
     name: 'a replay skips a record',
-    file: 'src/partition/lmdb/segments.ts',
+    file: 'src/partition/lmdb/wal-record.ts',
     find: 'for (const record of records) {',
     replace: 'for (const record of records.slice(0, -1)) {',
     tests: ['src/partition/lmdb/engine.test.ts', '-t', 'holds every acknowledged commit'],
@@ -66,8 +66,8 @@ export const mutants = [
   {
     name: 'a version that an open snapshot shows is let go of',
     file: 'src/partition/lmdb/overlay.ts',
-    find: 'else if (found.group <= oldest) found.older',
-    replace: 'else if (oldest >= 0) found.older',
+    find: 'else if (found.group <= this.oldest) found.older',
+    replace: 'else if (this.oldest >= 0) found.older',
     tests: ['src/partition/lmdb/overlay.test.ts'],
   },
   {
@@ -108,7 +108,7 @@ export const mutants = [
   {
     name: 'a row that is put into a range known to be empty is not seen',
     file: 'src/partition/lmdb/commit-group.ts',
-    find: 'if (value) emptyRanges.excludeKey(key);',
+    find: 'emptyRanges.excludeKey(key);',
     replace: '',
     tests: ['src/partition/lmdb/overlay.test.ts'],
   },

@@ -3,8 +3,9 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { compiledWorkerUrl } from '../../base/worker-url.ts';
 import { type LmdbFiles, writeMeta } from './files.ts';
-import { readSegment, replayRecords } from './segments.ts';
+import { readSegment } from './segments.ts';
 import { RECORDS_AT, type SegmentEnd } from './wal.ts';
+import { replayRecords } from './wal-record.ts';
 
 export interface CheckpointerData {
   readonly location: string;

@@ -1,7 +1,7 @@
 /** One group of commits: each is validated against those before it, and written into the overlay, where nobody sees it yet. */
 import { addToCounter, versionAfterAdd } from '../counters.ts';
 import type { Key } from '../keys.ts';
-import { type Commit, type Instant, type Outcome, type Timestamp, Unavailable, type Write } from '../partition.ts';
+import { type Commit, type Instant, type Outcome, Unavailable } from '../partition.ts';
 import { type Changes, changesAgainst, validateCommit } from '../validate.ts';
 import type { Layers } from './layers.ts';
 import type { Entry } from './overlay.ts';
@@ -10,23 +10,22 @@ import type { ReservedClock } from './reserved-clock.ts';
 /** An error: the commit was refused. */
 export type Decision = Outcome | Error;
 
-export interface CommitGroup {
+export interface GroupOptions {
   readonly number: number;
-  /** What commits say about time was held against this instant. */
+  /** The earliest group that an open snapshot shows. */
+  readonly oldestSnapshot: number;
+  /** What commits say about time is verified at this instant. */
   readonly now: Instant;
-  readonly written: ReadonlySet<Entry>;
-  readonly decisions: readonly Decision[];
 }
 
-/** @param oldest the earliest group that an open snapshot shows */
 export function validateGroup(
   commits: readonly Commit[],
-  number: number,
-  { layers, time, oldestSnapshot }: { layers: Layers; time: ReservedClock; oldestSnapshot: number },
-): CommitGroup {
-  const now = time.current();
-  const written = new Set<Entry>();
+  layers: Layers,
+  time: ReservedClock,
+  { number, oldestSnapshot, now }: GroupOptions,
+): Decision[] {
   const { active, generations, emptyRanges } = layers;
+  active.beginGroup(number, oldestSnapshot);
   /** As the commits before have left it. */
   const latest = layers.uncommittedView(number);
 
@@ -50,17 +49,24 @@ export function validateGroup(
     };
   };
 
-  function apply(write: Write, stamp: Timestamp): void {
-    const { key } = write;
-    const found = write.kind === 'add' ? latest.get(key) : undefined;
-    const version = write.kind === 'add' ? versionAfterAdd(stamp, found?.version) : stamp;
-    const value =
-      write.kind === 'add' ? addToCounter(found?.value, write.n) : write.kind === 'put' ? write.value : undefined;
-    time.observe(version);
-    const entry = active.write(key, number, oldestSnapshot);
-    entry.set(version, value);
-    written.add(entry);
-    if (value) emptyRanges.excludeKey(key);
+  function apply({ timestamp, writes }: Commit['writeSets'][number]): void {
+    time.observe(timestamp);
+    for (const write of writes) {
+      const { key } = write;
+      if (write.kind === 'remove') {
+        active.write(key, timestamp, undefined);
+        continue;
+      }
+      emptyRanges.excludeKey(key);
+      if (write.kind === 'put') {
+        active.write(key, timestamp, write.value);
+        continue;
+      }
+      const found = latest.get(key);
+      const version = versionAfterAdd(timestamp, found?.version);
+      time.observe(version);
+      active.write(key, version, addToCounter(found?.value, write.n));
+    }
   }
 
   const decisions = commits.map((commit): Decision => {
@@ -69,13 +75,13 @@ export function validateGroup(
     const verdict = validateCommit(commit, isInOverlay ? changesSince(seen) : changesAgainst(latest), now);
     if (verdict === 'conflict') return 'conflict';
     if (verdict === 'valid') {
-      for (const { timestamp, writes } of commit.writeSets) for (const write of writes) apply(write, timestamp);
+      for (const writeSet of commit.writeSets) apply(writeSet);
       return 'committed';
     }
     if ('invalid' in verdict) return new Unavailable(verdict.invalid);
     time.observe(verdict.conflictingVersion);
     return 'conflict';
   });
-  active.addToEstimate(written);
-  return { number, now, written, decisions };
+  active.endGroup();
+  return decisions;
 }

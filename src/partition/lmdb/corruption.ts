@@ -1,6 +1,8 @@
 /** Corruption that a start can see before LMDB does: LMDB trusts its file, and on one that is none it ends the process. */
-import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
-import { dataFile, PAGE_BYTES } from './files.ts';
+import { existsSync, statSync } from 'node:fs';
+import { readBeginning } from './file-io.ts';
+import { dataFile, META_PAGES, PAGE_BYTES } from './files.ts';
+import { dataBytesIn } from './wal.ts';
 
 const MAGIC = 0xbeefc0de;
 const MAGIC_AT = 24;
@@ -16,16 +18,10 @@ export function isNew(location: string): boolean {
   return !existsSync(file) || statSync(file).size === 0;
 }
 
-/** Whether LMDB's file begins as it must. Corruption after its first two pages is for `check` to find. */
+/** Whether LMDB's file begins as it must, and was not cut off. Corruption after its first two pages is for `check` to find. */
 export function hasValidHeader(location: string): boolean {
-  if (isNew(location)) return false;
-  const file = openSync(dataFile(location), 'r');
-  try {
-    return [0, PAGE_BYTES].every((page) => {
-      const bytes = Buffer.alloc(4);
-      return readSync(file, bytes, 0, 4, page + MAGIC_AT) === 4 && bytes.readUInt32LE() === MAGIC;
-    });
-  } finally {
-    closeSync(file);
-  }
+  if (isNew(location) || statSync(dataFile(location)).size < dataBytesIn(location)) return false;
+  const pages = readBeginning(dataFile(location), Buffer.alloc(META_PAGES * PAGE_BYTES));
+  const isWhole = pages.length === META_PAGES * PAGE_BYTES;
+  return isWhole && [0, PAGE_BYTES].every((page) => pages.readUInt32LE(page + MAGIC_AT) === MAGIC);
 }

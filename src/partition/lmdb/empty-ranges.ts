@@ -27,7 +27,7 @@ export class EmptyRanges {
 
   /** A row is put. */
   excludeKey(key: Key): void {
-    if (!this.overlaps({ from: key, to: keyAfter(key) })) return;
+    if (!this.ranges.some(({ from, to }) => from <= key && key < to)) return;
     this.ranges = this.ranges.flatMap((range) => {
       if (key < range.from || key >= range.to) return [range];
       const parts = [

@@ -7,7 +7,7 @@ import type { ClockOptions } from '../clock.ts';
 import { type Commit, type Engine, type Instant, type Outcome, Unavailable } from '../partition.ts';
 import { type Decision, validateGroup } from './commit-group.ts';
 import { isDiskFull } from './file-io.ts';
-import { KEY_BYTES_MAX, type LmdbFiles } from './files.ts';
+import type { LmdbFiles } from './files.ts';
 import { type CheckpointOptions, Layers } from './layers.ts';
 import { type LmdbSnapshot, makeSnapshot } from './reads.ts';
 import { type Recovered, recover } from './recovery.ts';
@@ -34,6 +34,7 @@ const EMPTY_COMMIT: Commit = { id: '', queueKeys: [], checks: [], ranges: [], wr
 
 interface PendingCommit {
   readonly data: Commit;
+  readonly bytes: number;
   readonly resolve: (outcome: Outcome) => void;
   readonly reject: (error: Error) => void;
 }
@@ -44,12 +45,11 @@ export async function openLmdb(options: LmdbOptions): Promise<Engine> {
 }
 
 class LmdbEngine implements Engine {
-  readonly clock: Engine['clock'];
+  readonly clock: ReservedClock;
   private readonly beforeWrite: () => void;
   private readonly files: LmdbFiles;
   private readonly wal: Wal;
   private readonly layers: Layers;
-  private readonly time: ReservedClock;
   private readonly ticker: NodeJS.Timeout;
   /** The last group that is durable: what snapshots show. */
   private group = 0;
@@ -69,10 +69,10 @@ class LmdbEngine implements Engine {
     this.beforeWrite = beforeWrite;
     this.files = recovered.files;
     this.wal = recovered.wal;
-    const onFailure = (error: Error): void => this.fail(error);
-    this.layers = new Layers(location, recovered, options, () => this.schedule(), onFailure);
-    this.time = new ReservedClock({ wall, monotonic, atLeast: recovered.highWater }, () => this.schedule());
-    this.clock = this.time.forEngine(() => this.commit(EMPTY_COMMIT));
+    const schedule = (): void => this.schedule();
+    const drain = (): Promise<Outcome> => this.commit(EMPTY_COMMIT);
+    this.clock = new ReservedClock({ wall, monotonic, atLeast: recovered.highWater }, schedule, drain);
+    this.layers = new Layers(location, recovered, options, schedule, (error) => this.fail(error));
     this.ticker = setInterval(() => {
       if (!this.isWriting) this.layers.tick();
     }, TICK_MILLISECONDS).unref();
@@ -92,10 +92,9 @@ class LmdbEngine implements Engine {
 
   commit(data: Commit): Promise<Outcome> {
     return new Promise((resolve, reject) => {
-      const refusal =
-        this.failure ?? (this.isClosing ? new Unavailable('The store is closed.') : checkKeyLengths(data));
-      if (refusal) return reject(refusal);
-      this.waiting.push({ data, resolve, reject });
+      const refusal = this.failure ?? (this.isClosing ? new Unavailable('The store is closed.') : undefined);
+      if (refusal) throw refusal;
+      this.waiting.push({ data, bytes: walBytes(data), resolve, reject });
       this.schedule();
     });
   }
@@ -108,17 +107,17 @@ class LmdbEngine implements Engine {
   async close(): Promise<void> {
     this.isClosing = true;
     clearInterval(this.ticker);
-    await this.drain();
-    this.time.reserveExactly();
+    await this.settle();
+    this.clock.reserveExactly();
     this.schedule();
-    await this.drain();
+    await this.settle();
     await this.layers.checkpointAll();
     await this.layers.close();
     this.wal.close();
     await this.files.environment.close();
   }
 
-  private async drain(): Promise<void> {
+  private async settle(): Promise<void> {
     const isBusy = () => this.isWriting || (!this.failure && (this.isScheduled || this.waiting.length > 0));
     while (isBusy()) await new Promise((done) => setTimeout(done, 1));
   }
@@ -128,7 +127,7 @@ class LmdbEngine implements Engine {
    * under it in time; see docs/adr/0005-time-and-stamps.md. Of a group whose sync failed nobody knows whether it will be seen.
    */
   private nowForReads(): Instant {
-    const now = this.time.now();
+    const now = this.clock.now();
     return this.decidedAt === 0n || now < this.decidedAt ? now : this.decidedAt;
   }
 
@@ -142,7 +141,7 @@ class LmdbEngine implements Engine {
   }
 
   private run(): void {
-    if (this.isWriting || (this.waiting.length === 0 && !this.time.isReservationPending)) return;
+    if (this.isWriting || (this.waiting.length === 0 && !this.clock.isReservationPending)) return;
     if (this.failure) {
       for (const { reject } of this.waiting.splice(0)) reject(this.failure);
       return;
@@ -152,14 +151,14 @@ class LmdbEngine implements Engine {
     const commits = this.takeGroup();
     const admitted = this.admit(commits);
     if (!admitted) this.waiting.unshift(...commits);
-    else if (admitted.length > 0 || this.time.isReservationPending) this.write(admitted);
+    else if (admitted.length > 0 || this.clock.isReservationPending) this.write(admitted);
     else if (this.waiting.length > 0) this.schedule();
   }
 
   private takeGroup(): PendingCommit[] {
     let bytes = 0;
     let count = 0;
-    while (count < this.waiting.length && bytes < GROUP_BYTES_MAX) bytes += walBytes(this.waiting[count++]!.data);
+    while (count < this.waiting.length && bytes < GROUP_BYTES_MAX) bytes += this.waiting[count++]!.bytes;
     return this.waiting.splice(0, count);
   }
 
@@ -182,36 +181,36 @@ class LmdbEngine implements Engine {
 
   private write(commits: readonly PendingCommit[]): void {
     this.isWriting = true;
-    const { layers, time } = this;
+    const { layers, clock, wal } = this;
+    const { active } = layers;
+    const number = this.group + 1;
     const oldest = this.openSnapshots.keys().next().value ?? this.group;
+    const now = clock.current();
     const all = commits.map(({ data }) => data);
-    const { number, now, written, decisions } = validateGroup(all, this.group + 1, {
-      layers,
-      time,
-      oldestSnapshot: oldest,
-    });
-    const until = time.takeReservation();
-    if (written.size === 0 && until === undefined) {
+    const decisions = validateGroup(all, layers, clock, { number, oldestSnapshot: oldest, now });
+    const until = clock.takeReservation();
+    if (active.written.length === 0 && until === undefined) {
       this.answer(commits, decisions, 0);
       return;
     }
     this.decidedAt = now;
-    const before = this.wal.bytes;
+    const before = wal.bytes;
     this.beforeWrite();
-    this.wal.append(encodeRecord(written, until), (error) => {
-      const instead = (decision: Decision) => decisions.map((each) => (each === 'committed' ? decision : each));
-      if (error && !isDiskFull(error)) {
+    wal.append(encodeRecord(active.written, until), (error) => {
+      const insteadOfCommitted = (other: Decision) => decisions.map((each) => (each === 'committed' ? other : each));
+      if (!error) {
+        this.group = number;
+        this.decidedAt = 0n;
+        this.answer(commits, decisions, wal.bytes - before);
+      } else if (isDiskFull(error)) {
+        active.undoGroup();
+        clock.isReservationPending ||= until !== undefined;
+        this.decidedAt = 0n;
+        this.answer(commits, insteadOfCommitted(new Unavailable(LOW_SPACE.message)), 0);
+      } else {
         layers.fail(error);
-        this.answer(commits, instead('unknown'), 0);
-        return;
+        this.answer(commits, insteadOfCommitted('unknown'), 0);
       }
-      this.decidedAt = 0n;
-      if (error) {
-        layers.active.undo(written);
-        time.isReservationPending ||= until !== undefined;
-      } else this.group = number;
-      const answered = error ? instead(new Unavailable(LOW_SPACE.message)) : decisions;
-      this.answer(commits, answered, this.wal.bytes - before);
     });
   }
 
@@ -244,12 +243,4 @@ function answerInSlices(commits: readonly PendingCommit[], decisions: readonly D
     else commits[i]!.reject(decision);
   }
   if (to < commits.length) setImmediate(answerInSlices, commits, decisions, to);
-}
-
-/** LMDB would refuse it only in the middle of a checkpoint. */
-function checkKeyLengths({ writeSets }: Commit): RangeError | undefined {
-  for (const { writes } of writeSets) {
-    for (const { key } of writes) if (key.length > KEY_BYTES_MAX) return new RangeError(`a key of ${key.length} bytes`);
-  }
-  return undefined;
 }

@@ -37,7 +37,8 @@ export interface StoredRow {
 }
 
 export const PAGE_BYTES = 8192;
-
+/** They tell of the last two states; everything is found from there. */
+export const META_PAGES = 2;
 /** At any page size. */
 export const KEY_BYTES_MAX = 4_026;
 
@@ -104,29 +105,18 @@ export function writeMeta(meta: LmdbFiles['meta'], name: MetaKey, value: bigint)
   meta.putSync(name, bytes);
 }
 
+type TreeStats = Readonly<Record<'pageSize' | 'treeBranchPageCount' | 'treeLeafPageCount' | 'overflowPages', number>>;
+type FileStats = TreeStats & { readonly root: TreeStats; readonly free: TreeStats; readonly lastPageNumber: number };
+
 /** Where the pages in use end, and how many bytes before that removed rows gave back: new rows take them first. */
 export function fileUsage({ rows, meta }: LmdbFiles): { end: number; free: number } {
   rows.resetReadTxn();
-  const { root, free, lastPageNumber, ...tree } = rows.getStats() as FileStats;
-  const metaPages = 2;
-  const used = [tree, meta.getStats() as TreeStats, root, free].reduce((sum, each) => sum + pageCount(each), metaPages);
-  const pages = lastPageNumber + 1;
-  return { end: pages * tree.pageSize, free: Math.max(0, pages - used) * tree.pageSize };
-}
-
-interface TreeStats {
-  readonly pageSize: number;
-  readonly treeBranchPageCount: number;
-  readonly treeLeafPageCount: number;
-  readonly overflowPages: number;
-}
-
-interface FileStats extends TreeStats {
-  readonly root: TreeStats;
-  readonly free: TreeStats;
-  readonly lastPageNumber: number;
-}
-
-function pageCount({ treeBranchPageCount, treeLeafPageCount, overflowPages }: TreeStats): number {
-  return treeBranchPageCount + treeLeafPageCount + overflowPages;
+  const stats = rows.getStats() as FileStats;
+  const trees = [stats, meta.getStats() as TreeStats, stats.root, stats.free];
+  const pages = stats.lastPageNumber + 1;
+  const unused = trees.reduce(
+    (left, tree) => left - tree.treeBranchPageCount - tree.treeLeafPageCount - tree.overflowPages,
+    pages - META_PAGES,
+  );
+  return { end: pages * stats.pageSize, free: Math.max(0, unused) * stats.pageSize };
 }

@@ -58,15 +58,13 @@ function logOf(number: number, base: Buffer, isSettled: boolean, records: readon
 /** The changes of a record, which were the same. */
 function changes(rows: Readonly<Record<string, string | undefined>>, until?: bigint): Buffer {
   const generation = new Generation();
-  const entries = Object.entries(rows).map(([name, text]) => {
-    const entry = generation.write(key(name) as Key, 1, 0);
-    entry.set(2n, text === undefined ? undefined : Buffer.from(text));
-    return entry;
-  });
-  return Buffer.concat(encodeRecord(entries, until)).subarray(HEADER_BYTES);
+  for (const [name, text] of Object.entries(rows)) {
+    generation.write(key(name) as Key, 2n, text === undefined ? undefined : Buffer.from(text));
+  }
+  return Buffer.concat(encodeRecord(generation.written, until)).subarray(HEADER_BYTES);
 }
 
-async function rowsIn(location: string): Promise<(string | undefined)[]> {
+async function replayRecords(location: string): Promise<(string | undefined)[]> {
   const partition = openPartition(await openLmdb({ location }));
   const rows = await Promise.all(
     ['kept', 'changed', 'removed', 'added', 'lost'].map((name) => get(partition, key(name))),
@@ -79,7 +77,7 @@ describe('A folder of format 3', () => {
   it('that was stopped cleanly is opened as it is', async () => {
     const { location, base } = await oldFolder();
     writeFileSync(join(location, 'log-0'), logOf(7, base, true, []));
-    expect(await rowsIn(location)).toEqual(['base', 'base', 'base', undefined, undefined]);
+    expect(await replayRecords(location)).toEqual(['base', 'base', 'base', undefined, undefined]);
     expect(existsSync(join(location, 'log-0'))).toBe(false);
   });
 
@@ -102,7 +100,7 @@ describe('A folder of format 3', () => {
     const engine = await openLmdb({ location });
     expect(engine.clock.now()).toBeGreaterThanOrEqual(until);
     await engine.close();
-    expect(await rowsIn(location)).toEqual(['base', 'twice', undefined, 'early', undefined]);
+    expect(await replayRecords(location)).toEqual(['base', 'twice', undefined, 'early', undefined]);
     expect(logs.some((log) => existsSync(log))).toBe(false);
   });
 
@@ -123,7 +121,7 @@ describe('A folder of format 3', () => {
       });
       if (count < 3) await expect(killed).rejects.toThrow('killed');
       else await killed;
-      expect(await rowsIn(location)).toEqual(['settled', 'last', 'base', undefined, undefined]);
+      expect(await replayRecords(location)).toEqual(['settled', 'last', 'base', undefined, undefined]);
     },
   );
 });

@@ -2,15 +2,15 @@
  * Takes over what a server of data format 3 has left: there LMDB's file was synced after its log, and after a crash the two first pages
  * of a state that was synced, its base, are put back before the log is applied. One version later this file can go.
  */
-import { closeSync, existsSync, fdatasyncSync, openSync, readFileSync, rmSync, statfsSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { Unavailable } from '../partition.ts';
 import { CorruptionError, hasValidHeader } from './corruption.ts';
-import { syncFolder, writeAll } from './file-io.ts';
+import { syncFolder, writeBeginning } from './file-io.ts';
 import { dataFile, openFiles, PAGE_BYTES, writeMeta } from './files.ts';
-import { replayRecords } from './segments.ts';
 import { SizeEstimate } from './size-estimate.ts';
+import { replayRecords } from './wal-record.ts';
 
 interface OldSegment {
   readonly number: number;
@@ -67,13 +67,7 @@ async function applyFrom(location: string, segments: readonly OldSegment[]): Pro
 function restoreMetaPages(location: string, metaPages: Buffer): void {
   // It tells of readers and of a last transaction that are gone.
   rmSync(join(location, 'lock.mdb'), { force: true });
-  const data = openSync(dataFile(location), 'r+');
-  try {
-    writeAll(data, metaPages, 0);
-    fdatasyncSync(data);
-  } finally {
-    closeSync(data);
-  }
+  writeBeginning(dataFile(location), metaPages);
 }
 
 function parseSegment(bytes: Buffer): OldSegment | undefined {

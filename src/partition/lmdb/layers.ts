@@ -3,7 +3,7 @@
  * LMDB's file; and the base, which is the last checkpoint. To read the frozen generation over the base before or after its checkpoint is the
  * same, so that the switch is one assignment.
  */
-
+import { statSync } from 'node:fs';
 import type { Commit } from '../partition.ts';
 import { Checkpointer } from './checkpoint.ts';
 import { EmptyRanges } from './empty-ranges.ts';
@@ -44,6 +44,7 @@ export class Layers {
   readonly space: SpaceGuard;
   private readonly files: LmdbFiles;
   private readonly wal: Wal;
+  private readonly dataFile: string;
   private readonly checkpointer: Checkpointer;
   private readonly checkpointBytes: number;
   private readonly onFailure: (error: Error) => void;
@@ -71,7 +72,8 @@ export class Layers {
     this.wal = wal;
     this.checkpointBytes = checkpointBytes;
     this.onFailure = onFailure;
-    this.space = guardSpace(dataFile(location), () => fileUsage(files));
+    this.dataFile = dataFile(location);
+    this.space = guardSpace(this.dataFile, () => fileUsage(files));
     this.checkpoint = new CheckpointState(files.rows);
     this.active = active ?? new Generation();
     this.frozen = frozen && { ...frozen, isCheckpointing: false };
@@ -206,6 +208,8 @@ export class Layers {
   }
 
   private switchCheckpoint(): void {
+    // Durable by the sync of the checkpoint, and nobody has made it longer since.
+    this.wal.dataBytes = statSync(this.dataFile).size;
     this.checkpoint.release();
     this.checkpoint = new CheckpointState(this.files.rows);
     this.bytesPerMillisecond = this.frozen!.end.position / (performance.now() - this.checkpointStartedAt);

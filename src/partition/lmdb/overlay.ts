@@ -33,17 +33,13 @@ export class Entry {
     this.to = value?.length ?? 0;
   }
 
-  /** Copies the value to this place in a record; its version stands before it. */
+  /** Copies the value, which is not in a record yet, to this place in one; its version stands before it. */
   moveTo(record: Buffer, at: number): void {
-    record.set(this.value!, at);
-    this.place(record, at, at + this.to - this.from);
-  }
-
-  place(record: Buffer, from: number, to: number): void {
-    this.timestamp = undefined;
+    record.set(this.bytes!, at);
     this.bytes = record;
-    this.from = from;
-    this.to = to;
+    this.from = at;
+    this.to += at;
+    this.timestamp = undefined;
   }
 
   get value(): Buffer | undefined {
@@ -65,8 +61,10 @@ const UNSORTED_MAX = 256;
 export class Generation {
   /** The newest version of each key. */
   readonly entries = new Map<Key, Entry>();
-  /** The last group that wrote here. */
+  /** The last group that wrote here, and its entries, one of each key. */
   lastGroup = 0;
+  written: Entry[] = [];
+  private oldest = 0;
   private readonly sorted = new SortedKeys();
   /** New keys that no scan has asked for yet: to sort some at once costs less. */
   private readonly unsorted: Key[] = [];
@@ -80,30 +78,40 @@ export class Generation {
   }
 
   /** @param oldest the earliest group that an open snapshot shows: what was replaced before it is let go */
-  write(key: Key, group: number, oldest: number): Entry {
-    const found = this.entries.get(key);
-    if (found?.group === group) return found;
-    if (found === undefined) this.unsorted.push(key);
-    else if (found.group <= oldest) found.older = undefined;
-    const entry = new Entry(key, group, found);
-    this.entries.set(key, entry);
+  beginGroup(group: number, oldest: number): void {
     this.lastGroup = group;
-    return entry;
+    this.oldest = oldest;
+    this.written = [];
   }
 
-  /** The group has filled in what it wrote: how much that may take is counted. */
-  addToEstimate(written: Iterable<Entry>): void {
-    for (const { key, older, valueBytes } of written) {
+  /** No value: the row is removed. */
+  write(key: Key, version: Timestamp, value: Uint8Array | undefined): void {
+    const found = this.entries.get(key);
+    if (found?.group === this.lastGroup) {
+      found.set(version, value);
+      return;
+    }
+    if (found === undefined) this.unsorted.push(key);
+    else if (found.group <= this.oldest) found.older = undefined;
+    const entry = new Entry(key, this.lastGroup, found);
+    entry.set(version, value);
+    this.entries.set(key, entry);
+    this.written.push(entry);
+  }
+
+  /** How much the group may take is counted. */
+  endGroup(): void {
+    for (const { key, older, valueBytes } of this.written) {
       if (older === undefined || (valueBytes ?? 0) > (older.valueBytes ?? 0))
         this.sizeEstimate.add(key.length, valueBytes);
     }
     if (this.unsorted.length > UNSORTED_MAX) this.sort();
   }
 
-  /** Nothing came of what this group wrote. */
-  undo(written: Iterable<Entry>): void {
+  /** Nothing came of the last group. */
+  undoGroup(): void {
     this.sort();
-    for (const { key, older } of written) {
+    for (const { key, older } of this.written) {
       if (older) this.entries.set(key, older);
       else {
         this.entries.delete(key);

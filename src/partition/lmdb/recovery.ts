@@ -1,7 +1,8 @@
 /** Opens a store as the crash left it: what the log holds and LMDB's file does not is in the overlay again. Nothing is applied here. */
+import { statSync } from 'node:fs';
 import type { Instant } from '../partition.ts';
 import { CorruptionError, hasValidHeader, isNew } from './corruption.ts';
-import { dataFile, type LmdbFiles, openFiles, PAGE_BYTES, readMeta } from './files.ts';
+import { dataFile, type LmdbFiles, META_PAGES, openFiles, PAGE_BYTES, readMeta } from './files.ts';
 import { migrateLog } from './format-3.ts';
 import type { Generation } from './overlay.ts';
 import { latestInstant, loadGeneration, readSegmentsAfter, rewriteAndSync } from './segments.ts';
@@ -23,7 +24,9 @@ export async function recover(location: string): Promise<Recovered> {
   await migrateLog(location);
   if (wasThere && !hasValidHeader(location)) throw new CorruptionError('the file of LMDB is damaged');
   // Its first pages may be those of a checkpoint whose sync failed.
-  if (wasThere) rewriteAndSync(dataFile(location), 2 * PAGE_BYTES);
+  if (wasThere) rewriteAndSync(dataFile(location), META_PAGES * PAGE_BYTES);
+  // Durable by that sync.
+  const dataBytes = wasThere ? statSync(dataFile(location)).size : 0;
   const files = openFiles(location);
   try {
     const applied = Number(readMeta(files.meta, 'applied'));
@@ -33,7 +36,7 @@ export async function recover(location: string): Promise<Recovered> {
     const loaded = segments.map(loadGeneration);
     return {
       files,
-      wal: new Wal(location, last ?? { next: applied + 1 }),
+      wal: new Wal(location, last ?? { next: applied + 1 }, dataBytes),
       active: loaded.at(-1)?.generation,
       frozen: segments.length > 1 ? { generation: loaded[0]!.generation, end: segments[0]!.end } : undefined,
       highWater: latestInstant([readMeta(files.meta, 'high-water'), ...loaded.map(({ until }) => until)]),

@@ -3,22 +3,25 @@
  * reservation is in the log no later than any commit that uses that time.
  */
 import { TICKS_PER_SECOND } from '../../base/time.ts';
-import { type ClockOptions, startClock } from '../clock.ts';
-import type { Engine, Instant, Timestamp } from '../partition.ts';
+import { type ClockOptions, type StoreClock, startClock } from '../clock.ts';
+import type { Instant, Timestamp } from '../partition.ts';
 
 /** How far ahead of its use time is reserved. */
 const RESERVED = TICKS_PER_SECOND;
 
-export class ReservedClock {
+export class ReservedClock implements StoreClock {
   /** A reservation is not in the log yet. */
   isReservationPending = false;
   private reserved = 0n;
-  private readonly time: ReturnType<typeof startClock>;
+  private readonly time: StoreClock;
   private readonly onReservation: () => void;
+  private readonly flush: () => Promise<unknown>;
 
-  constructor(options: ClockOptions, onReservation: () => void) {
+  /** @param settle resolves once all that was decided is durable or failed, and what is owed is in the log */
+  constructor(options: ClockOptions, onReservation: () => void, settle: () => Promise<unknown>) {
     this.time = startClock(options);
     this.onReservation = onReservation;
+    this.flush = settle;
   }
 
   /** Without a reservation: for those who tell nobody. */
@@ -28,6 +31,18 @@ export class ReservedClock {
 
   now(): Instant {
     return this.reserve(this.time.now());
+  }
+
+  nextTimestamp(): Timestamp {
+    return this.reserve(this.time.nextTimestamp());
+  }
+
+  async advance(ticks: bigint): Promise<void> {
+    // Where it moves far at once, a reservation that is still to be written would be forgotten in a crash, and time go back.
+    this.reserve(this.time.now() + ticks);
+    await this.flush();
+    await this.time.advance(ticks);
+    await this.flush();
   }
 
   /** The store holds this version: later stamps lie above it, after a crash, too. */
@@ -47,21 +62,6 @@ export class ReservedClock {
   reserveExactly(): void {
     this.reserved = this.time.now();
     this.isReservationPending = true;
-  }
-
-  /** @param flush resolves once all that was decided has come to an end, and what is owed is in the log */
-  forEngine(flush: () => Promise<unknown>): Engine['clock'] {
-    return {
-      now: () => this.now(),
-      nextTimestamp: () => this.reserve(this.time.nextTimestamp()),
-      advance: async (ticks) => {
-        // Where it moves far at once, a reservation that is still to be written would be forgotten in a crash, and time go back.
-        this.reserve(this.time.now() + ticks);
-        await flush();
-        await this.time.advance(ticks);
-        await flush();
-      },
-    };
   }
 
   private reserve(now: Instant): Instant {

@@ -1,9 +1,8 @@
 /** Reads segments of the write-ahead log, and tells a torn end from corruption. */
-import { closeSync, existsSync, fdatasyncSync, openSync, readFileSync, readSync } from 'node:fs';
-import type { Key } from '../keys.ts';
+import { existsSync, readFileSync } from 'node:fs';
 import type { Instant } from '../partition.ts';
 import { CorruptionError } from './corruption.ts';
-import { writeAll } from './file-io.ts';
+import { readBeginning, writeBeginning } from './file-io.ts';
 import { decodeVersion } from './files.ts';
 import { Generation } from './overlay.ts';
 import {
@@ -16,7 +15,7 @@ import {
   segmentFile,
   slotOf,
 } from './wal.ts';
-import { decodeChanges, decodeRecord, findRecord } from './wal-record.ts';
+import { decodeRecord, findRecord, replayRecords } from './wal-record.ts';
 
 export interface Segment {
   readonly end: SegmentEnd;
@@ -33,9 +32,8 @@ export function readSegmentsAfter(applied: number, location: string): Segment[] 
   const found = SLOTS.flatMap((slot) => {
     const file = segmentFile(location, slot);
     const bytes = existsSync(file) ? readFileSync(file) : undefined;
-    // Both have their size before anything is applied, and never less.
-    if (applied > 0 && (bytes?.length ?? 0) < SEGMENT_BYTES_MIN)
-      throw new CorruptionError(`a file of the log is ${bytes ? 'cut off' : 'missing'}`);
+    if (applied > 0 && !bytes) throw new CorruptionError('a file of the log is missing');
+    if (bytes && bytes.length < SEGMENT_BYTES_MIN) throw new CorruptionError('a file of the log is cut off');
     return (bytes && parseSegment(bytes, slot, applied)) ?? [];
   });
   found.sort((a, b) => a.end.number - b.end.number);
@@ -56,7 +54,7 @@ function parseSegment(
 ): (Segment & { readonly head: SegmentHead }) | undefined {
   const head = decodeHead(bytes);
   if (!head) {
-    // The head is on disk with the first record. So without any record nobody misses this segment.
+    // The head is on disk before the first record is written: without any record nobody misses this segment.
     const expected = slotOf(applied + 1) === slot ? applied + 1 : applied + 2;
     for (let at = RECORDS_AT; at < bytes.length; at++) {
       if (decodeRecord(bytes, expected, at)) throw new CorruptionError(`the head of segment ${expected} is damaged`);
@@ -79,7 +77,7 @@ function readRecords(bytes: Buffer, number: number, salt: number): Segment {
   let checksum = salt;
   for (;;) {
     const record = decodeRecord(bytes, number, position);
-    if (record?.previous !== checksum) return { records, end: { number, salt: salt, position, checksum } };
+    if (record?.previous !== checksum) return { records, end: { number, salt, position, checksum } };
     records.push(record.changes);
     ({ end: position, checksum } = record);
   }
@@ -91,34 +89,10 @@ let segmentBuffer = Buffer.alloc(0);
 /** One that was written to its end; it is good until the next call. */
 export function readSegment(location: string, end: SegmentEnd): Segment {
   if (segmentBuffer.length < end.position) segmentBuffer = Buffer.allocUnsafeSlow(end.position);
-  const bytes = segmentBuffer.subarray(0, end.position);
-  const file = openSync(segmentFile(location, slotOf(end.number)), 'r');
-  try {
-    for (let at = 0; at < bytes.length; ) {
-      const read = readSync(file, bytes, at, bytes.length - at, at);
-      if (read === 0) throw new CorruptionError('the log is cut off');
-      at += read;
-    }
-  } finally {
-    closeSync(file);
-  }
+  const bytes = readBeginning(segmentFile(location, slotOf(end.number)), segmentBuffer.subarray(0, end.position));
   const segment = readRecords(bytes, end.number, end.salt);
   if (segment.end.checksum !== end.checksum) throw new CorruptionError(`segment ${end.number} of the log is damaged`);
   return segment;
-}
-
-/** What records leave of each key: version and value as they are stored, or undefined; and until when time is reserved. */
-export function replayRecords(records: readonly Buffer[]): { rows: Map<Key, Buffer | undefined>; until: Instant } {
-  const rows = new Map<Key, Buffer | undefined>();
-  let until = 0n;
-  for (const record of records) {
-    for (const change of decodeChanges(record)) {
-      if (change.kind === 'put') rows.set(change.key, change.stored);
-      else if (change.kind === 'remove') rows.set(change.key, undefined);
-      else until = change.until;
-    }
-  }
-  return { rows, until };
 }
 
 /** Time goes on after all of these. */
@@ -130,12 +104,9 @@ export function latestInstant(instants: readonly Instant[]): Instant {
 export function loadGeneration({ records }: Segment): { generation: Generation; until: Instant } {
   const { rows, until } = replayRecords(records);
   const generation = new Generation();
-  const entries = [...rows].map(([key, stored]) => {
-    const entry = generation.write(key, 0, 0);
-    if (stored) entry.set(decodeVersion(stored), stored.subarray(8));
-    return entry;
-  });
-  generation.addToEstimate(entries);
+  generation.beginGroup(0, 0);
+  for (const [key, stored] of rows) generation.write(key, stored ? decodeVersion(stored) : 0n, stored?.subarray(8));
+  generation.endGroup();
   return { generation, until };
 }
 
@@ -144,13 +115,5 @@ export function loadGeneration({ records }: Segment): { generation: Generation; 
  * shows them until the machine goes down: what a start has read must be on disk before it is relied on.
  */
 export function rewriteAndSync(file: string, length: number): void {
-  const descriptor = openSync(file, 'r+');
-  try {
-    const bytes = Buffer.alloc(length);
-    const read = readSync(descriptor, bytes, 0, length, 0);
-    writeAll(descriptor, bytes.subarray(0, read), 0);
-    fdatasyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
+  writeBeginning(file, readBeginning(file, Buffer.alloc(length)));
 }

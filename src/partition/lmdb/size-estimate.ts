@@ -1,6 +1,6 @@
 /** How much disk space commits may take, estimated from above. */
 import { COUNTER_BYTES, type Commit, type Write } from '../partition.ts';
-import { PAGE_BYTES } from './files.ts';
+import { KEY_BYTES_MAX, PAGE_BYTES } from './files.ts';
 
 /** A row may lie on a page of its own, which a checkpoint copies with its parent. */
 const PAGES_PER_ROW = 2;
@@ -34,11 +34,15 @@ export class SizeEstimate {
   }
 }
 
-/** What a commit adds to the log. */
+/** What a commit adds to the log. Throws a RangeError if a key is too long: LMDB would refuse it in the middle of a checkpoint. */
 export function walBytes(commit: Commit): number {
   let bytes = 0;
   for (const { writes } of commit.writeSets) {
-    for (const write of writes) bytes += BYTES_PER_ROW + write.key.length + (valueBytesOf(write) ?? 0);
+    for (const write of writes) {
+      const keyBytes = write.key.length;
+      if (keyBytes > KEY_BYTES_MAX) throw new RangeError(`a key of ${keyBytes} bytes`);
+      bytes += BYTES_PER_ROW + keyBytes + (valueBytesOf(write) ?? 0);
+    }
   }
   return bytes;
 }

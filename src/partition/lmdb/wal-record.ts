@@ -7,21 +7,16 @@ import type { Key } from '../keys.ts';
 import type { Instant } from '../partition.ts';
 import type { Entry } from './overlay.ts';
 
-export type Change =
-  | { readonly kind: 'put'; readonly key: Key; readonly stored: Buffer }
-  | { readonly kind: 'remove'; readonly key: Key }
-  | { readonly kind: 'highWater'; readonly until: Instant };
-
 /** Where a record lies: its checksum covers this, so that what an earlier use of the file left behind is no record. */
 export interface WalPosition {
   readonly segment: number;
   readonly position: number;
-  /** The checksum of the record before it; of the first record in a segment, that segment's mark. */
+  /** The checksum of the record before it; of the first record in a segment, that segment's salt. */
   readonly previous: number;
   readonly salt: number;
 }
 
-/** Length, checksum, checksum of the record before, mark of the segment. */
+/** Length, checksum, checksum of the record before, salt of the segment. */
 export const HEADER_BYTES = 16;
 const SALT_AT = 12;
 
@@ -35,20 +30,22 @@ const VERSION_BYTES = 8;
 const COPIED_MAX = 64 << 10;
 
 /** The record of these entries in pieces, with its header left open. Short values lie in it from now on. */
-export function encodeRecord(entries: Iterable<Entry>, until: Instant | undefined): Buffer[] {
+export function encodeRecord(entries: readonly Entry[], until: Instant | undefined): Buffer[] {
   let length = HEADER_BYTES + (until === undefined ? 0 : CHANGE_BYTES + 8);
   for (const { key, valueBytes } of entries) {
     length += CHANGE_BYTES + key.length;
     if (valueBytes !== undefined) length += VERSION_BYTES + (valueBytes > COPIED_MAX ? 0 : valueBytes);
   }
   const bytes = Buffer.allocUnsafeSlow(length);
+  // A DataView writes numbers without a call, and big ones without memory of their own.
+  const numbers = new DataView(bytes.buffer);
   const pieces: Buffer[] = [];
   let begun = 0;
   let at = HEADER_BYTES;
   const begin = (kind: number, key: string, storedBytes: number): void => {
     bytes[at] = kind;
-    bytes.writeUInt16BE(key.length, at + 1);
-    bytes.writeUInt32BE(storedBytes, at + 3);
+    numbers.setUint16(at + 1, key.length);
+    numbers.setUint32(at + 3, storedBytes);
     bytes.write(key, at + CHANGE_BYTES, 'latin1');
     at += CHANGE_BYTES + key.length;
   };
@@ -59,7 +56,7 @@ export function encodeRecord(entries: Iterable<Entry>, until: Instant | undefine
       continue;
     }
     begin(PUT, key, VERSION_BYTES + valueBytes);
-    bytes.writeBigUInt64BE(entry.version!, at);
+    numbers.setBigUint64(at, entry.version!);
     at += VERSION_BYTES;
     if (valueBytes > COPIED_MAX) {
       pieces.push(bytes.subarray(begun, at), entry.value!);
@@ -71,7 +68,7 @@ export function encodeRecord(entries: Iterable<Entry>, until: Instant | undefine
   }
   if (until !== undefined) {
     begin(HIGH_WATER, '', 8);
-    bytes.writeBigUInt64BE(until, at);
+    numbers.setBigUint64(at, until);
     at += 8;
   }
   if (at > begun) pieces.push(bytes.subarray(begun, at));
@@ -106,32 +103,45 @@ export function decodeRecord(bytes: Buffer, segment: number, position: number): 
   const end = from + length;
   if (length === 0 || end > bytes.length) return undefined;
   const previous = bytes.readUInt32BE(position + 8);
-  const mark = bytes.readUInt32BE(position + SALT_AT);
+  const salt = bytes.readUInt32BE(position + SALT_AT);
   const changes = bytes.subarray(from, end);
-  const checksum = crc32(changes, positionChecksum({ segment, position, previous, salt: mark }, length));
+  const checksum = crc32(changes, positionChecksum({ segment, position, previous, salt }, length));
   return bytes.readUInt32BE(position + 4) === checksum ? { changes, checksum, previous, end } : undefined;
 }
 
 /** Where the next record may begin, at this position or after it; -1: nowhere. */
-export function findRecord(bytes: Buffer, mark: number, position: number): number {
+export function findRecord(bytes: Buffer, salt: number, position: number): number {
   const wanted = Buffer.alloc(4);
-  wanted.writeUInt32BE(mark);
+  wanted.writeUInt32BE(salt);
   const found = bytes.indexOf(wanted, position + SALT_AT);
   return found < 0 ? -1 : found - SALT_AT;
 }
 
-export function* decodeChanges(record: Buffer): Iterable<Change> {
-  for (let at = 0; at < record.length; ) {
-    const kind = record[at];
-    const keyEnd = at + CHANGE_BYTES + record.readUInt16BE(at + 1);
-    const end = keyEnd + record.readUInt32BE(at + 3);
-    const key = record.toString('latin1', at + CHANGE_BYTES, keyEnd) as Key;
-    if (kind === PUT) yield { kind: 'put', key, stored: record.subarray(keyEnd, end) };
-    else if (kind === REMOVE) yield { kind: 'remove', key };
-    else if (kind === HIGH_WATER) yield { kind: 'highWater', until: record.readBigUInt64BE(keyEnd) };
-    else throw new Error(`a change of kind ${kind} in the log`);
-    at = end;
+/** What is left of each key, version and value as they are stored or undefined, and until when time is reserved. */
+export interface LoggedRows {
+  readonly rows: Map<Key, Buffer | undefined>;
+  readonly until: Instant;
+}
+
+/** @param records without their headers, in their order */
+export function replayRecords(records: readonly Buffer[]): LoggedRows {
+  const rows = new Map<Key, Buffer | undefined>();
+  let until = 0n;
+  for (const record of records) {
+    for (let at = 0; at < record.length; ) {
+      const kind = record[at];
+      const keyEnd = at + CHANGE_BYTES + record.readUInt16BE(at + 1);
+      const end = keyEnd + record.readUInt32BE(at + 3);
+      if (kind === HIGH_WATER) until = record.readBigUInt64BE(keyEnd);
+      else if (kind !== PUT && kind !== REMOVE) throw new Error(`a change of kind ${kind} in the log`);
+      else {
+        const key = record.toString('latin1', at + CHANGE_BYTES, keyEnd) as Key;
+        rows.set(key, kind === PUT ? record.subarray(keyEnd, end) : undefined);
+      }
+      at = end;
+    }
   }
+  return { rows, until };
 }
 
 const positionBytes = Buffer.alloc(24);

@@ -4,10 +4,12 @@
  */
 
 import { randomInt } from 'node:crypto';
-import { closeSync, constants, fdatasync, fdatasyncSync, fstatSync, openSync, writeSync, writev } from 'node:fs';
+import { closeSync, existsSync, fdatasync, fstatSync, openSync, writeSync, writev } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { isDiskFull, syncFolder, writeAll } from './file-io.ts';
+import { writeFileDurably } from '../../base/durable-files.ts';
+import { isDiskFull, readBeginning, writeAll } from './file-io.ts';
+import { PAGE_BYTES } from './files.ts';
 import { sealRecord } from './wal-record.ts';
 
 /** How far a segment goes. */
@@ -41,15 +43,18 @@ const HEAD_BYTES = 48;
 /** What a segment's head says: its number and salt, and where the segment before it ended, if that was still needed. */
 export interface SegmentHead extends Pick<SegmentEnd, 'number' | 'salt'> {
   readonly previous: { readonly position: number; readonly checksum: number };
+  /** How many pages LMDB's file had at least when the segment began. It never gets shorter. */
+  readonly dataPages: number;
 }
 
-function encodeHead({ number, salt, previous }: SegmentHead): Buffer {
+function encodeHead({ number, salt, previous, dataPages }: SegmentHead): Buffer {
   const head = Buffer.alloc(RECORDS_AT);
   MAGIC.copy(head);
   head.writeUIntBE(number, 16, 6);
   head.writeUInt32BE(salt, 24);
   head.writeUIntBE(previous.position, 28, 6);
   head.writeUInt32BE(previous.checksum, 36);
+  head.writeUInt32BE(dataPages, 40);
   head.writeUInt32BE(crc32(head.subarray(0, HEAD_BYTES - 4)), HEAD_BYTES - 4);
   return head;
 }
@@ -58,29 +63,41 @@ function encodeHead({ number, salt, previous }: SegmentHead): Buffer {
 export function decodeHead(bytes: Buffer): SegmentHead | undefined {
   if (bytes.length < RECORDS_AT) return undefined;
   const previous = { position: bytes.readUIntBE(28, 6), checksum: bytes.readUInt32BE(36) };
-  const head = { number: bytes.readUIntBE(16, 6), salt: bytes.readUInt32BE(24), previous };
+  const dataPages = bytes.readUInt32BE(40);
+  const head = { number: bytes.readUIntBE(16, 6), salt: bytes.readUInt32BE(24), previous, dataPages };
   return encodeHead(head).equals(bytes.subarray(0, RECORDS_AT)) ? head : undefined;
+}
+
+/** How long LMDB's file was when the last segment began, as far as the log tells. */
+export function dataBytesIn(location: string): number {
+  const sizes = SLOTS.map((slot) => {
+    const file = segmentFile(location, slot);
+    return existsSync(file)
+      ? (decodeHead(readBeginning(file, Buffer.alloc(RECORDS_AT)))?.dataPages ?? 0) * PAGE_BYTES
+      : 0;
+  });
+  return Math.max(...sizes);
 }
 
 export class Wal {
   private readonly files: readonly number[];
   private end: SegmentEnd;
+  /** Of this segment: a record without its head then means corruption, not a power cut. */
+  private isHeadDurable = true;
   /** Of the file of this segment. */
   private size: number;
+  /** How long LMDB's file is on disk, at least. */
+  dataBytes: number;
 
   /** Goes on where the last segment ends; where there is none that is still needed, with a new one. */
-  constructor(location: string, last: SegmentEnd | { readonly next: number }) {
-    this.files = SLOTS.map((slot) =>
-      openSync(segmentFile(location, slot), constants.O_RDWR | constants.O_CREAT, 0o600),
-    );
-    // Both at first: a disk that is full later has room for some records already, and a shorter file was cut off.
-    for (const file of this.files) {
-      const { size } = fstatSync(file);
-      if (size >= STEP.length) continue;
-      writeAll(file, STEP.subarray(size), size);
-      fdatasyncSync(file);
-    }
-    syncFolder(location);
+  constructor(location: string, last: SegmentEnd | { readonly next: number }, dataBytes = 0) {
+    this.dataBytes = dataBytes;
+    // Both at first: a disk that is full later has room for some records already. A file that is shorter was cut off: it has its size before its name.
+    this.files = SLOTS.map((slot) => {
+      const file = segmentFile(location, slot);
+      if (!existsSync(file)) writeFileDurably(file, STEP, { mode: 0o600 });
+      return openSync(file, 'r+');
+    });
     this.end = 'next' in last ? this.begin(last.next, { position: 0, checksum: 0 }) : last;
     this.size = fstatSync(this.file).size;
   }
@@ -107,18 +124,27 @@ export class Wal {
         this.size = Math.max(this.size, this.end.position);
         done(null);
       });
-    try {
-      this.growFor(length);
-      if (length <= SYNC_WRITE_BYTES_MAX) {
-        for (let at = position, i = 0; i < pieces.length; at += pieces[i++]!.length) writeAll(file, pieces[i]!, at);
-        sync();
+    const write = (): void => {
+      try {
+        this.growFor(length);
+        if (length <= SYNC_WRITE_BYTES_MAX) {
+          for (let at = position, i = 0; i < pieces.length; at += pieces[i++]!.length) writeAll(file, pieces[i]!, at);
+          sync();
+          return;
+        }
+      } catch (error) {
+        setImmediate(done, error as Error);
         return;
       }
-    } catch (error) {
-      setImmediate(done, error as Error);
-      return;
-    }
-    writeAllAsync(file, pieces, position, (error) => (error ? done(error) : sync()));
+      writeAllAsync(file, pieces, position, (error) => (error ? done(error) : sync()));
+    };
+    if (this.isHeadDurable) write();
+    else
+      fdatasync(file, (error) => {
+        if (error) return done(error);
+        this.isHeadDurable = true;
+        write();
+      });
   }
 
   /** Goes on in the other file, which must not be needed any more; the segment that ends here. */
@@ -133,10 +159,13 @@ export class Wal {
     for (const file of this.files) closeSync(file);
   }
 
-  /** The head is on disk no later than the first record, by the same sync. */
+  /** Nothing is written after the head before it is on disk. */
   private begin(number: number, { position, checksum }: SegmentHead['previous']): SegmentEnd {
     const salt = randomInt(1, 2 ** 32);
-    writeAll(this.files[slotOf(number)]!, encodeHead({ number, salt, previous: { position, checksum } }), 0);
+    const dataPages = Math.floor(this.dataBytes / PAGE_BYTES);
+    const head = encodeHead({ number, salt, previous: { position, checksum }, dataPages });
+    writeAll(this.files[slotOf(number)]!, head, 0);
+    this.isHeadDurable = false;
     return { number, salt, position: RECORDS_AT, checksum: salt };
   }
 

@@ -49,15 +49,29 @@ export function* readBatch(bytes: Buffer, contentType: string | string[] | undef
   const read = createPartReader(bytes, text);
   const changes: BatchPart[] = [];
   // To find the parts in a long one was a slice.
-  let sliceEnd = SLICE_BYTES;
-  for (const part of parts) {
-    if (part.to > sliceEnd) {
-      sliceEnd = part.to + SLICE_BYTES;
-      yield;
-    }
-    if (skipEmptyLines(text, part) < part.to) changes.push(read(part));
+  if (text.length > SLICE_BYTES) yield;
+  for (let next = 0; ; ) {
+    next = readSlice(changes, read, text, parts, next);
+    if (next === parts.length) return { kind: 'changes', parts: changes };
+    yield;
   }
-  return { kind: 'changes', parts: changes };
+}
+
+/** Those from this one on until they have so many bytes; empty ones are none. Which comes next. */
+function readSlice(
+  whole: BatchPart[],
+  read: (part: TextRange) => BatchPart,
+  text: string,
+  parts: readonly TextRange[],
+  from: number,
+): number {
+  let next = from;
+  for (let bytes = 0; next < parts.length && bytes < SLICE_BYTES; next++) {
+    const part = parts[next]!;
+    bytes += part.to - part.from;
+    if (skipEmptyLines(text, part) < part.to) whole.push(read(part));
+  }
+  return next;
 }
 
 function requireBoundary(contentType: string): string {

@@ -1,5 +1,5 @@
 /** The bodies of requests → entities and names of tables. */
-import { runSliced, type SlicedWork } from '../../../base/time-slices.ts';
+import { isSmall, runSliced, type SlicedWork } from '../../../base/time-slices.ts';
 import {
   type Property,
   parseSentValue,
@@ -9,28 +9,52 @@ import {
   type SentValue,
 } from '../../../services/table/entity-rows.ts';
 import { fail } from '../../../services/table/errors.ts';
-import { type Names, readMembers, SLICE_BYTES } from './read-object.ts';
+import { memberSteps, type Names, readMembers, SLICE_BYTES } from './read-object.ts';
 
 const TYPE_ANNOTATION = '@odata.type';
 const KEY_TYPE = 'Edm.String';
 
-export const readEntity = (body: Buffer): SentEntity | Promise<SentEntity> => runSliced(entitySteps(body), body.length);
-
-function* entitySteps(body: Buffer): SlicedWork<SentEntity> {
-  const { names, values } = yield* readMembers(body);
+export function readEntity(body: Buffer): SentEntity | Promise<SentEntity> {
+  if (!isSmall(body.length)) return runSliced(entitySteps(body), body.length);
+  const { names, values } = readMembers(body);
   const shape = cachedShape(names);
   checkAnnotations(shape, values);
   const properties: Property[] = [];
-  let length = 0;
-  for (const { name, at, annotatedAt } of shape.properties) {
-    const value = values[at]!;
-    if (value.kind === 'null') continue;
-    properties.push({ name, value: parseSentValue(value, annotatedType(values, annotatedAt)) });
-    length += value.json.length;
-    if (length < SLICE_BYTES) continue;
-    length = 0;
+  addProperties(properties, shape, values, { from: 0, bytesMax: Infinity });
+  return entityOf(shape, values, properties);
+}
+
+function* entitySteps(body: Buffer): SlicedWork<SentEntity> {
+  const { names, values } = yield* memberSteps(body);
+  const shape = cachedShape(names);
+  checkAnnotations(shape, values);
+  const properties: Property[] = [];
+  for (let from = 0; ; ) {
+    from = addProperties(properties, shape, values, { from, bytesMax: SLICE_BYTES });
+    if (from === shape.properties.length) return entityOf(shape, values, properties);
     yield;
   }
+}
+
+/** Those from this member on, until they have so many bytes. Which member comes next. */
+function addProperties(
+  properties: Property[],
+  shape: EntityShape,
+  values: readonly SentValue[],
+  { from, bytesMax }: { from: number; bytesMax: number },
+): number {
+  let at = from;
+  for (let bytes = 0; at < shape.properties.length && bytes < bytesMax; at++) {
+    const member = shape.properties[at]!;
+    const value = values[member.at]!;
+    if (value.kind === 'null') continue;
+    properties.push({ name: member.name, value: parseSentValue(value, annotatedType(values, member.annotatedAt)) });
+    bytes += value.json.length;
+  }
+  return at;
+}
+
+function entityOf(shape: EntityShape, values: readonly SentValue[], properties: Property[]): SentEntity {
   return {
     partitionKey: readText(values, shape.partitionKey),
     rowKey: readText(values, shape.rowKey),
@@ -42,7 +66,7 @@ function* entitySteps(body: Buffer): SlicedWork<SentEntity> {
 export const readTableName = (body: Buffer): string | Promise<string> => runSliced(tableNameSteps(body), body.length);
 
 function* tableNameSteps(body: Buffer): SlicedWork<string> {
-  const { names, values } = yield* readMembers(body);
+  const { names, values } = yield* memberSteps(body);
   checkAnnotations(cachedShape(names), values);
   const name = readText(values, findMember(names, 'TableName'));
   if (name === undefined) throw fail('PropertiesNeedValue');

@@ -45,6 +45,7 @@ interface Cursor {
   /** One character a byte: only strings that are not ASCII are decoded. */
   readonly text: string;
   at: number;
+  readonly values: SentValue[];
   /** All names so far, once they are not those that were expected. */
   positions: Map<string, number> | undefined;
   /** Whether all of them stand there as they are. */
@@ -54,27 +55,50 @@ interface Cursor {
 /** Reads so many bytes in one stretch, and the rest of the member that it is in. */
 export const SLICE_BYTES = 64 << 10;
 
-export function* readMembers(body: Buffer): SlicedWork<Members> {
-  const reader: Cursor = { text: body.toString('latin1'), at: 0, positions: undefined, isPlain: true };
-  const values: SentValue[] = [];
-  if (reader.text.startsWith(BYTE_ORDER_MARK)) reader.at = BYTE_ORDER_MARK.length;
-  expectByte(reader, OPENING);
-  if (!acceptByte(reader, CLOSING)) {
-    let sliceEnd = SLICE_BYTES;
-    do {
-      if (values.length === JSON_MEMBERS_MAX) throw fail('TooManyProperties');
-      readName(reader, values.length);
-      values.push(readValue(reader));
-      if (reader.at < sliceEnd) continue;
-      sliceEnd = reader.at + SLICE_BYTES;
-      // Another body may change what is expected meanwhile.
-      reader.positions ??= positionsByName(expectedNames.all.slice(0, values.length));
-      yield;
-    } while (acceptByte(reader, COMMA));
-    expectByte(reader, CLOSING);
+/** In one go: a generator would cost a small body a fifth more. */
+export function readMembers(body: Buffer): Members {
+  const reader = startReading(body);
+  readUntil(reader, Infinity);
+  return membersOf(reader);
+}
+
+export function* memberSteps(body: Buffer): SlicedWork<Members> {
+  const reader = startReading(body);
+  while (!readUntil(reader, reader.at + SLICE_BYTES)) {
+    // Another body may change what is expected meanwhile.
+    reader.positions ??= positionsByName(expectedNames.all.slice(0, reader.values.length));
+    yield;
   }
-  if (reader.at < reader.text.length) skipSpace(reader);
-  if (reader.at < reader.text.length) throw fail('InvalidEntity');
+  return membersOf(reader);
+}
+
+function startReading(body: Buffer): Cursor {
+  const text = body.toString('latin1');
+  const at = text.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0;
+  const reader: Cursor = { text, at, values: [], positions: undefined, isPlain: true };
+  expectByte(reader, OPENING);
+  return reader;
+}
+
+/** Whether the last member was read: otherwise the others are to be read from here on. */
+function readUntil(reader: Cursor, sliceEnd: number): boolean {
+  const { values } = reader;
+  if (values.length === 0 && acceptByte(reader, CLOSING)) return true;
+  do {
+    if (values.length === JSON_MEMBERS_MAX) throw fail('TooManyProperties');
+    readName(reader, values.length);
+    values.push(readValue(reader));
+    if (acceptByte(reader, COMMA)) continue;
+    expectByte(reader, CLOSING);
+    return true;
+  } while (reader.at < sliceEnd);
+  return false;
+}
+
+function membersOf(reader: Cursor): Members {
+  const { text, values } = reader;
+  if (reader.at < text.length) skipSpace(reader);
+  if (reader.at < text.length) throw fail('InvalidEntity');
   return { names: finishNames(reader, values.length), values };
 }
 
