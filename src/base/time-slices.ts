@@ -11,9 +11,11 @@ export type SlicedWork<Value> = Generator<void, Value, void>;
 /** Work on so many bytes is done at once, whoever else does the same in this turn. */
 const SMALL_BYTES = 8 << 10;
 
+export const isSmall = (inputBytes: number): boolean => inputBytes <= SMALL_BYTES;
+
 /** All of it: at once if the input is small; otherwise in slices, each in a turn of its own, from the first one on. */
 export function runSliced<Value>(steps: SlicedWork<Value>, inputBytes: number): Value | Promise<Value> {
-  if (inputBytes > SMALL_BYTES) return continueSliced(steps, firstSlice());
+  if (!isSmall(inputBytes)) return continueSliced(steps, firstSlice());
   const first = steps.next();
   return first.done ? first.value : continueSliced(steps, nextSlice());
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { decodeKey } from '../../src/partition/keys.ts';
 import { parseFilter } from '../../src/rules/table/filter.ts';
 import type { Granted, Storage } from '../../src/services/common/storage.ts';
-import { runBatch } from '../../src/services/table/batches.ts';
+import { changeEntities } from '../../src/services/table/entities.ts';
 import type { StoredEntity } from '../../src/services/table/entity-rows.ts';
 import { queryTables } from '../../src/services/table/queries.ts';
 import { createTable } from '../../src/services/table/tables.ts';
@@ -283,9 +283,8 @@ describe('Query Entities', () => {
     const row = (i: number) => `r${i + 100}`;
     const filler = Array.from({ length: 1_000 }, (_, i) => entityOf('p', `${row(Math.floor(i / 10))}-${i}`));
     await fill(storage, 'things', filler);
-    const generation = (N: number) => ({
-      table: 'things',
-      changes: Array.from({ length: 100 }, (_, i) => {
+    const generation = (N: number) =>
+      Array.from({ length: 100 }, (_, i) => {
         const keys = { partitionKey: 'p', rowKey: row(i) };
         return {
           kind: 'update' as const,
@@ -294,14 +293,13 @@ describe('Query Entities', () => {
           ifMatch: undefined,
           merge: false,
         };
-      }),
-    });
-    await runBatch(storage, generation(0));
+      });
+    await changeEntities(storage, 'things', generation(0));
     let isDone = false;
     const write = async () => {
       for (let n = 1; !isDone; n++) {
-        await runBatch(storage, generation(n));
-        // In memory nothing waits for the event loop, and so a writer would keep it for himself.
+        await changeEntities(storage, 'things', generation(n));
+        // In memory nothing waits for the event loop, so a writer would never give it up.
         await new Promise(setImmediate);
       }
     };

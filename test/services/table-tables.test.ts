@@ -4,12 +4,22 @@ import type { Storage } from '../../src/services/common/storage.ts';
 import { check } from '../../src/services/maintenance/check.ts';
 import { emptyAccount } from '../../src/services/maintenance/reset.ts';
 import { tableAccess } from '../../src/services/table/access.ts';
-import { deleteEntity, getEntity, insertEntity, updateEntity } from '../../src/services/table/entities.ts';
+import { getEntity } from '../../src/services/table/entities.ts';
 import { encodeEntity, entityKey } from '../../src/services/table/entity-rows.ts';
 import { queryTables } from '../../src/services/table/queries.ts';
 import { createTable, deleteTable, getTable, getTableAcl, setTableAcl } from '../../src/services/table/tables.ts';
 import { ACCOUNT, openWorld } from '../support/blob-storage.ts';
-import { codeOf, engines, entityOf, fill, openTables, queryEntities } from '../support/table-storage.ts';
+import {
+  codeOf,
+  deleteEntity,
+  engines,
+  entityOf,
+  fill,
+  insertEntity,
+  openTables,
+  queryEntities,
+  updateEntity,
+} from '../support/table-storage.ts';
 
 async function openSwept() {
   const world = await openWorld();

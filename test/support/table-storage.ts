@@ -11,7 +11,8 @@ import type { Engine, Partition } from '../../src/partition/partition.ts';
 import { openPartition } from '../../src/partition/transact.ts';
 import { putAccount } from '../../src/services/common/account-rows.ts';
 import type { Storage } from '../../src/services/common/storage.ts';
-import { insertEntity } from '../../src/services/table/entities.ts';
+import type { ChangeResult, Delete, Insert, Update } from '../../src/services/table/changes.ts';
+import { changeEntity } from '../../src/services/table/entities.ts';
 import {
   canonicalize,
   decodeEntityProperties,
@@ -19,7 +20,7 @@ import {
   type StoredEntity,
 } from '../../src/services/table/entity-rows.ts';
 import { type QueryInput, queryEntities as query } from '../../src/services/table/queries.ts';
-import { createTable } from '../../src/services/table/tables.ts';
+import { createTable, type TableInput } from '../../src/services/table/tables.ts';
 
 export const ACCOUNT = 7n;
 export const engines = ['memory', 'LMDB'] as const;
@@ -82,6 +83,20 @@ export function entityOf(
 
 export function valuesOf(entity: StoredEntity): Record<string, unknown> {
   return Object.fromEntries(decodeEntityProperties(entity).map(({ name, value }) => [name, value.value]));
+}
+
+export async function insertEntity(storage: Storage, input: TableInput & Omit<Insert, 'kind'>): Promise<StoredEntity> {
+  const result = await changeEntity(storage, input.table, { ...input, kind: 'insert' });
+  return (result as ChangeResult & { kind: 'insert' }).entity;
+}
+
+export async function updateEntity(storage: Storage, input: TableInput & Omit<Update, 'kind'>) {
+  const result = await changeEntity(storage, input.table, { ...input, kind: 'update' });
+  return result as ChangeResult & { kind: 'update' };
+}
+
+export async function deleteEntity(storage: Storage, input: TableInput & Omit<Delete, 'kind'>): Promise<void> {
+  await changeEntity(storage, input.table, { ...input, kind: 'delete' });
 }
 
 export async function fill(storage: Storage, table: string, entities: readonly SentEntity[]): Promise<void> {

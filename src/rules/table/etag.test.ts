@@ -15,9 +15,9 @@ describe('The ETag of an entity', () => {
     expect(formatTableEtag(SECOND + fraction)).toBe(etag);
   });
 
-  it('comes back as the stamp that it was made of', () => {
-    const stamp = fc.bigInt({ min: 504911232000000000n, max: 3155378975999999999n });
-    fc.assert(fc.property(stamp, (given) => parseIfMatch(formatTableEtag(given)) === given));
+  it('comes back as the version that it was made of', () => {
+    const version = fc.bigInt({ min: 504911232000000000n, max: 3155378975999999999n });
+    fc.assert(fc.property(version, (given) => parseIfMatch(formatTableEtag(given)) === given));
   });
 });
 

@@ -79,7 +79,7 @@ describe('An entity', () => {
   });
 
   it('is checked as a merge leaves it', () => {
-    const stored = (properties: Property[]) => ({ ...keys, stamp: 1n, value: encodeEntity(keys, properties) });
+    const stored = (properties: Property[]) => ({ ...keys, version: 1n, value: encodeEntity(keys, properties) });
     expect(codeOf(() => checkStored(mergeEntity(stored(many(252)), many(10, 0))))).toBe('fine');
     expect(codeOf(() => checkStored(mergeEntity(stored(many(252)), many(1, 252))))).toBe('TooManyProperties');
     const large = (from: number) => Array.from({ length: 10 }, (_, i) => binary(`b${from + i}`, 65536));

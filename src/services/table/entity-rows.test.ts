@@ -40,17 +40,17 @@ const asStored = (samples: readonly Sample[]) =>
   samples.map(({ name, value }) => ({ name, value: canonicalize(value) }));
 const aKey = fc.oneof(fc.string(), fc.string({ unit: 'binary' }));
 
-function stored(partitionKey: string, rowKey: string, samples: readonly Sample[], stamp = 7n) {
+function stored(partitionKey: string, rowKey: string, samples: readonly Sample[], version = 7n) {
   const key = entityKey(3n, 4n, partitionKey, rowKey);
-  return entityFromRow({ key, version: stamp, value: encodeEntity({ partitionKey, rowKey }, asStored(samples)) });
+  return entityFromRow({ key, version, value: encodeEntity({ partitionKey, rowKey }, asStored(samples)) });
 }
 
 describe('A stored entity', () => {
-  it('gives back its keys, its stamp and its properties in their order', () => {
+  it('gives back its keys, its version and its properties in their order', () => {
     fc.assert(
       fc.property(aKey, aKey, someProperties, (partitionKey, rowKey, properties) => {
         const entity = stored(partitionKey, rowKey, properties, 99n);
-        expect([entity.partitionKey, entity.rowKey, entity.stamp]).toEqual([partitionKey, rowKey, 99n]);
+        expect([entity.partitionKey, entity.rowKey, entity.version]).toEqual([partitionKey, rowKey, 99n]);
         expect(decodeEntityProperties(entity)).toEqual(properties);
       }),
     );

@@ -56,7 +56,7 @@ export interface SentEntity {
 
 /** A row that is not decoded. */
 export interface StoredEntity extends EntityKeys {
-  readonly stamp: Timestamp;
+  readonly version: Timestamp;
   readonly value: Buffer;
 }
 
@@ -90,13 +90,13 @@ const KEYS_AT = encodeKey(keyParts(0n, 0n)).length;
 /** Most rows that a query looks at are never asked for their keys. */
 class RowEntity implements StoredEntity {
   readonly value: Buffer;
-  readonly stamp: Timestamp;
+  readonly version: Timestamp;
   #key: Key | undefined;
   #keys: readonly [string, string] | undefined;
 
   constructor(row: Row) {
     this.value = row.value;
-    this.stamp = row.version;
+    this.version = row.version;
     this.#key = row.key;
   }
 
@@ -169,7 +169,7 @@ export function propertyValue(
 ): EdmValue | undefined {
   if (name === 'PartitionKey') return { type: 'Edm.String', value: entity.partitionKey };
   if (name === 'RowKey') return { type: 'Edm.String', value: entity.rowKey };
-  if (name === 'Timestamp') return { type: 'Edm.DateTime', value: entity.stamp };
+  if (name === 'Timestamp') return { type: 'Edm.DateTime', value: entity.version };
   const offset = findProperty(entity.value, name);
   return offset && valueAt(entity.value, offset, lengthMax);
 }
@@ -181,12 +181,12 @@ export function decodeEntityProperties({
   return propertyOffsets(value).map((place) => ({ name: nameAt(value, place), value: valueAt(value, place) }));
 }
 
-export function formatTimestamp({ stamp }: Pick<StoredEntity, 'stamp'>): string {
-  return formatDateTime(stamp);
+export function formatTimestamp({ version }: Pick<StoredEntity, 'version'>): string {
+  return formatDateTime(version);
 }
 
-export function entityEtag({ stamp }: Pick<StoredEntity, 'stamp'>): string {
-  return formatTableEtag(stamp);
+export function entityEtag({ version }: Pick<StoredEntity, 'version'>): string {
+  return formatTableEtag(version);
 }
 
 /** Text as answers have it in JSON, in its quotes. */

@@ -3,30 +3,33 @@ import { describe, expect, it } from 'vitest';
 import {
   ACCOUNT,
   codeOf,
+  deleteEntity,
   engines,
   entityOf,
+  insertEntity,
   openTables,
   queryEntities,
+  updateEntity,
   valuesOf,
 } from '../../../test/support/table-storage.ts';
 import { keysUnder } from '../../partition/keys.ts';
 import { formatTableEtag } from '../../rules/table/etag.ts';
 import type { Storage } from '../common/storage.ts';
-import { type BatchChange, runBatch } from './batches.ts';
-import { deleteEntity, getEntity, insertEntity, updateEntity } from './entities.ts';
+import type { Change } from './changes.ts';
+import { changeEntities, getEntity } from './entities.ts';
 import { queryTables } from './queries.ts';
 import { createTable, deleteTable, getTable } from './tables.ts';
 
 interface ModelEntity {
   values: Record<string, number>;
-  stamp: bigint;
+  version: bigint;
 }
 
 /** Tables by their names in lower case, entities by their keys. */
 interface Model {
   readonly tables: Map<string, { name: string; entities: Map<string, ModelEntity> }>;
   /** Of each entity that ever was. */
-  readonly stamps: Map<string, bigint>;
+  readonly versions: Map<string, bigint>;
 }
 
 type Wish = 'any' | 'its own' | 'stale' | 'none at all' | undefined;
@@ -55,12 +58,14 @@ function foretell(found: ModelEntity | undefined, { kind, values, wish }: ModelC
   return kind === 'merge' ? { ...found?.values, ...values } : values;
 }
 
-function asSent(change: ModelChange, partition: string, found: ModelEntity | undefined): BatchChange {
+function asSent(change: ModelChange, partition: string, found: ModelEntity | undefined): Change {
   const { kind, rowKey, values, wish } = change;
-  const stamp = found?.stamp ?? 630822816000000000n;
+  const version = found?.version ?? 630822816000000000n;
   const ifMatch =
     wish &&
-    { any: '*', 'its own': formatTableEtag(stamp), stale: formatTableEtag(stamp - 1n), 'none at all': 'W/"x"' }[wish];
+    { any: '*', 'its own': formatTableEtag(version), stale: formatTableEtag(version - 1n), 'none at all': 'W/"x"' }[
+      wish
+    ];
   const entity = entityOf(partition, rowKey, values);
   if (kind === 'insert') return { kind, entity };
   if (kind === 'delete') return { kind, partitionKey: partition, rowKey, ifMatch };
@@ -91,9 +96,9 @@ const lone = fc.tuple(table, partitionKey, change).map(
       const sent = asSent(one, partition, found);
       const work =
         sent.kind === 'insert'
-          ? insertEntity(storage, { ...sent, table: name }).then(({ stamp }) => stamp)
+          ? insertEntity(storage, { ...sent, table: name }).then(({ version }) => version)
           : sent.kind === 'update'
-            ? updateEntity(storage, { ...sent, table: name }).then(({ stamp }) => stamp)
+            ? updateEntity(storage, { ...sent, table: name }).then(({ version }) => version)
             : deleteEntity(storage, { ...sent, table: name }).then(() => undefined);
       const foretold = foretell(found, one);
       const isKnown = model.tables.has(name.toLowerCase());
@@ -112,15 +117,16 @@ const batches = fc.tuple(table, partitionKey, fc.array(change, { maxLength: 4 })
       const sent = changes.map((one, i) => asSent(one, partition, found[i]));
       const foretold = changes.map((one, i) => foretell(found[i], one));
       const fault = firstFault(changes, foretold, entities !== undefined);
-      const work = runBatch(storage, { table: name, changes: sent });
+      const work = changeEntities(storage, name, sent);
       if (fault) {
         await expect(work).rejects.toMatchObject({ index: fault.index, error: { code: fault.code } });
         return;
       }
       for (const [i, done] of (await work).entries()) {
         expect(done.kind).toBe(sent[i]!.kind);
-        const stamp = done.kind === 'insert' ? done.entity.stamp : done.kind === 'update' ? done.stamp : undefined;
-        keep(model, name, partition, changes[i]!.rowKey, foretold[i] as ModelEntity['values'] | undefined, stamp);
+        const version =
+          done.kind === 'insert' ? done.entity.version : done.kind === 'update' ? done.version : undefined;
+        keep(model, name, partition, changes[i]!.rowKey, foretold[i] as ModelEntity['values'] | undefined, version);
       }
     },
 );
@@ -137,12 +143,12 @@ function firstFault(changes: readonly ModelChange[], foretold: readonly unknown[
 }
 
 function keep(
-  { tables, stamps }: Model,
+  { tables, versions }: Model,
   name: string,
   partition: string,
   row: string,
   values: ModelEntity['values'] | undefined,
-  stamp: bigint | undefined,
+  version: bigint | undefined,
 ): void {
   const id = idOf(name, partition, row);
   const { entities } = tables.get(name.toLowerCase())!;
@@ -150,9 +156,9 @@ function keep(
     entities.delete(id);
     return;
   }
-  expect(stamp! > (stamps.get(id) ?? 0n), 'a later stamp than any that this entity ever had').toBe(true);
-  stamps.set(id, stamp!);
-  entities.set(id, { values, stamp: stamp! });
+  expect(version! > (versions.get(id) ?? 0n), 'a later version than any that this entity ever had').toBe(true);
+  versions.set(id, version!);
+  entities.set(id, { values, version: version! });
 }
 
 async function compare(storage: Storage, { tables }: Model): Promise<void> {
@@ -164,12 +170,12 @@ async function compare(storage: Storage, { tables }: Model): Promise<void> {
     expect(page.next).toBeUndefined();
     const found = page.entities.map((entity) => [
       idOf(name, entity.partitionKey, entity.rowKey),
-      { values: valuesOf(entity), stamp: entity.stamp },
+      { values: valuesOf(entity), version: entity.version },
     ]);
     const expected = [...entities].sort(([one], [other]) => (one < other ? -1 : 1));
     expect(found).toEqual(expected);
-    for (const { partitionKey, rowKey, stamp } of page.entities) {
-      expect((await getEntity(storage, { table: name, partitionKey, rowKey })).stamp).toBe(stamp);
+    for (const { partitionKey, rowKey, version } of page.entities) {
+      expect((await getEntity(storage, { table: name, partitionKey, rowKey })).version).toBe(version);
     }
   }
 }
@@ -185,7 +191,7 @@ describe.each(engines)('Tables and entities on %s', (engine) => {
     const { storage, partition } = await openTables(engine);
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), async (steps) => {
-        const model: Model = { tables: new Map(), stamps: new Map() };
+        const model: Model = { tables: new Map(), versions: new Map() };
         await createTable(storage, { table: 'one' });
         model.tables.set('one', { name: 'one', entities: new Map() });
         try {

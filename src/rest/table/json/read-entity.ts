@@ -1,5 +1,5 @@
 /** The bodies of requests → entities and names of tables. */
-import { runSliced, type SlicedWork } from '../../../base/time-slices.ts';
+import { isSmall, runSliced, type SlicedWork } from '../../../base/time-slices.ts';
 import {
   type Property,
   parseSentValue,
@@ -9,28 +9,52 @@ import {
   type SentValue,
 } from '../../../services/table/entity-rows.ts';
 import { fail } from '../../../services/table/errors.ts';
-import { type Names, readMembers, SLICE_BYTES } from './read-object.ts';
+import { type Names, readMembers, readMembersSliced, SLICE_BYTES } from './read-object.ts';
 
 const TYPE_ANNOTATION = '@odata.type';
 const KEY_TYPE = 'Edm.String';
 
-export const readEntity = (body: Buffer): SentEntity | Promise<SentEntity> => runSliced(entitySteps(body), body.length);
-
-function* entitySteps(body: Buffer): SlicedWork<SentEntity> {
-  const { names, values } = yield* readMembers(body);
+export function readEntity(body: Buffer): SentEntity | Promise<SentEntity> {
+  if (!isSmall(body.length)) return runSliced(readEntitySliced(body), body.length);
+  const { names, values } = readMembers(body);
   const shape = cachedShape(names);
   checkAnnotations(shape, values);
   const properties: Property[] = [];
-  let length = 0;
-  for (const { name, at, annotatedAt } of shape.properties) {
+  addProperties(properties, shape, values, { from: 0, bytesMax: Number.POSITIVE_INFINITY });
+  return makeEntity(shape, values, properties);
+}
+
+function* readEntitySliced(body: Buffer): SlicedWork<SentEntity> {
+  const { names, values } = yield* readMembersSliced(body);
+  const shape = cachedShape(names);
+  checkAnnotations(shape, values);
+  const properties: Property[] = [];
+  for (let from = 0; ; ) {
+    from = addProperties(properties, shape, values, { from, bytesMax: SLICE_BYTES });
+    if (from === shape.properties.length) return makeEntity(shape, values, properties);
+    yield;
+  }
+}
+
+/** Leaves out nulls. Returns the index of the first member that is not added, since `bytesMax` is reached. */
+function addProperties(
+  properties: Property[],
+  shape: EntityShape,
+  values: readonly SentValue[],
+  { from, bytesMax }: { readonly from: number; readonly bytesMax: number },
+): number {
+  let index = from;
+  for (let bytes = 0; index < shape.properties.length && bytes < bytesMax; index++) {
+    const { name, at, annotatedAt } = shape.properties[index]!;
     const value = values[at]!;
     if (value.kind === 'null') continue;
     properties.push({ name, value: parseSentValue(value, annotatedType(values, annotatedAt)) });
-    length += value.json.length;
-    if (length < SLICE_BYTES) continue;
-    length = 0;
-    yield;
+    bytes += value.json.length;
   }
+  return index;
+}
+
+function makeEntity(shape: EntityShape, values: readonly SentValue[], properties: readonly Property[]): SentEntity {
   return {
     partitionKey: readText(values, shape.partitionKey),
     rowKey: readText(values, shape.rowKey),
@@ -39,10 +63,11 @@ function* entitySteps(body: Buffer): SlicedWork<SentEntity> {
 }
 
 /** `{"TableName":"mytable"}` */
-export const readTableName = (body: Buffer): string | Promise<string> => runSliced(tableNameSteps(body), body.length);
+export const readTableName = (body: Buffer): string | Promise<string> =>
+  runSliced(readTableNameSliced(body), body.length);
 
-function* tableNameSteps(body: Buffer): SlicedWork<string> {
-  const { names, values } = yield* readMembers(body);
+function* readTableNameSliced(body: Buffer): SlicedWork<string> {
+  const { names, values } = yield* readMembersSliced(body);
   checkAnnotations(cachedShape(names), values);
   const name = readText(values, findMember(names, 'TableName'));
   if (name === undefined) throw fail('PropertiesNeedValue');

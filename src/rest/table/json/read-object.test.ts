@@ -4,14 +4,15 @@ import { atOnce } from '../../../../test/support/run-steps.ts';
 import { JSON_MEMBERS_MAX, JSON_NUMBER_MAX, JSON_SPACE_MAX, JSON_STRING_MAX } from '../../../base/input-limits.ts';
 import { StorageError } from '../../../services/common/errors.ts';
 import { parseText } from '../../../services/table/entity-rows.ts';
-import { type Members, readMembers, SLICE_BYTES } from './read-object.ts';
+import { type Members, readMembers, readMembersSliced, SLICE_BYTES } from './read-object.ts';
 
 const told = ({ names, values }: Members) =>
   values.map((value, at) => [
     names.all[at],
     value.kind === 'null' ? undefined : { kind: value.kind, text: parseText(value) },
   ]);
-const membersOf = (body: Buffer, onYield?: () => void) => atOnce(readMembers(body), onYield);
+const membersOf = (body: Buffer, onYield?: () => void) =>
+  onYield ? atOnce(readMembersSliced(body), onYield) : readMembers(body);
 const read = (text: string) => told(membersOf(Buffer.from(text)));
 const codeOf = (body: Buffer): string => {
   try {

@@ -105,7 +105,7 @@ const COMMA = Buffer.from(',');
 
 /** With the comma that parts it from what comes next, and from what came before. */
 interface CachedTexts {
-  readonly stamp: StoredEntity['stamp'];
+  readonly version: StoredEntity['version'];
   readonly level: MetadataLevel;
   readonly etag: Buffer;
   readonly timestamp: Buffer;
@@ -115,11 +115,11 @@ let lastTexts: CachedTexts | undefined;
 
 /** Those that came in one batch have the same. */
 function cachedTexts(entity: StoredEntity, answer: AnswerFormat): CachedTexts {
-  const { stamp } = entity;
+  const { version } = entity;
   const { level } = answer;
-  if (lastTexts?.stamp !== stamp || lastTexts.level !== level) {
+  if (lastTexts?.version !== version || lastTexts.level !== level) {
     const timestamp = Buffer.from(`,${timestampText(entity, answer)}`, 'latin1');
-    lastTexts = { stamp, level, etag: Buffer.from(`${etagText(entity)},`, 'latin1'), timestamp };
+    lastTexts = { version, level, etag: Buffer.from(`${etagText(entity)},`, 'latin1'), timestamp };
   }
   return lastTexts;
 }
