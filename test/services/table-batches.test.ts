@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { formatTableEtag } from '../../src/rules/table/etag.ts';
+import { StorageError } from '../../src/services/common/errors.ts';
 import type { Granted } from '../../src/services/common/storage.ts';
 import type { Change } from '../../src/services/table/changes.ts';
-import { changeEntities, GroupFailure, getEntity } from '../../src/services/table/entities.ts';
+import { changeEntities, changeEntity, GroupFailure, getEntity } from '../../src/services/table/entities.ts';
 import { createTable } from '../../src/services/table/tables.ts';
 import {
   codeOf,
@@ -49,13 +50,26 @@ describe('An entity group transaction', () => {
       1,
       'CommandsInBatchActOnDifferentPartitions',
     ],
+    [
+      'another partition before a later key with a slash',
+      [insert('p', '1'), insert('q', '2'), insert('p', '/')],
+      1,
+      'CommandsInBatchActOnDifferentPartitions',
+    ],
+    ['a key with a slash in another partition', [insert('p', '1'), insert('q', '/')], 1, 'OutOfRangeInput'],
+    [
+      'a change too many before its own fault',
+      [...Array.from({ length: 100 }, (_, i) => insert('p', row(i))), insert('p', '/')],
+      99,
+      'InvalidInput',
+    ],
     ['one entity twice', [insert('p', '1'), insert('p', '2'), insert('p', '1')], 2, 'InvalidDuplicateRow'],
     ['an entity that is there', [insert('p', '1'), insert('p', 'there')], 1, 'EntityAlreadyExists'],
     ['a key with a slash', [insert('p', '1'), insert('p', '/')], 1, 'OutOfRangeInput'],
     ['no key', [{ kind: 'insert', entity: { partitionKey: 'p', properties: [] } }], 0, 'PropertiesNeedValue'],
     ['a bad name', [{ ...insert('p', '1'), table: 'a' }], 0, 'OutOfRangeInput'],
     [
-      'what is wrong in itself before what is not as it was',
+      'a fault of the request before one that depends on stored entities',
       [insert('p', 'there'), insert('p', '1'), insert('p', '1')],
       2,
       'InvalidDuplicateRow',
@@ -81,7 +95,15 @@ describe('An entity group transaction', () => {
     expect((await queryEntities(storage, { table })).entities).toHaveLength(1);
   });
 
-  it('names the first change, where the table is not there', async () => {
+  it('is what a lone change is, too, which fails with its own error', async () => {
+    const { storage } = await openThings();
+    await expect(changeEntity(storage, table, insert('p', '/'))).rejects.toBeInstanceOf(StorageError);
+    await changeEntity(storage, table, insert('p', 'there'));
+    await expect(changeEntity(storage, table, insert('p', 'there'))).rejects.toBeInstanceOf(StorageError);
+    await expect(changeEntity(storage, 'others', insert('p', '1'))).rejects.toMatchObject({ code: 'TableNotFound' });
+  });
+
+  it('names the first change, if the table does not exist', async () => {
     const { storage } = await openTables();
     await expect(changeEntities(storage, table, [insert('p', '1')])).rejects.toMatchObject({
       index: 0,
@@ -89,12 +111,12 @@ describe('An entity group transaction', () => {
     });
   });
 
-  it('of no changes changes nothing', async () => {
+  it('without changes changes nothing', async () => {
     const { storage } = await openTables();
     expect(await changeEntities(storage, table, [])).toEqual([]);
   });
 
-  it('keeps to the limits of an entity that merges make larger', async () => {
+  it('checks the limits of an entity that a merge makes larger', async () => {
     const { storage } = await openThings();
     const half = (from: number) => Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`N${from + i}`, i]));
     await insertEntity(storage, { table, entity: entityOf('p', '1', half(0)) });
@@ -195,7 +217,7 @@ describe('A signature for a range of entities', () => {
     },
   );
 
-  it('that names no rows is one for whole partitions', async () => {
+  it('without rows covers whole partitions', async () => {
     const { storage } = await openThings();
     const guest = { ...storage, granted: { entities: { from: { partitionKey: 'b' }, to: { partitionKey: 'b' } } } };
     for (const [partitionKey, code] of Object.entries({

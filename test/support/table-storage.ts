@@ -1,4 +1,4 @@
-/** The Table service on rows in memory or in LMDB, with a count of the rows that are read. */
+/** The Table service on rows in memory or in LMDB; records the rows that are scanned. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,13 +30,13 @@ export async function openTables(engine: (typeof engines)[number] = 'memory') {
   await partition.transact(encodeKey(['account']), async (tx) =>
     putAccount(tx, { id: ACCOUNT, name: 'seven', keys: ['a2V5'], from: 'command' }),
   );
-  /** The keys of all rows that scans gave. */
+  /** The keys of all rows that scans returned. */
   const scanned: Key[] = [];
   const watched: Partition = {
     ...partition,
-    read: (body) =>
+    read: (fn) =>
       partition.read((at) =>
-        body({
+        fn({
           ...at,
           async scan(range, options) {
             const rows = await at.scan(range, options);
@@ -65,7 +65,7 @@ async function openFolder(): Promise<Engine> {
   return engine;
 }
 
-/** An entity with whole numbers and texts. */
+/** An entity with integers and strings. */
 export function entityOf(
   partitionKey: string,
   rowKey: string,
@@ -106,7 +106,7 @@ export async function fill(storage: Storage, table: string, entities: readonly S
   }
 }
 
-/** The code of what it is refused with; 'done': it is not. */
+/** The error code; 'done': no error. */
 export async function codeOf(work: Promise<unknown>): Promise<string> {
   try {
     await work;
@@ -119,7 +119,7 @@ export async function codeOf(work: Promise<unknown>): Promise<string> {
   }
 }
 
-/** The entities of one page, as large as they are stored. */
+/** The entities of one page; each counts as many bytes as are stored. */
 export async function queryEntities(storage: Storage, input: QueryInput, milliseconds?: () => number) {
   const entities: StoredEntity[] = [];
   const add = (entity: StoredEntity, bytesMax: number) =>

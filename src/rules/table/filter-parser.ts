@@ -18,7 +18,7 @@ export type Filter =
   | { readonly kind: 'not'; readonly part: Filter }
   | { readonly kind: 'and' | 'or'; readonly parts: readonly Filter[] };
 
-export const COMPARISONS_MAX = 15;
+const COMPARISONS_MAX = 15;
 const DEPTH_MAX = 100;
 
 /** Everything meets an empty filter, as with Azure. */

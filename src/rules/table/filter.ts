@@ -13,17 +13,6 @@ export { type KeyBounds, type KeyRange, keyRangesFrom } from './key-ranges.ts';
 export type PropertyReader = (name: string, lengthMax: number) => EdmValue | undefined;
 export type Predicate = (read: PropertyReader) => boolean;
 
-const compiled = new WeakMap<Filter, Predicate>();
-
-export function matches(filter: Filter, read: PropertyReader): boolean {
-  let test = compiled.get(filter);
-  if (!test) {
-    test = compileFilter(filter);
-    compiled.set(filter, test);
-  }
-  return test(read);
-}
-
 export function countComparisons(filter: Filter): number {
   switch (filter.kind) {
     case 'constant':

@@ -44,7 +44,7 @@ describe('An entity', () => {
   it('may have any other character in a key', () =>
     expect(check({ partitionKey: ' !"$%&\'()*+,-.:;<=>@[]^_`{|}~\xa0é', rowKey: '中😀' })).toBe('fine'));
 
-  it('has no half of a character in a key', () =>
+  it('has no unpaired surrogate in a key', () =>
     expect(check({ partitionKey: 'p', rowKey: 'a\ud800' })).toBe('OutOfRangeInput'));
 
   it('has at most 252 properties', () => {

@@ -56,7 +56,7 @@ describe('A stored entity', () => {
     );
   });
 
-  it('tells the value of each property by its name, and of no other', () => {
+  it('gives the value of each property by its name, and of no other name', () => {
     fc.assert(
       fc.property(aKey, aKey, someProperties, fc.array(aName), (partitionKey, rowKey, properties, names) => {
         const entity = stored(partitionKey, rowKey, properties, TICKS_1601);
@@ -69,7 +69,7 @@ describe('A stored entity', () => {
     );
   });
 
-  it('tells no more of a long value than a filter has to compare', () => {
+  it('decodes no more of a long value than a filter has to compare', () => {
     fc.assert(
       fc.property(aValue, fc.nat(12), (value, lengthMax) => {
         const cut = valueIn(stored('p', 'r', [{ name: 'a', value }]), 'a', lengthMax)!;
@@ -85,7 +85,7 @@ describe('A stored entity', () => {
     );
   });
 
-  it('keeps through a merge what is not named, takes what is, and shows all by name', () => {
+  it('keeps in a merge the properties that are not named, replaces those that are, and has all sorted by name', () => {
     fc.assert(
       fc.property(aKey, aKey, someProperties, someProperties, (partitionKey, rowKey, before, changes) => {
         const merged = mergeEntity(stored(partitionKey, rowKey, before), asStored(changes));

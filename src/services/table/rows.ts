@@ -31,7 +31,7 @@ export const encodeProperties = ({ policies }: TableProperties): Buffer => encod
 export const decodeProperties = (row: Row): TableProperties => decodeValue<TableProperties>(row);
 
 /** The account of a table, and what the caller was granted. */
-export type TableScope = Pick<Storage, 'account' | 'granted'>;
+type TableScope = Pick<Storage, 'account' | 'granted'>;
 
 /** ResourceNotFound: the request is about the table itself. TableNotFound: it is about entities of the table. */
 type NotFoundCode = 'TableNotFound' | 'ResourceNotFound';

@@ -28,12 +28,12 @@ interface ModelEntity {
 /** Tables by their names in lower case, entities by their keys. */
 interface Model {
   readonly tables: Map<string, { name: string; entities: Map<string, ModelEntity> }>;
-  /** Of each entity that ever was. */
+  /** The last version of each entity that ever existed. */
   readonly versions: Map<string, bigint>;
 }
 
-type Wish = 'any' | 'its own' | 'stale' | 'none at all' | undefined;
-type ModelChange = { rowKey: string; values: Record<string, number>; wish: Wish } & {
+type Match = 'any' | 'its own' | 'stale' | 'none at all' | undefined;
+type ModelChange = { rowKey: string; values: Record<string, number>; match: Match } & {
   kind: 'insert' | 'merge' | 'replace' | 'delete';
 };
 type Step = (storage: Storage, model: Model) => Promise<void>;
@@ -42,29 +42,29 @@ const table = fc.constantFrom('one', 'One', 'two');
 const partitionKey = fc.constantFrom('', 'p', 'q\u{1f600}');
 const rowKey = fc.constantFrom('', '1', '\uffff', '\u{10000}');
 const values = fc.dictionary(fc.constantFrom('A', 'B', 'C'), fc.nat(9), { maxKeys: 2 });
-const wish = fc.constantFrom<Wish>('any', 'its own', 'stale', 'none at all', undefined);
+const match = fc.constantFrom<Match>('any', 'its own', 'stale', 'none at all', undefined);
 const kind = fc.constantFrom<ModelChange['kind']>('insert', 'insert', 'merge', 'replace', 'delete');
-const change: fc.Arbitrary<ModelChange> = fc.record({ kind, rowKey, values, wish });
+const change: fc.Arbitrary<ModelChange> = fc.record({ kind, rowKey, values, match });
 
 const idOf = (name: string, partition: string, row: string) => `${name.toLowerCase()} ${partition} ${row}`;
 
-/** What it comes to: a code, or the values that the entity has then. */
-function foretell(found: ModelEntity | undefined, { kind, values, wish }: ModelChange) {
+/** An error code, or the values that the entity has after it. */
+function expectedOutcome(found: ModelEntity | undefined, { kind, values, match }: ModelChange) {
   if (kind === 'insert') return found ? 'EntityAlreadyExists' : values;
-  if (kind === 'delete' && wish === undefined) return 'MissingRequiredHeader';
-  if (wish !== undefined && !found) return 'ResourceNotFound';
-  if (wish === 'stale' || wish === 'none at all') return 'UpdateConditionNotSatisfied';
+  if (kind === 'delete' && match === undefined) return 'MissingRequiredHeader';
+  if (match !== undefined && !found) return 'ResourceNotFound';
+  if (match === 'stale' || match === 'none at all') return 'UpdateConditionNotSatisfied';
   if (kind === 'delete') return undefined;
   return kind === 'merge' ? { ...found?.values, ...values } : values;
 }
 
 function asSent(change: ModelChange, partition: string, found: ModelEntity | undefined): Change {
-  const { kind, rowKey, values, wish } = change;
+  const { kind, rowKey, values, match } = change;
   const version = found?.version ?? 630822816000000000n;
   const ifMatch =
-    wish &&
+    match &&
     { any: '*', 'its own': formatTableEtag(version), stale: formatTableEtag(version - 1n), 'none at all': 'W/"x"' }[
-      wish
+      match
     ];
   const entity = entityOf(partition, rowKey, values);
   if (kind === 'insert') return { kind, entity };
@@ -100,12 +100,12 @@ const lone = fc.tuple(table, partitionKey, change).map(
           : sent.kind === 'update'
             ? updateEntity(storage, { ...sent, table: name }).then(({ version }) => version)
             : deleteEntity(storage, { ...sent, table: name }).then(() => undefined);
-      const foretold = foretell(found, one);
+      const outcome = expectedOutcome(found, one);
       const isKnown = model.tables.has(name.toLowerCase());
-      const expected = foretold === 'MissingRequiredHeader' || isKnown ? foretold : 'TableNotFound';
+      const expected = outcome === 'MissingRequiredHeader' || isKnown ? outcome : 'TableNotFound';
       const code = await codeOf(work);
       expect(code).toBe(typeof expected === 'string' ? expected : 'done');
-      if (code === 'done') keep(model, name, partition, one.rowKey, expected as ModelEntity['values'], await work);
+      if (code === 'done') record(model, name, partition, one.rowKey, expected as ModelEntity['values'], await work);
     },
 );
 
@@ -115,8 +115,8 @@ const batches = fc.tuple(table, partitionKey, fc.array(change, { maxLength: 4 })
       const entities = model.tables.get(name.toLowerCase())?.entities;
       const found = changes.map(({ rowKey }) => entities?.get(idOf(name, partition, rowKey)));
       const sent = changes.map((one, i) => asSent(one, partition, found[i]));
-      const foretold = changes.map((one, i) => foretell(found[i], one));
-      const fault = firstFault(changes, foretold, entities !== undefined);
+      const outcomes = changes.map((one, i) => expectedOutcome(found[i], one));
+      const fault = firstFault(changes, outcomes, entities !== undefined);
       const work = changeEntities(storage, name, sent);
       if (fault) {
         await expect(work).rejects.toMatchObject({ index: fault.index, error: { code: fault.code } });
@@ -126,23 +126,23 @@ const batches = fc.tuple(table, partitionKey, fc.array(change, { maxLength: 4 })
         expect(done.kind).toBe(sent[i]!.kind);
         const version =
           done.kind === 'insert' ? done.entity.version : done.kind === 'update' ? done.version : undefined;
-        keep(model, name, partition, changes[i]!.rowKey, foretold[i] as ModelEntity['values'] | undefined, version);
+        record(model, name, partition, changes[i]!.rowKey, outcomes[i] as ModelEntity['values'] | undefined, version);
       }
     },
 );
 
-/** What is wrong with the batch itself is seen before anything that is stored. */
-function firstFault(changes: readonly ModelChange[], foretold: readonly unknown[], isKnown: boolean) {
+/** Faults of the group come before those that depend on stored entities. */
+function firstFault(changes: readonly ModelChange[], outcomes: readonly unknown[], isKnown: boolean) {
   for (const [index, { rowKey }] of changes.entries()) {
-    if (foretold[index] === 'MissingRequiredHeader') return { index, code: 'MissingRequiredHeader' };
+    if (outcomes[index] === 'MissingRequiredHeader') return { index, code: 'MissingRequiredHeader' };
     if (changes.findIndex((one) => one.rowKey === rowKey) < index) return { index, code: 'InvalidDuplicateRow' };
   }
   if (changes.length > 0 && !isKnown) return { index: 0, code: 'TableNotFound' };
-  const index = foretold.findIndex((one) => typeof one === 'string');
-  return index < 0 ? undefined : { index, code: foretold[index] };
+  const index = outcomes.findIndex((one) => typeof one === 'string');
+  return index < 0 ? undefined : { index, code: outcomes[index] };
 }
 
-function keep(
+function record(
   { tables, versions }: Model,
   name: string,
   partition: string,
@@ -181,7 +181,7 @@ async function compare(storage: Storage, { tables }: Model): Promise<void> {
 }
 
 describe.each(engines)('Tables and entities on %s', (engine) => {
-  it('are what a map of maps would be, whatever is done to them', { timeout: 120_000 }, async () => {
+  it('behave as a map of maps, whatever is done to them', { timeout: 120_000 }, async () => {
     const step = fc.oneof(
       { weight: 2, arbitrary: creates },
       { weight: 1, arbitrary: deletes },

@@ -1,4 +1,4 @@
-/** The bodies of requests → entities and names of tables. */
+/** JSON bodies → entities and names of tables. */
 import { isSmall, runSliced, type SlicedWork } from '../../../base/time-slices.ts';
 import {
   type Property,
@@ -74,14 +74,14 @@ function* readTableNameSliced(body: Buffer): SlicedWork<string> {
   return name;
 }
 
-/** One of the members, and where its type is told. */
+/** A member of the object: its index, and that of its type annotation. */
 interface Member {
   readonly name: string;
   readonly at: number;
   readonly annotatedAt: number | undefined;
 }
 
-/** What the names say, whatever the values are. */
+/** What follows from the names alone: the same for all entities with the same names. */
 interface EntityShape {
   readonly annotations: readonly number[];
   readonly properties: readonly Member[];
@@ -92,7 +92,7 @@ interface EntityShape {
 let lastNames: Names | undefined;
 let lastShape: EntityShape | undefined;
 
-/** Most entities have that of the one before them. */
+/** Memoizes the last shape: most entities have the names of the one before. */
 function cachedShape(names: Names): EntityShape {
   if (names === lastNames) return lastShape!;
   if (!names.isCached) return buildShape(names);
@@ -101,7 +101,7 @@ function cachedShape(names: Names): EntityShape {
   return lastShape;
 }
 
-/** Annotations may stand before the property or behind it, but not without it. */
+/** An annotation may stand before its property or after it, but not without it. */
 function buildShape(names: Names): EntityShape {
   const annotations: number[] = [];
   const properties: Member[] = [];
@@ -116,10 +116,10 @@ function buildShape(names: Names): EntityShape {
   return { annotations, properties, partitionKey, rowKey };
 }
 
-/** The service sets the Timestamp; what a client says of it is not heard. */
+/** The service sets the Timestamp; one that a client sends is ignored. */
 const SYSTEM = new Set(['PartitionKey', 'RowKey', 'Timestamp']);
 
-/** The others speak of the entity or a property: odata.etag, photo@odata.mediaReadLink. */
+/** Other members are metadata of the entity or of a property: odata.etag, photo@odata.mediaReadLink. */
 function isProperty(name: string): boolean {
   return !SYSTEM.has(name) && !name.startsWith('odata.') && !name.includes('@odata.');
 }
@@ -129,7 +129,7 @@ function findMember({ positions }: Names, name: string): Member | undefined {
   return at === undefined ? undefined : { name, at, annotatedAt: positions.get(name + TYPE_ANNOTATION) };
 }
 
-/** Those as well whose values nobody asks for. */
+/** Also the annotations of members whose values are not used. */
 function checkAnnotations({ annotations }: EntityShape, values: readonly SentValue[]): void {
   for (const at of annotations) {
     const { kind } = values[at]!;

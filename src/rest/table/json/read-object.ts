@@ -1,6 +1,6 @@
 /**
- * JSON as the bodies of the Table service are: one object of values that hold no others. Not JSON.parse, which takes the last of
- * two members of one name, and makes 1 of 1.0.
+ * JSON parser for one flat object, which is what bodies of the Table service are. JSON.parse would silently take the last of two
+ * members with one name, and make 1 of 1.0.
  */
 import { isUtf8 } from 'node:buffer';
 import { JSON_MEMBERS_MAX, JSON_NUMBER_MAX, JSON_SPACE_MAX, JSON_STRING_MAX } from '../../../base/input-limits.ts';
@@ -15,12 +15,12 @@ export interface Members {
   readonly values: readonly SentValue[];
 }
 
-/** In the order in which they were sent; none comes twice. */
+/** In the order in which they were sent; each is unique. */
 export interface Names {
   readonly all: readonly string[];
-  /** Which of them each is. */
+  /** The index of each name. */
   readonly positions: ReadonlyMap<string, number>;
-  /** The next body that has the same ones in the same order comes with this very object. */
+  /** The next body with the same names in the same order gets this very object. */
   readonly isCached: boolean;
 }
 
@@ -42,13 +42,13 @@ const BYTE_ORDER_MARK = '\xef\xbb\xbf';
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?/y;
 
 interface Cursor {
-  /** One character a byte: only strings that are not ASCII are decoded. */
+  /** Latin-1, one character per byte: only strings that are not ASCII are decoded. */
   readonly text: string;
   at: number;
   readonly values: SentValue[];
-  /** All names so far, once they are not those that were expected. */
+  /** All names so far; undefined: they are the first of `expectedNames`. */
   positions: Map<string, number> | undefined;
-  /** Whether all of them stand there as they are. */
+  /** No name needs escapes in JSON. */
   isPlain: boolean;
 }
 
@@ -102,7 +102,7 @@ function finishObject(cursor: Cursor): Members {
   return { names: finishNames(cursor, values.length), values };
 }
 
-/** Those of a body that was read before; all of them are plain. */
+/** The names of a body that was read before. All of them are plain. */
 let expectedNames: Names & { readonly json: readonly string[] } = {
   all: [],
   positions: new Map(),
@@ -112,26 +112,26 @@ let expectedNames: Names & { readonly json: readonly string[] } = {
 const EXPECTED_MAX = 512;
 
 /**
- * One entity often has the names of the one before it, in the same order. As long as it has, they are compared with the text
- * at once, and need not be compared with each other.
+ * An entity often has the names of the one before, in the same order. As long as it has, each name is compared with the expected
+ * one only: it can then be no duplicate.
  */
-function readName(cursor: Cursor, place: number): void {
+function readName(cursor: Cursor, index: number): void {
   skipSpace(cursor);
   if (!cursor.positions) {
-    const json = expectedNames.json[place];
+    const json = expectedNames.json[index];
     if (json !== undefined && acceptName(cursor, json)) return;
-    cursor.positions = positionsByName(expectedNames.all.slice(0, place));
+    cursor.positions = positionsByName(expectedNames.all.slice(0, index));
   }
   const sent = readString(cursor);
   const name = parseText(sent);
   if (cursor.positions.has(name)) throw fail('DuplicatePropertiesSpecified');
-  cursor.positions.set(name, place);
+  cursor.positions.set(name, index);
   cursor.isPlain &&= sent.json.length === sent.length + 2;
   expectByte(cursor, COLON);
 }
 
 function positionsByName(names: readonly string[]): Map<string, number> {
-  return new Map(names.map((name, place) => [name, place]));
+  return new Map(names.map((name, index) => [name, index]));
 }
 
 const internName = memoize(copyString);
@@ -175,10 +175,10 @@ function readNumber(cursor: Cursor): SentValue {
   return { kind: 'number', json: text.slice(at, cursor.at), length: cursor.at - at };
 }
 
-/** As `"name":` stands in the text. */
+/** `json`: a name with its quotes and colon. */
 function acceptName(cursor: Cursor, json: string): boolean {
   const end = cursor.at + json.length;
-  // startsWith would take several times as long.
+  // startsWith takes several times as long.
   if (cursor.text.slice(cursor.at, end) !== json) return false;
   cursor.at = end;
   return true;
@@ -195,7 +195,7 @@ function readString(cursor: Cursor): SentValue {
   return { kind: 'string', json: text.slice(at, cursor.at), length: cursor.at - at - 2 };
 }
 
-/** With escapes, or not in ASCII. */
+/** A string with escapes, or with other characters than ASCII. */
 function readEscapedString(cursor: Cursor): SentValue {
   const { text, at } = cursor;
   if (text.charCodeAt(at) !== QUOTE) throw fail('InvalidEntity');
@@ -209,7 +209,7 @@ function readEscapedString(cursor: Cursor): SentValue {
   return decodeString(text.slice(at, cursor.at));
 }
 
-/** What is not ASCII is UTF-8. */
+/** `bytesText`: UTF-8 as Latin-1 text. */
 function decodeString(bytesText: string): SentValue {
   const bytes = Buffer.from(bytesText, 'latin1');
   if (!isUtf8(bytes)) throw fail('InvalidEntity');

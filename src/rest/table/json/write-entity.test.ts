@@ -184,7 +184,7 @@ describe('An entity in an answer', () => {
     );
   });
 
-  it('has with $select just what it names, and null for what it lacks', () => {
+  it('has with $select the named properties alone, and null for those that it lacks', () => {
     const anExtra = fc.constantFrom('PartitionKey', 'RowKey', 'Timestamp', 'lacking', 'missing');
     fc.assert(
       fc.property(
@@ -241,7 +241,7 @@ describe('Answers about tables and entities', () => {
     expect(text('')).toBe(`${ENDPOINT}/$metadata#people&$select=`);
   });
 
-  it('have a page in pieces, which takes nothing that is more than there is room for', () => {
+  it('are a page in pieces, to which no entity is added that exceeds the room', () => {
     const text = canonicalize({ type: 'Edm.String', value: 'x'.repeat(1_000) });
     const properties = Array.from({ length: 20 }, (_, at) => ({ name: `p${at}`, value: text }));
     const { partitionKey, rowKey, version } = entity;
@@ -270,7 +270,7 @@ describe('Answers about tables and entities', () => {
     expect(() => parseSelection(names(256))).toThrow('at most 255');
   });
 
-  it('take an empty selection, and *, for everything', () => {
+  it('show everything for an empty selection, and for *', () => {
     const text = (select?: string) => {
       const selection = select === undefined ? undefined : parseSelection(select);
       return formatEntity(entity, { ...base, level: 'nometadata', selection }).toString();
