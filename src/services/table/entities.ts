@@ -37,6 +37,12 @@ export class GroupFailure extends Error {
   }
 }
 
+interface Group {
+  readonly table: string;
+  readonly changes: readonly Change[];
+  readonly fault: ReturnType<typeof findGroupFault>;
+}
+
 export async function getEntity(storage: Storage, input: TableInput & EntityKeys): Promise<StoredEntity> {
   const { table, partitionKey, rowKey } = input;
   checkReadableName(table);
@@ -53,8 +59,7 @@ export async function getEntity(storage: Storage, input: TableInput & EntityKeys
 /** A group of one, which fails with the error of its change. */
 export async function changeEntity(storage: Storage, table: string, change: Change): Promise<ChangeResult> {
   try {
-    const [result] = await changeEntities(storage, table, [change]);
-    return result!;
+    return (await changeEntities(storage, table, [change]))[0]!;
   } catch (error) {
     throw error instanceof GroupFailure ? error.error : error;
   }
@@ -66,8 +71,10 @@ export async function changeEntities(
   table: string,
   changes: readonly Change[],
 ): Promise<readonly ChangeResult[]> {
-  const prepared = await prepareChanges(storage, table, changes);
-  const [first] = prepared;
+  const group: Group = { table, changes, fault: findGroupFault(table, changes.map(groupMember)) };
+  const prepared: PreparedChange[] = [];
+  while (!prepareSlice(storage, group, prepared)) await nextSlice();
+  const first = prepared[0];
   if (!first) return [];
   const { value } = await storage.partition.transact(entityTxQueueKey(storage, table, first), async (tx) => {
     const results: ChangeResult[] = [];
@@ -92,27 +99,26 @@ export async function changeEntities(
   return value;
 }
 
-/** Faults of the request are found before any row is read, in the order of the changes: of one change its own faults before those of the group. */
-async function prepareChanges(storage: Storage, table: string, changes: readonly Change[]): Promise<PreparedChange[]> {
-  const groupFault = findGroupFault(table, changes.map(groupMember));
-  const prepared: PreparedChange[] = [];
-  let bytes = 0;
+/**
+ * Prepares changes for the length of a slice; true: all of them. Faults of the request are found before any row is read, in the order
+ * of the changes: of one change its own faults before that of the group.
+ */
+function prepareSlice(storage: Storage, { table, changes, fault }: Group, prepared: PreparedChange[]): boolean {
   try {
-    for (const change of changes) {
+    for (let bytes = 0; prepared.length < changes.length; ) {
+      if (bytes >= SLICE_BYTES) return false;
+      const change = changes[prepared.length]!;
       const { table: named = table } = change;
       if (prepared.length === 0 || named !== table) checkTableName(named);
       const one = prepareChange(storage, change);
-      if (groupFault?.index === prepared.length) throw fail(groupFault.fault);
+      if (fault?.index === prepared.length) throw fail(fault.fault);
       prepared.push(one);
       bytes += one.value?.length ?? 0;
-      if (bytes < SLICE_BYTES) continue;
-      bytes = 0;
-      await nextSlice();
     }
+    return true;
   } catch (error) {
     throw toGroupFailure(prepared.length, error);
   }
-  return prepared;
 }
 
 function groupMember(change: Change): GroupMember {
