@@ -87,7 +87,7 @@ async function runChanges(
     const { index, error } = thrown instanceof GroupFailure ? thrown : { index: heads.length, error: thrown };
     const known = asClientError(error);
     const headers = requestHeaders[index]!;
-    const message = omitsIndex(known, parts.length) ? known.message : `${index}:${known.message}`;
+    const message = omitsIndex(known, requestHeaders.length) ? known.message : `${index}:${known.message}`;
     return [{ requestHeaders: headers, reply: partErrorReply(known, message, headers, outer, now) }];
   }
 }
