@@ -144,7 +144,7 @@ describe('The JSON of a body', () => {
     ['a name', `{"${'a'.repeat(JSON_STRING_MAX - 2)}`, 'a', '":1}', 'PropertyValueTooLarge'],
     ['digits', `{"a":${'1'.repeat(JSON_NUMBER_MAX)}`, '1', '}', 'InvalidInput'],
     ['white space', `{"a":${' '.repeat(JSON_SPACE_MAX - 1)}`, ' ', '1}', 'InvalidInput'],
-  ])('has a bound on %s, and nothing behind it is looked at', (_, most, more, end, code) => {
+  ])('has a bound on %s, and nothing after it is read', (_, most, more, end, code) => {
     expect(codeOf(Buffer.from(most + end))).toBe('read');
     expect(codeOf(Buffer.from(`${most}${more}${end}`))).toBe(code);
     expect(codeOf(Buffer.from(`${most}${more}?"?`))).toBe(code);
