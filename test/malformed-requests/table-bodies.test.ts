@@ -1,9 +1,9 @@
-/** Filters, entities and transactions as clients send them, spoilt: each is done or refused, and what is refused leaves nothing. */
+/** Fuzzing: filters, entities and batches of clients, malformed. Each is executed or refused, and a refused one changes nothing. */
 import { describe, expect, it } from 'vitest';
 import { randomOf } from '../support/random.mjs';
 import { ask, entityPath, newTable } from '../support/tables.ts';
 import { type Answer, onEngine, type RawRequest, type Running } from '../support/test-server.ts';
-import { batchText, entityText, filterText, spoilt } from './table-texts.ts';
+import { batchText, entityText, filterText, mutate } from './table-texts.ts';
 
 const WORKERS = 8;
 const LEAK = /node_modules|\/dist\/|\.[jt]s:\d+|\n {4}at /;
@@ -11,44 +11,45 @@ const ENTITIES_MAX = 150;
 
 type Random = ReturnType<typeof randomOf>;
 
-describe('A server that gets texts of any form for its tables', () => {
+describe('A server that gets malformed requests for tables', () => {
   for (const [engine, count] of [['memory', 2_500] as const, ['LMDB', 1_000] as const])
     onEngine(
       engine,
       (running) => {
-        it('does them or refuses them cleanly, and of what it refuses nothing is done', {
+        it('executes or refuses each cleanly, and a refused one changes nothing', {
           timeout: 240_000,
         }, async () => {
           const seed = Number(process.env.HOLDFAST_SEED ?? 6);
           const seen = new Map<string, number>();
           let number = 0;
           const worker = async () => {
-            let table = await newPlayground(running);
+            let table = await newFilledTable(running);
             let before = await contentsOf(running, table);
             while (number < count) {
               const random = randomOf(Math.imul(seed + 1, 0x9e3779b1) ^ Math.imul(++number, 0x85ebca6b));
-              const asked = requestOf(random, table);
-              const answer = await ask(running, asked.method, asked.path, asked.request);
-              const told = `${asked.kind}: ${asked.method} ${asked.path}\n${asked.request.body ?? ''}\n\n${answer.text}`;
-              const word = wordOf(asked.kind, answer, told);
-              seen.set(`${asked.kind} ${word}`, (seen.get(`${asked.kind} ${word}`) ?? 0) + 1);
+              const sent = requestOf(random, table);
+              const answer = await ask(running, sent.method, sent.path, sent.request);
+              const context = `${sent.kind}: ${sent.method} ${sent.path}\n${sent.request.body ?? ''}\n\n${answer.text}`;
+              const outcome = outcomeOf(sent.kind, answer, context);
+              seen.set(`${sent.kind} ${outcome}`, (seen.get(`${sent.kind} ${outcome}`) ?? 0) + 1);
               const after = await contentsOf(running, table);
               const changed = changesBetween(before, after);
-              if (!word.startsWith('2')) expect(changed, told).toEqual([]);
-              // What is cut off must not be taken for all.
-              else if (asked.kind === 'batch') expect(String(asked.request.body), told).toMatch(endOf(answer));
-              expect(changed.length, told).toBeLessThanOrEqual(answersIn(asked.kind, answer));
+              if (!outcome.startsWith('2')) expect(changed, context).toEqual([]);
+              // A truncated batch must not be executed.
+              else if (sent.kind === 'batch') expect(String(sent.request.body), context).toMatch(lastLine(answer));
+              expect(changed.length, context).toBeLessThanOrEqual(answersIn(sent.kind, answer));
               before = after;
               if (after.size < ENTITIES_MAX) continue;
-              table = await newPlayground(running);
+              table = await newFilledTable(running);
               before = await contentsOf(running, table);
             }
           };
           await Promise.all(Array.from({ length: WORKERS }, worker));
-          // Each kind is done now and then, and refused.
+          // Of each kind some are executed, and some refused.
           for (const kind of ['filter', 'entity', 'batch']) {
-            const of = [...seen].filter(([word]) => word.startsWith(kind));
-            const sum = (form: RegExp) => of.reduce((all, [word, times]) => all + (form.test(word) ? times : 0), 0);
+            const of = [...seen].filter(([outcome]) => outcome.startsWith(kind));
+            const sum = (form: RegExp) =>
+              of.reduce((all, [outcome, times]) => all + (form.test(outcome) ? times : 0), 0);
             expect(sum(/ 2/), String(of)).toBeGreaterThan(count / 40);
             expect(sum(/ 4/), String(of)).toBeGreaterThan(count / 40);
           }
@@ -59,7 +60,7 @@ describe('A server that gets texts of any form for its tables', () => {
     );
 });
 
-async function newPlayground(running: Running): Promise<string> {
+async function newFilledTable(running: Running): Promise<string> {
   const { tableName } = await newTable(running);
   for (let at = 0; at < 4; at++) {
     const body = entityText(randomOf(at));
@@ -69,79 +70,79 @@ async function newPlayground(running: Running): Promise<string> {
   return tableName;
 }
 
-interface Asked {
+interface SentRequest {
   readonly kind: 'filter' | 'entity' | 'batch';
   readonly method: string;
   readonly path: string;
   readonly request: RawRequest;
 }
 
-function requestOf(random: Random, table: string): Asked {
-  const lot = random.below(10);
-  if (lot < 3) {
-    const text = maybeSpoilt(random, filterText(random), () => filterText(random));
+function requestOf(random: Random, table: string): SentRequest {
+  const choice = random.below(10);
+  if (choice < 3) {
+    const text = maybeMalformed(random, filterText(random), () => filterText(random));
     return { kind: 'filter', method: 'GET', path: `/${table}?$filter=${encoded(text)}`, request: {} };
   }
-  if (lot < 6) {
-    const body = maybeSpoilt(random, entityText(random), () => entityText(random));
+  if (choice < 6) {
+    const body = maybeMalformed(random, entityText(random), () => entityText(random));
     const method = random.oneOf(['POST', 'PUT', 'PATCH']);
     const path = method === 'POST' ? `/${table}` : entityPath(table, 'p', `r${random.below(8)}`);
     return { kind: 'entity', method, path, request: { body } };
   }
-  const body = maybeSpoilt(random, batchText(random, table), () => batchText(random, table));
+  const body = maybeMalformed(random, batchText(random, table), () => batchText(random, table));
   const headers = {
     'Content-Type': random.oneOf(['multipart/mixed; boundary=batch', 'multipart/mixed;boundary="batch"']),
   };
   return { kind: 'batch', method: 'POST', path: '/$batch', request: { headers, body } };
 }
 
-function maybeSpoilt(random: Random, text: string, another: () => string): Buffer {
+function maybeMalformed(random: Random, text: string, another: () => string): Buffer {
   let bytes = Buffer.from(text);
   const times = random.chance(0.25) ? 0 : 1 + random.below(3);
-  for (let done = 0; done < times; done++) bytes = spoilt(random, bytes, () => Buffer.from(another()));
+  for (let done = 0; done < times; done++) bytes = mutate(random, bytes, () => Buffer.from(another()));
   return bytes;
 }
 
-/** Every byte that would end the query. */
+/** Every byte is percent-encoded. */
 function encoded(bytes: Buffer): string {
   return [...bytes].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
 }
 
-/** How it was answered, which is right in itself. */
-function wordOf(kind: Asked['kind'], answer: Answer, told: string): string {
-  // What an option of OData would ask for may be named as not built.
-  if (answer.status !== 501) expect(answer.status, told).toBeLessThan(500);
-  expect(answer.text, told).not.toMatch(LEAK);
-  if (answer.status >= 400) return `${answer.status} ${codeIn(answer.text, told)}`;
+/** Status and error code, after checks that the reply is well formed. */
+function outcomeOf(kind: SentRequest['kind'], answer: Answer, context: string): string {
+  // Options of OData may be refused as not implemented.
+  if (answer.status !== 501) expect(answer.status, context).toBeLessThan(500);
+  expect(answer.text, context).not.toMatch(LEAK);
+  if (answer.status >= 400) return `${answer.status} ${codeIn(answer.text, context)}`;
   if (kind !== 'batch') return String(answer.status);
-  expect(answer.status, told).toBe(202);
+  expect(answer.status, context).toBe(202);
   const statuses = [...answer.text.matchAll(/^HTTP\/1\.1 (\d+) /gm)].map((one) => Number(one[1]));
   const refused = statuses.filter((status) => status >= 400);
   if (refused.length === 0) return '202';
-  // Of a refused set only one part is answered.
-  expect(statuses, told).toHaveLength(1);
-  expect(refused[0], told).toBeLessThan(500);
-  return `${refused[0]} ${codeIn(/\r\n\r\n(\{.*\})\r\n/.exec(answer.text)?.[1] ?? '', told)}`;
+  // The reply to a refused change set has one part.
+  expect(statuses, context).toHaveLength(1);
+  expect(refused[0], context).toBeLessThan(500);
+  return `${refused[0]} ${codeIn(/\r\n\r\n(\{.*\})\r\n/.exec(answer.text)?.[1] ?? '', context)}`;
 }
 
-function codeIn(text: string, told: string): string {
+function codeIn(text: string, context: string): string {
   const error = JSON.parse(text)['odata.error'];
-  expect(error.code, told).toMatch(/^[A-Z][A-Za-z]+$/);
-  expect(error.message.value, told).toMatch(/\nRequestId:[0-9a-f-]{36}\nTime:\S+Z$/);
+  expect(error.code, context).toMatch(/^[A-Z][A-Za-z]+$/);
+  expect(error.message.value, context).toMatch(/\nRequestId:[0-9a-f-]{36}\nTime:\S+Z$/);
   return error.code;
 }
 
-function answersIn(kind: Asked['kind'], { text }: Answer): number {
+function answersIn(kind: SentRequest['kind'], { text }: Answer): number {
   if (kind === 'filter') return 0;
   return kind === 'entity' ? 1 : (text.match(/^HTTP\/1\.1 2/gm) ?? []).length;
 }
 
-/** The last line of a set of changes, or of a query. */
-function endOf({ text }: Answer): RegExp {
+/** The last line of a change set, or of a query. */
+function lastLine({ text }: Answer): RegExp {
   return /^HTTP\/1\.1 200 /m.test(text) ? /^--batch--\s*$/m : /^--set--\s*$/m;
 }
 
-/** Every entity of the table as text, by its keys. */
+/** The JSON of every entity, by its keys. */
 async function contentsOf(running: Running, table: string): Promise<Map<string, string>> {
   const headers = { Accept: 'application/json;odata=fullmetadata' };
   const { status, text } = await ask(running, 'GET', `/${table}`, { headers });

@@ -1,4 +1,4 @@
-/** Texts that the Table service reads, right in themselves, and ways to spoil them. */
+/** Well-formed filters, entities and batches, and mutations that make them malformed. */
 import type { randomOf } from '../support/random.mjs';
 
 type Random = ReturnType<typeof randomOf>;
@@ -23,11 +23,11 @@ const LITERALS = [
 const PROPERTIES = ['PartitionKey', 'RowKey', 'Timestamp', 'text', 'count', 'isOld', 'unknown'];
 
 export function filterText(random: Random, depth = 3): string {
-  const lot = depth === 0 ? 0 : random.below(7);
+  const choice = depth === 0 ? 0 : random.below(7);
   const inner = () => filterText(random, depth - 1);
-  if (lot === 1) return `(${inner()})`;
-  if (lot === 2) return `not (${inner()})`;
-  if (lot === 3 || lot === 4) return `${inner()} ${random.oneOf(['and', 'or'])} ${inner()}`;
+  if (choice === 1) return `(${inner()})`;
+  if (choice === 2) return `not (${inner()})`;
+  if (choice === 3 || choice === 4) return `${inner()} ${random.oneOf(['and', 'or'])} ${inner()}`;
   const operator = random.oneOf(['eq', 'ne', 'lt', 'le', 'gt', 'ge']);
   const sides = [random.oneOf(PROPERTIES), random.oneOf(LITERALS)];
   return (random.chance(0.2) ? sides.reverse() : sides).join(` ${operator} `);
@@ -154,23 +154,23 @@ const ODD = [
   ...['('.repeat(300), '['.repeat(300), '{"a":'.repeat(300), 'not '.repeat(300), 'a'.repeat(3_000), '\xff'],
 ].map((text) => (text === '\xff' ? Buffer.of(0xff, 0xfe) : Buffer.from(text)));
 
-/** @param another one like it, to take from */
-export function spoilt(random: Random, bytes: Buffer, another: () => Buffer): Buffer<ArrayBuffer> {
+/** @param another a text of the same kind, to take bytes from */
+export function mutate(random: Random, bytes: Buffer, another: () => Buffer): Buffer<ArrayBuffer> {
   const at = random.below(bytes.length + 1);
   const to = Math.min(bytes.length, at + 1 + random.below(random.chance(0.5) ? 4 : 60));
-  const [before, taken, behind] = [bytes.subarray(0, at), bytes.subarray(at, to), bytes.subarray(to)];
+  const [before, taken, after] = [bytes.subarray(0, at), bytes.subarray(at, to), bytes.subarray(to)];
   const flipped = Buffer.from(taken);
   if (flipped.length > 0) flipped[0] = flipped[0]! ^ (1 << random.below(8));
   const other = another();
   const from = random.below(other.length);
   return random.oneOf([
-    () => Buffer.concat([before, flipped, behind]),
-    () => Buffer.concat([before, behind]),
-    () => Buffer.concat([before, taken, taken, behind]),
-    () => Buffer.concat([before, random.oneOf(ODD), taken, behind]),
-    () => Buffer.concat([before, random.oneOf(ODD), behind]),
+    () => Buffer.concat([before, flipped, after]),
+    () => Buffer.concat([before, after]),
+    () => Buffer.concat([before, taken, taken, after]),
+    () => Buffer.concat([before, random.oneOf(ODD), taken, after]),
+    () => Buffer.concat([before, random.oneOf(ODD), after]),
     () => Buffer.concat([before]),
-    () => Buffer.concat([before, other.subarray(from, from + random.below(200)), behind]),
+    () => Buffer.concat([before, other.subarray(from, from + random.below(200)), after]),
     () => Buffer.concat([before, other.subarray(from)]),
   ])();
 }

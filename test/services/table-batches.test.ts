@@ -1,13 +1,24 @@
 import { describe, expect, it } from 'vitest';
 import { formatTableEtag } from '../../src/rules/table/etag.ts';
+import { StorageError } from '../../src/services/common/errors.ts';
 import type { Granted } from '../../src/services/common/storage.ts';
-import { type BatchChange, BatchFailure, runBatch } from '../../src/services/table/batches.ts';
-import { deleteEntity, getEntity, insertEntity, updateEntity } from '../../src/services/table/entities.ts';
+import type { Change } from '../../src/services/table/changes.ts';
+import { changeEntities, changeEntity, GroupFailure, getEntity } from '../../src/services/table/entities.ts';
 import { createTable } from '../../src/services/table/tables.ts';
-import { codeOf, engines, entityOf, openTables, queryEntities, valuesOf } from '../support/table-storage.ts';
+import {
+  codeOf,
+  deleteEntity,
+  engines,
+  entityOf,
+  insertEntity,
+  openTables,
+  queryEntities,
+  updateEntity,
+  valuesOf,
+} from '../support/table-storage.ts';
 
 const table = 'things';
-const insert = (partitionKey: string, rowKey: string, values = {}): BatchChange => ({
+const insert = (partitionKey: string, rowKey: string, values = {}): Change => ({
   kind: 'insert',
   entity: entityOf(partitionKey, rowKey, values),
 });
@@ -20,14 +31,14 @@ async function openThings(engine?: (typeof engines)[number]) {
 }
 
 describe('An entity group transaction', () => {
-  it('takes 100 changes, which all carry one stamp', async () => {
+  it('takes 100 changes, which all carry one version', async () => {
     const { storage } = await openThings();
     const changes = Array.from({ length: 100 }, (_, i) => insert('p', row(i), { N: i }));
-    const done = await runBatch(storage, { table, changes });
+    const done = await changeEntities(storage, table, changes);
     expect(done).toHaveLength(100);
     const { entities } = await queryEntities(storage, { table });
     expect(entities.map((entity) => valuesOf(entity).N)).toEqual(changes.map((_, i) => i));
-    expect(new Set(entities.map(({ stamp }) => stamp)).size).toBe(1);
+    expect(new Set(entities.map(({ version }) => version)).size).toBe(1);
   });
 
   it.each([
@@ -39,13 +50,26 @@ describe('An entity group transaction', () => {
       1,
       'CommandsInBatchActOnDifferentPartitions',
     ],
+    [
+      'another partition before a later key with a slash',
+      [insert('p', '1'), insert('q', '2'), insert('p', '/')],
+      1,
+      'CommandsInBatchActOnDifferentPartitions',
+    ],
+    ['a key with a slash in another partition', [insert('p', '1'), insert('q', '/')], 1, 'OutOfRangeInput'],
+    [
+      'a change too many before its own fault',
+      [...Array.from({ length: 100 }, (_, i) => insert('p', row(i))), insert('p', '/')],
+      99,
+      'InvalidInput',
+    ],
     ['one entity twice', [insert('p', '1'), insert('p', '2'), insert('p', '1')], 2, 'InvalidDuplicateRow'],
     ['an entity that is there', [insert('p', '1'), insert('p', 'there')], 1, 'EntityAlreadyExists'],
     ['a key with a slash', [insert('p', '1'), insert('p', '/')], 1, 'OutOfRangeInput'],
     ['no key', [{ kind: 'insert', entity: { partitionKey: 'p', properties: [] } }], 0, 'PropertiesNeedValue'],
     ['a bad name', [{ ...insert('p', '1'), table: 'a' }], 0, 'OutOfRangeInput'],
     [
-      'what is wrong in itself before what is not as it was',
+      'a fault of the request before one that depends on stored entities',
       [insert('p', 'there'), insert('p', '1'), insert('p', '1')],
       2,
       'InvalidDuplicateRow',
@@ -62,33 +86,41 @@ describe('An entity group transaction', () => {
       1,
       'MissingRequiredHeader',
     ],
-  ] as [string, BatchChange[], number, string][])('names %s, and does nothing', async (_, changes, index, code) => {
+  ] as [string, Change[], number, string][])('names %s, and does nothing', async (_, changes, index, code) => {
     const { storage } = await openThings();
     await insertEntity(storage, { table, entity: entityOf('p', 'there') });
-    const failure = await runBatch(storage, { table, changes }).catch((error) => error);
-    expect(failure).toBeInstanceOf(BatchFailure);
+    const failure = await changeEntities(storage, table, changes).catch((error) => error);
+    expect(failure).toBeInstanceOf(GroupFailure);
     expect(failure).toMatchObject({ index, error: { code } });
     expect((await queryEntities(storage, { table })).entities).toHaveLength(1);
   });
 
-  it('names the first change, where the table is not there', async () => {
+  it('is what a lone change is, too, which fails with its own error', async () => {
+    const { storage } = await openThings();
+    await expect(changeEntity(storage, table, insert('p', '/'))).rejects.toBeInstanceOf(StorageError);
+    await changeEntity(storage, table, insert('p', 'there'));
+    await expect(changeEntity(storage, table, insert('p', 'there'))).rejects.toBeInstanceOf(StorageError);
+    await expect(changeEntity(storage, 'others', insert('p', '1'))).rejects.toMatchObject({ code: 'TableNotFound' });
+  });
+
+  it('names the first change, if the table does not exist', async () => {
     const { storage } = await openTables();
-    await expect(runBatch(storage, { table, changes: [insert('p', '1')] })).rejects.toMatchObject({
+    await expect(changeEntities(storage, table, [insert('p', '1')])).rejects.toMatchObject({
       index: 0,
       error: { code: 'TableNotFound' },
     });
   });
 
-  it('of no changes changes nothing', async () => {
+  it('without changes changes nothing', async () => {
     const { storage } = await openTables();
-    expect(await runBatch(storage, { table, changes: [] })).toEqual([]);
+    expect(await changeEntities(storage, table, [])).toEqual([]);
   });
 
-  it('keeps to the limits of an entity that merges make larger', async () => {
+  it('checks the limits of an entity that a merge makes larger', async () => {
     const { storage } = await openThings();
     const half = (from: number) => Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`N${from + i}`, i]));
     await insertEntity(storage, { table, entity: entityOf('p', '1', half(0)) });
-    const change: BatchChange = {
+    const change: Change = {
       kind: 'update',
       partitionKey: 'p',
       rowKey: '1',
@@ -96,7 +128,7 @@ describe('An entity group transaction', () => {
       ifMatch: '*',
       merge: true,
     };
-    await expect(runBatch(storage, { table, changes: [change] })).rejects.toMatchObject({
+    await expect(changeEntities(storage, table, [change])).rejects.toMatchObject({
       index: 0,
       error: { code: 'TooManyProperties' },
     });
@@ -105,7 +137,11 @@ describe('An entity group transaction', () => {
   it.each(engines)('loses no update among others and lone changes to the same entities, on %s', async (engine) => {
     const { storage } = await openThings(engine);
     const rows = [0, 1, 2, 3].map(row);
-    await runBatch(storage, { table, changes: rows.map((rowKey) => insert('p', rowKey, { N: 0 })) });
+    await changeEntities(
+      storage,
+      table,
+      rows.map((rowKey) => insert('p', rowKey, { N: 0 })),
+    );
     const add = async (some: readonly string[]): Promise<boolean> => {
       const found = await Promise.all(some.map((rowKey) => getEntity(storage, { table, partitionKey: 'p', rowKey })));
       const changes = found.map((entity, i) => ({
@@ -113,11 +149,11 @@ describe('An entity group transaction', () => {
         partitionKey: 'p',
         rowKey: some[i]!,
         entity: entityOf('p', some[i]!, { N: (valuesOf(entity).N as number) + 1 }),
-        ifMatch: formatTableEtag(entity.stamp),
+        ifMatch: formatTableEtag(entity.version),
         merge: some.length % 2 === 0,
       }));
       const work =
-        some.length === 1 ? updateEntity(storage, { table, ...changes[0]! }) : runBatch(storage, { table, changes });
+        some.length === 1 ? updateEntity(storage, { table, ...changes[0]! }) : changeEntities(storage, table, changes);
       const code = await codeOf(work);
       expect(['done', 'UpdateConditionNotSatisfied']).toContain(code);
       return code === 'done';
@@ -172,16 +208,16 @@ describe('A signature for a range of entities', () => {
       const keys = { table, partitionKey: partitionKey!, rowKey: rowKey! };
       const entity = entityOf(partitionKey!, rowKey!);
       const update = { ...keys, entity, ifMatch: undefined, merge: true };
-      const changes: BatchChange[] = [{ ...update, kind: 'update' }];
+      const changes: Change[] = [{ ...update, kind: 'update' }];
       expect(await codeOf(insertEntity(guest, { table, entity }))).toBe(expected);
       expect(await codeOf(updateEntity(guest, update))).toBe(expected);
-      expect(await codeOf(runBatch(guest, { table, changes }))).toBe(expected);
+      expect(await codeOf(changeEntities(guest, table, changes))).toBe(expected);
       expect(await codeOf(getEntity(guest, keys))).toBe(expected);
       expect(await codeOf(deleteEntity(guest, { ...keys, ifMatch: '*' }))).toBe(expected);
     },
   );
 
-  it('that names no rows is one for whole partitions', async () => {
+  it('without rows covers whole partitions', async () => {
     const { storage } = await openThings();
     const guest = { ...storage, granted: { entities: { from: { partitionKey: 'b' }, to: { partitionKey: 'b' } } } };
     for (const [partitionKey, code] of Object.entries({

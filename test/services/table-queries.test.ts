@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { decodeKey } from '../../src/partition/keys.ts';
 import { parseFilter } from '../../src/rules/table/filter.ts';
 import type { Granted, Storage } from '../../src/services/common/storage.ts';
-import { runBatch } from '../../src/services/table/batches.ts';
+import { changeEntities } from '../../src/services/table/entities.ts';
 import type { StoredEntity } from '../../src/services/table/entity-rows.ts';
 import { queryTables } from '../../src/services/table/queries.ts';
 import { createTable } from '../../src/services/table/tables.ts';
@@ -21,7 +21,7 @@ interface Wanted {
   readonly isMet: (item: Item) => boolean;
 }
 
-/** Around the surrogates, where the order of UTF-16 units and that of characters differ. */
+/** Around the surrogates, where the order of UTF-16 code units and that of code points differ. */
 const KEYS = ['', 'a', 'a1', 'a2', 'b', 'B', 'ab', '\u{1f600}', '\ufffd', "it's", 'b b'];
 const bound = fc.oneof(fc.constantFrom(...KEYS), fc.constantFrom('a0', 'b'.repeat(600), '\u{10ffff}'));
 const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
@@ -116,7 +116,7 @@ describe.each(engines)('Query Entities on %s', (engine) => {
     (one, other) => orderOf(one.partitionKey, other.partitionKey) || orderOf(one.rowKey, other.rowKey),
   );
 
-  it('finds page by page what a look at every entity finds, whatever the filter, the page and the signature', {
+  it('finds page by page what a full scan finds, whatever the filter, the page and the signature', {
     timeout: 120_000,
   }, async () => {
     const { storage } = await openTables(engine);
@@ -175,7 +175,7 @@ describe('Query Entities', () => {
     expect(found.map(({ rowKey }) => rowKey)).toEqual(['a', 'c', 'd']);
   });
 
-  it.each(engines)('looks for no keys that are longer than any can be, on %s', async (engine) => {
+  it.each(engines)('seeks no keys that are longer than the limit, on %s', async (engine) => {
     const { storage, scanned } = await openTables(engine);
     await fill(storage, 'grid', [entityOf('p12', 'r'), entityOf('q', '\uffff'.repeat(512))]);
     const long = '\uffff'.repeat(2_000);
@@ -202,7 +202,7 @@ describe('Query Entities', () => {
     expect(scanned).toHaveLength(7);
   });
 
-  it('reads one row more than it gives, where no filter leaves any out', async () => {
+  it('reads one row more than it returns, without a filter', async () => {
     const { storage, scanned } = await openTables();
     await fill(storage, 'grid', grid);
     const page = await queryEntities(storage, { table: 'grid', top: 3 });
@@ -221,7 +221,7 @@ describe('Query Entities', () => {
     expect(rest.next).toBeUndefined();
   });
 
-  it('goes on at a partition, where its continuation names no row', async () => {
+  it('continues at a partition, if its continuation names no row', async () => {
     const { storage } = await openTables();
     await fill(storage, 'grid', grid);
     const page = await queryEntities(storage, { table: 'grid', from: { partitionKey: 'p38' } });
@@ -247,7 +247,7 @@ describe('Query Entities', () => {
     expect(keysOf(found)).toEqual(keysOf(all));
   });
 
-  it('ends a page after 5 seconds, with no entity if none matched, and goes on at the first that it did not look at', async () => {
+  it('ends a page after 5 seconds, with no entity if none matched, and continues at the first that it did not read', async () => {
     const { storage, scanned } = await openTables();
     await fill(storage, 'grid', grid);
     const filter = parseFilter('N gt 38');
@@ -263,7 +263,7 @@ describe('Query Entities', () => {
     expect(second.next).toBeUndefined();
   });
 
-  it('leaves the event loop to others again and again', async () => {
+  it('yields to the event loop again and again', async () => {
     const { storage } = await openTables();
     await fill(storage, 'grid', grid);
     let turns = 0;
@@ -283,9 +283,8 @@ describe('Query Entities', () => {
     const row = (i: number) => `r${i + 100}`;
     const filler = Array.from({ length: 1_000 }, (_, i) => entityOf('p', `${row(Math.floor(i / 10))}-${i}`));
     await fill(storage, 'things', filler);
-    const generation = (N: number) => ({
-      table: 'things',
-      changes: Array.from({ length: 100 }, (_, i) => {
+    const generation = (N: number) =>
+      Array.from({ length: 100 }, (_, i) => {
         const keys = { partitionKey: 'p', rowKey: row(i) };
         return {
           kind: 'update' as const,
@@ -294,14 +293,13 @@ describe('Query Entities', () => {
           ifMatch: undefined,
           merge: false,
         };
-      }),
-    });
-    await runBatch(storage, generation(0));
+      });
+    await changeEntities(storage, 'things', generation(0));
     let isDone = false;
     const write = async () => {
       for (let n = 1; !isDone; n++) {
-        await runBatch(storage, generation(n));
-        // In memory nothing waits for the event loop, and so a writer would keep it for himself.
+        await changeEntities(storage, 'things', generation(n));
+        // In memory nothing waits for the event loop, so a writer would never give it up.
         await new Promise(setImmediate);
       }
     };
@@ -319,7 +317,7 @@ describe('Query Entities', () => {
     expect(seen.size).toBeGreaterThan(1);
   });
 
-  it('refuses a table that is not there, and one that a signature was not made for', async () => {
+  it('refuses a table that does not exist, and one that the signature does not cover', async () => {
     const { storage } = await openTables();
     expect(await codeOf(queryEntities(storage, { table: 'things' }))).toBe('TableNotFound');
     await createTable(storage, { table: 'things' });
@@ -347,7 +345,7 @@ describe('Query Tables', () => {
     test.map(({ text, isMet }) => ({ text: `not (${text})`, isMet: (table: string) => !isMet(table) })),
   );
 
-  it('lists page by page the tables that the filter wants, by their names in any case', async () => {
+  it('lists page by page the tables that the filter wants, by their names in upper and lower case', async () => {
     const { storage } = await openTables();
     for (const table of NAMES) await createTable(storage, { table });
     const top = fc.oneof(fc.integer({ min: 1, max: 4 }), fc.constant(undefined));
@@ -379,7 +377,7 @@ describe('Query Tables', () => {
     expect(scanned.map((key) => decodeKey(key).at(-1))).toHaveLength(rows);
   });
 
-  it('shows no tables that have no such name, and none of other properties', async () => {
+  it('shows no tables of another name, and none for filters on other properties', async () => {
     const { storage } = await openTables();
     for (const table of NAMES) await createTable(storage, { table });
     expect(await queryTables(storage, { filter: parseFilter("Name eq 'Abc'") })).toEqual({

@@ -4,12 +4,22 @@ import type { Storage } from '../../src/services/common/storage.ts';
 import { check } from '../../src/services/maintenance/check.ts';
 import { emptyAccount } from '../../src/services/maintenance/reset.ts';
 import { tableAccess } from '../../src/services/table/access.ts';
-import { deleteEntity, getEntity, insertEntity, updateEntity } from '../../src/services/table/entities.ts';
+import { getEntity } from '../../src/services/table/entities.ts';
 import { encodeEntity, entityKey } from '../../src/services/table/entity-rows.ts';
 import { queryTables } from '../../src/services/table/queries.ts';
 import { createTable, deleteTable, getTable, getTableAcl, setTableAcl } from '../../src/services/table/tables.ts';
 import { ACCOUNT, openWorld } from '../support/blob-storage.ts';
-import { codeOf, engines, entityOf, fill, openTables, queryEntities } from '../support/table-storage.ts';
+import {
+  codeOf,
+  deleteEntity,
+  engines,
+  entityOf,
+  fill,
+  insertEntity,
+  openTables,
+  queryEntities,
+  updateEntity,
+} from '../support/table-storage.ts';
 
 async function openSwept() {
   const world = await openWorld();
@@ -22,7 +32,7 @@ async function openSwept() {
 const many = (count: number) => Array.from({ length: count }, (_, i) => entityOf(`p${i % 7}`, `r${i}`, { N: i }));
 
 describe('A table', () => {
-  it('is found in any case, and shown as it was named', async () => {
+  it('is found in upper and lower case, and shown as it was created', async () => {
     const { storage } = await openTables();
     expect(await createTable(storage, { table: 'CamelCase' })).toEqual({ table: 'CamelCase' });
     expect(await codeOf(createTable(storage, { table: 'camelcase' }))).toBe('TableAlreadyExists');
@@ -55,7 +65,7 @@ describe('A table', () => {
     expect(await tableAccess(storage, table)).toBeUndefined();
   });
 
-  it('has up to five policies, which go with it', async () => {
+  it('has up to five policies, which are deleted with it', async () => {
     const { storage } = await openTables();
     const policies = Array.from({ length: 5 }, (_, i) => ({ id: `policy ${i}`, permission: 'raud' }));
     expect(await codeOf(setTableAcl(storage, { table: 'things', policies }))).toBe('ResourceNotFound');
@@ -74,7 +84,7 @@ describe('A table', () => {
     expect((await tableAccess(storage, 'things'))!.id).not.toBe(access!.id);
   });
 
-  it('is another one when it was deleted and made again: who was let in to the first finds nothing', async () => {
+  it('is another one when it was deleted and created again: a signature for the first finds nothing', async () => {
     const { storage } = await openTables();
     await createTable(storage, { table: 'things' });
     const { id } = (await tableAccess(storage, 'things'))!;
@@ -93,7 +103,7 @@ describe('A table', () => {
       expect(await codeOf(work)).toBe('TableNotFound');
   });
 
-  it.each(engines)('takes all entities along that come while it is deleted, on %s', async (engine) => {
+  it.each(engines)('is deleted with all entities that are inserted meanwhile, on %s', async (engine) => {
     const { storage, partition } = await openTables(engine);
     for (let round = 0; round < 10; round++) {
       await createTable(storage, { table: 'things' });
@@ -129,7 +139,7 @@ describe('The rows of a deleted table', () => {
     await world.stop();
   });
 
-  it('go with all else when an account is emptied', async () => {
+  it('are deleted when an account is emptied', async () => {
     const world = await openSwept();
     await fill(world.storage, 'things', many(20));
     await emptyAccount(world.storage);
@@ -139,7 +149,7 @@ describe('The rows of a deleted table', () => {
     await world.stop();
   });
 
-  it('are findings of a check, unless their table is there or to be swept', async () => {
+  it('are findings of a check, unless their table exists or is in the deletion queue', async () => {
     const world = await openSwept();
     await fill(world.storage, 'things', many(2));
     await world.act((tx) => {

@@ -1,4 +1,4 @@
-/** The Table service on rows in memory or in LMDB, with a count of the rows that are read. */
+/** The Table service on rows in memory or in LMDB; records the rows that are scanned. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,8 @@ import type { Engine, Partition } from '../../src/partition/partition.ts';
 import { openPartition } from '../../src/partition/transact.ts';
 import { putAccount } from '../../src/services/common/account-rows.ts';
 import type { Storage } from '../../src/services/common/storage.ts';
-import { insertEntity } from '../../src/services/table/entities.ts';
+import type { ChangeResult, Delete, Insert, Update } from '../../src/services/table/changes.ts';
+import { changeEntity } from '../../src/services/table/entities.ts';
 import {
   canonicalize,
   decodeEntityProperties,
@@ -19,7 +20,7 @@ import {
   type StoredEntity,
 } from '../../src/services/table/entity-rows.ts';
 import { type QueryInput, queryEntities as query } from '../../src/services/table/queries.ts';
-import { createTable } from '../../src/services/table/tables.ts';
+import { createTable, type TableInput } from '../../src/services/table/tables.ts';
 
 export const ACCOUNT = 7n;
 export const engines = ['memory', 'LMDB'] as const;
@@ -29,13 +30,13 @@ export async function openTables(engine: (typeof engines)[number] = 'memory') {
   await partition.transact(encodeKey(['account']), async (tx) =>
     putAccount(tx, { id: ACCOUNT, name: 'seven', keys: ['a2V5'], from: 'command' }),
   );
-  /** The keys of all rows that scans gave. */
+  /** The keys of all rows that scans returned. */
   const scanned: Key[] = [];
   const watched: Partition = {
     ...partition,
-    read: (body) =>
+    read: (fn) =>
       partition.read((at) =>
-        body({
+        fn({
           ...at,
           async scan(range, options) {
             const rows = await at.scan(range, options);
@@ -64,7 +65,7 @@ async function openFolder(): Promise<Engine> {
   return engine;
 }
 
-/** An entity with whole numbers and texts. */
+/** An entity with integers and strings. */
 export function entityOf(
   partitionKey: string,
   rowKey: string,
@@ -84,6 +85,20 @@ export function valuesOf(entity: StoredEntity): Record<string, unknown> {
   return Object.fromEntries(decodeEntityProperties(entity).map(({ name, value }) => [name, value.value]));
 }
 
+export async function insertEntity(storage: Storage, input: TableInput & Omit<Insert, 'kind'>): Promise<StoredEntity> {
+  const result = await changeEntity(storage, input.table, { ...input, kind: 'insert' });
+  return (result as ChangeResult & { kind: 'insert' }).entity;
+}
+
+export async function updateEntity(storage: Storage, input: TableInput & Omit<Update, 'kind'>) {
+  const result = await changeEntity(storage, input.table, { ...input, kind: 'update' });
+  return result as ChangeResult & { kind: 'update' };
+}
+
+export async function deleteEntity(storage: Storage, input: TableInput & Omit<Delete, 'kind'>): Promise<void> {
+  await changeEntity(storage, input.table, { ...input, kind: 'delete' });
+}
+
 export async function fill(storage: Storage, table: string, entities: readonly SentEntity[]): Promise<void> {
   await createTable(storage, { table });
   for (let i = 0; i < entities.length; i += 200) {
@@ -91,7 +106,7 @@ export async function fill(storage: Storage, table: string, entities: readonly S
   }
 }
 
-/** The code of what it is refused with; 'done': it is not. */
+/** The error code; 'done': no error. */
 export async function codeOf(work: Promise<unknown>): Promise<string> {
   try {
     await work;
@@ -104,7 +119,7 @@ export async function codeOf(work: Promise<unknown>): Promise<string> {
   }
 }
 
-/** The entities of one page, as large as they are stored. */
+/** The entities of one page; each counts as many bytes as are stored. */
 export async function queryEntities(storage: Storage, input: QueryInput, milliseconds?: () => number) {
   const entities: StoredEntity[] = [];
   const add = (entity: StoredEntity, bytesMax: number) =>

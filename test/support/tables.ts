@@ -1,4 +1,4 @@
-/** Tables for the tests of the Table service, and requests that Microsoft's client does not make. */
+/** Tables for tests, and requests that Microsoft's client cannot send. */
 import { randomUUID } from 'node:crypto';
 import {
   AzureNamedKeyCredential,
@@ -14,7 +14,7 @@ export const credential = new AzureNamedKeyCredential(account, accountKey);
 
 export const newName = () => `t${randomUUID().replaceAll('-', '')}`;
 
-/** A new table with a name of its own. */
+/** With a unique name. */
 export async function newTable(running: Running): Promise<TableClient> {
   const table = running.table(newName());
   await table.createTable();
@@ -37,13 +37,13 @@ const quoted = (key: string) => encodeURIComponent(key.replaceAll("'", "''"));
 
 const insecure = { allowInsecureConnection: true, retryOptions: { maxRetries: 0 } };
 
-/** Clients that have nothing but a shared access signature. */
+/** Clients with a shared access signature instead of a key. */
 export const tableWith = (running: Running, name: string, sas: string) =>
   new TableClient(running.server.tableUrl, name, new AzureSASCredential(sas), insecure);
 export const tablesWith = (running: Running, sas: string) =>
   new TableServiceClient(running.server.tableUrl, new AzureSASCredential(sas), insecure);
 
-/** A refusal as it goes over the wire. */
+/** An error reply. */
 export function expectOdataError(answer: Answer, status: number, code: string, message?: string): void {
   const { 'odata.error': error } = answer.status < 300 ? { 'odata.error': undefined } : JSON.parse(answer.text);
   expect([answer.status, error?.code]).toEqual([status, code]);
@@ -52,7 +52,7 @@ export function expectOdataError(answer: Answer, status: number, code: string, m
   if (message !== undefined) expect(error.message.value.split('\n')[0]).toBe(message);
 }
 
-/** The refusal of a call of Microsoft's client. */
+/** The error that Microsoft's client throws. */
 export async function expectRefused(call: Promise<unknown>, status: number, code: string): Promise<void> {
   const error = (await call.then(
     () => new Error('the call succeeded'),

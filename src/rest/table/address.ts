@@ -1,27 +1,27 @@
-/** The addresses of the Table service: OData's, with keys in parentheses. */
+/** OData addresses: tables, and entities by their keys in parentheses. */
 import { decodePart, type ParsePath } from '../address.ts';
 import type { Reader } from '../operation.ts';
 import { reader } from '../params.ts';
 import { fail } from './errors.ts';
 
-/** The set that all tables are in. */
+/** The entity set of all tables, in lower case. */
 const TABLES = 'tables';
 const TRAILING_SLASHES = /(?<!\/)\/+$/;
 
 /**
- * Names are looked at by the operations: whatever stands where a table's name belongs is one. What is no address at all is taken
- * for keys that cannot be read, so that nobody learns of it who may not ask.
+ * Names are checked by the operations, not here. A malformed address becomes one with malformed keys: it is refused after
+ * authorization, so that callers without a right learn nothing.
  */
 export const parseTablePath: ParsePath = (rest) => {
   const text = decodePart(rest.slice(1));
   if (text === '') return { container: '', item: '', shape: '/' };
   const open = text.indexOf('(');
-  // Slashes behind a name do not count, even encoded.
+  // Slashes after a name are ignored, even encoded.
   const named = open < 0 ? text : text.slice(0, open);
   const name = named.endsWith('/') ? named.replace(TRAILING_SLASHES, '') : named;
   if (name === '$batch' && open < 0) return { container: '', item: '', shape: '/$batch' };
-  const unreadable = { container: '', item: text, shape: '/{table}({keys})' } as const;
-  if (name === '' || name.includes('/') || (open >= 0 && !text.endsWith(')'))) return unreadable;
+  const malformed = { container: '', item: text, shape: '/{table}({keys})' } as const;
+  if (name === '' || name.includes('/') || (open >= 0 && !text.endsWith(')'))) return malformed;
   const item = open < 0 ? '' : text.slice(open + 1, -1).trim();
   if (name.toLowerCase() !== TABLES) {
     return { container: name, item, shape: item === '' ? '/{table}' : '/{table}({keys})' };
@@ -31,7 +31,7 @@ export const parseTablePath: ParsePath = (rest) => {
   const given = [literals?.get(''), literals?.get('TableName')].filter((value) => value !== undefined);
   const [table] = given;
   const isNamed = table !== undefined && given.at(-1) === table && given.length === literals!.size;
-  return isNamed ? { container: table, item, shape: '/Tables({table})' } : unreadable;
+  return isNamed ? { container: table, item, shape: '/Tables({table})' } : malformed;
 };
 
 export interface AddressedKeys {
@@ -49,13 +49,13 @@ export const entityKeys: Reader<AddressedKeys> = reader(({ item }) => {
   return { partitionKey, rowKey };
 });
 
-/** What would begin another segment of the path. */
+/** These would begin another segment of the path. */
 const UNADDRESSABLE = /[/\\]/;
 
 const NAME = /\s*(?:([A-Za-z]\w*)\s*=\s*)?'/y;
 const SEPARATOR = /\s*(,|$)/y;
 
-/** Each name with its literal, whose quotes are doubled within it; a literal without a name is that of ''. Undefined: unreadable. */
+/** Literals by name; '' is the key of a literal without a name. Quotes within a literal are doubled. Undefined: malformed. */
 function parseKeyLiterals(item: string): ReadonlyMap<string, string> | undefined {
   const literals = new Map<string, string>();
   for (let at = 0; ; ) {
@@ -81,7 +81,7 @@ function parseKeyLiterals(item: string): ReadonlyMap<string, string> | undefined
   }
 }
 
-function matchAt(form: RegExp, text: string, at: number): RegExpExecArray | null {
-  form.lastIndex = at;
-  return form.exec(text);
+function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
+  pattern.lastIndex = at;
+  return pattern.exec(text);
 }

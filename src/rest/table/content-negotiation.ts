@@ -1,4 +1,4 @@
-/** Which of the forms of an answer a caller wants: by Accept, $format and Prefer. */
+/** Content negotiation by Accept, $format and Prefer. */
 import { memoize } from '../../base/memoize.ts';
 import type { MetadataLevel } from './json/write-entity.ts';
 
@@ -8,14 +8,14 @@ export const COMMON_HEADERS = { 'X-Content-Type-Options': 'nosniff', 'Cache-Cont
 const LEVELS: readonly MetadataLevel[] = ['nometadata', 'minimalmetadata', 'fullmetadata'];
 const DEFAULT_LEVEL: MetadataLevel = 'minimalmetadata';
 
-/** JSON of a level, or what was wanted instead. */
+/** JSON with a level of metadata, or a format that is not supported. */
 export type NegotiatedFormat = { readonly level: MetadataLevel } | 'atom' | 'unknown';
 
 export function jsonType(level: MetadataLevel): string {
   return `application/json;odata=${level};streaming=true;charset=utf-8`;
 }
 
-/** $format wins. Of the types of Accept the first that can be had. */
+/** $format has precedence over Accept. Of the types in Accept the first supported one. */
 export function negotiateFormat(accept: string | undefined, format: string | undefined): NegotiatedFormat {
   if (format) return format.toLowerCase() === 'json' ? { level: DEFAULT_LEVEL } : parseMediaType(format);
   return accept === undefined ? { level: DEFAULT_LEVEL } : negotiateAccept(accept);
@@ -23,13 +23,13 @@ export function negotiateFormat(accept: string | undefined, format: string | und
 
 const negotiateAccept = memoize((accept): NegotiatedFormat => {
   if (accept.trim() === '') return { level: DEFAULT_LEVEL };
-  let otherwise: NegotiatedFormat = 'unknown';
+  let unsupported: NegotiatedFormat = 'unknown';
   for (const type of accept.split(',')) {
     const wanted = parseMediaType(type);
     if (typeof wanted === 'object') return wanted;
-    if (wanted === 'atom') otherwise = wanted;
+    if (wanted === 'atom') unsupported = wanted;
   }
-  return otherwise;
+  return unsupported;
 });
 
 function parseMediaType(text: string): NegotiatedFormat {
@@ -46,7 +46,7 @@ function parseMediaType(text: string): NegotiatedFormat {
 
 export type Preference = 'return-content' | 'return-no-content';
 
-/** Other preferences than these may be passed over. */
+/** Ignores other preferences, as RFC 7240 allows. */
 export function parsePreference(prefer: string | string[] | undefined): Preference | undefined {
   if (prefer === undefined) return undefined;
   for (const part of String(prefer).split(',')) {

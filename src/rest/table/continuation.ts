@@ -1,9 +1,9 @@
-/** Where a page goes on, as it stands in headers and parameters: `1!8!MTAxMg--`. */
+/** Continuation tokens: `1!8!MTAxMg--`. */
 import { fail } from './errors.ts';
 
 const TOKEN = /^1!(\d{1,6})!([A-Za-z0-9_*-]*)$/;
 
-/** Base64 without what a URL would have to encode. */
+/** Base64, with characters that need no encoding in a URL. */
 export function encodeToken(text: string): string {
   const encoded = encodeText(text).toString('base64').replaceAll('=', '-').replaceAll('/', '_').replaceAll('+', '*');
   return `1!${encoded.length}!${encoded}`;
@@ -18,7 +18,7 @@ export function decodeToken(token: string): string {
   return decodeText(bytes);
 }
 
-/** No UTF-8 begins with it: what follows is UTF-16, since a key may hold half of a pair. */
+/** Marks UTF-16, for keys with an unpaired surrogate. No UTF-8 text begins with this byte. */
 const UTF16 = 0xff;
 
 function encodeText(text: string): Buffer {

@@ -1,9 +1,8 @@
-/** The operations on entities. Those that change one can also be parts of a transaction. */
+/** The operations on entities. All of them can be parts of a batch. */
 import type { Storage } from '../../services/common/storage.ts';
-import type { BatchChange } from '../../services/table/batches.ts';
-import type { ChangeResult } from '../../services/table/changes.ts';
+import type { Change, ChangeResult } from '../../services/table/changes.ts';
 import { changeEntity, getEntity } from '../../services/table/entities.ts';
-import { entityEtag } from '../../services/table/entity-rows.ts';
+import { entityEtag, type SentEntity } from '../../services/table/entity-rows.ts';
 import { queryEntities } from '../../services/table/queries.ts';
 import { type Input, type Operation, operationOn, type Permission, type Readers, type Route } from '../operation.ts';
 import { pathPart } from '../params.ts';
@@ -32,47 +31,54 @@ const operation = operationOn<Storage>();
 const table = pathPart(0);
 const entity = jsonBody(readEntity);
 
-/** `changeOf`: what the row does, for a transaction to do it; its output is then handed to the row's reply. */
+/** An operation that changes one entity. It can also be a part of a batch. */
 export interface ChangeOperation {
   readonly row: Operation<Storage>;
-  toChange(input: unknown): BatchChange;
+  /** `head`: what `row.read` gave. Parts of a batch that differ only in their bodies share it, so it is never written to. */
+  readChange(head: unknown, body: Buffer): Change | Promise<Change>;
+  formatReply(result: ChangeResult, head: unknown): Reply;
 }
 
-interface ChangeDefinition<Row extends Readers> {
+interface ChangeDefinition<Head extends Readers> {
   readonly name: string;
   readonly route: Route;
   readonly when?: Readonly<Record<string, true>>;
   readonly permission: Permission;
-  readonly test: string;
-  readonly input: Row;
-  readonly change: (input: Input<Row>) => BatchChange;
-  readonly reply: (changed: ChangeResult, input: Input<Row>) => Reply;
+  readonly head: Head;
+  readonly hasBody: boolean;
+  readonly change: (head: Input<Head>, entity: SentEntity) => Change;
+  readonly reply: (result: ChangeResult, head: Input<Head>) => Reply;
 }
 
-function changeOperation<Row extends Readers & { table: typeof table }>(row: ChangeDefinition<Row>): ChangeOperation {
-  const { change, reply, ...rest } = row;
+const NO_ENTITY: SentEntity = { properties: [] };
+
+function changeOperation<Head extends Readers & { table: typeof table }>(
+  definition: ChangeDefinition<Head>,
+): ChangeOperation {
+  const { head, hasBody, change, reply, ...route } = definition;
   return {
-    toChange: (input) => change(input as Input<Row>),
+    readChange(read, body) {
+      const sent = hasBody ? readEntity(body) : NO_ENTITY;
+      if (sent instanceof Promise) return sent.then((value) => change(read as Input<Head>, value));
+      return change(read as Input<Head>, sent);
+    },
+    formatReply: (result, read) => reply(result, read as Input<Head>),
     row: operation({
-      ...rest,
-      run: async (storage, input): Promise<ChangeOutput<Row>> => {
-        const { table: name } = input as { table: string };
-        return { input, changed: await changeEntity(storage, name, change(input)) };
+      ...route,
+      test: 'test/end-to-end/table-entities.test.ts',
+      input: hasBody ? { ...head, entity } : head,
+      run: async (storage, read) => {
+        const input = read as Input<Head> & { readonly table: string; readonly entity?: SentEntity };
+        return { input, result: await changeEntity(storage, input.table, change(input, input.entity ?? NO_ENTITY)) };
       },
-      reply: ({ changed, input }: ChangeOutput<Row>) => reply(changed, input),
+      reply: ({ input, result }) => reply(result, input),
     }),
   };
 }
 
-interface ChangeOutput<Row extends Readers> {
-  readonly input: Input<Row>;
-  readonly changed: ChangeResult;
-}
-
 const ENTITY = '/{table}({keys})';
-const update = { table, keys: entityKeys, ofElement: checkElementOptions, ifMatch, entity };
+const addressed = { table, keys: entityKeys, checkElementOptions, ifMatch };
 
-/** Without If-Match they also make what is not there. */
 const UPDATES = [
   { route: `PUT ${ENTITY}`, merge: false, names: ['Update Entity', 'Insert Or Replace Entity'] },
   { route: `PATCH|MERGE ${ENTITY}`, merge: true, names: ['Merge Entity', 'Insert Or Merge Entity'] },
@@ -83,25 +89,26 @@ export const changeOperations: readonly ChangeOperation[] = [
     name: 'Insert Entity',
     route: 'POST /{table}',
     permission: 'add',
-    test: 'test/end-to-end/table-entities.test.ts',
-    input: { table, checkElementOptions, rejectEtagHeaders, preference, answer, entity },
-    change: (input) => ({ kind: 'insert', table: input.table, entity: input.entity }),
-    reply: (changed, input) => insertedReply((changed as Inserted).entity, input.answer, input.preference),
+    head: { table, checkElementOptions, rejectEtagHeaders, preference, answer },
+    hasBody: true,
+    change: (head, sent) => ({ kind: 'insert', table: head.table, entity: sent }),
+    reply: (result, head) => insertedReply((result as Inserted).entity, head.answer, head.preference),
   }),
   ...UPDATES.flatMap(({ route, merge, names: [name, upsert] }) =>
     [
-      { name, when: { 'If-Match': true }, permission: 'update', input: update } as const,
+      { name, when: { 'If-Match': true }, permission: 'update', head: addressed } as const,
+      // Without If-Match the entity is inserted, if there is none.
       {
         name: upsert,
         permission: { all: ['add', 'update'] },
-        input: { ...update, mayInsert: requireUpsertVersion },
+        head: { ...addressed, requireUpsertVersion },
       } as const,
-    ].map((kind) =>
+    ].map((variant) =>
       changeOperation({
-        ...kind,
+        ...variant,
         route,
-        test: 'test/end-to-end/table-entities.test.ts',
-        change: ({ table: name, keys: { partitionKey, rowKey }, ifMatch: match, entity: sent }) => ({
+        hasBody: true,
+        change: ({ table: name, keys: { partitionKey, rowKey }, ifMatch: match }, sent) => ({
           kind: 'update',
           table: name,
           partitionKey,
@@ -110,7 +117,7 @@ export const changeOperations: readonly ChangeOperation[] = [
           ifMatch: match,
           entity: sent,
         }),
-        reply: (changed) => emptyReply(entityEtag(changed as Updated)),
+        reply: (result) => emptyReply(entityEtag(result as Updated)),
       }),
     ),
   ),
@@ -118,8 +125,8 @@ export const changeOperations: readonly ChangeOperation[] = [
     name: 'Delete Entity',
     route: `DELETE ${ENTITY}`,
     permission: 'delete',
-    test: 'test/end-to-end/table-entities.test.ts',
-    input: { table, keys: entityKeys, checkElementOptions, ifMatch },
+    head: addressed,
+    hasBody: false,
     change: ({ table: name, keys: { partitionKey, rowKey }, ifMatch: match }) => ({
       kind: 'delete',
       table: name,

@@ -1,4 +1,4 @@
-/** How the Table service tells errors: as JSON, or, of what speaks XML, as XML. */
+/** Error replies of the Table service: JSON, or XML for operations that answer in XML. */
 import type { IncomingMessage } from 'node:http';
 import { formatIso7 } from '../../base/time.ts';
 import { escapeXml } from '../../base/xml.ts';
@@ -8,8 +8,8 @@ import { errorHeaders, type Reply, xmlReply } from '../reply.ts';
 import type { ErrorReply } from '../service.ts';
 import { COMMON_HEADERS, jsonType, negotiateFormat, parsePreference } from './content-negotiation.ts';
 
-/** What is wrong with the way in which something is asked. */
-export const wireErrors = errorTable({
+/** Errors of the service, and those of the protocol. */
+const wireErrors = errorTable({
   ...tableErrors,
   AtomFormatNotSupported: [415, 'Atom format is not supported.'],
   BatchSyntax: [400, 'The batch request could not be read.', 'InvalidInput'],
@@ -36,9 +36,9 @@ export const tableErrorReply: ErrorReply = (error, requestId, now, incoming) => 
   const { method = '', headers, url = '' } = incoming;
   const message = formatErrorMessage(error, requestId, now);
   if (wantsXml(incoming)) {
-    const inXml = { ...errorHeaders(error), 'x-ms-error-code': error.code };
-    if (method === 'HEAD') return { status: error.status, headers: { ...inXml, 'Transfer-Encoding': 'chunked' } };
-    return xmlReply(error.status, errorXml(error, message), inXml);
+    const xmlHeaders = { ...errorHeaders(error), 'x-ms-error-code': error.code };
+    if (method === 'HEAD') return { status: error.status, headers: { ...xmlHeaders, 'Transfer-Encoding': 'chunked' } };
+    return xmlReply(error.status, errorXml(error, message), xmlHeaders);
   }
   const query = new URLSearchParams(url.slice(url.indexOf('?') + 1));
   const wanted = negotiateFormat(headers.accept, query.get('$format') ?? undefined);
@@ -48,7 +48,7 @@ export const tableErrorReply: ErrorReply = (error, requestId, now, incoming) => 
   });
 };
 
-/** `type`: the content type of the answer that there would be. */
+/** `type`: the content type that a successful answer would have. */
 export function jsonError(
   error: StorageError,
   message: string,
@@ -78,14 +78,14 @@ function errorXml({ code }: StorageError, message: string): string {
   );
 }
 
-/** ACLs, properties and stats are XML, and so is what goes wrong with them. */
+/** ACLs, properties and stats are XML, and so are their errors. */
 function wantsXml({ url = '', headers }: IncomingMessage): boolean {
   if (/[?&]comp=/i.test(url)) return true;
   const accept = headers.accept?.toLowerCase() ?? '';
   return accept.includes('xml') && !accept.includes('json');
 }
 
-/** Those of the front door know nothing of formats. */
+/** Errors of authentication are sent without content negotiation. */
 function isAuthenticationError({ code }: StorageError): boolean {
   return (
     code === 'AuthenticationFailed' || code === 'InvalidAuthenticationInfo' || code === 'NoAuthenticationInformation'

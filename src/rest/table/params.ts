@@ -1,4 +1,4 @@
-/** The readers that rows of the Table service share. */
+/** Readers that operation rows of the Table service share. */
 import { parseQueryFilter } from '../../services/table/filters.ts';
 import type { BodyReader, Reader, Request } from '../operation.ts';
 import { bodyTooLarge, reader } from '../params.ts';
@@ -21,7 +21,7 @@ export const level: Reader<MetadataLevel> = reader(({ headers, query }) => {
 
 export const preference: Reader<Preference | undefined> = reader(({ headers }) => parsePreference(headers.prefer));
 
-/** What the text of an answer takes from the request. */
+/** What the answer depends on besides the entities. */
 export const answer: Reader<AnswerFormat> = reader((request) => ({
   level: level.read(request),
   account: request.account,
@@ -30,14 +30,14 @@ export const answer: Reader<AnswerFormat> = reader((request) => ({
   selection: request.query.$select === undefined ? undefined : parseSelection(request.query.$select),
 }));
 
-/** A Host may hold what would end a text of JSON. */
+/** The Host header may contain characters that end a JSON string. */
 const UNQUOTABLE = /[^\x21\x23-\x5b\x5d-\x7e]/g;
 
-export function serviceEndpoint(request: Request): string {
+function serviceEndpoint(request: Request): string {
   return accountUrl(request).slice(0, -1).replace(UNQUOTABLE, '');
 }
 
-/** A JSON document. */
+/** A body of JSON. */
 export function jsonBody<Value>(read: (bytes: Buffer) => Value): BodyReader<Value> {
   return {
     kind: 'body',
@@ -75,11 +75,11 @@ export const tableContinuation: Reader<string | undefined> = reader(({ query: { 
   nexttablename ? decodeToken(nexttablename) : undefined,
 );
 
-/** What OData can do to a set, and what of it the service does. */
+/** The options that the service supports: of OData's system query options for a set, and for one element. */
 const SET_OPTIONS = new Set(['$filter', '$top', '$select', '$format']);
 const ELEMENT_OPTIONS = new Set(['$select', '$format']);
 
-/** Refuses the other options of OData, of which none may be passed over. */
+/** Refuses the other options of OData: none may be ignored. */
 export const checkSetOptions = reader(({ query }) => checkOptions(query, SET_OPTIONS));
 export const checkElementOptions = reader(({ query }) => checkOptions(query, ELEMENT_OPTIONS));
 
@@ -90,7 +90,7 @@ function checkOptions(query: Request['query'], known: ReadonlySet<string>): void
   }
 }
 
-/** As it was sent. */
+/** Unparsed. */
 export const ifMatch: Reader<string | undefined> = reader(({ method, headers }) => {
   const match = headers['if-match'] as string | undefined;
   if (headers['if-none-match'] !== undefined) {
@@ -101,14 +101,14 @@ export const ifMatch: Reader<string | undefined> = reader(({ method, headers }) 
   return match;
 });
 
-/** Before this version nothing was made by the way. */
+/** Older versions had no upsert. */
 const UPSERT_SINCE = '2011-08-18';
 
 export const requireUpsertVersion = reader(({ version }): void => {
   if (version !== '' && version < UPSERT_SINCE) throw fail('MissingRequiredHeader');
 });
 
-/** Tables have no ETags, and what is only made has none yet. */
+/** Tables have no ETags, and a resource that is created has none yet. */
 export const rejectEtagHeaders = reader(({ headers }): void => {
   if (headers['if-match'] !== undefined || headers['if-none-match'] !== undefined) throw fail('MatchWithoutEtag');
 });

@@ -1,4 +1,4 @@
-/** What the Table service answers with. */
+/** Replies of the Table service. */
 import { entityEtag, type StoredEntity } from '../../services/table/entity-rows.ts';
 import type { Reply } from '../reply.ts';
 import { COMMON_HEADERS, jsonType, type Preference } from './content-negotiation.ts';
@@ -12,7 +12,7 @@ interface HeaderValues {
   readonly etag?: string | undefined;
 }
 
-/** One literal for all of them: to spread headers into new ones would cost more than all else about them. */
+/** One literal for all replies: to spread objects would cost more than the rest of a reply. */
 function replyHeaders({ type, preference, location, id, etag }: HeaderValues): NonNullable<Reply['headers']> {
   return {
     'X-Content-Type-Options': COMMON_HEADERS['X-Content-Type-Options'],
@@ -40,13 +40,13 @@ export function emptyReply(etag?: string): Reply {
 }
 
 interface CreatedResource {
-  /** Behind the endpoint. */
+  /** Relative to the endpoint. */
   readonly address: string;
   readonly etag?: string;
   readonly text: () => string | Buffer;
 }
 
-/** What was made is shown, unless the caller would rather not see it. */
+/** Has the created resource as its body, unless the caller prefers no content. */
 export function createdReply(
   { address, etag, text }: CreatedResource,
   { level, endpoint }: Pick<AnswerFormat, 'level' | 'endpoint'>,

@@ -1,13 +1,13 @@
-/** $select: which properties an answer shows. */
+/** $select: the projection of an answer. */
 import { SELECT_NAMES_MAX } from '../../base/input-limits.ts';
 import { memoize } from '../../base/memoize.ts';
 import { jsonString, makeNameTable, type NameTable } from '../../services/table/entity-rows.ts';
 import { fail } from './errors.ts';
 
 export interface Selection {
-  /** As it was sent, decoded. */
+  /** The value of $select. */
   readonly text: string;
-  /** Undefined: everything. */
+  /** Undefined: all properties. */
   readonly names: SelectedNames | undefined;
 }
 
@@ -15,13 +15,12 @@ export interface SelectedNames {
   readonly partitionKey: boolean;
   readonly rowKey: boolean;
   readonly timestamp: boolean;
-  /** The others, in their order. */
+  /** The other properties, in the order of $select. */
   readonly properties: NameTable;
-  /** What stands for each that an entity lacks. */
+  /** For each of `properties` the JSON that stands for it where an entity lacks it. */
   readonly nulls: readonly Buffer[];
 }
 
-/** Microsoft's reference has a maximum of 255, which an entity has properties. */
 export const parseSelection = memoize((text): Selection => ({ text, names: parseNames(text) }));
 
 const SYSTEM = new Set(['PartitionKey', 'RowKey', 'Timestamp']);
@@ -34,7 +33,7 @@ function parseNames(text: string): SelectedNames | undefined {
   }
   const names = new Set(listed.map((name) => name.trim()));
   if (names.has('*')) return undefined;
-  // What speaks of the entity is there by the level of metadata, not by choice.
+  // Metadata depends on the level of metadata alone.
   const properties = [...names].filter((name) => name !== '' && !name.startsWith('odata.') && !SYSTEM.has(name));
   return {
     partitionKey: names.has('PartitionKey'),

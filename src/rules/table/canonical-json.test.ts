@@ -57,7 +57,7 @@ const aSent = fc.oneof(
 const aType = fc.constantFrom<EdmType | 'unknown' | undefined>(...EDM_TYPES, 'unknown', undefined);
 
 describe('A value as it is stored', () => {
-  it('is that which it is read as, also where it need not be read', () => {
+  it('is what parsing and formatting make of it, also where it is not parsed', () => {
     fc.assert(
       fc.property(aSent, aType, (sent, type) => {
         const value = parseValue({ kind: sent.kind as 'string', text: parseText(sent) }, type);

@@ -1,4 +1,4 @@
-/** Values as answers have them in JSON, which is how they are stored. Most are sent so already: then they are not read at all. */
+/** Canonical JSON of values: the form of answers, in which they are stored. Most values are sent in it already, and then not parsed. */
 import { isCanonicalDateTime } from './date-times.ts';
 import { EDM_TYPES, type EdmType, type EdmValue, parseValue, type Scalar, type ValueFault } from './edm.ts';
 import { formatValue, valueSize } from './edm-format.ts';
@@ -7,16 +7,16 @@ export interface CanonicalValue {
   readonly type: EdmType;
   /** All ASCII. */
   readonly text: string;
-  /** By Azure's own count. */
+  /** In bytes, by Azure's formula. */
   readonly size: number;
 }
 
-/** A value that holds no others, as it stands in a body. */
+/** A JSON scalar as it was sent. */
 export interface SentValue {
   readonly kind: Scalar['kind'] | 'null';
-  /** All ASCII: what is not is escaped, as in an answer. */
+  /** All ASCII: other characters are escaped, as in an answer. */
   readonly json: string;
-  /** Of a string without its quotes and escapes. */
+  /** Of a string: in characters, without quotes and escapes. */
   readonly length: number;
 }
 
@@ -26,12 +26,12 @@ export function canonicalize(value: EdmValue): CanonicalValue {
 
 const TYPES = new Map(EDM_TYPES.map((type) => [`"${type}"`, type]));
 
-/** What an annotation says. */
+/** `json`: the value of an annotation. */
 export function parseType({ json }: SentValue): EdmType | 'unknown' {
   return TYPES.get(json) ?? 'unknown';
 }
 
-/** Without a type: as JSON shows it. A null is no value. */
+/** Without a type it follows from the form of the JSON. Not for nulls, which are no values. */
 export function canonicalizeAs(sent: SentValue, type: EdmType | 'unknown' | undefined): CanonicalValue | ValueFault {
   const known = alreadyCanonical(sent, type);
   if (known) return known;
@@ -44,14 +44,14 @@ export function parseText({ kind, json, length }: SentValue): string {
   return json.length === length + 2 ? json.slice(1, -1) : (JSON.parse(json) as string);
 }
 
-/** Of fewer digits than the greatest has. */
+/** Fewer digits than the greatest Int32 has. */
 const INT32 = /^(?:0|-?[1-9]\d{0,8})$/;
-/** Of fewer digits than JavaScript and .NET write alike. */
+/** So few digits that JavaScript and .NET write them alike. */
 const DOUBLE = /^-?(?:0|[1-9]\d{0,8})\.(?:0|\d{0,3}[1-9])$/;
 const INT64 = /^"(?:0|-?[1-9]\d{0,17})"$/;
 const GUID = /^"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"$/;
 
-/** Undefined: it must be read in order to be written. */
+/** Undefined: it must be parsed and formatted. */
 function alreadyCanonical({ kind, json, length }: SentValue, type: string | undefined): CanonicalValue | undefined {
   if (kind === 'string') {
     switch (type) {

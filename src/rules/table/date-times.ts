@@ -1,18 +1,18 @@
-/** Instants as the Table service reads and writes them. */
+/** Edm.DateTime: parsing and formatting. */
 import { TICKS_PER_SECOND, ticksFromUnix, unixFromTicks } from '../../base/time.ts';
 
-/** Where the file times of Windows begin. */
+/** The epoch of Windows file times. */
 export const YEAR_MIN = 1601;
 const MINUTE_MILLISECONDS = 60_000;
 const OFFSET_MINUTES_MAX = 14 * 60;
 const DAYS_OF_MONTHS = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-/** The calendar repeats itself. Date.UTC takes the years below 100 for those of the last century. */
+/** The Gregorian calendar repeats after a cycle. Dates are computed one cycle later, since Date.UTC adds 1900 to years below 100. */
 const CYCLE_YEARS = 400;
 const CYCLE_MILLISECONDS = 146_097 * 24 * 60 * MINUTE_MILLISECONDS;
 
 /**
  * 2017-11-10T02:47:54.9431592Z; the time, the seconds, their fraction and the zone may be missing, and the zone may be +01:00.
- * Without one it is UTC. Undefined: no such instant. By hand, since a regular expression takes several times as long.
+ * Without a zone it is UTC. Undefined: no such instant. No regular expression, which would take several times as long.
  */
 export function parseDateTime(text: string): bigint | undefined {
   const year = digitsAt(text, 0, 4);
@@ -55,7 +55,7 @@ export function parseDateTime(text: string): bigint | undefined {
 const CANONICAL =
   /^(?!1600)(?:1[6-9]|[2-9]\d)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{0,6}[1-9])?Z$/;
 
-/** Whether it is an instant of the service, written as `dateTimeText` would write it. */
+/** Whether it is an instant within the range of the service, written as `formatDateTime` writes it. */
 export function isCanonicalDateTime(text: string): boolean {
   if (!CANONICAL.test(text)) return false;
   const day = digitsAt(text, 8, 2);
@@ -75,7 +75,7 @@ function isDigit(unit: number): boolean {
   return unit >= 0x30 && unit <= 0x39;
 }
 
-/** NaN: they are not all digits. */
+/** NaN: not all of them are digits. */
 function digitsAt(text: string, from: number, count: number): number {
   let number = 0;
   for (let at = from; at < from + count; at++) {
@@ -86,12 +86,12 @@ function digitsAt(text: string, from: number, count: number): number {
   return number;
 }
 
-/** Two digits behind this mark. */
+/** Two digits after this mark. */
 function digitsAfter(text: string, at: number, mark: string): number {
   return text[at] === mark ? digitsAt(text, at + 1, 2) : Number.NaN;
 }
 
-/** The eighth digit rounds. */
+/** Rounded by the eighth digit. */
 function fractionTicks(fraction: string): bigint {
   if (fraction === '') return 0n;
   return BigInt(fraction.slice(0, 7).padEnd(7, '0')) + (fraction.charCodeAt(7) >= 0x35 ? 1n : 0n);
@@ -100,7 +100,7 @@ function fractionTicks(fraction: string): bigint {
 let lastSecond = -1n;
 let lastText = '';
 
-/** Without zeros that end the fraction. Instants that are shown together often share a second. */
+/** Without trailing zeros of the fraction. Memoizes the last second: instants of one page often share it. */
 export function formatDateTime(ticks: bigint): string {
   const second = ticks / TICKS_PER_SECOND;
   if (second !== lastSecond) {

@@ -1,8 +1,8 @@
-/** How the values of the Table service are written. */
+/** Edm values → JSON. */
 import { formatDateTime } from './date-times.ts';
 import type { EdmValue } from './edm.ts';
 
-/** The value as JSON has it in an answer, all ASCII. */
+/** As in an answer: all ASCII. */
 export function formatValue(value: EdmValue): string {
   switch (value.type) {
     case 'Edm.String':
@@ -22,10 +22,10 @@ export function formatValue(value: EdmValue): string {
   }
 }
 
-/** What JSON has as it is. */
+/** Needs no escapes in JSON. */
 const UNESCAPED = /^[\x20\x21\x23-\x5b\x5d-\x7f]*$/;
 
-/** The service escapes all that is not ASCII, halves of surrogate pairs as well. */
+/** The service escapes all characters that are not ASCII, unpaired surrogates as well. */
 export function formatJsonString(text: string): string {
   if (UNESCAPED.test(text)) return `"${text}"`;
   return escapeNonAscii(JSON.stringify(text));
@@ -33,7 +33,7 @@ export function formatJsonString(text: string): string {
 
 const DIGITS = Buffer.from('0123456789abcdef');
 
-/** Unit by unit: a regular expression that calls a function for each would take thirty times as long. */
+/** A loop: a regular expression that calls a function for each code unit would take thirty times as long. */
 function escapeNonAscii(json: string): string {
   const bytes = Buffer.allocUnsafe(6 * json.length);
   let at = 0;
@@ -55,13 +55,13 @@ function escapeNonAscii(json: string): string {
 }
 
 /**
- * As .NET Framework writes a Double that is to be read again ("R"): 15 digits, or 17 where these are not enough; and a point
- * even where none is needed, so that it is no Int32.
+ * The round-trip format ("R") of .NET Framework: 15 digits, or 17 where 15 do not suffice. It has a point even where none is needed,
+ * so that it is not read as an Int32.
  */
 export function formatDouble(value: number): string {
   if (value === 0) return Object.is(value, -0) ? '-0.0' : '0.0';
   const short = String(value);
-  // Up to 15 digits both write the same, and JavaScript needs no exponent for these.
+  // Up to 15 digits JavaScript writes the same as .NET, and in this range without an exponent.
   const magnitude = Math.abs(value);
   if (short.length <= 15 && magnitude >= 1e-4 && magnitude < 1e15) return short.includes('.') ? short : `${short}.0`;
   let digitsMax = 15;
@@ -85,7 +85,7 @@ function scientific(digits: string, exponent: number): string {
   return `${mantissa}E${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`;
 }
 
-/** By Azure's own count of what an entity takes. */
+/** In bytes, by Azure's formula for the size of an entity. */
 export function valueSize(value: EdmValue): number {
   switch (value.type) {
     case 'Edm.String':

@@ -1,11 +1,11 @@
-/** The values of the Table service: what types there are, and how they are read from JSON. */
+/** The Entity Data Model's primitive types, and how their values are parsed from JSON. */
 import { JSON_NUMBER_MAX } from '../../base/input-limits.ts';
 import { ticksFromUnix } from '../../base/time.ts';
 import { parseDateTime, YEAR_MIN } from './date-times.ts';
 
 export type EdmType = EdmValue['type'];
 
-/** In the form in which they are compared: instants in 100-ns ticks, GUIDs in lower case. */
+/** In the form in which values are compared: instants in 100-ns ticks, GUIDs in lower case. */
 export type EdmValue =
   | { readonly type: 'Edm.String'; readonly value: string }
   | { readonly type: 'Edm.Int32'; readonly value: number }
@@ -16,7 +16,7 @@ export type EdmValue =
   | { readonly type: 'Edm.Guid'; readonly value: string }
   | { readonly type: 'Edm.Binary'; readonly value: Buffer };
 
-/** A value of JSON that holds no others. Numbers stay as they were written: 1 and 1.0 are of different types. */
+/** A JSON scalar. Numbers stay text: 1 and 1.0 are of different types. */
 export interface Scalar {
   readonly kind: 'string' | 'number' | 'boolean';
   readonly text: string;
@@ -33,7 +33,7 @@ const INT64_MAX = 2n ** 63n - 1n;
 const DATE_TIME_MIN = ticksFromUnix(Date.UTC(YEAR_MIN, 0, 1));
 const DATE_TIME_END = ticksFromUnix(Date.UTC(10_000, 0, 1));
 
-/** Without a type: as JSON shows it. */
+/** Without a type it follows from the form of the JSON. */
 export function parseValue(scalar: Scalar, type?: string): EdmValue | ValueFault {
   if (type === undefined) return inferValue(scalar);
   const read = parsers.get(type);
@@ -53,7 +53,7 @@ const PARSERS: Readonly<Record<EdmType, (scalar: Scalar) => EdmValue | ValueFaul
     return value === undefined || value < INT64_MIN || value > INT64_MAX ? notOfType() : { type: 'Edm.Int64', value };
   },
   'Edm.Double': (scalar) => (scalar.kind === 'boolean' ? notOfType() : parseDouble(scalar.text.trim())),
-  // The service takes the words as text, too, in any case.
+  // The service accepts the words as strings, too, in upper and lower case.
   'Edm.Boolean': (scalar) => {
     const word = scalar.text.trim().toLowerCase();
     if (scalar.kind === 'number' || (word !== 'true' && word !== 'false')) return notOfType();
@@ -83,7 +83,7 @@ function notOfType(): ValueFault {
 const INTEGER = /^[-+]?\d{1,99}$/;
 const SHORT_INTEGER = /^-?\d{1,10}$/;
 
-/** A whole number that an Int32 cannot hold is a Double, as one with a point or an exponent is. */
+/** An integer beyond Int32 is a Double, like a number with a point or an exponent. */
 function inferValue(scalar: Scalar): EdmValue | ValueFault {
   if (scalar.kind === 'string') return { type: 'Edm.String', value: scalar.text };
   if (scalar.kind === 'boolean') return { type: 'Edm.Boolean', value: scalar.text === 'true' };
@@ -100,7 +100,7 @@ function parseInteger(scalar: Scalar): bigint | undefined {
 
 const DOUBLE = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i;
 
-/** With braces. On a longer text the expressions below would take the square of its length. */
+/** The length with braces. On long text the expressions below would take quadratic time. */
 const GUID_LENGTH_MAX = 38;
 
 function parseDouble(text: string): EdmValue | ValueFault {
@@ -118,7 +118,7 @@ export function parseGuid(text: string): string | undefined {
   return parts ? `${parts[1]}-${parts[3]}-${parts[4]}-${parts[5]}-${parts[6]}` : undefined;
 }
 
-/** White space is passed over, as .NET does. */
+/** Ignores white space, as .NET does. */
 function parseBase64(text: string): Buffer | undefined {
   const digits = /[ \t\r\n]/.test(text) ? text.replace(/[ \t\r\n]/g, '') : text;
   const padding = digits.endsWith('==') ? 2 : digits.endsWith('=') ? 1 : 0;

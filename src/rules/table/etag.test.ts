@@ -15,18 +15,18 @@ describe('The ETag of an entity', () => {
     expect(formatTableEtag(SECOND + fraction)).toBe(etag);
   });
 
-  it('comes back as the stamp that it was made of', () => {
-    const stamp = fc.bigInt({ min: 504911232000000000n, max: 3155378975999999999n });
-    fc.assert(fc.property(stamp, (given) => parseIfMatch(formatTableEtag(given)) === given));
+  it('parses to the version that it was made of', () => {
+    const version = fc.bigInt({ min: 504911232000000000n, max: 3155378975999999999n });
+    fc.assert(fc.property(version, (given) => parseIfMatch(formatTableEtag(given)) === given));
   });
 });
 
 describe('If-Match', () => {
-  it('takes any entity with an asterisk', () => {
+  it('is met by any entity with an asterisk', () => {
     expect(parseIfMatch('*')).toBe('any');
   });
 
-  it('knows an instant with its colons as they are, too', () => {
+  it('accepts an instant with unescaped colons, too', () => {
     expect(parseIfMatch(`W/"datetime'2017-11-10T02:47:54.1Z'"`)).toBe(SECOND + 1_000_000n);
     expect(parseIfMatch(`W/"datetime'2017-11-10T02%3a47%3a54Z'"`)).toBe(SECOND);
   });

@@ -9,7 +9,7 @@ let lastEtag = '';
 let lastSecond = -1n;
 let lastText = '';
 
-/** W/"datetime'2017-11-10T02%3A47%3A54.9431592Z'", without zeros that end the fraction. Rows of a page often share a second, those of a batch an instant. */
+/** W/"datetime'2017-11-10T02%3A47%3A54.9431592Z'", without trailing zeros of the fraction. Memoized: rows of a page often share a second, those of a batch an instant. */
 export function formatTableEtag(version: bigint): string {
   if (version === lastVersion) return lastEtag;
   const second = version / TICKS_PER_SECOND;
@@ -24,10 +24,10 @@ export function formatTableEtag(version: bigint): string {
   return lastEtag;
 }
 
-/** What a caller asks of the entity that is there: any, or that of this instant; 'none': an ETag that no entity has. */
+/** Which version of the entity meets If-Match; 'none': an ETag that no entity can have. */
 export type EtagMatch = 'any' | 'none' | bigint;
 
-/** Undefined: it is not one ETag. */
+/** Undefined: malformed, or more than one ETag. */
 export function parseIfMatch(text: string): EtagMatch | undefined {
   if (text === '*') return 'any';
   const etag = ETAG.exec(text)?.[1];

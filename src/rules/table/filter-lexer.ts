@@ -1,20 +1,21 @@
+/** Lexer of $filter. */
 import { FILTER_TOKENS_MAX } from '../../base/input-limits.ts';
 import { parseDateTime } from './date-times.ts';
 import { type EdmValue, parseGuid } from './edm.ts';
 
-/** What is wrong with the text of a filter; its message may be shown to the client. */
+/** A fault of the filter's text. The message is sent to the client. */
 export class FilterError extends Error {
   override readonly name = 'FilterError';
-  /** It is right in OData, of which this service has a part. */
+  /** It is valid OData, but not part of what the service supports. */
   readonly isUnsupported: boolean;
 
-  constructor(message: string, isOfMore = false) {
+  constructor(message: string, isUnsupported = false) {
     super(message);
-    this.isUnsupported = isOfMore;
+    this.isUnsupported = isUnsupported;
   }
 }
 
-/** A comma stands in functions only, which there are none of. */
+/** A comma is part of function calls only, which the parser rejects. */
 export type Token = { readonly at: number } & (
   | { readonly kind: '(' | ')' | ',' | 'end' }
   | { readonly kind: 'word'; readonly text: string }
@@ -26,7 +27,7 @@ const FILTER_LENGTH_MAX = 65_536;
 const SPACE = /\s+/y;
 const NUMBER = /(-?\d+)(\.\d+)?([eE][+-]?\d+)?([A-Za-z]*)/y;
 const MINUS_INFINITY = /-INF(?![\w.])/y;
-/** An identifier of C#, which is what names of properties are. */
+/** An identifier of C#, as names of properties are. */
 const WORD = /[\p{L}\p{Nl}_][\p{L}\p{Nl}\p{Nd}\p{Mn}\p{Mc}\p{Pc}\p{Cf}]*/uy;
 
 export function tokenize(text: string): Token[] {
@@ -73,7 +74,7 @@ const CONSTANTS = new Map<string, EdmValue>([
   ['INF', double(Number.POSITIVE_INFINITY)],
 ]);
 
-/** Azure takes them in any case, unlike operators. */
+/** Azure accepts them in upper and lower case, unlike operators. */
 const BOOLEANS = new Map<string, EdmValue>([
   ['true', { type: 'Edm.Boolean', value: true }],
   ['false', { type: 'Edm.Boolean', value: false }],
@@ -124,14 +125,14 @@ function parseNumber([text, whole = '', fraction, exponent, suffix = '']: RegExp
   throw unrecognized('Edm.Double', text);
 }
 
-/** With room for zeros in front; what is longer is not worth a big number. */
+/** Allows leading zeros, but not so many digits that parsing would be slow. */
 const INT64_DIGITS_MAX = 64;
 
 function unrecognized(type: string, text: string): FilterError {
   return new FilterError(`Unrecognized '${type}' literal '${text.length > 64 ? `${text.slice(0, 64)}...` : text}'.`);
 }
 
-/** Longer than any date or GUID is written. */
+/** Longer than any date or GUID. */
 const DATE_OR_GUID_MAX = 64;
 
 function parseInstant(text: string): EdmValue | undefined {

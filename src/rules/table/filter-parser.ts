@@ -1,4 +1,4 @@
-/** The text of $filter: or < and < not < comparison, and parentheses. */
+/** Recursive-descent parser of $filter. Precedence: or < and < not < comparison < parentheses. */
 import { type EdmValue, PROPERTY_NAME_MAX } from './edm.ts';
 import { FilterError, syntaxError, type Token, tokenize } from './filter-lexer.ts';
 
@@ -11,17 +11,17 @@ export interface Comparison {
   readonly literal: EdmValue;
 }
 
-/** Constants stand alone only: within others they are worked out by the parser. */
+/** A constant is never part of another filter: the parser folds it. */
 export type Filter =
   | { readonly kind: 'constant'; readonly value: boolean }
   | Comparison
   | { readonly kind: 'not'; readonly part: Filter }
   | { readonly kind: 'and' | 'or'; readonly parts: readonly Filter[] };
 
-export const COMPARISONS_MAX = 15;
+const COMPARISONS_MAX = 15;
 const DEPTH_MAX = 100;
 
-/** An empty one is met by everything, as with Azure. */
+/** Everything meets an empty filter, as with Azure. */
 export function parseFilter(text: string): Filter {
   const cursor: Cursor = { tokens: tokenize(text), next: 0, comparisons: 0, depth: 0 };
   if (peek(cursor).kind === 'end') return ALWAYS;
@@ -31,7 +31,7 @@ export function parseFilter(text: string): Filter {
   return filter;
 }
 
-/** What parentheses may hold: a condition, or the operand of one. */
+/** Parentheses may enclose a condition, or an operand of one. */
 type Term =
   | Filter
   | { readonly kind: 'property'; readonly name: string }
@@ -69,7 +69,7 @@ function parseChain(cursor: Cursor, kind: 'and' | 'or', part: (cursor: Cursor) =
   return combine(kind, parts);
 }
 
-/** Flat and without constants, so that what is evaluated row by row is no larger than its comparisons. */
+/** Flattens nested conjunctions and folds constants: the filter that is evaluated for each row has comparisons only. */
 function combine(kind: 'and' | 'or', parts: readonly Filter[]): Filter {
   const [neutral, decisive] = kind === 'and' ? [ALWAYS, NEVER] : [NEVER, ALWAYS];
   const flat = parts.flatMap((part) => (part.kind === kind ? part.parts : [part])).filter((part) => part !== neutral);
@@ -117,7 +117,7 @@ function parseOperand(cursor: Cursor): Term {
   return term;
 }
 
-/** A property alone asks whether it is true. */
+/** A property alone is compared with true. */
 function toCondition(cursor: Cursor, term: Term): Filter {
   if (term.kind === 'property') {
     countComparison(cursor);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ticksFromUnix } from '../../base/time.ts';
 import type { EdmValue } from './edm.ts';
-import { FilterError, matches, parseFilter } from './filter.ts';
+import { compileFilter, FilterError, parseFilter } from './filter.ts';
 
 const GUID = '6bc44494-d2b7-4738-8f87-acd692226a5c';
 const NOON = ticksFromUnix(Date.UTC(2024, 1, 29, 12));
@@ -30,7 +30,7 @@ const ENTITY: Record<string, EdmValue> = {
   datetime: { type: 'Edm.Int32', value: 1 },
 };
 
-const isMet = (text: string) => matches(parseFilter(text), (name) => ENTITY[name]);
+const isMet = (text: string) => compileFilter(parseFilter(text))((name) => ENTITY[name]);
 
 describe('A filter is met by', () => {
   it.each([

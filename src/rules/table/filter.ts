@@ -1,4 +1,4 @@
-/** Which entities a filter wants: $filter of Query Entities and Query Tables. */
+/** $filter of Query Entities and Query Tables: filters compiled to predicates. */
 import type { EdmValue } from './edm.ts';
 import type { Comparison, Filter, Operator } from './filter-parser.ts';
 
@@ -7,22 +7,11 @@ export { type Filter, parseFilter } from './filter-parser.ts';
 export { type KeyBounds, type KeyRange, keyRangesFrom } from './key-ranges.ts';
 
 /**
- * Undefined: the entity has no such property. Text and bytes may be cut behind `lengthMax`, the first unit by which one that is
- * longer than the constant differs from it: a row then costs no more than the constants are long.
+ * Undefined: the entity lacks the property. Strings and binary may be cut after `lengthMax` units: one unit more than the constant
+ * has shows that they differ, so a row costs no more than the length of the constants.
  */
 export type PropertyReader = (name: string, lengthMax: number) => EdmValue | undefined;
 export type Predicate = (read: PropertyReader) => boolean;
-
-const compiled = new WeakMap<Filter, Predicate>();
-
-export function matches(filter: Filter, read: PropertyReader): boolean {
-  let test = compiled.get(filter);
-  if (!test) {
-    test = compileFilter(filter);
-    compiled.set(filter, test);
-  }
-  return test(read);
-}
 
 export function countComparisons(filter: Filter): number {
   switch (filter.kind) {
@@ -37,7 +26,7 @@ export function countComparisons(filter: Filter): number {
   }
 }
 
-/** For many rows: faster than a walk over the filter for each of them. */
+/** Closures: faster than a walk over the filter for each row. */
 export function compileFilter(filter: Filter): Predicate {
   switch (filter.kind) {
     case 'constant':
@@ -56,8 +45,8 @@ export function compileFilter(filter: Filter): Predicate {
 }
 
 /**
- * A property that is not there meets no comparison, not even ne; a not around it is met. A value of another type differs
- * from every constant, so it meets ne and nothing else (but see orderFor).
+ * A missing property meets no comparison, not even ne; a negated comparison is met. A value of another type than the constant's
+ * meets ne and nothing else (but see comparatorFor).
  */
 function compileComparison({ name, operator, literal }: Comparison): Predicate {
   const order = comparatorFor(literal);
@@ -81,10 +70,10 @@ const SATISFIES: Record<Operator, (order: number) => boolean> = {
 const UNORDERED = Number.NaN;
 
 /**
- * How a value lies to a constant: below it (negative), above it (positive), equal (0) or neither (NaN).
- * Two things here are what clients of Azure saw and no page says. Values of other types lie below every string: "x lt ''"
- * and "x ne ''" are ways to ask for whatever is there. And an Int64 constant finds Int64 values only, while a number
- * without an L finds numbers of any type.
+ * The order of a value and a constant: below it (negative), above it (positive), equal (0) or neither (NaN).
+ * Two rules are observed behaviour of Azure that no page documents. Values of other types lie below every string: clients use
+ * "x lt ''" and "x ne ''" to ask whether x exists. And an Int64 constant meets Int64 values only, while a number without an L
+ * meets numbers of any type.
  */
 function comparatorFor(literal: EdmValue): (value: EdmValue) => number {
   switch (literal.type) {
@@ -108,7 +97,7 @@ function compare<Value extends string | bigint | boolean>(left: Value, right: Va
   return left < right ? -1 : 1;
 }
 
-/** JavaScript compares the two kinds of numbers exactly; only === would tell them apart by their kind. */
+/** JavaScript orders numbers and big integers exactly; only === would distinguish them by type. */
 function compareNumbers(left: number | bigint, right: number): number {
   if (left < right) return -1;
   if (left > right) return 1;

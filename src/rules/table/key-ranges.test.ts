@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { EdmValue } from './edm.ts';
-import { type Filter, type KeyBounds, type KeyRange, keyRangesFrom, matches, parseFilter } from './filter.ts';
+import { compileFilter, type Filter, type KeyBounds, type KeyRange, keyRangesFrom, parseFilter } from './filter.ts';
 
 const ANYWHERE: KeyRange = { partition: {}, row: {} };
 const point = (value: string): KeyBounds => ({ from: value, to: value });
 
-describe('Key boxes', () => {
+describe('Key ranges', () => {
   it('are one without bounds when there is no filter, or none on keys', () => {
     expect(keyRangesFrom(undefined)).toEqual([ANYWHERE]);
     for (const text of ['', 'true', 'a eq 1', "not (a eq 'b')", "PartitionKey eq 'a' or b eq 1", "PartitionKey ge ''"])
@@ -65,7 +65,7 @@ describe('Key boxes', () => {
     ["PartitionKey eq 'a' or not (PartitionKey eq 'a')", [ANYWHERE]],
     ["PartitionKey eq 'p' and (RowKey lt 'b' or RowKey ge 'b')", [{ partition: point('p'), row: {} }]],
     ["RowKey eq 'a' or RowKey eq 'c'", [{ partition: {}, row: { from: 'a', to: 'c' } }]],
-  ])('of %s are exactly its ranges', (text, boxes) => expect(keyRangesFrom(parseFilter(text))).toEqual(boxes));
+  ])('of %s are exactly its ranges', (text, ranges) => expect(keyRangesFrom(parseFilter(text))).toEqual(ranges));
 
   it('stay few when partitions and rows are combined in every way', () => {
     const keys = (name: string, count: number) =>
@@ -83,13 +83,13 @@ describe('Key boxes', () => {
         literal: { type: 'Edm.String', value: String.fromCharCode(97 + index) },
       })),
     });
-    const boxes = keyRangesFrom({ kind: 'and', parts: [keys('PartitionKey'), keys('RowKey')] });
-    expect(boxes).toHaveLength(20);
-    expect(boxes[19]).toEqual({ partition: point('t'), row: { from: 'a', to: 't' } });
+    const ranges = keyRangesFrom({ kind: 'and', parts: [keys('PartitionKey'), keys('RowKey')] });
+    expect(ranges).toHaveLength(20);
+    expect(ranges[19]).toEqual({ partition: point('t'), row: { from: 'a', to: 't' } });
   });
 });
 
-/** With what lies right behind each, so that every gap between two ends is looked into. */
+/** With the successor of each key, so that every gap between two bounds is tested. */
 const KEYS = ['', '\0', 'a', 'a\0', 'ab', 'ab\0', 'b', 'b\0', '\u{1F600}', '\u{1F600}\0', '\uffff', '\uffff\0'];
 const literal: fc.Arbitrary<EdmValue> = fc.oneof(
   {
@@ -125,12 +125,12 @@ function isWithin({ from, fromExcluded, to, toExcluded }: KeyBounds, key: string
   return isAbove && (to === undefined || key < to || (key === to && !toExcluded));
 }
 
-const has = (box: KeyRange, [partition, row]: readonly [string, string]) =>
-  isWithin(box.partition, partition) && isWithin(box.row, row);
-const PLACES = KEYS.flatMap((partition) => KEYS.map((row) => [partition, row] as const));
+const has = (range: KeyRange, [partition, row]: readonly [string, string]) =>
+  isWithin(range.partition, partition) && isWithin(range.row, row);
+const ALL_KEYS = KEYS.flatMap((partition) => KEYS.map((row) => [partition, row] as const));
 
 const isMet = (filter: Filter, [partition, row]: readonly [string, string], value?: EdmValue) =>
-  matches(filter, (name) => {
+  compileFilter(filter)((name) => {
     if (name === 'other') return value;
     return { type: 'Edm.String', value: name === 'PartitionKey' ? partition : row };
   });
@@ -141,25 +141,25 @@ const VALUES: (EdmValue | undefined)[] = [
   { type: 'Edm.Int32', value: 5 },
 ];
 
-describe('Key boxes of any filter', () => {
+describe('Key ranges of any filter', () => {
   it('hold every match', () => {
     fc.assert(
       fc.property(filterOn('PartitionKey', 'RowKey', 'other'), (filter) => {
-        const boxes = keyRangesFrom(filter);
-        const outside = PLACES.filter((place) => !boxes.some((box) => has(box, place)));
-        expect(outside.filter((place) => VALUES.some((value) => isMet(filter, place, value)))).toEqual([]);
+        const ranges = keyRangesFrom(filter);
+        const outside = ALL_KEYS.filter((keys) => !ranges.some((range) => has(range, keys)));
+        expect(outside.filter((keys) => VALUES.some((value) => isMet(filter, keys, value)))).toEqual([]);
       }),
       { numRuns: 500 },
     );
   });
 
-  it('lie one behind the other', () => {
+  it('lie one after the other', () => {
     fc.assert(
       fc.property(filterOn('PartitionKey', 'RowKey', 'other'), (filter) => {
-        const order = keyRangesFrom(filter).map((box) =>
-          PLACES.flatMap((place, index) => (has(box, place) ? [index] : [])),
+        const order = keyRangesFrom(filter).map((range) =>
+          ALL_KEYS.flatMap((keys, index) => (has(range, keys) ? [index] : [])),
         );
-        // KEYS, and with them PLACES, are in order.
+        // KEYS, and with them ALL_KEYS, are in order.
         expect(order.flat()).toEqual(order.flat().toSorted((one, other) => one - other));
         expect(new Set(order.flat()).size).toBe(order.flat().length);
       }),
@@ -167,15 +167,15 @@ describe('Key boxes of any filter', () => {
     );
   });
 
-  it('hold no partition without a match, and in a single partition nothing else, when it asks for keys only', () => {
+  it('hold no partition without a match, and in a single partition nothing else, if the filter is about keys only', () => {
     fc.assert(
       fc.property(filterOn('PartitionKey', 'RowKey'), (filter) => {
-        const boxes = keyRangesFrom(filter);
-        const read = KEYS.filter((partition) => boxes.some((box) => isWithin(box.partition, partition)));
+        const ranges = keyRangesFrom(filter);
+        const read = KEYS.filter((partition) => ranges.some((range) => isWithin(range.partition, partition)));
         expect(read).toEqual(KEYS.filter((partition) => KEYS.some((row) => isMet(filter, [partition, row]))));
-        const single = boxes.filter(({ partition: { from, to } }) => from !== undefined && from === to);
-        const places = PLACES.filter((place) => single.some((box) => has(box, place)));
-        expect(places.filter((place) => !isMet(filter, place))).toEqual([]);
+        const single = ranges.filter(({ partition: { from, to } }) => from !== undefined && from === to);
+        const found = ALL_KEYS.filter((keys) => single.some((range) => has(range, keys)));
+        expect(found.filter((keys) => !isMet(filter, keys))).toEqual([]);
       }),
       { numRuns: 500 },
     );

@@ -1,7 +1,7 @@
-/** Where the entities that a filter wants can lie, so that a query reads no more than that. */
+/** Predicate push-down: the key ranges in which a filter can be met, so that a query scans no others. */
 import type { Comparison, Filter, Operator } from './filter-parser.ts';
 
-/** Strings in UTF-16 order; without from or to it has no end there. */
+/** In the order of UTF-16 code units. Without `from` or `to` it is unbounded there. */
 export interface KeyBounds {
   readonly from?: string;
   readonly fromExcluded?: boolean;
@@ -15,8 +15,8 @@ export interface KeyRange {
 }
 
 /**
- * Sorted and disjoint, and more than that: each key of a box lies before all keys of the next, so that they can be read
- * one after the other. [] is nowhere, one box without bounds anywhere.
+ * Each key of a range lies before all keys of the next one, so that the ranges can be scanned one after the other. []: the filter
+ * is never met; one range without bounds: it can be met everywhere.
  */
 export function keyRangesFrom(filter: Filter | undefined): readonly KeyRange[] {
   const slices = mergeAdjacent(
@@ -29,19 +29,19 @@ export function keyRangesFrom(filter: Filter | undefined): readonly KeyRange[] {
   return slices.map((slice) => ({ partition: toBounds(slice), row: toBounds(hull(slice.rows)) }));
 }
 
-/** Far more than comparisons can make of a filter as long as its limit holds. */
+/** Far more than a filter with the allowed number of comparisons can have. */
 const RANGES_MAX = 256;
 
 /**
- * From and including low, up to and without high: the string right behind 'a' is 'a\0', so that every interval can be
- * written so. Without high it has no end.
+ * Half-open: includes low, excludes high. The successor of 'a' is 'a\0', so every interval can be written so. Without high it is
+ * unbounded.
  */
 interface Interval {
   readonly low: string;
   readonly high?: string | undefined;
 }
 
-/** Partitions, and which rows of theirs. */
+/** An interval of partitions, and the rows in each of them. */
 interface Slice extends Interval {
   readonly rows: readonly Interval[];
 }
@@ -102,14 +102,14 @@ function intervalsFor(operator: Operator, value: string): readonly Interval[] {
 
 type Join = (left: readonly Interval[], right: readonly Interval[]) => readonly Interval[];
 
-/** Between two neighbouring ends of slices neither side changes; what grows with the filter is the number of ends only. */
+/** Between two neighbouring bounds neither region changes, so the result has at most as many slices as there are bounds. */
 function combine(left: Region, right: Region, join: Join): Region {
-  const ends = new Set<string>();
+  const bounds = new Set<string>();
   for (const { low, high } of [...left, ...right]) {
-    ends.add(low);
-    if (high !== undefined) ends.add(high);
+    bounds.add(low);
+    if (high !== undefined) bounds.add(high);
   }
-  const cuts = [...ends].sort();
+  const cuts = [...bounds].sort();
   const slices = cuts.map((low, index) => ({
     low,
     high: cuts[index + 1],
@@ -130,14 +130,14 @@ function mergeAdjacent(slices: Region): Region {
   const merged: Slice[] = [];
   for (const slice of slices) {
     const last = merged.at(-1);
-    if (last && last.high === slice.low && isAlike(last.rows, slice.rows))
+    if (last && last.high === slice.low && areEqual(last.rows, slice.rows))
       merged[merged.length - 1] = { ...last, high: slice.high };
     else merged.push(slice);
   }
   return merged;
 }
 
-function isAlike(left: readonly Interval[], right: readonly Interval[]): boolean {
+function areEqual(left: readonly Interval[], right: readonly Interval[]): boolean {
   return (
     left.length === right.length &&
     left.every(({ low, high }, index) => low === right[index]?.low && high === right[index]?.high)
@@ -172,7 +172,7 @@ function endsBefore(one: Interval, other: Interval): boolean {
   return one.high !== undefined && (other.high === undefined || one.high < other.high);
 }
 
-/** The rows of one partition lie in pieces one behind the other; those of several partitions do not. */
+/** Row intervals of one partition are consecutive key ranges. Those of several partitions interleave, so their hull is taken. */
 function makeContiguous(slice: Slice): Slice {
   const isOnePartition = slice.high === `${slice.low}\0`;
   return isOnePartition || slice.rows.length < 2 ? slice : { ...slice, rows: [hull(slice.rows)] };

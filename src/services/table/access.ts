@@ -5,15 +5,15 @@ import type { Storage } from '../common/storage.ts';
 import type { TableId } from './entity-rows.ts';
 import { decodeProperties, nameKey, propertiesKey } from './rows.ts';
 
-/** What of a table decides who may use it without a key. */
+/** Stored access policies of a table, for shared access signatures that name one. */
 export interface TableAccess {
   readonly id: TableId;
-  /** Nobody may without a signature. */
+  /** Tables have no anonymous access. */
   readonly level: undefined;
   readonly policies: readonly AccessPolicy[];
 }
 
-/** Undefined: there is no such table. */
+/** Undefined: the table does not exist. */
 export async function tableAccess({ partition, account }: Storage, table: string): Promise<TableAccess | undefined> {
   if (tableNameFault(table) && !isMetricsTable(table)) return undefined;
   return partition.read(async (at) => {

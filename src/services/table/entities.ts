@@ -1,57 +1,131 @@
-import type { Timestamp } from '../../partition/partition.ts';
-import type { Storage } from '../common/storage.ts';
+/** Reads and changes of entities. Every change is an entity group transaction: a lone change is a group of one. */
+import { findGroupFault, type GroupMember } from '../../rules/table/entity-group.ts';
+import { StorageError } from '../common/errors.ts';
+import { nextSlice, type Storage } from '../common/storage.ts';
 import {
   applyChange,
   type Change,
   type ChangeResult,
-  type Delete,
-  entityKeyFor,
-  type Insert,
+  changeKeys,
+  type PreparedChange,
   prepareChange,
-  type Update,
 } from './changes.ts';
-import { type EntityKeys, entityFromRow, type StoredEntity } from './entity-rows.ts';
+import { type EntityKeys, entityFromRow, entityKey, type StoredEntity } from './entity-rows.ts';
 import { fail } from './errors.ts';
 import { checkGranted, checkKeyLengths, checkReadableName, checkTableName } from './request-checks.ts';
 import { entityTxQueueKey, readTableId } from './rows.ts';
 import type { TableInput } from './tables.ts';
 
-export async function insertEntity(storage: Storage, input: TableInput & Omit<Insert, 'kind'>): Promise<StoredEntity> {
-  const done = await changeEntity(storage, input.table, { ...input, kind: 'insert' });
-  return (done as ChangeResult & { kind: 'insert' }).entity;
+export { CHANGES_MAX } from '../../rules/table/entity-group.ts';
+
+/** After encoding or merging this many bytes the event loop gets its turn. */
+const SLICE_BYTES = 1 << 20;
+
+/** The change that failed. No change of its group was made. */
+export class GroupFailure extends Error {
+  override readonly name = 'GroupFailure';
+  readonly index: number;
+  readonly error: StorageError;
+
+  constructor(index: number, error: StorageError) {
+    const limit = Error.stackTraceLimit;
+    Error.stackTraceLimit = 0;
+    super(error.message);
+    Error.stackTraceLimit = limit;
+    this.index = index;
+    this.error = error;
+  }
 }
 
-/** Replaces or merges; without a condition it is also made, where it is not there yet. */
-export async function updateEntity(
-  storage: Storage,
-  input: TableInput & Omit<Update, 'kind'>,
-): Promise<{ stamp: Timestamp }> {
-  const done = await changeEntity(storage, input.table, { ...input, kind: 'update' });
-  return { stamp: (done as ChangeResult & { kind: 'update' }).stamp };
-}
-
-export async function deleteEntity(storage: Storage, input: TableInput & Omit<Delete, 'kind'>): Promise<void> {
-  await changeEntity(storage, input.table, { ...input, kind: 'delete' });
+interface Group {
+  readonly table: string;
+  readonly changes: readonly Change[];
+  readonly fault: ReturnType<typeof findGroupFault>;
 }
 
 export async function getEntity(storage: Storage, input: TableInput & EntityKeys): Promise<StoredEntity> {
-  checkReadableName(input.table);
+  const { table, partitionKey, rowKey } = input;
+  checkReadableName(table);
   checkGranted(storage, input);
   checkKeyLengths(input);
   return storage.partition.read(async (at) => {
-    const id = await readTableId(at, storage, input.table);
-    const row = await at.get(entityKeyFor(storage, id, input));
+    const id = await readTableId(at, storage, table);
+    const row = await at.get(entityKey(storage.account, id, partitionKey, rowKey));
     if (!row) throw fail('ResourceNotFound');
     return entityFromRow(row);
   });
 }
 
-export async function changeEntity(storage: Storage, table: string, sent: Change): Promise<ChangeResult> {
-  checkTableName(table);
-  const prepared = prepareChange(storage, sent);
-  const { value } = await storage.partition.transact(entityTxQueueKey(storage, table, prepared), async (tx) => {
-    const key = entityKeyFor(storage, await readTableId(tx, storage, table), prepared);
-    return applyChange(tx, prepared, key, await tx.get(key));
+/** A group of one, which fails with the error of its change. */
+export async function changeEntity(storage: Storage, table: string, change: Change): Promise<ChangeResult> {
+  try {
+    return (await changeEntities(storage, table, [change]))[0]!;
+  } catch (error) {
+    throw error instanceof GroupFailure ? error.error : error;
+  }
+}
+
+/** All changes or none; a refusal is a `GroupFailure`. */
+export async function changeEntities(
+  storage: Storage,
+  table: string,
+  changes: readonly Change[],
+): Promise<readonly ChangeResult[]> {
+  const group: Group = { table, changes, fault: findGroupFault(table, changes.map(groupMember)) };
+  const prepared: PreparedChange[] = [];
+  while (!prepareSlice(storage, group, prepared)) await nextSlice();
+  const first = prepared[0];
+  if (!first) return [];
+  const { value } = await storage.partition.transact(entityTxQueueKey(storage, table, first), async (tx) => {
+    const results: ChangeResult[] = [];
+    try {
+      const id = await readTableId(tx, storage, table);
+      const keys = prepared.map(({ partitionKey, rowKey }) => entityKey(storage.account, id, partitionKey, rowKey));
+      const found = await tx.getMany(keys);
+      let bytes = 0;
+      for (const change of prepared) {
+        const row = found[results.length];
+        results.push(applyChange(tx, change, keys[results.length]!, row));
+        bytes += row?.value.length ?? 0;
+        if (bytes < SLICE_BYTES) continue;
+        bytes = 0;
+        await nextSlice();
+      }
+    } catch (error) {
+      throw toGroupFailure(results.length, error);
+    }
+    return results;
   });
   return value;
+}
+
+/**
+ * Prepares changes for the length of a slice; true: all of them. Faults of the request are found before any row is read, in the order
+ * of the changes: of one change its own faults before that of the group.
+ */
+function prepareSlice(storage: Storage, { table, changes, fault }: Group, prepared: PreparedChange[]): boolean {
+  try {
+    for (let bytes = 0; prepared.length < changes.length; ) {
+      if (bytes >= SLICE_BYTES) return false;
+      const change = changes[prepared.length]!;
+      const { table: named = table } = change;
+      if (prepared.length === 0 || named !== table) checkTableName(named);
+      const one = prepareChange(storage, change);
+      if (fault?.index === prepared.length) throw fail(fault.fault);
+      prepared.push(one);
+      bytes += one.value?.length ?? 0;
+    }
+    return true;
+  } catch (error) {
+    throw toGroupFailure(prepared.length, error);
+  }
+}
+
+function groupMember(change: Change): GroupMember {
+  const { partitionKey, rowKey } = changeKeys(change);
+  return { table: change.table, partitionKey, rowKey };
+}
+
+function toGroupFailure(index: number, error: unknown): unknown {
+  return error instanceof StorageError ? new GroupFailure(index, error) : error;
 }

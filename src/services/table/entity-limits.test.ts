@@ -44,7 +44,7 @@ describe('An entity', () => {
   it('may have any other character in a key', () =>
     expect(check({ partitionKey: ' !"$%&\'()*+,-.:;<=>@[]^_`{|}~\xa0é', rowKey: '中😀' })).toBe('fine'));
 
-  it('has no half of a character in a key', () =>
+  it('has no unpaired surrogate in a key', () =>
     expect(check({ partitionKey: 'p', rowKey: 'a\ud800' })).toBe('OutOfRangeInput'));
 
   it('has at most 252 properties', () => {
@@ -79,7 +79,7 @@ describe('An entity', () => {
   });
 
   it('is checked as a merge leaves it', () => {
-    const stored = (properties: Property[]) => ({ ...keys, stamp: 1n, value: encodeEntity(keys, properties) });
+    const stored = (properties: Property[]) => ({ ...keys, version: 1n, value: encodeEntity(keys, properties) });
     expect(codeOf(() => checkStored(mergeEntity(stored(many(252)), many(10, 0))))).toBe('fine');
     expect(codeOf(() => checkStored(mergeEntity(stored(many(252)), many(1, 252))))).toBe('TooManyProperties');
     const large = (from: number) => Array.from({ length: 10 }, (_, i) => binary(`b${from + i}`, 65536));

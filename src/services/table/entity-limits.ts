@@ -1,4 +1,4 @@
-/** How much an entity may be. */
+/** The limits of an entity: keys, names, values, number of properties, size. */
 import { PROPERTY_NAME_MAX } from '../../rules/table/edm.ts';
 import { propertyCount, storedSize } from './entity-layout.ts';
 import type { EntityKeys, Property, SentEntity } from './entity-rows.ts';
@@ -7,14 +7,14 @@ import { propertyName } from './property-names.ts';
 
 const PROPERTIES_MAX = 252;
 export const KEY_MAX = 512;
-/** A string of 32 Ki characters, or bytes of 64 KiB: Azure counts four more for the length of either. */
+/** A string of 32 Ki characters, or 64 KiB of binary: Azure counts four bytes more for the length of either. */
 const VALUE_SIZE_MAX = 64 * 1024 + 4;
 const ENTITY_BYTES_MAX = 1024 * 1024;
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: keys may hold no control characters
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are forbidden in keys
 const FORBIDDEN_IN_KEYS = /[/\\#?\x00-\x1f\x7f-\x9f]/;
 
-/** All but the size, which comes with the bytes: see `checkStored`. */
+/** All limits but the size of the entity, which is known once it is encoded: see `checkStored`. */
 export function checkEntity(entity: SentEntity): SentEntity & EntityKeys {
   const { partitionKey, rowKey, properties } = entity;
   if (partitionKey === undefined || rowKey === undefined) throw fail('PropertiesNeedValue');
@@ -25,16 +25,15 @@ export function checkEntity(entity: SentEntity): SentEntity & EntityKeys {
   return { partitionKey, rowKey, properties };
 }
 
-/** Of an entity as it will be stored: a merge can make too much of what each was little enough. */
+/** Limits of the encoded entity: a merge of two entities that keep them can exceed them. */
 export function checkStored(value: Buffer): void {
   if (propertyCount(value) > PROPERTIES_MAX) throw fail('TooManyProperties');
   if (storedSize(value) > ENTITY_BYTES_MAX) throw fail('EntityTooLarge');
 }
 
-/** The partition's, or the row's. */
-export function checkKey(key: string): void {
+function checkKey(key: string): void {
   if (key.length > KEY_MAX) throw fail('KeyValueTooLarge');
-  // Half a character could not be named in a URL.
+  // An unpaired surrogate cannot be written in a URL.
   if (FORBIDDEN_IN_KEYS.test(key) || !key.isWellFormed()) throw fail('OutOfRangeInput');
 }
 

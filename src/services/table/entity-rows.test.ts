@@ -40,23 +40,23 @@ const asStored = (samples: readonly Sample[]) =>
   samples.map(({ name, value }) => ({ name, value: canonicalize(value) }));
 const aKey = fc.oneof(fc.string(), fc.string({ unit: 'binary' }));
 
-function stored(partitionKey: string, rowKey: string, samples: readonly Sample[], stamp = 7n) {
+function stored(partitionKey: string, rowKey: string, samples: readonly Sample[], version = 7n) {
   const key = entityKey(3n, 4n, partitionKey, rowKey);
-  return entityFromRow({ key, version: stamp, value: encodeEntity({ partitionKey, rowKey }, asStored(samples)) });
+  return entityFromRow({ key, version, value: encodeEntity({ partitionKey, rowKey }, asStored(samples)) });
 }
 
 describe('A stored entity', () => {
-  it('gives back its keys, its stamp and its properties in their order', () => {
+  it('gives back its keys, its version and its properties in their order', () => {
     fc.assert(
       fc.property(aKey, aKey, someProperties, (partitionKey, rowKey, properties) => {
         const entity = stored(partitionKey, rowKey, properties, 99n);
-        expect([entity.partitionKey, entity.rowKey, entity.stamp]).toEqual([partitionKey, rowKey, 99n]);
+        expect([entity.partitionKey, entity.rowKey, entity.version]).toEqual([partitionKey, rowKey, 99n]);
         expect(decodeEntityProperties(entity)).toEqual(properties);
       }),
     );
   });
 
-  it('tells the value of each property by its name, and of no other', () => {
+  it('gives the value of each property by its name, and of no other name', () => {
     fc.assert(
       fc.property(aKey, aKey, someProperties, fc.array(aName), (partitionKey, rowKey, properties, names) => {
         const entity = stored(partitionKey, rowKey, properties, TICKS_1601);
@@ -69,7 +69,7 @@ describe('A stored entity', () => {
     );
   });
 
-  it('tells no more of a long value than a filter has to compare', () => {
+  it('decodes no more of a long value than a filter has to compare', () => {
     fc.assert(
       fc.property(aValue, fc.nat(12), (value, lengthMax) => {
         const cut = valueIn(stored('p', 'r', [{ name: 'a', value }]), 'a', lengthMax)!;
@@ -85,7 +85,7 @@ describe('A stored entity', () => {
     );
   });
 
-  it('keeps through a merge what is not named, takes what is, and shows all by name', () => {
+  it('keeps in a merge the properties that are not named, replaces those that are, and has all sorted by name', () => {
     fc.assert(
       fc.property(aKey, aKey, someProperties, someProperties, (partitionKey, rowKey, before, changes) => {
         const merged = mergeEntity(stored(partitionKey, rowKey, before), asStored(changes));

@@ -1,4 +1,4 @@
-/** Entities as rows; docs/adr/0002-rows.md has the schema. */
+/** Rows of entities; docs/adr/0002-rows.md has the schema. */
 import { decodeKey, encodeKey, type Key, keysUnder, type Range } from '../../partition/keys.ts';
 import type { Row, Timestamp } from '../../partition/partition.ts';
 import {
@@ -41,22 +41,21 @@ export interface EntityKeys {
   readonly rowKey: string;
 }
 
-/** As it is stored. */
 export interface Property {
   readonly name: string;
   readonly value: CanonicalValue;
 }
 
-/** What a client sent; nulls are left out. Nobody has looked at its limits yet: see entity-limits.ts. */
+/** An entity of a request, without its nulls. Its limits are not checked yet: see entity-limits.ts. */
 export interface SentEntity {
   readonly partitionKey?: string | undefined;
   readonly rowKey?: string | undefined;
   readonly properties: readonly Property[];
 }
 
-/** A row that is not decoded. */
+/** An entity that is not decoded. */
 export interface StoredEntity extends EntityKeys {
-  readonly stamp: Timestamp;
+  readonly version: Timestamp;
   readonly value: Buffer;
 }
 
@@ -68,7 +67,7 @@ let lastPartition: string | undefined;
 let tableStart = '';
 let partitionStart = '';
 
-/** Its beginning is kept: many in a row are of one table, and of one partition. */
+/** Memoizes the last prefix: successive keys are mostly of one table and one partition. */
 export function entityKey(account: AccountId, table: TableId, partitionKey: string, rowKey: string): Key {
   if (account !== lastAccount || table !== lastTable) {
     tableStart = encodeKey(keyParts(account, table));
@@ -87,16 +86,16 @@ export const entitiesIn = (account: AccountId, table: TableId): Range => keysUnd
 
 const KEYS_AT = encodeKey(keyParts(0n, 0n)).length;
 
-/** Most rows that a query looks at are never asked for their keys. */
+/** Decodes its keys when they are first used: a query needs them of few of the rows that it scans. */
 class RowEntity implements StoredEntity {
   readonly value: Buffer;
-  readonly stamp: Timestamp;
+  readonly version: Timestamp;
   #key: Key | undefined;
   #keys: readonly [string, string] | undefined;
 
   constructor(row: Row) {
     this.value = row.value;
-    this.stamp = row.version;
+    this.version = row.version;
     this.#key = row.key;
   }
 
@@ -118,7 +117,7 @@ export function entityFromRow(row: Row): StoredEntity {
   return new RowEntity(row);
 }
 
-/** The properties stay in this order, as those of an inserted entity do. */
+/** Keeps the order of the properties, as Azure does for an inserted entity. */
 export function encodeEntity({ partitionKey, rowKey }: EntityKeys, properties: readonly Property[]): Buffer {
   const keysText = `"PartitionKey":${formatJsonString(partitionKey)},"RowKey":${formatJsonString(rowKey)}`;
   const fragments: Fragment[] = [];
@@ -130,12 +129,12 @@ export function encodeEntity({ partitionKey, rowKey }: EntityKeys, properties: r
   return encodeLayout(keysText, fragments, size);
 }
 
-/** An entity that was updated, merged or upserted shows its properties by name: so order them before they are encoded. */
+/** Azure shows the properties of an updated, merged or upserted entity by name. */
 export function sortByName(properties: readonly Property[]): Property[] {
   return properties.toSorted((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-/** What the changes do not name stays as it is, and is not decoded for it. */
+/** Fragments that no change names are copied undecoded. */
 export function mergeEntity({ value }: StoredEntity, changes: readonly Property[]): Buffer {
   const fragments = new Map<string, Fragment>();
   const offsets = new Map<string, PropertyOffset>();
@@ -169,7 +168,7 @@ export function propertyValue(
 ): EdmValue | undefined {
   if (name === 'PartitionKey') return { type: 'Edm.String', value: entity.partitionKey };
   if (name === 'RowKey') return { type: 'Edm.String', value: entity.rowKey };
-  if (name === 'Timestamp') return { type: 'Edm.DateTime', value: entity.stamp };
+  if (name === 'Timestamp') return { type: 'Edm.DateTime', value: entity.version };
   const offset = findProperty(entity.value, name);
   return offset && valueAt(entity.value, offset, lengthMax);
 }
@@ -178,21 +177,21 @@ export function propertyValue(
 export function decodeEntityProperties({
   value,
 }: StoredEntity): readonly { readonly name: string; readonly value: EdmValue }[] {
-  return propertyOffsets(value).map((place) => ({ name: nameAt(value, place), value: valueAt(value, place) }));
+  return propertyOffsets(value).map((offset) => ({ name: nameAt(value, offset), value: valueAt(value, offset) }));
 }
 
-export function formatTimestamp({ stamp }: Pick<StoredEntity, 'stamp'>): string {
-  return formatDateTime(stamp);
+export function formatTimestamp({ version }: Pick<StoredEntity, 'version'>): string {
+  return formatDateTime(version);
 }
 
-export function entityEtag({ stamp }: Pick<StoredEntity, 'stamp'>): string {
-  return formatTableEtag(stamp);
+export function entityEtag({ version }: Pick<StoredEntity, 'version'>): string {
+  return formatTableEtag(version);
 }
 
-/** Text as answers have it in JSON, in its quotes. */
+/** A JSON string as answers have it: in quotes, all ASCII. */
 export const jsonString: (text: string) => string = formatJsonString;
 
-/** What a client means by a value and the annotation of its type. */
+/** `type`: the annotation of the value. */
 export function parseSentValue(sent: SentValue, type: ReturnType<typeof parseType> | undefined): CanonicalValue {
   const value = canonicalizeAs(sent, type);
   if (value === 'out of range') throw fail('OutOfRangeInput');
@@ -200,17 +199,17 @@ export function parseSentValue(sent: SentValue, type: ReturnType<typeof parseTyp
   return value;
 }
 
-/** Azure's formula: 4 bytes, and two for each character of the keys; */
+/** Azure's formula: 4 bytes, and 2 for each character of the keys. */
 function sizeOfKeys(partitionKey: string, rowKey: string): number {
   return 4 + 2 * (partitionKey.length + rowKey.length);
 }
 
-/** for each property 8 bytes and two for each character of its name, besides the value. */
+/** Azure's formula: for each property 8 bytes and 2 for each character of its name, besides the value. */
 function sizeOfName(name: string): number {
   return 8 + 2 * name.length;
 }
 
-/** `"PartitionKey":"...","RowKey":"..."`, as an answer has them. Returns where it ended. */
+/** Copies `"PartitionKey":"...","RowKey":"..."`. Returns the offset after it. */
 export function copyKeys({ value }: StoredEntity, target: Buffer, at: number): number {
   const start = keysOffset(value);
   const length = keysLength(value);
@@ -218,7 +217,7 @@ export function copyKeys({ value }: StoredEntity, target: Buffer, at: number): n
   return at + length;
 }
 
-/** Each property behind a comma; its type, where JSON does not tell it, is left out if so asked. */
+/** Copies each property with a comma before it. Returns the offset after them. `annotated`: with the types that JSON does not show. */
 export function copyProperties({ value }: StoredEntity, annotated: boolean, target: Buffer, at: number): number {
   if (annotated) {
     const start = keysOffset(value) + keysLength(value);
@@ -226,21 +225,21 @@ export function copyProperties({ value }: StoredEntity, annotated: boolean, targ
     return at + value.length - start;
   }
   let end = at;
-  for (const place of propertyOffsets(value)) {
-    const start = bareStart(place);
-    value.copy(target, end, start, place.end);
-    end += place.end - start;
+  for (const offset of propertyOffsets(value)) {
+    const start = bareStart(offset);
+    value.copy(target, end, start, offset.end);
+    end += offset.end - start;
   }
   return end;
 }
 
-/** Of each name: where in the value its property stands, without a comma. Undefined: the entity has none. */
+/** For each name the range of its property within the value, without the comma. Undefined: the entity lacks it. */
 export function findFragments(
   { value }: StoredEntity,
   names: NameTable,
   annotated: boolean,
 ): ({ readonly start: number; readonly end: number } | undefined)[] {
   return findProperties(value, names).map(
-    (place) => place && { start: 1 + (annotated ? place.start : bareStart(place)), end: place.end },
+    (offset) => offset && { start: 1 + (annotated ? offset.start : bareStart(offset)), end: offset.end },
   );
 }

@@ -10,7 +10,7 @@ export const tableErrors = errorTable({
     400,
     'The batch request contains multiple changes with same row key. An entity can appear only once in a batch request.',
   ],
-  /** A value that its type cannot hold, or a body that cannot be read. */
+  /** A value that is none of its type, or a malformed body. */
   InvalidEntity: [400, 'An error occurred while processing this request.', 'InvalidInput'],
   InvalidEtag: [
     400,
@@ -42,4 +42,3 @@ export const tableErrors = errorTable({
 });
 
 export const fail = errorFactory(tableErrors);
-export type TableErrorCode = keyof typeof tableErrors;

@@ -3,7 +3,7 @@ import { fail } from './errors.ts';
 
 export type { Filter } from '../../rules/table/filter.ts';
 
-/** The text of $filter. */
+/** `text`: the value of $filter. */
 export function parseQueryFilter(text: string): Filter {
   try {
     return parseFilter(text);

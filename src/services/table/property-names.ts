@@ -1,19 +1,19 @@
+/** Property names with all that is derived from them, memoized: entities repeat the same few names. */
 import { memoize } from '../../base/memoize.ts';
 import { formatJsonString } from '../../rules/table/edm-format.ts';
 
-/** The name of a property, with all that follows from it. */
 export interface PropertyName {
   readonly isValid: boolean;
-  /** As JSON has it, without its quotes. */
+  /** JSON text without its quotes. */
   readonly json: string;
   readonly bytes: Buffer;
-  /** Tells most names apart without looking at them. */
+  /** Eight bits: most names differ in it, and are then not compared. */
   readonly hash: number;
-  /** What stands before a value, by the code of its type, as far as that was asked for. */
+  /** The text before a value, by type code; filled in when first needed. */
   readonly starts: string[];
 }
 
-/** What C# takes for a name. */
+/** An identifier of C#. */
 const IDENTIFIER = /^[\p{L}\p{Nl}_][\p{L}\p{Nl}\p{Mn}\p{Mc}\p{Nd}\p{Pc}\p{Cf}]*$/u;
 
 export const propertyName = memoize((name): PropertyName => {

@@ -1,11 +1,11 @@
-/** Query Entities and Query Tables: a page is one committed state, read in slices that leave the event loop to others. */
+/** Query Entities and Query Tables: a page is read on one snapshot, in slices between which the event loop gets its turn. */
 import { performance } from 'node:perf_hooks';
 import { type Key, keyAfter, type Range } from '../../partition/keys.ts';
 import { type Row, type ScanOptions, type Snapshot, stoppedEarly } from '../../partition/partition.ts';
 import { compileFilter, countComparisons, type Filter, keyRangesFrom } from '../../rules/table/filter.ts';
 import { isMetricsTable } from '../../rules/table/table-names.ts';
 import { type EntityBound, nextSlice, type Storage } from '../common/storage.ts';
-import { type EntityKeys, entityFromRow, type StoredEntity, propertyValue as valueIn } from './entity-rows.ts';
+import { type EntityKeys, entityFromRow, propertyValue, type StoredEntity } from './entity-rows.ts';
 import { keyRangesFor, nameRangesFor } from './query-ranges.ts';
 import { checkReadableName } from './request-checks.ts';
 import { decodeTableName, readTableId } from './rows.ts';
@@ -18,7 +18,7 @@ const SLICE_ROWS = 200;
 const SLICE_BYTES = 512 << 10;
 /** A seek costs about as much as reading this many rows. */
 const SEEK_ROWS = 4;
-/** A row costs more by each so many bytes that are looked through or written. */
+/** To search or write this many bytes costs about as much as reading a row. */
 const ROW_BYTES = 2 << 10;
 
 const now = (): number => performance.now();
@@ -29,15 +29,15 @@ export interface QueryInput extends TableInput {
   readonly from?: EntityBound | undefined;
 }
 
-/** Takes the entities of a page as they are found. */
+/** Receives the entities of a page as they are found. */
 export interface EntitySink {
-  /** Returns by how many bytes the page has grown; undefined: it would grow by more than `bytesMax`, and has not. */
+  /** Returns the bytes that were added to the page; undefined: they would be more than `bytesMax`, and nothing was added. */
   add(entity: StoredEntity, bytesMax: number): number | undefined;
 }
 
 /**
- * Resolves with the first entity that was not looked at; undefined: there is none.
- * @param milliseconds tells how long it has taken
+ * Resolves with the first entity of the next page; undefined: there is none.
+ * @param milliseconds a monotonic clock
  */
 export async function queryEntities(
   storage: Storage,
@@ -59,8 +59,8 @@ export async function queryEntities(
       milliseconds,
       take(row, bytesMax) {
         const entity = entityFromRow(row);
-        const isWanted = !test || test((name, lengthMax) => valueIn(entity, name, lengthMax));
-        return isWanted ? (page.add(entity, bytesMax) ?? 'too much') : 'not wanted';
+        const isWanted = !test || test((name, lengthMax) => propertyValue(entity, name, lengthMax));
+        return isWanted ? (page.add(entity, bytesMax) ?? 'page full') : 'filtered out';
       },
     });
     const first = next && entityFromRow(next);
@@ -90,9 +90,9 @@ export async function queryTables(
       milliseconds,
       take(row) {
         const value = decodeTableName(row);
-        if (isMetricsTable(value)) return 'not wanted';
+        if (isMetricsTable(value)) return 'filtered out';
         const isWanted = !test || test((name) => (name === 'TableName' ? { type: 'Edm.String', value } : undefined));
-        return isWanted ? tables.push(value) && value.length : 'not wanted';
+        return isWanted ? tables.push(value) && value.length : 'filtered out';
       },
     });
     return { tables, next: next && decodeTableName(next) };
@@ -101,19 +101,19 @@ export async function queryTables(
 
 interface PageQuery {
   readonly itemsMax: number | undefined;
-  /** No row is left out. */
+  /** There is no filter. */
   readonly takesAll: boolean;
-  /** How often a row's properties are looked for. */
+  /** How many properties of a row the filter looks up. */
   readonly comparisons: number;
   readonly milliseconds: () => number;
-  /** By how many bytes the page has grown. 'too much': by more than `bytesMax`, so that it begins the next one. */
-  take(row: Row, bytesMax: number): number | 'too much' | 'not wanted';
+  /** Returns the bytes that were added to the page. 'page full': they would be more than `bytesMax`, so the row begins the next page. */
+  take(row: Row, bytesMax: number): number | 'page full' | 'filtered out';
 }
 
-/** Resolves with the first row that was not looked at. */
+/** Resolves with the first row of the next page. */
 async function readPage(at: Snapshot, ranges: readonly Range[], page: PageQuery): Promise<Row | undefined> {
   const { itemsMax = PAGE_ITEMS, takesAll, comparisons, milliseconds, take } = page;
-  // A continuation would lead a client that follows it round in a circle.
+  // With a continuation a client that follows it would never come to an end.
   if (itemsMax === 0) return undefined;
   const until = milliseconds() + PAGE_MILLISECONDS;
   let left = Math.min(itemsMax, PAGE_ITEMS);
@@ -129,7 +129,7 @@ async function readPage(at: Snapshot, ranges: readonly Range[], page: PageQuery)
     left === 0 || isLate || (row !== undefined && bytes > 0 && bytes + row.value.length > PAGE_BYTES);
   for (const { from, to } of ranges) {
     for (let next: Key | undefined = from; next !== undefined; ) {
-      // One behind the last item tells whether there is more.
+      // One row after the last item shows whether there is more.
       const rowsMax = takesAll ? Math.min(SLICE_ROWS, left + 1) : SLICE_ROWS;
       const slice: ScanOptions = { limit: isFull() ? 1 : rowsMax, bytesMax: SLICE_BYTES };
       const rows = await at.scan({ from: next, to }, slice);
@@ -137,8 +137,8 @@ async function readPage(at: Snapshot, ranges: readonly Range[], page: PageQuery)
       for (const row of rows) {
         if (isFull(row)) return row;
         const grown = take(row, bytes > 0 ? PAGE_BYTES - bytes : Number.POSITIVE_INFINITY);
-        if (grown === 'too much') return row;
-        if (grown !== 'not wanted') {
+        if (grown === 'page full') return row;
+        if (grown !== 'filtered out') {
           left--;
           bytes += Math.max(grown, row.value.length);
           work += grown / ROW_BYTES;

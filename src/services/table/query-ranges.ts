@@ -1,4 +1,4 @@
-/** Where among its rows a query looks: only where its filter can match, the caller may look, and no page has been. */
+/** Key ranges of a query: predicate push-down of $filter, the bounds of a signature and the continuation onto the order of the rows. */
 import { encodeKey, type Key, keyAfter, prefixEnd, type Range } from '../../partition/keys.ts';
 import { type Filter, type KeyBounds, type KeyRange, keyRangesFrom } from '../../rules/table/filter.ts';
 import { foldTableName, TABLE_NAME_MAX } from '../../rules/table/table-names.ts';
@@ -11,18 +11,18 @@ import { nameKey } from './rows.ts';
 export interface RangeLimits {
   readonly keyRanges: readonly KeyRange[];
   readonly granted: Granted['entities'];
-  /** The first entity that was not looked at yet. */
+  /** The continuation: the first entity of the page. */
   readonly from: EntityBound | undefined;
 }
 
-/** In order, and apart from each other, as the boxes are. */
+/** Sorted and disjoint, since `keyRanges` are. */
 export function keyRangesFor(account: AccountId, table: TableId, { keyRanges, granted, from }: RangeLimits): Range[] {
   const at = keyBounds(account, table);
   const least = maxKey(at.start(from), at.start(granted?.from));
   const most = at.end(granted?.to);
   return keyRanges
-    .map((box) => ({ from: maxKey(at.boxStart(box), least), to: minKey(at.boxEnd(box), most) }))
-    .filter((span) => span.from < span.to);
+    .map((range) => ({ from: maxKey(at.rangeStart(range), least), to: minKey(at.rangeEnd(range), most) }))
+    .filter(({ from: start, to }) => start < to);
 }
 
 const maxKey = (one: Key, other: Key): Key => (one > other ? one : other);
@@ -33,22 +33,22 @@ function keyBounds(account: AccountId, table: TableId) {
   const partition = (key: string): Key => encodeKey([account, 'e', table, key]);
   const entity = (partitionKey: string, rowKey: string): Key => entityKey(account, table, partitionKey, rowKey);
   return {
-    start: (bound: EntityBound | undefined): Key => boxStart(rangeFromBound(bound, 'from')),
-    end: (bound: EntityBound | undefined): Key => boxEnd(rangeFromBound(bound, 'to')),
-    boxStart,
-    boxEnd,
+    start: (bound: EntityBound | undefined): Key => rangeStart(rangeFromBound(bound, 'from')),
+    end: (bound: EntityBound | undefined): Key => rangeEnd(rangeFromBound(bound, 'to')),
+    rangeStart,
+    rangeEnd,
   };
 
-  function boxStart(box: KeyRange): Key {
+  function rangeStart(range: KeyRange): Key {
     // The empty key is the first of all.
-    const [{ from = '', fromExcluded }, row] = [truncateBounds(box.partition), truncateBounds(box.row)];
+    const [{ from = '', fromExcluded }, row] = [truncateBounds(range.partition), truncateBounds(range.row)];
     if (fromExcluded) return prefixEnd(partition(from));
     if (row.from === undefined) return partition(from);
     return row.fromExcluded ? keyAfter(entity(from, row.from)) : entity(from, row.from);
   }
 
-  function boxEnd(box: KeyRange): Key {
-    const [{ to, toExcluded }, row] = [truncateBounds(box.partition), truncateBounds(box.row)];
+  function rangeEnd(range: KeyRange): Key {
+    const [{ to, toExcluded }, row] = [truncateBounds(range.partition), truncateBounds(range.row)];
     if (to === undefined) return all.to;
     if (toExcluded) return partition(to);
     if (row.to === undefined) return prefixEnd(partition(to));
@@ -61,7 +61,7 @@ function rangeFromBound(bound: EntityBound | undefined, end: 'from' | 'to'): Key
   return { partition: bounds(bound?.partitionKey), row: bounds(bound?.rowKey) };
 }
 
-/** No stored key is so long that it could lie between a longer bound and its beginning; and an engine takes no longer key. */
+/** Bounds of at most KEY_MAX, since engines accept no longer key: no stored key lies between a longer bound and its prefix. */
 function truncateBounds({ from, fromExcluded, to, toExcluded }: KeyBounds): KeyBounds {
   const [isFromLong, isToLong] = [from, to].map((key) => key !== undefined && key.length > KEY_MAX);
   return {
@@ -70,25 +70,26 @@ function truncateBounds({ from, fromExcluded, to, toExcluded }: KeyBounds): KeyB
   };
 }
 
-/** The same for the names of tables, whose order is that of their folded forms. */
+/** Key ranges of Query Tables. Rows of tables are ordered by folded name, so ranges of names can overlap there. */
 export function nameRangesFor(account: AccountId, filter: Filter | undefined, from: string | undefined): Range[] {
   const all = namesIn(account, 'table');
   const least = from === undefined ? all.from : nameKey(account, from.slice(0, TABLE_NAME_MAX));
-  const spans = keyRangesFrom(filter && asPartitions(filter))
+  const ranges = keyRangesFrom(filter && asPartitions(filter))
     .map(({ partition }) => nameRange(account, partition))
-    .map((span) => ({ from: maxKey(span.from, least), to: span.to }))
-    .filter((span) => span.from < span.to)
+    .map((range) => ({ from: maxKey(range.from, least), to: range.to }))
+    .filter((range) => range.from < range.to)
     .sort((one, other) => (one.from < other.from ? -1 : 1));
-  const apart: Range[] = [];
-  for (const span of spans) {
-    const last = apart.at(-1);
-    if (last && span.from < last.to) apart[apart.length - 1] = { from: last.from, to: maxKey(last.to, span.to) };
-    else apart.push(span);
+  const disjoint: Range[] = [];
+  for (const range of ranges) {
+    const last = disjoint.at(-1);
+    if (last && range.from < last.to)
+      disjoint[disjoint.length - 1] = { from: last.from, to: maxKey(last.to, range.to) };
+    else disjoint.push(range);
   }
-  return apart;
+  return disjoint;
 }
 
-/** All that lies between two names begins as both do; so it does in any case. */
+/** All names between two names share the common prefix of both, also when folded. */
 function nameRange(account: AccountId, { from = '', to = '' }: KeyBounds): Range {
   let shared = 0;
   while (shared < from.length && shared < TABLE_NAME_MAX && from[shared] === to[shared]) shared++;
@@ -98,7 +99,7 @@ function nameRange(account: AccountId, { from = '', to = '' }: KeyBounds): Range
   return { from: start, to: prefixEnd(start) };
 }
 
-/** What it says of names, said of partitions: where those can lie is known. */
+/** The same filter with PartitionKey for TableName, since `keyRangesFrom` knows the ranges of partitions. */
 function asPartitions(filter: Filter): Filter {
   switch (filter.kind) {
     case 'constant':

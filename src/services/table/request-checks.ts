@@ -1,4 +1,4 @@
-/** What a request must be like in itself, before anything stored is looked at. */
+/** Checks of a request that need no stored row. */
 import { type EtagMatch, parseIfMatch } from '../../rules/table/etag.ts';
 import { isMetricsTable, tableNameFault } from '../../rules/table/table-names.ts';
 import type { EntityBound, Storage } from '../common/storage.ts';
@@ -11,7 +11,7 @@ export function checkTableName(name: string): void {
   if (fault) throw fail(fault);
 }
 
-/** Those of the metrics, too. */
+/** The metrics tables can be read, too. */
 export function checkReadableName(name: string): void {
   if (!isMetricsTable(name)) checkTableName(name);
 }
@@ -27,19 +27,19 @@ export function checkIfMatch(ifMatch: string | undefined): EtagMatch | undefined
   );
 }
 
-/** Longer ones were never stored, and no engine could look for them. */
+/** No entity with a longer key was ever stored, and no engine accepts a longer one. */
 export function checkKeyLengths({ partitionKey, rowKey }: EntityKeys): void {
   if (partitionKey.length > KEY_MAX || rowKey.length > KEY_MAX) throw fail('ResourceNotFound');
 }
 
-/** Whether the caller was let in for this entity. */
+/** Whether the shared access signature covers this entity. */
 export function checkGranted({ granted }: Pick<Storage, 'granted'>, { partitionKey, rowKey }: EntityKeys): void {
   const { from, to } = granted?.entities ?? {};
   if (from && isBeyond(from, partitionKey, rowKey, -1)) throw fail('AuthorizationFailure');
   if (to && isBeyond(to, partitionKey, rowKey, 1)) throw fail('AuthorizationFailure');
 }
 
-/** Strings compare by UTF-16 units, as the rows are ordered. */
+/** Strings compare by UTF-16 code units, which is the order of the rows. */
 function isBeyond(bound: EntityBound, partitionKey: string, rowKey: string, side: -1 | 1): boolean {
   const order = compare(partitionKey, bound.partitionKey);
   if (order !== 0) return order === side;

@@ -1,4 +1,4 @@
-/** Tables as rows; docs/adr/0002-rows.md has the schema. Their entities are in entity-rows.ts. */
+/** Rows of tables; docs/adr/0002-rows.md has the schema. Entities are in entity-rows.ts. */
 import { deletionKey, deletionOfRows, encodeDeletion } from '../../content/rows.ts';
 import { encodeKey, type Key } from '../../partition/keys.ts';
 import type { Row, Snapshot, Transaction } from '../../partition/partition.ts';
@@ -13,13 +13,13 @@ import { fail } from './errors.ts';
 export const nameKey = (account: AccountId, table: string): Key =>
   names.nameKey(account, 'table', foldTableName(table));
 export const propertiesKey = (account: AccountId, id: TableId): Key => names.propertiesKey(account, 'table', id);
-/** Where requests for one table, and for one entity, take turns: before the table's id is known. */
+/** Queue keys are made of names: the table's id is not known before the transaction. */
 export const tableTxQueueKey = (account: AccountId, table: string): Key =>
   encodeKey([account, 'table', foldTableName(table)]);
 export const entityTxQueueKey = ({ account }: TableScope, table: string, { partitionKey }: EntityKeys): Key =>
   encodeKey([account, 'table', foldTableName(table), partitionKey]);
 
-/** With the name as it was given: it is found in any case, and shown in this one. */
+/** The value has the name as it was created; the key has it folded, so that it is found in any case. */
 export const encodeTable = (id: TableId, name: string): Buffer => names.encodeName(id, Buffer.from(name));
 export const decodeTableName = (row: Row): string => names.bytesAfterId(row).toString();
 
@@ -30,10 +30,10 @@ export interface TableProperties {
 export const encodeProperties = ({ policies }: TableProperties): Buffer => encodeValue({ policies });
 export const decodeProperties = (row: Row): TableProperties => decodeValue<TableProperties>(row);
 
-/** Whose table, and for whom. */
-export type TableScope = Pick<Storage, 'account' | 'granted'>;
+/** The account of a table, and what the caller was granted. */
+type TableScope = Pick<Storage, 'account' | 'granted'>;
 
-/** What a table is that is not there depends on whether it is the thing asked for, or only holds it. */
+/** ResourceNotFound: the request is about the table itself. TableNotFound: it is about entities of the table. */
 type NotFoundCode = 'TableNotFound' | 'ResourceNotFound';
 
 export async function readTableRow(
@@ -49,12 +49,12 @@ export async function readTableRow(
   return row;
 }
 
-/** For what is done to its entities. */
+/** For requests about entities of the table. */
 export async function readTableId(at: Snapshot, scope: TableScope, table: string): Promise<TableId> {
   return names.decodeName(await readTableRow(at, scope, table, 'TableNotFound'));
 }
 
-/** Its entities can be reached no more, once its name is gone too. */
+/** For the deletion queue. The caller removes the name, so that no request finds the entities any more. */
 export function scheduleTableDeletion(tx: Transaction, account: AccountId, id: TableId): void {
   tx.put(
     deletionKey(account, tx.timestamp, id.toString()),

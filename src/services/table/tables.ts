@@ -30,7 +30,7 @@ export async function createTable(storage: Storage, { table }: TableInput): Prom
     if (await tx.get(name)) throw fail('TableAlreadyExists');
     await checkNotRemoved(tx, account);
     const properties = propertiesKey(account, tx.timestamp);
-    // Two processes may give out one stamp for different names: this check lets only one of them use it as an id.
+    // A read check: two processes may choose one timestamp for two names, and only one of them may use it as an id.
     await tx.get(properties);
     tx.put(name, encodeTable(tx.timestamp, table));
     tx.put(properties, encodeProperties({ policies: [] }));
@@ -38,7 +38,7 @@ export async function createTable(storage: Storage, { table }: TableInput): Prom
   return { table };
 }
 
-/** The table under the name that it was made with. */
+/** The name as it was created. */
 export async function getTable(storage: Storage, { table }: TableInput): Promise<TableInput> {
   checkTableName(table);
   return storage.partition.read(async (at) => ({

@@ -1,4 +1,4 @@
-/** The answers to the parts of a transaction, as one. */
+/** The multipart reply to a batch. */
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import { bodyPieces, type Reply } from '../../reply.ts';
@@ -6,12 +6,12 @@ import { COMMON_HEADERS } from '../content-negotiation.ts';
 import type { PartHeaders } from './multipart.ts';
 
 export interface PartReply {
-  /** With which it was asked for. */
+  /** Of the part that it answers. */
   readonly requestHeaders: PartHeaders;
   readonly reply: Reply;
 }
 
-/** `isSet`: they answer changes, not a query. */
+/** `isChangeSet`: the parts answer changes, not a query. */
 export function batchReply(parts: readonly PartReply[], isChangeSet: boolean): Reply {
   const batch = `batchresponse_${randomUUID()}`;
   const inner = isChangeSet ? `changesetresponse_${randomUUID()}` : batch;
@@ -40,16 +40,16 @@ export function batchReply(parts: readonly PartReply[], isChangeSet: boolean): R
   };
 }
 
-/** A longer body goes out as it is: to make text of it and bytes again would hold the event loop. */
+/** A longer body is sent as it is: to decode and encode it again would hold the event loop. */
 const INLINE_BYTES_MAX = 4 << 10;
 
 const COMMON_LINES = Object.entries(COMMON_HEADERS)
   .map(([name, value]) => `${name}: ${value}\r\n`)
   .join('');
-/** They come first, in this order. */
+/** These headers come first, in this order. */
 const HEAD_NAMES = new Set([...Object.keys(COMMON_HEADERS), 'Preference-Applied']);
 
-/** Whether their first lines are the same. */
+/** Whether `headLines` are the same for both. */
 function haveSameHead(one: PartReply, other: PartReply): boolean {
   return (
     one.reply.status === other.reply.status &&
@@ -59,7 +59,7 @@ function haveSameHead(one: PartReply, other: PartReply): boolean {
   );
 }
 
-/** Joined, since what is put together with `+` is put together again wherever it is used. */
+/** `join` gives a flat string: one of `+` would be flattened again for each part. */
 function headLines(start: string, { requestHeaders, reply }: PartReply): string {
   const contentId = requestHeaders['content-id'];
   const applied = reply.headers?.['Preference-Applied'];
@@ -86,7 +86,7 @@ function otherLines({ headers }: Reply): string {
   return text;
 }
 
-/** No row of a part streams its answer. */
+/** Operations that can be parts do not stream their replies. */
 function bodyBuffers(body: Reply['body']): readonly Buffer[] {
   return body === undefined ? [] : (bodyPieces(body) as readonly Buffer[]);
 }

@@ -7,9 +7,9 @@ import type { Request } from '../../operation.ts';
 import { type Batch, partRequest, readBatch } from './batch-request.ts';
 
 const TYPE = 'multipart/mixed; boundary=batch_1';
-/** None is so long that others have a turn meanwhile. */
+/** None of these bodies is long enough for more than one slice. */
 const read = (text: string, type = TYPE) => runSliced(readBatch(Buffer.from(text), type), 0) as Batch;
-const readInTurns = async (text: string) => runSliced(readBatch(Buffer.from(text), TYPE), text.length);
+const readSliced = async (text: string) => runSliced(readBatch(Buffer.from(text), TYPE), text.length);
 
 function changesOf(text: string, type = TYPE) {
   const batch = read(text, type);
@@ -20,7 +20,7 @@ function changesOf(text: string, type = TYPE) {
 const lines = (...all: string[]) => all.join('\r\n');
 const INSERT = '{"PartitionKey":"p","RowKey":"r"}';
 
-/** As .NET and Python put it: the Content-ID outside, absolute addresses. */
+/** The form of .NET and Python: Content-ID in the headers of the part, absolute URLs. */
 const outside = lines(
   '--batch_1',
   'Content-Type: multipart/mixed; boundary=changeset_1',
@@ -52,7 +52,7 @@ const outside = lines(
   '',
 );
 
-/** As older ones put it: the Content-ID inside, no host, an empty line behind each body, nothing behind what has none. */
+/** The form of older clients: Content-ID in the headers of the request, no host, an empty line after each body, none without a body. */
 const inside = lines(
   '--batch_1',
   'Content-Type: multipart/mixed; boundary=changeset_1',
@@ -79,7 +79,7 @@ const inside = lines(
   '--batch_1--',
 );
 
-describe('The body of a transaction', () => {
+describe('The body of a batch', () => {
   it.each([
     ['with lines as HTTP has them', outside, TYPE],
     ['with plain line feeds', outside.replaceAll('\r\n', '\n'), TYPE],
@@ -91,9 +91,9 @@ describe('The body of a transaction', () => {
       'Multipart/Mixed;Boundary=batch_1',
     ],
     ['without a last line break', outside.trimEnd(), TYPE],
-    ['with spaces behind the boundaries', outside.replaceAll('set_1\r\n', 'set_1 \t\r\n'), TYPE],
+    ['with spaces after the boundaries', outside.replaceAll('set_1\r\n', 'set_1 \t\r\n'), TYPE],
     ['without types of the parts', outside.replaceAll(/Content-T\S+: (?:application\/http|binary)\r\n/g, ''), TYPE],
-    ['with an extra line in front of each body, as Node sends it', outside.replaceAll('{', '\r\n{'), TYPE],
+    ['with an extra line before each body, as the client for Node sends it', outside.replaceAll('{', '\r\n{'), TYPE],
     ['without a length', outside.replace(/Content-Length.*\r\n/, ''), TYPE],
     ['without a protocol', outside.replaceAll(' HTTP/1.1', ''), TYPE],
     [
@@ -112,7 +112,7 @@ describe('The body of a transaction', () => {
     expect(insert!.headers['content-id']).toBe(text === inside ? '1' : undefined);
   });
 
-  it('holds no change at all, and is one', () => {
+  it('can be a change set without changes', () => {
     const empty = '--batch_1\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c--\r\n--batch_1--';
     expect(changesOf(empty)).toEqual([]);
     // As Microsoft's Python SDK writes it.
@@ -120,12 +120,12 @@ describe('The body of a transaction', () => {
       expect(changesOf(empty.replace('--c--', part))).toEqual([]);
   });
 
-  it('holds one query', () => {
+  it('can be one query', () => {
     const query = lines('--batch_1', 'Content-Type: application/http', '', 'GET /mine() HTTP/1.1', '', '--batch_1--');
     expect(read(query)).toMatchObject({ kind: 'query', part: { method: 'GET', url: '/mine()' } });
   });
 
-  it('is read no further than what is refused anyway', () => {
+  it('is read no further than the first change too many', () => {
     const part = '--c\r\n\r\nDELETE /mine HTTP/1.1\r\n\r\n';
     const text = `--batch_1\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n${part.repeat(3_000)}--c--\r\n--batch_1--`;
     expect(changesOf(text)).toHaveLength(101);
@@ -168,7 +168,7 @@ describe('The body of a transaction', () => {
     );
   });
 
-  it('has parts of which each is read as it would be alone', () => {
+  it('has parts that are each read as if they were alone', () => {
     const part = fc
       .record({
         type: fc.constantFrom('', 'Content-Type: application/http\r\n', 'Content-ID: 1\r\n', 'Content-ID: 1\n'),
@@ -181,7 +181,7 @@ describe('The body of a transaction', () => {
       .map(({ type, start, line, headers, end, body }) => type + start + line + headers + end + body);
     const batchOf = (parts: readonly string[]) =>
       `--batch_1\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n${parts.map((text) => `--c\r\n${text}\r\n`).join('')}--c--\r\n--batch_1--`;
-    const told = (parts: readonly string[]): unknown[] => {
+    const outcome = (parts: readonly string[]): unknown[] => {
       try {
         return changesOf(batchOf(parts));
       } catch (error) {
@@ -190,8 +190,8 @@ describe('The body of a transaction', () => {
     };
     fc.assert(
       fc.property(fc.array(part, { maxLength: 5 }), (parts) => {
-        const alone = parts.flatMap((one) => told([one]));
-        expect(told(parts)).toEqual(alone.includes('InvalidInput') ? ['InvalidInput'] : alone);
+        const alone = parts.flatMap((one) => outcome([one]));
+        expect(outcome(parts)).toEqual(alone.includes('InvalidInput') ? ['InvalidInput'] : alone);
       }),
       { numRuns: 2_000 },
     );
@@ -199,18 +199,18 @@ describe('The body of a transaction', () => {
 
   it.each([
     ['boundaries without end', '--batch_1\n'.repeat(400_000)],
-    ['spaces behind a boundary', `--batch_1${' '.repeat(4_000_000)}`],
+    ['spaces after a boundary', `--batch_1${' '.repeat(4_000_000)}`],
     ['beginnings of boundaries', '--batch_'.repeat(500_000)],
     ['an endless line', `--batch_1\r\n\r\nGET ${' /'.repeat(2_000_000)}`],
     ['endless headers', `--batch_1\r\n${'a: b\r\n'.repeat(600_000)}\r\n--batch_1--`],
     ['empty lines', `--batch_1\r\n${'\r\n'.repeat(2_000_000)}--batch_1--`],
     ['dashes', '-'.repeat(4_000_000)],
   ])('of four million bytes costs no more than its bytes: %s', async (_, text) => {
-    await expect(readInTurns(text)).rejects.toThrow(StorageError);
+    await expect(readSliced(text)).rejects.toThrow(StorageError);
   });
 
   it('is searched in short slices, whatever stands between two boundaries', () => {
-    const stepsOf = (text: string) => {
+    const sliceCount = (text: string) => {
       const steps = readBatch(Buffer.from(text), TYPE);
       let count = 1;
       for (; !steps.next().done; count++);
@@ -218,17 +218,17 @@ describe('The body of a transaction', () => {
     };
     const query = (filling: string) =>
       lines('--batch_1', 'Content-Type: application/http', '', 'GET /mine() HTTP/1.1', '', filling, '--batch_1--');
-    expect(stepsOf(query(''))).toBe(1);
+    expect(sliceCount(query(''))).toBe(1);
     for (const filling of ['-', '--batch_', `--batch_1${'-'.repeat(100_000)}`]) {
       const text = query(filling.repeat(4_000_000 / filling.length));
-      expect(stepsOf(text)).toBeGreaterThanOrEqual(Math.floor(text.length / (128 << 10)));
+      expect(sliceCount(text)).toBeGreaterThanOrEqual(Math.floor(text.length / (128 << 10)));
     }
   });
 
   it('is read with boundaries where one slice of the search ends and the next begins', async () => {
     for (let at = (128 << 10) - 12; at <= (128 << 10) + 12; at++) {
       const preamble = `${'-'.repeat(at - 2)}\r\n`;
-      expect(await readInTurns(`${preamble}${outside}`)).toEqual(read(outside));
+      expect(await readSliced(`${preamble}${outside}`)).toEqual(read(outside));
     }
   });
 
@@ -250,7 +250,7 @@ describe('The body of a transaction', () => {
   it('has a bound on what looks like a boundary', () => {
     const batch = (times: number) =>
       lines('--batch_1', '', 'GET /t HTTP/1.1', '', '--batch_1 '.repeat(times), '--batch_1--');
-    // The first of them begins its line, and is none for what follows it.
+    // The first of them begins a line, but more text follows on it.
     expect(read(batch(FALSE_BOUNDARIES_MAX)).kind).toBe('query');
     expect(() => read(batch(FALSE_BOUNDARIES_MAX + 1))).toThrow(StorageError);
   });
@@ -274,7 +274,7 @@ const outer = (base = '/devstoreaccount1'): Request => ({
   version: '2019-02-02',
 });
 
-describe('A part of a transaction', () => {
+describe('A part of a batch', () => {
   it.each([
     ["http://127.0.0.1:10002/devstoreaccount1/mine(PartitionKey='p',RowKey='r')"],
     ["https://devstoreaccount1.table.core.windows.net/mine(PartitionKey='p',RowKey='r')"],
@@ -282,7 +282,7 @@ describe('A part of a transaction', () => {
     ["/mine(PartitionKey='p',RowKey='r')"],
     ["mine(PartitionKey='p',RowKey='r')"],
     ['/mine(PartitionKey=%27p%27,RowKey=%27r%27)'],
-  ])('asked for by %s is the same, whatever the address of the whole', (url) => {
+  ])('with the URL %s is the same, whatever the URL of the batch', (url) => {
     for (const base of ['/devstoreaccount1', '']) {
       const { item, ...request } = partRequest({ method: 'PUT', url, headers: {}, body: Buffer.alloc(0) }, outer(base));
       expect(request).toMatchObject({ container: 'mine', shape: '/{table}({keys})', method: 'PUT' });
@@ -290,12 +290,12 @@ describe('A part of a transaction', () => {
     }
   });
 
-  it('can be about a table that is called as the account', () => {
+  it('can be about a table with the name of the account', () => {
     const part = { method: 'POST', url: '/devstoreaccount1', headers: {}, body: Buffer.alloc(0) };
     expect(partRequest(part, outer())).toMatchObject({ container: 'devstoreaccount1', shape: '/{table}' });
   });
 
-  it('has its own headers and query, and none of the others', () => {
+  it('has its own headers and query, and none of the batch', () => {
     const part = { method: 'GET', url: '/mine()?$top=3', headers: { accept: 'x' }, body: Buffer.alloc(0) };
     const { headers, query } = partRequest(part, outer());
     expect(headers).toEqual({ accept: 'x', host: '127.0.0.1:10002' });

@@ -1,6 +1,6 @@
-/** The body of an Entity Group Transaction: a set of changes, or one query. */
+/** Batch request parser: a change set, or one query. */
 import type { SlicedWork } from '../../../base/time-slices.ts';
-import { CHANGES_MAX } from '../../../services/table/batches.ts';
+import { CHANGES_MAX } from '../../../services/table/entities.ts';
 import type { Request } from '../../operation.ts';
 import { parseQuery, type Routable } from '../../request.ts';
 import { parseTablePath } from '../address.ts';
@@ -22,7 +22,7 @@ export type Batch =
   | { readonly kind: 'changes'; readonly parts: readonly BatchPart[] }
   | { readonly kind: 'query'; readonly part: BatchPart };
 
-/** A request as it stands in the body. */
+/** An HTTP request within the body. Parts with the same header lines share the `headers` object. */
 export interface BatchPart {
   readonly method: string;
   readonly url: string;
@@ -30,7 +30,7 @@ export interface BatchPart {
   readonly body: Buffer;
 }
 
-/** To read so many bytes of parts holds the event loop long enough. */
+/** After this many bytes of parts the event loop gets its turn. */
 const SLICE_BYTES = 256 << 10;
 
 export function* readBatch(bytes: Buffer, contentType: string | string[] | undefined): SlicedWork<Batch> {
@@ -40,36 +40,36 @@ export function* readBatch(bytes: Buffer, contentType: string | string[] | undef
   if (!only || more.length > 0) throw fail('BatchSyntax');
   const inner = parseBoundary(only.head.headers['content-type']);
   if (inner === undefined) return { kind: 'query', part: createPartReader(bytes, text)(only) };
-  const parts = yield* splitParts(
+  const ranges = yield* splitParts(
     text,
     { from: only.from + only.head.text.length, to: only.to },
     inner,
     CHANGES_MAX + 1,
   );
-  const read = createPartReader(bytes, text);
-  const changes: BatchPart[] = [];
-  // To find the parts in a long one was a slice.
+  // The search for the parts of a long body was a slice.
   if (text.length > SLICE_BYTES) yield;
+  const parts: BatchPart[] = [];
+  const readPart = createPartReader(bytes, text);
   for (let next = 0; ; ) {
-    next = readSlice(changes, read, text, parts, next);
-    if (next === parts.length) return { kind: 'changes', parts: changes };
+    next = readSlice(parts, readPart, text, ranges, next);
+    if (next === ranges.length) return { kind: 'changes', parts };
     yield;
   }
 }
 
-/** Those from this one on until they have so many bytes; empty ones are none. Which comes next. */
+/** Outside of the generator, whose loops are slower. Skips empty parts. Returns the index of the first range that was not read. */
 function readSlice(
-  whole: BatchPart[],
-  read: (part: TextRange) => BatchPart,
+  parts: BatchPart[],
+  readPart: (range: TextRange) => BatchPart,
   text: string,
-  parts: readonly TextRange[],
+  ranges: readonly TextRange[],
   from: number,
 ): number {
   let next = from;
-  for (let bytes = 0; next < parts.length && bytes < SLICE_BYTES; next++) {
-    const part = parts[next]!;
-    bytes += part.to - part.from;
-    if (skipEmptyLines(text, part) < part.to) whole.push(read(part));
+  for (let bytes = 0; next < ranges.length && bytes < SLICE_BYTES; next++) {
+    const range = ranges[next]!;
+    bytes += range.to - range.from;
+    if (skipEmptyLines(text, range) < range.to) parts.push(readPart(range));
   }
   return next;
 }
@@ -80,7 +80,7 @@ function requireBoundary(contentType: string): string {
   return boundary;
 }
 
-/** Parts are alike but for their bodies and addresses, mostly: what stands in one as in that before it is not read again. */
+/** Most parts differ only in their bodies and addresses, so lines that are those of the part before are not parsed again. */
 function createPartReader(bytes: Buffer, text: string): (part: TextRange) => BatchPart {
   let outer: Head | undefined;
   let requestLine: RequestLine | undefined;
@@ -111,7 +111,7 @@ function checkType({ 'content-type': type }: PartHeaders): void {
 }
 
 interface RequestLine {
-  /** Not decoded. */
+  /** Latin-1, one character per byte. */
   readonly line: string;
   readonly method: string;
   readonly url: string;
@@ -135,7 +135,7 @@ function parseRequestLine(line: string, text: string): RequestLine {
 
 const ORIGIN = /^https?:\/\/[^/?#]*/i;
 
-/** With or without a host, and with or without the account: the transaction itself says whose tables they are. */
+/** The URL may have a host and an account or not: the account is that of the batch. */
 export function partRequest({ method, url, headers }: BatchPart, outer: Request): Routable {
   const target = url.replace(ORIGIN, '');
   const question = target.indexOf('?');

@@ -1,32 +1,27 @@
-/** Entity Group Transaction: requests within a request, each read and permitted as if it had come alone. */
+/** Entity Group Transaction: a batch of changes to one partition of a table, or of one query. */
 import { firstSlice, nextSlice, runSliced } from '../../../base/time-slices.ts';
 import { StorageError } from '../../../services/common/errors.ts';
 import type { Storage } from '../../../services/common/storage.ts';
-import { type BatchChange, BatchFailure, runBatch } from '../../../services/table/batches.ts';
-import type { ChangeResult } from '../../../services/table/changes.ts';
+import type { Change, ChangeResult } from '../../../services/table/changes.ts';
+import { changeEntities, GroupFailure } from '../../../services/table/entities.ts';
 import { type ContextFor, type Operation, operationOn, type Request } from '../../operation.ts';
 import { bodyTooLarge, reader } from '../../params.ts';
 import { bodyLength, type Reply } from '../../reply.ts';
-import type { Routable } from '../../request.ts';
-import { compileRouter } from '../../router.ts';
 import { jsonType, negotiateFormat } from '../content-negotiation.ts';
-import { type ChangeOperation, changeOperations, queryOperations } from '../entity-operations.ts';
-import { fail, formatErrorMessage, jsonError } from '../errors.ts';
-import { methodOf } from '../method-override.ts';
+import { formatErrorMessage, jsonError } from '../errors.ts';
 import { BODY_BYTES_MAX } from '../params.ts';
 import { batchReply, type PartReply } from './batch-reply.ts';
-import { type BatchPart, partRequest, readBatch } from './batch-request.ts';
+import { type BatchPart, readBatch } from './batch-request.ts';
 import type { PartHeaders } from './multipart.ts';
+import { type ChangeHead, createHeadReader, readQuery } from './parts.ts';
 
-const changes = new Map(changeOperations.map((one): [Operation<Storage>, ChangeOperation] => [one.row, one]));
-const router = compileRouter([...queryOperations, ...changes.keys()]);
-/** To read so many bytes holds the event loop long enough. */
+/** After reading or writing this many bytes of parts the event loop gets its turn. */
 const SLICE_BYTES = 128 * 1024;
 
 export const batchOperation: Operation<Storage> = operationOn<Storage>()({
   name: 'Entity Group Transaction',
   route: 'POST /$batch',
-  // Each part asks for its own.
+  // Each part is authorized for itself.
   permission: 'any',
   test: 'test/end-to-end/table-batches.test.ts',
   input: {
@@ -36,12 +31,12 @@ export const batchOperation: Operation<Storage> = operationOn<Storage>()({
       bytesMax: BODY_BYTES_MAX,
       tooLarge: () => bodyTooLarge(BODY_BYTES_MAX),
       check: () => {},
-      // It is taken apart once it has its turn: until then it is little to hold.
+      // It is parsed in `run`, when it has its turn: until then only the bytes are held.
       read: (bytes) => bytes,
     },
   },
   run: async (storage, { request, body }, contextFor) => {
-    // A hundred changes take some milliseconds to be read: those that arrive together take turns.
+    // To read a hundred changes takes some milliseconds, so batches that arrive together take turns.
     await firstSlice();
     const batch = await runSliced(readBatch(body, request.headers['content-type']), 0);
     const now = () => storage.partition.clock.now();
@@ -56,111 +51,81 @@ export const batchOperation: Operation<Storage> = operationOn<Storage>()({
 
 type Now = () => bigint;
 
-/** A part whose row and rights are known. */
-interface PreparedPart {
-  readonly request: Routable;
-  readonly row: Operation<Storage>;
-  readonly storage: Storage;
-  readonly input: unknown;
-}
-
-/**
- * Of parts that differ in nothing but their bodies, all else is looked at once. They share an input, which holds the body of the
- * last of them: so take from it what is wanted before the next is prepared.
- */
-function createPreparer(
-  outer: Request,
-  contextFor: ContextFor<Storage>,
-): (part: BatchPart) => PreparedPart | Promise<PreparedPart> {
-  let lastPart: BatchPart | undefined;
-  let last: PreparedPart | undefined;
-  return (part) => {
-    if (!last || part.url !== lastPart?.url || part.headers !== lastPart.headers || part.method !== lastPart.method) {
-      last = prepareHead(part, outer, contextFor);
-      lastPart = part;
-    }
-    const prepared = last;
-    // A small body is read at once: a hundred promises would cost as much as the bodies.
-    return last.row.readBody(last.input, part.body, last.request)?.then(() => prepared) ?? prepared;
-  };
-}
-
-function prepareHead(part: BatchPart, outer: Request, contextFor: ContextFor<Storage>): PreparedPart {
-  const sent = partRequest(part, outer);
-  const method = methodOf(sent);
-  const request = method === sent.method ? sent : { ...sent, method };
-  const row = router.match(request);
-  const storage = contextFor(row, request.container);
-  return { request, row, storage, input: row.read(request) };
-}
-
-/** A query stands alone. */
 async function runQuery(
   part: BatchPart,
   outer: Request,
   contextFor: ContextFor<Storage>,
   now: Now,
 ): Promise<PartReply> {
+  const { headers } = part;
   try {
-    const { row, request, storage, input } = await createPreparer(outer, contextFor)(part);
-    if (changes.has(row)) throw fail('BatchSyntax', undefined, 'A change must be part of a change set.');
-    return { requestHeaders: part.headers, reply: row.reply(await row.run(storage, input, contextFor), request) };
+    const { row, request, storage, input } = readQuery(part, outer, contextFor);
+    return { requestHeaders: headers, reply: row.reply(await row.run(storage, input, contextFor), request) };
   } catch (error) {
     const known = asClientError(error);
-    return { requestHeaders: part.headers, reply: partErrorReply(known, known.message, part.headers, outer, now) };
+    return { requestHeaders: headers, reply: partErrorReply(known, known.message, headers, outer, now) };
   }
 }
 
-/** All of them, or the one that is to blame for none. */
+/** The replies to all changes, or the one reply to the change that failed. */
 async function runChanges(
   parts: readonly BatchPart[],
   outer: Request,
   contextFor: ContextFor<Storage>,
   now: Now,
 ): Promise<PartReply[]> {
-  // All that is held of the parts until they are done.
-  const sent = parts.map((part) => part.headers);
-  const prepared: PreparedPart[] = [];
-  const batchChanges: BatchChange[] = [];
-  const prepare = createPreparer(outer, contextFor);
+  // Only the headers are held until the commit: the bodies can be released.
+  const requestHeaders = parts.map((part) => part.headers);
+  const heads: ChangeHead[] = [];
   try {
-    let bytes = 0;
-    for (const part of parts) {
-      const read = prepare(part);
-      const one = read instanceof Promise ? await read : read;
-      const change = changes.get(one.row);
-      if (!change) throw fail('BatchSyntax', undefined, 'A query must stand alone in its batch.');
-      batchChanges.push(change.toChange(one.input));
-      prepared.push(one);
-      bytes += part.body.length + part.url.length;
-      if (bytes < SLICE_BYTES) continue;
-      bytes = 0;
-      await nextSlice();
-    }
-    const [first] = prepared;
+    const changes = await readChanges(parts, createHeadReader(outer, contextFor), heads);
+    const [first] = heads;
     if (!first) return [];
-    const done = await runBatch(first.storage, { table: first.request.container, changes: batchChanges });
-    return await buildReplies(prepared, done, sent);
+    const results = await changeEntities(first.storage, first.table, changes);
+    return await buildReplies(heads, results, requestHeaders);
   } catch (thrown) {
-    const { index, error } = thrown instanceof BatchFailure ? thrown : { index: prepared.length, error: thrown };
+    const { index, error } = thrown instanceof GroupFailure ? thrown : { index: heads.length, error: thrown };
     const known = asClientError(error);
-    const message = omitsIndex(known, sent.length) ? known.message : `${index}:${known.message}`;
-    return [{ requestHeaders: sent[index]!, reply: partErrorReply(known, message, sent[index]!, outer, now) }];
+    const headers = requestHeaders[index]!;
+    const message = omitsIndex(known, requestHeaders.length) ? known.message : `${index}:${known.message}`;
+    return [{ requestHeaders: headers, reply: partErrorReply(known, message, headers, outer, now) }];
   }
 }
 
-/** The text of a new entity is as long as what was sent. */
+/** `heads` gets the head of each change that was read: if one cannot be read, their number is its index. */
+async function readChanges(
+  parts: readonly BatchPart[],
+  readHead: (part: BatchPart) => ChangeHead,
+  heads: ChangeHead[],
+): Promise<Change[]> {
+  const changes: Change[] = [];
+  let bytes = 0;
+  for (const part of parts) {
+    const head = readHead(part);
+    const change = head.operation.readChange(head.input, part.body);
+    // A small body is read at once: a hundred promises would cost as much as the bodies.
+    changes.push(change instanceof Promise ? await change : change);
+    heads.push(head);
+    bytes += part.body.length + part.url.length;
+    if (bytes < SLICE_BYTES) continue;
+    bytes = 0;
+    await nextSlice();
+  }
+  return changes;
+}
+
+/** In slices: the text of an inserted entity is as long as its request. */
 async function buildReplies(
-  prepared: readonly PreparedPart[],
-  done: readonly ChangeResult[],
-  sent: readonly PartHeaders[],
+  heads: readonly ChangeHead[],
+  results: readonly ChangeResult[],
+  requestHeaders: readonly PartHeaders[],
 ): Promise<PartReply[]> {
   const replies: PartReply[] = [];
   let bytes = 0;
-  for (const { row, request, input } of prepared) {
+  for (const { operation, input } of heads) {
     const at = replies.length;
-    const reply = row.reply({ input, changed: done[at]! }, request);
-    replies.push({ requestHeaders: sent[at]!, reply });
+    const reply = operation.formatReply(results[at]!, input);
+    replies.push({ requestHeaders: requestHeaders[at]!, reply });
     bytes += bodyLength(reply.body);
     if (bytes < SLICE_BYTES) continue;
     bytes = 0;
@@ -169,13 +134,13 @@ async function buildReplies(
   return replies;
 }
 
-/** What is no answer to one part is one to all of them. */
+/** An error of the server is no reply to a part: it is thrown, and becomes the reply to the whole batch. */
 function asClientError(error: unknown): StorageError {
   if (error instanceof StorageError && error.status < 500) return error;
   throw error;
 }
 
-/** Of a change that is alone, these do not say which it was. */
+/** The errors that Azure writes without an index, where the change set has one change. */
 const WITHOUT_INDEX = ['EntityAlreadyExists', 'UpdateConditionNotSatisfied', 'ResourceNotFound'];
 
 function omitsIndex({ code }: StorageError, parts: number): boolean {

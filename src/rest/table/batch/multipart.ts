@@ -1,6 +1,6 @@
 /**
- * Bodies of several parts (RFC 2046), as loosely as clients write them: lines may end with a line feed alone.
- * All of it is looked at as one text with one character a byte, in which places are found faster than in bytes.
+ * Multipart parser (RFC 2046), as lenient as clients need: lines may end with a line feed alone.
+ * It works on Latin-1 text, one character per byte, which is searched faster than a buffer.
  */
 import { FALSE_BOUNDARIES_MAX, PART_HEADERS_MAX } from '../../../base/input-limits.ts';
 import type { SlicedWork } from '../../../base/time-slices.ts';
@@ -14,12 +14,12 @@ const DASH = 0x2d;
 const BOUNDARY_MAX = 200;
 const HEAD_BYTES_MAX = 64 * 1024;
 const EMPTY_BYTES_MAX = 64 * 1024;
-/** Searched at once: in a text of dashes, any of which may begin a marker, it takes 1 ms. */
+/** Searched in one slice: in text of dashes, each of which may begin a boundary, that takes 1 ms. */
 const SEARCH_BYTES = 128 * 1024;
 
 export type PartHeaders = Readonly<Record<string, string>>;
 
-/** From here up to there within the text. */
+/** Half-open: excludes `to`. */
 export interface TextRange {
   readonly from: number;
   readonly to: number;
@@ -27,7 +27,7 @@ export interface TextRange {
 
 const BOUNDARY = /;\s*boundary\s*=\s*(?:"([^"]+)"|([^\s";,]+))/i;
 
-/** Undefined: it is not a body of several parts. */
+/** Undefined: the type is not multipart/mixed. */
 export function parseBoundary(contentType: string | undefined): string | undefined {
   if (!contentType || contentType.length > HEAD_BYTES_MAX || !/^\s*multipart\/mixed\s*;/i.test(contentType)) {
     return undefined;
@@ -37,7 +37,7 @@ export function parseBoundary(contentType: string | undefined): string | undefin
   return boundary === undefined || boundary.length > BOUNDARY_MAX ? undefined : boundary;
 }
 
-/** Those behind the last one that is wanted are not looked at. */
+/** Stops after `partsMax` parts. */
 export function* splitParts(
   text: string,
   { from, to }: TextRange,
@@ -67,18 +67,18 @@ export function* splitParts(
     } else if (++falseMatches > FALSE_BOUNDARIES_MAX) break;
     at = markerEnd;
   }
-  // What is cut off must not be taken for all.
+  // Without its closing boundary the body is truncated.
   throw fail('BatchSyntax');
 }
 
 interface Delimiter {
-  /** No part follows. */
+  /** It ends the last part. */
   readonly isClosing: boolean;
-  /** Where the next line begins. */
+  /** The offset of the next line. */
   readonly end: number;
 }
 
-/** A line that consists of the marker, two dashes perhaps, and spaces. */
+/** A line that consists of the marker, two dashes if it is the last one, and spaces. */
 function parseDelimiter(
   text: string,
   start: number,
@@ -98,24 +98,23 @@ function isSpace(unit: number): boolean {
   return unit === SPACE || unit === TAB || unit === CARRIAGE_RETURN;
 }
 
-/** The line break in front of a delimiter belongs to it. */
+/** The line break before a delimiter belongs to it. */
 function lineEndBefore(text: string, at: number): number {
   return text.charCodeAt(at - 2) === CARRIAGE_RETURN ? at - 2 : at - 1;
 }
 
-/** A beginning of lines up to the empty one that ends it. */
+/** Header lines up to and including the empty line. */
 export interface Head {
-  /** As it stands there, with the empty line. */
   readonly text: string;
   readonly headers: PartHeaders;
-  /** It ended with nothing but its own text. */
+  /** False: it ended with the part. Then text that begins with it can be longer, so it is never reused. */
   readonly endsWithEmptyLine: boolean;
 }
 
 const EMPTY_LINE_LAST = /(?:^|\n)\r?\n$/;
 const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:(.*)$/;
 
-/** Names in lower case; of a repeated one all values. What ends without an empty line has no body. `known`: is it this one again? */
+/** Names in lower case; the values of a repeated header are joined. `known`: returned if the text begins with it again. */
 export function parseHead(text: string, { from, to }: TextRange, known: Head | undefined): Head {
   if (known && startsWithHead(text, { from, to }, known)) return known;
   const headers: Record<string, string> = Object.create(null);
@@ -133,14 +132,13 @@ export function parseHead(text: string, { from, to }: TextRange, known: Head | u
   }
 }
 
-/** Whether it is this head again. */
 export function startsWithHead(text: string, { from, to }: TextRange, known: Head): boolean {
   const end = from + known.text.length;
-  // startsWith would take ten times as long.
+  // startsWith takes ten times as long.
   return known.endsWithEmptyLine && end <= to && text.slice(from, end) === known.text;
 }
 
-/** Behind empty lines. What comes behind more of them than there may be is no text, and refused as such. */
+/** The offset after empty lines. If there are more than allowed, one of them is left, and refused as a request line. */
 export function skipEmptyLines(text: string, { from, to }: TextRange): number {
   const end = Math.min(to, from + EMPTY_BYTES_MAX);
   let at = from;
@@ -148,7 +146,7 @@ export function skipEmptyLines(text: string, { from, to }: TextRange): number {
   return at;
 }
 
-/** Not decoded, and without its end; '' also behind the last line. */
+/** Not decoded, without the line break; '' also after the last line. */
 export function lineAt(text: string, { from, to }: TextRange): { readonly line: string; readonly end: number } {
   const found = text.indexOf('\n', from);
   const end = found < 0 || found > to ? to : found;
@@ -157,7 +155,7 @@ export function lineAt(text: string, { from, to }: TextRange): { readonly line: 
   return { line: text.slice(from, stop), end: Math.min(end + 1, to) };
 }
 
-/** What is not ASCII is UTF-8. A text of its own: what is cut from the whole would keep the whole in memory. */
+/** Lines are UTF-8. The result is a copy: a slice of the text would keep all of it in memory. */
 export function decodeUtf8(bytes: string): string {
   return Buffer.from(bytes, 'latin1').toString();
 }

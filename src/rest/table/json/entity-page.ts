@@ -1,11 +1,11 @@
-/** The text of a page of entities. Each is written as it is found, so that no stretch of work is longer than one slice of the query. */
+/** The JSON of a page of entities. Each entity is written when it is found, within the slices of the query. */
 import type { StoredEntity } from '../../../services/table/entity-rows.ts';
 import type { EntitySink } from '../../../services/table/queries.ts';
 import { appendBytes, appendText, type GrowingBuffer } from './growing-buffer.ts';
 import { type AnswerFormat, writeEntity, writePageStart } from './write-entity.ts';
 
 const FIRST_BYTES = 2 << 10;
-/** Few and large, since an answer of many small pieces is slower than one copy. */
+/** Few and large pieces: to send many small ones is slower than to copy them. */
 const PIECE_BYTES = 64 << 10;
 const PIECE_ROOM_BYTES = PIECE_BYTES + (8 << 10);
 
@@ -38,7 +38,7 @@ export class EntityPage implements EntitySink {
     return grown;
   }
 
-  /** All of it; nothing can be added any more. */
+  /** Returns the page. Nothing can be added after it. */
   end(): readonly Buffer[] {
     appendText(this.output, ']}');
     this.flush();

@@ -1,4 +1,4 @@
-/** Bytes that are written one behind the other, all of them ASCII. */
+/** An append-only buffer of ASCII. */
 export interface GrowingBuffer {
   bytes: Buffer;
   at: number;
@@ -9,7 +9,7 @@ export function appendText(output: GrowingBuffer, text: string): void {
   output.at += output.bytes.write(text, output.at, 'latin1');
 }
 
-/** In a fraction of the time that it takes to write text. */
+/** Takes a fraction of the time of `appendText`. */
 export function appendBytes(output: GrowingBuffer, text: Buffer): void {
   reserve(output, text.length);
   output.bytes.set(text, output.at);

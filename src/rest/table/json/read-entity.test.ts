@@ -3,7 +3,7 @@ import { StorageError } from '../../../services/common/errors.ts';
 import type { SentEntity } from '../../../services/table/entity-rows.ts';
 import { readEntity, readTableName } from './read-entity.ts';
 
-/** None is so long that others have a turn meanwhile. */
+/** None of these bodies is long enough for more than one slice. */
 const read = (text: string) => readEntity(Buffer.from(text)) as SentEntity;
 const codeOf = (action: () => unknown): string => {
   try {
@@ -17,7 +17,7 @@ const codeOf = (action: () => unknown): string => {
 const INVALID = 'InvalidInput: An error occurred while processing this request.';
 
 describe('The entity in a body', () => {
-  it('has keys, and properties whose types are annotated before or behind them, or shown by JSON', () => {
+  it('has keys, and properties whose types are annotated before or after them, or follow from the JSON', () => {
     const text =
       '{"odata.etag":"W/\\"x\\"","PartitionKey":"p","PartitionKey@odata.type":"Edm.String","a@odata.type":"Edm.Int64","a":"1","b":1.0,"RowKey":"","c":"AAE=","c@odata.type":"Edm.Binary"}';
     expect(read(text)).toEqual({

@@ -1,4 +1,4 @@
-/** The bodies of requests → entities and names of tables. */
+/** JSON bodies → entities and names of tables. */
 import { isSmall, runSliced, type SlicedWork } from '../../../base/time-slices.ts';
 import {
   type Property,
@@ -9,52 +9,52 @@ import {
   type SentValue,
 } from '../../../services/table/entity-rows.ts';
 import { fail } from '../../../services/table/errors.ts';
-import { memberSteps, type Names, readMembers, SLICE_BYTES } from './read-object.ts';
+import { type Names, readMembers, readMembersSliced, SLICE_BYTES } from './read-object.ts';
 
 const TYPE_ANNOTATION = '@odata.type';
 const KEY_TYPE = 'Edm.String';
 
 export function readEntity(body: Buffer): SentEntity | Promise<SentEntity> {
-  if (!isSmall(body.length)) return runSliced(entitySteps(body), body.length);
+  if (!isSmall(body.length)) return runSliced(readEntitySliced(body), body.length);
   const { names, values } = readMembers(body);
   const shape = cachedShape(names);
   checkAnnotations(shape, values);
   const properties: Property[] = [];
-  addProperties(properties, shape, values, { from: 0, bytesMax: Infinity });
-  return entityOf(shape, values, properties);
+  addProperties(properties, shape, values, { from: 0, bytesMax: Number.POSITIVE_INFINITY });
+  return makeEntity(shape, values, properties);
 }
 
-function* entitySteps(body: Buffer): SlicedWork<SentEntity> {
-  const { names, values } = yield* memberSteps(body);
+function* readEntitySliced(body: Buffer): SlicedWork<SentEntity> {
+  const { names, values } = yield* readMembersSliced(body);
   const shape = cachedShape(names);
   checkAnnotations(shape, values);
   const properties: Property[] = [];
   for (let from = 0; ; ) {
     from = addProperties(properties, shape, values, { from, bytesMax: SLICE_BYTES });
-    if (from === shape.properties.length) return entityOf(shape, values, properties);
+    if (from === shape.properties.length) return makeEntity(shape, values, properties);
     yield;
   }
 }
 
-/** Those from this member on, until they have so many bytes. Which member comes next. */
+/** Leaves out nulls. Returns the index of the first member that is not added, since `bytesMax` is reached. */
 function addProperties(
   properties: Property[],
   shape: EntityShape,
   values: readonly SentValue[],
-  { from, bytesMax }: { from: number; bytesMax: number },
+  { from, bytesMax }: { readonly from: number; readonly bytesMax: number },
 ): number {
-  let at = from;
-  for (let bytes = 0; at < shape.properties.length && bytes < bytesMax; at++) {
-    const member = shape.properties[at]!;
-    const value = values[member.at]!;
+  let index = from;
+  for (let bytes = 0; index < shape.properties.length && bytes < bytesMax; index++) {
+    const { name, at, annotatedAt } = shape.properties[index]!;
+    const value = values[at]!;
     if (value.kind === 'null') continue;
-    properties.push({ name: member.name, value: parseSentValue(value, annotatedType(values, member.annotatedAt)) });
+    properties.push({ name, value: parseSentValue(value, annotatedType(values, annotatedAt)) });
     bytes += value.json.length;
   }
-  return at;
+  return index;
 }
 
-function entityOf(shape: EntityShape, values: readonly SentValue[], properties: Property[]): SentEntity {
+function makeEntity(shape: EntityShape, values: readonly SentValue[], properties: readonly Property[]): SentEntity {
   return {
     partitionKey: readText(values, shape.partitionKey),
     rowKey: readText(values, shape.rowKey),
@@ -63,24 +63,25 @@ function entityOf(shape: EntityShape, values: readonly SentValue[], properties: 
 }
 
 /** `{"TableName":"mytable"}` */
-export const readTableName = (body: Buffer): string | Promise<string> => runSliced(tableNameSteps(body), body.length);
+export const readTableName = (body: Buffer): string | Promise<string> =>
+  runSliced(readTableNameSliced(body), body.length);
 
-function* tableNameSteps(body: Buffer): SlicedWork<string> {
-  const { names, values } = yield* memberSteps(body);
+function* readTableNameSliced(body: Buffer): SlicedWork<string> {
+  const { names, values } = yield* readMembersSliced(body);
   checkAnnotations(cachedShape(names), values);
   const name = readText(values, findMember(names, 'TableName'));
   if (name === undefined) throw fail('PropertiesNeedValue');
   return name;
 }
 
-/** One of the members, and where its type is told. */
+/** A member of the object: its index, and that of its type annotation. */
 interface Member {
   readonly name: string;
   readonly at: number;
   readonly annotatedAt: number | undefined;
 }
 
-/** What the names say, whatever the values are. */
+/** What follows from the names alone: the same for all entities with the same names. */
 interface EntityShape {
   readonly annotations: readonly number[];
   readonly properties: readonly Member[];
@@ -91,7 +92,7 @@ interface EntityShape {
 let lastNames: Names | undefined;
 let lastShape: EntityShape | undefined;
 
-/** Most entities have that of the one before them. */
+/** Memoizes the last shape: most entities have the names of the one before. */
 function cachedShape(names: Names): EntityShape {
   if (names === lastNames) return lastShape!;
   if (!names.isCached) return buildShape(names);
@@ -100,7 +101,7 @@ function cachedShape(names: Names): EntityShape {
   return lastShape;
 }
 
-/** Annotations may stand before the property or behind it, but not without it. */
+/** An annotation may stand before its property or after it, but not without it. */
 function buildShape(names: Names): EntityShape {
   const annotations: number[] = [];
   const properties: Member[] = [];
@@ -115,10 +116,10 @@ function buildShape(names: Names): EntityShape {
   return { annotations, properties, partitionKey, rowKey };
 }
 
-/** The service sets the Timestamp; what a client says of it is not heard. */
+/** The service sets the Timestamp; one that a client sends is ignored. */
 const SYSTEM = new Set(['PartitionKey', 'RowKey', 'Timestamp']);
 
-/** The others speak of the entity or a property: odata.etag, photo@odata.mediaReadLink. */
+/** Other members are metadata of the entity or of a property: odata.etag, photo@odata.mediaReadLink. */
 function isProperty(name: string): boolean {
   return !SYSTEM.has(name) && !name.startsWith('odata.') && !name.includes('@odata.');
 }
@@ -128,7 +129,7 @@ function findMember({ positions }: Names, name: string): Member | undefined {
   return at === undefined ? undefined : { name, at, annotatedAt: positions.get(name + TYPE_ANNOTATION) };
 }
 
-/** Those as well whose values nobody asks for. */
+/** Also the annotations of members whose values are not used. */
 function checkAnnotations({ annotations }: EntityShape, values: readonly SentValue[]): void {
   for (const at of annotations) {
     const { kind } = values[at]!;

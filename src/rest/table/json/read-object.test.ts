@@ -4,16 +4,16 @@ import { atOnce } from '../../../../test/support/run-steps.ts';
 import { JSON_MEMBERS_MAX, JSON_NUMBER_MAX, JSON_SPACE_MAX, JSON_STRING_MAX } from '../../../base/input-limits.ts';
 import { StorageError } from '../../../services/common/errors.ts';
 import { parseText } from '../../../services/table/entity-rows.ts';
-import { type Members, memberSteps, readMembers, SLICE_BYTES } from './read-object.ts';
+import { type Members, readMembers, readMembersSliced, SLICE_BYTES } from './read-object.ts';
 
-const told = ({ names, values }: Members) =>
+const summary = ({ names, values }: Members) =>
   values.map((value, at) => [
     names.all[at],
     value.kind === 'null' ? undefined : { kind: value.kind, text: parseText(value) },
   ]);
 const membersOf = (body: Buffer, onYield?: () => void) =>
-  onYield ? atOnce(memberSteps(body), onYield) : readMembers(body);
-const read = (text: string) => told(membersOf(Buffer.from(text)));
+  onYield ? atOnce(readMembersSliced(body), onYield) : readMembers(body);
+const read = (text: string) => summary(membersOf(Buffer.from(text)));
 const codeOf = (body: Buffer): string => {
   try {
     membersOf(body);
@@ -54,7 +54,7 @@ describe('The JSON of a body', () => {
     const body = fc.array(member, { maxLength: 4 }).map((members) => Buffer.from(`{${members.join(',')}}`));
     const tried = (bytes: Buffer) => {
       const code = codeOf(bytes);
-      return code === 'read' ? told(membersOf(bytes)) : code;
+      return code === 'read' ? summary(membersOf(bytes)) : code;
     };
     fc.assert(
       fc.property(body, body, (one, other) => {
@@ -144,13 +144,13 @@ describe('The JSON of a body', () => {
     ['a name', `{"${'a'.repeat(JSON_STRING_MAX - 2)}`, 'a', '":1}', 'PropertyValueTooLarge'],
     ['digits', `{"a":${'1'.repeat(JSON_NUMBER_MAX)}`, '1', '}', 'InvalidInput'],
     ['white space', `{"a":${' '.repeat(JSON_SPACE_MAX - 1)}`, ' ', '1}', 'InvalidInput'],
-  ])('has a bound on %s, and nothing behind it is looked at', (_, most, more, end, code) => {
+  ])('has a bound on %s, and nothing after it is read', (_, most, more, end, code) => {
     expect(codeOf(Buffer.from(most + end))).toBe('read');
     expect(codeOf(Buffer.from(`${most}${more}${end}`))).toBe(code);
     expect(codeOf(Buffer.from(`${most}${more}?"?`))).toBe(code);
   });
 
-  it('is read in slices, between which other bodies are', () => {
+  it('is read in slices, between which other bodies are read', () => {
     const body = (letter: string) => {
       const value = letter.repeat(5_000);
       return Buffer.from(
@@ -162,10 +162,10 @@ describe('The JSON of a body', () => {
     const large = membersOf(body('a'), () => {
       yields++;
       expect(read('{"a0":1,"a1":2}')).toEqual(small);
-      expect(told(membersOf(body('b')))).toHaveLength(100);
+      expect(summary(membersOf(body('b')))).toHaveLength(100);
     });
     expect(yields).toBe(Math.floor(body('a').length / (SLICE_BYTES + 5_000)));
-    expect(told(large)).toEqual(
+    expect(summary(large)).toEqual(
       Object.entries(JSON.parse(body('a').toString())).map(([name, text]) => [name, { kind: 'string', text }]),
     );
     expect([...large.names.positions.keys()]).toEqual(large.names.all);

@@ -1,6 +1,6 @@
 /**
- * JSON as the bodies of the Table service are: one object of values that hold no others. Not JSON.parse, which takes the last of
- * two members of one name, and makes 1 of 1.0.
+ * JSON parser for one flat object, which is what bodies of the Table service are. JSON.parse would silently take the last of two
+ * members with one name, and make 1 of 1.0.
  */
 import { isUtf8 } from 'node:buffer';
 import { JSON_MEMBERS_MAX, JSON_NUMBER_MAX, JSON_SPACE_MAX, JSON_STRING_MAX } from '../../../base/input-limits.ts';
@@ -15,12 +15,12 @@ export interface Members {
   readonly values: readonly SentValue[];
 }
 
-/** In the order in which they were sent; none comes twice. */
+/** In the order in which they were sent; each is unique. */
 export interface Names {
   readonly all: readonly string[];
-  /** Which of them each is. */
+  /** The index of each name. */
   readonly positions: ReadonlyMap<string, number>;
-  /** The next body that has the same ones in the same order comes with this very object. */
+  /** The next body with the same names in the same order gets this very object. */
   readonly isCached: boolean;
 }
 
@@ -42,67 +42,67 @@ const BYTE_ORDER_MARK = '\xef\xbb\xbf';
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?/y;
 
 interface Cursor {
-  /** One character a byte: only strings that are not ASCII are decoded. */
+  /** Latin-1, one character per byte: only strings that are not ASCII are decoded. */
   readonly text: string;
   at: number;
   readonly values: SentValue[];
-  /** All names so far, once they are not those that were expected. */
+  /** All names so far; undefined: they are the first of `expectedNames`. */
   positions: Map<string, number> | undefined;
-  /** Whether all of them stand there as they are. */
+  /** No name needs escapes in JSON. */
   isPlain: boolean;
 }
 
-/** Reads so many bytes in one stretch, and the rest of the member that it is in. */
+/** A slice ends with the member in which it has read this many bytes. */
 export const SLICE_BYTES = 64 << 10;
 
-/** In one go: a generator would cost a small body a fifth more. */
+/** Without slices: a generator would cost a small body a fifth more. */
 export function readMembers(body: Buffer): Members {
-  const reader = startReading(body);
-  readUntil(reader, Infinity);
-  return membersOf(reader);
+  const cursor = openObject(body);
+  readSlice(cursor, Number.POSITIVE_INFINITY);
+  return finishObject(cursor);
 }
 
-export function* memberSteps(body: Buffer): SlicedWork<Members> {
-  const reader = startReading(body);
-  while (!readUntil(reader, reader.at + SLICE_BYTES)) {
-    // Another body may change what is expected meanwhile.
-    reader.positions ??= positionsByName(expectedNames.all.slice(0, reader.values.length));
+export function* readMembersSliced(body: Buffer): SlicedWork<Members> {
+  const cursor = openObject(body);
+  while (!readSlice(cursor, cursor.at + SLICE_BYTES)) {
+    // During the yield another body may replace the expected names.
+    cursor.positions ??= positionsByName(expectedNames.all.slice(0, cursor.values.length));
     yield;
   }
-  return membersOf(reader);
+  return finishObject(cursor);
 }
 
-function startReading(body: Buffer): Cursor {
+function openObject(body: Buffer): Cursor {
   const text = body.toString('latin1');
   const at = text.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0;
-  const reader: Cursor = { text, at, values: [], positions: undefined, isPlain: true };
-  expectByte(reader, OPENING);
-  return reader;
+  const cursor: Cursor = { text, at, values: [], positions: undefined, isPlain: true };
+  expectByte(cursor, OPENING);
+  return cursor;
 }
 
-/** Whether the last member was read: otherwise the others are to be read from here on. */
-function readUntil(reader: Cursor, sliceEnd: number): boolean {
-  const { values } = reader;
-  if (values.length === 0 && acceptByte(reader, CLOSING)) return true;
+/** Whether the object ended. Otherwise another member follows. */
+function readSlice(cursor: Cursor, sliceEnd: number): boolean {
+  const { values } = cursor;
+  if (values.length === 0 && acceptByte(cursor, CLOSING)) return true;
   do {
     if (values.length === JSON_MEMBERS_MAX) throw fail('TooManyProperties');
-    readName(reader, values.length);
-    values.push(readValue(reader));
-    if (acceptByte(reader, COMMA)) continue;
-    expectByte(reader, CLOSING);
+    readName(cursor, values.length);
+    values.push(readValue(cursor));
+    if (acceptByte(cursor, COMMA)) continue;
+    expectByte(cursor, CLOSING);
     return true;
-  } while (reader.at < sliceEnd);
+  } while (cursor.at < sliceEnd);
   return false;
 }
 
-function membersOf(reader: Cursor): Members {
-  const { text, values } = reader;
-  if (reader.at < text.length) skipSpace(reader);
-  if (reader.at < text.length) throw fail('InvalidEntity');
-  return { names: finishNames(reader, values.length), values };
+function finishObject(cursor: Cursor): Members {
+  const { text, values } = cursor;
+  if (cursor.at < text.length) skipSpace(cursor);
+  if (cursor.at < text.length) throw fail('InvalidEntity');
+  return { names: finishNames(cursor, values.length), values };
 }
 
-/** Those of a body that was read before; all of them are plain. */
+/** The names of a body that was read before. All of them are plain. */
 let expectedNames: Names & { readonly json: readonly string[] } = {
   all: [],
   positions: new Map(),
@@ -112,26 +112,26 @@ let expectedNames: Names & { readonly json: readonly string[] } = {
 const EXPECTED_MAX = 512;
 
 /**
- * One entity often has the names of the one before it, in the same order. As long as it has, they are compared with the text
- * at once, and need not be compared with each other.
+ * An entity often has the names of the one before, in the same order. As long as it has, each name is compared with the expected
+ * one only: it can then be no duplicate.
  */
-function readName(reader: Cursor, place: number): void {
-  skipSpace(reader);
-  if (!reader.positions) {
-    const json = expectedNames.json[place];
-    if (json !== undefined && acceptName(reader, json)) return;
-    reader.positions = positionsByName(expectedNames.all.slice(0, place));
+function readName(cursor: Cursor, index: number): void {
+  skipSpace(cursor);
+  if (!cursor.positions) {
+    const json = expectedNames.json[index];
+    if (json !== undefined && acceptName(cursor, json)) return;
+    cursor.positions = positionsByName(expectedNames.all.slice(0, index));
   }
-  const sent = readString(reader);
+  const sent = readString(cursor);
   const name = parseText(sent);
-  if (reader.positions.has(name)) throw fail('DuplicatePropertiesSpecified');
-  reader.positions.set(name, place);
-  reader.isPlain &&= sent.json.length === sent.length + 2;
-  expectByte(reader, COLON);
+  if (cursor.positions.has(name)) throw fail('DuplicatePropertiesSpecified');
+  cursor.positions.set(name, index);
+  cursor.isPlain &&= sent.json.length === sent.length + 2;
+  expectByte(cursor, COLON);
 }
 
 function positionsByName(names: readonly string[]): Map<string, number> {
-  return new Map(names.map((name, place) => [name, place]));
+  return new Map(names.map((name, index) => [name, index]));
 }
 
 const internName = memoize(copyString);
@@ -145,59 +145,59 @@ function finishNames({ positions, isPlain }: Cursor, count: number): Names {
   return expectedNames;
 }
 
-function readValue(reader: Cursor): SentValue {
-  skipSpace(reader);
-  switch (reader.text.charCodeAt(reader.at)) {
+function readValue(cursor: Cursor): SentValue {
+  skipSpace(cursor);
+  switch (cursor.text.charCodeAt(cursor.at)) {
     case QUOTE:
-      return readString(reader);
+      return readString(cursor);
     case LETTER_T:
-      return readWord(reader, 'boolean', 'true');
+      return readWord(cursor, 'boolean', 'true');
     case LETTER_F:
-      return readWord(reader, 'boolean', 'false');
+      return readWord(cursor, 'boolean', 'false');
     case LETTER_N:
-      return readWord(reader, 'null', 'null');
+      return readWord(cursor, 'null', 'null');
     default:
-      return readNumber(reader);
+      return readNumber(cursor);
   }
 }
 
-function readWord(reader: Cursor, kind: SentValue['kind'], json: string): SentValue {
-  if (!reader.text.startsWith(json, reader.at)) throw fail('InvalidEntity');
-  reader.at += json.length;
+function readWord(cursor: Cursor, kind: SentValue['kind'], json: string): SentValue {
+  if (!cursor.text.startsWith(json, cursor.at)) throw fail('InvalidEntity');
+  cursor.at += json.length;
   return { kind, json, length: json.length };
 }
 
-function readNumber(reader: Cursor): SentValue {
-  const { text, at } = reader;
+function readNumber(cursor: Cursor): SentValue {
+  const { text, at } = cursor;
   NUMBER.lastIndex = at;
   if (!NUMBER.test(text) || NUMBER.lastIndex - at > JSON_NUMBER_MAX) throw fail('InvalidEntity');
-  reader.at = NUMBER.lastIndex;
-  return { kind: 'number', json: text.slice(at, reader.at), length: reader.at - at };
+  cursor.at = NUMBER.lastIndex;
+  return { kind: 'number', json: text.slice(at, cursor.at), length: cursor.at - at };
 }
 
-/** As `"name":` stands in the text. */
-function acceptName(reader: Cursor, json: string): boolean {
-  const end = reader.at + json.length;
-  // startsWith would take several times as long.
-  if (reader.text.slice(reader.at, end) !== json) return false;
-  reader.at = end;
+/** `json`: a name with its quotes and colon. */
+function acceptName(cursor: Cursor, json: string): boolean {
+  const end = cursor.at + json.length;
+  // startsWith takes several times as long.
+  if (cursor.text.slice(cursor.at, end) !== json) return false;
+  cursor.at = end;
   return true;
 }
 
-function readString(reader: Cursor): SentValue {
-  const { text, at } = reader;
+function readString(cursor: Cursor): SentValue {
+  const { text, at } = cursor;
   if (text.length > JSON_STRING_MAX && text.indexOf('"', at + 1) - at >= JSON_STRING_MAX) {
     throw fail('PropertyValueTooLarge');
   }
   PLAIN_STRING.lastIndex = at;
-  if (!PLAIN_STRING.test(text)) return readEscapedString(reader);
-  reader.at = PLAIN_STRING.lastIndex;
-  return { kind: 'string', json: text.slice(at, reader.at), length: reader.at - at - 2 };
+  if (!PLAIN_STRING.test(text)) return readEscapedString(cursor);
+  cursor.at = PLAIN_STRING.lastIndex;
+  return { kind: 'string', json: text.slice(at, cursor.at), length: cursor.at - at - 2 };
 }
 
-/** With escapes, or not in ASCII. */
-function readEscapedString(reader: Cursor): SentValue {
-  const { text, at } = reader;
+/** A string with escapes, or with other characters than ASCII. */
+function readEscapedString(cursor: Cursor): SentValue {
+  const { text, at } = cursor;
   if (text.charCodeAt(at) !== QUOTE) throw fail('InvalidEntity');
   let end = at + 1;
   for (; text.charCodeAt(end) !== QUOTE; end++) {
@@ -205,11 +205,11 @@ function readEscapedString(reader: Cursor): SentValue {
     if (end >= text.length) throw fail('InvalidEntity');
     if (end - at >= JSON_STRING_MAX - 1) throw fail('PropertyValueTooLarge');
   }
-  reader.at = end + 1;
-  return decodeString(text.slice(at, reader.at));
+  cursor.at = end + 1;
+  return decodeString(text.slice(at, cursor.at));
 }
 
-/** What is not ASCII is UTF-8. */
+/** `bytesText`: UTF-8 as Latin-1 text. */
 function decodeString(bytesText: string): SentValue {
   const bytes = Buffer.from(bytesText, 'latin1');
   if (!isUtf8(bytes)) throw fail('InvalidEntity');
@@ -221,22 +221,22 @@ function decodeString(bytesText: string): SentValue {
   }
 }
 
-function skipSpace(reader: Cursor): void {
-  const { text } = reader;
-  for (const end = reader.at + JSON_SPACE_MAX; reader.at < end; reader.at++) {
-    const unit = text.charCodeAt(reader.at);
+function skipSpace(cursor: Cursor): void {
+  const { text } = cursor;
+  for (const end = cursor.at + JSON_SPACE_MAX; cursor.at < end; cursor.at++) {
+    const unit = text.charCodeAt(cursor.at);
     if (unit !== SPACE && unit !== TAB && unit !== LINE_FEED && unit !== CARRIAGE_RETURN) return;
   }
   throw fail('InvalidEntity');
 }
 
-function acceptByte(reader: Cursor, mark: number): boolean {
-  skipSpace(reader);
-  if (reader.text.charCodeAt(reader.at) !== mark) return false;
-  reader.at++;
+function acceptByte(cursor: Cursor, mark: number): boolean {
+  skipSpace(cursor);
+  if (cursor.text.charCodeAt(cursor.at) !== mark) return false;
+  cursor.at++;
   return true;
 }
 
-function expectByte(reader: Cursor, mark: number): void {
-  if (!acceptByte(reader, mark)) throw fail('InvalidEntity');
+function expectByte(cursor: Cursor, mark: number): void {
+  if (!acceptByte(cursor, mark)) throw fail('InvalidEntity');
 }

@@ -78,7 +78,7 @@ const someSamples = fc
 const aKey = fc.oneof(fc.string(), fc.string({ unit: 'binary' }));
 const aStamp = fc.bigInt(630_000_000_000_000_000n, 800_000_000_000_000_000n);
 const someEntities = fc.array(fc.tuple(aKey, aKey, someSamples, aStamp), { maxLength: 5 });
-type Model = readonly [partitionKey: string, rowKey: string, [string, Sample, boolean][], stamp: bigint];
+type Model = readonly [partitionKey: string, rowKey: string, [string, Sample, boolean][], version: bigint];
 
 function sent([partitionKey, rowKey, properties]: Model): string {
   const members = properties.flatMap(([name, { type, sent, annotated }, before]) => {
@@ -99,9 +99,9 @@ function stored(model: Model): StoredEntity {
   return entityFromRow({ key, version: model[3], value: encodeEntity(keys, properties) });
 }
 
-function timestamp(stamp: bigint): string {
-  const date = new Date(Number((stamp - 621355968000000000n) / 10_000n));
-  let fraction = String(stamp % 10_000_000n).padStart(7, '0');
+function timestamp(version: bigint): string {
+  const date = new Date(Number((version - 621355968000000000n) / 10_000n));
+  let fraction = String(version % 10_000_000n).padStart(7, '0');
   while (fraction.endsWith('0')) fraction = fraction.slice(0, -1);
   return `${date.toISOString().slice(0, 19)}${fraction && `.${fraction}`}Z`;
 }
@@ -111,13 +111,13 @@ const base = { account: 'devstoreaccount1', endpoint: ENDPOINT, table: 'people' 
 
 /** Names and texts in order, as an entity is expected in an answer. */
 function expected(
-  [partitionKey, rowKey, properties, stamp]: Model,
+  [partitionKey, rowKey, properties, version]: Model,
   { level, select }: Pick<AnswerFormat, 'level'> & { select?: string },
 ) {
   const lines: [string, string][] = [];
   const encode = (key: string) => encodeURIComponent(key.toWellFormed()).replaceAll("'", "''");
   const address = `people(PartitionKey='${encode(partitionKey)}',RowKey='${encode(rowKey)}')`;
-  const etag = JSON.stringify(`W/"datetime'${timestamp(stamp).replaceAll(':', '%3A')}'"`);
+  const etag = JSON.stringify(`W/"datetime'${timestamp(version).replaceAll(':', '%3A')}'"`);
   if (level === 'fullmetadata') {
     lines.push(['odata.type', '"devstoreaccount1.people"'], ['odata.id', `"${ENDPOINT}/${address}"`]);
   }
@@ -129,7 +129,7 @@ function expected(
   if (wanted('RowKey')) lines.push(['RowKey', ascii(rowKey)]);
   if (wanted('Timestamp')) {
     if (level === 'fullmetadata') lines.push(['Timestamp@odata.type', '"Edm.DateTime"']);
-    lines.push(['Timestamp', `"${timestamp(stamp)}"`]);
+    lines.push(['Timestamp', `"${timestamp(version)}"`]);
   }
   for (const name of names ?? properties.map(([name]) => name)) {
     if (reserved.includes(name)) continue;
@@ -184,7 +184,7 @@ describe('An entity in an answer', () => {
     );
   });
 
-  it('has with $select just what it names, and null for what it lacks', () => {
+  it('has with $select the named properties alone, and null for those that it lacks', () => {
     const anExtra = fc.constantFrom('PartitionKey', 'RowKey', 'Timestamp', 'lacking', 'missing');
     fc.assert(
       fc.property(
@@ -241,11 +241,11 @@ describe('Answers about tables and entities', () => {
     expect(text('')).toBe(`${ENDPOINT}/$metadata#people&$select=`);
   });
 
-  it('have a page in pieces, which takes nothing that is more than there is room for', () => {
+  it('are a page in pieces, to which no entity is added that exceeds the room', () => {
     const text = canonicalize({ type: 'Edm.String', value: 'x'.repeat(1_000) });
     const properties = Array.from({ length: 20 }, (_, at) => ({ name: `p${at}`, value: text }));
-    const { partitionKey, rowKey, stamp } = entity;
-    const large = { partitionKey, rowKey, stamp, value: encodeEntity(entity, properties) };
+    const { partitionKey, rowKey, version } = entity;
+    const large = { partitionKey, rowKey, version, value: encodeEntity(entity, properties) };
     const page = new EntityPage({ ...base, level: 'fullmetadata' });
     const grown = page.add(large, Number.POSITIVE_INFINITY)!;
     for (let at = 1; at < 20; at++) {
@@ -270,7 +270,7 @@ describe('Answers about tables and entities', () => {
     expect(() => parseSelection(names(256))).toThrow('at most 255');
   });
 
-  it('take an empty selection, and *, for everything', () => {
+  it('show everything for an empty selection, and for *', () => {
     const text = (select?: string) => {
       const selection = select === undefined ? undefined : parseSelection(select);
       return formatEntity(entity, { ...base, level: 'nometadata', selection }).toString();

@@ -1,4 +1,4 @@
-/** Entities and tables → the JSON of answers, at each level of metadata. */
+/** Entities and tables → JSON, at each level of metadata. */
 import {
   copyKeys,
   copyProperties,
@@ -13,11 +13,11 @@ import { appendBytes, appendText, type GrowingBuffer, reserve } from './growing-
 
 export type MetadataLevel = 'nometadata' | 'minimalmetadata' | 'fullmetadata';
 
-/** What an answer needs to know besides its entities. */
+/** What the JSON depends on besides the entities. */
 export interface AnswerFormat {
   readonly level: MetadataLevel;
   readonly account: string;
-  /** Of the service, without a slash at its end: https://account.table.core.windows.net */
+  /** The URL of the service without a trailing slash: https://account.table.core.windows.net */
   readonly endpoint: string;
   readonly table: string;
   readonly selection?: Selection | undefined;
@@ -32,7 +32,7 @@ export function tableAddress(table: string): string {
   return `Tables(${odataLiteral(table)})`;
 }
 
-/** What stands in a URL as it is, and is no quote. */
+/** Characters that need no encoding in a URL, without the quote. */
 const PLAIN = /^[\w.~!*()-]*$/;
 
 function odataLiteral(text: string): string {
@@ -78,10 +78,10 @@ function contextMetadata({ endpoint, selection }: TableFormat, set: string, elem
   return `"odata.metadata":${jsonString(`${endpoint}/$metadata#${set}${element}${selected}`)}`;
 }
 
-/** For each entity besides its own bytes: the metadata, unless its keys are long. */
+/** An estimate of the metadata of an entity; long keys need more. */
 const ROOM_BYTES = 300;
 
-/** Behind the brace that opens it. */
+/** All but the opening brace. */
 export function writeEntity(output: GrowingBuffer, entity: StoredEntity, answer: AnswerFormat): void {
   const selected = answer.selection?.names;
   if (selected) {
@@ -103,9 +103,9 @@ export function writeEntity(output: GrowingBuffer, entity: StoredEntity, answer:
 const CLOSING = Buffer.from('}');
 const COMMA = Buffer.from(',');
 
-/** With the comma that parts it from what comes next, and from what came before. */
+/** With commas: after the ETag, before the Timestamp. */
 interface CachedTexts {
-  readonly stamp: StoredEntity['stamp'];
+  readonly version: StoredEntity['version'];
   readonly level: MetadataLevel;
   readonly etag: Buffer;
   readonly timestamp: Buffer;
@@ -113,13 +113,13 @@ interface CachedTexts {
 
 let lastTexts: CachedTexts | undefined;
 
-/** Those that came in one batch have the same. */
+/** Memoizes the last texts: entities of one batch have one version. */
 function cachedTexts(entity: StoredEntity, answer: AnswerFormat): CachedTexts {
-  const { stamp } = entity;
+  const { version } = entity;
   const { level } = answer;
-  if (lastTexts?.stamp !== stamp || lastTexts.level !== level) {
+  if (lastTexts?.version !== version || lastTexts.level !== level) {
     const timestamp = Buffer.from(`,${timestampText(entity, answer)}`, 'latin1');
-    lastTexts = { stamp, level, etag: Buffer.from(`${etagText(entity)},`, 'latin1'), timestamp };
+    lastTexts = { version, level, etag: Buffer.from(`${etagText(entity)},`, 'latin1'), timestamp };
   }
   return lastTexts;
 }
@@ -128,7 +128,7 @@ function etagText(entity: StoredEntity): string {
   return `"odata.etag":"${entityEtag(entity).replaceAll('"', '\\"')}"`;
 }
 
-/** The metadata of one entity, without a comma at its end. */
+/** Without a trailing comma. */
 function entityMetadata(entity: StoredEntity, { level, account, endpoint, table }: AnswerFormat): string {
   if (level === 'nometadata') return '';
   if (level === 'minimalmetadata') return etagText(entity);
@@ -141,7 +141,7 @@ function timestampText(entity: StoredEntity, { level }: AnswerFormat): string {
   return `${type}"Timestamp":"${formatTimestamp(entity)}"`;
 }
 
-/** Just these, the keys and the Timestamp only if they are among them; a property that the entity lacks is null. */
+/** The selected properties alone, keys and Timestamp only if they are selected. A property that the entity lacks is null. */
 function writeSelected(
   output: GrowingBuffer,
   entity: StoredEntity,
