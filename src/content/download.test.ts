@@ -11,7 +11,7 @@ import {
 import { CHECKSUM_BLOCK_BYTES, CorruptChunk } from '../extents/extents.ts';
 import { encodeKey } from '../partition/keys.ts';
 import { type Partition, Unavailable } from '../partition/partition.ts';
-import { type ContentId, decodeDeletion, deletionsIn, type Segment } from './rows.ts';
+import { decodeContentDeletion, deletionsIn, parseId, type Segment } from './rows.ts';
 
 const anchor = encodeKey(['test']);
 const MiB = 1 << 20;
@@ -59,9 +59,7 @@ async function sweep({ partition, reads, store }: Awaited<ReturnType<typeof stor
   const trash = await partition.read((at) => at.scan(deletionsIn(account), { limit: 10 }));
   await reads.whenReached(reads.next());
   for (const row of trash) {
-    const found = decodeDeletion(row);
-    const [epoch, number] = (found.kind === 'content' ? found.content : '').split('-') as [string, string];
-    const id: ContentId = { epoch: BigInt(epoch), number: BigInt(number) };
+    const id = parseId(decodeContentDeletion(row)!.content);
     while (!(await partition.transact(anchor, (tx) => store.sweepContent(tx, account, id))).value);
     await partition.transact(anchor, async (tx) => tx.remove(row.key));
   }

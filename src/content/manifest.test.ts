@@ -9,7 +9,7 @@ import {
   type ChunkRef,
   chunkKey,
   decodeChunk,
-  decodeDeletion,
+  decodeContentDeletion,
   deletionsIn,
   encodeManifestPage,
   type Id,
@@ -172,7 +172,9 @@ describe('A content', () => {
     await expect(write(partition, (tx) => store.sweepContent(tx, account, content))).rejects.toThrow(/in use/);
     await write(partition, (tx) => store.decrefContent(tx, account, content));
     const trash = await trashOf(partition);
-    expect(trash.map(decodeDeletion)).toEqual([{ kind: 'content', content: `${content.epoch}-${content.number}` }]);
+    expect(trash.map(decodeContentDeletion)).toEqual([
+      { kind: 'content', content: `${content.epoch}-${content.number}` },
+    ]);
     await expect(write(partition, (tx) => store.increfContent(tx, account, content))).rejects.toThrow(/has no row/);
     await expect(write(partition, (tx) => store.decrefContent(tx, account, content))).rejects.toThrow(/has no row/);
     expect(await found(partition, 1)).toEqual({ refs: 1, live: 10n });
@@ -251,7 +253,7 @@ describe('A pending content', () => {
 
   it('becomes a content like any other when it is finished', async () => {
     const { partition, store, content, trash } = await begun();
-    expect((await trashOf(partition)).map(decodeDeletion)).toMatchObject([{ kind: 'content', pending: true }]);
+    expect((await trashOf(partition)).map(decodeContentDeletion)).toMatchObject([{ kind: 'content', pending: true }]);
     await write(partition, (tx) => store.finishPending(tx, account, content, trash, 6000));
     expect(await trashOf(partition)).toEqual([]);
     const page = await partition.read((at) => store.segmentsFrom(at, account, content, 3005));
@@ -263,7 +265,7 @@ describe('A pending content', () => {
   it('is left to the sweeper when it is abandoned, and not finished after that', async () => {
     const { partition, store, content, trash } = await begun();
     await write(partition, (tx) => store.abandonPending(tx, account, content, trash));
-    expect((await trashOf(partition)).map(decodeDeletion)).toEqual([
+    expect((await trashOf(partition)).map(decodeContentDeletion)).toEqual([
       { kind: 'content', content: `${content.epoch}-${content.number}` },
     ]);
     await expect(write(partition, (tx) => store.finishPending(tx, account, content, trash, 6000))).rejects.toThrow(
