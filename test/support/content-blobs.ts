@@ -144,7 +144,7 @@ export function blobsIn({ partition, store, reads }: Opened) {
   async function commitPending(blob: string, chosen: readonly Chosen[]): Promise<void> {
     const { id, trash, length } = await prepare(blob, chosen);
     await partition.transact(anchorOf(blob), async (tx) => {
-      if (length === 0) return store.abandonPending(tx, account, id, trash);
+      if (length === 0) return store.abandonPending(tx, id, trash);
       await store.finishPending(tx, account, id, trash, length);
       await setHead(tx, blob, id);
       await dropBlocks(tx);
@@ -153,7 +153,7 @@ export function blobsIn({ partition, store, reads }: Opened) {
 
   async function giveUp(blob: string, chosen: readonly Chosen[]): Promise<void> {
     const { id, trash } = await prepare(blob, chosen);
-    await partition.transact(anchorOf(blob), async (tx) => store.abandonPending(tx, account, id, trash));
+    await partition.transact(anchorOf(blob), async (tx) => store.abandonPending(tx, id, trash));
   }
 
   async function copy(from: string, to: string): Promise<void> {

@@ -80,7 +80,7 @@ describe('The sweeper', () => {
     await world.sweep();
     const left = await world.partition.read((at) => at.scan(deletionsIn(ACCOUNT), { limit: 10 }));
     expect(left.map(({ key }) => key)).toEqual([trash]);
-    await world.act((tx) => world.store.abandonPending(tx, ACCOUNT, own, trash));
+    await world.act((tx) => world.store.abandonPending(tx, own, trash));
     await world.sweep();
     expect(await world.kinds()).toEqual({});
     await world.stop();
