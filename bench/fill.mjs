@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
-import { decodeDeletion, deletionsIn } from '../build/content/rows.js';
+import { deletionsIn } from '../build/content/rows.js';
 import { crc64Base64 } from '../build/hashing/hasher.js';
 import { prefixEnd } from '../build/partition/keys.js';
 import { openLmdb } from '../build/partition/lmdb/engine.js';
@@ -18,6 +18,7 @@ import { openAccounts } from '../build/services/accounts/accounts.js';
 import { encodeBlobRecord } from '../build/services/blob/blob-record.js';
 import { createContainer } from '../build/services/blob/containers.js';
 import { blobKey, blobKeyPrefix, inlineKey, readContainerId } from '../build/services/blob/rows.js';
+import { decodeDeletion } from '../build/services/common/deletions.js';
 import { countMessage } from '../build/services/queue/message-counts.js';
 import { encodeMessage, messageKey } from '../build/services/queue/message-rows.js';
 import { createQueue } from '../build/services/queue/queues.js';

@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { filledStage, largeStage, oneBlobStage, putStage, startStage } from './against-azurite.mjs';
 import { experimentStage } from './against-experiment.mjs';
 import { limitStage } from './against-limit.mjs';
+import { oneLaneStage } from './against-one-lane.mjs';
 import { deleteStage, flatStage, growthStage } from './holdfast-only.mjs';
 import { order } from './measure.mjs';
 import { postgresMarkdown, postgresSettings, postgresStage } from './on-postgres.mjs';
@@ -105,6 +106,7 @@ const againstOthers = [
   filledStage(10_000),
   filledStage(100_000),
   largeStage,
+  oneLaneStage,
   flatStage,
   deleteStage,
   growthStage,

@@ -9,6 +9,7 @@ import { connect, maker } from './http.mjs';
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const azuriteMain = here('node_modules/azurite/dist/src/azurite.js');
 const SERVICES = ['blob', 'queue', 'table'];
+const oneLane = new URL('one-lane.mjs', import.meta.url).href;
 const children = new Set();
 
 const portFlags = (ports) => SERVICES.flatMap((service) => [`--${service}Port`, String(ports[service])]);
@@ -20,6 +21,12 @@ export const kinds = {
     settings: 'dist/bin/holdfast.js start --silent, otherwise default: LMDB, fdatasync before each answer',
     services: SERVICES,
     command: (location, ports) => [...holdfast, '--location', location, ...portFlags(ports)],
+  },
+  oneLane: {
+    title: 'Holdfast with one lane of MD5',
+    settings: 'as Holdfast, with one-lane.mjs loaded',
+    services: SERVICES,
+    command: (location, ports) => ['--import', oneLane, ...holdfast, '--location', location, ...portFlags(ports)],
   },
   postgres: {
     title: 'Holdfast on PostgreSQL',

@@ -1,20 +1,20 @@
+/** Periodic background task: one run at a time, by timer or on demand. */
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** Work beside the requests: one run at a time, when it is woken and every so often. */
 export interface BackgroundTask {
   wake(): void;
-  /** A pause, cut short when it is to stop. */
+  /** Ends early when the task is stopped. */
   sleep(milliseconds: number): Promise<void>;
   readonly isStopping: boolean;
-  /** Resolves once no run is under way. */
+  /** Resolves once nothing is running. */
   idle(): Promise<void>;
-  /** Waits for the run that is under way. */
+  /** Resolves after the current run. */
   stop(): Promise<void>;
 }
 
 /**
- * @param run is called again as long as it was woken meanwhile
- * @param onTimer what happens every so often, if it is more than to be woken
+ * @param run is called again if the task was woken meanwhile
+ * @param onTimer is called by the timer instead of `wake`
  */
 export function startBackgroundTask(
   run: () => Promise<void>,

@@ -1,11 +1,14 @@
-/** Memory that is given back at once. V8 leaves that to its collector, and runs it the more often the more such memory there is. */
+/**
+ * Detaches ArrayBuffers, which frees their memory at once. Otherwise it waits for V8's garbage collector, which runs more often the more
+ * such memory there is.
+ */
 import { MessageChannel } from 'node:worker_threads';
 
-/** Closed, so that what is transferred there is gone. */
+/** Closed: buffers that are transferred to this port are freed. */
 const { port1: closedPort } = new MessageChannel();
 closedPort.close();
 
-/** Empties those pieces that share their memory with nothing else. Whoever gives them here has no more use for them. */
+/** Detaches the pieces that do not share their memory with others. The caller must not use the pieces any more. */
 export function detachBuffers(pieces: readonly Uint8Array[]): void {
   const detachable: ArrayBuffer[] = [];
   for (const { buffer, length } of pieces) {

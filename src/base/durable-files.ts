@@ -1,4 +1,4 @@
-/** Files and folders that are there, whole, after a power cut, and never a part of them. */
+/** Atomic, durable writes of files and folders: after a power cut they exist completely or not at all. */
 import { randomUUID } from 'node:crypto';
 import {
   closeSync,
@@ -16,18 +16,18 @@ import { dirname, resolve } from 'node:path';
 
 export interface DurableFileOptions {
   readonly mode: number;
-  /** Fails with EEXIST where the file exists: of several processes, one makes it. Otherwise it is replaced. */
+  /** Fails with EEXIST if the file exists, so that only one of several processes creates it. Otherwise the file is replaced. */
   readonly exclusive?: boolean;
 }
 
-/** Written beside, synced, renamed, and the folder synced. A crash may leave the draft. */
+/** Writes a draft, syncs and renames it, and syncs the folder. A crash may leave the draft. */
 export function writeFileDurably(
   file: string,
   content: string | Uint8Array,
   { mode, exclusive = false }: DurableFileOptions,
 ): void {
   const draft = exclusive ? `${file}.${randomUUID()}.new` : `${file}.new`;
-  // A draft that a crash has left would keep its mode.
+  // A draft left by a crash would keep its old mode.
   rmSync(draft, { force: true });
   try {
     const descriptor = openSync(draft, 'wx', mode);
@@ -46,7 +46,7 @@ export function writeFileDurably(
   syncFolderSync(dirname(file));
 }
 
-/** With all folders above it. Node's own recursive mkdir never ends where one can be made neither here nor above, as in /proc. */
+/** Creates the folder and its parents. Node's recursive mkdir does not end where a folder cannot be created, as in /proc. */
 export function makeFolderDurably(path: string, mode?: number): void {
   if (existsSync(path)) return;
   const parent = dirname(resolve(path));
@@ -55,10 +55,10 @@ export function makeFolderDurably(path: string, mode?: number): void {
   syncFolderSync(parent);
 }
 
-/** Windows cannot open a folder, and keeps names without being asked. */
+/** Windows cannot open a folder, and its names are durable without a sync. */
 const cannotSyncFolders = process.platform === 'win32';
 
-/** Names that were made in the folder stay. */
+/** Makes the names in the folder durable. */
 export function syncFolderSync(folder: string): void {
   if (cannotSyncFolders) return;
   const descriptor = openSync(folder, 'r');

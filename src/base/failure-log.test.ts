@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createFailureLog } from './failure-log.ts';
 
-it('An outage is told when it begins and when it is over, with how long it was', () => {
+it('A failure is logged when it begins and when it ends, with its duration', () => {
   let now = 5_000;
   const told: unknown[] = [];
   const warn = (fields: object, text: string) => told.push([text, fields]);

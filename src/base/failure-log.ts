@@ -1,6 +1,6 @@
+/** Failure log: one warning when failures begin, and one when they end. */
 import type { Log } from './log.ts';
 
-/** What fails again and again is told when it begins and when it is over. */
 export interface FailureLog {
   readonly isFailing: boolean;
   failed(error: unknown): void;

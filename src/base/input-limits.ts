@@ -1,6 +1,6 @@
 /**
- * How much of anything one request may hold that a client can send many of: work on it then takes a few milliseconds at most, and
- * what exceeds a bound is refused before that work. Bounds of bytes that belong to one format, such as a page of entities, stay with it.
+ * Limits of everything that a client can repeat in one request, so that processing takes at most a few milliseconds. A request above a
+ * limit is refused before the work. Limits in bytes that belong to one format, such as a page of entities, are in the module of that format.
  */
 
 /** Of the query, in all services; Azure's longest operation with a shared access signature has about 30. rest/request.ts: 400. */
@@ -21,7 +21,7 @@ export const XML_TEXT_MAX = 10 * (64 << 10);
 /** The same in a block list, whose ids have 88 characters. rest/blob/block-lists.ts: 400. */
 export const BLOCK_LIST_TEXT_MAX = 16 << 10;
 
-/** Characters of one text in the answer to a request that is refused: of what was sent, no more comes back. services/common/errors.ts. */
+/** Characters of one text in an error response, so that at most this much of the request comes back. services/common/errors.ts. */
 export const REFUSAL_TEXT_MAX = 4 << 10;
 
 /** Of one JSON object, or of all objects in the body of a request together. An entity has 255 properties, and a type for each. rest/table/json/read-object.ts: 400. */
@@ -43,5 +43,5 @@ export const FILTER_TOKENS_MAX = 5_000;
 /** Header lines of one part of a batch. rest/table/batch/multipart.ts: 400. */
 export const PART_HEADERS_MAX = 64;
 
-/** Places in a batch that look like a boundary and are none. rest/table/batch/multipart.ts: 400. */
+/** Sequences in a batch that look like a boundary and are none. rest/table/batch/multipart.ts: 400. */
 export const FALSE_BOUNDARIES_MAX = 1_024;

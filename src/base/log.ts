@@ -1,4 +1,4 @@
-/** Where the log goes, and how much of it. */
+/** The server's log: destination, level and format. */
 import { type DestinationStream, pino } from 'pino';
 
 interface Write {
@@ -24,7 +24,7 @@ export interface LogSettings {
 export const silentLog: Log = pino({ level: 'silent' });
 
 export function openLog({ level, format, file }: LogSettings): Log {
-  // Standard output is written as lines come: a log that is lost in a crash would miss the lines that matter.
+  // Written synchronously: a crash would lose the lines that matter.
   const destination = pino.destination({ dest: file ?? 1, sync: true, mkdir: true });
   return pino(
     { level, base: null, timestamp: pino.stdTimeFunctions.isoTime },
@@ -32,18 +32,18 @@ export function openLog({ level, format, file }: LogSettings): Log {
   );
 }
 
-/** A log that cannot be written, on a full disk say, must not end what it tells of. */
+/** A log that cannot be written, on a full disk for example, must not end the server. */
 function writeTo(destination: DestinationStream, line: string): void {
   try {
     destination.write(line);
   } catch {
-    // There is nowhere left to say so.
+    // There is nowhere to report it.
   }
 }
 
 const LABELS: Readonly<Record<number, string>> = { 20: 'DEBUG', 30: 'INFO ', 40: 'WARN ', 50: 'ERROR', 60: 'FATAL' };
 
-/** A line for people: time, level, message, and the fields as name=value; stacks go below. */
+/** A line for people: time, level, message, and the fields as name=value; stacks below. */
 export function formatLine(json: string): string {
   const { level, time, msg, err, ...fields } = JSON.parse(json) as Record<string, unknown> & {
     err?: { stack?: string };

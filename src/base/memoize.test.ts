@@ -12,7 +12,7 @@ describe('What is kept by text', () => {
     return { made, of };
   };
 
-  it('is made once, and again if it could not be made', () => {
+  it('is computed once, and again if the computation failed', () => {
     const { made, of } = counted();
     expect(of('a')).toBe(of('a'));
     expect(of('b')).toEqual({ text: 'b' });
@@ -21,7 +21,7 @@ describe('What is kept by text', () => {
     expect(made).toEqual(['a', 'b', 'bad', 'bad']);
   });
 
-  it('takes a bounded part of the memory, whatever the texts', () => {
+  it('takes bounded memory, whatever the texts', () => {
     const { made, of } = counted();
     for (let number = 0; number < 5_000; number++) of(String(number));
     expect(of('0')).toEqual({ text: '0' });
@@ -39,7 +39,7 @@ describe('What is kept by text', () => {
     expect(made.filter((text) => text === 'used')).toHaveLength(1);
   });
 
-  it('goes by every character of the text', () => {
+  it('depends on every character of the text', () => {
     for (const text of ['', 'plain', 'é', '😀', '\ud800', '\0']) expect(copyString(text)).toBe(text);
   });
 });

@@ -1,11 +1,10 @@
-/** What is worked out from texts that come again and again: names, headers. */
+/** Memoization of functions of short texts that come often, such as names and headers, with two-generation eviction. */
 const TEXTS_MAX = 1_000;
 const TEXT_LENGTH_MAX = 512;
 
 /**
- * The same function, which remembers what it gave for short texts. It must give the same again, or throw again.
- * Eviction by two generations: a text that is used while a generation fills lives on in the next one, so that a flood of new
- * texts does not evict those in use.
+ * `compute` must be pure. A text that is used while a generation fills is moved to the next one, so that many new texts do not evict those
+ * in use.
  */
 export function memoize<Value>(compute: (text: string) => Value): (text: string) => Value {
   let young = new Map<string, Value>();
@@ -30,7 +29,7 @@ export function memoize<Value>(compute: (text: string) => Value): (text: string)
   };
 }
 
-/** A text that was cut from another keeps all of that in memory. Of ASCII it makes text with one byte a character, as it should be. */
+/** A copy that does not keep a longer text in memory, from which this one was cut. ASCII text takes one byte per character. */
 export function copyString(text: string): string {
   const own = Buffer.from(text).toString();
   return own === text ? own : Buffer.from(text, 'utf16le').toString('utf16le');

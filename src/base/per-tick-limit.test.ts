@@ -4,7 +4,7 @@ import { limitPerTick } from './per-tick-limit.ts';
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe('Turns', () => {
-  it('let so many go at once, the others turn by turn, in their order', async () => {
+  it('starts at most N at once, the others tick by tick, in their order', async () => {
     const enter = limitPerTick(3);
     const gone: number[] = [];
     for (let number = 0; number < 8; number++) {
@@ -19,7 +19,7 @@ describe('Turns', () => {
     expect(gone).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
   });
 
-  it('begin anew when nobody waits', async () => {
+  it('starts anew when nothing waits', async () => {
     const enter = limitPerTick(1);
     for (let round = 0; round < 3; round++) {
       expect(enter()).toBeUndefined();

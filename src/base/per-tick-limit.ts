@@ -1,4 +1,4 @@
-/** So many at most in one turn of the event loop; the others come in the next ones, in their order. */
+/** Rate limit: at most `perTick` operations in one tick of the event loop; the others wait for the next ticks, first come, first served. */
 export function limitPerTick(perTick: number): () => Promise<void> | undefined {
   const waiting: (() => void)[] = [];
   let started = 0;

@@ -19,7 +19,7 @@ describe('Work in turns', () => {
     expect(slices).toBe(1);
   });
 
-  it('on a large input does nothing before its turn, not even its first slice', async () => {
+  it('on a large input waits for a tick of its own, also for its first slice', async () => {
     let slices = 0;
     const done = runSliced(
       sliced(() => slices++),
@@ -30,7 +30,7 @@ describe('Work in turns', () => {
     expect(slices).toBe(SLICES);
   });
 
-  it('on ten large inputs is one slice in each turn of the event loop', async () => {
+  it('on ten large inputs is one slice in each tick of the event loop', async () => {
     let turns = 0;
     let isOver = false;
     const count = () => {

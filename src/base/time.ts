@@ -1,4 +1,4 @@
-/** Instants are bigint, 100-ns ticks since 0001-01-01; this is how they meet JavaScript's and HTTP's dates. */
+/** Instants are bigint, 100-ns ticks since 0001-01-01. Conversions from and to JavaScript's and HTTP's dates. */
 export const TICKS_PER_SECOND = 10_000_000n;
 const UNIX_EPOCH = 621355968000000000n;
 
@@ -14,7 +14,7 @@ export function unixFromTicks(ticks: bigint): number {
 const dates = new Map<bigint, string>();
 const DATES_CACHED_MAX = 1_000;
 
-/** HTTP's dates know seconds only: what lies behind them is cut off. Many rows share a second, so dates are kept for a while. */
+/** HTTP's dates have whole seconds, so fractions are cut off. Many rows share a second, so dates are cached. */
 export function formatRfc1123(ticks: bigint): string {
   const second = ticks / TICKS_PER_SECOND;
   let text = dates.get(second);
@@ -41,7 +41,7 @@ const HTTP_DATE = /^(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:da
 let parsedText = '';
 let parsed: number | undefined;
 
-/** RFC 1123 and RFC 850 dates; anything else is undefined. The last one is kept: requests of one second carry the same. */
+/** RFC 1123 and RFC 850 dates; undefined for anything else. The last one is cached: requests of one second have the same date. */
 export function parseHttpDateUnix(text: string): number | undefined {
   if (text === parsedText) return parsed;
   const milliseconds = HTTP_DATE.test(text) ? Date.parse(text) : Number.NaN;

@@ -1,8 +1,8 @@
 const sourceRoot = new URL('../', import.meta.url).href;
 
 /**
- * The compiled worker thread beside a module: `workerFile(import.meta.url, './checkpoint-worker.ts')`.
- * Threads load JavaScript only, so a module that a test runs from its source gets the same file of build.
+ * The compiled worker thread beside a module: `compiledWorkerUrl(import.meta.url, './checkpoint-worker.ts')`.
+ * Threads load JavaScript only, so a module that a test runs from its source gets the worker from build.
  */
 export function compiledWorkerUrl(moduleUrl: string, name: string): URL {
   const worker = new URL(name.replace(/\.ts$/, '.js'), moduleUrl).href;

@@ -41,7 +41,7 @@ describe('reading XML', () => {
     expect(findChild(root, 'D')).toBeUndefined();
   });
 
-  it('knows where the name of an element stands in its tags', () => {
+  it("gives the position of an element's name in its tags", () => {
     const [b, c] = parse('<Aaa>\n  <Bb>x</Bb><Cc/></Aaa>').children;
     expect(b).toMatchObject({ line: 2, column: 4, endLine: 2, endColumn: 10 });
     expect(c).toMatchObject({ line: 2, column: 14, endLine: 2, endColumn: 14 });
@@ -58,7 +58,7 @@ describe('reading XML', () => {
     expect(error.message).not.toMatch(/^\d/);
   });
 
-  it('takes no document type, so that no entity can be declared', () => {
+  it('refuses a document type, so that no entity can be declared', () => {
     const bomb = '<!DOCTYPE a [<!ENTITY b "bbbb"><!ENTITY c "&b;&b;">]><a>&c;</a>';
     expect(refusal(Buffer.from(bomb)).message).toContain('doctype');
     expect(refusal(Buffer.from('<a>&b;</a>'))).toBeInstanceOf(XmlError);
@@ -67,7 +67,7 @@ describe('reading XML', () => {
     expect(refusal(Buffer.from('<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>'))).toBeInstanceOf(XmlError);
   });
 
-  it('takes no version but 1.0: texts of 1.1 could not be given back', () => {
+  it('refuses versions other than 1.0: texts of 1.1 could not be written again', () => {
     for (const version of ['1.1', '2.0']) {
       expect(() => parseAll(Buffer.from(`<?xml version="${version}"?><a>&#1;</a>`))).toThrow(XmlError);
     }
@@ -89,11 +89,11 @@ describe('reading XML', () => {
     ['comments together', `<a><!--${'x'.repeat(XML_TEXT_MAX - 1_000)}-->`, '<!--x-->', 1_000, '</a>'],
     ['comments', '<a>', '<!---->', XML_ASIDES_MAX, '</a>'],
     ['comments before the root', '', '<!---->', XML_ASIDES_MAX, '<a/>'],
-    ['comments behind the root', '<a/>', '<!---->', XML_ASIDES_MAX, ''],
+    ['comments after the root', '<a/>', '<!---->', XML_ASIDES_MAX, ''],
     ['processing instructions', '<a>', '<?b?>', XML_ASIDES_MAX, '</a>'],
     ['CDATA sections', '<a>', '<![CDATA[]]>', XML_ASIDES_MAX, '</a>'],
     ['a name', '<a', 'a', XML_TEXT_MAX - 4, '/>'],
-    ['white space behind the root', '<a/>', ' ', XML_TEXT_MAX - 4, ''],
+    ['white space after the root', '<a/>', ' ', XML_TEXT_MAX - 4, ''],
   ])('bounds %s', (_, start, unit, most, end) => {
     const document = (count: number) =>
       `${start}${Array.from({ length: count }, (_, at) => unit.replace('%', String(at))).join('')}${end}`;
@@ -101,14 +101,14 @@ describe('reading XML', () => {
     expect(refusal(Buffer.from(document(most + 1))).message).toContain('more than');
   });
 
-  it('looks at nothing behind what is too much', () => {
+  it('reads nothing after the limit is reached', () => {
     let yields = 0;
     const document = Buffer.from(`<a>${'&#65;'.repeat(1_600_000)}</a>`);
     expect(() => atOnce(parseXml(document), () => yields++)).toThrow(XmlError);
     expect(yields).toBe(Math.floor(XML_TEXT_MAX / SLICE_BYTES));
   });
 
-  it('takes a comment and a CDATA section for each element, of however many', () => {
+  it('accepts a comment and a CDATA section for each element, of however many', () => {
     const document = `<?xml version="1.0"?><!-- of a client --><a>${'<b><![CDATA[x]]></b>'.repeat(2 * XML_ASIDES_MAX)}</a>`;
     expect(parse(document).children).toHaveLength(2 * XML_ASIDES_MAX);
   });
@@ -123,7 +123,7 @@ describe('reading XML', () => {
     ['one processing instruction', '<a><?a ', '<'],
     ['one CDATA section', '<a><![CDATA[', '<'],
     ['a document type', '<!DOCTYPE a [', '<!ENTITY b "c">'],
-    ['a document type behind a comment', '<!--<!DOCTYPE--> <!DOCTYPE a "', 'c'],
+    ['a document type after a comment', '<!--<!DOCTYPE--> <!DOCTYPE a "', 'c'],
   ])('looks at no more than a few slices of %s that never end', (_, start, unit) => {
     const reader = createXmlReader(() => {}, BLOCK_LIST_TEXT_MAX);
     const bytes = Buffer.from(start + unit.repeat((6 * SLICE_BYTES) / unit.length));
@@ -134,7 +134,7 @@ describe('reading XML', () => {
     expect(write).toThrow(XmlError);
   });
 
-  it('refuses what is empty, not UTF-8, or has two roots', () => {
+  it('refuses a document that is empty, not UTF-8, or has two roots', () => {
     expect(refusal(Buffer.from(''))).toBeInstanceOf(XmlError);
     expect(refusal(Buffer.from([0x3c, 0x61, 0x3e, 0xc3, 0x28]))).toBeInstanceOf(XmlError);
     expect(refusal(Buffer.from('<a/><b/>'))).toBeInstanceOf(XmlError);
@@ -172,12 +172,12 @@ describe('reading XML', () => {
 });
 
 describe('writing XML', () => {
-  it('escapes what has a meaning of its own', () => {
+  it('escapes special characters', () => {
     expect(escapeXml(`a<b>&"c"'d'\r`)).toBe('a&lt;b&gt;&amp;&quot;c&quot;&apos;d&apos;&#xD;');
     expect(escapeXml('plain/name.txt')).toBe('plain/name.txt');
   });
 
-  it('knows what XML cannot carry', () => {
+  it('recognizes text that XML cannot carry', () => {
     for (const text of [
       '\u0000',
       'a\u0008',
@@ -196,7 +196,7 @@ describe('writing XML', () => {
     }
   });
 
-  it('brings every text that XML can carry back as it was', () => {
+  it('round-trips every text that XML can carry', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         fc.pre(isXmlSafe(text));
@@ -205,7 +205,7 @@ describe('writing XML', () => {
     );
   });
 
-  it('gives a document that parses even of text that XML cannot carry', () => {
+  it('gives a document that can be parsed even for text that XML cannot carry', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => parse(`<a>${escapeXml(text)}</a>`).name === 'a'));
   });
 });
@@ -226,7 +226,7 @@ describe('A document that comes in pieces', () => {
     expect(inPieces(Buffer.from(`\ufeff${text}`, 'utf16le'), size)).toEqual(whole);
   });
 
-  it('hands the children of the root over, one by one, and keeps none', () => {
+  it('hands over the children of the root one by one, and keeps none', () => {
     const seen: string[] = [];
     const root = inPieces(Buffer.from(text), 5, ({ name, children }) => seen.push(`${name}${children.length}`));
     expect(seen).toEqual(['A0', 'B1', 'A0']);

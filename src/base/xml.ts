@@ -1,23 +1,24 @@
-/** XML in and out: documents are read with bounds and without a DTD, and written as template strings. */
+/** XML: a reader with limits and without DTDs, and escaping for documents that are written as template strings. */
 import { createRequire } from 'node:module';
 import type * as saxes from 'saxes';
 import { XML_ASIDES_MAX, XML_ATTRIBUTES_MAX, XML_TEXT_MAX } from './input-limits.ts';
 import type { SlicedWork } from './time-slices.ts';
+import { createXmlDecoder } from './xml-decoder.ts';
 
 export interface XmlElement {
   readonly name: string;
   /** The character data directly inside, in one piece. */
   readonly text: string;
   readonly children: readonly XmlElement[];
-  /** Where its name stands in the start tag, both counted from 1. */
+  /** Position of the name in the start tag, both counted from 1. */
   readonly line: number;
   readonly column: number;
-  /** Where it stands in the end tag: what is wrong with an element as a whole is reported from there. */
+  /** Position of the name in the end tag, where a fault of the whole element is reported. */
   readonly endLine: number;
   readonly endColumn: number;
 }
 
-/** The document is not what was asked for; both counted from 1. */
+/** A document that cannot be read; line and column are counted from 1. */
 export class XmlError extends Error {
   override readonly name = 'XmlError';
   readonly line: number;
@@ -30,7 +31,7 @@ export class XmlError extends Error {
   }
 }
 
-/** The parser is loaded with the first document: a start needs none, and would wait for it. */
+/** Loads the parser with the first document: the start of a server needs no parser. */
 const require = createRequire(import.meta.url);
 
 const DEPTH_MAX = 16;
@@ -46,10 +47,10 @@ interface OpenElement {
   endColumn: number;
 }
 
-/** Parsing takes about a millisecond for so many, where there are many elements, entities or attributes. */
+/** Parsing this many bytes takes about a millisecond where there are many elements, entities or attributes. */
 export const SLICE_BYTES = 8 << 10;
 
-/** The root element. UTF-8, or UTF-16 if a byte order mark says so. How many bytes are too many is the caller's to say. */
+/** @returns the root element. The document is UTF-8, or UTF-16 with a byte order mark. The caller limits its length. */
 export function* parseXml(bytes: Uint8Array): SlicedWork<XmlElement> {
   const reader = createXmlReader();
   for (let from = 0; from < bytes.length; from += SLICE_BYTES) {
@@ -64,100 +65,135 @@ export interface XmlReader {
   end(): XmlElement;
 }
 
-/** For a document that comes in pieces. Children of the root are handed to `onChild` and not kept, so that there may be any number. */
+/**
+ * For a document that arrives in pieces.
+ * @param onChild gets the children of the root, which are then not kept, so that there may be any number
+ */
 export function createXmlReader(onChild?: (child: XmlElement) => void, textMax = XML_TEXT_MAX): XmlReader {
-  // In XML 1.1 a text may hold what no document of 1.0 can give back.
-  const { SaxesParser }: typeof saxes = require('saxes');
-  const parser = new SaxesParser({ defaultXMLVersion: '1.0', forceXMLVersion: true });
-  const open: OpenElement[] = [];
-  let root: OpenElement | undefined;
-  let elements = 0;
-  let attributes = 0;
-  /** Since the last `<`: the parser keeps it until the next one. */
-  let sinceLastTag = 0;
-  /** Where the parser has last given something: it keeps what follows, even if a `<` is in it. */
-  let emittedAt = 0;
-  let written = 0;
-  /** Comments, processing instructions and CDATA sections, less one for each element. */
-  let asides = 0;
+  return new LimitedXmlReader(onChild, textMax);
+}
+
+class LimitedXmlReader implements XmlReader {
+  readonly #parser: saxes.SaxesParser;
+  readonly #decode: (bytes: Uint8Array | undefined) => string;
+  readonly #onChild: ((child: XmlElement) => void) | undefined;
+  readonly #textMax: number;
+  /** From the root to the current element. */
+  readonly #open: OpenElement[] = [];
+  #root: OpenElement | undefined;
+  #elements = 0;
+  /** Of the current start tag. */
+  #attributes = 0;
+  /** Comments, processing instructions and CDATA sections, minus one for each element. */
+  #asides = 0;
   /** Characters of comments and processing instructions. */
-  let asideLength = 0;
-  const refuse = (reason: string): never => {
-    throw new XmlError(reason, parser.line, parser.column + 1);
-  };
-  const decode = createDecoder(refuse);
-  parser.on('error', (error) => refuse(error.message.replace(/^\d+:\d+: /, '')));
-  parser.on('xmldecl', ({ version }) => void (version === '1.0' || refuse('XML of version 1.0 is understood.')));
-  // The parser tells of a document type where it ends, but refuses a second one where it begins: let each be the second.
-  Object.assign(parser, { doctype: true });
-  parser.on('doctype', () => refuse('A document type declaration is not allowed.'));
-  parser.on('attribute', () => {
-    if (++attributes > XML_ATTRIBUTES_MAX) refuse(`An element has more than ${XML_ATTRIBUTES_MAX} attributes.`);
-  });
-  parser.on('opentagstart', ({ name }) => {
-    attributes = 0;
-    emittedAt = parser.position;
-    if (asides > 0) asides--;
-    if (open.length >= DEPTH_MAX) refuse(`Elements are nested more than ${DEPTH_MAX} deep.`);
-    if (++elements > ELEMENTS_MAX) refuse(`There are more than ${ELEMENTS_MAX} elements.`);
-    const { line } = parser;
-    const column = parser.column - name.length;
+  #asideLength = 0;
+  /** Characters written to the parser, and of these the position of its last event. The parser buffers all characters after it. */
+  #written = 0;
+  #emittedAt = 0;
+  /** Characters since the last `<`, which the parser buffers until the next one. */
+  #sinceLastTag = 0;
+
+  constructor(onChild: ((child: XmlElement) => void) | undefined, textMax: number) {
+    this.#onChild = onChild;
+    this.#textMax = textMax;
+    this.#decode = createXmlDecoder((reason) => this.#refuse(reason));
+    const { SaxesParser }: typeof saxes = require('saxes');
+    // A text of XML 1.1 can hold characters that no document of 1.0 can.
+    const parser = new SaxesParser({ defaultXMLVersion: '1.0', forceXMLVersion: true });
+    this.#parser = parser;
+    // The parser reports a document type at its end, but refuses a second one at its beginning: this makes each one the second.
+    Object.assign(parser, { doctype: true });
+    parser.on('error', (error) => this.#refuse(error.message.replace(/^\d+:\d+: /, '')));
+    parser.on(
+      'xmldecl',
+      ({ version }) => void (version === '1.0' || this.#refuse('XML of version 1.0 is understood.')),
+    );
+    parser.on('doctype', () => this.#refuse('A document type declaration is not allowed.'));
+    parser.on('attribute', () => {
+      if (++this.#attributes > XML_ATTRIBUTES_MAX)
+        this.#refuse(`An element has more than ${XML_ATTRIBUTES_MAX} attributes.`);
+    });
+    parser.on('opentagstart', ({ name }) => this.#openElement(name));
+    parser.on('closetag', ({ name, isSelfClosing }) => this.#closeElement(name, isSelfClosing));
+    parser.on('text', (text) => this.#addText(text));
+    parser.on('cdata', (text) => {
+      this.#countAside();
+      this.#addText(text);
+    });
+    parser.on('comment', (text) => this.#skip(text.length));
+    parser.on('processinginstruction', ({ target, body }) => this.#skip(target.length + body.length));
+  }
+
+  write(bytes: Uint8Array): void {
+    const text = this.#decode(bytes);
+    const first = text.indexOf('<');
+    if (this.#sinceLastTag + (first < 0 ? text.length : first) > this.#textMax) this.#refuseText();
+    this.#sinceLastTag = first < 0 ? this.#sinceLastTag + text.length : text.length - text.lastIndexOf('<');
+    this.#parser.write(text);
+    this.#written += text.length;
+    if (this.#written - this.#emittedAt > this.#textMax) this.#refuseText();
+  }
+
+  end(): XmlElement {
+    this.#parser.write(this.#decode(undefined)).close();
+    return this.#root ?? this.#refuse('There is no root element.');
+  }
+
+  #openElement(name: string): void {
+    const { line, column: after } = this.#parser;
+    const open = this.#open;
+    this.#attributes = 0;
+    this.#emittedAt = this.#parser.position;
+    if (this.#asides > 0) this.#asides--;
+    if (open.length >= DEPTH_MAX) this.#refuse(`Elements are nested more than ${DEPTH_MAX} deep.`);
+    if (++this.#elements > ELEMENTS_MAX) this.#refuse(`There are more than ${ELEMENTS_MAX} elements.`);
+    const column = after - name.length;
     const element: OpenElement = { name, text: '', children: [], line, column, endLine: line, endColumn: column };
     const parent = open.at(-1);
-    if (!onChild || parent !== root) parent?.children.push(element);
-    root ??= element;
+    if (!this.#onChild || parent !== this.#root) parent?.children.push(element);
+    this.#root ??= element;
     open.push(element);
-  });
-  parser.on('closetag', ({ name, isSelfClosing }) => {
-    const element = open.pop()!;
-    emittedAt = parser.position;
+  }
+
+  #closeElement(name: string, isSelfClosing: boolean): void {
+    const element = this.#open.pop()!;
+    this.#emittedAt = this.#parser.position;
     if (!isSelfClosing) {
-      element.endLine = parser.line;
-      element.endColumn = parser.column - name.length;
+      element.endLine = this.#parser.line;
+      element.endColumn = this.#parser.column - name.length;
     }
-    if (!onChild || open.length !== 1) return;
-    elements = 1;
-    onChild(element);
-  });
-  const tooLong = () => refuse(`There are more than ${textMax} characters of text in one place.`);
-  const addText = (text: string) => {
-    emittedAt = parser.position;
-    const element = open.at(-1);
+    if (!this.#onChild || this.#open.length !== 1) return;
+    this.#elements = 1;
+    this.#onChild(element);
+  }
+
+  #addText(text: string): void {
+    this.#emittedAt = this.#parser.position;
+    const element = this.#open.at(-1);
     if (!element) return;
-    if (element.text.length + text.length > textMax) tooLong();
+    if (element.text.length + text.length > this.#textMax) this.#refuseText();
     element.text += text;
-  };
-  const countAside = () => {
-    if (++asides > XML_ASIDES_MAX) refuse(`There are more than ${XML_ASIDES_MAX} comments or sections.`);
-  };
-  const skip = (length: number) => {
-    emittedAt = parser.position;
-    countAside();
-    asideLength += length;
-    if (asideLength > textMax) refuse(`There are more than ${textMax} characters of comments.`);
-  };
-  parser.on('text', addText);
-  parser.on('cdata', (text) => {
-    countAside();
-    addText(text);
-  });
-  parser.on('comment', (text) => skip(text.length));
-  parser.on('processinginstruction', ({ target, body }) => skip(target.length + body.length));
-  return {
-    write: (bytes) => {
-      const text = decode(bytes);
-      const first = text.indexOf('<');
-      if (sinceLastTag + (first < 0 ? text.length : first) > textMax) tooLong();
-      sinceLastTag = first < 0 ? sinceLastTag + text.length : text.length - text.lastIndexOf('<');
-      parser.write(text);
-      written += text.length;
-      if (written - emittedAt > textMax) tooLong();
-    },
-    end() {
-      parser.write(decode(undefined)).close();
-      return root ?? refuse('There is no root element.');
-    },
-  };
+  }
+
+  #skip(length: number): void {
+    this.#emittedAt = this.#parser.position;
+    this.#countAside();
+    this.#asideLength += length;
+    if (this.#asideLength > this.#textMax) this.#refuse(`There are more than ${this.#textMax} characters of comments.`);
+  }
+
+  #countAside(): void {
+    if (++this.#asides > XML_ASIDES_MAX) this.#refuse(`There are more than ${XML_ASIDES_MAX} comments or sections.`);
+  }
+
+  #refuseText(): never {
+    return this.#refuse(`There are more than ${this.#textMax} characters of text in one place.`);
+  }
+
+  #refuse(reason: string): never {
+    throw new XmlError(reason, this.#parser.line, this.#parser.column + 1);
+  }
 }
 
 export function findChild(element: XmlElement, name: string): XmlElement | undefined {
@@ -174,7 +210,7 @@ export function isXmlSafe(text: string): boolean {
   return !UNSAFE.test(text);
 }
 
-// What XML 1.0 forbids: control characters, surrogates that stand alone, and the last two code points of the first plane.
+// XML 1.0 forbids control characters, lone surrogates, and the last two code points of the first plane.
 // A carriage return is allowed, but a parser turns it into a line feed unless it is escaped.
 const FORBIDDEN =
   '[\\0-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]|[\\ud800-\\udbff](?![\\udc00-\\udfff])|(?<![\\ud800-\\udbff])[\\udc00-\\udfff]';
@@ -189,25 +225,3 @@ const ESCAPES: Readonly<Record<string, string>> = {
   "'": '&apos;',
   '\r': '&#xD;',
 };
-
-/** Undefined: nothing follows. The first two bytes tell the encoding, and may come one by one. */
-function createDecoder(refuse: (reason: string) => never): (bytes: Uint8Array | undefined) => string {
-  let first: Uint8Array | undefined;
-  let encoding = 'utf-8';
-  let text: InstanceType<typeof TextDecoder> | undefined;
-  return (bytes) => {
-    let next = bytes;
-    if (!text) {
-      first = first && bytes ? Buffer.concat([first, bytes]) : (first ?? bytes);
-      if (bytes && (!first || first.length < 2)) return '';
-      if (first?.[0] === 0xff && first[1] === 0xfe) encoding = 'utf-16le';
-      text = new TextDecoder(encoding, { fatal: true });
-      next = first;
-    }
-    try {
-      return text.decode(next, { stream: bytes !== undefined });
-    } catch {
-      return refuse(`The document is not valid ${encoding.toUpperCase()}.`);
-    }
-  };
-}

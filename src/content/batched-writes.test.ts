@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as eventLoopTick } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { batchWrites } from './batched-writes.ts';
 
@@ -6,13 +6,13 @@ async function* one(piece: Uint8Array): AsyncGenerator<Uint8Array> {
   yield piece;
 }
 
-describe('Gathering from many sources', () => {
-  it('works on four batches in one turn of the event loop, and comes to all of them', async () => {
+describe('Batched writes of many sources', () => {
+  it('start at most four batches in one tick of the event loop, and reach all of them', async () => {
     const began: number[] = [];
-    let turns = 0;
+    let ticks = 0;
     const sources = Array.from({ length: 10 }, () =>
       batchWrites(one(Buffer.of(1)), 1 << 10, async () => {
-        began.push(turns);
+        began.push(ticks);
       }),
     );
     let done = false;
@@ -20,8 +20,8 @@ describe('Gathering from many sources', () => {
       done = true;
     });
     while (!done) {
-      await turn();
-      turns++;
+      await eventLoopTick();
+      ticks++;
     }
     await all;
     expect(began).toHaveLength(10);

@@ -1,13 +1,14 @@
-import { setImmediate as turn } from 'node:timers/promises';
+/** Batched writes with back-pressure: while one batch is written, the next one is collected. */
+import { setImmediate as eventLoopTick } from 'node:timers/promises';
 import { limitPerTick } from '../base/per-tick-limit.ts';
 import type { Source } from './content.ts';
 
-/** Batches of all sources together that are worked on in one turn of the event loop: it takes a quarter of a millisecond each. */
-const batchTurn = limitPerTick(4);
+/** Batches of all sources that start in one tick of the event loop: each takes a quarter of a millisecond. */
+const batchStart = limitPerTick(4);
 
 /**
- * Hands on what has come, all of it at once: while that is worked on, more is gathered, and the source waits when it is too
- * much. A source that says little at a time leaves nothing behind in memory.
+ * Writes all pieces that have arrived as one batch. The source is not read while `bytesMax` bytes wait for the batch before. A slow
+ * source leaves nothing in memory.
  */
 export async function batchWrites(
   source: Source,
@@ -22,11 +23,11 @@ export async function batchWrites(
   let onDrained = () => {};
 
   async function flush(): Promise<void> {
-    // What comes in the same turn of the event loop goes with the first piece.
-    await turn();
+    // Pieces that arrive in the same tick of the event loop go into the same batch.
+    await eventLoopTick();
     try {
       while (batch.length > 0) {
-        await batchTurn();
+        await batchStart();
         const [written, size] = [batch, bytes];
         [batch, bytes] = [[], 0];
         onDrained();
@@ -40,7 +41,7 @@ export async function batchWrites(
     flushing = undefined;
   }
 
-  /** One piece. It has a function of its own, or the last piece of a slow source would stay in memory until the next one comes. */
+  /** Takes one piece. In a loop, the last piece of a slow source would stay in memory until the next one arrives. */
   async function pull(): Promise<boolean> {
     const { done, value: piece } = await pieces.next();
     if (done) return false;

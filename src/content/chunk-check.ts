@@ -1,23 +1,23 @@
-/** Reads chunks only to see whether they can be read; a server may move and remove them meanwhile. */
+/** Verifies that chunks can be read, while a server may move and remove them. */
 import { type ChunkLocation, CorruptChunk, type Extents } from '../extents/extents.ts';
 import type { Partition } from '../partition/partition.ts';
 import { type Chunk, type ChunkId, chunkKey, chunkName, decodeChunk } from './rows.ts';
 
 export interface ChunkChecker {
-  /** What is wrong with a chunk. A chunk that is gone by now has nothing wrong. */
+  /** The fault of a chunk, if it has one. A chunk that was removed meanwhile has none. */
   check(account: bigint, id: ChunkId, chunk: Chunk): Promise<ChunkFault | undefined>;
 }
 
 export interface ChunkFault {
   /** In plain words. */
   readonly message: string;
-  /** Whether its bytes can be read all the same. */
+  /** Whether the bytes of the chunk can be read in spite of the fault. */
   readonly isReadable: boolean;
 }
 
 const READ_BYTES = 1 << 20;
 
-/** @param takeReported the last damage that the extents told of, whether a read failed of it or not; asked again, there is none */
+/** @param takeReported returns and forgets the last corruption that the extents reported, which a read may have survived */
 export function createChunkChecker(
   partition: Pick<Partition, 'read'>,
   extents: Pick<Extents, 'read'>,
@@ -48,9 +48,9 @@ export function createChunkChecker(
       for (let place: ChunkLocation | undefined = chunk.place; place; ) {
         const fault = await faultAt(account, id, place);
         if (!fault) return undefined;
-        const now = await currentLocation(account, id);
-        if (now?.extent === place.extent && now.offset === place.offset) return fault;
-        place = now;
+        const current = await currentLocation(account, id);
+        if (current?.extent === place.extent && current.offset === place.offset) return fault;
+        place = current;
       }
       return undefined;
     },

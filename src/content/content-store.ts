@@ -20,7 +20,7 @@ export interface ContentStoreOptions {
 }
 
 export interface OpenContentStore extends ContentStore {
-  /** Where bytes lie that somebody has taken, or is taking, and has not released yet: no row may name them, but one will. */
+  /** Extents with bytes of uploads that run or are not released yet: a commit may still name these bytes. */
   pinnedExtents(): ReadonlySet<string>;
 }
 
@@ -47,7 +47,7 @@ export function createContentStore({
       try {
         return await upload(...given);
       } catch (error) {
-        // The others have removed the extents of a process that they took for dead: it would have failed at its commit anyway.
+        // The extents of an evicted process are removed. Its commit would have failed anyway.
         throw (await isEvicted()) ? new Unavailable('Another process has taken over from this one.') : error;
       }
     },
@@ -58,7 +58,7 @@ export function createContentStore({
       addChunks(tx, account, uploaded);
     },
     addContent: manifest.addContent,
-    // A pending content of a dead process is swept: nothing may be added to it behind the sweeper's back.
+    // The pending contents of an evicted process are swept, so it must not add to them any more.
     async beginPending(tx, account, id, counting) {
       await checkEpoch(tx, epoch);
       return manifest.beginPending(tx, account, id, counting);
@@ -71,7 +71,7 @@ export function createContentStore({
       await checkEpoch(tx, epoch);
       await manifest.finishPending(tx, account, id, pendingKey, length);
     },
-    abandonPending: (tx, _account, id, pendingKey, counting) => manifest.abandonPending(tx, id, pendingKey, counting),
+    abandonPending: manifest.abandonPending,
     increfContent: manifest.increfContent,
     decrefContent: manifest.decrefContent,
     isUnshared: manifest.isUnshared,

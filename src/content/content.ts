@@ -1,4 +1,4 @@
-/** What the services know of bytes: taken from a stream before a transaction, named and let go in it, read after it. */
+/** Content store, as the services see it: uploads before the transaction, reference counts inside it, downloads after it. */
 import type { ChunkLocation } from '../extents/extents.ts';
 import type { Key } from '../partition/keys.ts';
 import type { Snapshot, Transaction } from '../partition/partition.ts';
@@ -6,47 +6,48 @@ import type { ChunkRef, ContentId, RefCounting, Segment } from './rows.ts';
 
 type AccountId = bigint;
 
-/** Bytes that are durable and that no row names yet. */
+/** Bytes that are durable, and that no row names yet. */
 export interface UploadedContent {
   readonly length: number;
-  /** Base64; only if it was asked for. */
+  /** Base64; undefined unless it was wanted. */
   readonly md5: string | undefined;
   /** Base64. */
   readonly crc64: string;
   readonly chunkRefs: readonly ChunkRef[];
-  /** Where the parts lie, in their order. */
+  /** Locations of the chunks, in the order of `chunkRefs`. */
   readonly locations: readonly ChunkLocation[];
-  /** Whether they were named or not, the taker is done: the collector may have what no row names. */
+  /** To be called once the commit is decided, either way: the garbage collector may then remove bytes that no row names. */
   release(): void;
 }
 
-/** Bytes as they come. */
+/** Bytes as they arrive. */
 export interface Source extends AsyncIterable<Uint8Array> {
-  /** Is told of pieces once they are written: nobody needs them any more. */
+  /** Called with pieces that are written: their memory may be used again. */
   readonly recycle?: (pieces: readonly Uint8Array[]) => void;
 }
 
-/** One a process. The functions that take a transaction only read and write rows: they may run again. */
+/** One per process. The functions that take a transaction only read and write rows, so they may run again. */
 export interface ContentStore {
-  /** Streams the bytes into extents. Just `length` of them must come. */
+  /** Streams the bytes into extents. Fails unless exactly `length` bytes arrive. */
   upload(account: AccountId, bytes: Source, length: number, wants: { md5: boolean }): Promise<UploadedContent>;
-  /** Gives taken bytes their rows, each with one reference; fails if this process was declared dead. */
+  /** Adds the chunk rows of an upload, each with one reference; fails if this process was evicted. */
   commitUpload(tx: Transaction, account: AccountId, uploaded: UploadedContent): Promise<void>;
 
-  /** A name for a content that is to be made; never given twice. */
+  /** A new id for a content. No id is given twice. */
   newId(): ContentId;
   /**
-   * Makes a content of one reference. Its parts' references are the caller's: it has raised them, or hands over those of
-   * `nameChunks`. No piece is empty.
+   * Adds a content with one reference. The caller provides the references of its chunks: those of `commitUpload`, or of
+   * `increfChunks`. No segment is empty.
    */
   addContent(tx: Transaction, account: AccountId, id: ContentId, segments: readonly Segment[]): void;
   /**
-   * The first step to a content that is too large for one commit: a trash row, whose key it returns. The sweeper lets it lie
-   * while this process lives. Then come cells, each slice in a transaction of its own, then the finish or the end of it.
-   * `uncounted`: its parts' references are still those of others, who hand them over in the transaction that finishes it.
+   * Begins a content that is too large for one commit, with a pending entry in the deletion queue, whose key is returned. The
+   * sweeper leaves the entry alone while this process is a member. `addSegments` follows, in one transaction per slice, and then
+   * `finishPending` or `abandonPending`.
+   * `uncounted`: the references of the chunks still belong to others, and are transferred in the transaction that finishes.
    */
   beginPending(tx: Transaction, account: AccountId, id: ContentId, counting?: RefCounting): Promise<Key>;
-  /** Pieces from this offset on. As with `addContent`, their parts' references are the caller's: raised in the same transaction, unless uncounted. */
+  /** Adds segments from this offset on. The caller increments the references of their chunks in the same transaction, unless uncounted. */
   addSegments(
     tx: Transaction,
     account: AccountId,
@@ -54,27 +55,27 @@ export interface ContentStore {
     offset: number,
     segments: readonly Segment[],
   ): Promise<void>;
-  /** It becomes a content of one reference, just as one of `addContent`. */
+  /** The pending content becomes a content with one reference, as by `addContent`. */
   finishPending(tx: Transaction, account: AccountId, id: ContentId, pendingKey: Key, length: number): Promise<void>;
-  /** It will not be finished: the sweeper may have it. */
-  abandonPending(tx: Transaction, account: AccountId, id: ContentId, pendingKey: Key, counting?: RefCounting): void;
+  /** The pending content will not be finished: the sweeper removes it. */
+  abandonPending(tx: Transaction, id: ContentId, pendingKey: Key, counting?: RefCounting): void;
   increfContent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;
-  /** The last one to let go of it leaves it to the sweeper. */
+  /** At 0 references the content goes into the deletion queue. */
   decrefContent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;
-  /** Whether one head alone names it: then its references can be handed over. */
+  /** Whether the content has one reference only: then the references of its chunks can be transferred. */
   isUnshared(at: Snapshot, account: AccountId, id: ContentId): Promise<boolean>;
-  /** All its references are another's from now on. Those who read it still find its rows. */
+  /** Removes the content; the references of its chunks belong to another one from now on. Running reads still find its pages. */
   transferRefs(tx: Transaction, account: AccountId, id: ContentId): void;
-  /** Throws PartGone if one of them is: whoever looked them up outside of this transaction looks again. */
+  /** @throws DanglingReference if a chunk has no row any more: it was looked up outside of this transaction, and has to be again */
   increfChunks(tx: Transaction, account: AccountId, chunkRefs: readonly ChunkRef[]): Promise<void>;
-  /** What nobody names any more is gone with this commit; its bytes follow when the collector comes to them. */
+  /** A chunk row that reaches 0 is removed with this commit. The garbage collector removes its bytes later. */
   decrefChunks(tx: Transaction, account: AccountId, chunkRefs: readonly ChunkRef[]): Promise<void>;
-  /** One slice of what the trash says about a counted content; true once nothing is left of it but the trash row. */
+  /** Removes one slice of a counted content in the deletion queue; true once only the entry is left. */
   sweepContent(tx: Transaction, account: AccountId, id: ContentId): Promise<boolean>;
 
   /**
-   * The pieces of a content in order, from the one that holds this byte on, as many as lie in one cell; `offset` is that of
-   * the first. None: the content ends here.
+   * Segments of a content in order, from the one with this byte to the end of its manifest page; `offset` is where the first
+   * segment begins. No segments: the content ends here.
    */
   segmentsFrom(
     at: Snapshot,
@@ -82,16 +83,16 @@ export interface ContentStore {
     id: ContentId,
     offset: number,
   ): Promise<{ offset: number; segments: Segment[] }>;
-  /** Begun before the snapshot that finds the content: until its end nothing that it can see is taken away. */
+  /** To be called before the snapshot that finds the content: until the end of the read, nothing in that snapshot is removed. */
   beginRead(): ContentRead;
 }
 
 export interface ContentRead {
-  /** Looks up where the first bytes lie; the rest is looked up as the stream goes on. */
+  /** Looks up the locations of the first bytes; the stream looks up the others. */
   plan(at: Snapshot, account: AccountId, id: ContentId, from: number, to: number): Promise<void>;
   /**
-   * The bytes from `from` to before `to`, checked. A piece is good until the next one is asked for, or the stream is let go of: its
-   * memory is used again. Ends the read when it ends, fails or is returned early.
+   * The bytes from `from` to before `to`, verified. A piece is valid until the next one is requested or the stream is returned: its
+   * memory is used again. The read ends when the stream ends, fails or is returned early.
    */
   stream(): AsyncIterable<Buffer>;
   end(): void;
@@ -99,7 +100,7 @@ export interface ContentRead {
 
 export { CorruptChunk, NoSpace } from '../extents/extents.ts';
 
-/** A part that nobody names any more. */
+/** A reference to a chunk that has no row any more. */
 export class DanglingReference extends Error {
-  override readonly name = 'PartGone';
+  override readonly name = 'DanglingReference';
 }

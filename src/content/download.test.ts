@@ -11,19 +11,19 @@ import {
 import { CHECKSUM_BLOCK_BYTES, CorruptChunk } from '../extents/extents.ts';
 import { encodeKey } from '../partition/keys.ts';
 import { type Partition, Unavailable } from '../partition/partition.ts';
-import { type ContentId, decodeDeletion, deletionsIn, type Segment } from './rows.ts';
+import { decodeContentDeletion, deletionsIn, parseId, type Segment } from './rows.ts';
 
-const anchor = encodeKey(['test']);
+const queueKey = encodeKey(['test']);
 const MiB = 1 << 20;
 
-/** A store with one content whose pieces have these lengths, and a count of the snapshots that were taken since. */
+/** A store with one content whose segments have these lengths, and a count of the snapshots that were uploaded since. */
 async function storeWith(lengths: readonly number[], faults: Faults = {}) {
-  const snapshots = { taken: 0 };
+  const snapshots = { count: 0 };
   const counting = (partition: Partition): Partition => ({
     ...partition,
-    read(body) {
-      snapshots.taken++;
-      return partition.read(body);
+    read(fn) {
+      snapshots.count++;
+      return partition.read(fn);
     },
   });
   const extents = watchedExtents(faults);
@@ -34,17 +34,19 @@ async function storeWith(lengths: readonly number[], faults: Faults = {}) {
     lengths.reduce((sum, length) => sum + length, 0),
   );
   const id = store.newId();
-  const pieces: Segment[] = [];
+  const segments: Segment[] = [];
   let at = 0;
   for (const length of lengths) {
-    const taken = await store.upload(account, inPieces(bytes.subarray(at, at + length), MiB), length, { md5: false });
-    await partition.transact(anchor, (tx) => store.commitUpload(tx, account, taken));
-    taken.release();
-    pieces.push({ length, chunkRefs: taken.chunkRefs });
+    const uploaded = await store.upload(account, inPieces(bytes.subarray(at, at + length), MiB), length, {
+      md5: false,
+    });
+    await partition.transact(queueKey, (tx) => store.commitUpload(tx, account, uploaded));
+    uploaded.release();
+    segments.push({ length, chunkRefs: uploaded.chunkRefs });
     at += length;
   }
-  await partition.transact(anchor, async (tx) => store.addContent(tx, account, id, pieces));
-  snapshots.taken = 0;
+  await partition.transact(queueKey, async (tx) => store.addContent(tx, account, id, segments));
+  snapshots.count = 0;
 
   async function open(from: number, to: number) {
     const read = store.beginRead();
@@ -54,25 +56,23 @@ async function storeWith(lengths: readonly number[], faults: Faults = {}) {
   return { ...opened, extents, id, bytes, open, snapshots };
 }
 
-/** As the sweeper does it: what it finds in a snapshot it touches only when no read can have seen it before that. */
+/** As the sweeper does it: entries that a snapshot shows are swept only when no read can have seen their contents before. */
 async function sweep({ partition, reads, store }: Awaited<ReturnType<typeof storeWith>>): Promise<void> {
-  const trash = await partition.read((at) => at.scan(deletionsIn(account), { limit: 10 }));
+  const deletions = await partition.read((at) => at.scan(deletionsIn(account), { limit: 10 }));
   await reads.whenReached(reads.next());
-  for (const row of trash) {
-    const found = decodeDeletion(row);
-    const [epoch, number] = (found.kind === 'content' ? found.content : '').split('-') as [string, string];
-    const id: ContentId = { epoch: BigInt(epoch), number: BigInt(number) };
-    while (!(await partition.transact(anchor, (tx) => store.sweepContent(tx, account, id))).value);
-    await partition.transact(anchor, async (tx) => tx.remove(row.key));
+  for (const row of deletions) {
+    const id = parseId(decodeContentDeletion(row)!.content);
+    while (!(await partition.transact(queueKey, (tx) => store.sweepContent(tx, account, id))).value);
+    await partition.transact(queueKey, async (tx) => tx.remove(row.key));
   }
 }
 
-async function turns(): Promise<void> {
+async function manyTicks(): Promise<void> {
   for (let i = 0; i < 20; i++) await new Promise(setImmediate);
 }
 
 describe('Reading a content', () => {
-  it('gives just the bytes that were asked for, in portions of at most 1 MiB', async () => {
+  it('gives exactly the requested bytes, in portions of at most 1 MiB', async () => {
     const { open, bytes } = await storeWith([3 * MiB + 5, 1, 70_000, 9 * MiB]);
     const edges = [0, 1, 65_535, 65_536, MiB, 3 * MiB + 4, 3 * MiB + 5, 3 * MiB + 6, 3 * MiB + 70_006, bytes.length];
     for (const from of edges) {
@@ -102,13 +102,13 @@ describe('Reading a content', () => {
     expect(inner.filter((edge) => edge % CHECKSUM_BLOCK_BYTES !== 0)).toEqual([]);
   });
 
-  it('looks up a page of parts at a time, the first in the snapshot that found the content', async () => {
+  it('looks up a page of chunks at a time, the first in the snapshot that found the content', async () => {
     const { open, snapshots, bytes } = await storeWith(Array<number>(600).fill(11));
     const read = await open(0, bytes.length);
-    expect(snapshots.taken).toBe(1);
+    expect(snapshots.count).toBe(1);
     expect((await bytesFrom(read.stream())).equals(bytes)).toBe(true);
-    // A page for each cell: its parts are small.
-    expect(snapshots.taken).toBe(2);
+    // One lookup per manifest page, as the chunks are small.
+    expect(snapshots.count).toBe(2);
     for (const [from, to] of [
       [63 * 11, 64 * 11 + 1],
       [480 * 11 - 1, 480 * 11 + 1],
@@ -118,43 +118,43 @@ describe('Reading a content', () => {
     }
   });
 
-  it('reads small parts together, and gives them in portions', async () => {
+  it('reads small chunks together, and gives them in portions', async () => {
     const lengths = Array.from({ length: 1_000 }, (_, at) => (at % 300 === 299 ? 100_000 : 1 + (at % 3)));
     const { open, extents, bytes } = await storeWith(lengths);
     const read = await open(1, bytes.length - 1);
     expect((await bytesFrom(read.stream())).equals(bytes.subarray(1, -1))).toBe(true);
-    // Three large parts, with small ones before, between and behind them, of two cells and the end of a third.
+    // Three large chunks, with small ones before, between and after them, in three manifest pages.
     expect(extents.reads.length).toBeLessThan(16);
   });
 
-  it('reads thousands of tiny parts together: those that lie together may stand far apart', async () => {
+  it('reads thousands of tiny chunks together: neighbours in an extent may be far apart in the content', async () => {
     const { open, extents, bytes } = await storeWith(Array<number>(4_900).fill(1));
     const read = await open(0, bytes.length);
     expect((await bytesFrom(read.stream())).equals(bytes)).toBe(true);
-    // Nine cells have more than 4,096 parts.
+    // Nine manifest pages have more than 4,096 chunks.
     expect(extents.reads).toHaveLength(2);
   });
 
-  it('looks up 64 large parts at a time', async () => {
+  it('looks up 64 large chunks at a time', async () => {
     const { open, snapshots, bytes } = await storeWith(Array<number>(130).fill(20_000));
     const read = await open(0, bytes.length);
     expect((await bytesFrom(read.stream())).equals(bytes)).toBe(true);
-    expect(snapshots.taken).toBe(3);
+    expect(snapshots.count).toBe(3);
   });
 
-  it('reads ahead one portion, and no more, while the consumer takes the last', async () => {
+  it('reads ahead one portion, and no more, while the consumer has the one before', async () => {
     const { open, extents } = await storeWith([5 * MiB]);
     const stream = (await open(0, 5 * MiB)).stream()[Symbol.asyncIterator]();
     await stream.next();
-    await turns();
+    await manyTicks();
     expect(extents.reads).toHaveLength(2);
     await stream.next();
-    await turns();
+    await manyTicks();
     expect(extents.reads).toHaveLength(3);
     await stream.return?.();
   });
 
-  it('holds little for each of many consumers that are slow', async () => {
+  it('buffers little for each of many slow consumers', async () => {
     const { open, extents, reads } = await storeWith([3 * MiB]);
     const streams = [];
     for (let i = 0; i < 200; i++) {
@@ -162,9 +162,9 @@ describe('Reading a content', () => {
       await stream.next();
       streams.push(stream);
     }
-    await turns();
-    const held = extents.reads.reduce((sum, { from, to }) => sum + to - from, 0);
-    expect(held).toBeLessThanOrEqual(66 * MiB + 200 * CHECKSUM_BLOCK_BYTES);
+    await manyTicks();
+    const buffered = extents.reads.reduce((sum, { from, to }) => sum + to - from, 0);
+    expect(buffered).toBeLessThanOrEqual(66 * MiB + 200 * CHECKSUM_BLOCK_BYTES);
     for (const stream of streams) await stream.return?.();
     expect(reads.oldest()).toBe(Infinity);
     extents.reads.length = 0;
@@ -178,7 +178,7 @@ describe('A consumer that is fast', () => {
     const { store, partition, id, extents } = await storeWith([8 * MiB]);
     const { segments } = await partition.read((at) => store.segmentsFrom(at, account, id, 0));
     const long = store.newId();
-    await partition.transact(anchor, async (tx) =>
+    await partition.transact(queueKey, async (tx) =>
       store.addContent(tx, account, long, Array<Segment>(10).fill(segments[0]!)),
     );
     const read = store.beginRead();
@@ -195,30 +195,30 @@ describe('A read', () => {
     const read = await open(0, bytes.length);
     const stream = read.stream()[Symbol.asyncIterator]();
     const got = [(await stream.next()).value as Buffer];
-    await partition.transact(anchor, (tx) => store.decrefContent(tx, account, id));
+    await partition.transact(queueKey, (tx) => store.decrefContent(tx, account, id));
     let swept = false;
     const sweeping = sweep(opened).then(() => {
       swept = true;
     });
     for (;;) {
-      await turns();
+      await manyTicks();
       expect(swept).toBe(false);
       const { value, done } = await stream.next();
       if (done) break;
       got.push(value);
     }
     expect(Buffer.concat(got).equals(bytes)).toBe(true);
-    expect(snapshots.taken).toBeGreaterThan(3);
+    expect(snapshots.count).toBeGreaterThan(3);
     await sweeping;
     expect(reads.oldest()).toBe(Infinity);
     await expect(open(0, 1)).rejects.toThrow(/has no byte 0/);
   });
 
   it('ends with its stream, when that is left early, returned before it began, or fails', async () => {
-    let damaged = false;
+    let isCorrupt = false;
     const { open, reads } = await storeWith([4 * MiB], {
       onRead() {
-        if (damaged) throw new CorruptChunk('a flipped bit');
+        if (isCorrupt) throw new CorruptChunk('a flipped bit');
       },
     });
     await bytesFrom((await open(0, 10)).stream());
@@ -236,12 +236,12 @@ describe('A read', () => {
     planned.end();
     expect(reads.oldest()).toBe(Infinity);
 
-    damaged = true;
+    isCorrupt = true;
     await expect(bytesFrom((await open(0, 10)).stream())).rejects.toThrow(CorruptChunk);
     expect(reads.oldest()).toBe(Infinity);
   });
 
-  it('that fails ahead gives the good bytes first', async () => {
+  it('that fails in the read-ahead gives the good bytes first', async () => {
     let reads = 0;
     const { open } = await storeWith([2 * MiB], {
       onRead() {
@@ -250,16 +250,16 @@ describe('A read', () => {
     });
     const stream = (await open(0, 2 * MiB)).stream()[Symbol.asyncIterator]();
     expect((await stream.next()).value).toHaveLength(MiB);
-    await turns();
+    await manyTicks();
     await expect(stream.next()).rejects.toThrow(CorruptChunk);
   });
 
-  it('waits for what it reads ahead before it ends: the extent may go after that', async () => {
+  it('waits for what it reads ahead before it ends: the extent may be removed after that', async () => {
     let go = () => {};
-    let held = 0;
+    let readCount = 0;
     const { open, reads } = await storeWith([2 * MiB], {
       onRead: () =>
-        ++held === 2
+        ++readCount === 2
           ? new Promise<void>((resolve) => {
               go = resolve;
             })
@@ -268,14 +268,14 @@ describe('A read', () => {
     const stream = (await open(0, 2 * MiB)).stream()[Symbol.asyncIterator]();
     await stream.next();
     const returned = stream.return?.();
-    await turns();
+    await manyTicks();
     expect(reads.oldest()).not.toBe(Infinity);
     go();
     await returned;
     expect(reads.oldest()).toBe(Infinity);
   });
 
-  it('fails when it was cut, instead of reading what may be gone', async () => {
+  it('fails when it was cancelled, instead of reading bytes that may be removed', async () => {
     const { open, reads } = await storeWith([3 * MiB]);
     const stream = (await open(0, 3 * MiB)).stream()[Symbol.asyncIterator]();
     expect((await stream.next()).done).toBe(false);

@@ -9,7 +9,7 @@ import {
   type ChunkRef,
   chunkKey,
   decodeChunk,
-  decodeDeletion,
+  decodeContentDeletion,
   deletionsIn,
   encodeManifestPage,
   type Id,
@@ -18,7 +18,7 @@ import {
   type Segment,
 } from './rows.ts';
 
-const anchor = encodeKey(['test']);
+const queueKey = encodeKey(['test']);
 const id = (number: number): Id => ({ epoch: 1n, number: BigInt(number) });
 
 /** Chunks of this many bytes each, every one in an extent of its own. */
@@ -30,19 +30,19 @@ function chunks(first: number, count: number, length = 10): { chunkRefs: ChunkRe
   };
 }
 
-async function write(partition: Partition, body: (tx: Transaction) => Promise<unknown> | unknown): Promise<void> {
-  await partition.transact(anchor, async (tx) => {
-    await body(tx);
+async function write(partition: Partition, fn: (tx: Transaction) => Promise<unknown> | unknown): Promise<void> {
+  await partition.transact(queueKey, async (tx) => {
+    await fn(tx);
   });
 }
 
 function add(tx: Transaction, { chunkRefs, extents }: ReturnType<typeof chunks>): void {
-  const places = chunkRefs.map(({ length }, i) => ({ extent: extents[i]!, offset: 0, length }));
-  addChunks(tx, account, { chunkRefs, locations: places });
+  const locations = chunkRefs.map(({ length }, i) => ({ extent: extents[i]!, offset: 0, length }));
+  addChunks(tx, account, { chunkRefs, locations });
 }
 
-const piecesOf = (chunkRefs: readonly ChunkRef[]): Segment[] =>
-  chunkRefs.map((part) => ({ label: `b${part.chunk.number}`, length: part.length, chunkRefs: [part] }));
+const segmentsOf = (chunkRefs: readonly ChunkRef[]): Segment[] =>
+  chunkRefs.map((ref) => ({ label: `b${ref.chunk.number}`, length: ref.length, chunkRefs: [ref] }));
 
 async function found(partition: Partition, number: number) {
   return partition.read(async (at) => {
@@ -54,10 +54,10 @@ async function found(partition: Partition, number: number) {
   });
 }
 
-const trashOf = (partition: Partition) => partition.read((at) => at.scan(deletionsIn(account), { limit: 10 }));
+const deletionQueue = (partition: Partition) => partition.read((at) => at.scan(deletionsIn(account), { limit: 10 }));
 
 describe('References of chunks', () => {
-  it('count every mention, also of one chunk in one call', async () => {
+  it('count every reference, also several to one chunk in one call', async () => {
     const { partition, store } = await openStore();
     const [one, two] = chunks(1, 2).chunkRefs as [ChunkRef, ChunkRef];
     await write(partition, (tx) => add(tx, chunks(1, 2)));
@@ -88,7 +88,7 @@ describe('References of chunks', () => {
     expect(await found(partition, 1)).toEqual({ refs: undefined, live: 0n });
   });
 
-  it('are never raised from nothing, nor lowered below it', async () => {
+  it('are never incremented from 0, nor decremented below it', async () => {
     const { partition, store } = await openStore();
     const [one] = chunks(1, 1).chunkRefs as [ChunkRef];
     await expect(write(partition, (tx) => store.increfChunks(tx, account, [one]))).rejects.toThrow(DanglingReference);
@@ -97,9 +97,9 @@ describe('References of chunks', () => {
     expect(await found(partition, 1)).toEqual({ refs: 1, live: 10n });
   });
 
-  it('are given to taken bytes only while the process counts as alive', async () => {
+  it('are given to uploaded bytes only while the process is a member', async () => {
     const { partition, store } = await openStore();
-    const taken = await store.upload(
+    const uploaded = await store.upload(
       account,
       (async function* () {
         yield Buffer.from('abc');
@@ -108,16 +108,16 @@ describe('References of chunks', () => {
       { md5: false },
     );
     await takeOverEpoch(partition);
-    await expect(write(partition, (tx) => store.commitUpload(tx, account, taken))).rejects.toThrow(/taken over/);
+    await expect(write(partition, (tx) => store.commitUpload(tx, account, uploaded))).rejects.toThrow(/taken over/);
   });
 });
 
 describe('A content', () => {
-  it('is found piece by piece from any byte on', async () => {
+  it('is found segment by segment from any byte on', async () => {
     const { partition, store } = await openStore();
     const content = store.newId();
     const { chunkRefs } = chunks(1, 1000, 7);
-    await write(partition, (tx) => store.addContent(tx, account, content, piecesOf(chunkRefs)));
+    await write(partition, (tx) => store.addContent(tx, account, content, segmentsOf(chunkRefs)));
     const seen: (string | undefined)[] = [];
     let offset = 0;
     let pages = 0;
@@ -148,31 +148,32 @@ describe('A content', () => {
     });
   });
 
-  it('is not mistaken for its neighbours', async () => {
+  it('is not taken for one of its neighbours', async () => {
     const { partition, store } = await openStore();
     const [one, two, three] = [store.newId(), store.newId(), store.newId()];
     const { chunkRefs } = chunks(1, 3);
     await write(partition, (tx) => {
-      store.addContent(tx, account, one, piecesOf([chunkRefs[0]!]));
-      store.addContent(tx, account, three, piecesOf([chunkRefs[2]!]));
+      store.addContent(tx, account, one, segmentsOf([chunkRefs[0]!]));
+      store.addContent(tx, account, three, segmentsOf([chunkRefs[2]!]));
     });
     expect(await partition.read((at) => store.segmentsFrom(at, account, two, 0))).toEqual({ offset: 0, segments: [] });
   });
 
-  it('goes to the trash when the last who shares it lets go, and to nobody before', async () => {
+  it('goes into the deletion queue with its last reference, and cannot be swept before', async () => {
     const { partition, store } = await openStore();
     const content = store.newId();
     await write(partition, (tx) => {
       add(tx, chunks(1, 1));
-      store.addContent(tx, account, content, piecesOf(chunks(1, 1).chunkRefs));
+      store.addContent(tx, account, content, segmentsOf(chunks(1, 1).chunkRefs));
     });
     await write(partition, (tx) => store.increfContent(tx, account, content));
     await write(partition, (tx) => store.decrefContent(tx, account, content));
-    expect(await trashOf(partition)).toEqual([]);
+    expect(await deletionQueue(partition)).toEqual([]);
     await expect(write(partition, (tx) => store.sweepContent(tx, account, content))).rejects.toThrow(/in use/);
     await write(partition, (tx) => store.decrefContent(tx, account, content));
-    const trash = await trashOf(partition);
-    expect(trash.map(decodeDeletion)).toEqual([{ kind: 'content', content: `${content.epoch}-${content.number}` }]);
+    expect((await deletionQueue(partition)).map(decodeContentDeletion)).toEqual([
+      { kind: 'content', content: `${content.epoch}-${content.number}` },
+    ]);
     await expect(write(partition, (tx) => store.increfContent(tx, account, content))).rejects.toThrow(/has no row/);
     await expect(write(partition, (tx) => store.decrefContent(tx, account, content))).rejects.toThrow(/has no row/);
     expect(await found(partition, 1)).toEqual({ refs: 1, live: 10n });
@@ -183,113 +184,115 @@ describe('A content', () => {
 
 describe('Sweeping a content', () => {
   it.each([
-    ['pieces of one part', piecesOf(chunks(1, 1000).chunkRefs)],
-    ['one piece of 625 chunkRefs', [{ label: 'a', length: 6250, chunkRefs: chunks(1, 625).chunkRefs }]],
+    ['segments of one chunk', segmentsOf(chunks(1, 1000).chunkRefs)],
+    ['one segment of 625 chunks', [{ label: 'a', length: 6250, chunkRefs: chunks(1, 625).chunkRefs }]],
     [
-      'pieces of 500 chunkRefs',
+      'segments of 500 chunks',
       [1, 501].map((first) => ({ label: 'a', length: 5000, chunkRefs: chunks(first, 500).chunkRefs })),
     ],
-  ])('of %s takes slices of at most 1,000 rows, each of them exact', async (_, pieces) => {
+  ])('of %s takes slices of at most 1,000 rows, each of them exact', async (_, segments) => {
     const { partition, store, rows } = await openStore();
     const content = store.newId();
-    const chunkRefs = pieces.flatMap((piece) => piece.chunkRefs);
+    const chunkRefs = segments.flatMap((segment) => segment.chunkRefs);
     await write(partition, (tx) => {
       add(tx, chunks(1, chunkRefs.length));
-      store.addContent(tx, account, content, pieces);
+      store.addContent(tx, account, content, segments);
     });
     await write(partition, (tx) => store.decrefContent(tx, account, content));
     rows.most = 0;
     let left = chunkRefs.length;
     for (let done = false; !done; ) {
-      const { value } = await partition.transact(anchor, (tx) => store.sweepContent(tx, account, content));
+      const { value } = await partition.transact(queueKey, (tx) => store.sweepContent(tx, account, content));
       done = value;
-      const cells = await partition.read((at) => at.scan(manifestPagesIn(account, content), { limit: 10 }));
-      const still = await partition.read((at) => at.getMany(chunkRefs.map(({ chunk }) => chunkKey(account, chunk))));
-      const count = still.filter((row) => row).length;
+      const pages = await partition.read((at) => at.scan(manifestPagesIn(account, content), { limit: 10 }));
+      const rowsLeft = await partition.read((at) => at.getMany(chunkRefs.map(({ chunk }) => chunkKey(account, chunk))));
+      const count = rowsLeft.filter((row) => row).length;
       expect(count).toBeLessThan(left);
-      expect(cells.length === 0).toBe(done);
+      expect(pages.length === 0).toBe(done);
       left = count;
     }
     expect(left).toBe(0);
     expect(rows.most).toBeLessThanOrEqual(1_000);
-    expect((await partition.transact(anchor, (tx) => store.sweepContent(tx, account, content))).value).toBe(true);
+    expect((await partition.transact(queueKey, (tx) => store.sweepContent(tx, account, content))).value).toBe(true);
   });
 
-  it('lets go only of what the cells name: chunks that others share stay', async () => {
+  it('decrements only the chunks in its pages: chunks that others share stay', async () => {
     const { partition, store } = await openStore();
     const [one, other] = [store.newId(), store.newId()];
     const { chunkRefs } = chunks(1, 1);
     await write(partition, async (tx) => {
       add(tx, chunks(1, 1));
       await store.increfChunks(tx, account, chunkRefs);
-      store.addContent(tx, account, one, piecesOf(chunkRefs));
-      store.addContent(tx, account, other, piecesOf(chunkRefs));
+      store.addContent(tx, account, one, segmentsOf(chunkRefs));
+      store.addContent(tx, account, other, segmentsOf(chunkRefs));
       await store.decrefContent(tx, account, one);
     });
-    expect((await partition.transact(anchor, (tx) => store.sweepContent(tx, account, one))).value).toBe(true);
+    expect((await partition.transact(queueKey, (tx) => store.sweepContent(tx, account, one))).value).toBe(true);
     expect(await found(partition, 1)).toEqual({ refs: 1, live: 10n });
   });
 });
 
 describe('A pending content', () => {
-  async function begun() {
+  async function beginPending() {
     const opened = await openStore();
     const { partition, store } = opened;
     const content = store.newId();
-    const { value: trash } = await partition.transact(anchor, (tx) => store.beginPending(tx, account, content));
+    const { value: pendingKey } = await partition.transact(queueKey, (tx) => store.beginPending(tx, account, content));
     const { chunkRefs } = chunks(1, 600);
     await write(partition, async (tx) => {
       add(tx, chunks(1, 300));
-      await store.addSegments(tx, account, content, 0, piecesOf(chunkRefs.slice(0, 300)));
+      await store.addSegments(tx, account, content, 0, segmentsOf(chunkRefs.slice(0, 300)));
     });
     await write(partition, async (tx) => {
       add(tx, chunks(301, 300));
-      await store.addSegments(tx, account, content, 3000, piecesOf(chunkRefs.slice(300)));
+      await store.addSegments(tx, account, content, 3000, segmentsOf(chunkRefs.slice(300)));
     });
-    return { ...opened, content, trash };
+    return { ...opened, content, pendingKey };
   }
 
   it('becomes a content like any other when it is finished', async () => {
-    const { partition, store, content, trash } = await begun();
-    expect((await trashOf(partition)).map(decodeDeletion)).toMatchObject([{ kind: 'content', pending: true }]);
-    await write(partition, (tx) => store.finishPending(tx, account, content, trash, 6000));
-    expect(await trashOf(partition)).toEqual([]);
+    const { partition, store, content, pendingKey } = await beginPending();
+    expect((await deletionQueue(partition)).map(decodeContentDeletion)).toMatchObject([
+      { kind: 'content', pending: true },
+    ]);
+    await write(partition, (tx) => store.finishPending(tx, account, content, pendingKey, 6000));
+    expect(await deletionQueue(partition)).toEqual([]);
     const page = await partition.read((at) => store.segmentsFrom(at, account, content, 3005));
     expect([page.offset, page.segments[0]?.label]).toEqual([3000, 'b301']);
     await write(partition, (tx) => store.decrefContent(tx, account, content));
-    expect(await trashOf(partition)).toHaveLength(1);
+    expect(await deletionQueue(partition)).toHaveLength(1);
   });
 
   it('is left to the sweeper when it is abandoned, and not finished after that', async () => {
-    const { partition, store, content, trash } = await begun();
-    await write(partition, (tx) => store.abandonPending(tx, account, content, trash));
-    expect((await trashOf(partition)).map(decodeDeletion)).toEqual([
+    const { partition, store, content, pendingKey } = await beginPending();
+    await write(partition, (tx) => store.abandonPending(tx, content, pendingKey));
+    expect((await deletionQueue(partition)).map(decodeContentDeletion)).toEqual([
       { kind: 'content', content: `${content.epoch}-${content.number}` },
     ]);
-    await expect(write(partition, (tx) => store.finishPending(tx, account, content, trash, 6000))).rejects.toThrow(
+    await expect(write(partition, (tx) => store.finishPending(tx, account, content, pendingKey, 6000))).rejects.toThrow(
       /not pending/,
     );
-    while (!(await partition.transact(anchor, (tx) => store.sweepContent(tx, account, content))).value);
+    while (!(await partition.transact(queueKey, (tx) => store.sweepContent(tx, account, content))).value);
     expect(await found(partition, 600)).toEqual({ refs: undefined, live: 0n });
   });
 
-  it('of a process that was declared dead gets no cells and is not finished', async () => {
-    const { partition, store, content, trash } = await begun();
+  it('of an evicted process gets no segments and is not finished', async () => {
+    const { partition, store, content, pendingKey } = await beginPending();
     await takeOverEpoch(partition);
     const late: ((tx: Transaction) => Promise<unknown>)[] = [
-      (tx) => store.addSegments(tx, account, content, 6000, piecesOf(chunks(1, 1).chunkRefs)),
-      (tx) => store.finishPending(tx, account, content, trash, 6000),
+      (tx) => store.addSegments(tx, account, content, 6000, segmentsOf(chunks(1, 1).chunkRefs)),
+      (tx) => store.finishPending(tx, account, content, pendingKey, 6000),
       (tx) => store.beginPending(tx, account, store.newId()),
     ];
-    for (const body of late) await expect(write(partition, body)).rejects.toThrow(/taken over/);
+    for (const fn of late) await expect(write(partition, fn)).rejects.toThrow(/taken over/);
   });
 });
 
-describe('A cell', () => {
+describe('A manifest page', () => {
   it('stays small, also with the longest block ids', () => {
     const label = 'A'.repeat(88);
-    const part = { chunk: { epoch: 639_000_000_000_000_000n, number: 10n ** 10n }, length: 8 << 20 };
-    const pieces = Array.from({ length: 480 }, () => ({ label, length: 8 << 20, chunkRefs: [part] }));
-    expect(encodeManifestPage(pieces).length).toBeLessThan(80_000);
+    const ref = { chunk: { epoch: 639_000_000_000_000_000n, number: 10n ** 10n }, length: 8 << 20 };
+    const segments = Array.from({ length: 480 }, () => ({ label, length: 8 << 20, chunkRefs: [ref] }));
+    expect(encodeManifestPage(segments).length).toBeLessThan(80_000);
   });
 });

@@ -1,4 +1,7 @@
-/** Contents that are immutable lists of pieces: made, shared, let go and swept. The functions only read and write rows. */
+/**
+ * Manifests: immutable lists of segments, stored in pages, reference-counted, removed by the sweeper. The functions only read and
+ * write rows, so a transaction may run them again.
+ */
 import assert from 'node:assert';
 import { type Key, keyAfter } from '../partition/keys.ts';
 import type { Snapshot, Transaction } from '../partition/partition.ts';
@@ -6,15 +9,15 @@ import { changeRefcounts } from './refcounts.ts';
 import {
   type ChunkRef,
   type Content,
+  type ContentDeletion,
   type ContentId,
   contentKey,
-  type Deletion,
   decodeContent,
-  decodeDeletion,
+  decodeContentDeletion,
   decodeManifestPage,
   deletionKey,
   encodeContent,
-  encodeDeletion,
+  encodeContentDeletion,
   encodeManifestPage,
   formatId,
   MANIFEST_PAGE_CHUNKS_MAX,
@@ -31,7 +34,7 @@ export function addContent(tx: Transaction, account: bigint, id: ContentId, segm
   tx.put(contentKey(account, id), encodeContent({ kind: 'list', length, refs: 1 }));
 }
 
-/** Where the next piece begins. */
+/** @returns the offset after the last segment */
 export function addSegments(
   tx: Transaction,
   account: bigint,
@@ -47,10 +50,10 @@ export function addSegments(
   return end;
 }
 
-/** The key of the trash row. */
+/** @returns the key of the pending entry in the deletion queue */
 export function beginPending(tx: Transaction, account: bigint, id: ContentId, counting?: RefCounting): Key {
   const key = deletionKey(account, tx.timestamp, formatId(id));
-  tx.put(key, encodeDeletion({ ...contentDeletion(id, counting), pending: true }));
+  tx.put(key, encodeContentDeletion({ ...contentDeletion(id, counting), pending: true }));
   return key;
 }
 
@@ -62,14 +65,13 @@ export async function finishPending(
   length: number,
 ): Promise<void> {
   const row = await tx.get(pendingKey);
-  const found = row && decodeDeletion(row);
-  if (found?.kind !== 'content' || !found.pending) throw new Error(`content ${formatId(id)} is not pending any more`);
+  if (!row || !decodeContentDeletion(row)?.pending) throw new Error(`content ${formatId(id)} is not pending any more`);
   tx.remove(pendingKey);
   tx.put(contentKey(account, id), encodeContent({ kind: 'list', length, refs: 1 }));
 }
 
 export function abandonPending(tx: Transaction, id: ContentId, pendingKey: Key, counting?: RefCounting): void {
-  tx.put(pendingKey, encodeDeletion(contentDeletion(id, counting)));
+  tx.put(pendingKey, encodeContentDeletion(contentDeletion(id, counting)));
 }
 
 export async function increfContent(tx: Transaction, account: bigint, id: ContentId): Promise<void> {
@@ -97,14 +99,14 @@ export function transferRefs(tx: Transaction, account: bigint, id: ContentId): v
 
 function queueDeletion(tx: Transaction, account: bigint, id: ContentId, counting: RefCounting): void {
   tx.remove(contentKey(account, id));
-  tx.put(deletionKey(account, tx.timestamp, formatId(id)), encodeDeletion(contentDeletion(id, counting)));
+  tx.put(deletionKey(account, tx.timestamp, formatId(id)), encodeContentDeletion(contentDeletion(id, counting)));
 }
 
-function contentDeletion(id: ContentId, counting?: RefCounting): Deletion & { kind: 'content' } {
+function contentDeletion(id: ContentId, counting?: RefCounting): ContentDeletion {
   return { kind: 'content', content: formatId(id), ...uncountedFlag(counting) };
 }
 
-/** A cell at a time, from the front; of one that is too large for a commit, the rest stays under its key. */
+/** One page per call, from the front. If a page is too large for one commit, the rest of it stays under its key. */
 export async function sweepContent(tx: Transaction, account: bigint, id: ContentId): Promise<boolean> {
   assert(!(await tx.get(contentKey(account, id))), `content ${formatId(id)} is in use`);
   const [page, next] = await tx.scan(manifestPagesIn(account, id), { limit: 2 });
@@ -154,7 +156,7 @@ function* splitIntoPages(segments: readonly Segment[]): Iterable<readonly Segmen
   let page: Segment[] = [];
   let chunks = 0;
   for (const segment of segments) {
-    assert(segment.length > 0, 'a piece without bytes');
+    assert(segment.length > 0, 'a segment without bytes');
     if (page.length > 0 && chunks + segment.chunkRefs.length > MANIFEST_PAGE_CHUNKS_MAX) {
       yield page;
       [page, chunks] = [[], 0];

@@ -31,7 +31,7 @@ type Step =
   | { kind: 'copy'; from: string; to: string }
   | { kind: 'delete'; blob: string }
   | { kind: 'fail'; body: { length: number; chunks: number } }
-  | { kind: 'give up'; chosen: Chosen[]; blob: string }
+  | { kind: 'abandon'; chosen: Chosen[]; blob: string }
   | { kind: 'sweep' }
   | { kind: 'read'; blob: string; from: number; to: number };
 
@@ -50,7 +50,7 @@ const aStep: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('copy' as const), from: aBlob, to: aBlob }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('delete' as const), blob: aBlob }) },
   fc.record({ kind: fc.constant('fail' as const), body: aBody }),
-  fc.record({ kind: fc.constant('give up' as const), blob: aBlob, chosen: fc.array(aChoice, { maxLength: 6 }) }),
+  fc.record({ kind: fc.constant('abandon' as const), blob: aBlob, chosen: fc.array(aChoice, { maxLength: 6 }) }),
   { weight: 3, arbitrary: fc.constant({ kind: 'sweep' as const }) },
   {
     weight: 3,
@@ -63,8 +63,8 @@ const aStep: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** As it happens in the model; nothing, if it does not show there. */
-function commandOf(step: Step, piece: ModelPiece): Command | undefined {
+/** The step in the model; undefined if the model does not see it. */
+function commandFor(step: Step, piece: ModelPiece): Command | undefined {
   if (step.kind === 'put') return { kind: 'put', blob: step.blob, piece };
   if (step.kind === 'stage') return { kind: 'stage', label: step.label, piece };
   if (step.kind === 'commit' || step.kind === 'copy' || step.kind === 'delete') return step;
@@ -78,12 +78,12 @@ async function perform(at: Blobs, step: Step, piece: ModelPiece): Promise<void> 
   else if (step.kind === 'copy') await at.copy(step.from, step.to);
   else if (step.kind === 'delete') await at.drop(step.blob);
   else if (step.kind === 'fail') (await at.takePiece(piece, step.body.chunks)).release();
-  else if (step.kind === 'give up') await at.giveUp(step.blob, step.chosen);
+  else if (step.kind === 'abandon') await at.giveUp(step.blob, step.chosen);
   else if (step.kind === 'sweep') await at.sweep();
   else await at.read(step.blob, step.from, step.to);
 }
 
-function pieceOf(step: Step, i: number): ModelPiece {
+function pieceFor(step: Step, i: number): ModelPiece {
   return { label: `p${i}`, bytes: 'body' in step ? bytesOfSeed(i, step.body.length) : Buffer.alloc(0) };
 }
 
@@ -92,8 +92,8 @@ async function openService() {
   return { opened, at: blobsIn(opened) };
 }
 
-/** Whatever happened: once all is let go and swept, nothing is left. */
-async function letGo({ opened, at }: Awaited<ReturnType<typeof openService>>): Promise<void> {
+/** Whatever happened: once everything is deleted and swept, nothing is left. */
+async function removeAll({ opened, at }: Awaited<ReturnType<typeof openService>>): Promise<void> {
   for (const blob of BLOBS) await at.drop(blob);
   await at.stage('1', { label: 'last', bytes: Buffer.from('last') }, 1);
   await at.commit('a', [{ staged: '1' }]);
@@ -113,8 +113,8 @@ describe('Contents', () => {
         const { at } = world;
         const model = emptyModel();
         for (const [i, step] of steps.entries()) {
-          const piece = pieceOf(step, i);
-          const command = commandOf(step, piece);
+          const piece = pieceFor(step, i);
+          const command = commandFor(step, piece);
           if (command) apply(model, command);
           if (step.kind === 'read') {
             const pieces = model.blobs.get(step.blob);
@@ -127,21 +127,21 @@ describe('Contents', () => {
           const pieces = model.blobs.get(blob);
           expect(await at.read(blob, 0, 10_000)).toEqual(pieces && bytesOf(pieces));
         }
-        await letGo(world);
+        await removeAll(world);
       }),
       { numRuns: 300 },
     );
   }, 60_000);
 
   it('have exact counts also when everything happens at once', async () => {
-    const quick = aStep.filter((step) => !(step.kind === 'commit' && step.pending) && step.kind !== 'give up');
+    const quick = aStep.filter((step) => !(step.kind === 'commit' && step.pending) && step.kind !== 'abandon');
     await fc.assert(
       fc.asyncProperty(fc.array(quick, { maxLength: 25 }), async (steps) => {
         const world = await openService();
         const { at } = world;
-        await Promise.all(steps.map((step, i) => perform(at, step, pieceOf(step, i))));
+        await Promise.all(steps.map((step, i) => perform(at, step, pieceFor(step, i))));
         expect(recount(await at.stored())).toEqual([]);
-        await letGo(world);
+        await removeAll(world);
       }),
       { numRuns: 200 },
     );

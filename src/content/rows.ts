@@ -1,4 +1,4 @@
-/** Bytes of any length as rows; docs/adr/0002-rows.md has the schema. */
+/** Schema of the content store: keys and values of contents, manifests, chunks and epochs. docs/adr/0002-rows.md lists all rows. */
 import type { ChunkLocation, ChunkName } from '../extents/extents.ts';
 import { decodeKey, encodeKey, type Key, keysUnder, type Range } from '../partition/keys.ts';
 import type { Row, Timestamp } from '../partition/partition.ts';
@@ -6,7 +6,7 @@ import { decodeValue, encodeValue } from '../partition/values.ts';
 
 type AccountId = bigint;
 
-/** Names a content or a chunk: the process that made it, and a number that it gives once. */
+/** Names a content or a chunk: the epoch of the process that made it, and a number that the process gives once. */
 export interface Id {
   readonly epoch: bigint;
   readonly number: bigint;
@@ -14,7 +14,7 @@ export interface Id {
 export type ContentId = Id;
 export type ChunkId = Id;
 
-/** A stretch of a content that was put at once, by the label under which it was: a block by its id. */
+/** Consecutive bytes of a content that were uploaded together. The label is the caller's: a block has its block id there. */
 export interface Segment {
   readonly label?: string | undefined;
   readonly length: number;
@@ -27,35 +27,40 @@ export interface ChunkRef {
   readonly length: number;
 }
 
-/** It is there as long as heads name it. What the sweeper has still to let go of has cells, and no row of its own. */
+/** Exists while `refs` is above 0. A content that waits for the sweeper has manifest pages, but no row of its own. */
 export interface Content {
-  /** An immutable list of pieces. Contents that change in place will be another kind. */
+  /** An immutable list of segments. Contents that change in place would be another kind. */
   readonly kind: 'list';
   readonly length: number;
-  /** How many heads name it. */
+  /** Invariant, in every commit: the number of records (a blob record, for example) that name this content. */
   readonly refs: number;
 }
 
 export interface Chunk {
   readonly place: ChunkLocation;
-  /** How many pieces and blocks name it. */
+  /**
+   * Invariant, in every commit: the number of segments and uncommitted segments that name this chunk. The commit that brings
+   * it to 0 removes the row.
+   */
   readonly refs: number;
 }
 
 /**
- * Something that nobody can reach any more, to be swept. A pending content is born with one, which its use removes.
- * What is `uncounted` names chunks whose references are those of another: only its rows go.
+ * Entry of the deletion queue for a content: no row names the content any more, and the sweeper removes its manifest pages.
+ * The queue also holds entries of other kinds, whose values are opaque to this layer.
  */
-export type Deletion =
-  | { readonly kind: 'container'; readonly container: string }
-  | { readonly kind: 'content'; readonly content: string; readonly pending?: true; readonly uncounted?: true }
-  | { readonly kind: 'stage'; readonly stage: string; readonly uncounted?: true }
-  /** Rows that name no others: all whose keys begin so, in base64. */
-  | { readonly kind: 'rows'; readonly under: readonly string[] };
+export interface ContentDeletion {
+  readonly kind: 'content';
+  readonly content: string;
+  /** The content is still being built. Written before the first manifest page; swept only if the epoch of its process is gone. */
+  readonly pending?: true;
+  /** The references of its chunks belong to another content: the sweeper removes the pages and decrements nothing. */
+  readonly uncounted?: true;
+}
 
 export const contentKey = (account: AccountId, { epoch, number }: ContentId): Key =>
   encodeKey([account, 'c', epoch, number]);
-/** The cell of the map whose first byte is this one of the content. */
+/** The manifest page that begins at this byte of the content. */
 export const manifestPageKey = (account: AccountId, { epoch, number }: ContentId, offset: number): Key =>
   encodeKey([account, 'm', epoch, number, offset]);
 export const manifestPageOffset = (key: Key): number => Number(decodeKey(key).at(-1));
@@ -63,25 +68,31 @@ export const manifestPagesIn = (account: AccountId, { epoch, number }: ContentId
   keysUnder([account, 'm', epoch, number]);
 export const chunkKey = (account: AccountId, { epoch, number }: ChunkId): Key =>
   encodeKey([account, 'k', epoch, number]);
-/** A counter: the bytes in this extent that chunks of this account still need. */
+/**
+ * Counter of live bytes. Invariant, in every commit: the sum of `place.length` of the chunk rows of this account in this extent.
+ * Changed only together with a chunk row, in refcounts.ts and gc/compaction.ts.
+ */
 export const liveBytesKey = (account: AccountId, extent: string): Key => encodeKey([account, 'l', extent]);
 export const liveBytesIn = (account: AccountId): Range => keysUnder([account, 'l']);
-/** `id` is there only to tell apart what is trashed under one stamp. */
+/** `id` only tells entries with the same timestamp apart. */
 export const deletionKey = (account: AccountId, timestamp: Timestamp, id: string): Key =>
   encodeKey([account, 'x', timestamp, id]);
 export const deletionsIn = (account: AccountId): Range => keysUnder([account, 'x']);
-/** One a process life, of the whole store. Whoever names new bytes checks it: bytes of a dead process are not named any more. */
+/**
+ * One row per running process, for the whole store. Invariant: the process may commit new bytes if and only if its row exists;
+ * the row is removed before the extents or the pending contents of the process may be.
+ */
 export const epochKey = (epoch: bigint): Key => encodeKey(['epoch', epoch]);
 export const epochsIn = (): Range => keysUnder(['epoch']);
-/** Written with every epoch that is added, where several processes share a store: so no two are equal. */
+/** Written with every epoch that is added where several processes share a store, so no two epochs are equal. */
 export const LAST_EPOCH_KEY = encodeKey(['last epoch']);
-/** The life sign of a process that shares the store, by its epoch. */
+/** The last heartbeat of a process that shares the store, by its epoch. */
 export const heartbeatKey = (epoch: bigint): Key => encodeKey(['beat', epoch]);
 export const heartbeatsIn = (): Range => keysUnder(['beat']);
 export const epochFromKey = (key: Key): bigint => decodeKey(key)[1] as bigint;
 
 export const formatId = ({ epoch, number }: Id): string => `${epoch}-${number}`;
-/** Ids that are read together were mostly given by one process. */
+/** Ids that are read together mostly have the same epoch, and parsing a bigint is slow. */
 let lastParsedEpoch: readonly [text: string, epoch: bigint] = ['0', 0n];
 function parseEpoch(text: string): bigint {
   if (lastParsedEpoch[0] !== text) lastParsedEpoch = [text, BigInt(text)];
@@ -100,18 +111,18 @@ export const encodeChunk = (chunk: Chunk): Buffer => encodeValue(chunk);
 export const decodeChunk = (row: Row): Chunk => decodeValue<Chunk>(row);
 
 /**
- * Parts, and so pieces, of one cell of a map, unless a single piece has more. It is also what a slice of the sweeper lets go
- * of: each part is a row, and so may be the live bytes of its extent, and a commit leaves at most 1,000.
+ * Limit of the chunk references of one manifest page, unless a single segment has more. A slice of the sweeper releases as many:
+ * each reference is a chunk row, each may need the live bytes of another extent, and a commit changes at most 1,000 rows.
  */
 export const MANIFEST_PAGE_CHUNKS_MAX = 480;
-type StoredSegment = [label: string | null, length: number, parts: [chunk: string, length: number][]];
+type StoredSegment = [label: string | null, length: number, chunkRefs: [chunk: string, length: number][]];
 
 export function encodeManifestPage(segments: readonly Segment[]): Buffer {
   const stored = segments.map(
     ({ label, length, chunkRefs }): StoredSegment => [
       label ?? null,
       length,
-      chunkRefs.map((part) => [formatId(part.chunk), part.length]),
+      chunkRefs.map((ref) => [formatId(ref.chunk), ref.length]),
     ],
   );
   return encodeValue({ pieces: stored });
@@ -125,17 +136,14 @@ export function decodeManifestPage(row: Row): Segment[] {
   }));
 }
 
-export const deletionOfRows = (...prefixes: readonly Key[]): Deletion => ({
-  kind: 'rows',
-  under: prefixes.map((key) => Buffer.from(key, 'latin1').toString('base64')),
-});
-export const keyPrefixesIn = ({ under: all }: Deletion & { kind: 'rows' }): Key[] =>
-  all.map((key) => Buffer.from(key, 'base64').toString('latin1') as Key);
-
-/** Whether its pieces are counted among the users of their chunks. */
+/** Whether the references of a content's chunks are counted for this content, or still for another one. */
 export type RefCounting = 'counted' | 'uncounted';
 export const uncountedFlag = (counting?: RefCounting): { uncounted?: true } =>
   counting === 'uncounted' ? { uncounted: true } : {};
 
-export const encodeDeletion = (deletion: Deletion): Buffer => encodeValue(deletion);
-export const decodeDeletion = (row: Row): Deletion => decodeValue<Deletion>(row);
+export const encodeContentDeletion = (deletion: ContentDeletion): Buffer => encodeValue(deletion);
+/** Undefined for an entry of another kind. */
+export function decodeContentDeletion(row: Row): ContentDeletion | undefined {
+  const deletion = decodeValue<ContentDeletion | { readonly kind: undefined }>(row);
+  return deletion.kind === 'content' ? deletion : undefined;
+}

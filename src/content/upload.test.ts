@@ -8,8 +8,8 @@ import { crc64Base64 } from '../hashing/hasher.ts';
 
 const md5 = { md5: true };
 
-/** A source that is fed by hand. */
-function byHand() {
+/** A source whose pieces the test sends. */
+function controlledSource() {
   const waiting: Buffer[] = [];
   let wake = () => {};
   let ended = false;
@@ -47,40 +47,40 @@ function byHand() {
   };
 }
 
-async function settled(): Promise<void> {
+async function manyTicks(): Promise<void> {
   for (let i = 0; i < 20; i++) await new Promise(setImmediate);
 }
 
-describe('Taking bytes', () => {
-  it('leaves them in chunks of at most 8 MiB, durable, with their hashes', async () => {
+describe('An upload', () => {
+  it('leaves its bytes in chunks of at most 8 MiB, durable, with their hashes', async () => {
     const extents = watchedExtents();
     const { store, epoch } = await openStore(() => extents);
     const bytes = bytesOfSeed(1, 2 * CHUNK_BYTES_MAX + 12345);
-    const taken = await store.upload(account, inPieces(bytes, 64_000), bytes.length, md5);
-    expect(taken.length).toBe(bytes.length);
-    expect(taken.chunkRefs.map(({ length }) => length)).toEqual([CHUNK_BYTES_MAX, CHUNK_BYTES_MAX, 12345]);
-    expect(taken.locations).toEqual(extents.slots.map(({ place }) => place));
+    const uploaded = await store.upload(account, inPieces(bytes, 64_000), bytes.length, md5);
+    expect(uploaded.length).toBe(bytes.length);
+    expect(uploaded.chunkRefs.map(({ length }) => length)).toEqual([CHUNK_BYTES_MAX, CHUNK_BYTES_MAX, 12345]);
+    expect(uploaded.locations).toEqual(extents.slots.map(({ place }) => place));
     expect(extents.slots.map(({ state }) => state)).toEqual(['finished', 'finished', 'finished']);
     expect(Buffer.concat(extents.slots.map((slot) => slot.bytes)).equals(bytes)).toBe(true);
     expect(extents.slots.map(({ name }) => name)).toEqual(
-      taken.chunkRefs.map(({ chunk }) => ({ account, epoch, number: chunk.number })),
+      uploaded.chunkRefs.map(({ chunk }) => ({ account, epoch, number: chunk.number })),
     );
-    expect(taken.md5).toBe(createHash('md5').update(bytes).digest('base64'));
-    expect(taken.crc64).toBe(crc64Base64(bytes));
+    expect(uploaded.md5).toBe(createHash('md5').update(bytes).digest('base64'));
+    expect(uploaded.crc64).toBe(crc64Base64(bytes));
   });
 
-  it('computes no MD5 that nobody wants', async () => {
+  it('computes no MD5 that is not wanted', async () => {
     const { store } = await openStore();
     expect((await store.upload(account, inPieces(Buffer.from('a'), 1), 1, { md5: false })).md5).toBeUndefined();
   });
 
   it('of nothing leaves no chunk', async () => {
     const { store } = await openStore();
-    const taken = await store.upload(account, inPieces(Buffer.alloc(0), 1), 0, md5);
-    expect(taken).toMatchObject({ length: 0, chunkRefs: [], locations: [], md5: '1B2M2Y8AsgTpgAmY7PhCfg==' });
+    const uploaded = await store.upload(account, inPieces(Buffer.alloc(0), 1), 0, md5);
+    expect(uploaded).toMatchObject({ length: 0, chunkRefs: [], locations: [], md5: '1B2M2Y8AsgTpgAmY7PhCfg==' });
   });
 
-  it('syncs the chunks of a long body in groups while it goes on, so that the disk keeps up', async () => {
+  it('syncs the chunks of a long body in groups while it runs, so that the disk keeps up', async () => {
     const extents = watchedExtents();
     const { store } = await openStore(() => extents);
     const piece = Buffer.alloc(CHUNK_BYTES_MAX);
@@ -96,129 +96,129 @@ describe('Taking bytes', () => {
     expect(unfinishedMost).toBeLessThanOrEqual(9);
   });
 
-  it('writes what came at once, or during a write, as one', async () => {
+  it('writes pieces that arrive together, or during a write, as one batch', async () => {
     let go = () => {};
     const first = new Promise<void>((resolve) => {
       go = resolve;
     });
     const extents = watchedExtents({ onWrite: (writes) => (writes === 1 ? first : undefined) });
     const { store } = await openStore(() => extents);
-    const { source, send, end } = byHand();
-    const taking = store.upload(account, source, 103, md5);
+    const { source, send, end } = controlledSource();
+    const uploading = store.upload(account, source, 103, md5);
     const sent = Array.from({ length: 103 }, (_, i) => Buffer.from([i]));
     send(...sent.slice(0, 3));
-    await settled();
+    await manyTicks();
     send(...sent.slice(3));
-    await settled();
+    await manyTicks();
     end();
     go();
-    await taking;
+    await uploading;
     expect(extents.writes.map(({ pieces }) => pieces)).toEqual([3, 100]);
     expect(extents.slots[0]!.bytes).toEqual(Buffer.concat(sent));
   });
 
-  it('lets the sender wait while the disk does', async () => {
+  it('does not read the source while the disk is slow', async () => {
     let go = () => {};
     const first = new Promise<void>((resolve) => {
       go = resolve;
     });
     const extents = watchedExtents({ onWrite: () => first });
     const { store } = await openStore(() => extents);
-    const { source, seen, send, end } = byHand();
+    const { source, seen, send, end } = controlledSource();
     const piece = Buffer.alloc(64 << 10);
-    const taking = store.upload(account, source, 40 * piece.length, md5);
+    const uploading = store.upload(account, source, 40 * piece.length, md5);
     send(...Array<Buffer>(40).fill(piece));
-    await settled();
+    await manyTicks();
     expect(seen.pulled).toBe(16);
     end();
     go();
-    await taking;
+    await uploading;
     expect(seen.pulled).toBe(40);
   });
 
-  it('gives pieces back to the source that wants them, once they are written', async () => {
+  it('recycles pieces once they are written, if the source can', async () => {
     let go = () => {};
     const first = new Promise<void>((resolve) => {
       go = resolve;
     });
     const extents = watchedExtents({ onWrite: () => first });
     const { store } = await openStore(() => extents);
-    const { source, send, end } = byHand();
-    const given: Uint8Array[] = [];
-    const giveBack = (pieces: readonly Uint8Array[]) => given.push(...pieces);
-    const taking = store.upload(account, { ...source, recycle: giveBack }, 5, md5);
+    const { source, send, end } = controlledSource();
+    const recycled: Uint8Array[] = [];
+    const recycle = (pieces: readonly Uint8Array[]) => recycled.push(...pieces);
+    const uploading = store.upload(account, { ...source, recycle }, 5, md5);
     const sent = [Buffer.from('12'), Buffer.from('345')];
     send(...sent);
-    await settled();
-    expect(given).toEqual([]);
+    await manyTicks();
+    expect(recycled).toEqual([]);
     end();
     go();
-    await taking;
-    expect(given).toEqual(sent);
+    await uploading;
+    expect(recycled).toEqual(sent);
   });
 
   it('keeps nothing of a slow body in memory', async () => {
     const extents = watchedExtents();
     const { store } = await openStore(() => extents);
-    const { source, send, end } = byHand();
-    const taking = store.upload(account, source, 300, md5);
+    const { source, send, end } = controlledSource();
+    const uploading = store.upload(account, source, 300, md5);
     for (let sent = 1; sent <= 3; sent++) {
       send(Buffer.alloc(50), Buffer.alloc(50));
-      await settled();
+      await manyTicks();
       expect(extents.slots[0]!.written).toBe(100 * sent);
     }
     end();
-    await taking;
+    await uploading;
   });
 
-  it('forgets each piece when it is written, and not only when the next one comes', async () => {
+  it('releases each piece when it is written, and not only when the next one arrives', async () => {
     setFlagsFromString('--expose_gc');
     const collectGarbage: () => void = runInNewContext('gc');
     const { store } = await openStore();
-    const { source, send, end } = byHand();
-    const taking = store.upload(account, source, 200, md5);
+    const { source, send, end } = controlledSource();
+    const uploading = store.upload(account, source, 200, md5);
     const sent = Array.from({ length: 2 }, () => {
       const piece = Buffer.from(new ArrayBuffer(100));
       send(piece);
       return new WeakRef(piece.buffer);
     });
-    await settled();
+    await manyTicks();
     collectGarbage();
     expect(sent.map((piece) => piece.deref())).toEqual([undefined, undefined]);
     end();
-    await taking;
+    await uploading;
   });
 });
 
-describe('Bytes that are being taken', () => {
-  it('hold their extents from the first write until they are released', async () => {
+describe('A running upload', () => {
+  it('pins its extents from the first write until it is released', async () => {
     const { store } = await openStore(() => watchedExtents({ extentBytes: CHUNK_BYTES_MAX }));
-    const { source, send, end } = byHand();
-    const taking = store.upload(account, source, CHUNK_BYTES_MAX + 1, md5);
+    const { source, send, end } = controlledSource();
+    const uploading = store.upload(account, source, CHUNK_BYTES_MAX + 1, md5);
     expect(store.pinnedExtents()).toEqual(new Set());
     send(Buffer.alloc(CHUNK_BYTES_MAX));
-    await settled();
+    await manyTicks();
     expect(store.pinnedExtents()).toEqual(new Set(['e1']));
     send(Buffer.alloc(1));
     end();
-    const taken = await taking;
+    const uploaded = await uploading;
     const other = await store.upload(account, inPieces(Buffer.from('a'), 1), 1, md5);
     expect(store.pinnedExtents()).toEqual(new Set(['e1', 'e2']));
-    taken.release();
-    taken.release();
+    uploaded.release();
+    uploaded.release();
     expect(store.pinnedExtents()).toEqual(new Set(['e2']));
     other.release();
     expect(store.pinnedExtents()).toEqual(new Set());
   });
 });
 
-describe('Taking bytes that fail to come or to be written', () => {
+describe('An upload whose bytes do not arrive or cannot be written', () => {
   const whole = bytesOfSeed(2, CHUNK_BYTES_MAX + 1000);
   async function* failing(error: Error) {
     yield whole.subarray(0, CHUNK_BYTES_MAX + 500);
     throw error;
   }
-  const vanished = new Error('the client is gone');
+  const disconnected = new Error('the client disconnected');
   const full = new NoSpace('full');
 
   it.each([
@@ -229,11 +229,11 @@ describe('Taking bytes that fail to come or to be written', () => {
       () => inPieces(Buffer.concat([whole, whole]), 65_536),
       /more than the 8389608 bytes/,
     ],
-    ['a body that breaks off', {}, () => failing(vanished), vanished],
+    ['a body that breaks off', {}, () => failing(disconnected), disconnected],
     ['a chunk without room', { onBegin: (n: number) => fail(n === 2, full) }, () => inPieces(whole, 65_536), full],
     ['a write that fails', { onWrite: (n: number) => fail(n === 5, full) }, () => inPieces(whole, 65_536), full],
     ['a sync that fails', { onFinish: () => fail(true, full) }, () => inPieces(whole, 65_536), full],
-  ])('%s is an error that leaves nothing behind', async (_, faults, source, error) => {
+  ])('%s is an error that leaves nothing open', async (_, faults, source, error) => {
     const extents = watchedExtents(faults);
     const { store, hashers } = await openStore(() => extents);
     await expect(store.upload(account, source(), whole.length, md5)).rejects.toThrow(error);
@@ -243,7 +243,7 @@ describe('Taking bytes that fail to come or to be written', () => {
     expect(hashers.open).toBe(0);
   });
 
-  it('tells the sender to stop, and tries nothing more', async () => {
+  it('returns the source, and tries nothing more', async () => {
     let begun = 0;
     const { store } = await openStore(() =>
       watchedExtents({
@@ -253,49 +253,49 @@ describe('Taking bytes that fail to come or to be written', () => {
         },
       }),
     );
-    const { source, seen, send } = byHand();
-    const taking = store.upload(account, source, 10, md5);
+    const { source, seen, send } = controlledSource();
+    const uploading = store.upload(account, source, 10, md5);
     send(Buffer.alloc(1));
-    await settled();
+    await manyTicks();
     send(Buffer.alloc(1));
-    await expect(taking).rejects.toBe(full);
+    await expect(uploading).rejects.toBe(full);
     expect(seen.returned).toBe(true);
     expect(begun).toBe(1);
   });
 
-  it('tells a sender that waits for the disk', async () => {
+  it('returns a source that waits for the disk', async () => {
     let stop = (_: Error) => {};
     const first = new Promise<void>((_, reject) => {
       stop = reject;
     });
     const { store } = await openStore(() => watchedExtents({ onWrite: () => first }));
-    const { source, seen, send } = byHand();
-    const taking = store.upload(account, source, 4 << 20, md5);
+    const { source, seen, send } = controlledSource();
+    const uploading = store.upload(account, source, 4 << 20, md5);
     send(...Array<Buffer>(40).fill(Buffer.alloc(64 << 10)));
-    await settled();
+    await manyTicks();
     stop(full);
-    await expect(taking).rejects.toBe(full);
+    await expect(uploading).rejects.toBe(full);
     expect(seen).toEqual({ pulled: 16, returned: true });
   });
 
-  it('waits for the write that is under way, so that nothing is written into a chunk that was given up', async () => {
+  it('waits for the write that is under way, so that nothing is written into an abandoned chunk', async () => {
     let go = () => {};
     const first = new Promise<void>((resolve) => {
       go = resolve;
     });
     const extents = watchedExtents({ onWrite: () => first });
     const { store } = await openStore(() => extents);
-    const taking = store.upload(account, failing(vanished), whole.length, md5).catch((error) => error);
-    await settled();
+    const uploading = store.upload(account, failing(disconnected), whole.length, md5).catch((error) => error);
+    await manyTicks();
     expect(extents.slots.map(({ state }) => state)).toEqual(['open']);
     go();
-    expect(await taking).toBe(vanished);
+    expect(await uploading).toBe(disconnected);
     expect(extents.slots.map(({ state }) => state)).toEqual(['abandoned', 'abandoned']);
   });
 });
 
-describe('Taking bytes that cannot be hashed', () => {
-  it('is an error that waits for the write beside it', async () => {
+describe('An upload whose bytes cannot be hashed', () => {
+  it('fails after the write beside it has ended', async () => {
     let go = () => {};
     const first = new Promise<void>((resolve) => {
       go = resolve;
@@ -303,11 +303,11 @@ describe('Taking bytes that cannot be hashed', () => {
     const extents = watchedExtents({ onWrite: () => first });
     const { store, hashers } = await openStore(() => extents);
     hashers.failure = new Error('the thread died');
-    const taking = store.upload(account, inPieces(Buffer.from('abc'), 3), 3, md5).catch((error) => error);
-    await settled();
+    const uploading = store.upload(account, inPieces(Buffer.from('abc'), 3), 3, md5).catch((error) => error);
+    await manyTicks();
     expect(extents.slots.map(({ state }) => state)).toEqual(['open']);
     go();
-    expect(await taking).toBe(hashers.failure);
+    expect(await uploading).toBe(hashers.failure);
     expect(extents.slots.map(({ state }) => state)).toEqual(['abandoned']);
   });
 });

@@ -1,4 +1,4 @@
-/** Streams into extents. A body costs what lies between two writes: a slow one next to nothing. */
+/** Uploads: streams bytes into chunks with back-pressure, and one sync for several chunks. A slow body costs next to no memory. */
 
 import { CHUNK_BYTES_MAX, type ChunkLocation, type ChunkWriter, type Extents } from '../extents/extents.ts';
 import type { HashPool } from '../hashing/hash-pool.ts';
@@ -11,15 +11,19 @@ export interface Uploader {
   readonly pinnedExtents: () => ReadonlySet<string>;
 }
 
-/** How much of a body waits for the write before it. */
+/** Bytes of a body that wait for the write before. */
 const BATCH_BYTES_MAX = 512 << 10;
-/** Chunks of one body that are written before the disk has to have them. Together they cost few syncs. */
+/** Chunks of one body that are written before a sync: several chunks together need few syncs. */
 const UNSYNCED_CHUNKS_MAX = 8;
 
 export function createUploader(extents: Extents, hashers: HashPool, newId: () => Id): Uploader {
+  /**
+   * Chunks of uploads per extent. Raised before the extent gets the first byte of a chunk, lowered when the upload is released: after
+   * its commit is decided, and never if the outcome of the commit is unknown.
+   */
   const pinCounts = new Map<string, number>();
 
-  function pin(extent: string, by: number): void {
+  function pin(extent: string, by: 1 | -1): void {
     const count = (pinCounts.get(extent) ?? 0) + by;
     if (count > 0) pinCounts.set(extent, count);
     else pinCounts.delete(extent);
@@ -32,7 +36,12 @@ export function createUploader(extents: Extents, hashers: HashPool, newId: () =>
     wants: { readonly md5: boolean },
   ): ReturnType<ContentStore['upload']> {
     const hash = hashers.begin({ ...wants, length });
-    const chunks = beginChunks(extents, newId, account, length, (extent) => pin(extent, 1));
+    const chunks = new ChunkSequence(length, async (size) => {
+      const chunk = newId();
+      const writer = await extents.begin(chunkName(account, chunk), size);
+      pin(writer.place.extent, 1);
+      return { chunk, writer };
+    });
     let received = 0;
     let released = false;
     function release(): void {
@@ -60,84 +69,77 @@ export function createUploader(extents: Extents, hashers: HashPool, newId: () =>
   return { upload, pinnedExtents: () => new Set(pinCounts.keys()) };
 }
 
-interface ChunkSequence {
-  readonly chunkRefs: readonly ChunkRef[];
-  readonly locations: readonly ChunkLocation[];
-  write(bytes: readonly Uint8Array[]): Promise<void>;
-  finish(): Promise<void>;
-  abandon(): void;
-}
+/** A body as chunks, one after another. */
+class ChunkSequence {
+  /** One for each chunk that was begun, and so are the locations. */
+  readonly chunkRefs: ChunkRef[] = [];
+  readonly locations: ChunkLocation[] = [];
+  readonly #beginChunk: (length: number) => Promise<{ chunk: Id; writer: ChunkWriter }>;
+  /** Bytes of the body that have no chunk yet. */
+  #unassigned: number;
+  /** The chunk that is being written, and the bytes that it still takes. */
+  #writer: ChunkWriter | undefined;
+  #room = 0;
+  /** Chunks that have all their bytes, and no sync yet. */
+  readonly #written: ChunkWriter[] = [];
+  #syncing: Promise<unknown> = Promise.resolve();
 
-/** `length` bytes as chunks, one after another. */
-function beginChunks(
-  extents: Extents,
-  newId: () => Id,
-  account: bigint,
-  length: number,
-  onBegin: (extent: string) => void,
-): ChunkSequence {
-  const chunkRefs: ChunkRef[] = [];
-  const locations: ChunkLocation[] = [];
-  let left = length;
-  let writer: ChunkWriter | undefined;
-  let room = 0;
-  const written: ChunkWriter[] = [];
-  let syncing: Promise<unknown> = Promise.resolve();
-
-  async function begin(): Promise<ChunkWriter> {
-    const chunk = newId();
-    room = Math.min(left, CHUNK_BYTES_MAX);
-    const begun = await extents.begin(chunkName(account, chunk), room);
-    onBegin(begun.place.extent);
-    chunkRefs.push({ chunk, length: room });
-    locations.push(begun.place);
-    left -= room;
-    return begun;
+  constructor(length: number, beginChunk: (length: number) => Promise<{ chunk: Id; writer: ChunkWriter }>) {
+    this.#unassigned = length;
+    this.#beginChunk = beginChunk;
   }
 
-  function sync(): void {
-    syncing = Promise.all(written.splice(0).map((done) => done.finish()));
-    // Who waits for it hears of a failure; until then it is nobody's.
-    syncing.catch(() => {});
+  async write(bytes: readonly Uint8Array[]): Promise<void> {
+    for (let rest = bytes; rest.length > 0; ) {
+      this.#writer ??= await this.#nextChunk();
+      const [now, later, size] = splitAt(rest, this.#room);
+      await this.#writer.write(now);
+      this.#room -= size;
+      rest = later;
+      if (this.#room > 0) continue;
+      this.#written.push(this.#writer);
+      this.#writer = undefined;
+      if (this.#written.length < UNSYNCED_CHUNKS_MAX) continue;
+      await this.#syncing;
+      this.#sync();
+    }
   }
 
-  return {
-    chunkRefs,
-    locations,
-    async write(bytes) {
-      for (let rest = bytes; rest.length > 0; ) {
-        writer ??= await begin();
-        const [now, later, size] = splitAt(rest, room);
-        await writer.write(now);
-        room -= size;
-        rest = later;
-        if (room > 0) continue;
-        written.push(writer);
-        writer = undefined;
-        if (written.length < UNSYNCED_CHUNKS_MAX) continue;
-        await syncing;
-        sync();
-      }
-    },
-    async finish() {
-      const before = syncing;
-      sync();
-      await bothSettled(before, syncing);
-    },
-    abandon() {
-      writer?.abandon();
-      for (const done of written) done.abandon();
-    },
-  };
+  async finish(): Promise<void> {
+    const before = this.#syncing;
+    this.#sync();
+    await bothSettled(before, this.#syncing);
+  }
+
+  abandon(): void {
+    this.#writer?.abandon();
+    for (const writer of this.#written) writer.abandon();
+  }
+
+  async #nextChunk(): Promise<ChunkWriter> {
+    const length = Math.min(this.#unassigned, CHUNK_BYTES_MAX);
+    const { chunk, writer } = await this.#beginChunk(length);
+    this.chunkRefs.push({ chunk, length });
+    this.locations.push(writer.place);
+    this.#unassigned -= length;
+    this.#room = length;
+    return writer;
+  }
+
+  #sync(): void {
+    this.#syncing = Promise.all(this.#written.splice(0).map((writer) => writer.finish()));
+    // A failure is reported to the next write or to `finish`; until then it must not count as unhandled.
+    this.#syncing.catch(() => {});
+  }
 }
 
-/** Both have ended, whatever came of them: who cleans up after a failure finds nothing running. */
+/** Fails only after both have ended, so that the cleanup finds nothing running. */
 async function bothSettled<A, B>(one: Promise<A>, other: Promise<B>): Promise<[A, B]> {
   await Promise.allSettled([one, other]);
   return [await one, await other];
 }
 
-/** The first `size` bytes, or all there are, and the rest. */
+/** The first `size` bytes, or all if there are fewer, and the rest. */
 function splitAt(
   pieces: readonly Uint8Array[],
   size: number,

@@ -1,6 +1,6 @@
 /**
- * Bytes made few without a change of their CRC. Where the polynomial divides one of few terms, what is taken away in front comes
- * back, unchanged, at a few places behind it: to compute that takes XORs alone, and vectors do sixteen bytes with one of them.
+ * CRC folding: shortens bytes without a change of their CRC. Where the polynomial of the CRC divides one of few terms, leading bytes can be
+ * removed by XORing them, unchanged, into the bytes at a few fixed distances after them. Vectors XOR sixteen bytes at a time.
  */
 import {
   branchIf,
@@ -19,28 +19,28 @@ import {
   type WasmMemory,
 } from './wasm.ts';
 
-/** How many bytes can be folded at once. */
+/** Limit of the bytes that can be folded at once. */
 export const FOLD_BYTES_MAX = 64 << 10;
 const STEP_BYTES = 64;
-/** So much behind the bytes is read, too, and counts for nothing. */
+/** Bytes after the input that are read, too, without an effect. */
 export const OVERREAD_BYTES = STEP_BYTES;
 const VECTOR_BYTES = 16;
 
 export interface Fold {
-  /** Where those that are left lie. */
+  /** Offset of the bytes that are left. */
   readonly leftAt: number;
-  /** `low` and `high` are the CRC of what came before, as it goes into the first bytes. Returns how many are left. */
+  /** `low` and `high`: the CRC of the bytes before, which is XORed into the first bytes. Returns the number of bytes that are left. */
   (from: number, to: number, low: number, high: number): number;
 }
 
-/** What the memory has to have from `at` on, all of it zero: whole steps. */
+/** The zeroed memory that a fold needs from `at` on, in whole steps. */
 export const foldMemoryBytes = (distances: readonly number[]): number =>
   FOLD_BYTES_MAX + 3 * Math.ceil(maxDistance(distances) / STEP_BYTES + 1) * STEP_BYTES;
 const maxDistance = (distances: readonly number[]): number => Math.max(...distances);
 
 /**
- * @param distances in bytes, of the places where what is taken away comes back; none is shorter than a step.
- * Undefined where the processor has no vectors.
+ * @param distances in bytes, at which removed bytes are XORed in again; none is shorter than a step
+ * @returns undefined where the processor has no vectors
  */
 export function compileFold(memory: WasmMemory, at: number, distances: readonly number[]): Fold | undefined {
   const window = maxDistance(distances);
@@ -57,11 +57,11 @@ export function compileFold(memory: WasmMemory, at: number, distances: readonly 
 
   const fold = (from: number, to: number, low: number, high: number): number => {
     const count = (to - from - window) & -STEP_BYTES;
-    // Only what is taken away first finds it there.
+    // Only the first bytes are XORed with the CRC.
     value[0] = low;
     value[1] = high;
     if (count > 0) run(from, from + count, at, foldedAt);
-    // From those that are left nothing is taken away.
+    // The bytes that are left are not removed, so they must not be XORed into those after them.
     bytes.fill(0, foldedAt + count, foldedAt + count + window);
     run(from + count, to, at + count, leftAt);
     return to - from - count;
@@ -69,7 +69,7 @@ export function compileFold(memory: WasmMemory, at: number, distances: readonly 
   return Object.assign(fold, { leftAt });
 }
 
-/** Each vector, joined with what comes back to it of those before, of which the first is `window` bytes behind `before`. */
+/** XORs each vector with the folded vectors at the given distances before it. `before` points `window` bytes before the result. */
 function emitFold(distances: readonly number[]): number[] {
   const [from, to, before, into] = [0, 1, 2, 3];
   const window = maxDistance(distances);

@@ -19,52 +19,55 @@ const LENGTHS = [
   80 << 10,
 ];
 
-it('is the CRC32 of zlib, wherever bytes lie and whatever they follow', () => {
-  const lent = acquireBuffer()!;
+it('is the CRC32 of zlib, wherever the bytes are and whatever they follow', () => {
+  const pooled = acquireBuffer()!;
   for (const length of LENGTHS) {
-    for (const [begin, before] of [
+    for (const [begin, previous] of [
       [0, 0],
       [3, 0x89abcdef],
       [64, 0xffffffff],
     ] as const) {
       const piece = bytes.subarray(begin, Math.min(begin + length, bytes.length));
-      const expected = zlibCrc32(piece, before);
-      expect(crc32(piece, before), `${length} bytes`).toBe(expected);
-      lent.set(piece, begin);
-      expect(crc32(lent.subarray(begin, begin + piece.length), before), `${length} lent bytes`).toBe(expected);
+      const expected = zlibCrc32(piece, previous);
+      expect(crc32(piece, previous), `${length} bytes`).toBe(expected);
+      pooled.set(piece, begin);
+      expect(
+        crc32(pooled.subarray(begin, begin + piece.length), previous),
+        `${length} bytes in a buffer of the pool`,
+      ).toBe(expected);
     }
   }
-  releaseBuffer(lent);
+  releaseBuffer(pooled);
 });
 
-it('changes no bytes that were lent, and keeps nothing of others', () => {
-  const lent = acquireBuffer()!;
-  lent.set(bytes);
+it('changes no bytes of a pool buffer, and keeps nothing of others', () => {
+  const pooled = acquireBuffer()!;
+  pooled.set(bytes);
   for (const length of [64 << 10, 20_000, 64 << 10, 9_000]) {
-    expect(crc32(lent.subarray(0, length))).toBe(zlibCrc32(bytes.subarray(0, length)));
-    expect(lent.subarray(0, bytes.length).equals(bytes)).toBe(true);
+    expect(crc32(pooled.subarray(0, length))).toBe(zlibCrc32(bytes.subarray(0, length)));
+    expect(pooled.subarray(0, bytes.length).equals(bytes)).toBe(true);
   }
-  releaseBuffer(lent);
+  releaseBuffer(pooled);
 });
 
-it('takes the last bytes of all that is lent', () => {
+it('reads the last bytes of every pool buffer', () => {
   const all = Array.from({ length: 16 }, () => acquireBuffer()!);
-  for (const lent of all) {
-    const last = lent.subarray(-9_001);
+  for (const pooled of all) {
+    const last = pooled.subarray(-9_001);
     bytes.copy(last);
     expect(crc32(last)).toBe(zlibCrc32(bytes.subarray(0, 9_001)));
   }
   all.forEach(releaseBuffer);
 });
 
-it('lends a buffer once, and only its own', () => {
+it('gives a buffer of the pool once, and takes back only its own', () => {
   const all = Array.from({ length: 16 }, () => acquireBuffer()!);
-  for (const [i, lent] of all.entries()) {
-    expect(lent.length).toBe(POOL_BUFFER_BYTES);
-    lent.fill(i);
+  for (const [i, pooled] of all.entries()) {
+    expect(pooled.length).toBe(POOL_BUFFER_BYTES);
+    pooled.fill(i);
   }
   expect(acquireBuffer()).toBeUndefined();
-  for (const [i, lent] of all.entries()) expect([lent[0], lent.at(-1)]).toEqual([i, i]);
+  for (const [i, pooled] of all.entries()) expect([pooled[0], pooled.at(-1)]).toEqual([i, i]);
   releaseBuffer(Buffer.alloc(POOL_BUFFER_BYTES));
   expect(acquireBuffer()).toBeUndefined();
   all.forEach(releaseBuffer);

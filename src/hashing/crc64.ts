@@ -1,6 +1,6 @@
 /**
- * The CRC64 of Azure Storage in WebAssembly: JavaScript has no fast integers of 64 bits. Long stretches are made short first, the rest is
- * taken sixteen bytes a step.
+ * The CRC64 of Azure Storage (CRC-64/NVME) in WebAssembly, as JavaScript has no fast integers of 64 bits. Long inputs are folded first, the
+ * rest is looked up in tables, sixteen bytes per step (slicing-by-16).
  */
 import { compileFold, FOLD_BYTES_MAX, foldMemoryBytes, OVERREAD_BYTES } from './crc-fold.ts';
 import {
@@ -40,9 +40,9 @@ export interface Crc64 {
   digest(): string;
 }
 
-/** Of bytes that lie in the memory, and not at its very end. */
+/** CRC64 of bytes in the memory, with OVERREAD_BYTES after them. */
 export interface InPlaceCrc64 {
-  /** At most FOLD_BYTES_MAX. */
+  /** At most FOLD_BYTES_MAX bytes. */
   update(from: number, to: number): void;
   digest(): string;
 }
@@ -52,17 +52,17 @@ const POLYNOMIAL_HIGH = 0x9a6c9329;
 const POLYNOMIAL_LOW = 0xac4bc9b5;
 /** It divides x^1740 + x^1460 + x^761 + x^568 + x^142 + x^133 + x^95 + 1, and so that with each exponent multiplied by 8: bytes for bits. */
 const DISTANCES = [0, 95, 133, 142, 568, 761, 1460].map((exponent) => 1740 - exponent);
-/** Fewer bytes are not worth it. */
+/** Fewer bytes are not worth folding. */
 const FOLDED_BYTES_MIN = 4 << 10;
 
-// The memory begins with a table for each byte of a step (256 entries of 8 bytes), the value so far, and room to fold in.
+// The memory begins with a table for each byte of a step (256 entries of 8 bytes), the current CRC, and the buffers of the fold.
 const STEP_BYTES = 16;
 const TABLE_BYTES = 256 * 8;
 const CRC_AT = STEP_BYTES * TABLE_BYTES;
 const LOW = CRC_AT / 4;
 const HIGH = LOW + 1;
 const FOLD_AT = CRC_AT + 64;
-/** Before this nothing else may lie in the memory. */
+/** The memory before this offset belongs to the CRC64. */
 export const CRC64_END = FOLD_AT + foldMemoryBytes(DISTANCES);
 
 const INPUT_BYTES = FOLD_BYTES_MAX;
@@ -85,7 +85,7 @@ export function createCrc64(): Crc64 {
   };
 }
 
-/** A start needs none of it. */
+/** Created on first use: the start of a server needs none of it. */
 function openEngine() {
   const memory = createWasmMemory(CRC64_END + 8 + INPUT_BYTES + OVERREAD_BYTES);
   return { begin: compileCrc64(memory), input: new Uint8Array(memory.buffer) };
@@ -97,11 +97,11 @@ export function crc64Base64(bytes: Uint8Array): string {
   return crc.digest();
 }
 
-/** Begins one after another, which may be computed at the same time. */
+/** @returns a function that begins a CRC64; several can be computed at the same time */
 export function compileCrc64(memory: WasmMemory): () => InPlaceCrc64 {
   const words = new Int32Array(memory.buffer, 0, FOLD_AT / 4);
   fillTables(words);
-  /** Takes the value so far through the bytes. */
+  /** Updates the current CRC with the bytes. */
   const advance = compileFunction<(from: number, to: number) => void>(memory, 2, emitAdvance())!;
   const fold = compileFold(memory, FOLD_AT, DISTANCES);
   return () => {
@@ -110,7 +110,7 @@ export function compileCrc64(memory: WasmMemory): () => InPlaceCrc64 {
     return {
       update(from, to) {
         if (fold && to - from >= FOLDED_BYTES_MIN) {
-          // The value joins the first bytes, and is nothing from there on.
+          // The fold adds the CRC to the first bytes, so the CRC of the folded bytes starts at 0.
           const left = fold(from, to, low, high);
           words[LOW] = 0;
           words[HIGH] = 0;
@@ -133,7 +133,7 @@ export function compileCrc64(memory: WasmMemory): () => InPlaceCrc64 {
   };
 }
 
-/** Table n says what a byte does to the value when n more bytes follow it in the same step. */
+/** Table n has the effect of a byte on the CRC when n more bytes follow it in the same step. */
 function fillTables(words: Int32Array): void {
   for (let byte = 0; byte < 256; byte++) {
     let low = byte;
@@ -164,7 +164,7 @@ function emitAdvance(): number[] {
   const end = 1;
   const crc = 2;
   const next = 3;
-  /** The entry of a table for one byte of a value. Entries have eight bytes, so the byte is left three bits up. */
+  /** Looks up one byte of a value in a table. Entries have eight bytes, so the byte is shifted up by three bits. */
   const lookUp = (table: number, value: number, byte: number) => [
     ...get(value),
     ...i64(Math.abs(byte * 8 - 3)),
@@ -175,7 +175,7 @@ function emitAdvance(): number[] {
     ...i64Load(table * TABLE_BYTES),
   ];
   const emitEntry = (i: number) => lookUp(STEP_BYTES - 1 - i, i < 8 ? crc : next, i % 8);
-  /** Joined as a tree: the next step waits for the value, and a chain would make it wait longer. */
+  /** XORs in a tree: the next step depends on the result, and a chain would have a longer latency. */
   const emitXorTree = (from: number, to: number): number[] =>
     to - from === 1
       ? emitEntry(from)
@@ -186,7 +186,7 @@ function emitAdvance(): number[] {
     ...[...i32(0), ...i64Load(CRC_AT), ...set(crc)],
     ...block,
     ...loop,
-    // Leave when less than a step is left.
+    // Exit when less than a step is left.
     ...[...get(end), ...get(at), i32Sub, ...i32(STEP_BYTES), i32LessUnsigned, ...branchIf(1)],
     ...[...get(at), ...i64Load(0), ...get(crc), i64Xor, ...set(crc)],
     ...[...get(at), ...i64Load(8), ...set(next)],

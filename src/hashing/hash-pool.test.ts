@@ -6,7 +6,7 @@ import type { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type HashPool, openHashPool } from './hash-pool.ts';
-import { computeHashes } from './hasher.ts';
+import { crc64Base64, type Hashes } from './hasher.ts';
 import { ABANDON, createRingMemory, openRing, recordOffset } from './ring.ts';
 import { BACKLOG_BYTES_MAX, startHashThread } from './thread.ts';
 
@@ -23,7 +23,11 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((hashers) => hashers.close()));
 });
 
-/** Bytes that differ from place to place and from one seed to another. */
+function expectedHashes(bytes: Uint8Array, { md5 }: { md5: boolean }): Hashes {
+  return { md5: md5 ? createHash('md5').update(bytes).digest('base64') : undefined, crc64: crc64Base64(bytes) };
+}
+
+/** Bytes that differ from offset to offset and from one seed to another. */
 function someBytes(length: number, seed = 1): Buffer {
   const bytes = Buffer.allocUnsafe(length);
   for (let i = 0, x = seed; i < length; i++) {
@@ -43,8 +47,8 @@ function cut(bytes: Buffer, lengths: readonly number[]): Buffer[] {
   return [...pieces, rest];
 }
 
-/** The thread that starts while this runs. */
-async function threadOf(work: () => void): Promise<Worker> {
+/** The thread that starts while `work` runs. */
+async function threadStartedBy(work: () => void): Promise<Worker> {
   const started = once(process, 'worker');
   work();
   return (await started)[0] as Worker;
@@ -61,12 +65,12 @@ describe('A hashing', () => {
     });
   });
 
-  it('gives no MD5 that was not asked for', async () => {
+  it('gives no MD5 that is not wanted', async () => {
     expect(await open().begin({ md5: false }).digest()).toEqual({ md5: undefined, crc64: 'AAAAAAAAAAA=' });
     expect(await open().begin({ md5: false, length: 0 }).digest()).toEqual({ md5: undefined, crc64: 'AAAAAAAAAAA=' });
   });
 
-  it('does not depend on how its bytes come: in pieces, in lists, awaited or not, here or in a thread', async () => {
+  it('does not depend on how its bytes arrive: in pieces, in lists, awaited or not, in this thread or another', async () => {
     const hashers = open({ threads: 2 });
     const bytes = someBytes(300_000);
     const scenario = fc.record({
@@ -90,44 +94,44 @@ describe('A hashing', () => {
           running.push(update());
           if (awaited) await running.at(-1);
         }
-        expect(await hashing.digest()).toEqual(computeHashes(body, { md5 }));
+        expect(await hashing.digest()).toEqual(expectedHashes(body, { md5 }));
         await Promise.all(running);
       }),
       { numRuns: 150 },
     );
   });
 
-  it('leaves the bytes to the caller, who may change them once they are taken', async () => {
+  it('leaves the bytes to the caller, which may change them once they are copied', async () => {
     const hashing = open().begin({ md5: true });
     const bytes = someBytes(2 * MIB);
-    const expected = computeHashes(bytes, { md5: true });
+    const expected = expectedHashes(bytes, { md5: true });
     await hashing.update(bytes);
     expect(bytes).toHaveLength(2 * MIB);
     bytes.fill(0);
     expect(await hashing.digest()).toEqual(expected);
   });
 
-  it('takes only so many bytes before they are worked through', async () => {
+  it('copies only a limited backlog before it is hashed', async () => {
     const hashing = open().begin({ md5: false });
     const bytes = someBytes(64 * MIB);
     const update = hashing.update(bytes);
-    // What is within the backlog was copied at once, the end certainly was not.
+    // The first bytes, up to the limit, were copied at once; the last byte certainly was not.
     const expected = Buffer.from(bytes);
     bytes[BACKLOG_BYTES_MAX - 1]! ^= 1;
     bytes[bytes.length - 1]! ^= 1;
     expected[bytes.length - 1]! ^= 1;
     await update;
-    expect(await hashing.digest()).toEqual(computeHashes(expected, { md5: false }));
+    expect(await hashing.digest()).toEqual(expectedHashes(expected, { md5: false }));
   });
 
-  it('takes any number of tiny pieces', async () => {
+  it('accepts any number of tiny pieces', async () => {
     const hashing = open().begin({ md5: true });
     const bytes = someBytes(5000);
     await hashing.update(cut(bytes, Array(2000).fill(2)));
-    expect(await hashing.digest()).toEqual(computeHashes(bytes, { md5: true }));
+    expect(await hashing.digest()).toEqual(expectedHashes(bytes, { md5: true }));
   });
 
-  it('can be given up: who waits for it gets an error, and the others go on', async () => {
+  it('can be abandoned: calls that wait for it fail, and the others go on', async () => {
     const hashers = open();
     const other = hashers.begin({ md5: true });
     const hashing = hashers.begin({ md5: true });
@@ -141,7 +145,7 @@ describe('A hashing', () => {
     await expect(hashing.update(bytes)).rejects.toThrow('given up');
     hashing.abandon();
     await otherUpdate;
-    expect(await other.digest()).toEqual(computeHashes(bytes, { md5: true }));
+    expect(await other.digest()).toEqual(expectedHashes(bytes, { md5: true }));
     other.abandon();
     await expect(other.update(bytes)).rejects.toThrow('ended');
   });
@@ -158,21 +162,21 @@ describe('Many hashings', () => {
         if (seed % 3 === 0) await new Promise(setImmediate);
       }
       if (seed % 10 === 9) return hashing.abandon();
-      expect(await hashing.digest()).toEqual(computeHashes(bytes, { md5: seed % 2 === 0 }));
+      expect(await hashing.digest()).toEqual(expectedHashes(bytes, { md5: seed % 2 === 0 }));
     };
     await Promise.all(Array.from({ length: 200 }, (_, seed) => one(seed)));
   });
 
-  it('share the memory: a thousand that are fed at once wait for room, and all are served', async () => {
+  it('share the ring: a thousand that are fed at once wait for room, and all are served', async () => {
     const hashers = open();
     const piece = someBytes(64 << 10);
     const hashings = Array.from({ length: 1000 }, () => hashers.begin({ md5: false }));
-    let taken = 0;
-    const updates = hashings.map((hashing) => hashing.update(piece).then(() => taken++));
+    let copied = 0;
+    const updates = hashings.map((hashing) => hashing.update(piece).then(() => copied++));
     await Promise.resolve();
-    expect(taken).toBeLessThan(500);
+    expect(copied).toBeLessThan(500);
     await Promise.all(updates);
-    const expected = computeHashes(piece, { md5: false });
+    const expected = expectedHashes(piece, { md5: false });
     for (const digest of await Promise.all(hashings.map((hashing) => hashing.digest()))) {
       expect(digest).toEqual(expected);
     }
@@ -193,11 +197,11 @@ describe('Many hashings', () => {
 });
 
 describe('A thread', () => {
-  it('that dies fails the hashings it had, and is replaced', async () => {
+  it('that ends fails its hashings, and is replaced', async () => {
     const hashers = open();
     const bytes = someBytes(8 * MIB);
     let idle = hashers.begin({ md5: true });
-    const worker = await threadOf(() => {
+    const worker = await threadStartedBy(() => {
       idle = hashers.begin({ md5: true });
     });
     const waiting = hashers.begin({ md5: true });
@@ -212,10 +216,10 @@ describe('A thread', () => {
 
     const next = hashers.begin({ md5: true });
     await next.update(bytes);
-    expect(await next.digest()).toEqual(computeHashes(bytes, { md5: true }));
+    expect(await next.digest()).toEqual(expectedHashes(bytes, { md5: true }));
   });
 
-  it('keeps nothing of a hashing that was given up', async () => {
+  it('keeps nothing of an abandoned hashing', async () => {
     const memory = createRingMemory();
     const { records } = openRing(memory);
     const thread = startHashThread(() => {}, memory);
@@ -237,13 +241,13 @@ describe('A thread', () => {
     const bytes = someBytes(64 << 10);
     const hashing = hashers.begin({ md5: true, length: bytes.length });
     await hashing.update(bytes);
-    expect(await hashing.digest()).toEqual(computeHashes(bytes, { md5: true }));
+    expect(await hashing.digest()).toEqual(expectedHashes(bytes, { md5: true }));
     await pause(0);
     process.off('worker', count);
     expect(started).toBe(0);
   });
 
-  it('keeps the process while someone waits for a hash, and no longer', () => {
+  it('keeps the process alive while a call waits for a hash, and no longer', () => {
     const url = new URL('../../build/hashing/hash-pool.js', import.meta.url).href;
     const program = `import(${JSON.stringify(url)}).then(async ({ openHashPool }) => {
       const hashing = openHashPool().begin({ md5: false });
@@ -255,12 +259,12 @@ describe('A thread', () => {
       timeout: 20_000,
     });
     expect({ stdout: stdout.trim(), status }).toEqual({
-      stdout: computeHashes(Buffer.alloc(4 * MIB), { md5: false }).crc64,
+      stdout: expectedHashes(Buffer.alloc(4 * MIB), { md5: false }).crc64,
       status: 0,
     });
   });
 
-  it('ends with its owner: what is under way fails, and nothing can be begun', async () => {
+  it('ends with its pool: running hashings fail, and none can be begun', async () => {
     const hashers = open();
     const hashing = hashers.begin({ md5: true });
     const digest = hashing.digest();

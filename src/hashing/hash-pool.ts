@@ -1,32 +1,32 @@
-/** MD5 and CRC64 of bodies that come in pieces: short ones on the spot, long ones in threads beside the event loop. */
+/** MD5 and CRC64 of streamed bodies: short bodies are hashed in the calling thread, long ones in threads beside the event loop. */
 
 import { createHasher, type Hashes } from './hasher.ts';
 import { type HashThread, startHashThread } from './thread.ts';
 
 export interface HashStream {
   /**
-   * Takes the next bytes; resolves once they are copied, which is when there is room for more.
-   * They must not be changed until then, and are the caller's again afterwards.
+   * Adds the next bytes. Resolves once they are copied, which is the back-pressure: the caller must not change them before, and may
+   * use their memory again afterwards.
    */
   update(bytes: Uint8Array | readonly Uint8Array[]): Promise<void>;
-  /** Of all bytes so far. It is the last call. */
+  /** The hashes of all bytes; the last call. */
   digest(): Promise<Hashes>;
-  /** The rest will not come. Who still waits for an answer gets an error; after `digest` has answered it does nothing. */
+  /** Ends the hashing without a result: calls that wait fail. No effect after `digest` has resolved. */
   abandon(): void;
 }
 
 export interface HashPool {
-  /** `length`: how long the body will be, if that is known. */
+  /** `length`: the length of the body, if it is known. */
   begin(wants: { md5: boolean; length?: number }): HashStream;
-  /** Hashings that are under way fail. */
+  /** Running hashings fail. */
   close(): Promise<void>;
 }
 
-// Up to here hashing on the spot keeps the event loop for 0.2 ms at most, and costs the machine less; see bench/hashing.mjs.
-export const INLINE_BYTES_MAX = 256 << 10;
-export const INLINE_BYTES_MAX_MD5 = 64 << 10;
+// Up to these lengths, hashing blocks the event loop for at most 0.2 ms, and a thread would cost more CPU; see bench/hashing.mjs.
+const INLINE_BYTES_MAX = 256 << 10;
+const INLINE_BYTES_MAX_MD5 = 64 << 10;
 
-/** Threads start when they are first needed, and are replaced when they die. */
+/** Threads are started when they are first needed, and replaced when they have ended. */
 export function openHashPool({ threads = 1 }: { threads?: number } = {}): HashPool {
   const running: (HashThread | undefined)[] = Array.from({ length: threads });
   let closed = false;
@@ -36,20 +36,20 @@ export function openHashPool({ threads = 1 }: { threads?: number } = {}): HashPo
     for (let i = 1; i < threads; i++) {
       if ((running[i]?.load() ?? 0) < (running[best]?.load() ?? 0)) best = i;
     }
-    const chosen =
+    const thread =
       running[best] ??
       startHashThread(() => {
         running[best] = undefined;
       });
-    running[best] = chosen;
-    return chosen;
+    running[best] = thread;
+    return thread;
   }
 
   return {
     begin({ md5, length = Number.POSITIVE_INFINITY }) {
       if (closed) throw new Error('The hashers are closed');
-      const short = length <= (md5 ? INLINE_BYTES_MAX_MD5 : INLINE_BYTES_MAX);
-      return short ? hashInline({ md5 }) : leastLoaded().begin({ md5 });
+      const isShort = length <= (md5 ? INLINE_BYTES_MAX_MD5 : INLINE_BYTES_MAX);
+      return isShort ? hashInline({ md5 }) : leastLoaded().begin({ md5 });
     },
     async close() {
       closed = true;
@@ -59,13 +59,13 @@ export function openHashPool({ threads = 1 }: { threads?: number } = {}): HashPo
 }
 
 function hashInline(wants: { md5: boolean }): HashStream {
-  const hashes = createHasher(wants);
+  const hasher = createHasher(wants);
   return {
     async update(bytes) {
-      if (bytes instanceof Uint8Array) hashes.update(bytes);
-      else for (const piece of bytes) hashes.update(piece);
+      if (bytes instanceof Uint8Array) hasher.update(bytes);
+      else for (const piece of bytes) hasher.update(piece);
     },
-    digest: async () => hashes.digest(),
+    digest: async () => hasher.digest(),
     abandon() {},
   };
 }

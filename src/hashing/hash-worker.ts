@@ -1,4 +1,4 @@
-/** The thread of hash-thread.ts. */
+/** The code that runs in the thread of thread.ts: consumer of the ring. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { compileCrc64, type InPlaceCrc64 } from './crc64.ts';
 import { compileMd5, MD5_LANES, type Md5Input, type Md5State } from './md5.ts';
@@ -23,7 +23,7 @@ interface HashState {
   readonly md5: Md5State | undefined;
 }
 
-/** An owner that waits for room is told after so many bytes, not after every record. */
+/** An owner that waits for room is signalled after this many bytes, not after every record. */
 const SIGNAL_BYTES = 256 << 10;
 
 const memory = workerData as WasmMemory;
@@ -31,7 +31,7 @@ const { control, records, data } = openRing(memory);
 const beginCrc64 = compileCrc64(memory);
 const md5s = compileMd5(memory);
 const hashings = new Map<number, HashState>();
-/** Whether a record was worked through, though not all before it were. */
+/** By slot: 1 if a record is processed, while one before it may not be. */
 const isProcessed = new Uint8Array(RECORDS_MAX);
 let done = 0;
 let bytesUnsignalled = 0;
@@ -44,7 +44,7 @@ function drain(): void {
     for (let sent = sentCount(); done !== sent; sent = sentCount()) processBatch(sent);
     if (Atomics.load(control, WAITING)) signalOwner();
     Atomics.store(control, IDLE, 1);
-    // If the owner saw the thread idle meanwhile, its message is on the way.
+    // If the owner has reset IDLE meanwhile, its message is on the way.
   } while (done !== sentCount() && Atomics.exchange(control, IDLE, 0) === 1);
 }
 
@@ -52,20 +52,20 @@ function sentCount(): number {
   return Atomics.load(control, SENT);
 }
 
-/** The oldest record, and others that go with it: MD5 takes several bodies at a time. */
+/** Processes the oldest record, together with the next records of other bodies: MD5 hashes several bodies at a time. */
 function processBatch(sent: number): void {
-  const stretches = new Map<number, Md5Input>();
+  const inputs = new Map<number, Md5Input>();
   let count = 0;
   for (let number = done; number !== sent && count < MD5_LANES; number = (number + 1) | 0) {
     const record = readRecord(number);
-    // Of one body they are worked through in order.
-    if (isProcessed[record.slot] || stretches.has(record.hashing)) continue;
+    // Records of one body are processed in order.
+    if (isProcessed[record.slot] || inputs.has(record.hashing)) continue;
     isProcessed[record.slot] = 1;
     count++;
-    const stretch = processRecord(record);
-    if (stretch) stretches.set(record.hashing, stretch);
+    const input = processRecord(record);
+    if (input) inputs.set(record.hashing, input);
   }
-  md5s.update([...stretches.values()]);
+  md5s.update([...inputs.values()]);
   publishDone(sent);
 }
 
@@ -88,34 +88,34 @@ function readRecord(number: number): RingRecord {
   };
 }
 
-/** All of what it asks for but the MD5 of its bytes. */
+/** @returns the bytes of which the MD5 is still to be computed */
 function processRecord({ opcode, hashing, at, length }: RingRecord): Md5Input | undefined {
-  const what = opcode & ~WITH_MD5;
+  const operation = opcode & ~WITH_MD5;
   const current = hashings.get(hashing) ?? { crc64: beginCrc64(), md5: opcode & WITH_MD5 ? md5s.begin() : undefined };
   const { crc64, md5 } = current;
-  if (what === UPDATE) {
+  if (operation === UPDATE) {
     hashings.set(hashing, current);
     const from = DATA_AT + at;
     crc64.update(from, from + length);
     return md5 && { md5, from, to: from + length };
   }
   hashings.delete(hashing);
-  if (what === DIGEST) data.write(crc64.digest() + (md5 ? md5s.digest(md5) : ''), at, 'latin1');
+  if (operation === DIGEST) data.write(crc64.digest() + (md5 ? md5s.digest(md5) : ''), at, 'latin1');
   return undefined;
 }
 
-/** The owner takes records back in their order. */
+/** The owner releases records in their order. */
 function publishDone(sent: number): void {
-  let hasAnswer = false;
+  let hasDigest = false;
   for (; done !== sent; done = (done + 1) | 0) {
     const { slot, opcode, length } = readRecord(done);
     if (!isProcessed[slot]) break;
     isProcessed[slot] = 0;
     bytesUnsignalled += length;
-    if ((opcode & ~WITH_MD5) === DIGEST) hasAnswer = true;
+    if ((opcode & ~WITH_MD5) === DIGEST) hasDigest = true;
   }
   Atomics.store(control, DONE, done);
-  if (hasAnswer || (bytesUnsignalled >= SIGNAL_BYTES && Atomics.load(control, WAITING))) signalOwner();
+  if (hasDigest || (bytesUnsignalled >= SIGNAL_BYTES && Atomics.load(control, WAITING))) signalOwner();
 }
 
 function signalOwner(): void {

@@ -1,10 +1,10 @@
-/** MD5, and the CRC64 of Azure Storage, on the spot. */
+/** MD5 and the CRC64 of Azure Storage, computed in the calling thread. */
 import { createHash, hash } from 'node:crypto';
-import { crc64Base64, createCrc64 } from './crc64.ts';
+import { createCrc64 } from './crc64.ts';
 
 export { type Crc64, crc64Base64, createCrc64 } from './crc64.ts';
 
-/** Both in base64; MD5 only if it was asked for. */
+/** Both in base64; MD5 only if it was wanted. */
 export interface Hashes {
   readonly md5: string | undefined;
   readonly crc64: string;
@@ -17,10 +17,6 @@ export interface Hasher {
 
 export function md5Base64(bytes: Uint8Array): string {
   return hash('md5', bytes, 'base64');
-}
-
-export function computeHashes(bytes: Uint8Array, wants: { md5: boolean }): Hashes {
-  return { md5: wants.md5 ? md5Base64(bytes) : undefined, crc64: crc64Base64(bytes) };
 }
 
 export function createHasher(wants: { md5: boolean }): Hasher {

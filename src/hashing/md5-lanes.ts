@@ -1,4 +1,4 @@
-/** The code that takes one MD5, or four at once, through blocks of 64 bytes. */
+/** WebAssembly code of the MD5 compression function over blocks of 64 bytes, for one body or for four at a time. */
 import { CRC64_END } from './crc64.ts';
 import {
   block,
@@ -38,13 +38,13 @@ const VECTOR_BYTES = 16;
 const STEPS = 64;
 const WORDS = 16;
 
-// In the memory lie, each as a vector of four lanes: the constants of the steps, the words of the values, those of a block.
+// Layout of the memory, each entry a vector of four lanes: the constants of the steps, the state, the words of a block.
 export const CONSTANTS_AT = CRC64_END;
 export const VALUES_AT = CONSTANTS_AT + STEPS * VECTOR_BYTES;
 const WORDS_AT = VALUES_AT + 4 * VECTOR_BYTES;
 export const LANES_END = WORDS_AT + WORDS * VECTOR_BYTES;
 
-/** By RFC 1321, 3.4. */
+/** RFC 1321, 3.4. */
 export const stepConstant = (step: number): number => Math.floor(Math.abs(Math.sin(step + 1)) * 2 ** 32) | 0;
 const ROTATIONS = [
   [7, 12, 17, 22],
@@ -54,12 +54,12 @@ const ROTATIONS = [
 ] as const;
 const stepWord = (step: number): number => [step, 5 * step + 1, 3 * step + 5, 7 * step][step >> 4]! % WORDS;
 
-/** Where each lane's blocks begin; the first one's end is where all of them stop. */
+/** Offsets of the blocks of each lane, and the end of those of the first lane: all lanes have as many. */
 export type Advance = (one: number, two: number, three: number, four: number, end: number) => void;
 export const ADVANCE_PARAMETERS = LANES + 1;
-const end = LANES;
+const END_PARAMETER = LANES;
 
-/** What a step does with numbers, or with vectors of them. */
+/** The operations of a step, on numbers or on vectors of them. */
 interface Lanes {
   readonly type: number;
   readonly load: (offset: number) => readonly number[];
@@ -70,7 +70,7 @@ interface Lanes {
   readonly xor: readonly number[];
   readonly not: readonly number[];
   readonly rotate: (bits: number) => readonly number[];
-  /** Before the steps of a block. */
+  /** Runs before the steps of a block. */
   readonly prepare: readonly number[];
   readonly word: (number: number) => readonly number[];
 }
@@ -110,7 +110,7 @@ const vectors: Lanes = {
   word: (number) => [...i32(0), ...v128Load(WORDS_AT + number * VECTOR_BYTES)],
 };
 
-/** Four words of each lane become four vectors. */
+/** Transposes four words of each lane into four vectors. */
 function emitTranspose(first: number): number[] {
   const shuffled = (one: number, two: number, size: number, from: readonly number[]) => [
     ...[...get(spare(one)), ...get(spare(two))],
@@ -136,10 +136,10 @@ function emitTranspose(first: number): number[] {
   ];
 }
 
-/** Adds what the round makes of three of the values to what lies on the stack. */
+/** Adds the round's function of b, c and d to the value on the stack. */
 function emitMix({ add, and, or, xor, not }: Lanes, round: number, b: number, c: number, d: number): number[] {
   if (round === 0) return [...get(c), ...get(d), ...xor, ...get(b), ...and, ...get(d), ...xor, ...add];
-  // Its two halves have no bit in common: the sum of them need not wait for the newest value.
+  // The two halves have no bit in common, so they can be added, and the first need not wait for b, the newest value.
   if (round === 1) return [...get(d), ...not, ...get(c), ...and, ...add, ...get(b), ...get(d), ...and, ...add];
   if (round === 2) return [...get(c), ...get(d), ...xor, ...get(b), ...xor, ...add];
   return [...get(d), ...not, ...get(b), ...or, ...get(c), ...xor, ...add];
@@ -164,7 +164,7 @@ function emitAdvance(lanes: Lanes): number[] {
     ...all.flatMap((number) => [...i32(0), ...load(valueAt(number)), ...set(value(number))]),
     ...block,
     ...loop,
-    ...[...get(0), ...get(end), i32Equal, ...branchIf(1)],
+    ...[...get(0), ...get(END_PARAMETER), i32Equal, ...branchIf(1)],
     ...prepare,
     ...Array.from({ length: STEPS }, (_, step) => emitStep(lanes, step)).flat(),
     ...all.flatMap((number) => [

@@ -1,6 +1,6 @@
 /**
- * MD5 of several bodies at a time. Each of its steps waits for the one before, so that one MD5 leaves a processor mostly idle:
- * four of them, each in a lane of a vector, take little longer than one.
+ * Multi-buffer MD5: hashes up to four bodies at a time, each in a lane of a vector. Each step of MD5 depends on the one before, so a single
+ * MD5 leaves a processor mostly idle, and four take little longer than one. bench/against-one-lane.mjs measures what that is worth.
  */
 import {
   ADVANCE_PARAMETERS,
@@ -16,18 +16,18 @@ import {
 } from './md5-lanes.ts';
 import { compileFunction, type WasmMemory } from './wasm.ts';
 
-/** Before this nothing else may lie in the memory. */
+/** The memory before this offset belongs to the hash functions. */
 export const MD5_END = LANES_END + 2 * BLOCK_BYTES;
 export const MD5_LANES = LANES;
 
 export interface Md5State {
   readonly values: Int32Array;
-  /** The bytes that do not make a block yet. */
+  /** Bytes that do not fill a block yet. */
   readonly rest: Buffer;
   length: number;
 }
 
-/** Bytes of one body that lie in the memory. */
+/** Bytes of one body in the memory. */
 export interface Md5Input {
   readonly md5: Md5State;
   readonly from: number;
@@ -36,9 +36,9 @@ export interface Md5Input {
 
 export interface Md5Engine {
   begin(): Md5State;
-  /** At most MD5_LANES, of different bodies. */
-  update(stretches: readonly Md5Input[]): void;
-  /** Base64. It is the last call. */
+  /** At most MD5_LANES inputs, of different bodies. */
+  update(inputs: readonly Md5Input[]): void;
+  /** Base64; the last call. */
   digest(md5: Md5State): string;
 }
 
@@ -51,21 +51,21 @@ export function compileMd5(memory: WasmMemory): Md5Engine {
   const advanceFour = compileFunction<Advance>(memory, ADVANCE_PARAMETERS, emitFourLanes());
   for (let at = 0; at < 64 * LANES; at++) words[CONSTANTS_AT / 4 + at] = stepConstant(at >> 2);
 
-  /** Takes them through as many bytes as there are for each of them. */
-  function advance(stretches: readonly Md5Input[], length: number): void {
+  /** Hashes the first `length` bytes of each input. */
+  function advance(inputs: readonly Md5Input[], length: number): void {
     const wordIndex = (value: number, lane: number) => VALUES_AT / 4 + value * LANES + lane;
-    for (const [lane, { md5 }] of stretches.entries()) {
+    for (const [lane, { md5 }] of inputs.entries()) {
       for (let i = 0; i < 4; i++) words[wordIndex(i, lane)] = md5.values[i]!;
     }
-    const [one, two = one, three = one, four = one] = stretches.map(({ from }) => from);
-    const run = stretches.length > 1 ? advanceFour! : advanceOne;
+    const [one, two = one, three = one, four = one] = inputs.map(({ from }) => from);
+    const run = inputs.length > 1 ? advanceFour! : advanceOne;
     run(one!, two!, three!, four!, one! + length);
-    for (const [lane, { md5 }] of stretches.entries()) {
+    for (const [lane, { md5 }] of inputs.entries()) {
       for (let i = 0; i < 4; i++) md5.values[i] = words[wordIndex(i, lane)]!;
     }
   }
 
-  /** Fills up a block that was begun before. Gives back what lies behind it. */
+  /** Completes the block that was begun before. Returns the input after it. */
   function completeBlock({ md5, from, to }: Md5Input): Md5Input {
     const begun = md5.length % BLOCK_BYTES;
     md5.length += to - from;
@@ -79,9 +79,9 @@ export function compileMd5(memory: WasmMemory): Md5Engine {
     return { md5, from: end, to };
   }
 
-  /** Those that have one. What is left of the others is kept for later. */
-  function wholeBlocks(stretches: readonly Md5Input[]): Md5Input[] {
-    return stretches.filter(({ md5, from, to }) => {
+  /** Inputs with at least one whole block. The bytes of the others are kept for later. */
+  function wholeBlocks(inputs: readonly Md5Input[]): Md5Input[] {
+    return inputs.filter(({ md5, from, to }) => {
       if (to - from >= BLOCK_BYTES) return true;
       bytes.copy(md5.rest, 0, from, to);
       return false;
@@ -91,14 +91,14 @@ export function compileMd5(memory: WasmMemory): Md5Engine {
   return {
     begin: () => ({ values: Int32Array.from(FIRST_VALUES), rest: Buffer.alloc(BLOCK_BYTES), length: 0 }),
 
-    update(stretches) {
-      let running = wholeBlocks(stretches.map(completeBlock));
+    update(inputs) {
+      let running = wholeBlocks(inputs.map(completeBlock));
       while (running.length > 0) {
         const batch = running.slice(0, advanceFour ? LANES : 1);
         const length = Math.min(...batch.map(({ from, to }) => to - from)) & -BLOCK_BYTES;
         advance(batch, length);
-        const behind = batch.map(({ md5, from, to }) => ({ md5, from: from + length, to }));
-        running = wholeBlocks([...behind, ...running.slice(batch.length)]);
+        const advanced = batch.map(({ md5, from, to }) => ({ md5, from: from + length, to }));
+        running = wholeBlocks([...advanced, ...running.slice(batch.length)]);
       }
     },
 
@@ -110,9 +110,9 @@ export function compileMd5(memory: WasmMemory): Md5Engine {
       bytes[LANES_END + left] = 0x80;
       bytes.writeBigUInt64LE(BigInt(md5.length) * 8n, end - 8);
       advance([{ md5, from: LANES_END, to: end }], end - LANES_END);
-      const answer = Buffer.allocUnsafe(16);
-      for (let i = 0; i < 4; i++) answer.writeInt32LE(md5.values[i]!, i * 4);
-      return answer.toString('base64');
+      const digest = Buffer.allocUnsafe(16);
+      for (let i = 0; i < 4; i++) digest.writeInt32LE(md5.values[i]!, i * 4);
+      return digest.toString('base64');
     },
   };
 }

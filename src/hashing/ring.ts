@@ -1,6 +1,6 @@
 /**
- * The memory that a hashing thread shares with its owner: a queue of records, and the bytes that they speak of.
- * The owner adds records, the thread works through them in order, the owner takes them back in order.
+ * Single-producer, single-consumer ring buffer in shared memory between a hashing thread and its owner: records, and the bytes that they
+ * refer to. The owner adds records, the thread processes them, the owner releases them in order.
  */
 import { OVERREAD_BYTES } from './crc-fold.ts';
 import { MD5_END } from './md5.ts';
@@ -10,37 +10,37 @@ export const RECORDS_MAX = 256;
 export const RECORD_BYTES_MAX = 64 << 10;
 export const DATA_BYTES = 4 << 20;
 
-/** What a record asks for. The first record of a hashing begins it. */
+/** Opcodes of records. The first record of a job begins it. */
 export const UPDATE = 0;
-/** The answer takes the place of the record's bytes. */
+/** The result is written to where the record's bytes are. */
 export const DIGEST = 1;
 export const ABANDON = 2;
-/** Added to each of these. */
+/** A flag in each opcode. */
 export const WITH_MD5 = 4;
 
 export const CRC64_TEXT = 12;
 export const MD5_TEXT = 24;
 
-// The words of `control`. Counts of records go round at 32 bits, so they are only held against each other for equality.
-/** How many records there were. */
+// The words of `control`. Counts of records wrap around at 32 bits, so they are compared for equality only.
+/** Count of all records. Written by the owner only. */
 export const SENT = 0;
-/** How many of them the thread has worked through. */
+/** Count of the processed records. Written by the thread only. */
 export const DONE = 1;
-/** 1 while the thread sleeps: only a message wakes it. */
+/** 1 while the thread sleeps, and only a message wakes it. Set by the thread only; reset by an exchange on either side. */
 export const IDLE = 2;
-/** 1 while the owner has something that waits for room. */
+/** 1 while the owner waits for room. Written by the owner only. */
 export const WAITING = 3;
-/** 1 from a message to the owner until it has looked. */
+/** 1 from a message to the owner until the owner has received it. */
 export const SIGNALLED = 4;
 
 export interface Ring {
   readonly control: Int32Array;
-  /** Four words each: what, the number of the hashing, where its bytes are, how many. */
+  /** Four words each: opcode, number of the job, offset and length of the bytes. */
   readonly records: Int32Array;
   readonly data: Buffer;
 }
 
-// Behind what the hashes keep there. The thread computes them where the bytes lie.
+// After the memory of the hash functions, which work on the bytes in place.
 const CONTROL_AT = MD5_END;
 const RECORDS_AT = CONTROL_AT + 64;
 export const DATA_AT = RECORDS_AT + RECORDS_MAX * 16;
@@ -57,24 +57,24 @@ export function openRing({ buffer }: WasmMemory): Ring {
   };
 }
 
-/** Where the words of a record begin, by its number. */
+/** Offset of the first word of a record, by its number. */
 export function recordOffset(number: number): number {
   return (number & (RECORDS_MAX - 1)) * 4;
 }
 
 export interface RingAllocator {
   /**
-   * Where so many bytes fit in one stretch, or undefined. `like` is where they come from: both places agree in their last three bits,
-   * see `alikeFrom`.
+   * Offset of `length` consecutive free bytes, or undefined. It agrees with `like`, the offset of the source, in its last three bits: see
+   * `alignLike`.
    */
   allocate(length: number, like: number): number | undefined;
-  /** What was claimed first and is not yet released ends here. */
+  /** Releases the oldest allocation, which ends here. */
   release(end: number): void;
-  /** Nothing is claimed any more. */
+  /** Releases everything. */
   reset(): void;
 }
 
-/** Claims are released in the order in which they were made. */
+/** Allocations are released in the order in which they were made. */
 export function createRingAllocator(): RingAllocator {
   let first = 0;
   let next = 0;
@@ -95,7 +95,7 @@ export function createRingAllocator(): RingAllocator {
       first = end;
     },
     reset() {
-      // From the beginning again: bytes that are used often stay in the processor's cache.
+      // Starts at the beginning again: memory that is used often stays in the processor's cache.
       first = 0;
       next = 0;
     },

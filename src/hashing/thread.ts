@@ -1,6 +1,7 @@
-/** A thread that hashes, and the line of those who want it to. Bytes reach it by one copy into memory that both share. */
+/** A hashing thread and the queue of its jobs. Bytes reach the thread by one copy into a ring buffer in shared memory. */
 import { Worker } from 'node:worker_threads';
 import { compiledWorkerUrl } from '../base/worker-url.ts';
+import { HashJob, type Waiter } from './hash-job.ts';
 import type { HashStream } from './hash-pool.ts';
 import type { Hashes } from './hasher.ts';
 import {
@@ -15,6 +16,8 @@ import {
   openRing,
   RECORD_BYTES_MAX,
   RECORDS_MAX,
+  type Ring,
+  type RingAllocator,
   recordOffset,
   SENT,
   SIGNALLED,
@@ -23,35 +26,16 @@ import {
   WITH_MD5,
 } from './ring.ts';
 
-/** What one hashing may have in the shared memory; it goes on once half of that is done. */
+/** Limit of the bytes of one job in the ring. A job that reached it goes on once half of them are hashed. */
 export const BACKLOG_BYTES_MAX = 512 << 10;
+const DIGEST_BYTES = CRC64_TEXT + MD5_TEXT;
+const RESOLVED = Promise.resolve();
 
 export interface HashThread {
-  /** How many hashings are under way. */
-  readonly load: () => number;
-  readonly begin: (wants: { md5: boolean }) => HashStream;
-  readonly stop: () => Promise<void>;
-}
-
-interface Waiter<T> {
-  readonly resolve: (value: T) => void;
-  readonly reject: (error: Error) => void;
-}
-
-/** One hashing, as its owner sees it. */
-interface HashJob {
-  readonly number: number;
-  readonly md5: boolean;
-  /** Not yet copied. */
-  readonly pieces: Uint8Array[];
-  /** How many bytes of the first piece are copied. */
-  copied: number;
-  /** Copied, and not yet worked through. */
-  backlog: number;
-  finalRecord: typeof DIGEST | typeof ABANDON | undefined;
-  updates: Waiter<void>[];
-  result: Waiter<Hashes> | undefined;
-  failure: Error | undefined;
+  /** The number of jobs. */
+  load(): number;
+  begin(wants: { md5: boolean }): HashStream;
+  stop(): Promise<void>;
 }
 
 interface SentRecord {
@@ -61,226 +45,222 @@ interface SentRecord {
   readonly length: number;
 }
 
-/** `gone` is called when it ends, before anyone who waits for it hears of it. */
+/** @param onExit is called when the thread has ended, before the waiting calls fail */
 export function startHashThread(onExit: () => void, memory = createRingMemory()): HashThread {
-  const { control, records, data } = openRing(memory);
-  const allocator = createRingAllocator();
-  const worker = new Worker(compiledWorkerUrl(import.meta.url, './hash-worker.ts'), { workerData: memory });
-  worker.unref();
+  return new WorkerHashThread(onExit, memory);
+}
 
-  const jobs = new Set<HashJob>();
-  /** Those who have something to send, in turn; and those who may not until some of theirs is done. */
-  const sendQueue = new Set<HashJob>();
-  const blocked = new Set<HashJob>();
-  const sent: SentRecord[] = [];
-  let lastNumber = 0;
-  let sentCount = 0;
-  let doneCount = 0;
-  let waiters = 0;
-  let isSignalling = false;
-  let exitError: Error | undefined;
+class WorkerHashThread implements HashThread {
+  readonly #worker: Worker;
+  readonly #onExit: () => void;
+  readonly #ring: Ring;
+  readonly #allocator: RingAllocator = createRingAllocator();
+  readonly #jobs = new Set<HashJob>();
+  /** Jobs with something to send, in turn. A job is in one of these two sets at most. */
+  readonly #sendQueue = new Set<HashJob>();
+  /** Jobs that have reached the limit of their backlog. */
+  readonly #blocked = new Set<HashJob>();
+  /** Exactly the records between `doneCount` and `sentCount`, in order. Their room in the ring is released in that order. */
+  readonly #sent: SentRecord[] = [];
+  #sentCount = 0;
+  #doneCount = 0;
+  #lastNumber = 0;
+  /** Calls that wait for this thread. While there are any, the thread keeps the process alive. */
+  #waiters = 0;
+  #isSignalling = false;
+  #exitError: Error | undefined;
 
-  worker.on('message', () => {
-    Atomics.store(control, SIGNALLED, 0);
-    pump();
-  });
-  worker.on('error', failAll);
-  worker.on('exit', (code) => failAll(new Error(`it ended with ${code}`)));
-
-  function failAll(error: Error): void {
-    if (exitError) return;
-    exitError = new Error(`The hashing thread stopped: ${error.message}`, { cause: error });
-    onExit();
-    for (const job of jobs) fail(job, exitError);
+  constructor(onExit: () => void, memory: ReturnType<typeof createRingMemory>) {
+    this.#onExit = onExit;
+    this.#ring = openRing(memory);
+    this.#worker = new Worker(compiledWorkerUrl(import.meta.url, './hash-worker.ts'), { workerData: memory });
+    this.#worker.unref();
+    this.#worker.on('message', () => {
+      Atomics.store(this.#ring.control, SIGNALLED, 0);
+      this.#pump();
+    });
+    this.#worker.on('error', (error) => this.#failAll(error));
+    this.#worker.on('exit', (code) => this.#failAll(new Error(`it ended with ${code}`)));
   }
 
-  function fail(job: HashJob, error: Error): void {
-    forget(job);
+  load(): number {
+    return this.#jobs.size;
+  }
+
+  begin({ md5 }: { md5: boolean }): HashStream {
+    this.#lastNumber = (this.#lastNumber + 1) | 0;
+    const job = new HashJob(this.#lastNumber, md5, this.#exitError);
+    if (!this.#exitError) this.#jobs.add(job);
+    return {
+      update: (bytes) => this.#update(job, bytes),
+      digest: () => this.#digest(job),
+      abandon: () => this.#abandon(job),
+    };
+  }
+
+  async stop(): Promise<void> {
+    await this.#worker.terminate();
+  }
+
+  #update(job: HashJob, bytes: Uint8Array | readonly Uint8Array[]): Promise<void> {
+    if (job.failure) return Promise.reject(job.failure);
+    job.addPieces(bytes);
+    if (job.pieces.length === 0) return RESOLVED;
+    if (!this.#blocked.has(job)) this.#sendQueue.add(job);
+    this.#pump();
+    return job.pieces.length === 0 ? RESOLVED : this.#wait((waiter) => job.updates.push(waiter));
+  }
+
+  #digest(job: HashJob): Promise<Hashes> {
+    if (job.failure) return Promise.reject(job.failure);
+    job.finalRecord = DIGEST;
+    job.failure = new Error('The hashing has ended');
+    const result = this.#wait<Hashes>((waiter) => {
+      job.result = waiter;
+    });
+    if (!this.#blocked.has(job)) this.#sendQueue.add(job);
+    this.#pump();
+    return result;
+  }
+
+  #abandon(job: HashJob): void {
+    if (!this.#jobs.has(job)) return;
+    this.#fail(job, new Error('The hashing was given up'));
+    job.finalRecord = ABANDON;
+    this.#sendQueue.add(job);
+    this.#pump();
+  }
+
+  #failAll(error: Error): void {
+    if (this.#exitError) return;
+    this.#exitError = new Error(`The hashing thread stopped: ${error.message}`, { cause: error });
+    this.#onExit();
+    for (const job of this.#jobs) this.#fail(job, this.#exitError);
+  }
+
+  #fail(job: HashJob, error: Error): void {
+    for (const jobs of [this.#jobs, this.#sendQueue, this.#blocked]) jobs.delete(job);
     job.failure = error;
     job.pieces.length = 0;
-    for (const { reject } of takeWaiters(job)) reject(error);
+    const waiters = job.takeWaiters();
+    this.#addWaiters(-waiters.length);
+    for (const { reject } of waiters) reject(error);
   }
 
-  function forget(job: HashJob): void {
-    jobs.delete(job);
-    sendQueue.delete(job);
-    blocked.delete(job);
+  #wait<T>(enqueue: (waiter: Waiter<T>) => void): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#addWaiters(1);
+      enqueue({ resolve, reject });
+    });
   }
 
-  /** Everyone who waits for something of this hashing, and nobody does any more. */
-  function takeWaiters(job: HashJob): Waiter<never>[] {
-    const all = [...job.updates.splice(0), ...(job.result ? [job.result] : [])];
-    job.result = undefined;
-    addWaiters(-all.length);
-    return all;
+  #addWaiters(more: number): void {
+    const before = this.#waiters;
+    this.#waiters += more;
+    if (before === 0 && this.#waiters > 0) this.#worker.ref();
+    if (before > 0 && this.#waiters === 0) this.#worker.unref();
   }
 
-  /** A process that waits for a hash does not end. */
-  function addWaiters(more: number): void {
-    const before = waiters;
-    waiters += more;
-    if (before === 0 && waiters > 0) worker.ref();
-    if (before > 0 && waiters === 0) worker.unref();
-  }
-
-  function pump(): void {
-    if (exitError) return;
+  /** Takes finished records back and sends new ones. */
+  #pump(): void {
+    if (this.#exitError) return;
+    const { control } = this.#ring;
+    const hasUnsent = () => this.#sendQueue.size + this.#blocked.size > 0;
     do {
-      reclaim();
-      send();
-      Atomics.store(control, WAITING, sendQueue.size + blocked.size > 0 ? 1 : 0);
-      // Done meanwhile: the thread may not have seen that someone waits.
-    } while (sendQueue.size + blocked.size > 0 && Atomics.load(control, DONE) !== doneCount);
+      this.#reclaim();
+      this.#send();
+      Atomics.store(control, WAITING, hasUnsent() ? 1 : 0);
+      // Records that were done meanwhile: the thread may not have seen WAITING, and then sends no message.
+    } while (hasUnsent() && Atomics.load(control, DONE) !== this.#doneCount);
   }
 
-  function reclaim(): void {
-    const now = Atomics.load(control, DONE);
-    for (; doneCount !== now; doneCount = (doneCount + 1) | 0) {
-      const { job, opcode, at, length } = sent.shift()!;
+  #reclaim(): void {
+    const done = Atomics.load(this.#ring.control, DONE);
+    for (; this.#doneCount !== done; this.#doneCount = (this.#doneCount + 1) | 0) {
+      const record = this.#sent.shift()!;
+      const { job, opcode, at, length } = record;
       if (opcode === UPDATE) {
         job.backlog -= length;
-        if (job.backlog <= BACKLOG_BYTES_MAX / 2 && blocked.delete(job)) sendQueue.add(job);
-      } else if (opcode === DIGEST) {
-        const { result } = job;
-        if (result) {
-          job.result = undefined;
-          jobs.delete(job);
-          addWaiters(-1);
-          result.resolve({
-            md5: job.md5 ? data.toString('latin1', at + CRC64_TEXT, at + CRC64_TEXT + MD5_TEXT) : undefined,
-            crc64: data.toString('latin1', at, at + CRC64_TEXT),
-          });
-        }
-      }
-      if (sent.length > 0) allocator.release(at + length);
-      else allocator.reset();
+        if (job.backlog <= BACKLOG_BYTES_MAX / 2 && this.#blocked.delete(job)) this.#sendQueue.add(job);
+      } else if (opcode === DIGEST) this.#resolveDigest(record);
+      if (this.#sent.length > 0) this.#allocator.release(at + length);
+      else this.#allocator.reset();
     }
   }
 
-  function send(): void {
-    const before = sentCount;
-    // One record each in turn, so that a long body does not keep the others waiting.
-    for (const job of sendQueue) {
-      if (sent.length === RECORDS_MAX || !sendOne(job)) break;
-      sendQueue.delete(job);
+  #resolveDigest({ job, at }: SentRecord): void {
+    const { result } = job;
+    if (!result) return;
+    const { data } = this.#ring;
+    job.result = undefined;
+    this.#jobs.delete(job);
+    this.#addWaiters(-1);
+    result.resolve({
+      md5: job.md5 ? data.toString('latin1', at + CRC64_TEXT, at + DIGEST_BYTES) : undefined,
+      crc64: data.toString('latin1', at, at + CRC64_TEXT),
+    });
+  }
+
+  #send(): void {
+    const before = this.#sentCount;
+    // One record per job in turn, so that a long body does not delay the others.
+    for (const job of this.#sendQueue) {
+      if (this.#sent.length === RECORDS_MAX || !this.#sendOne(job)) break;
+      this.#sendQueue.delete(job);
       if (job.pieces.length > 0) {
-        (job.backlog < BACKLOG_BYTES_MAX ? sendQueue : blocked).add(job);
+        (job.backlog < BACKLOG_BYTES_MAX ? this.#sendQueue : this.#blocked).add(job);
         continue;
       }
-      addWaiters(-job.updates.length);
+      this.#addWaiters(-job.updates.length);
       for (const { resolve } of job.updates.splice(0)) resolve();
-      if (job.finalRecord !== undefined) sendQueue.add(job);
+      if (job.finalRecord !== undefined) this.#sendQueue.add(job);
     }
-    if (sentCount === before || isSignalling) return;
-    isSignalling = true;
-    // Once for all that a turn of the event loop brings: the thread takes several bodies at a time, if they are there.
-    setImmediate(signalWorker);
+    if (this.#sentCount === before || this.#isSignalling) return;
+    this.#isSignalling = true;
+    // One signal per tick of the event loop: the thread then finds records of several bodies, and hashes them in parallel lanes.
+    setImmediate(() => this.#signalWorker());
   }
 
-  function signalWorker(): void {
-    isSignalling = false;
-    Atomics.store(control, SENT, sentCount);
-    if (Atomics.exchange(control, IDLE, 0) === 1) worker.postMessage(0);
+  #signalWorker(): void {
+    const { control } = this.#ring;
+    this.#isSignalling = false;
+    Atomics.store(control, SENT, this.#sentCount);
+    if (Atomics.exchange(control, IDLE, 0) === 1) this.#worker.postMessage(0);
   }
 
-  /** False if there is no room. */
-  function sendOne(job: HashJob): boolean {
+  /** @returns false if the ring has no room */
+  #sendOne(job: HashJob): boolean {
     const piece = job.pieces[0];
-    if (!piece) {
-      const opcode = job.finalRecord!;
-      const at = allocator.allocate(opcode === DIGEST ? CRC64_TEXT + MD5_TEXT : 0, 0);
-      if (at === undefined) return false;
-      job.finalRecord = undefined;
-      add({ job, opcode, at, length: opcode === DIGEST ? CRC64_TEXT + MD5_TEXT : 0 });
-      return true;
-    }
+    if (!piece) return this.#sendFinal(job);
     const length = Math.min(piece.length - job.copied, RECORD_BYTES_MAX);
-    const at = allocator.allocate(length, piece.byteOffset + job.copied);
+    const at = this.#allocator.allocate(length, piece.byteOffset + job.copied);
     if (at === undefined) return false;
-    const whole = length === piece.length;
-    data.set(whole ? piece : piece.subarray(job.copied, job.copied + length), at);
-    job.backlog += length;
-    job.copied += length;
-    if (job.copied === piece.length) {
-      job.pieces.shift();
-      job.copied = 0;
-    }
-    add({ job, opcode: UPDATE, at, length });
+    const isWhole = length === piece.length;
+    this.#ring.data.set(isWhole ? piece : piece.subarray(job.copied, job.copied + length), at);
+    job.advance(length);
+    this.#writeRecord({ job, opcode: UPDATE, at, length });
     return true;
   }
 
-  function add(record: SentRecord): void {
+  #sendFinal(job: HashJob): boolean {
+    const opcode = job.finalRecord!;
+    const length = opcode === DIGEST ? DIGEST_BYTES : 0;
+    const at = this.#allocator.allocate(length, 0);
+    if (at === undefined) return false;
+    job.finalRecord = undefined;
+    this.#writeRecord({ job, opcode, at, length });
+    return true;
+  }
+
+  #writeRecord(record: SentRecord): void {
     const { job, opcode, at, length } = record;
-    const word = recordOffset(sentCount);
+    const { records } = this.#ring;
+    const word = recordOffset(this.#sentCount);
     records[word] = job.md5 ? opcode | WITH_MD5 : opcode;
     records[word + 1] = job.number;
     records[word + 2] = at;
     records[word + 3] = length;
-    sent.push(record);
-    sentCount = (sentCount + 1) | 0;
+    this.#sent.push(record);
+    this.#sentCount = (this.#sentCount + 1) | 0;
   }
-
-  function waitFor<T>(join: (waiter: Waiter<T>) => void): Promise<T> {
-    return new Promise((resolve, reject) => {
-      addWaiters(1);
-      join({ resolve, reject });
-    });
-  }
-
-  return {
-    load: () => jobs.size,
-
-    begin({ md5 }) {
-      lastNumber = (lastNumber + 1) | 0;
-      const job: HashJob = {
-        number: lastNumber,
-        md5,
-        pieces: [],
-        copied: 0,
-        backlog: 0,
-        finalRecord: undefined,
-        updates: [],
-        result: undefined,
-        failure: exitError,
-      };
-      if (!exitError) jobs.add(job);
-
-      return {
-        update(bytes) {
-          if (job.failure) return Promise.reject(job.failure);
-          for (const piece of bytes instanceof Uint8Array ? [bytes] : bytes) {
-            if (piece.length > 0) job.pieces.push(piece);
-          }
-          if (job.pieces.length === 0) return RESOLVED;
-          if (!blocked.has(job)) sendQueue.add(job);
-          pump();
-          return job.pieces.length === 0 ? RESOLVED : waitFor((waiter) => job.updates.push(waiter));
-        },
-        digest() {
-          if (job.failure) return Promise.reject(job.failure);
-          job.finalRecord = DIGEST;
-          job.failure = new Error('The hashing has ended');
-          const answer = waitFor<Hashes>((waiter) => {
-            job.result = waiter;
-          });
-          if (!blocked.has(job)) sendQueue.add(job);
-          pump();
-          return answer;
-        },
-        abandon() {
-          if (!jobs.has(job)) return;
-          fail(job, new Error('The hashing was given up'));
-          job.finalRecord = ABANDON;
-          sendQueue.add(job);
-          pump();
-        },
-      };
-    },
-
-    async stop() {
-      await worker.terminate();
-    },
-  };
 }
-
-const RESOLVED = Promise.resolve();

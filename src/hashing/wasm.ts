@@ -1,14 +1,14 @@
 /**
- * Modules in the binary format of the WebAssembly core specification, chapter 5. They are assembled where they are used, so that
- * what runs is what can be read and nothing has to be built.
+ * Assembler for WebAssembly modules (core specification, chapter 5). Modules are assembled at run time, so the code that runs is the code
+ * that can be read, and nothing has to be built or shipped.
  */
 
-/** Zeroed, and shared: threads can be given it. */
+/** Zeroed, and shared, so that a thread can use it too. */
 export interface WasmMemory {
   readonly buffer: SharedArrayBuffer;
 }
 
-/** What this file uses of it; the types of Node do not have it. */
+/** The parts that are used here; the types of Node have none. */
 declare const WebAssembly: {
   Memory: new (size: { initial: number; maximum: number; shared: true }) => WasmMemory;
   Module: new (bytes: Uint8Array) => object;
@@ -25,12 +25,15 @@ export function createWasmMemory(bytes: number): WasmMemory {
 }
 
 /**
- * The first place from `at` on to which these bytes are copied fast: in shared memory, a copy between places that differ in their last three
- * bits goes byte by byte, seven times as slow.
+ * The first offset from `at` on to which these bytes can be copied fast. In shared memory, a copy between addresses that differ in their last
+ * three bits goes byte by byte, seven times as slow.
  */
 export const alignLike = (at: number, { byteOffset }: Uint8Array): number => at + (byteOffset & 7);
 
-/** A function of so many numbers that works in the memory; `body` says its locals first. Undefined where the processor lacks what it needs. */
+/**
+ * @param body declarations of the locals, then instructions
+ * @returns a function of this many numbers that works on the memory; undefined where the processor lacks its instructions
+ */
 export function compileFunction<F>(memory: WasmMemory, parameters: number, body: readonly number[]): F | undefined {
   const module = Uint8Array.from([
     ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
@@ -60,7 +63,7 @@ export const tee = (local: number) => [0x22, local];
 export const i32 = (value: number) => [0x41, ...signedLeb128(value)];
 export const i64 = (value: number) => [0x42, ...signedLeb128(value)];
 
-// Alignments are hints; 0 promises nothing.
+// Alignments are hints; 0 makes no promise.
 export const i32Load = (offset: number) => [0x28, 0, ...unsignedLeb128(offset)];
 export const i32Store = (offset: number) => [0x36, 0, ...unsignedLeb128(offset)];
 export const i64Load = (offset: number) => [0x29, 0, ...unsignedLeb128(offset)];
@@ -84,7 +87,7 @@ export const i64ShiftRight = 0x88;
 export const i64ToI32 = 0xa7;
 
 const v128 = (operation: number) => [0xfd, ...unsignedLeb128(operation)];
-/** Bytes of the two vectors, which are numbered one after the other. */
+/** @param bytes indices into the bytes of both vectors, one after the other */
 export const v128Shuffle = (bytes: readonly number[]) => [...v128(13), ...bytes];
 export const v128Not = v128(77);
 export const v128And = v128(78);
@@ -102,12 +105,11 @@ function lengthPrefixed(bytes: readonly number[]): number[] {
   return [...unsignedLeb128(bytes.length), ...bytes];
 }
 
-/** LEB128. */
 function unsignedLeb128(value: number): number[] {
   return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...unsignedLeb128(value >>> 7)];
 }
 
-/** LEB128 whose last byte has the sign in its highest bit. */
+/** LEB128 with the sign in the highest bit of the last byte. */
 function signedLeb128(value: number): number[] {
   return value >= -0x40 && value < 0x40 ? [value & 0x7f] : [(value & 0x7f) | 0x80, ...signedLeb128(value >> 7)];
 }

@@ -1,10 +1,10 @@
-/** Blocks: their ids, how many there may be, and which of two blocks with one id a list means. */
+/** Blocks: their ids, their number, and the lists in which a block list looks for a block. */
 
-export const BLOCK_ID_BYTES_MAX = 64;
+const BLOCK_ID_BYTES_MAX = 64;
 export const COMMITTED_BLOCKS_MAX = 50_000;
 export const UNCOMMITTED_BLOCKS_MAX = 100_000;
 
-/** Where a block list says that a block is to be taken from. */
+/** The list in which a block list looks for a block. */
 export type BlockSource = 'Committed' | 'Uncommitted' | 'Latest';
 
 export interface BlockChoice {
@@ -17,21 +17,21 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-
 
 const ID_LENGTH_MAX = 4 * Math.ceil(BLOCK_ID_BYTES_MAX / 3);
 
-/** The one base64 of its bytes; undefined: it is no block id. */
+/** Normalized: bytes have one base64. Undefined: the text is no block id. */
 export function parseBlockId(text: string): string | undefined {
-  // The expression needs memory with the length of its text.
+  // The memory that the expression needs grows with the text.
   if (text.length > ID_LENGTH_MAX || !BASE64.test(text)) return undefined;
   const bytes = Buffer.from(text, 'base64');
   return bytes.length <= BLOCK_ID_BYTES_MAX ? bytes.toString('base64') : undefined;
 }
 
-/** Ids are compared in length by their bytes: 'MA==' and 'MTA=' are of different length. */
+/** The length that counts is that of the bytes: 'MA==' and 'MTA=' are of different length. */
 export function blockIdBytes(id: string): number {
   return Buffer.byteLength(id, 'base64');
 }
 
 export interface UncommittedBlocks {
-  /** Of every id, in bytes. */
+  /** Length of every id, in bytes. */
   readonly idLength: number;
   readonly count: number;
 }
@@ -45,7 +45,7 @@ export function judgeBlock(uncommitted: UncommittedBlocks | undefined, id: strin
   return !replaces && uncommitted.count >= UNCOMMITTED_BLOCKS_MAX ? 'BlockCountExceedsLimit' : 'proceed';
 }
 
-/** Where to look, in order; a block that is in none of these lists makes the whole block list invalid. */
+/** Lists to search, in order. A block that is in none of them makes the whole block list invalid. */
 export function listsToSearch(source: BlockSource): readonly ('committed' | 'uncommitted')[] {
   if (source === 'Committed') return ['committed'];
   return source === 'Uncommitted' ? ['uncommitted'] : ['uncommitted', 'committed'];

@@ -55,11 +55,11 @@ describe('The host by which a web page asks', () => {
     expect(verdict({ 'sec-fetch-mode': 'cors' })).toBe('taken');
   });
 
-  it('is never asked for of other programs', () => {
+  it('is never required of other programs', () => {
     fc.assert(fc.property(fc.domain(), (host) => !isRebound({ host, 'x-ms-version': '2025-07-05' }, known)));
   });
 
-  it('is refused wherever somebody could own it', () => {
+  it('is refused wherever its name could be registered', () => {
     const label = fc.constantFrom('mine', 'mine-secondary', 'blob', 'www');
     fc.assert(
       fc.property(label, fc.domain(), (first, domain) => {
@@ -107,7 +107,7 @@ describe('A write of a web page', () => {
     if (forbidden) expect(isFromBrowser(headers)).toBe(true);
   });
 
-  it('is never forbidden to who says nothing of a browser', () => {
+  it('is never forbidden without the headers of a browser', () => {
     const headers = fc.dictionary(fc.constantFrom('content-type', 'host', 'accept', 'x-ms-date'), fc.string());
     fc.assert(fc.property(fc.constantFrom('GET', 'POST', 'PUT'), headers, (m, all) => !isForbiddenWrite(m, all, [])));
   });

@@ -11,7 +11,7 @@ export interface ByteRange {
 
 const RANGE = /^bytes=(\d+)-(\d*)$/i;
 
-/** Undefined is a range the service does not know, such as the last n bytes: it answers as if none had been sent. */
+/** Undefined: a range that the service does not support, such as the last n bytes. It answers as if there were no range. */
 export function parseRange(text: string): RequestedRange | undefined {
   const match = RANGE.exec(text.trim());
   if (match === null) return undefined;

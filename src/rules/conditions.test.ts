@@ -15,7 +15,7 @@ import {
 import { type Conditions, hasOneCondition, judgeRead, judgeWrite, type Validators } from './conditions.ts';
 
 const SECOND = 10_000_000n;
-/** In the middle of a second, as stamps are. */
+/** In the middle of a second, as versions are. */
 const MODIFIED = 638_000_000_000_000_000n + 4_711_000n;
 const found: Validators = { etag: 'current', modified: MODIFIED };
 

@@ -1,4 +1,4 @@
-/** Conditional headers: what a resource's ETag and last change say to what the caller asked. */
+/** Conditional headers: the conditions of a request, judged by the ETag and the last change of a resource. */
 import { truncateToSecond } from '../base/time.ts';
 
 /** Without quotes. */
@@ -21,13 +21,13 @@ export type ReadVerdict = 'proceed' | 'ConditionNotMet' | 'NotModified' | 'Unsat
 export type WriteVerdict = 'proceed' | 'ConditionNotMet' | 'BlobAlreadyExists';
 
 export interface WriteKind {
-  /** Put Blob and the like: the write may make the resource. */
+  /** Whether the write can create the resource, as Put Blob. */
   readonly creates: boolean;
   /** The request carries the valid id of the active lease. */
   readonly leaseHeld: boolean;
 }
 
-/** A read takes any combination: If-Match and If-Unmodified-Since must hold, and one of the other two if any was sent. */
+/** A read can have any combination: If-Match and If-Unmodified-Since must hold, and one of the other two if any was sent. */
 export function judgeRead(found: Validators, conditions: Conditions): ReadVerdict {
   const { ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince } = conditions;
   if (ifNoneMatch === '*') return 'UnsatisfiableCondition';
@@ -39,7 +39,7 @@ export function judgeRead(found: Validators, conditions: Conditions): ReadVerdic
   return differs || changed ? 'proceed' : 'NotModified';
 }
 
-/** A write takes one condition (see oneCondition); beside an ETag condition its date counterpart does not count. */
+/** A write has one condition (see hasOneCondition); beside an ETag condition, its date counterpart does not count. */
 export function judgeWrite(found: Validators | undefined, conditions: Conditions, kind: WriteKind): WriteVerdict {
   const { ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince } = conditions;
   if (found === undefined) return ifMatch === undefined ? 'proceed' : 'ConditionNotMet';
@@ -54,16 +54,16 @@ export function judgeWrite(found: Validators | undefined, conditions: Conditions
   return 'proceed';
 }
 
-/** What a write may ask: one condition with one ETag, or an ETag condition with its date counterpart. */
+/** A write can have one condition with one ETag, or an ETag condition with its date counterpart. */
 export function hasOneCondition(conditions: Conditions): boolean {
   const { ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince } = conditions;
   if (countEtags(ifMatch) > 1 || countEtags(ifNoneMatch) > 1) return false;
-  const asksForSame = ifMatch !== undefined || ifUnmodifiedSince !== undefined;
-  const asksForOther = ifNoneMatch !== undefined || ifModifiedSince !== undefined;
-  return !(asksForSame && asksForOther);
+  const wantsUnchanged = ifMatch !== undefined || ifUnmodifiedSince !== undefined;
+  const wantsChanged = ifNoneMatch !== undefined || ifModifiedSince !== undefined;
+  return !(wantsUnchanged && wantsChanged);
 }
 
-/** Clients claim a blob by Set Blob Metadata with it, and rely on being the only one that is told so. */
+/** Clients claim a blob by Set Blob Metadata with If-None-Match: *, and rely on only one of them succeeding. */
 function judgeNoneMatchAny({ creates, leaseHeld }: WriteKind): WriteVerdict {
   if (!creates) return 'ConditionNotMet';
   return leaseHeld ? 'proceed' : 'BlobAlreadyExists';
@@ -73,7 +73,7 @@ function matchesEtag(etags: ETags, found: Validators): boolean {
   return etags === '*' || etags.includes(found.etag);
 }
 
-/** HTTP's dates know seconds only, so the change is cut to its second before they are compared. */
+/** HTTP's dates have whole seconds, so the instant of the change is truncated before the comparison. */
 function changedAfter(date: bigint, found: Validators): boolean {
   return truncateToSecond(found.modified) > date;
 }

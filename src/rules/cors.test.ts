@@ -27,7 +27,7 @@ describe('A preflight', () => {
     expect(ask('GET', 'http://www.contoso.com', 'x-ms-blob-content-type')).toBe(second);
   });
 
-  it('fails on a header that this rule does not know, though a later one does', () => {
+  it('fails on a header that this rule does not allow, even if a later one does', () => {
     expect(ask('GET', 'http://www.contoso.com', 'x-ms-client-request-id')).toBeUndefined();
   });
 
@@ -122,17 +122,17 @@ describe('The answer to an actual request', () => {
     [[exact], undefined, 'PUT', 'none', false],
     [[open], undefined, 'PUT', 'none', false],
     [[], 'http://one', 'GET', 'none', false],
-    [[exact], 'http://one', 'GET', 'the caller', true],
-    [[exact], 'http://one', 'HEAD', 'the caller', true],
-    [[exact], 'http://one', 'PUT', 'the caller', false],
+    [[exact], 'http://one', 'GET', 'request-origin', true],
+    [[exact], 'http://one', 'HEAD', 'request-origin', true],
+    [[exact], 'http://one', 'PUT', 'request-origin', false],
     [[exact], 'http://two', 'GET', 'none', true],
     [[exact], 'http://two', 'PUT', 'none', false],
     [[exact], 'http://one', 'DELETE', 'none', false],
     [[open], 'http://two', 'GET', '*', false],
     [[open], 'http://two', 'PUT', '*', false],
-    [[exact, open], 'http://one', 'GET', 'the caller', true],
+    [[exact, open], 'http://one', 'GET', 'request-origin', true],
     [[open, exact], 'http://one', 'GET', '*', false],
-    [[rule('http://*.one', 'GET')], 'http://a.one', 'GET', 'the caller', true],
+    [[rule('http://*.one', 'GET')], 'http://a.one', 'GET', 'request-origin', true],
   ];
   it.each(cells)('%j from %s by %s is shared with %s, varies: %s', (rules, origin, method, shared, varies) => {
     const sharing = decideCors(rules, origin, method);
@@ -140,7 +140,7 @@ describe('The answer to an actual request', () => {
     expect(sharing.rule === undefined).toBe(shared === 'none');
   });
 
-  it('exposes literal names always, and what begins like a prefix if it is sent', () => {
+  it('exposes literal names always, and names with a listed prefix if they are sent', () => {
     const sent = ['ETag', 'x-ms-meta-One', 'x-ms-meta-two', 'Date'];
     const some = rule('*', 'GET', '', 'x-ms-none X-MS-META-* etag');
     expect(exposedNames(some, sent)).toEqual(['x-ms-none', 'etag', 'x-ms-meta-One', 'x-ms-meta-two']);

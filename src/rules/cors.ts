@@ -1,6 +1,6 @@
-/** Which requests of web pages an account's rules allow, as Microsoft's page on cross-origin resource sharing has it. */
+/** Cross-origin resource sharing: which requests of web pages the rules of an account allow, as Microsoft's page on CORS describes it. */
 
-/** Names of headers are literal, or end in '*' and stand for all that begin so. */
+/** Names of headers are literal, or prefixes that end in '*'. */
 export interface CorsRule {
   /** Exact origins, 'https://*.example.com' for all below a domain, or '*'. */
   readonly allowedOrigins: readonly string[];
@@ -17,8 +17,8 @@ export interface Preflight {
 }
 
 /**
- * The rule that lets the announced request pass. The first one for its origin and method decides: if that does not know a
- * header, no later rule helps.
+ * The rule that allows the announced request. The first rule for its origin and method decides: if that does not allow a header, no later
+ * rule does.
  */
 export function preflightRule(
   rules: readonly CorsRule[],
@@ -28,32 +28,34 @@ export function preflightRule(
   return rule && headers.every(makeMatcher(rule.allowedHeaders)) ? rule : undefined;
 }
 
-/** What a page may see of the answer to an actual request. */
+/** The CORS headers of the response to an actual request. */
 export interface CorsDecision {
-  /** Undefined: no rule speaks for the caller. */
+  /** Undefined: no rule allows the origin. */
   readonly rule: CorsRule | undefined;
-  readonly origin: '*' | 'the caller' | 'none';
-  /** A cache must keep the answer apart from those for other origins. */
+  readonly origin: '*' | 'request-origin' | 'none';
+  /** Whether the response depends on the origin, so that a cache must not share it between origins. */
   readonly varies: boolean;
 }
 
 const NOT_SHARED: CorsDecision = { rule: undefined, origin: 'none', varies: false };
 
-/** Also for a caller that names no origin: a cache may hand his answer to one that does. */
+/** Also for a request without an origin: a cache may give the response to a request with one. */
 export function decideCors(rules: readonly CorsRule[], origin: string | undefined, method: string): CorsDecision {
   if (rules.length === 0) return NOT_SHARED;
-  const cached = method === 'GET' || method === 'HEAD';
+  const isCacheable = method === 'GET' || method === 'HEAD';
   if (origin === undefined) {
-    if (!cached) return NOT_SHARED;
+    if (!isCacheable) return NOT_SHARED;
     const open = rules.find((rule) => allowsAnyOrigin(rule) && rule.allowedMethods.includes(method));
     return open ? { rule: open, origin: '*', varies: false } : { ...NOT_SHARED, varies: true };
   }
   const rule = findRule(rules, origin, method);
-  if (!rule) return { ...NOT_SHARED, varies: cached };
-  return allowsAnyOrigin(rule) ? { rule, origin: '*', varies: false } : { rule, origin: 'the caller', varies: cached };
+  if (!rule) return { ...NOT_SHARED, varies: isCacheable };
+  return allowsAnyOrigin(rule)
+    ? { rule, origin: '*', varies: false }
+    : { rule, origin: 'request-origin', varies: isCacheable };
 }
 
-/** Browsers know no beginnings: of the headers that are sent, those that the rule exposes; and its literal names, sent or not. */
+/** Browsers have no prefixes: the sent headers that match a prefix of the rule, and its literal names, sent or not. */
 export function exposedNames({ exposedHeaders }: CorsRule, sent: Iterable<string>): string[] {
   const patterns = exposedHeaders.filter((name) => name.endsWith('*'));
   const names = new Map(exposedHeaders.filter((name) => !name.endsWith('*')).map((name) => [name.toLowerCase(), name]));
@@ -64,7 +66,7 @@ export function exposedNames({ exposedHeaders }: CorsRule, sent: Iterable<string
 
 export const CORS_METHODS: readonly string[] = ['DELETE', 'GET', 'HEAD', 'MERGE', 'POST', 'OPTIONS', 'PUT', 'PATCH'];
 
-/** Everything, for pages of these origins. */
+/** Allows everything for pages of these origins. */
 export function developmentRule(allowedOrigins: readonly string[]): CorsRule {
   return {
     allowedOrigins,
@@ -86,7 +88,7 @@ function allowsAnyOrigin(rule: CorsRule): boolean {
   return rule.allowedOrigins.includes('*');
 }
 
-/** Origins are held against each other letter by letter, in their case. */
+/** Origins are compared exactly, with their case. */
 function matchesOrigin(allowed: string, origin: string): boolean {
   if (allowed === '*' || allowed === origin) return true;
   const star = allowed.indexOf('://*.');
@@ -98,13 +100,13 @@ function matchesOrigin(allowed: string, origin: string): boolean {
   return /^[\w-]+(?:\.[\w-]+)*$/.test(below);
 }
 
-/** Whether one of the patterns stands for a name. */
+/** @returns whether one of the patterns matches a name */
 function makeMatcher(patterns: readonly string[]): (name: string) => boolean {
   const folded = patterns.map((pattern) => pattern.toLowerCase());
   const exact = new Set(folded);
   const prefixes = folded.filter((pattern) => pattern.endsWith('*')).map((pattern) => pattern.slice(0, -1));
   return (name) => {
     const lower = name.toLowerCase();
-    return exact.has(lower) || prefixes.some((beginning) => lower.startsWith(beginning));
+    return exact.has(lower) || prefixes.some((prefix) => lower.startsWith(prefix));
   };
 }

@@ -307,7 +307,7 @@ describe('A lease over time', () => {
     );
   });
 
-  it('is judged alike until the instant that decidesUntil names, and differently from then on', () => {
+  it('is judged alike until the instant that lockedUntil gives, and differently from then on', () => {
     const { lease } = run('blob', [{ action: 'acquire', seconds: 15, proposedId: 'A' }]);
     const until = lockedUntil(lease, START)!;
     expect(judgeUse(lease, undefined, 'write', until - 1n)).toBe('LeaseIdMissing');

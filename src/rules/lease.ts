@@ -1,7 +1,7 @@
-/** Leases of blobs and containers: the state machine, and who may use what is leased. */
+/** Leases of blobs and containers: the state machine, and the rules for requests to a leased resource. */
 import { TICKS_PER_SECOND } from '../base/time.ts';
 
-/** As stored; none is available. Ids are normalised, instants are ticks. */
+/** As stored; undefined means available. Ids are normalised, instants are ticks. */
 export type Lease =
   | { readonly id: string; readonly state: 'leased'; readonly seconds: number; readonly until?: bigint }
   | { readonly id: string; readonly state: 'breaking'; readonly until: bigint }
@@ -81,12 +81,12 @@ export function judgeUse(
   const locked = isLocked(lease, now);
   if (leaseId === undefined) return locked && use === 'write' ? 'LeaseIdMissing' : 'proceed';
   if (lease === undefined) return 'LeaseNotPresent';
-  // Azure says this of a wrong id too: whoever held the lease, nobody does now.
+  // Azure answers this for a wrong id too: the lease is not held any more.
   if (!locked) return 'LeaseLost';
   return lease.id === leaseId ? 'proceed' : 'LeaseIdMismatch';
 }
 
-/** A write to a blob forgets a lease that no longer holds, so nobody can renew it; containers keep theirs. */
+/** A write to a blob removes a lease that is not active any more, so it cannot be renewed; containers keep theirs. */
 export function leaseAfterWrite(lease: Lease | undefined, now: bigint): Lease | undefined {
   return isLocked(lease, now) ? lease : undefined;
 }
@@ -111,7 +111,7 @@ function renew(lease: Lease | undefined, action: ActionOf<'renew'>, now: bigint)
   return { lease: makeLease(lease.id, lease.seconds, now) };
 }
 
-/** Asking again for the id that the lease already has succeeds, so a caller may repeat a change whose answer was lost. */
+/** A change to the id that the lease already has succeeds, so a client can repeat a change whose answer was lost. */
 function change(lease: Lease | undefined, action: ActionOf<'change'>, now: bigint): LeaseStep | LeaseRefusal {
   if (!isLocked(lease, now)) return refuse('LeaseNotPresentWithLeaseOperation');
   if (lease.state === 'breaking' && lease.id === action.id) return refuse('LeaseIsBreakingAndCannotBeChanged');
@@ -128,12 +128,12 @@ function breakLease(lease: Lease | undefined, action: ActionOf<'break'>, now: bi
   return { lease: { id: lease.id, state: 'breaking', until }, breakSeconds };
 }
 
-/** The earlier of the lease's own end and the end asked for; an infinite lease that nobody gives a period ends at once. */
+/** The earlier of the lease's own end and the requested end. An infinite lease without a requested period ends at once. */
 function breakEnd(lease: Lease, periodSeconds: number | undefined, now: bigint): bigint {
   const own = lease.state === 'broken' ? now : lease.until;
   if (periodSeconds === undefined) return own ?? now;
-  const asked = now + BigInt(periodSeconds) * TICKS_PER_SECOND;
-  return own !== undefined && own < asked ? own : asked;
+  const requested = now + BigInt(periodSeconds) * TICKS_PER_SECOND;
+  return own !== undefined && own < requested ? own : requested;
 }
 
 function makeLease(id: string, seconds: number, now: bigint): Lease {

@@ -357,7 +357,7 @@ export const mutants = [
   {
     name: 'the collector asks for every size at every look',
     file: 'src/content/gc/collector.ts',
-    find: '      if (!open) extentBytes.set(name, taken);',
+    find: '      if (!open) this.#extentBytes.set(name, bytes);',
     replace: '',
     tests: ['src/content/gc/collector.test.ts'],
   },

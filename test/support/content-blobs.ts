@@ -5,7 +5,7 @@ import {
   type ContentId,
   decodeChunk,
   decodeContent,
-  decodeDeletion,
+  decodeContentDeletion,
   decodeManifestPage,
   deletionsIn,
   encodeManifestPage,
@@ -144,7 +144,7 @@ export function blobsIn({ partition, store, reads }: Opened) {
   async function commitPending(blob: string, chosen: readonly Chosen[]): Promise<void> {
     const { id, trash, length } = await prepare(blob, chosen);
     await partition.transact(anchorOf(blob), async (tx) => {
-      if (length === 0) return store.abandonPending(tx, account, id, trash);
+      if (length === 0) return store.abandonPending(tx, id, trash);
       await store.finishPending(tx, account, id, trash, length);
       await setHead(tx, blob, id);
       await dropBlocks(tx);
@@ -153,7 +153,7 @@ export function blobsIn({ partition, store, reads }: Opened) {
 
   async function giveUp(blob: string, chosen: readonly Chosen[]): Promise<void> {
     const { id, trash } = await prepare(blob, chosen);
-    await partition.transact(anchorOf(blob), async (tx) => store.abandonPending(tx, account, id, trash));
+    await partition.transact(anchorOf(blob), async (tx) => store.abandonPending(tx, id, trash));
   }
 
   async function copy(from: string, to: string): Promise<void> {
@@ -174,10 +174,10 @@ export function blobsIn({ partition, store, reads }: Opened) {
     const rows = await partition.read((at) => at.scan(deletionsIn(account), EVERYTHING));
     await reads.whenReached(reads.next());
     for (const row of rows) {
-      const trash = decodeDeletion(row);
-      if (trash.kind !== 'content' || trash.pending) continue;
+      const deletion = decodeContentDeletion(row);
+      if (!deletion || deletion.pending) continue;
       await partition.transact(row.key, async (tx) => {
-        if (await store.sweepContent(tx, account, parseId(trash.content))) tx.remove(row.key);
+        if (await store.sweepContent(tx, account, parseId(deletion.content))) tx.remove(row.key);
       });
       return true;
     }
@@ -212,10 +212,9 @@ export function blobsIn({ partition, store, reads }: Opened) {
       ];
       return {
         heads: heads.map((row) => decodeBytes(row).toString()),
-        trashed: (await at.scan(deletionsIn(account), EVERYTHING)).map((row) => {
-          const trash = decodeDeletion(row);
-          return trash.kind === 'content' ? trash.content : '';
-        }),
+        trashed: (await at.scan(deletionsIn(account), EVERYTHING)).map(
+          (row) => decodeContentDeletion(row)?.content ?? '',
+        ),
         blocks: (await at.scan(blocks, EVERYTHING)).map((row) => chunkNames(decodeManifestPage(row))),
         cells: cells.map((row) => ({ content: idIn(row), chunks: chunkNames(decodeManifestPage(row)) })),
         contents: contents.map((row) => ({ id: idIn(row), refs: decodeContent(row).refs })),

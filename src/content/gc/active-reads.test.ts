@@ -16,7 +16,7 @@ describe('The running reads', () => {
     expect(reads.oldest()).toBe(Infinity);
   });
 
-  it('are waited for only by those who saw something before they began', async () => {
+  it('are waited for only with numbers that were taken after they began', async () => {
     const reads = createActiveReads();
     const [one, two] = [reads.begin(), reads.begin()];
     const seen = reads.next();
@@ -41,7 +41,7 @@ describe('The running reads', () => {
     await Promise.all(waits);
   });
 
-  it('are cut after some hours: nothing waits for them any more', async () => {
+  it('are cancelled after some hours: nothing waits for them any more', async () => {
     let now = 0;
     const reads = createActiveReads({ millisecondsMax: 1_000, now: () => now });
     const [long, short] = [reads.begin(), reads.begin()];
@@ -58,7 +58,7 @@ describe('The running reads', () => {
     expect(reads.oldest()).toBe(Infinity);
   });
 
-  it('are all cut when the process has lost its place', async () => {
+  it('are all cancelled when the process is evicted', async () => {
     const reads = createActiveReads();
     const running = [reads.begin(), reads.begin()];
     const waiting = reads.whenReached(reads.next());

@@ -1,35 +1,36 @@
 /**
- * Whoever finds in a snapshot that something can no longer be reached notes `next()` after it, and takes it away once `oldest()`
- * is not below: all reads that may have found it before have ended. No clock could tell whether a read began earlier.
+ * Epoch-based reclamation: active reads and their low watermark. A process that finds in a snapshot that something is unreachable
+ * takes `next()` after that snapshot, and removes the thing once `oldest()` has reached that number: all reads that may have found
+ * the thing before have ended. Numbers decide, as no clock could tell whether a read began earlier.
  */
 export interface LowWatermark {
   next(): number;
   oldest(): number;
-  /** Resolves once `oldest()` is not below this. */
+  /** Resolves once `oldest()` has reached `before`. */
   whenReached(before: number): Promise<void>;
 }
 
-/** The reads of this process that are still running. They have rising numbers. */
+/** The running reads of this process. Their numbers rise. */
 export interface ActiveReads extends LowWatermark {
-  /** Before the snapshot of the read. */
+  /** Must be called before the snapshot of the read is taken. */
   begin(): ActiveRead;
   /** The number that the next read will have. */
   next(): number;
-  /** Of the reads that run; Infinity if none does. */
+  /** The lowest number of a running read; Infinity if none is running. */
   oldest(): number;
-  /** What the running ones need may be taken away from now on. */
+  /** From now on, bytes that a running read needs may be removed. */
   cancelAll(): void;
 }
 
 export interface ActiveRead {
   readonly number: number;
-  /** It took too long: what it has not read yet may be gone. */
+  /** The bytes that the read has not got yet may be removed: it took too long, or its process was evicted. */
   readonly isCancelled: boolean;
   end(): void;
 }
 
 export interface ActiveReadsOptions {
-  /** A read that takes longer is cut, or a client that takes a byte a minute would keep all space from coming back. */
+  /** A longer read is cancelled. Otherwise a client that takes one byte a minute would keep all space from being reclaimed. */
   readonly millisecondsMax?: number;
   readonly now?: () => number;
 }
@@ -46,22 +47,22 @@ export function createActiveReads({
   now = () => performance.now(),
 }: ActiveReadsOptions = {}): ActiveReads {
   let next = 0;
-  // In the order in which they began: a Set keeps it.
+  /** In the order of their numbers: a Set keeps the order of insertion. */
   const running = new Set<TrackedRead>();
   const waiters = createThresholdWaiters();
 
   function oldest(): number {
-    let least = Infinity;
+    let lowest = Infinity;
     let hasCancelled = false;
     for (const read of running) {
-      least = read.number;
+      lowest = read.number;
       if (now() - read.began <= millisecondsMax) break;
       cancel(read);
-      least = Infinity;
+      lowest = Infinity;
       hasCancelled = true;
     }
-    if (hasCancelled) waiters.wake(least);
-    return least;
+    if (hasCancelled) waiters.wake(lowest);
+    return lowest;
   }
 
   function cancel(read: TrackedRead): void {
@@ -88,9 +89,9 @@ export function createActiveReads({
   };
 }
 
-/** Who waits for a number that rises. */
+/** Promises that wait until a rising number has reached a threshold. */
 export function createThresholdWaiters() {
-  const waiters = new Set<{ before: number; resolve: () => void }>();
+  const waiters = new Set<{ readonly before: number; readonly resolve: () => void }>();
   return {
     size: () => waiters.size,
     until(before: number, reached: number): Promise<void> {
@@ -98,10 +99,10 @@ export function createThresholdWaiters() {
       return new Promise((resolve) => waiters.add({ before, resolve }));
     },
     wake(reached: number): void {
-      for (const wait of waiters) {
-        if (reached < wait.before) continue;
-        waiters.delete(wait);
-        wait.resolve();
+      for (const waiter of waiters) {
+        if (reached < waiter.before) continue;
+        waiters.delete(waiter);
+        waiter.resolve();
       }
     },
   };

@@ -15,14 +15,14 @@ import { type CollectorOptions, startCollector } from './collector.ts';
 
 const EXTENT_BYTES = 512 << 10;
 const BOUNDS = { slackBytes: 768 << 10, sealBytesMin: 128 << 10 };
-/** An open extent, and what a file takes more than its bytes. */
+/** An open extent, and what a file storedBytes more than its bytes. */
 const MARGIN = BOUNDS.slackBytes + 2 * EXTENT_BYTES;
 const ACCOUNTS = [7n, 8n];
 
 type Step =
   | { do: 'put'; account: number; bytes: number }
-  | { do: 'take'; account: number; bytes: number }
-  | { do: 'name' | 'drop' | 'release' | 'read' | 'end'; which: number }
+  | { do: 'upload'; account: number; bytes: number }
+  | { do: 'commit' | 'unpin' | 'remove' | 'read' | 'end'; which: number }
   | { do: 'abort'; bytes: number }
   | { do: 'wake' | 'settle' | 'restart' };
 const bytes = fc.integer({ min: 1, max: 150 << 10 });
@@ -30,9 +30,9 @@ const account = fc.integer({ min: 0, max: 1 });
 const which = fc.nat({ max: 1_000 });
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 6, arbitrary: fc.record({ do: fc.constant('put' as const), account, bytes }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('take' as const), account, bytes }) },
-  { weight: 5, arbitrary: fc.record({ do: fc.constant('release' as const), which }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('name' as const, 'drop' as const), which }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('upload' as const), account, bytes }) },
+  { weight: 5, arbitrary: fc.record({ do: fc.constant('remove' as const), which }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('commit' as const, 'unpin' as const), which }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('read' as const, 'end' as const), which }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('abort' as const), bytes }) },
   {
@@ -43,7 +43,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 describe('The collector', () => {
-  it('loses nothing that is live or being read, and gives the rest back', async () => {
+  it('loses nothing that is live or being read, and reclaims the rest', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 40, maxLength: 150 }), async (steps) => {
         const world = newWorld();
@@ -60,7 +60,7 @@ describe('The collector', () => {
         await world.expectLive(process);
         await world.expectCounters();
         const live = world.liveBytes();
-        expect(await world.takes()).toBeLessThanOrEqual(1.3 * live + MARGIN);
+        expect(await world.storedBytes()).toBeLessThanOrEqual(1.3 * live + MARGIN);
       }),
       { numRuns: 25 },
     );
@@ -72,26 +72,26 @@ describe('The collector', () => {
         fc.array(fc.record({ bytes, keep: fc.boolean() }), { minLength: 30, maxLength: 80 }),
         fc.integer({ min: 0, max: 120 }),
         fc.boolean(),
-        async (puts, lives, afterwards) => {
+        async (puts, stepsBefore, completesStep) => {
           const world = newWorld();
-          const victim = await world.start({ lives, afterwards });
+          const victim = await world.start({ stepsBefore, completesStep });
           for (const { bytes: size } of puts) await victim.act({ do: 'put', account: 0, bytes: size });
           const gone = puts.filter(({ keep }) => !keep).length;
-          for (let i = 0; i < gone; i++) await victim.act({ do: 'release', which: i * 7 });
+          for (let i = 0; i < gone; i++) await victim.act({ do: 'remove', which: i * 7 });
           await victim.runUntilKilled();
-          const heir = await world.start();
-          await world.expectLive(heir);
-          await heir.finish();
-          await world.expectLive(heir);
+          const successor = await world.start();
+          await world.expectLive(successor);
+          await successor.finish();
+          await world.expectLive(successor);
           await world.expectCounters();
-          expect(await world.takes()).toBeLessThanOrEqual(1.3 * world.liveBytes() + MARGIN);
+          expect(await world.storedBytes()).toBeLessThanOrEqual(1.3 * world.liveBytes() + MARGIN);
         },
       ),
       { numRuns: 25 },
     );
   });
 
-  it('asks for the size of an extent once, when it grows no more', async () => {
+  it('asks for the size of a sealed extent once', async () => {
     const world = newWorld();
     const asked: string[] = [];
     const { bytesOf } = world.files;
@@ -113,46 +113,46 @@ describe('The collector', () => {
     await process.stop();
   });
 
-  it('does not look again by itself before something has changed, if nobody else writes', async () => {
+  it('makes no survey on its timer before something has changed, if no other process writes', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
     const world = newWorld();
-    let looks = 0;
+    let surveys = 0;
     const { list } = world.files;
     world.files.list = () => {
-      looks++;
+      surveys++;
       return list();
     };
     const process = await world.start();
-    /** Whether there was a look when the timer went. */
-    const lookedAgain = async () => {
-      looks = 0;
+    /** Whether the timer led to a survey. */
+    const surveyedAgain = async () => {
+      surveys = 0;
       vi.advanceTimersByTime(2_000);
       await process.idle();
-      return looks > 0;
+      return surveys > 0;
     };
     for (let i = 0; i < 12; i++) await process.act({ do: 'put', account: 0, bytes: 100 << 10 });
     await process.act({ do: 'settle' });
-    for (let i = 0; i < 5; i++) expect(await lookedAgain()).toBe(false);
+    for (let i = 0; i < 5; i++) expect(await surveyedAgain()).toBe(false);
     for (const step of [
       { do: 'put', account: 0, bytes: 10 },
-      { do: 'release', which: 3 },
+      { do: 'remove', which: 3 },
       { do: 'abort', bytes: 10 },
-      { do: 'take', account: 0, bytes: 10 },
-      { do: 'drop', which: 0 },
+      { do: 'upload', account: 0, bytes: 10 },
+      { do: 'unpin', which: 0 },
     ] as const) {
       await process.act(step);
-      expect(await lookedAgain(), step.do).toBe(true);
-      expect(await lookedAgain(), step.do).toBe(false);
+      expect(await surveyedAgain(), step.do).toBe(true);
+      expect(await surveyedAgain(), step.do).toBe(false);
     }
     await process.stop();
     world.isOwner = false;
     const other = await world.start();
     await other.act({ do: 'settle' });
-    looks = 0;
+    surveys = 0;
     vi.advanceTimersByTime(2_000);
     await other.idle();
-    expect(looks).toBe(1);
+    expect(surveys).toBe(1);
     await other.stop();
   });
 
@@ -161,7 +161,7 @@ describe('The collector', () => {
     const process = await world.start();
     for (let i = 0; i < 12; i++) await process.act({ do: 'put', account: 0, bytes: 100 << 10 });
     const early = process.reads.begin();
-    for (let i = 0; i < 12; i++) await process.act({ do: 'release', which: 0 });
+    for (let i = 0; i < 12; i++) await process.act({ do: 'remove', which: 0 });
     await process.act({ do: 'settle' });
     const before = await process.extents.list();
     expect(before.length).toBeGreaterThan(2);
@@ -174,19 +174,19 @@ describe('The collector', () => {
     await process.stop();
   });
 
-  it('keeps bytes that no row names yet until their taker lets go of them', async () => {
+  it('keeps bytes that no row names yet until their upload is released', async () => {
     const world = newWorld();
     const process = await world.start();
-    for (let i = 0; i < 20; i++) await process.act({ do: 'take', account: 0, bytes: 100 << 10 });
+    for (let i = 0; i < 20; i++) await process.act({ do: 'upload', account: 0, bytes: 100 << 10 });
     await process.act({ do: 'settle' });
-    for (let i = 0; i < 10; i++) await process.act({ do: 'name', which: 0 });
-    await process.act({ do: 'settle' });
-    await world.expectLive(process);
-    expect(await world.takes()).toBeGreaterThan(20 * (100 << 10));
-    for (let i = 0; i < 10; i++) await process.act({ do: 'drop', which: 0 });
+    for (let i = 0; i < 10; i++) await process.act({ do: 'commit', which: 0 });
     await process.act({ do: 'settle' });
     await world.expectLive(process);
-    expect(await world.takes()).toBeLessThan(13 * (100 << 10));
+    expect(await world.storedBytes()).toBeGreaterThan(20 * (100 << 10));
+    for (let i = 0; i < 10; i++) await process.act({ do: 'unpin', which: 0 });
+    await process.act({ do: 'settle' });
+    await world.expectLive(process);
+    expect(await world.storedBytes()).toBeLessThan(13 * (100 << 10));
     await process.stop();
   });
 
@@ -198,15 +198,15 @@ describe('The collector', () => {
     await world.expectLive(process);
   });
 
-  it('leaves gone what is let go of while it is copied', async () => {
+  it('does not bring back a chunk that is removed while it is copied', async () => {
     const world = newWorld();
     const process = await world.start();
     for (let i = 0; i < 40; i++) await process.act({ do: 'put', account: 0, bytes: 100 << 10 });
-    await releaseMany(process, world);
+    await removeMany(process, world);
     const copied: ChunkName[] = [];
     world.onBegin = async (name) => {
-      const kept = world.chunks.get(String(name.number));
-      if (copied.push(name) % 2 === 0 && kept) await process.release(kept);
+      const chunk = world.chunks.get(String(name.number));
+      if (copied.push(name) % 2 === 0 && chunk) await process.removeChunk(chunk);
     };
     await process.act({ do: 'settle' });
     expect(copied.length).toBeGreaterThan(3);
@@ -215,49 +215,49 @@ describe('The collector', () => {
     await process.stop();
   });
 
-  it('tells the copies of a chunk apart that lie in one extent because a commit failed', async () => {
+  it('tells the copies of a chunk apart that are in one extent because a commit failed', async () => {
     const world = newWorld();
     world.bounds = { slackBytes: 0, sealBytesMin: 128 << 10 };
     const process = await world.start();
     for (let i = 0; i < 40; i++) await process.act({ do: 'put', account: 0, bytes: 60 << 10 });
-    await releaseMany(process, world);
+    await removeMany(process, world);
     world.failures = 3;
     for (let i = 0; i < 4; i++) await process.act({ do: 'settle' });
     expect(world.failures).toBe(0);
-    // Where the copies lie is sealed, and sparse enough to be copied in its turn.
+    // The extent of the copies is sealed, and has few enough live bytes to be compacted in its turn.
     for (let i = 0; i < 20; i++) await process.act({ do: 'put', account: 0, bytes: 60 << 10 });
     await process.finish();
     await world.expectLive(process);
     await world.expectCounters();
   });
 
-  it('leaves a damaged chunk where it is, says so once, and goes on with the others', async () => {
+  it('leaves a corrupt chunk where it is, reports it once, and goes on with the others', async () => {
     const world = newWorld();
     const process = await world.start();
     for (let i = 0; i < 40; i++) await process.act({ do: 'put', account: 0, bytes: 100 << 10 });
-    const rotten = [...world.chunks.values()][1]!;
-    world.damaged.add(String(rotten.name.number));
-    const { extent } = await world.placeOf(rotten.name);
-    await releaseMany(process, world);
+    const corruptChunk = [...world.chunks.values()][1]!;
+    world.corrupt.add(String(corruptChunk.name.number));
+    const { extent } = await world.locationOf(corruptChunk.name);
+    await removeMany(process, world);
     for (let i = 0; i < 3; i++) await process.act({ do: 'settle' });
-    expect(process.damages).toEqual([expect.stringContaining('planted')]);
-    expect((await world.placeOf(rotten.name)).extent).toBe(extent);
+    expect(process.corruptions).toEqual([expect.stringContaining('planted')]);
+    expect((await world.locationOf(corruptChunk.name)).extent).toBe(extent);
     expect((await process.extents.list()).length).toBeLessThan(7);
     await process.stop();
   });
 
-  it('tells of bytes that are needed and cannot be found', async () => {
+  it('reports bytes that are needed and cannot be found', async () => {
     const world = newWorld();
     const process = await world.start();
     for (let i = 0; i < 40; i++) await process.act({ do: 'put', account: 0, bytes: 100 << 10 });
     const [hidden, lost] = [[...world.chunks.values()][1]!, [...world.chunks.values()][39]!];
     world.hidden.add(String(hidden.name.number));
-    const gone = (await world.placeOf(lost.name)).extent;
-    await releaseMany(process, world);
+    const gone = (await world.locationOf(lost.name)).extent;
+    await removeMany(process, world);
     await world.files.remove(gone);
     for (let i = 0; i < 3; i++) await process.act({ do: 'settle' });
-    const { extent } = await world.placeOf(hidden.name);
-    expect([...process.damages].sort()).toEqual([
+    const { extent } = await world.locationOf(hidden.name);
+    expect([...process.corruptions].sort()).toEqual([
       expect.stringMatching(`^${100 << 10} bytes in extent ${extent} are needed and cannot be found`),
       expect.stringMatching(`^extent ${gone} is missing, and \\d+ bytes`),
     ]);
@@ -273,41 +273,42 @@ describe('The collector', () => {
     await process.act({ do: 'settle' });
     expect(world.begun).toBe(before);
     expect((await process.extents.list()).map(({ name }) => name)).toEqual(list.map(({ name }) => name));
-    // It wins what can be won all the same.
-    for (const [i, kept] of [...world.chunks.values()].entries()) if (i % 10 > 0) await process.release(kept);
+    // It still reclaims what can be reclaimed.
+    for (const [i, chunk] of [...world.chunks.values()].entries()) if (i % 10 > 0) await process.removeChunk(chunk);
     await process.act({ do: 'settle' });
-    expect(await world.takes()).toBeLessThan(2 * EXTENT_BYTES);
+    expect(await world.storedBytes()).toBeLessThan(2 * EXTENT_BYTES);
     await world.expectLive(process);
     await process.stop();
   });
 });
 
-/** Of each extent all chunks but the second, of the last one all but one. */
-async function releaseMany(process: Process, world: World): Promise<void> {
-  for (const [i, kept] of [...world.chunks.values()].entries()) if (i % 5 !== 1 && i < 39) await process.release(kept);
+/** Removes all chunks of each extent but the second, and of the last extent all but one. */
+async function removeMany(process: Process, world: World): Promise<void> {
+  for (const [i, chunk] of [...world.chunks.values()].entries())
+    if (i % 5 !== 1 && i < 39) await process.removeChunk(chunk);
 }
 
-interface Kept {
+interface LiveChunk {
   readonly name: ChunkName;
   readonly data: Buffer;
 }
 
-interface Death {
-  /** So many steps are done before it. */
-  readonly lives: number;
-  /** Whether the last one happens. */
-  readonly afterwards: boolean;
+interface Kill {
+  /** Steps before the kill. */
+  readonly stepsBefore: number;
+  /** Whether the step at which the process is killed still happens. */
+  readonly completesStep: boolean;
 }
 
-/** What outlives a process: rows and files, and what a model knows of them. */
+/** What outlives a process: rows and files, and a model of them. */
 function newStore(partition: Partition) {
   const files: ExtentFiles = makeMemoryFiles();
-  const chunks = new Map<string, Kept>();
+  const chunks = new Map<string, LiveChunk>();
   let numbers = 0n;
   const world = {
     files,
     chunks,
-    damaged: new Set<string>(),
+    corrupt: new Set<string>(),
     hidden: new Set<string>(),
     begun: 0,
     bounds: BOUNDS,
@@ -315,15 +316,15 @@ function newStore(partition: Partition) {
     onBegin: undefined as ((name: ChunkName) => Promise<void>) | undefined,
     /** Commits of the collector that are to fail. */
     failures: 0,
-    async placeOf(name: ChunkName): Promise<ChunkLocation> {
+    async locationOf(name: ChunkName): Promise<ChunkLocation> {
       return decodeChunk((await partition.read((at) => at.get(chunkKey(name.account, name))))!).place;
     },
-    /** At any moment: the collector may work meanwhile. */
+    /** Holds at any moment, while the collector works. */
     async expectLive({ extents, reads }: { extents: Extents; reads: ActiveReads }): Promise<void> {
       for (const { name, data } of chunks.values()) {
-        if (world.damaged.has(String(name.number))) continue;
+        if (world.corrupt.has(String(name.number))) continue;
         const read = reads.begin();
-        const place = await world.placeOf(name);
+        const place = await world.locationOf(name);
         expect((await extents.read(name, place, 0, data.length)).equals(data)).toBe(true);
         read.end();
       }
@@ -331,7 +332,7 @@ function newStore(partition: Partition) {
     async expectCounters(): Promise<void> {
       const counted = new Map<string, number>();
       for (const { name, data } of chunks.values()) {
-        const key = `${name.account} ${(await world.placeOf(name)).extent}`;
+        const key = `${name.account} ${(await world.locationOf(name)).extent}`;
         counted.set(key, (counted.get(key) ?? 0) + data.length);
       }
       const stored = new Map<string, number>();
@@ -342,7 +343,7 @@ function newStore(partition: Partition) {
       expect(stored).toEqual(counted);
     },
     liveBytes: () => [...chunks.values()].reduce((sum, { data }) => sum + data.length, 0),
-    async takes(): Promise<number> {
+    async storedBytes(): Promise<number> {
       const sizes = await Promise.all((await files.list()).map((name) => files.bytesOf(name)));
       return sizes.reduce((sum, size) => sum + size, 0);
     },
@@ -354,46 +355,46 @@ function newStore(partition: Partition) {
 function newWorld() {
   const partition = openPartition(openMemory());
   const world = newStore(partition);
-  return Object.assign(world, { start: (death?: Death) => startProcess(world, partition, death) });
+  return Object.assign(world, { start: (kill?: Kill) => startProcess(world, partition, kill) });
 }
 
 type World = ReturnType<typeof newStore>;
 type Process = Awaited<ReturnType<typeof startProcess>>;
 
-async function startProcess(world: World, partition: Partition, death?: Death) {
+async function startProcess(world: World, partition: Partition, kill?: Kill) {
   const epoch = await takeOverEpoch(partition);
-  const extents = flawed(world, openSlotted(world.files, { epoch, extentBytesMax: EXTENT_BYTES }));
+  const extents = withFaults(world, openSlotted(world.files, { epoch, extentBytesMax: EXTENT_BYTES }));
   const reads = createActiveReads();
-  const taken: (Kept & { place: ChunkLocation })[] = [];
-  const running: { kept: Kept; place: ChunkLocation; end(): void }[] = [];
-  const damages: string[] = [];
-  const killed = newKiller(death);
+  const pinned: (LiveChunk & { place: ChunkLocation })[] = [];
+  const running: { chunk: LiveChunk; place: ChunkLocation; end(): void }[] = [];
+  const corruptions: string[] = [];
+  const killed = createKiller(kill);
   const options: CollectorOptions = {
     partition: killed.of(failing(world, partition), ['transact']),
     extents: killed.of(extents, ['begin', 'remove', 'seal']),
     epoch,
     lowWatermark: reads,
-    pinnedExtents: () => new Set(taken.map(({ place }) => place.extent)),
+    pinnedExtents: () => new Set(pinned.map(({ place }) => place.extent)),
     bounds: world.bounds,
     isOwner: world.isOwner,
     onFailure(error) {
       if ((error as Error).message !== 'planted failure') throw error;
     },
-    onCorruption: ({ message }) => damages.push(message),
+    onCorruption: ({ message }) => corruptions.push(message),
   };
   const collector = startCollector(options);
 
-  async function take(owner: bigint, size: number): Promise<void> {
+  async function upload(owner: bigint, size: number): Promise<void> {
     const name = { account: owner, epoch, number: world.newNumber() };
     const data = Buffer.alloc(size, String(name.number));
     const writer = await extents.begin(name, size);
     const chunk = { name, data, place: writer.place };
-    taken.push(chunk);
+    pinned.push(chunk);
     await writer.write([data]);
     await writer.finish();
   }
 
-  async function nameIt({ name, data, place }: Kept & { place: ChunkLocation }): Promise<void> {
+  async function commit({ name, data, place }: LiveChunk & { place: ChunkLocation }): Promise<void> {
     await partition.transact(encodeKey([name.account, 'test']), async (tx) => {
       tx.put(chunkKey(name.account, name), encodeChunk({ place, refs: 1 }));
       tx.add(liveBytesKey(name.account, place.extent), BigInt(place.length));
@@ -401,7 +402,7 @@ async function startProcess(world: World, partition: Partition, death?: Death) {
     world.chunks.set(String(name.number), { name, data });
   }
 
-  async function release({ name }: Kept): Promise<void> {
+  async function removeChunk({ name }: LiveChunk): Promise<void> {
     world.chunks.delete(String(name.number));
     await partition.transact(encodeKey([name.account, 'test']), async (tx) => {
       const row = (await tx.get(chunkKey(name.account, name)))!;
@@ -419,35 +420,35 @@ async function startProcess(world: World, partition: Partition, death?: Death) {
   const process = {
     extents,
     reads,
-    damages,
-    release,
+    corruptions,
+    removeChunk,
     idle: collector.idle,
     async act(step: Exclude<Step, { do: 'restart' }>): Promise<void> {
       switch (step.do) {
         case 'put':
-          await take(ACCOUNTS[step.account]!, step.bytes);
-          return process.act({ do: 'name', which: taken.length - 1 });
-        case 'take':
-          return take(ACCOUNTS[step.account]!, step.bytes);
-        case 'name': {
-          const chunk = pick(taken, step.which);
+          await upload(ACCOUNTS[step.account]!, step.bytes);
+          return process.act({ do: 'commit', which: pinned.length - 1 });
+        case 'upload':
+          return upload(ACCOUNTS[step.account]!, step.bytes);
+        case 'commit': {
+          const chunk = pick(pinned, step.which);
           if (!chunk) return;
-          await nameIt(chunk);
-          taken.splice(taken.indexOf(chunk), 1);
+          await commit(chunk);
+          pinned.splice(pinned.indexOf(chunk), 1);
           return;
         }
-        case 'drop':
-          taken.splice(step.which % Math.max(taken.length, 1), 1);
+        case 'unpin':
+          pinned.splice(step.which % Math.max(pinned.length, 1), 1);
           return;
-        case 'release': {
-          const kept = pick(world.chunks.values(), step.which);
-          if (kept) await release(kept);
+        case 'remove': {
+          const chunk = pick(world.chunks.values(), step.which);
+          if (chunk) await removeChunk(chunk);
           return;
         }
         case 'read': {
           const read = reads.begin();
-          const kept = pick(world.chunks.values(), step.which);
-          if (kept) running.push({ kept, place: await world.placeOf(kept.name), end: read.end });
+          const chunk = pick(world.chunks.values(), step.which);
+          if (chunk) running.push({ chunk, place: await world.locationOf(chunk.name), end: read.end });
           else read.end();
           return;
         }
@@ -470,32 +471,32 @@ async function startProcess(world: World, partition: Partition, death?: Death) {
       }
     },
     async expectReads(): Promise<void> {
-      for (const { kept, place } of running) {
-        expect((await extents.read(kept.name, place, 0, place.length)).equals(kept.data)).toBe(true);
+      for (const { chunk, place } of running) {
+        expect((await extents.read(chunk.name, place, 0, place.length)).equals(chunk.data)).toBe(true);
       }
     },
-    /** All that runs ends, and the collector does what it can. */
+    /** Ends all reads and uploads; the collector does what it can. */
     async finish(): Promise<void> {
       for (const { end } of running.splice(0)) end();
-      taken.length = 0;
+      pinned.length = 0;
       await process.act({ do: 'settle' });
       await collector.stop();
     },
     async stop(): Promise<void> {
       await collector.stop();
       for (const { end } of running.splice(0)) end();
-      taken.length = 0;
+      pinned.length = 0;
     },
     async runUntilKilled(): Promise<void> {
       collector.wake();
-      await Promise.race([collector.idle(), killed.death]);
+      await Promise.race([collector.idle(), killed.kill]);
     },
   };
   return process;
 }
 
-/** Bytes of some chunks cannot be read, headers of others not be found. */
-function flawed(world: World, extents: Extents): Extents {
+/** Bytes of some chunks cannot be read, headers of others cannot be found. */
+function withFaults(world: World, extents: Extents): Extents {
   return {
     ...extents,
     async begin(name, length) {
@@ -504,7 +505,7 @@ function flawed(world: World, extents: Extents): Extents {
       return extents.begin(name, length);
     },
     async read(name, place, from, to) {
-      if (world.damaged.has(String(name.number))) throw new CorruptChunk('planted');
+      if (world.corrupt.has(String(name.number))) throw new CorruptChunk('planted');
       return extents.read(name, place, from, to);
     },
     async *walk(extent) {
@@ -524,28 +525,28 @@ function failing(world: World, partition: Partition): Partition {
   };
 }
 
-/** After its last step a process does nothing any more, and nobody hears of it. */
-function newKiller(death: Death | undefined) {
-  let left = death?.lives ?? Infinity;
-  let onDeath = () => {};
-  const isDead = new Promise<void>((resolve) => {
-    onDeath = resolve;
+/** After its last step a killed process does nothing, and no promise of it settles. */
+function createKiller(kill: Kill | undefined) {
+  let left = kill?.stepsBefore ?? Infinity;
+  let onKilled = () => {};
+  const isKilled = new Promise<void>((resolve) => {
+    onKilled = resolve;
   });
   return {
-    death: isDead,
+    kill: isKilled,
     of<T extends object>(object: T, steps: readonly (keyof T)[]): T {
-      const mortal = { ...object };
+      const wrapped = { ...object };
       for (const name of steps) {
         const real = object[name] as (...given: unknown[]) => Promise<unknown>;
         const step = async (...given: unknown[]) => {
           if (left-- > 0) return real(...given);
-          if (left === -1 && death?.afterwards) await real(...given);
-          onDeath();
+          if (left === -1 && kill?.completesStep) await real(...given);
+          onKilled();
           return new Promise(() => {});
         };
-        mortal[name] = step as T[keyof T];
+        wrapped[name] = step as T[keyof T];
       }
-      return mortal;
+      return wrapped;
     },
   };
 }

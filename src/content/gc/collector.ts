@@ -1,136 +1,162 @@
 /**
- * Gives the bytes back that no row needs any more, beside everything else: whole extents, and sparse ones once their live
- * chunks were copied. It remembers nothing that a killed process would leave behind: the counters and the files say it all.
+ * Garbage collector: removes extents without live bytes, and compacts extents with few of them. It stores no state of its own,
+ * so a killed process leaves nothing to repair: the counters of live bytes and the files say everything.
  */
-import { startBackgroundTask } from '../../base/background-task.ts';
+import { type BackgroundTask, startBackgroundTask } from '../../base/background-task.ts';
 import { CorruptChunk, type ExtentInfo, epochOfExtent } from '../../extents/extents.ts';
-import { decodeKey, encodeKey, keyAfter, prefixEnd, type Range } from '../../partition/keys.ts';
-import { decodeCounter, type Snapshot } from '../../partition/partition.ts';
 import { activeEpochs } from '../membership/epochs.ts';
-import { liveBytesIn as liveRowsIn } from '../rows.ts';
 import type { LowWatermark } from './active-reads.ts';
 import { type CollectorStore, compactExtent, measureExtent } from './compaction.ts';
+import { sumLiveBytes } from './live-bytes.ts';
 import { type CollectionBounds, type ExtentUse, planCollection } from './policy.ts';
 
 export interface Collector {
   wake(): void;
-  /** Resolves once all is done that can be done now; what a running read still needs waits for its end. */
+  /** Resolves once all is done that can be done now. Extents that a running read may need wait for the end of that read. */
   idle(): Promise<void>;
   stop(): Promise<void>;
 }
 
 export interface CollectorOptions extends CollectorStore {
   readonly lowWatermark: LowWatermark;
-  /** Whether it looks after the extents of dead processes, besides its own; those of the living are theirs. */
+  /** Whether this process also collects the extents of evicted processes. Each other member collects its own. */
   readonly isLeader?: () => boolean;
   /** Whether no other process writes to this store. */
   readonly isOwner?: boolean | undefined;
-  /** Where bytes lie that this process has written, or is writing, and has not let go of: some commit may name them. */
+  /** Extents with bytes of uploads that are not released yet: a commit may still name these bytes. */
   readonly pinnedExtents: () => ReadonlySet<string>;
   readonly bounds?: CollectionBounds | undefined;
   readonly onFailure?: (error: unknown) => void;
-  /** Told once of each extent in which something is damaged. */
+  /** Called once for each corrupt extent. */
   readonly onCorruption?: (error: Error) => void;
 }
 
 const EVERY_MILLISECONDS = 2_000;
-/** The pause between batches, in lengths of the batch before: the disk belongs to the requests, unless it would be full of dead bytes. */
+/** The pause between two batches of a compaction, as a multiple of the time that the first of them took: requests go first. */
 const PAUSE_FACTOR = 1;
 const PAUSE_FACTOR_URGENT = 0.1;
-const SLICE = 1_000;
 
 interface Measurement {
-  /** The counter's value then. */
+  /** Value of the counter of live bytes at that time. */
   readonly live: number;
-  /** What the chunks take beside their bytes. */
+  /** Bytes that the live chunks take beside their contents. */
   readonly overhead: number;
 }
 
 export function startCollector(options: CollectorOptions): Collector {
-  const { partition, extents, epoch, lowWatermark, isLeader = () => true, isOwner = false, pinnedExtents } = options;
-  const { onFailure = () => {}, onCorruption = () => {} } = options;
-  /** Extents that no row named when they were looked at, and what has to pass before they go. */
-  const vacated = new Map<string, number>();
-  const measurements = new Map<string, Measurement>();
-  /** Of extents that are not open any more: it is asked for once. */
-  const extentBytes = new Map<string, number>();
-  /** What cannot be read stays where it is, and so does all that lies beside it. */
-  const corrupt = new Set<string>();
-  let isWaiting = false;
-  /** What the last look rested on, if there was nothing to do. */
-  let idleInputs: string | undefined;
-  const background = startBackgroundTask(run, EVERY_MILLISECONDS, () => {
-    if (!isOwner || idleInputs !== inputs()) background.wake();
-  });
+  return new BackgroundCollector(options);
+}
 
-  /** All that a look may find changed without being woken. Other files than its own do not change in a store that has an owner. */
-  function inputs(): string {
+class BackgroundCollector implements Collector {
+  readonly #options: CollectorOptions;
+  readonly #background: BackgroundTask;
+  readonly wake: Collector['wake'];
+  readonly idle: Collector['idle'];
+  readonly stop: Collector['stop'];
+  /**
+   * Sealed extents without live bytes. The value is `lowWatermark.next()`, taken after the snapshot that found no live byte:
+   * once `lowWatermark.oldest()` has reached it, no running read can need the extent.
+   */
+  readonly #vacated = new Map<string, number>();
+  readonly #measurements = new Map<string, Measurement>();
+  /** Sizes of sealed extents, which do not change. */
+  readonly #extentBytes = new Map<string, number>();
+  /** Extents with a chunk that cannot be read. They stay where they are while a row needs them. */
+  readonly #corrupt = new Set<string>();
+  #isWaitingForReads = false;
+  /** What the last survey was based on, if it found nothing to do. */
+  #idleInputs: string | undefined;
+
+  constructor(options: CollectorOptions) {
+    this.#options = options;
+    this.#background = startBackgroundTask(
+      () => this.#run(),
+      EVERY_MILLISECONDS,
+      () => {
+        if (!options.isOwner || this.#idleInputs !== this.#inputs()) this.#background.wake();
+      },
+    );
+    this.wake = this.#background.wake;
+    this.idle = this.#background.idle;
+    this.stop = this.#background.stop;
+  }
+
+  /** Everything that can change what a survey finds, in a store that no other process writes to. */
+  #inputs(): string {
+    const { partition, extents, pinnedExtents } = this.#options;
     return [partition.settledCommits(), extents.chunksBegun(), extents.isLowOnSpace(), ...pinnedExtents()].join();
   }
 
-  async function run(): Promise<void> {
-    idleInputs = undefined;
+  async #run(): Promise<void> {
+    this.#idleInputs = undefined;
     try {
-      let before = inputs();
-      while (!background.isStopping && (await step())) {
-        await background.sleep(0);
-        before = inputs();
+      let before = this.#inputs();
+      while (!this.#background.isStopping && (await this.#step())) {
+        await this.#background.sleep(0);
+        before = this.#inputs();
       }
-      idleInputs = before;
+      this.#idleInputs = before;
     } catch (error) {
-      // It is tried again when the timer goes.
-      if (!background.isStopping) onFailure(error);
+      // The timer starts the next attempt.
+      if (!this.#background.isStopping) this.#options.onFailure?.(error);
     }
   }
 
-  /** Whether something was done, so that it is worth to look again. */
-  async function step(): Promise<boolean> {
-    const uses = await surveyExtents();
-    const { remove, seal, compact, isUrgent } = planCollection(uses, options.bounds, extents.isLowOnSpace());
-    const removed = await removeVacated(remove);
+  /** @returns whether something was done, so that another survey may find more to do */
+  async #step(): Promise<boolean> {
+    const { extents, bounds } = this.#options;
+    const uses = await this.#surveyExtents();
+    const { remove, seal, compact, isUrgent } = planCollection(uses, bounds, extents.isLowOnSpace());
+    const removed = await this.#removeVacated(remove);
     for (const extent of seal) await extents.seal(extent);
-    const lowestLive = uses.find(({ name }) => name === compact[0]);
-    if (lowestLive) await compactOne(lowestLive.name, isUrgent ? PAUSE_FACTOR_URGENT : PAUSE_FACTOR);
+    const [lowestLive] = compact;
+    if (lowestLive !== undefined) await this.#compact(lowestLive, isUrgent ? PAUSE_FACTOR_URGENT : PAUSE_FACTOR);
     return removed || seal.length > 0 || lowestLive !== undefined;
   }
 
   /**
-   * The order matters. What is sealed in the list gets no more chunks; whoever wrote one of them still holds it, or has
-   * committed before the snapshot is taken. Of a process that has made one but no longer has an epoch then, nothing comes.
+   * The order of list, pins and snapshot must not change. An extent that is sealed in the list gets no more chunks; the upload that
+   * wrote one of its chunks either still pins the extent, or has committed before the snapshot. If the process that created the
+   * extent has no epoch in the snapshot, it cannot commit any more.
    */
-  async function surveyExtents(): Promise<ExtentUse[]> {
+  async #surveyExtents(): Promise<ExtentUse[]> {
+    const { partition, extents, epoch, pinnedExtents, isLeader = () => true } = this.#options;
     const all = await extents.list();
     const pinnedNow = new Set(pinnedExtents());
-    const { live, living } = await partition.read(async (at) => ({
-      living: await activeEpochs(at),
+    const { live, members } = await partition.read(async (at) => ({
+      members: await activeEpochs(at),
       live: await sumLiveBytes(at),
     }));
     const isResponsibleFor = (name: string): boolean => {
       const creator = epochOfExtent(name);
-      return creator === epoch || (isLeader() && !living.has(creator));
+      return creator === epoch || (isLeader() && !members.has(creator));
     };
-    await reportMissing(all, new Map([...live].filter(([name]) => isResponsibleFor(name))));
+    await this.#reportMissing(all, new Map([...live].filter(([name]) => isResponsibleFor(name))));
     const list = all.filter(({ name }) => isResponsibleFor(name));
-    dropStale(list);
+    this.#dropStale(list);
     const uses: ExtentUse[] = [];
     for (const { name, open } of list) {
-      const use = live.get(name) ?? 0;
-      if (use > 0 && corrupt.has(name)) continue;
-      const taken = extentBytes.get(name) ?? (await extents.bytesOf(name));
-      if (!open) extentBytes.set(name, taken);
+      const liveBytes = live.get(name) ?? 0;
+      if (liveBytes > 0 && this.#corrupt.has(name)) continue;
+      const bytes = this.#extentBytes.get(name) ?? (await extents.bytesOf(name));
+      if (!open) this.#extentBytes.set(name, bytes);
       const pinned = pinnedNow.has(name);
-      uses.push({ name, bytes: taken, open, pinned, live: use === 0 ? 0 : use + estimateOverhead(name, use) });
+      uses.push({
+        ...{ name, bytes, open, pinned },
+        live: liveBytes === 0 ? 0 : liveBytes + this.#estimateOverhead(name, liveBytes),
+      });
     }
     return uses;
   }
 
-  /** Nobody finds the way to a vacated extent any more, but reads that began before may be on it. */
-  async function removeVacated(names: readonly string[]): Promise<boolean> {
+  /** No row leads to a vacated extent, but a read that began earlier may already know the way. */
+  async #removeVacated(names: readonly string[]): Promise<boolean> {
+    const { extents, lowWatermark } = this.#options;
     let removed = false;
     let wait = Infinity;
     for (const name of names) {
-      const since = vacated.get(name) ?? lowWatermark.next();
-      vacated.set(name, since);
+      const since = this.#vacated.get(name) ?? lowWatermark.next();
+      this.#vacated.set(name, since);
       if (lowWatermark.oldest() < since) {
         wait = Math.min(wait, since);
         continue;
@@ -138,103 +164,73 @@ export function startCollector(options: CollectorOptions): Collector {
       await extents.remove(name);
       removed = true;
     }
-    if (wait < Infinity && !isWaiting) {
-      isWaiting = true;
+    if (wait < Infinity && !this.#isWaitingForReads) {
+      this.#isWaitingForReads = true;
       void lowWatermark.whenReached(wait).then(() => {
-        isWaiting = false;
-        background.wake();
+        this.#isWaitingForReads = false;
+        this.#background.wake();
       });
     }
     return removed;
   }
 
-  async function compactOne(extent: string, pauseFactor: number): Promise<void> {
+  /** The first call for an extent only measures it, as the overhead may show that a compaction is not worth its cost. */
+  async #compact(extent: string, pauseFactor: number): Promise<void> {
+    const background = this.#background;
     try {
-      if (!measurements.has(extent)) {
-        const { liveBytes, footprint } = await measureExtent(options, extent);
-        measurements.set(extent, { live: liveBytes, overhead: Math.max(footprint - liveBytes, 0) });
+      if (!this.#measurements.has(extent)) {
+        const { liveBytes, footprint } = await measureExtent(this.#options, extent);
+        this.#measurements.set(extent, { live: liveBytes, overhead: Math.max(footprint - liveBytes, 0) });
         return;
       }
       let started = performance.now();
-      await compactExtent(options, extent, async () => {
+      await compactExtent(this.#options, extent, async () => {
         await background.sleep(pauseFactor * (performance.now() - started));
         started = performance.now();
         return !background.isStopping;
       });
-      const left = await liveBytesOf(extent);
+      const left = await this.#liveBytesOf(extent);
       if (left > 0 && !background.isStopping)
         throw new CorruptChunk(`${left} bytes in extent ${extent} are needed and cannot be found in it`);
     } catch (error) {
       if (!(error instanceof CorruptChunk)) throw error;
-      // Another one may have looked after this extent, and be done.
-      if ((await liveBytesOf(extent)) > 0) reportCorruption(extent, error);
+      // Another process may have compacted this extent meanwhile.
+      if ((await this.#liveBytesOf(extent)) > 0) this.#reportCorruption(extent, error);
     }
   }
 
-  async function liveBytesOf(extent: string): Promise<number> {
-    return (await partition.read(sumLiveBytes)).get(extent) ?? 0;
+  async #liveBytesOf(extent: string): Promise<number> {
+    return (await this.#options.partition.read(sumLiveBytes)).get(extent) ?? 0;
   }
 
-  /** Small chunks take much more than their bytes, which cannot be won back. A measurement ages as chunks go. */
-  function estimateOverhead(extent: string, live: number): number {
-    const measurement = measurements.get(extent);
+  /** Small chunks take much more than their bytes, and a compaction cannot reclaim that. A measurement ages as chunks are removed. */
+  #estimateOverhead(extent: string, live: number): number {
+    const measurement = this.#measurements.get(extent);
     if (!measurement) return 0;
-    if (live < 0.75 * measurement.live) measurements.delete(extent);
+    if (live < 0.75 * measurement.live) this.#measurements.delete(extent);
     return measurement.overhead * Math.min(live / measurement.live, 1);
   }
 
-  async function reportMissing(list: readonly ExtentInfo[], live: ReadonlyMap<string, number>): Promise<void> {
-    const unknown = (known: readonly ExtentInfo[]) => {
-      const names = new Set(known.map(({ name }) => name));
-      return [...live].filter(([name, bytes]) => bytes > 0 && !names.has(name) && !corrupt.has(name));
+  async #reportMissing(list: readonly ExtentInfo[], live: ReadonlyMap<string, number>): Promise<void> {
+    const missingFrom = (listed: readonly ExtentInfo[]) => {
+      const names = new Set(listed.map(({ name }) => name));
+      return [...live].filter(([name, bytes]) => bytes > 0 && !names.has(name) && !this.#corrupt.has(name));
     };
-    if (unknown(list).length === 0) return;
-    // Some were made after the list.
-    for (const [name, bytes] of unknown(await extents.list()))
-      reportCorruption(name, new CorruptChunk(`extent ${name} is missing, and ${bytes} bytes in it are needed`));
+    if (missingFrom(list).length === 0) return;
+    // An extent may have been created after the list was made.
+    for (const [name, bytes] of missingFrom(await this.#options.extents.list()))
+      this.#reportCorruption(name, new CorruptChunk(`extent ${name} is missing, and ${bytes} bytes in it are needed`));
   }
 
-  function reportCorruption(extent: string, error: Error): void {
-    corrupt.add(extent);
-    onCorruption(error);
+  #reportCorruption(extent: string, error: Error): void {
+    this.#corrupt.add(extent);
+    this.#options.onCorruption?.(error);
   }
 
-  function dropStale(list: readonly ExtentInfo[]): void {
+  #dropStale(list: readonly ExtentInfo[]): void {
     const names = new Set(list.map(({ name }) => name));
-    for (const notes of [vacated, measurements, extentBytes]) {
-      for (const name of notes.keys()) if (!names.has(name)) notes.delete(name);
+    for (const known of [this.#vacated, this.#measurements, this.#extentBytes]) {
+      for (const name of known.keys()) if (!names.has(name)) known.delete(name);
     }
-  }
-
-  return { wake: background.wake, idle: background.idle, stop: background.stop };
-}
-
-/**
- * Live bytes by extent. Of all accounts that have rows, not of those that the server was started with: an account that is
- * left out for a while shall find its bytes again.
- */
-async function sumLiveBytes(at: Snapshot): Promise<Map<string, number>> {
-  const live = new Map<string, number>();
-  const everything: Range = { from: encodeKey([0n]), to: prefixEnd(encodeKey([0xffff_ffff_ffff_ffffn])) };
-  for (let from = everything.from; ; ) {
-    const [first] = await at.scan({ from, to: everything.to }, { limit: 1 });
-    if (!first) return live;
-    const account = decodeKey(first.key)[0] as bigint;
-    for await (const row of scanRows(at, liveRowsIn(account))) {
-      const extent = decodeKey(row.key)[2] as string;
-      live.set(extent, (live.get(extent) ?? 0) + Number(decodeCounter(row)));
-    }
-    from = prefixEnd(encodeKey([account]));
-  }
-}
-
-async function* scanRows(at: Snapshot, range: Range) {
-  for (let { from } = range; ; ) {
-    const rows = await at.scan({ from, to: range.to }, { limit: SLICE });
-    yield* rows;
-    const last = rows.at(-1);
-    if (!last || rows.length < SLICE) return;
-    from = keyAfter(last.key);
-    await new Promise((resolve) => setImmediate(resolve));
   }
 }

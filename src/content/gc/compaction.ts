@@ -1,4 +1,4 @@
-/** Moves what is live in an extent to where new chunks go. Only the place in a chunk's row changes: its id and its name stay. */
+/** Compaction: copies the live chunks of an extent to where new chunks go, and changes their locations in one commit. Ids stay. */
 import type { ChunkLocation, ChunkName, ChunkWriter, Extents } from '../../extents/extents.ts';
 import { encodeKey } from '../../partition/keys.ts';
 import type { Partition } from '../../partition/partition.ts';
@@ -17,16 +17,16 @@ interface Slot {
   readonly place: ChunkLocation;
 }
 
-/** One commit, and one sync before it, for so many chunks or bytes. */
+/** Limits of a batch, which has one sync and one commit. */
 const BATCH_CHUNKS = 128;
 const BATCH_BYTES = 32 << 20;
-/** So many bytes of so many chunks are in memory at a time. */
+/** At most COPY_BYTES of each of CONCURRENT_COPIES chunks are in memory at a time. */
 const COPY_BYTES = 1 << 20;
 const CONCURRENT_COPIES = 4;
-/** More than header and checksums take beside the bytes of the longest chunk. */
+/** More than header and checksums of the longest chunk take. */
 const OVERHEAD_BYTES_MAX = 4096;
 
-/** How many bytes of the chunks in an extent some row still names, and how many they would take elsewhere. */
+/** Bytes of the live chunks in an extent, and the bytes that their slots would take elsewhere. */
 export async function measureExtent(
   store: CollectorStore,
   extent: string,
@@ -34,11 +34,11 @@ export async function measureExtent(
   let liveBytes = 0;
   let footprint = 0;
   let previous: ChunkLocation | undefined;
-  /** The beginnings of two slots tell what the first of them takes; behind the last one, or before a gap, it is guessed. */
+  /** A slot ends where the next one begins. After the last slot, and before a gap, its size is estimated. */
   const add = (next: ChunkLocation | undefined) => {
     if (!previous) return;
-    const guess = previous.length + OVERHEAD_BYTES_MAX;
-    footprint += next ? Math.min(next.offset - previous.offset, guess) : guess;
+    const estimate = previous.length + OVERHEAD_BYTES_MAX;
+    footprint += next ? Math.min(next.offset - previous.offset, estimate) : estimate;
     previous = undefined;
   };
   for await (const batch of inBatches(store.extents.walk(extent))) {
@@ -54,7 +54,10 @@ export async function measureExtent(
   return { liveBytes, footprint };
 }
 
-/** Calls `rest` after every batch; false from it: stop. Throws Damaged where a chunk is not what it was. */
+/**
+ * @param pause is called after every batch; false ends the compaction
+ * @throws CorruptChunk if a chunk cannot be read
+ */
 export async function compactExtent(
   store: CollectorStore,
   extent: string,
@@ -89,7 +92,7 @@ async function copyChunks(store: CollectorStore, slots: readonly Slot[]): Promis
   }
 }
 
-/** Takes the next slot whenever it is done with one. */
+/** Copies slots from the shared iterator until none is left. */
 async function copyWorker(
   extents: Extents,
   slots: Iterable<[number, Slot]>,
@@ -103,13 +106,13 @@ async function copyWorker(
   }
 }
 
-/** All have ended when the first failure is heard of. */
+/** Fails only after all of them have ended, so that the cleanup finds nothing running. */
 async function allSettled(work: readonly Promise<void>[]): Promise<void> {
   await Promise.allSettled(work);
   await Promise.all(work);
 }
 
-/** A chunk that was let go meanwhile stays gone: its copy is dead bytes like any others. */
+/** A chunk that was removed meanwhile stays removed: its copy is dead bytes. */
 async function relocate(
   store: CollectorStore,
   account: bigint,
@@ -132,7 +135,7 @@ async function relocate(
   });
 }
 
-/** Those of one extent whose rows say that they lie just here: a chunk may have left copies in several places. */
+/** Slots to which the row of their chunk points. Older copies of a chunk may lie in other slots. */
 async function liveSlots(partition: Partition, slots: readonly Slot[]): Promise<Slot[]> {
   const rows = await partition.read((at) => at.getMany(slots.map(({ name }) => chunkKey(name.account, name))));
   return slots.filter(({ place }, i) => {

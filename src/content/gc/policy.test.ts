@@ -23,7 +23,7 @@ const aFolder = fc
     ),
   );
 
-describe('The choice of extents to give back', () => {
+describe('The garbage collection policy', () => {
   it('keeps the folder below 1.3 times the live bytes and 256 MiB, and comes to an end', () => {
     fc.assert(
       fc.property(aFolder, (folder) => {
@@ -39,14 +39,14 @@ describe('The choice of extents to give back', () => {
   it('leaves extents in which an upload runs as they are', () => {
     const use = { bytes: EXTENT_BYTES, live: 0, pinned: true };
     const folder = Array.from({ length: 20 }, (_, i) => ({ ...use, name: `1-${i}`, open: i === 0 }));
-    expect(planCollection(folder)).toEqual({ remove: [], seal: [], compact: [], inHaste: false });
+    expect(planCollection(folder)).toEqual({ remove: [], seal: [], compact: [], isUrgent: false });
   });
 
-  it('copies nothing for the sake of bytes that it could not win', () => {
+  it('copies nothing for bytes that it could not reclaim', () => {
     const full = { bytes: EXTENT_BYTES, live: EXTENT_BYTES * 0.95, open: false, pinned: false };
     const running = { bytes: EXTENT_BYTES, live: 0, open: true, pinned: true };
     const folder = Array.from({ length: 40 }, (_, i) => ({ ...(i % 2 ? full : running), name: `1-${i}` }));
-    expect(planCollection(folder)).toEqual({ remove: [], seal: [], compact: [], inHaste: false });
+    expect(planCollection(folder)).toEqual({ remove: [], seal: [], compact: [], isUrgent: false });
   });
 
   it('takes the sparsest first', () => {
@@ -92,7 +92,7 @@ function follow(folder: readonly ExtentUse[]): { after: ExtentUse[]; copied: num
       const grown = { ...target, bytes: target.bytes + source.live, live: target.live + source.live };
       after = after.map((use) => (use === target ? grown : use));
     } else {
-      // Only the newest takes more.
+      // Only the newest extent is open.
       after = after.map((use) => ({ ...use, open: false }));
       after.push({ name: `2-${made++}`, bytes: source.live, live: source.live, open: true, pinned: false });
     }

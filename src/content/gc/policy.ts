@@ -1,44 +1,45 @@
 /**
- * Which extents go, and which are copied together so that they can go. The folder is to stay below 1.3 times the live bytes
- * plus 256 MiB:
- * - Sealed extents are compacted, the sparsest first, until they take at most 1.2 times their live bytes and 48 MiB. While
- *   they take more, the sparsest of them is at least a sixth dead, so at most five bytes are copied for one that is won.
- * - An open extent wins nothing by being copied. One that is mostly dead is sealed once nobody is about to use it, so each
- *   of the few that are open hides at most 32 MiB.
- * - What an upload that still runs has written looks dead and is not: its extents are not judged until it is over.
+ * Garbage collection policy: which extents to remove, seal and compact, by their share of live bytes. The folder shall stay below
+ * 1.3 times the live bytes plus 256 MiB:
+ * - Sealed extents are compacted, the one with the lowest share first, until all of them take at most 1.2 times their live bytes
+ *   plus 48 MiB. While they take more, at least a sixth of the lowest one is dead, so at most five bytes are copied for each byte
+ *   that is reclaimed.
+ * - A compaction of an open extent reclaims nothing. An open extent that is mostly dead is sealed once no upload pins it, so each
+ *   of the few open extents hides at most 32 MiB.
+ * - The bytes of a running upload look dead and are not: its extents are left out until the upload is released.
  */
 export interface ExtentUse {
   readonly name: string;
   readonly bytes: number;
   readonly open: boolean;
-  /** Bytes in it may yet be named. */
+  /** A commit may still name bytes in this extent. */
   readonly pinned: boolean;
-  /** Bytes that would be left of it if it were compacted; 0 only if no row names any. */
+  /** Bytes that the chunks would take after a compaction; 0 only if no row names a chunk in this extent. */
   readonly live: number;
 }
 
 export interface CollectionPlan {
   readonly remove: readonly string[];
   readonly seal: readonly string[];
-  /** In the order in which it is worth most. */
+  /** The most worthwhile first. */
   readonly compact: readonly string[];
-  /** More becomes dead than is won. */
+  /** Bytes die faster than they are reclaimed. */
   readonly isUrgent: boolean;
 }
 
 /** Smaller in tests. */
 export interface CollectionBounds {
   readonly slackBytes: number;
-  /** An open extent that takes less is left alone, or a few small blobs that come and go would make a file each. */
+  /** A smaller open extent is not sealed. Otherwise a few small blobs that come and go would make a file each. */
   readonly sealBytesMin: number;
 }
 
 const RATIO_MAX = 1.2;
 const BOUNDS: CollectionBounds = { slackBytes: 48 << 20, sealBytesMin: 8 << 20 };
-/** Where uploads are refused for want of space, a byte that is won is worth twenty that are copied. */
+/** Where uploads are refused for lack of space, one reclaimed byte is worth twenty copied ones. */
 const RATIO_MAX_LOW_SPACE = 1.05;
 
-/** @param isLowOnSpace there is no space for uploads */
+/** @param isLowOnSpace uploads are refused for lack of space */
 export function planCollection(
   extents: readonly ExtentUse[],
   { slackBytes: slackMax, sealBytesMin }: CollectionBounds = BOUNDS,

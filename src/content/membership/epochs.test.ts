@@ -7,7 +7,7 @@ import { epochsIn } from '../rows.ts';
 import { checkEpoch, takeOverEpoch } from './epochs.ts';
 
 describe('An epoch', () => {
-  it('is never given twice, and ends those before it', async () => {
+  it('is never given twice, and evicts those before it', async () => {
     const partition = openPartition(openMemory());
     const epochs = [];
     for (let i = 0; i < 5; i++) epochs.push(await takeOverEpoch(partition));
@@ -18,7 +18,7 @@ describe('An epoch', () => {
     await check(epochs.at(-1)!);
   });
 
-  it('fails a commit whose epoch ended after its body had looked', async () => {
+  it('fails a commit whose epoch was removed after its transaction function had checked it', async () => {
     const partition = openPartition(openMemory());
     const epoch = await takeOverEpoch(partition);
     let runs = 0;

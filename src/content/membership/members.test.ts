@@ -18,28 +18,28 @@ function newStore() {
     async join() {
       const own = openPartition(engine);
       const reads = createActiveReads();
-      const deaths: string[] = [];
+      const evictions: string[] = [];
       const failures: unknown[] = [];
       const member = await joinMembership({
         ...{ partition: own, reads, everyMilliseconds: 1 << 30 },
-        onEvicted: () => deaths.push('dead'),
+        onEvicted: () => evictions.push('evicted'),
         onFailure: (error) => failures.push(error),
       });
-      return Object.assign(member, { partition: own, deaths, failures });
+      return Object.assign(member, { partition: own, evictions, failures });
     },
-    living: async () => [...(await partition.read(activeEpochs))],
+    epochs: async () => [...(await partition.read(activeEpochs))],
     silence: () => partition.clock.advance(SILENCE),
   });
 }
 
-async function beatAll(members: readonly { heartbeat(): Promise<void> }[], rounds = 1): Promise<void> {
+async function heartbeatAll(members: readonly { heartbeat(): Promise<void> }[], rounds = 1): Promise<void> {
   for (let i = 0; i < rounds; i++) for (const member of members) await member.heartbeat();
 }
 
 describe('Members of a store', () => {
-  it('have epochs of their own, also where stamps are equal and an epoch is gone at once', async () => {
+  it('have epochs of their own, also where timestamps are equal and an epoch is removed at once', async () => {
     const store = newStore();
-    const stamp = store.partition.clock.now();
+    const timestamp = store.partition.clock.now();
     const epochs: bigint[] = [];
     for (let i = 0; i < 5; i++) {
       const member = await store.join();
@@ -48,138 +48,138 @@ describe('Members of a store', () => {
     }
     expect(new Set(epochs).size).toBe(5);
     expect([...epochs].sort()).toEqual(epochs);
-    expect(epochs[0]).toBeGreaterThanOrEqual(stamp);
-    expect(await store.living()).toEqual([epochs[0], epochs[2], epochs[4]]);
+    expect(epochs[0]).toBeGreaterThanOrEqual(timestamp);
+    expect(await store.epochs()).toEqual([epochs[0], epochs[2], epochs[4]]);
   });
 
-  it('elect the one that was there first, and the next when it is gone', async () => {
+  it('are led by the one that joined first, and by the next one when that leaves', async () => {
     const store = newStore();
     const members = [await store.join(), await store.join(), await store.join()];
-    await beatAll(members);
+    await heartbeatAll(members);
     expect(members.map((member) => member.isLeader())).toEqual([true, false, false]);
     await members[0]!.leave();
-    await beatAll(members.slice(1));
+    await heartbeatAll(members.slice(1));
     expect(members.slice(1).map((member) => member.isLeader())).toEqual([true, false]);
   });
 
-  it('are declared dead when their beats stop for 15 seconds: then their commits fail, and they hear of it', async () => {
+  it('are evicted when their heartbeats stop for 15 seconds: then their commits fail, and they notice it', async () => {
     const store = newStore();
     const [one, two] = [await store.join(), await store.join()];
     const commit = () => two.partition.transact(epochKey(1n), (tx) => checkEpoch(tx, two.epoch));
-    await beatAll([one], 7);
+    await heartbeatAll([one], 7);
     await store.silence();
     await commit();
-    await beatAll([one], 3);
-    expect(await store.living()).toEqual([one.epoch]);
+    await heartbeatAll([one], 3);
+    expect(await store.epochs()).toEqual([one.epoch]);
     await expect(commit()).rejects.toThrow(Unavailable);
-    expect(two.deaths).toEqual([]);
+    expect(two.evictions).toEqual([]);
     await two.heartbeat();
-    expect(two.deaths).toEqual(['dead']);
+    expect(two.evictions).toEqual(['evicted']);
     expect([two.isEvicted(), two.isCurrent(), two.isLeader()]).toEqual([true, false, false]);
     expect(() => two.reads.begin()).toThrow(Unavailable);
     await two.heartbeat();
-    expect(two.deaths).toEqual(['dead']);
-    expect(await store.living()).toEqual([one.epoch]);
+    expect(two.evictions).toEqual(['evicted']);
+    expect(await store.epochs()).toEqual([one.epoch]);
   });
 
-  it('live on when the clock was moved, or the store gave no answers for long', async () => {
+  it('stay when the clock was moved, or the store gave no answers for long', async () => {
     const store = newStore();
     const [one, two] = [await store.join(), await store.join()];
-    await beatAll([one, two], 3);
+    await heartbeatAll([one, two], 3);
     await store.silence();
-    await beatAll([one], 7);
-    await beatAll([two]);
+    await heartbeatAll([one], 7);
+    await heartbeatAll([two]);
     await store.silence();
-    await beatAll([one], 7);
-    expect(await store.living()).toEqual([one.epoch, two.epoch]);
+    await heartbeatAll([one], 7);
+    expect(await store.epochs()).toEqual([one.epoch, two.epoch]);
   });
 
-  it('live on when they beat slowly by the count of another, but not by the clock', async () => {
+  it('stay when their heartbeats are slow compared with those of another, but not by the clock', async () => {
     const store = newStore();
     const [one, two] = [await store.join(), await store.join()];
-    await beatAll([one], 30);
-    expect(await store.living()).toEqual([one.epoch, two.epoch]);
-    expect(two.deaths).toEqual([]);
+    await heartbeatAll([one], 30);
+    expect(await store.epochs()).toEqual([one.epoch, two.epoch]);
+    expect(two.evictions).toEqual([]);
   });
 
-  it('live on when they beat while they are about to be declared dead', async () => {
+  it('stay when they send a heartbeat while they are about to be evicted', async () => {
     const store = newStore();
     const [one, two] = [await store.join(), await store.join()];
-    await beatAll([one], 9);
+    await heartbeatAll([one], 9);
     await store.silence();
-    let beating: Promise<void> | undefined;
+    let sending: Promise<void> | undefined;
     store.inject = ({ writeSets }) => {
-      const writes = writeSets.flatMap((body) => body.writes);
-      if (beating || !writes.some(({ kind, key }) => kind === 'remove' && key === epochKey(two.epoch)))
+      const writes = writeSets.flatMap((writeSet) => writeSet.writes);
+      if (sending || !writes.some(({ kind, key }) => kind === 'remove' && key === epochKey(two.epoch)))
         return undefined;
-      beating = two.heartbeat();
+      sending = two.heartbeat();
       return 'conflict';
     };
     await one.heartbeat();
-    expect(beating).toBeDefined();
-    await beating;
-    await beatAll([one, two], 3);
-    expect(await store.living()).toEqual([one.epoch, two.epoch]);
+    expect(sending).toBeDefined();
+    await sending;
+    await heartbeatAll([one, two], 3);
+    expect(await store.epochs()).toEqual([one.epoch, two.epoch]);
   });
 
-  it('pass over beats that fail or of which nobody can say whether they happened', async () => {
+  it('continue after heartbeats that fail or whose outcome is unknown', async () => {
     const store = newStore();
     const [one, two] = [await store.join(), await store.join()];
     store.inject = () => 'unknown';
-    await beatAll([one, two], 2);
+    await heartbeatAll([one, two], 2);
     expect(one.failures).toHaveLength(2);
     store.inject = undefined;
-    const mark = one.lowWatermark.next();
-    await beatAll([one, two], 4);
-    expect(one.lowWatermark.oldest()).toBeGreaterThanOrEqual(mark);
-    expect(one.deaths).toEqual([]);
+    const threshold = one.lowWatermark.next();
+    await heartbeatAll([one, two], 4);
+    expect(one.lowWatermark.oldest()).toBeGreaterThanOrEqual(threshold);
+    expect(one.evictions).toEqual([]);
   });
 });
 
-describe('What members know of the reads of all', () => {
-  it('passes a moment once all have beaten who had no read then', async () => {
+describe('The low watermark of the reads of all members', () => {
+  it('passes a number once all members without a read have sent heartbeats', async () => {
     const store = newStore();
     const members = [await store.join(), await store.join(), await store.join()];
     const [one] = members;
-    const mark = one!.lowWatermark.next();
-    let hasPassed = false;
-    const passing = one!.lowWatermark.whenReached(mark).then(() => {
-      hasPassed = true;
+    const threshold = one!.lowWatermark.next();
+    let isReached = false;
+    const reaching = one!.lowWatermark.whenReached(threshold).then(() => {
+      isReached = true;
     });
-    await beatAll(members);
-    expect(one!.lowWatermark.oldest()).toBeLessThan(mark);
-    expect(hasPassed).toBe(false);
-    await beatAll(members, 2);
-    expect(one!.lowWatermark.oldest()).toBeGreaterThanOrEqual(mark);
-    await passing;
+    await heartbeatAll(members);
+    expect(one!.lowWatermark.oldest()).toBeLessThan(threshold);
+    expect(isReached).toBe(false);
+    await heartbeatAll(members, 2);
+    expect(one!.lowWatermark.oldest()).toBeGreaterThanOrEqual(threshold);
+    await reaching;
   });
 
-  it('waits for a read of any of them that began before, and for none that began later', async () => {
+  it('waits for a read of any member that began before, and for none that began later', async () => {
     const store = newStore();
     const members = [await store.join(), await store.join(), await store.join()];
     const [one, two, three] = members;
-    await beatAll(members, 3);
+    await heartbeatAll(members, 3);
     const early = two!.reads.begin();
-    const mark = one!.lowWatermark.next();
-    await beatAll(members, 10);
+    const threshold = one!.lowWatermark.next();
+    await heartbeatAll(members, 10);
     const late = [two!.reads.begin(), three!.reads.begin()];
-    expect(one!.lowWatermark.oldest()).toBeLessThan(mark);
+    expect(one!.lowWatermark.oldest()).toBeLessThan(threshold);
     const later = one!.lowWatermark.next();
     early.end();
-    await beatAll(members, 4);
-    expect(one!.lowWatermark.oldest()).toBeGreaterThanOrEqual(mark);
+    await heartbeatAll(members, 4);
+    expect(one!.lowWatermark.oldest()).toBeGreaterThanOrEqual(threshold);
     expect(one!.lowWatermark.oldest()).toBeLessThan(later);
     for (const read of late) read.end();
-    await beatAll(members, 4);
+    await heartbeatAll(members, 4);
     expect(one!.lowWatermark.oldest()).toBeGreaterThanOrEqual(later);
   });
 
-  it('waits for a read that begins while the beat is on its way, which may have seen what the beat does not', async () => {
+  it('waits for a read that begins during a heartbeat, as its snapshot may be older than the heartbeat', async () => {
     const store = newStore();
     const [one, two] = [await store.join(), await store.join()];
-    await beatAll([one, two], 3);
-    const mark = one.lowWatermark.next();
-    // The view of the mark is taken, and the read has begun before; only the next beat of its process can tell.
+    await heartbeatAll([one, two], 3);
+    const threshold = one.lowWatermark.next();
+    // The read begins before the view of the threshold is taken; only the next heartbeat of its process tells.
     const read: { end(): void }[] = [];
     store.inject = () => {
       if (read.length === 0) read.push(two.reads.begin());
@@ -188,44 +188,44 @@ describe('What members know of the reads of all', () => {
     await two.heartbeat();
     store.inject = undefined;
     await one.heartbeat();
-    await beatAll([two, one], 6);
-    expect(one.lowWatermark.oldest()).toBeLessThan(mark);
+    await heartbeatAll([two, one], 6);
+    expect(one.lowWatermark.oldest()).toBeLessThan(threshold);
     read[0]!.end();
-    await beatAll([two, one], 4);
-    expect(one.lowWatermark.oldest()).toBeGreaterThanOrEqual(mark);
+    await heartbeatAll([two, one], 4);
+    expect(one.lowWatermark.oldest()).toBeGreaterThanOrEqual(threshold);
   });
 
-  it('waits for nobody who joined later, and for nobody who is dead', async () => {
+  it('waits neither for members that joined later, nor for evicted ones', async () => {
     const store = newStore();
     const [one, two] = [await store.join(), await store.join()];
-    await beatAll([one, two], 3);
+    await heartbeatAll([one, two], 3);
     two.reads.begin();
-    const mark = one.lowWatermark.next();
+    const threshold = one.lowWatermark.next();
     await one.heartbeat();
     const three = await store.join();
     three.reads.begin();
-    await beatAll([one, three], 10);
-    expect(one.lowWatermark.oldest()).toBeLessThan(mark);
+    await heartbeatAll([one, three], 10);
+    expect(one.lowWatermark.oldest()).toBeLessThan(threshold);
     await store.silence();
-    await beatAll([one, three], 2);
-    expect(one.lowWatermark.oldest()).toBeGreaterThanOrEqual(mark);
+    await heartbeatAll([one, three], 2);
+    expect(one.lowWatermark.oldest()).toBeGreaterThanOrEqual(threshold);
   });
 
-  it('counts a moment from the next look on, not from one that is under way', async () => {
+  it('counts from the next view on, not from one that is under way', async () => {
     const store = newStore();
     const [one, two] = [await store.join(), await store.join()];
-    await beatAll([one, two], 3);
-    const beating = one.heartbeat();
+    await heartbeatAll([one, two], 3);
+    const sending = one.heartbeat();
     await new Promise(setImmediate);
-    const mark = one.lowWatermark.next();
-    await beating;
+    const threshold = one.lowWatermark.next();
+    await sending;
     const after = one.lowWatermark.next();
-    expect(mark).toBeLessThanOrEqual(after);
+    expect(threshold).toBeLessThanOrEqual(after);
     const read = two.reads.begin();
-    await beatAll([two, one], 6);
+    await heartbeatAll([two, one], 6);
     const reached = one.lowWatermark.oldest();
     read.end();
-    await beatAll([two, one], 4);
+    await heartbeatAll([two, one], 4);
     expect(one.lowWatermark.oldest()).toBeGreaterThan(reached);
   });
 });

@@ -59,7 +59,7 @@ describe('What is told of a request', () => {
     [{ headers: { authorization: 'SharedKey me:x' } }, 'key'],
     [{ headers: { authorization: 'Bearer x' } }, 'token'],
     [{ url: '/me/c/b?sv=1&sig=x' }, 'SAS'],
-    [{}, 'nobody'],
+    [{}, 'anonymous'],
   ])('says of %j that %s asked', (asked, by) => expect(answered(asked).by).toBe(by));
 
   it('has whole addresses, and no signature in them', () => {

@@ -87,7 +87,7 @@ const CONDITIONS = ['If-Modified-Since', 'If-Unmodified-Since', 'If-Match', 'If-
 function credentialKind({ headers, query }: Routable): AccessRecord['by'] {
   const { authorization } = headers;
   if (authorization !== undefined) return /^bearer /i.test(String(authorization)) ? 'token' : 'key';
-  return query.sig === undefined ? 'nobody' : 'SAS';
+  return query.sig === undefined ? 'anonymous' : 'SAS';
 }
 
 /** The names are those of the REST reference, written together, but for a few. */

@@ -1,14 +1,14 @@
-/** What is known of a request once it is answered: all that logs and metrics are made of. */
+/** Access record: what is known of a request once it is answered. Logs and metrics are made of these records. */
 export interface AccessRecord {
   /** By name. */
   readonly account: string;
   readonly service: 'blob' | 'queue' | 'table';
-  /** As Storage Analytics calls it; undefined: it did not come so far. */
+  /** Its name in Storage Analytics; undefined if the request failed before it was routed. */
   readonly operation: string | undefined;
   readonly kind: RequestKind;
-  /** What the caller showed, genuine or not. */
-  readonly by: 'key' | 'token' | 'SAS' | 'nobody';
-  /** Undefined: the caller went away before it could be answered. */
+  /** The kind of credentials in the request, valid or not. */
+  readonly by: 'key' | 'token' | 'SAS' | 'anonymous';
+  /** Undefined: the client disconnected before it could be answered. */
   readonly status: number | undefined;
   /** Of the error. */
   readonly code: string | undefined;
@@ -17,7 +17,7 @@ export interface AccessRecord {
   readonly started: bigint;
   /** From the first byte of the request to the last of the answer. */
   readonly milliseconds: number;
-  /** Without the time spent waiting for the caller. */
+  /** Without the time spent waiting for the client. */
   readonly serverMilliseconds: number;
   readonly id: string;
   /** Without the signature of a SAS. */

@@ -27,23 +27,23 @@ describe('A line of the log', () => {
     expect(fieldsOf(line).slice(30)).toEqual(Array(8).fill(''));
   });
 
-  it('says who asked, and the account only of who showed that it is his', () => {
-    const said = (by: 'key' | 'token' | 'SAS' | 'nobody') => {
+  it('has the kind of credentials, and the account only for its key or a token', () => {
+    const fieldsFor = (by: 'key' | 'token' | 'SAS' | 'anonymous') => {
       const fields = fieldsOf(formatLogLine(anAnswered({ by }), '1.0'));
       return [fields[3], fields[7], fields[8]];
     };
-    expect(said('key')).toEqual(['Success', 'authenticated', 'me']);
-    expect(said('token')).toEqual(['OAuthSuccess', 'bearer', 'me']);
-    expect(said('SAS')).toEqual(['SASSuccess', 'sas', '']);
-    expect(said('nobody')).toEqual(['AnonymousSuccess', 'anonymous', '']);
+    expect(fieldsFor('key')).toEqual(['Success', 'authenticated', 'me']);
+    expect(fieldsFor('token')).toEqual(['OAuthSuccess', 'bearer', 'me']);
+    expect(fieldsFor('SAS')).toEqual(['SASSuccess', 'sas', '']);
+    expect(fieldsFor('anonymous')).toEqual(['AnonymousSuccess', 'anonymous', '']);
   });
 
-  it('says of an answer that nobody took that it is unknown', () => {
+  it('has Unknown as the status of an answer that no client received', () => {
     const fields = fieldsOf(formatLogLine(anAnswered({ status: undefined, operation: undefined }), '1.0'));
     expect(fields.slice(2, 5)).toEqual(['Unknown', 'NetworkError', 'Unknown']);
   });
 
-  it('is one line of as many fields, whatever a client wrote', () => {
+  it('is one line of as many fields, whatever a client sent', () => {
     fc.assert(
       fc.property(anyText, fc.constantFrom('1.0', '2.0'), (text, version) => {
         const own = { url: text, objectKey: text, etag: text, userAgent: text, referrer: text, clientRequestId: text };

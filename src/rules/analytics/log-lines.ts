@@ -3,10 +3,10 @@ import { formatIso7, parseHttpDate, unixFromTicks } from '../../base/time.ts';
 import type { AccessRecord } from './access-record.ts';
 import { statusText } from './outcomes.ts';
 
-/** Format 2.0 ends with what the claims of a token say, which this server does not look into. */
+/** Format 2.0 ends with the claims of a token, which this server does not read. */
 const EMPTY_TOKEN_FIELDS = ';'.repeat(8);
 
-const AUTHENTICATION = { key: 'authenticated', token: 'bearer', SAS: 'sas', nobody: 'anonymous' } as const;
+const AUTHENTICATION = { key: 'authenticated', token: 'bearer', SAS: 'sas', anonymous: 'anonymous' } as const;
 
 /** Without the end of the line. */
 export function formatLogLine(request: AccessRecord, version: string): string {
@@ -30,7 +30,7 @@ export function formatLogLine(request: AccessRecord, version: string): string {
     plainField(request.version),
     request.headerBytes,
     request.bytesIn,
-    // What Node writes before a body is not known here.
+    // The length of the response headers is not known here.
     '',
     request.bytesOut,
     plainField(request.contentLength),
@@ -48,13 +48,13 @@ export function formatLogLine(request: AccessRecord, version: string): string {
 
 const ENCODED: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
 
-/** What a client wrote must not end its field, or its line. */
+/** Text of a client must not end the field or the line. */
 function quoteField(text: string | undefined): string {
   if (text === undefined || text === '') return '';
-  return `"${text.replace(/[&<>"]/g, (mark) => ENCODED[mark]!).replace(CONTROLS, ' ')}"`;
+  return `"${text.replace(/[&<>"]/g, (character) => ENCODED[character]!).replace(CONTROLS, ' ')}"`;
 }
 
-/** In fields without quotes. */
+/** For fields without quotes. */
 function plainField(text: string | undefined): string {
   return text === undefined ? '' : text.replace(/[;"]/g, '').replace(CONTROLS, ' ');
 }

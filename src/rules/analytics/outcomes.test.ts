@@ -19,11 +19,11 @@ const cells: [status: number | undefined, code: string | undefined, column: stri
 ];
 
 describe('What became of a request', () => {
-  it.each(cells)('that was answered %s %s is %s, with who asked before it', (status, code, column) => {
+  it.each(cells)('that was answered %s %s is %s, with the kind of credentials before it', (status, code, column) => {
     expect(outcomeColumn({ status, code, by: 'key' })).toBe(column);
     expect(outcomeColumn({ status, code, by: 'token' })).toBe(column);
     expect(outcomeColumn({ status, code, by: 'SAS' })).toBe(`SAS${column}`);
-    expect(outcomeColumn({ status, code, by: 'nobody' })).toBe(`Anonymous${column}`);
+    expect(outcomeColumn({ status, code, by: 'anonymous' })).toBe(`Anonymous${column}`);
   });
 
   it('is the code of the error in the log, since a version', () => {
@@ -33,8 +33,8 @@ describe('What became of a request', () => {
     expect(statusText({ ...missing, version: '' })).toBe('SASClientOtherError');
   });
 
-  it('is logged of strangers only where they got something, or where it was not their fault', () => {
-    const logged = cells.filter(([status, code]) => isLogged({ status, code, by: 'nobody' }));
+  it('is logged for anonymous requests only if they succeeded or failed by a fault of the server', () => {
+    const logged = cells.filter(([status, code]) => isLogged({ status, code, by: 'anonymous' }));
     expect(logged.map(([status, code]) => [status, code])).toEqual([
       [200, undefined],
       [206, undefined],

@@ -1,7 +1,7 @@
-/** What became of a request, in the words that logs and metrics share. */
+/** Outcomes of requests, by the names that logs and metrics share. */
 import type { AccessRecord } from './access-record.ts';
 
-export const OUTCOMES = [
+const OUTCOMES = [
   'Success',
   'ThrottlingError',
   'ClientTimeoutError',
@@ -23,8 +23,8 @@ export function classifyOutcome({ status, code }: Pick<AccessRecord, 'status' | 
   return 'ClientOtherError';
 }
 
-/** Who asked stands before the outcome. The metrics know no tokens. */
-const PREFIXES = { key: '', token: '', SAS: 'SAS', nobody: 'Anonymous' } as const;
+/** Prefix of the outcome, by the kind of credentials. Metrics have none for tokens. */
+const PREFIXES = { key: '', token: '', SAS: 'SAS', anonymous: 'Anonymous' } as const;
 
 export const COLUMNS = OUTCOMES.flatMap((outcome) => ['', 'Anonymous', 'SAS'].map((prefix) => `${prefix}${outcome}`));
 
@@ -32,7 +32,7 @@ export function outcomeColumn(request: Pick<AccessRecord, 'status' | 'code' | 'b
   return `${PREFIXES[request.by]}${classifyOutcome(request)}`;
 }
 
-/** Since this version the log says of errors that are the caller's which one it was. */
+/** Since this version the log has the error code of client errors. */
 const CODES_SINCE = '2017-04-17';
 
 export function statusText(request: Pick<AccessRecord, 'status' | 'code' | 'by' | 'version'>): string {
@@ -42,9 +42,9 @@ export function statusText(request: Pick<AccessRecord, 'status' | 'code' | 'by' 
   return `${request.by === 'token' ? 'OAuth' : PREFIXES[request.by]}${outcome}`;
 }
 
-/** Of strangers only what they got, what was not their fault, and that their copy is still good. */
+/** Of anonymous requests, only those that succeeded, got 304, or failed by a fault of the server. */
 export function isLogged(request: Pick<AccessRecord, 'status' | 'code' | 'by'>): boolean {
-  if (request.by !== 'nobody' || request.status === 304) return true;
+  if (request.by !== 'anonymous' || request.status === 304) return true;
   const outcome = classifyOutcome(request);
   return outcome !== 'ClientOtherError' && outcome !== 'AuthorizationError' && outcome !== 'NetworkError';
 }

@@ -50,15 +50,15 @@ describe('A tally', () => {
     });
   });
 
-  it('is whole where nothing was asked', () => {
+  it('is 100 % without requests', () => {
     expect(rowOf(createCounters())).toMatchObject({ TotalRequests: 0n, Availability: 100, AverageE2ELatency: 0 });
   });
 
-  it('comes to the same whether it was written in one go or in any number', () => {
+  it('is the same whether it was stored in one step or in many', () => {
     const request = fc
       .record({
         status: fc.constantFrom(200, 201, 304, 403, 404, 500, 503, undefined),
-        by: fc.constantFrom('key', 'SAS', 'nobody' as const),
+        by: fc.constantFrom('key', 'SAS', 'anonymous' as const),
         milliseconds: fc.integer({ min: 0, max: 10_000 }),
         bytesIn: fc.nat(),
         bytesOut: fc.nat(),

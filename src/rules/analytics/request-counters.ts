@@ -1,4 +1,4 @@
-/** Requests added up, as a row of a metrics table tells them. */
+/** Request counters, and the columns of a metrics table that they become. */
 import type { EdmValue } from '../table/edm.ts';
 import type { AccessRecord } from './access-record.ts';
 import { COLUMNS, type Outcome, outcomeColumn } from './outcomes.ts';
@@ -6,10 +6,10 @@ import { COLUMNS, type Outcome, outcomeColumn } from './outcomes.ts';
 export interface RequestCounters {
   ingress: number;
   egress: number;
-  /** Of those that succeeded. */
+  /** Sums over the requests that succeeded. */
   milliseconds: number;
   serverMilliseconds: number;
-  /** By column: how many requests ended so. */
+  /** Number of requests by column. */
   readonly counts: Map<string, number>;
 }
 
@@ -70,7 +70,7 @@ export function metricsColumns(counters: RequestCounters): Column[] {
   ];
 }
 
-/** What a row that was written before adds up to. */
+/** Restores the counters from the columns of a stored row. */
 export function parseCounters(valueIn: (column: string) => EdmValue | undefined): RequestCounters {
   const number = (name: string) => Number(valueIn(name)?.value ?? 0);
   const counters = createCounters();
@@ -95,7 +95,7 @@ function sumOutcomes({ counts }: RequestCounters, outcomes: readonly Outcome[]):
   return sum;
 }
 
-/** Where nothing could fail, nothing did. */
+/** 100 % of nothing: availability without requests is complete. */
 const share = (part: number, of: number): number => (of === 0 ? 100 : (100 * part) / of);
 
 const int64 = (name: string, value: number): Column => ({

@@ -1,6 +1,6 @@
 import { containerNameFault, type NameFault } from '../names.ts';
 
-/** As containers are named; but no queue belongs to the service itself. */
+/** The rules for containers, but without names that belong to the service. */
 export function queueNameFault(name: string): NameFault | undefined {
   return containerNameFault(name) ?? (name.startsWith('$') ? 'InvalidResourceName' : undefined);
 }

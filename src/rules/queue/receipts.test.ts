@@ -8,7 +8,7 @@ const receipt = fc.record({ visibleAt: instant, nonce: fc.bigInt({ min: 0n, max:
 const GUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 describe('A message id', () => {
-  it('is a GUID that leads back to what it was made of, in any case', () => {
+  it('is a GUID from which instant and salt can be parsed, in any case', () => {
     fc.assert(
       fc.property(id, (given) => {
         expect(formatMessageId(given)).toMatch(GUID);
@@ -36,7 +36,7 @@ describe('A message id', () => {
 });
 
 describe('A pop receipt', () => {
-  it('leads back to the place and the nonce, and needs no escaping', () => {
+  it('round-trips the visibility key and the nonce, and needs no escaping', () => {
     fc.assert(
       fc.property(receipt, (given) => {
         expect(encodeURIComponent(formatReceipt(given))).toBe(formatReceipt(given));
@@ -45,7 +45,7 @@ describe('A pop receipt', () => {
     );
   });
 
-  it('is the only text that leads there', () => {
+  it('has one text only', () => {
     const text = fc.stringMatching(/^AQA[\w-]{21}$/);
     fc.assert(
       fc.property(text, (given) => {

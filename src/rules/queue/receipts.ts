@@ -1,12 +1,12 @@
-/** What clients are given to name a message by: an id that stays, and a receipt that changes with every move. */
+/** Message ids, which stay, and pop receipts, which change whenever the visibility of the message changes. */
 
-/** Ids rise as messages are put. Two processes may put at one instant: then the salt tells the messages apart. */
+/** Ids rise as messages are added. Two processes can add messages at the same instant: then the salt tells them apart. */
 export interface MessageId {
   readonly inserted: bigint;
   readonly salt: bigint;
 }
 
-/** A message's place in line, and a number that nobody can guess. */
+/** The key of the message in the visibility index, and a number that cannot be guessed. */
 export interface Receipt {
   readonly visibleAt: bigint;
   readonly nonce: bigint;
@@ -16,7 +16,7 @@ export const SALT_BITS = 60;
 const INSTANT_MAX = (1n << 62n) - 1n;
 const GUID = /^([0-9a-f]{8})-([0-9a-f]{4})-4([0-9a-f]{3})-([89ab])([0-9a-f]{3})-([0-9a-f]{12})$/i;
 
-/** A GUID: of 128 bits six are fixed, 62 are enough for every instant to the end of the year 9999, and the rest is the salt. */
+/** A GUID: of its 128 bits, six are fixed, 62 hold the instant, to the end of the year 9999, and the rest is the salt. */
 export function formatMessageId({ inserted, salt }: MessageId): string {
   const instant = (inserted >> 2n).toString(16).padStart(15, '0');
   const rest = salt.toString(16).padStart(15, '0');
@@ -25,7 +25,7 @@ export function formatMessageId({ inserted, salt }: MessageId): string {
   return `${first}-${variant}${rest.slice(0, 3)}-${rest.slice(3)}`;
 }
 
-/** Undefined: no message has ever had such an id. */
+/** Undefined: no message can have this id. */
 export function parseMessageId(text: string): MessageId | undefined {
   const [, first, second, third, variant, fourth, last] = GUID.exec(text) ?? [];
   if (first === undefined) return undefined;
@@ -41,14 +41,14 @@ const receiptBytes = Buffer.alloc(RECEIPT_BYTES);
 const receiptView = new DataView(receiptBytes.buffer, receiptBytes.byteOffset);
 receiptView.setUint16(0, RECEIPT_FORMAT);
 
-/** Without a character that a URL would change, or a client might forget to escape. */
+/** Without characters that need escaping in a URL: clients forget it. */
 export function formatReceipt({ visibleAt, nonce }: Receipt): string {
   receiptView.setBigUint64(2, visibleAt);
   receiptView.setBigUint64(10, nonce);
   return receiptBytes.toString('base64url');
 }
 
-/** Undefined: it is no receipt. */
+/** Undefined: the text is no receipt. */
 export function parseReceipt(text: string): Receipt | undefined {
   if (!RECEIPT.test(text)) return undefined;
   const bytes = Buffer.from(text, 'base64url');

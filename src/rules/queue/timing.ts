@@ -1,4 +1,4 @@
-/** How long messages live, and how long they hide. */
+/** Time-to-live and visibility of messages. */
 import { TICKS_PER_SECOND } from '../../base/time.ts';
 
 type Instant = bigint;
@@ -6,13 +6,13 @@ type Instant = bigint;
 const WEEK_SECONDS = 604_800;
 export const VISIBILITY_SECONDS_MAX = WEEK_SECONDS;
 export const TTL_SECONDS_DEFAULT = WEEK_SECONDS;
-/** What a time-to-live says of a message that does not expire. */
-export const TTL_NEVER = -1;
+/** The time-to-live of a message that does not expire. */
+const TTL_NEVER = -1;
 const TTL_SECONDS_MAX = 2 ** 31 - 1;
 /** The last instant of the year 9999. */
 export const NEVER: Instant = 3_155_378_975_999_999_999n;
 
-/** What is wrong with a parameter: out of these bounds, or no use at all. */
+/** A parameter that is out of its bounds, or wrong for another reason. */
 export type TimingFault =
   | { readonly parameter: string; readonly value: number; readonly min: number; readonly max: number }
   | { readonly parameter: string; readonly value: number; readonly reason: string };
@@ -27,13 +27,13 @@ export function limitsFault(parameter: string, value: number, { min, max }: Limi
   return { parameter, value, min, max };
 }
 
-/** A message must be seen before it expires. */
+/** A message must become visible before it expires. */
 export function putFault(visibilitySeconds: number, ttlSeconds: number): TimingFault | undefined {
-  const hidden = limitsFault('visibilitytimeout', visibilitySeconds, { min: 0, max: VISIBILITY_SECONDS_MAX });
-  if (hidden) return hidden;
+  const visibilityFault = limitsFault('visibilitytimeout', visibilitySeconds, { min: 0, max: VISIBILITY_SECONDS_MAX });
+  if (visibilityFault) return visibilityFault;
   if (ttlSeconds > TTL_SECONDS_MAX) return limitsFault('messagettl', ttlSeconds, { min: 1, max: TTL_SECONDS_MAX });
-  const isLifetime = Number.isInteger(ttlSeconds) && ttlSeconds >= 1;
-  if (ttlSeconds !== TTL_NEVER && !isLifetime)
+  const isValidTtl = Number.isInteger(ttlSeconds) && ttlSeconds >= 1;
+  if (ttlSeconds !== TTL_NEVER && !isValidTtl)
     return { parameter: 'messagettl', value: ttlSeconds, reason: 'messagettl must be positive, or -1.' };
   if (ttlSeconds === TTL_NEVER || visibilitySeconds < ttlSeconds) return undefined;
   const reason = 'messagettl must be greater than visibilitytimeout.';
@@ -50,7 +50,7 @@ export function expiryTime(now: Instant, ttlSeconds: number): Instant {
   return expires < NEVER ? expires : NEVER;
 }
 
-/** Hidden past its end a message would never be seen again. */
+/** A message that is invisible until it expires would never be seen again. */
 export function updateFault(now: Instant, visibilitySeconds: number, expires: Instant): TimingFault | undefined {
   if (addSeconds(now, visibilitySeconds) <= expires) return undefined;
   const reason = 'visibilitytimeout must not be later than the expiry of the message.';
@@ -58,8 +58,8 @@ export function updateFault(now: Instant, visibilitySeconds: number, expires: In
 }
 
 /**
- * @param storedAt when it came to its place. A process whose clock is a little ahead may have put it: what was to be seen at once
- *   can be seen
+ * @param storedAt the instant of the commit. If the process that committed the message has a clock that is ahead, a message that was to be
+ *   visible at once is visible
  */
 export function isVisible(visibleAt: Instant, storedAt: Instant, now: Instant): boolean {
   return visibleAt <= now || visibleAt <= storedAt;

@@ -44,7 +44,7 @@ export async function putLongList(storage: Storage, list: CheckedBlockList): Pro
   } catch (error) {
     await partition.transact(queueKey, async (tx) => {
       // Where nobody could say whether the swap happened, this tells.
-      if (await tx.get(deletionKey)) content.abandonPending(tx, account, id, deletionKey, counting);
+      if (await tx.get(deletionKey)) content.abandonPending(tx, id, deletionKey, counting);
     });
     storage.sweeper.wake();
     if (error instanceof SourceChanged || error instanceof DanglingReference) return 'again';

@@ -4,7 +4,6 @@ import { TICKS_PER_SECOND } from '../../base/time.ts';
 import {
   decodeManifestPage,
   deletionKey,
-  encodeDeletion,
   encodeManifestPage,
   formatId,
   type Id,
@@ -19,6 +18,7 @@ import { decodeValue, encodeValue } from '../../partition/values.ts';
 import type { Validators } from '../../rules/conditions.ts';
 import { formatEtag } from '../../rules/etag.ts';
 import type { Lease } from '../../rules/lease.ts';
+import { encodeDeletion } from '../common/deletions.ts';
 import type { Metadata } from '../common/metadata.ts';
 import * as names from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';

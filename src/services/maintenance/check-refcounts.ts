@@ -3,10 +3,8 @@ import {
   type ChunkRef,
   decodeChunk,
   decodeContent,
-  decodeDeletion,
   decodeManifestPage,
   formatId,
-  keyPrefixesIn,
   manifestPageOffset,
   manifestPagesIn,
   parseId,
@@ -16,6 +14,7 @@ import { decodeCounter, type Row } from '../../partition/partition.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
 import { blocksIn, decodeBlock, decodeUncommitted } from '../blob/rows.ts';
 import { decodeAccount, removedAccountId } from '../common/account-rows.ts';
+import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
 import { decodeName } from '../common/names.ts';
 import type { AccountId } from '../common/storage.ts';
 import { isHourCounter } from '../queue/message-counts.ts';

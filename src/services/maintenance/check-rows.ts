@@ -4,7 +4,6 @@ import {
   type Content,
   decodeChunk,
   decodeContent,
-  decodeDeletion,
   decodeManifestPage,
   formatId,
   parseId,
@@ -18,6 +17,7 @@ import { accountKeysFault, accountNameFault } from '../../rules/account-names.ts
 import { decodeBlobRecord } from '../blob/blob-record.ts';
 import { decodeBlock, decodeProperties, decodeUncommitted, expiryKey, inlineKey } from '../blob/rows.ts';
 import { decodeAccount } from '../common/account-rows.ts';
+import { decodeDeletion } from '../common/deletions.ts';
 import { decodeName } from '../common/names.ts';
 import { decodeMessage } from '../queue/message-rows.ts';
 import { decodeEntityProperties, entityFromRow } from '../table/entity-rows.ts';

@@ -1,6 +1,6 @@
 /** What is left of something unreachable, let go of slice by slice: each is one commit, and a kill between two costs nothing. */
 import type { ContentStore } from '../../content/content.ts';
-import { type ChunkRef, decodeDeletion, keyPrefixesIn, manifestPagesIn, parseId } from '../../content/rows.ts';
+import { type ChunkRef, manifestPagesIn, parseId } from '../../content/rows.ts';
 import { decodeKey, type Key, prefixEnd, type Range } from '../../partition/keys.ts';
 import type { Partition, Row, Transaction } from '../../partition/partition.ts';
 import { encodeValue } from '../../partition/values.ts';
@@ -20,6 +20,7 @@ import {
   uncommittedKey,
   uncommittedKeyPrefix,
 } from '../blob/rows.ts';
+import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
 import type { AccountId } from '../common/storage.ts';
 
 export interface SweepContext {

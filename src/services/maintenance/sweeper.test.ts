@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ACCOUNT, CONTAINER, openWorld } from '../../../test/support/blob-storage.ts';
 import { startCollector } from '../../content/gc/collector.ts';
-import { chunkKey, deletionKey, deletionsIn, encodeDeletion, formatId } from '../../content/rows.ts';
+import { chunkKey, deletionKey, deletionsIn, formatId } from '../../content/rows.ts';
 import { makeMemoryFiles } from '../../extents/memory.ts';
 import { openSlotted } from '../../extents/slotted-extents.ts';
 import { decodeKey, keysUnder } from '../../partition/keys.ts';
@@ -13,6 +13,7 @@ import {
   uncommittedExpiry,
   uncommittedKey,
 } from '../blob/rows.ts';
+import { encodeDeletion } from '../common/deletions.ts';
 
 const DAY = 24n * 3600n * 10_000_000n;
 
@@ -79,7 +80,7 @@ describe('The sweeper', () => {
     await world.sweep();
     const left = await world.partition.read((at) => at.scan(deletionsIn(ACCOUNT), { limit: 10 }));
     expect(left.map(({ key }) => key)).toEqual([trash]);
-    await world.act((tx) => world.store.abandonPending(tx, ACCOUNT, own, trash));
+    await world.act((tx) => world.store.abandonPending(tx, own, trash));
     await world.sweep();
     expect(await world.kinds()).toEqual({});
     await world.stop();

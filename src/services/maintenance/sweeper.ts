@@ -2,10 +2,11 @@
 import { startBackgroundTask } from '../../base/background-task.ts';
 import type { LowWatermark } from '../../content/gc/active-reads.ts';
 import { activeEpochs } from '../../content/membership/epochs.ts';
-import { decodeDeletion, deletionsIn, parseId } from '../../content/rows.ts';
+import { deletionsIn, parseId } from '../../content/rows.ts';
 import { type Key, keyAfter } from '../../partition/keys.ts';
 import type { Row } from '../../partition/partition.ts';
 import { expiredIn } from '../blob/rows.ts';
+import { decodeDeletion } from '../common/deletions.ts';
 import type { AccountId } from '../common/storage.ts';
 import { createTtlScan } from '../queue/ttl-scan.ts';
 import { emptyAccount, hasContents } from './reset.ts';

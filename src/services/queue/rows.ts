@@ -1,8 +1,9 @@
 /** Queues as rows; docs/adr/0002-rows.md has the schema. Their messages are in message-rows.ts. */
-import { deletionKey, deletionOfRows, encodeDeletion } from '../../content/rows.ts';
+import { deletionKey } from '../../content/rows.ts';
 import { encodeKey, type Key, keysUnder, type Range } from '../../partition/keys.ts';
 import type { Row, Snapshot, Timestamp, Transaction } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
+import { deletionOfRows, encodeDeletion } from '../common/deletions.ts';
 import type { Metadata } from '../common/metadata.ts';
 import * as names from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';

@@ -1,9 +1,10 @@
-/** Rows of tables; docs/adr/0002-rows.md has the schema. Entities are in entity-rows.ts. */
-import { deletionKey, deletionOfRows, encodeDeletion } from '../../content/rows.ts';
+/** Tables as rows; docs/adr/0002-rows.md has the schema. Their entities are in entity-rows.ts. */
+import { deletionKey } from '../../content/rows.ts';
 import { encodeKey, type Key } from '../../partition/keys.ts';
 import type { Row, Snapshot, Transaction } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
 import { foldTableName } from '../../rules/table/table-names.ts';
+import { deletionOfRows, encodeDeletion } from '../common/deletions.ts';
 import * as names from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';
 import type { AccountId, Storage } from '../common/storage.ts';

@@ -1,0 +1,62 @@
+/** Lookup of the locations of a content's bytes, page by page. */
+import { CHECKSUM_BLOCK_BYTES, type ChecksumCache, type ChunkRange } from '../extents/extents.ts';
+import type { Snapshot } from '../partition/partition.ts';
+import { segmentsFrom } from './manifest.ts';
+import { type ChunkRef, type ContentId, chunkKey, chunkName, decodeChunk, formatId } from './rows.ts';
+
+/** Bytes of one chunk that are to be read. */
+export interface ReadRange extends ChunkRange {
+  /** Kept between reads if the range needs several of them. */
+  readonly sums?: ChecksumCache;
+}
+
+/** Ranges that were looked up together, and the byte at which the next page begins. */
+export interface ReadPage {
+  readonly ranges: ReadRange[];
+  readonly end: number;
+}
+
+/** A lookup ends after at least PAGE_CHUNKS chunks and PAGE_BYTES_MIN bytes, or at the end of a manifest page. */
+const PAGE_CHUNKS = 64;
+const PAGE_BYTES_MIN = 1 << 20;
+export async function planPage(
+  at: Snapshot,
+  account: bigint,
+  id: ContentId,
+  from: number,
+  to: number,
+): Promise<ReadPage> {
+  const wanted: { ref: ChunkRef; from: number; to: number }[] = [];
+  const { offset, segments } = await segmentsFrom(at, account, id, from);
+  let end = offset;
+  for (const ref of segments.flatMap(({ chunkRefs }) => chunkRefs)) {
+    if (end >= to || (wanted.length >= PAGE_CHUNKS && end - from >= PAGE_BYTES_MIN)) break;
+    const begin = end;
+    end += ref.length;
+    if (end > from) wanted.push({ ref, from: Math.max(from - begin, 0), to: Math.min(to - begin, ref.length) });
+  }
+  if (wanted.length === 0) throw new Error(`content ${formatId(id)} has no byte ${from}`);
+  const rows = await at.getMany(wanted.map(({ ref }) => chunkKey(account, ref.chunk)));
+  const ranges = wanted.map(({ ref, ...bounds }, i): ReadRange => {
+    const row = rows[i];
+    if (!row) throw new Error(`chunk ${formatId(ref.chunk)} of content ${formatId(id)} has no row`);
+    const { place } = decodeChunk(row);
+    return { name: chunkName(account, ref.chunk), place, ...bounds };
+  });
+  return { ranges, end };
+}
+
+/** This range and those after it that go out in one piece: together they are smaller than a checksum block. */
+export function smallRangesFrom(first: ReadRange, rest: readonly ReadRange[]): readonly ReadRange[] {
+  const small = [first];
+  let bytes = first.to - first.from;
+  for (const range of rest) {
+    bytes += range.to - range.from;
+    if (bytes >= CHECKSUM_BLOCK_BYTES) break;
+    small.push(range);
+  }
+  return small;
+}
+
+export const totalBytes = (ranges: readonly ReadRange[]): number =>
+  ranges.reduce((sum, { from, to }) => sum + to - from, 0);

@@ -1,0 +1,23 @@
+/** Deletion queue: the kinds of its entries. Each names rows that no request can reach any more; the sweeper removes them. */
+import type { ContentDeletion } from '../../content/rows.ts';
+import type { Key } from '../../partition/keys.ts';
+import type { Row } from '../../partition/partition.ts';
+import { decodeValue, encodeValue } from '../../partition/values.ts';
+
+export type Deletion =
+  | ContentDeletion
+  | { readonly kind: 'container'; readonly container: string }
+  /** Uncommitted blocks. `uncounted`: a content owns the references of their chunks. */
+  | { readonly kind: 'stage'; readonly stage: string; readonly uncounted?: true }
+  /** All rows whose keys begin with one of these prefixes, in base64. Such rows refer to no others. */
+  | { readonly kind: 'rows'; readonly under: readonly string[] };
+
+export const deletionOfRows = (...prefixes: readonly Key[]): Deletion => ({
+  kind: 'rows',
+  under: prefixes.map((key) => Buffer.from(key, 'latin1').toString('base64')),
+});
+export const keyPrefixesIn = ({ under }: Deletion & { kind: 'rows' }): Key[] =>
+  under.map((key) => Buffer.from(key, 'base64').toString('latin1') as Key);
+
+export const encodeDeletion = (deletion: Deletion): Buffer => encodeValue(deletion);
+export const decodeDeletion = (row: Row): Deletion => decodeValue<Deletion>(row);
