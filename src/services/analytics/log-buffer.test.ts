@@ -5,7 +5,7 @@ import { createLogBuffer, type LogPage } from './log-buffer.ts';
 
 const HOUR = 3600n * TICKS_PER_SECOND;
 
-async function pagesOf(book: ReturnType<typeof createLogBuffer>, outcome: 'written' | 'later' | 'refused' = 'written') {
+async function pagesOf(book: ReturnType<typeof createLogBuffer>, outcome: 'written' | 'retry' | 'refused' = 'written') {
   const pages: LogPage[] = [];
   await book.writeAll(async (page) => {
     pages.push(page);
@@ -62,7 +62,7 @@ describe('A log book', () => {
     book.add(1n, anAnswered({ id: 'one' }), '1.0');
     await book.writeAll(async () => {
       book.add(1n, anAnswered({ id: 'two', kind: 'delete' }), '1.0');
-      return 'later';
+      return 'retry';
     });
     book.add(1n, anAnswered({ id: 'three' }), '1.0');
     book.add(1n, anAnswered({ id: 'four' }), '1.0');

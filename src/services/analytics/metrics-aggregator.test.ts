@@ -6,10 +6,10 @@ import { createMetricsAggregator } from './metrics-aggregator.ts';
 
 const MINUTE = 60n * TICKS_PER_SECOND;
 
-async function readingsOf(meter: ReturnType<typeof createMetricsAggregator>, outcome: 'written' | 'later' = 'written') {
+async function readingsOf(meter: ReturnType<typeof createMetricsAggregator>, outcome: 'written' | 'retry' = 'written') {
   const readings: unknown[] = [];
-  await meter.writeAll(async ({ account, span, partitionKey, tallies }) => {
-    for (const [rowKey, tally] of tallies) readings.push([account, span, partitionKey, rowKey, totalRequests(tally)]);
+  await meter.writeAll(async ({ account, span, partitionKey, counters }) => {
+    for (const [rowKey, tally] of counters) readings.push([account, span, partitionKey, rowKey, totalRequests(tally)]);
     return outcome;
   });
   return readings;
@@ -35,7 +35,7 @@ describe('A meter', () => {
   });
 
   it('holds so many rows, and counts what found no room', async () => {
-    const meter = createMetricsAggregator({ talliesMax: 2 });
+    const meter = createMetricsAggregator({ countersMax: 2 });
     for (let i = 0n; i < 5n; i++) meter.count(1n, 'minute', anAnswered({ started: MONDAY + i * MINUTE }), false);
     expect([meter.takeDropped(), meter.takeDropped()]).toEqual([3, 0]);
     expect(await readingsOf(meter)).toHaveLength(2);
@@ -48,7 +48,7 @@ describe('A meter', () => {
     meter.count(1n, 'hour', anAnswered({}), false);
     await meter.writeAll(async () => {
       meter.count(1n, 'hour', anAnswered({}), false);
-      return 'later';
+      return 'retry';
     });
     expect(await readingsOf(meter)).toEqual([[1n, 'hour', '20261116T0900', 'user;All', 2]]);
   });

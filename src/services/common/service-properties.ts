@@ -82,7 +82,7 @@ export async function setServiceProperties(
     const row = await tx.get(key);
     tx.put(key, encodeValue({ ...(row && decodeServiceProperties(row)), ...changes }));
   });
-  await storage.settings?.changed();
+  await storage.settings?.refresh();
 }
 
 function definedChanges({ deleteRetention: _, staticWebsite: __, ...parts }: RequestedProperties): ServiceProperties {
