@@ -268,7 +268,7 @@ describe('A removed account', () => {
     const sweeper = startSweeper({
       ...{ partition: world.partition, content: world.store, lowWatermark: world.reads },
       accounts: () => [...accounts.stored().map(({ id }) => id), ...accounts.removed()],
-      removed: accounts.removed,
+      removed: () => accounts.removed(),
     });
     sweeper.wake();
     await sweeper.idle();
