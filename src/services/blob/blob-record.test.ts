@@ -38,11 +38,11 @@ describe('The head of a blob', () => {
           value: encodeBlobRecord(head as unknown as BlobRecord),
           version,
         });
-        const { etag: _, modified, stamp, ...rest } = found;
+        const { etag: _, modified, version: shown, ...rest } = found;
         const { etag, ...stored } = head;
         expect(rest).toEqual(stored);
-        expect(stamp).toBe(etag ?? version);
-        expect(modified).toBe(stamp);
+        expect(shown).toBe(etag ?? version);
+        expect(modified).toBe(shown);
       }),
     );
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkHashes } from './sent-content.ts';
+import { checkHashes } from './upload.ts';
 
 describe('The hashes that a caller expects', () => {
   const found = { md5: 'MMMM', crc64: 'CCCC' };
