@@ -1,4 +1,4 @@
-/** What a service with blobs and blocks and nothing else would make of contents. */
+/** A minimal service of blobs and blocks on the content store, for the model test. */
 import type { UploadedContent } from '../../src/content/content.ts';
 import {
   type ChunkRef,
@@ -22,17 +22,17 @@ import { account, bytesFrom, inPieces, type Opened } from './content-store.ts';
 
 export type Blobs = ReturnType<typeof blobsIn>;
 
-/** What the services would keep: a blob's row names its content, a block's row its parts. */
+/** The rows of the service: a blob's row references its content, a block's row its chunks. */
 const headKey = (blob: string): Key => encodeKey([account, 'b', blob]);
 const blockKey = (label: string): Key => encodeKey([account, 'y', label]);
 const blocks = keysUnder([account, 'y']);
-const anchorOf = (name: string): Key => encodeKey(['anchor', name]);
+const txQueueKey = (name: string): Key => encodeKey(['queue', name]);
 const EVERYTHING = { limit: 10_000 };
 
-const partsOf = (pieces: readonly Segment[]): ChunkRef[] => pieces.flatMap(({ chunkRefs }) => chunkRefs);
+const chunkRefsIn = (segments: readonly Segment[]): ChunkRef[] => segments.flatMap(({ chunkRefs }) => chunkRefs);
 
 export function blobsIn({ partition, store, reads }: Opened) {
-  /** A piece whose bytes come in so many chunks. */
+  /** Uploads a segment in this many chunks. */
   async function takePiece({ label, bytes }: ModelPiece, count: number) {
     const size = Math.ceil(bytes.length / count);
     const taken: UploadedContent[] = [];
@@ -63,7 +63,7 @@ export function blobsIn({ partition, store, reads }: Opened) {
     else tx.remove(headKey(blob));
   }
 
-  async function allPieces(at: Snapshot, id: ContentId): Promise<Segment[]> {
+  async function allSegments(at: Snapshot, id: ContentId): Promise<Segment[]> {
     const all: Segment[] = [];
     for (let offset = 0; ; ) {
       const { segments } = await store.segmentsFrom(at, account, id, offset);
@@ -75,7 +75,7 @@ export function blobsIn({ partition, store, reads }: Opened) {
 
   async function choose(at: Snapshot, blob: string, chosen: readonly Chosen[]): Promise<Segment[]> {
     const id = await headAt(at, blob);
-    const old = id ? await allPieces(at, id) : [];
+    const old = id ? await allSegments(at, id) : [];
     const pieces: Segment[] = [];
     for (const one of chosen) {
       const row = 'staged' in one ? await at.get(blockKey(one.staged)) : undefined;
@@ -87,14 +87,14 @@ export function blobsIn({ partition, store, reads }: Opened) {
 
   async function dropBlocks(tx: Transaction): Promise<void> {
     const rows = await tx.scan(blocks, EVERYTHING);
-    await store.decrefChunks(tx, account, partsOf(rows.flatMap(decodeManifestPage)));
+    await store.decrefChunks(tx, account, chunkRefsIn(rows.flatMap(decodeManifestPage)));
     for (const { key } of rows) tx.remove(key);
   }
 
   async function put(blob: string, body: ModelPiece, count: number): Promise<void> {
     const { piece, name, release } = await takePiece(body, count);
     const id = store.newId();
-    await partition.transact(anchorOf(blob), async (tx) => {
+    await partition.transact(txQueueKey(blob), async (tx) => {
       await name(tx);
       store.addContent(tx, account, id, [piece]);
       await setHead(tx, blob, id);
@@ -104,10 +104,10 @@ export function blobsIn({ partition, store, reads }: Opened) {
 
   async function stage(label: string, body: ModelPiece, count: number): Promise<void> {
     const { piece, name, release } = await takePiece(body, count);
-    await partition.transact(anchorOf('blocks'), async (tx) => {
+    await partition.transact(txQueueKey('blocks'), async (tx) => {
       await name(tx);
       const old = await tx.get(blockKey(label));
-      if (old) await store.decrefChunks(tx, account, partsOf(decodeManifestPage(old)));
+      if (old) await store.decrefChunks(tx, account, chunkRefsIn(decodeManifestPage(old)));
       tx.put(blockKey(label), encodeManifestPage([piece]));
     });
     release();
@@ -115,49 +115,51 @@ export function blobsIn({ partition, store, reads }: Opened) {
 
   async function commit(blob: string, chosen: readonly Chosen[]): Promise<void> {
     const id = store.newId();
-    await partition.transact(anchorOf(blob), async (tx) => {
+    await partition.transact(txQueueKey(blob), async (tx) => {
       const pieces = await choose(tx, blob, chosen);
       if (pieces.length === 0) return;
-      await store.increfChunks(tx, account, partsOf(pieces));
+      await store.increfChunks(tx, account, chunkRefsIn(pieces));
       store.addContent(tx, account, id, pieces);
       await setHead(tx, blob, id);
       await dropBlocks(tx);
     });
   }
 
-  /** One piece at a time; undefined if there are none. */
+  /** Builds a pending content, one segment per transaction. */
   async function prepare(blob: string, chosen: readonly Chosen[]) {
     const id = store.newId();
-    const { value: trash } = await partition.transact(anchorOf(blob), (tx) => store.beginPending(tx, account, id));
+    const { value: pendingKey } = await partition.transact(txQueueKey(blob), (tx) =>
+      store.beginPending(tx, account, id),
+    );
     const pieces = await partition.read((at) => choose(at, blob, chosen));
     let length = 0;
     for (const piece of pieces) {
-      await partition.transact(anchorOf(blob), async (tx) => {
+      await partition.transact(txQueueKey(blob), async (tx) => {
         await store.increfChunks(tx, account, piece.chunkRefs);
         await store.addSegments(tx, account, id, length, [piece]);
       });
       length += piece.length;
     }
-    return { id, trash, length };
+    return { id, pendingKey, length };
   }
 
   async function commitPending(blob: string, chosen: readonly Chosen[]): Promise<void> {
-    const { id, trash, length } = await prepare(blob, chosen);
-    await partition.transact(anchorOf(blob), async (tx) => {
-      if (length === 0) return store.abandonPending(tx, account, id, trash);
-      await store.finishPending(tx, account, id, trash, length);
+    const { id, pendingKey, length } = await prepare(blob, chosen);
+    await partition.transact(txQueueKey(blob), async (tx) => {
+      if (length === 0) return store.abandonPending(tx, account, id, pendingKey);
+      await store.finishPending(tx, account, id, pendingKey, length);
       await setHead(tx, blob, id);
       await dropBlocks(tx);
     });
   }
 
   async function giveUp(blob: string, chosen: readonly Chosen[]): Promise<void> {
-    const { id, trash } = await prepare(blob, chosen);
-    await partition.transact(anchorOf(blob), async (tx) => store.abandonPending(tx, account, id, trash));
+    const { id, pendingKey } = await prepare(blob, chosen);
+    await partition.transact(txQueueKey(blob), async (tx) => store.abandonPending(tx, account, id, pendingKey));
   }
 
   async function copy(from: string, to: string): Promise<void> {
-    await partition.transact(anchorOf(to), async (tx) => {
+    await partition.transact(txQueueKey(to), async (tx) => {
       const id = await headAt(tx, from);
       if (!id) return;
       await store.increfContent(tx, account, id);
@@ -166,18 +168,18 @@ export function blobsIn({ partition, store, reads }: Opened) {
   }
 
   async function drop(blob: string): Promise<void> {
-    await partition.transact(anchorOf(blob), (tx) => setHead(tx, blob, undefined));
+    await partition.transact(txQueueKey(blob), (tx) => setHead(tx, blob, undefined));
   }
 
-  /** One slice of the first that is in the trash and not pending; whether there was any. */
+  /** One slice of the first entry of the deletion queue that is not pending. False: there was none. */
   async function sweep(): Promise<boolean> {
     const rows = await partition.read((at) => at.scan(deletionsIn(account), EVERYTHING));
     await reads.whenReached(reads.next());
     for (const row of rows) {
-      const trash = decodeDeletion(row);
-      if (trash.kind !== 'content' || trash.pending) continue;
+      const entry = decodeDeletion(row);
+      if (entry.kind !== 'content' || entry.pending) continue;
       await partition.transact(row.key, async (tx) => {
-        if (await store.sweepContent(tx, account, parseId(trash.content))) tx.remove(row.key);
+        if (await store.sweepContent(tx, account, parseId(entry.content))) tx.remove(row.key);
       });
       return true;
     }
@@ -189,7 +191,7 @@ export function blobsIn({ partition, store, reads }: Opened) {
     const found = await partition.read(async (at) => {
       const id = await headAt(at, blob);
       if (!id) return false;
-      const length = partsOf(await allPieces(at, id)).reduce((sum, part) => sum + part.length, 0);
+      const length = chunkRefsIn(await allSegments(at, id)).reduce((sum, ref) => sum + ref.length, 0);
       await reading.plan(at, account, id, Math.min(from, length), Math.min(to, length));
       return true;
     });
@@ -198,12 +200,12 @@ export function blobsIn({ partition, store, reads }: Opened) {
     return undefined;
   }
 
-  /** Everything there is, as plain data. */
+  /** All rows, as plain data. */
   async function stored(): Promise<Stored> {
     return partition.read(async (at) => {
       const rowsOf = (type: string): Promise<Row[]> => at.scan(keysUnder([account, type]), EVERYTHING);
       const idIn = ({ key }: Row) => decodeKey(key).slice(2, 4).join('-');
-      const chunkNames = (pieces: readonly Segment[]) => partsOf(pieces).map(({ chunk }) => formatId(chunk));
+      const chunkNames = (segments: readonly Segment[]) => chunkRefsIn(segments).map(({ chunk }) => formatId(chunk));
       const [heads, cells, contents, chunks] = [
         await rowsOf('b'),
         await rowsOf('m'),
@@ -213,8 +215,8 @@ export function blobsIn({ partition, store, reads }: Opened) {
       return {
         heads: heads.map((row) => decodeBytes(row).toString()),
         trashed: (await at.scan(deletionsIn(account), EVERYTHING)).map((row) => {
-          const trash = decodeDeletion(row);
-          return trash.kind === 'content' ? trash.content : '';
+          const entry = decodeDeletion(row);
+          return entry.kind === 'content' ? entry.content : '';
         }),
         blocks: (await at.scan(blocks, EVERYTHING)).map((row) => chunkNames(decodeManifestPage(row))),
         cells: cells.map((row) => ({ content: idIn(row), chunks: chunkNames(decodeManifestPage(row)) })),

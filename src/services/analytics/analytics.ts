@@ -60,7 +60,8 @@ export class Analytics {
   };
   /** By account name. */
   private settings: ReadonlyMap<string, AnalyticsSettings> = new Map();
-  private isAnyOn = false;
+  /** Whether any account has logging or metrics switched on. */
+  isOn = false;
   /** Reads of the settings that were begun. */
   private reads = 0;
   /** The read that `settings` are from: an earlier read that ends later is ignored. */
@@ -77,11 +78,6 @@ export class Analytics {
     this.logBuffer = createLogBuffer(options.limits);
     this.aggregator = createMetricsAggregator(options.limits);
     this.background = startBackgroundTask(() => this.run(), this.every.settings);
-  }
-
-  /** Whether any account has logging or metrics switched on. */
-  get isOn(): boolean {
-    return this.isAnyOn;
   }
 
   /** To be called for every answered request while `isOn`. */
@@ -113,7 +109,7 @@ export class Analytics {
     if (read < this.latestRead) return;
     this.latestRead = read;
     this.settings = found;
-    this.isAnyOn = [...found.values()].some(({ services }) => Object.values(services).some(isOn));
+    this.isOn = [...found.values()].some(({ services }) => Object.values(services).some(isOn));
   }
 
   /** Does all kinds of work at once, whether due or not. */
