@@ -23,7 +23,7 @@ import { account, bytesFrom, inPieces, type Opened } from './content-store.ts';
 export type Blobs = ReturnType<typeof blobsIn>;
 
 /** The rows of the service: a blob's row references its content, a block's row its chunks. */
-const headKey = (blob: string): Key => encodeKey([account, 'b', blob]);
+const blobKey = (blob: string): Key => encodeKey([account, 'b', blob]);
 const blockKey = (label: string): Key => encodeKey([account, 'y', label]);
 const blocks = keysUnder([account, 'y']);
 const txQueueKey = (name: string): Key => encodeKey(['queue', name]);
@@ -35,32 +35,32 @@ export function blobsIn({ partition, store, reads }: Opened) {
   /** Uploads a segment in this many chunks. */
   async function takePiece({ label, bytes }: ModelPiece, count: number) {
     const size = Math.ceil(bytes.length / count);
-    const taken: UploadedContent[] = [];
-    for await (const piece of inPieces(bytes, size)) {
-      taken.push(await store.upload(account, inPieces(piece, 50), piece.length, { md5: false }));
+    const uploads: UploadedContent[] = [];
+    for await (const buffer of inPieces(bytes, size)) {
+      uploads.push(await store.upload(account, inPieces(buffer, 50), buffer.length, { md5: false }));
     }
-    const piece: Segment = { label, length: bytes.length, chunkRefs: taken.flatMap(({ chunkRefs }) => chunkRefs) };
+    const segment: Segment = { label, length: bytes.length, chunkRefs: uploads.flatMap(({ chunkRefs }) => chunkRefs) };
     return {
-      piece,
+      segment,
       async name(tx: Transaction) {
-        for (const each of taken) await store.commitUpload(tx, account, each);
+        for (const each of uploads) await store.commitUpload(tx, account, each);
       },
       release() {
-        for (const each of taken) each.release();
+        for (const each of uploads) each.release();
       },
     };
   }
 
-  async function headAt(at: Snapshot, blob: string): Promise<ContentId | undefined> {
-    const row = await at.get(headKey(blob));
+  async function contentOf(at: Snapshot, blob: string): Promise<ContentId | undefined> {
+    const row = await at.get(blobKey(blob));
     return row && parseId(decodeBytes(row).toString());
   }
 
-  async function setHead(tx: Transaction, blob: string, id: ContentId | undefined): Promise<void> {
-    const old = await headAt(tx, blob);
+  async function setContent(tx: Transaction, blob: string, id: ContentId | undefined): Promise<void> {
+    const old = await contentOf(tx, blob);
     if (old) await store.decrefContent(tx, account, old);
-    if (id) tx.put(headKey(blob), encodeBytes(Buffer.from(formatId(id))));
-    else tx.remove(headKey(blob));
+    if (id) tx.put(blobKey(blob), encodeBytes(Buffer.from(formatId(id))));
+    else tx.remove(blobKey(blob));
   }
 
   async function allSegments(at: Snapshot, id: ContentId): Promise<Segment[]> {
@@ -74,15 +74,15 @@ export function blobsIn({ partition, store, reads }: Opened) {
   }
 
   async function choose(at: Snapshot, blob: string, chosen: readonly Chosen[]): Promise<Segment[]> {
-    const id = await headAt(at, blob);
+    const id = await contentOf(at, blob);
     const old = id ? await allSegments(at, id) : [];
-    const pieces: Segment[] = [];
+    const segments: Segment[] = [];
     for (const one of chosen) {
       const row = 'staged' in one ? await at.get(blockKey(one.staged)) : undefined;
-      const piece = 'staged' in one ? row && decodeManifestPage(row)[0] : old[one.committed];
-      if (piece) pieces.push(piece);
+      const segment = 'staged' in one ? row && decodeManifestPage(row)[0] : old[one.committed];
+      if (segment) segments.push(segment);
     }
-    return pieces;
+    return segments;
   }
 
   async function dropBlocks(tx: Transaction): Promise<void> {
@@ -92,23 +92,23 @@ export function blobsIn({ partition, store, reads }: Opened) {
   }
 
   async function put(blob: string, body: ModelPiece, count: number): Promise<void> {
-    const { piece, name, release } = await takePiece(body, count);
+    const { segment, name, release } = await takePiece(body, count);
     const id = store.newId();
     await partition.transact(txQueueKey(blob), async (tx) => {
       await name(tx);
-      store.addContent(tx, account, id, [piece]);
-      await setHead(tx, blob, id);
+      store.addContent(tx, account, id, [segment]);
+      await setContent(tx, blob, id);
     });
     release();
   }
 
   async function stage(label: string, body: ModelPiece, count: number): Promise<void> {
-    const { piece, name, release } = await takePiece(body, count);
+    const { segment, name, release } = await takePiece(body, count);
     await partition.transact(txQueueKey('blocks'), async (tx) => {
       await name(tx);
       const old = await tx.get(blockKey(label));
       if (old) await store.decrefChunks(tx, account, chunkRefsIn(decodeManifestPage(old)));
-      tx.put(blockKey(label), encodeManifestPage([piece]));
+      tx.put(blockKey(label), encodeManifestPage([segment]));
     });
     release();
   }
@@ -116,11 +116,11 @@ export function blobsIn({ partition, store, reads }: Opened) {
   async function commit(blob: string, chosen: readonly Chosen[]): Promise<void> {
     const id = store.newId();
     await partition.transact(txQueueKey(blob), async (tx) => {
-      const pieces = await choose(tx, blob, chosen);
-      if (pieces.length === 0) return;
-      await store.increfChunks(tx, account, chunkRefsIn(pieces));
-      store.addContent(tx, account, id, pieces);
-      await setHead(tx, blob, id);
+      const segments = await choose(tx, blob, chosen);
+      if (segments.length === 0) return;
+      await store.increfChunks(tx, account, chunkRefsIn(segments));
+      store.addContent(tx, account, id, segments);
+      await setContent(tx, blob, id);
       await dropBlocks(tx);
     });
   }
@@ -131,14 +131,14 @@ export function blobsIn({ partition, store, reads }: Opened) {
     const { value: pendingKey } = await partition.transact(txQueueKey(blob), (tx) =>
       store.beginPending(tx, account, id),
     );
-    const pieces = await partition.read((at) => choose(at, blob, chosen));
+    const segments = await partition.read((at) => choose(at, blob, chosen));
     let length = 0;
-    for (const piece of pieces) {
+    for (const segment of segments) {
       await partition.transact(txQueueKey(blob), async (tx) => {
-        await store.increfChunks(tx, account, piece.chunkRefs);
-        await store.addSegments(tx, account, id, length, [piece]);
+        await store.increfChunks(tx, account, segment.chunkRefs);
+        await store.addSegments(tx, account, id, length, [segment]);
       });
-      length += piece.length;
+      length += segment.length;
     }
     return { id, pendingKey, length };
   }
@@ -148,7 +148,7 @@ export function blobsIn({ partition, store, reads }: Opened) {
     await partition.transact(txQueueKey(blob), async (tx) => {
       if (length === 0) return store.abandonPending(tx, account, id, pendingKey);
       await store.finishPending(tx, account, id, pendingKey, length);
-      await setHead(tx, blob, id);
+      await setContent(tx, blob, id);
       await dropBlocks(tx);
     });
   }
@@ -160,15 +160,15 @@ export function blobsIn({ partition, store, reads }: Opened) {
 
   async function copy(from: string, to: string): Promise<void> {
     await partition.transact(txQueueKey(to), async (tx) => {
-      const id = await headAt(tx, from);
+      const id = await contentOf(tx, from);
       if (!id) return;
       await store.increfContent(tx, account, id);
-      await setHead(tx, to, id);
+      await setContent(tx, to, id);
     });
   }
 
   async function drop(blob: string): Promise<void> {
-    await partition.transact(txQueueKey(blob), (tx) => setHead(tx, blob, undefined));
+    await partition.transact(txQueueKey(blob), (tx) => setContent(tx, blob, undefined));
   }
 
   /** One slice of the first entry of the deletion queue that is not pending. False: there was none. */
@@ -189,7 +189,7 @@ export function blobsIn({ partition, store, reads }: Opened) {
   async function read(blob: string, from: number, to: number): Promise<Buffer | undefined> {
     const reading = store.beginRead();
     const found = await partition.read(async (at) => {
-      const id = await headAt(at, blob);
+      const id = await contentOf(at, blob);
       if (!id) return false;
       const length = chunkRefsIn(await allSegments(at, id)).reduce((sum, ref) => sum + ref.length, 0);
       await reading.plan(at, account, id, Math.min(from, length), Math.min(to, length));

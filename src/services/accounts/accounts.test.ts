@@ -262,7 +262,7 @@ describe('A removed account', () => {
     await world.stop();
     await before.remove('seven', { withData: true });
 
-    // As after a kill behind the commit: the next process finds the removed account.
+    // As after a kill after the commit: the next process finds the removed account.
     const accounts = await serve(world.partition);
     expect(accounts.removed()).toEqual([ACCOUNT]);
     const sweeper = startSweeper({

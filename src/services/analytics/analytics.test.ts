@@ -64,10 +64,10 @@ describe('Storage Analytics', () => {
           conditions: {},
         };
         const { bytes } = await getBlob(storage, { container: '$logs', blob, ...none });
-        const pieces: Uint8Array[] = [];
-        if (bytes instanceof Uint8Array) pieces.push(bytes);
-        else for await (const piece of bytes) pieces.push(piece);
-        texts.push(Buffer.concat(pieces).toString());
+        const buffers: Uint8Array[] = [];
+        if (bytes instanceof Uint8Array) buffers.push(bytes);
+        else for await (const buffer of bytes) buffers.push(buffer);
+        texts.push(Buffer.concat(buffers).toString());
       }
       return { names, ids: texts.flatMap((text) => text.match(/request-\d+/g) ?? []) };
     }
@@ -93,7 +93,7 @@ describe('Storage Analytics', () => {
     });
   }
 
-  it('is off until somebody switches it on, and off again after', async () => {
+  it('is off until an account switches it on, and off again after a reset', async () => {
     const { storage, start } = await open();
     const { analytics } = await start();
     const settings = { refresh: () => analytics.refresh() };
@@ -177,7 +177,7 @@ describe('Storage Analytics', () => {
     expect((await logs()).ids).toEqual(['request-0', 'request-1', 'request-2']);
   });
 
-  it('writes no log to the end of time: it goes when half of the room is taken', async () => {
+  it('writes the logs early when the buffer is half full', async () => {
     const { storage, start, logs } = await open();
     await setServiceProperties(storage, 'blob', ALL);
     const { analytics } = await start({ limits: { linesMax: 4 } });

@@ -90,7 +90,7 @@ export async function removeOldLogs(storage: Storage, service: string, days: num
   }
 }
 
-/** A leased blob stays; a blob that was deleted meanwhile is no failure. */
+/** A leased blob stays; a blob that another request has deleted is no failure. */
 async function remove(storage: Storage, blob: string): Promise<void> {
   try {
     await deleteBlob(storage, { container, blob, conditions: {}, leaseId: undefined });

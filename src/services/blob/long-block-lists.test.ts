@@ -55,9 +55,9 @@ const commit = (storage: Storage, source: BlockSource, count = BLOCKS) => {
 async function read(storage: Storage, blob: string): Promise<string> {
   const asked = { range: undefined, rangeMd5: undefined, rangeCrc64: undefined };
   const { bytes } = await getBlob(storage, { ...base(blob), ...asked });
-  const pieces: Buffer[] = [];
-  for await (const piece of Buffer.isBuffer(bytes) ? [bytes] : bytes) pieces.push(Buffer.from(piece));
-  return Buffer.concat(pieces).toString();
+  const buffers: Buffer[] = [];
+  for await (const buffer of Buffer.isBuffer(bytes) ? [bytes] : bytes) buffers.push(Buffer.from(buffer));
+  return Buffer.concat(buffers).toString();
 }
 
 const copy = (storage: Storage) => {

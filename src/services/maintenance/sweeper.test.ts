@@ -60,7 +60,7 @@ describe('The sweeper', () => {
     expect(await world.kinds()).toMatchObject({ x: 1, m: 1, k: 1 });
     expect((await world.kinds()).y).toBeUndefined();
     let bytes = 0;
-    for await (const piece of read.stream()) bytes += piece.length;
+    for await (const buffer of read.stream()) bytes += buffer.length;
     expect(bytes).toBe(5_000);
     await new Promise(setImmediate);
     await world.sweeper.idle();
@@ -145,7 +145,7 @@ describe('The sweeper', () => {
     await next.stop();
   });
 
-  it('leaves behind what the collector needs to give all bytes back', async () => {
+  it('leaves the counters with which the collector reclaims all bytes', async () => {
     const files = makeMemoryFiles();
     const world = await openWorld((epoch) => openSlotted(files, { epoch, extentBytesMax: 1 << 20 }));
     for (let i = 0; i < 40; i++) await world.putBlob(`blob-${i}`, 200_000);
