@@ -39,7 +39,7 @@ export async function ensureAccounts(
 }
 
 /**
- * Removed accounts, and whether each is empty. Requests of an earlier process have ended, so the row of an empty account is removed;
+ * Removed accounts, and whether each is empty. Requests of earlier processes have ended, so the row of an empty account is removed;
  * an account with rows is swept by this process, and its row is removed by the next one. In a shared store a request of another
  * process may still add rows to the account: no row is ever removed.
  */

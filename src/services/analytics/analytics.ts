@@ -69,7 +69,7 @@ export class Analytics {
   private failures = 0;
   /** The next run does all kinds of work, whether due or not. */
   private isForced = false;
-  /** The log buffer was half full and the background task was woken for it; it is not woken again before the next write of the logs. */
+  /** The background task was woken because the log buffer is half full; it is not woken again before the logs were written. */
   private isFlushRequested = false;
 
   constructor(options: AnalyticsOptions) {
@@ -183,7 +183,10 @@ export class Analytics {
     this.isFlushRequested = this.logBuffer.isHalfFull;
   }
 
-  /** A refusal by the account, because it was removed for example, is final. A commit of unknown outcome is not repeated: it would count twice. */
+  /**
+   * A refusal is final, because the account was removed for example. A commit of unknown outcome is not repeated: the requests
+   * might be counted twice.
+   */
   private async writeOutcome(writing: Promise<void>): Promise<WriteOutcome> {
     try {
       await writing;

@@ -103,7 +103,7 @@ async function putShortList(
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** The chunk references of the used blocks pass to the new content. Returns the target without uncommitted blocks if all are used. */
+/** The chunk references of the used blocks pass to the new content. If all are used, the returned target has no uncommitted blocks. */
 function removeUsedBlocks(
   tx: Transaction,
   storage: Storage,

@@ -149,7 +149,10 @@ interface TypedPage<Found extends Row> extends Page {
 /** A blob record; or uncommitted blocks, under the key that the blob record would have. */
 type RowWithUncommitted = Row & { readonly uncommitted?: UncommittedBlocks };
 
-/** Merge of blob records, and uncommitted blocks without a record, in the order of their names. The keys differ only in their prefixes, which are equally long. */
+/**
+ * Merges blob records, and uncommitted blocks without a record, in the order of their names. The keys of the two differ only in
+ * their prefixes, which are equally long.
+ */
 async function mergedPage(
   at: PagedSnapshot,
   account: AccountId,

@@ -1,4 +1,4 @@
-/** The checks that blob operations share: of the request itself, before any row is read; and of conditions and leases, on a snapshot. */
+/** The checks that blob operations share: of the request itself, before any row is read; of conditions and leases, on a snapshot. */
 import type { Instant, Snapshot } from '../../partition/partition.ts';
 import { type Conditions, hasOneCondition, judgeRead, judgeWrite, type Validators } from '../../rules/conditions.ts';
 import { judgeUse, type Lease, lockedUntil, normaliseLeaseId } from '../../rules/lease.ts';
@@ -61,7 +61,7 @@ export function parseLeaseId(text: string | undefined, header = 'x-ms-lease-id')
   return id;
 }
 
-/** Fails if the lease does not permit this use. A decision that rests on an active lease is void once the lease has expired: hence the deadline. */
+/** Fails if the lease does not permit this use. A decision on an active lease is void once the lease has expired: hence the deadline. */
 export function checkLease(
   at: DecisionSnapshot,
   lease: Lease | undefined,

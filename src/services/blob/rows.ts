@@ -55,7 +55,7 @@ export const expiredIn = (account: AccountId, now: Instant): Range => ({
   from: keysUnder([account, 'w']).from,
   to: encodeKey([account, 'w', now + 1n]),
 });
-/** The queue of the transactions on one container or blob. Made of names, because it is needed before the container's id is known. */
+/** The queue of the transactions on one container or blob: by name, because the container's id is not known before. */
 export const txQueueKey = (account: AccountId, ...path: string[]): Key => encodeKey([account, 'blob', ...path]);
 
 /** The last part of a key: the name of the container or blob. */

@@ -9,7 +9,7 @@ import type { AccountId } from './storage.ts';
 export type AccountOrigin = 'environment' | 'default' | 'command';
 
 export interface AccountRow {
-  /** The timestamp of the commit that created it. Never reused, so an account of the same name does not get the rows of a removed one. */
+  /** The timestamp of the commit that created it: never reused, so a new account does not get the rows of a removed one. */
   readonly id: AccountId;
   readonly name: string;
   /** In base64. Rows of the first versions have none, because all keys came from the environment. */

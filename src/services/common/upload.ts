@@ -24,7 +24,7 @@ export interface SentContent {
   bytes(): AsyncIterable<Uint8Array>;
 }
 
-/** Up to this length a content is read into memory before its operation begins, and stored in a row of its own instead of an extent. */
+/** Up to this length a content is read into memory before its operation begins. Put Blob stores it in a row, not in an extent. */
 export const WHOLE_BYTES_MAX = 16 * 1024;
 
 /** Every hash that is expected must have been calculated. */

@@ -1,4 +1,4 @@
-/** The refusals of requests from web pages (CSRF, DNS rebinding), for the front ends; the decisions are in rules/browser-requests.ts. */
+/** Protection against web pages of other sites (CSRF, DNS rebinding); the decisions are in rules/browser-requests.ts. */
 import {
   isCrossSite,
   isForbiddenWrite,

@@ -1,4 +1,4 @@
-/** One slice of a deletion-queue entry, or of the expiry index: idempotent, one commit each, so a crash between two loses nothing. */
+/** One slice of a deletion-queue or expiry-index entry: idempotent, one commit each, so a crash between two loses nothing. */
 import type { ContentStore } from '../../content/content.ts';
 import { type ChunkRef, decodeDeletion, keyPrefixesIn, manifestPagesIn, parseId } from '../../content/rows.ts';
 import { decodeKey, type Key, prefixEnd, type Range } from '../../partition/keys.ts';
@@ -116,7 +116,7 @@ async function sweepUncommitted(
   return rows.length === 0;
 }
 
-/** An entry of the expiry index is due: the uncommitted blocks have expired, or the entry moves to seven days after their last Put Block. */
+/** Of an expiry-index entry that is due: the uncommitted blocks have expired, or it moves to seven days after the last Put Block. */
 export async function expireUncommitted({ partition }: SweepContext, account: AccountId, indexRow: Row): Promise<void> {
   const [, , instant, , id, blob] = decodeKey(indexRow.key) as [bigint, string, bigint, string, bigint, string];
   await partition.transact(indexRow.key, async (tx) => {
