@@ -51,19 +51,20 @@ export async function getBlob(storage: Storage, input: GetBlobInput) {
   let streams = false;
   try {
     const found = await storage.partition.read(async (at) => {
-      const { id, blob } = await readForGet(at, storage, input, leaseId);
+      const { id, blob } = await readBlob(at, storage, input.container, input.blob);
+      checkGet(at, blob, input, leaseId);
       const part = await prepareRead(at, storage, id, blob, input, read);
-      return { blob, leaseState: leaseState(blob.lease, at.now), ...part };
+      return { blob, leaseState: leaseState(blob.lease, at.now), part };
     });
-    const { inline } = found;
+    const { range, length, inline } = found.part;
     const hashed =
       rangeMd5 || rangeCrc64 ? await readAndHash(inline ? [inline] : read.stream(), rangeMd5 === true) : undefined;
     streams = inline === undefined && hashed === undefined;
     return {
       blob: found.blob,
       leaseState: found.leaseState,
-      range: found.range,
-      length: found.length,
+      range,
+      length,
       bytes: inline ?? hashed?.buffers ?? read.stream(),
       rangeMd5: hashed?.md5,
       rangeCrc64: rangeCrc64 ? hashed?.crc64 : undefined,
@@ -86,11 +87,9 @@ function checkRangeHashes({ range, rangeMd5, rangeCrc64 }: GetBlobInput): void {
   }
 }
 
-async function readForGet(at: Snapshot, storage: Storage, input: BlobInput, leaseId: string | undefined) {
-  const found = await readBlob(at, storage, input.container, input.blob);
-  checkLease(at, found.blob.lease, leaseId, 'read', 'blob');
-  checkReadConditions(found.blob, input.conditions);
-  return found;
+function checkGet(at: Snapshot, blob: Blob, { conditions }: BlobInput, leaseId: string | undefined): void {
+  checkLease(at, blob.lease, leaseId, 'read', 'blob');
+  checkReadConditions(blob, conditions);
 }
 
 /** Resolves the requested range, and reads its bytes from the inline row or plans the content read. */
@@ -135,7 +134,8 @@ async function readAndHash(stream: AsyncIterable<Buffer> | Iterable<Buffer>, md5
 export async function getBlobProperties(storage: Storage, input: BlobInput) {
   const leaseId = checkReadInput(input);
   return storage.partition.read(async (at) => {
-    const { blob } = await readForGet(at, storage, input, leaseId);
+    const { blob } = await readBlob(at, storage, input.container, input.blob);
+    checkGet(at, blob, input, leaseId);
     return { blob, leaseState: leaseState(blob.lease, at.now) };
   });
 }

@@ -78,7 +78,7 @@ export async function withInlineOrUpload<T>(
 ): Promise<T> {
   const { whole: inline } = sent;
   if (!inline) return withUpload(storage, sent, { md5: true }, fn);
-  const hashes = { md5: md5Base64(inline), crc64: crc64Base64(inline) };
-  checkHashes(sent.expected, hashes);
-  return fn({ inline, ...hashes });
+  const content = { inline, md5: md5Base64(inline), crc64: crc64Base64(inline) };
+  checkHashes(sent.expected, content);
+  return fn(content);
 }
