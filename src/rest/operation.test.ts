@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { StorageError } from '../services/common/errors.ts';
-import type { SentContent } from '../services/common/sent-content.ts';
+import type { SentContent } from '../services/common/upload.ts';
 import { notImplementedOperation, operationOn, type Request } from './operation.ts';
 import { contentBody, header, integerQuery, pathPart } from './params.ts';
 

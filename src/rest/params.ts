@@ -6,7 +6,7 @@ import { parseXml, type XmlElement, XmlError } from '../base/xml.ts';
 import { crc64Base64, md5Base64 } from '../hashing/hasher.ts';
 import type { Conditions, ETags } from '../rules/conditions.ts';
 import { commonErrors, errorFactory, type StorageError } from '../services/common/errors.ts';
-import { checkHashes, type Hashes, type SentContent, WHOLE_BYTES_MAX } from '../services/common/sent-content.ts';
+import { checkHashes, type Hashes, type SentContent, WHOLE_BYTES_MAX } from '../services/common/upload.ts';
 import { type BodyReader, notImplemented, type Reader, type Request } from './operation.ts';
 
 const fail = errorFactory(commonErrors);

@@ -1,7 +1,6 @@
 /** The operations on a service itself, which all services have. */
 import type { ServiceName } from '../services/common/names.ts';
-import { getServiceProperties, setServiceProperties } from '../services/common/service-properties.ts';
-import { getServiceStats } from '../services/common/service-stats.ts';
+import { getServiceProperties, getServiceStats, setServiceProperties } from '../services/common/service-properties.ts';
 import type { Storage } from '../services/common/storage.ts';
 import { preflight } from './cors.ts';
 import { type Operation, operationOn, type Shape } from './operation.ts';

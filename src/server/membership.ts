@@ -122,7 +122,7 @@ async function openIncarnation(
     closing.push(() => extents.close());
     const content = createContentStore({ partition, extents, epoch, reads, hashers });
     const sweeper = startSweeper({
-      ...{ partition, content, lowWatermark, isLeader, removed: accounts.removed },
+      ...{ partition, content, lowWatermark, isLeader, removed: () => accounts.removed() },
       accounts: () => [...accounts.stored().map(({ id }) => id), ...accounts.removed()],
       onFailure: logFailure('sweeping failed'),
     });
@@ -142,7 +142,7 @@ async function openIncarnation(
     });
     closing.push(() => collector.stop());
     onHeartbeat = () => {
-      accounts.refresh().then(sweeper.wake, logFailure('reading the accounts failed'));
+      accounts.refresh().then(() => sweeper.wake(), logFailure('reading the accounts failed'));
     };
     sweeper.wake();
     return { content, sweeper, isCurrent, close };

@@ -56,13 +56,13 @@ export async function openStorage(rows: OwnedPartition, config: Config, log: Log
     const membership = await openServerMembership({ partition, openExtents, hashers, accounts, isShared, log });
     closing.push(() => membership.close());
     const sweeper = { wake: () => membership.current().sweeper.wake() };
-    const settings = { changed: () => analytics.changed() };
+    const settings = { refresh: () => analytics.refresh() };
     const storageOf = ({ id: account }: Pick<KnownAccount, 'id'>, granted?: Granted): Storage => {
       return { partition, account, content: membership.current().content, sweeper, granted, settings };
     };
     const analyticsFailures = createFailureLog(log, { begins: 'analytics failed', isOver: 'analytics works again' });
     const analytics = await startAnalytics({
-      ...{ partition, date: rows.date, storageOf, accounts: accounts.list },
+      ...{ partition, date: rows.date, storageOf, accounts: () => accounts.list() },
       onFailure: analyticsFailures.failed,
       onWorked: analyticsFailures.succeeded,
       onDropped: (what, count) => log.warn({ count }, `${what} were dropped: there were too many to keep in memory`),

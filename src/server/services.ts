@@ -4,7 +4,7 @@ import { blobService } from '../rest/blob/service.ts';
 import type { PipelineOptions } from '../rest/pipeline.ts';
 import { queueService } from '../rest/queue/service.ts';
 import { tableService } from '../rest/table/service.ts';
-import { containerAccess } from '../services/blob/access.ts';
+import { containerAccess } from '../services/blob/containers.ts';
 import type { ServiceName } from '../services/common/names.ts';
 import type { Storage } from '../services/common/storage.ts';
 import { queueAccess } from '../services/queue/access.ts';

@@ -224,7 +224,7 @@ export const mutants = [
   {
     name: 'a committed block that a list names again is not counted',
     file: 'src/services/blob/block-lists.ts',
-    find: '    await content.increfChunks(tx, account, raised);',
+    find: '    await content.increfChunks(tx, account, sharedRefs);',
     replace: '',
     tests: ['test/crash/crash.test.ts'],
   },

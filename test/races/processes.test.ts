@@ -137,7 +137,7 @@ describe('A process that is declared dead', () => {
     );
     const { epoch } = two.member;
     two.sleeps = true;
-    await cluster.bury();
+    await cluster.evictSleeping();
     await cluster.settle();
     // Its half is gone, and what is left of it would be, too.
     expect((await cluster.extents()).filter((name) => name.startsWith(`${epoch}-`))).toEqual([]);
@@ -160,7 +160,7 @@ describe('A process that is declared dead', () => {
     for (let i = 0; i < 6; i++) await put(one, `blob-${i}`, bytes);
     const { epoch } = one.member;
     one.sleeps = true;
-    await cluster.bury();
+    await cluster.evictSleeping();
     for (let i = 1; i < 6; i++) await deleteBlob(three.storage, base(`blob-${i}`));
     await cluster.settle();
     expect((await cluster.extents()).filter((name) => name.startsWith(`${epoch}-`)).length).toBeLessThanOrEqual(1);
@@ -186,7 +186,7 @@ describe('A process that is declared dead', () => {
     two.sleeps = true;
     await cluster.settle();
     expect(await cluster.trash()).toHaveLength(3);
-    await cluster.bury();
+    await cluster.evictSleeping();
     await cluster.settle();
     expect((await cluster.trash()).map(({ key }) => key)).toEqual([alive.trash, young.trash]);
     const finish = ({ id, trash, content, partition }: typeof dead) =>
@@ -253,7 +253,7 @@ describe('Clients of several processes at once', () => {
         for (const process of processes) if (!process.sleeps) await process.beat();
         for (const process of processes) void process.tidy();
         if (turn === 12) two.sleeps = true;
-        if (turn === 16) await cluster.bury();
+        if (turn === 16) await cluster.evictSleeping();
         if (turn === 24) two.sleeps = false;
         await new Promise(setImmediate);
       }
@@ -412,7 +412,7 @@ describe('Processes on one store', () => {
             process.sleeps = false;
             return process.beat();
           case 'bury':
-            return cluster.bury();
+            return cluster.evictSleeping();
           case 'settle':
             return cluster.settle();
         }

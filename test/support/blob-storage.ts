@@ -1,5 +1,4 @@
-/** Blobs, small ones and blocks in a container of one account, written as rows; and a sweeper. */
-
+/** Blobs, inline blobs and uncommitted blocks in a container of one account, written as rows; and a sweeper. */
 import { formatId } from '../../src/content/rows.ts';
 import { crc64Base64 } from '../../src/hashing/hasher.ts';
 import { decodeKey, encodeKey, keysUnder } from '../../src/partition/keys.ts';
@@ -32,7 +31,7 @@ export async function openWorld(extents?: Parameters<typeof openStore>[0]) {
   const opened = await openStore(extents);
   const { partition, reads, store } = opened;
   const failures: string[] = [];
-  const dues = new Map<string, bigint>();
+  const expiries = new Map<string, bigint>();
   const start = () =>
     startSweeper({
       partition,
@@ -45,12 +44,12 @@ export async function openWorld(extents?: Parameters<typeof openStore>[0]) {
   await partition.transact(encodeKey(['account']), async (tx) =>
     putAccount(tx, { id: ACCOUNT, name: 'seven', keys: ['a2V5'], from: 'command' }),
   );
-  const act = async <T>(body: (tx: Transaction) => Promise<T> | T): Promise<T> =>
-    (await partition.transact(encodeKey([ACCOUNT, 'test']), async (tx) => body(tx))).value;
-  const take = (length: number) =>
+  const act = async <T>(fn: (tx: Transaction) => Promise<T> | T): Promise<T> =>
+    (await partition.transact(encodeKey([ACCOUNT, 'test']), async (tx) => fn(tx))).value;
+  const upload = (length: number) =>
     store.upload(ACCOUNT, inPieces(bytesOfSeed(length, length), 70_000), length, { md5: false });
-  const head = { content: {}, metadata: {}, created: 1n };
-  const newStage = (id: UncommittedBlocks['id'], now: bigint, blocks: number): UncommittedBlocks => ({
+  const record = { content: {}, metadata: {}, created: 1n };
+  const newUncommitted = (id: UncommittedBlocks['id'], now: bigint, blocks: number): UncommittedBlocks => ({
     id,
     created: 1n,
     idLength: 2,
@@ -64,9 +63,9 @@ export async function openWorld(extents?: Parameters<typeof openStore>[0]) {
     ...opened,
     sweeper,
     failures,
-    dues,
+    expiries,
     act,
-    newStage,
+    newUncommitted,
     restart: start,
     stop: () => sweeper.stop(),
     async sweep() {
@@ -80,44 +79,44 @@ export async function openWorld(extents?: Parameters<typeof openStore>[0]) {
       });
     },
     async putBlob(blob: string, length: number) {
-      const taken = await take(length);
+      const uploaded = await upload(length);
       const id = store.newId();
       await act(async (tx) => {
-        await store.commitUpload(tx, ACCOUNT, taken);
-        store.addContent(tx, ACCOUNT, id, [{ length, chunkRefs: taken.chunkRefs }]);
-        tx.put(blobKey(ACCOUNT, CONTAINER, blob), encodeBlobRecord({ ...head, length, contentId: formatId(id) }));
+        await store.commitUpload(tx, ACCOUNT, uploaded);
+        store.addContent(tx, ACCOUNT, id, [{ length, chunkRefs: uploaded.chunkRefs }]);
+        tx.put(blobKey(ACCOUNT, CONTAINER, blob), encodeBlobRecord({ ...record, length, contentId: formatId(id) }));
       });
-      taken.release();
+      uploaded.release();
       return id;
     },
     async putInline(blob: string) {
       await act((tx) => {
         tx.put(
           blobKey(ACCOUNT, CONTAINER, blob),
-          encodeBlobRecord({ ...head, length: 3, crc64: crc64Base64(Buffer.from('abc')) }),
+          encodeBlobRecord({ ...record, length: 3, crc64: crc64Base64(Buffer.from('abc')) }),
         );
         tx.put(inlineKey(ACCOUNT, CONTAINER, blob), encodeBytes(Buffer.from('abc')));
       });
     },
-    async putStage(blob: string, blocks: number) {
+    async putUncommitted(blob: string, blocks: number) {
       const id = store.newId();
-      const staged = await Promise.all(Array.from({ length: blocks }, () => take(50)));
+      const uploads = await Promise.all(Array.from({ length: blocks }, () => upload(50)));
       await act(async (tx) => {
-        for (const [i, taken] of staged.entries()) {
-          await store.commitUpload(tx, ACCOUNT, taken);
+        for (const [i, uploaded] of uploads.entries()) {
+          await store.commitUpload(tx, ACCOUNT, uploaded);
           const block = Buffer.alloc(2);
           block.writeUInt16BE(i);
-          tx.put(blockKey(ACCOUNT, id, block), encodeBlock({ length: taken.length, chunkRefs: taken.chunkRefs }));
+          tx.put(blockKey(ACCOUNT, id, block), encodeBlock({ length: uploaded.length, chunkRefs: uploaded.chunkRefs }));
         }
-        const stage = newStage(id, tx.now, blocks);
-        dues.set(blob, stage.due);
-        tx.put(uncommittedKey(ACCOUNT, CONTAINER, blob), encodeUncommitted(stage));
-        tx.put(expiryKey(ACCOUNT, stage.due, CONTAINER, blob), encodeValue({}));
+        const uncommitted = newUncommitted(id, tx.now, blocks);
+        expiries.set(blob, uncommitted.due);
+        tx.put(uncommittedKey(ACCOUNT, CONTAINER, blob), encodeUncommitted(uncommitted));
+        tx.put(expiryKey(ACCOUNT, uncommitted.due, CONTAINER, blob), encodeValue({}));
       });
-      for (const taken of staged) taken.release();
+      for (const uploaded of uploads) uploaded.release();
       return id;
     },
-    /** How many rows there are of each kind. */
+    /** The number of rows of each kind. */
     async kinds(): Promise<Record<string, number>> {
       const rows = await partition.read((at) => at.scan(keysUnder([ACCOUNT]), { limit: 10_000 }));
       const counts: Record<string, number> = {};

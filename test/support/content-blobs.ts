@@ -1,4 +1,4 @@
-/** What a service with blobs and blocks and nothing else would make of contents. */
+/** A minimal service of blobs and blocks on the content store, for the model test. */
 import type { UploadedContent } from '../../src/content/content.ts';
 import {
   type ChunkRef,
@@ -22,48 +22,48 @@ import { account, bytesFrom, inPieces, type Opened } from './content-store.ts';
 
 export type Blobs = ReturnType<typeof blobsIn>;
 
-/** What the services would keep: a blob's row names its content, a block's row its parts. */
-const headKey = (blob: string): Key => encodeKey([account, 'b', blob]);
+/** The rows of the service: a blob's row references its content, a block's row its chunks. */
+const blobKey = (blob: string): Key => encodeKey([account, 'b', blob]);
 const blockKey = (label: string): Key => encodeKey([account, 'y', label]);
 const blocks = keysUnder([account, 'y']);
-const anchorOf = (name: string): Key => encodeKey(['anchor', name]);
+const txQueueKey = (name: string): Key => encodeKey(['queue', name]);
 const EVERYTHING = { limit: 10_000 };
 
-const partsOf = (pieces: readonly Segment[]): ChunkRef[] => pieces.flatMap(({ chunkRefs }) => chunkRefs);
+const chunkRefsIn = (segments: readonly Segment[]): ChunkRef[] => segments.flatMap(({ chunkRefs }) => chunkRefs);
 
 export function blobsIn({ partition, store, reads }: Opened) {
-  /** A piece whose bytes come in so many chunks. */
+  /** Uploads a segment in this many chunks. */
   async function takePiece({ label, bytes }: ModelPiece, count: number) {
     const size = Math.ceil(bytes.length / count);
-    const taken: UploadedContent[] = [];
-    for await (const piece of inPieces(bytes, size)) {
-      taken.push(await store.upload(account, inPieces(piece, 50), piece.length, { md5: false }));
+    const uploads: UploadedContent[] = [];
+    for await (const buffer of inPieces(bytes, size)) {
+      uploads.push(await store.upload(account, inPieces(buffer, 50), buffer.length, { md5: false }));
     }
-    const piece: Segment = { label, length: bytes.length, chunkRefs: taken.flatMap(({ chunkRefs }) => chunkRefs) };
+    const segment: Segment = { label, length: bytes.length, chunkRefs: uploads.flatMap(({ chunkRefs }) => chunkRefs) };
     return {
-      piece,
+      segment,
       async name(tx: Transaction) {
-        for (const each of taken) await store.commitUpload(tx, account, each);
+        for (const each of uploads) await store.commitUpload(tx, account, each);
       },
       release() {
-        for (const each of taken) each.release();
+        for (const each of uploads) each.release();
       },
     };
   }
 
-  async function headAt(at: Snapshot, blob: string): Promise<ContentId | undefined> {
-    const row = await at.get(headKey(blob));
+  async function contentOf(at: Snapshot, blob: string): Promise<ContentId | undefined> {
+    const row = await at.get(blobKey(blob));
     return row && parseId(decodeBytes(row).toString());
   }
 
-  async function setHead(tx: Transaction, blob: string, id: ContentId | undefined): Promise<void> {
-    const old = await headAt(tx, blob);
+  async function setContent(tx: Transaction, blob: string, id: ContentId | undefined): Promise<void> {
+    const old = await contentOf(tx, blob);
     if (old) await store.decrefContent(tx, account, old);
-    if (id) tx.put(headKey(blob), encodeBytes(Buffer.from(formatId(id))));
-    else tx.remove(headKey(blob));
+    if (id) tx.put(blobKey(blob), encodeBytes(Buffer.from(formatId(id))));
+    else tx.remove(blobKey(blob));
   }
 
-  async function allPieces(at: Snapshot, id: ContentId): Promise<Segment[]> {
+  async function allSegments(at: Snapshot, id: ContentId): Promise<Segment[]> {
     const all: Segment[] = [];
     for (let offset = 0; ; ) {
       const { segments } = await store.segmentsFrom(at, account, id, offset);
@@ -74,102 +74,104 @@ export function blobsIn({ partition, store, reads }: Opened) {
   }
 
   async function choose(at: Snapshot, blob: string, chosen: readonly Chosen[]): Promise<Segment[]> {
-    const id = await headAt(at, blob);
-    const old = id ? await allPieces(at, id) : [];
-    const pieces: Segment[] = [];
+    const id = await contentOf(at, blob);
+    const old = id ? await allSegments(at, id) : [];
+    const segments: Segment[] = [];
     for (const one of chosen) {
       const row = 'staged' in one ? await at.get(blockKey(one.staged)) : undefined;
-      const piece = 'staged' in one ? row && decodeManifestPage(row)[0] : old[one.committed];
-      if (piece) pieces.push(piece);
+      const segment = 'staged' in one ? row && decodeManifestPage(row)[0] : old[one.committed];
+      if (segment) segments.push(segment);
     }
-    return pieces;
+    return segments;
   }
 
   async function dropBlocks(tx: Transaction): Promise<void> {
     const rows = await tx.scan(blocks, EVERYTHING);
-    await store.decrefChunks(tx, account, partsOf(rows.flatMap(decodeManifestPage)));
+    await store.decrefChunks(tx, account, chunkRefsIn(rows.flatMap(decodeManifestPage)));
     for (const { key } of rows) tx.remove(key);
   }
 
   async function put(blob: string, body: ModelPiece, count: number): Promise<void> {
-    const { piece, name, release } = await takePiece(body, count);
+    const { segment, name, release } = await takePiece(body, count);
     const id = store.newId();
-    await partition.transact(anchorOf(blob), async (tx) => {
+    await partition.transact(txQueueKey(blob), async (tx) => {
       await name(tx);
-      store.addContent(tx, account, id, [piece]);
-      await setHead(tx, blob, id);
+      store.addContent(tx, account, id, [segment]);
+      await setContent(tx, blob, id);
     });
     release();
   }
 
   async function stage(label: string, body: ModelPiece, count: number): Promise<void> {
-    const { piece, name, release } = await takePiece(body, count);
-    await partition.transact(anchorOf('blocks'), async (tx) => {
+    const { segment, name, release } = await takePiece(body, count);
+    await partition.transact(txQueueKey('blocks'), async (tx) => {
       await name(tx);
       const old = await tx.get(blockKey(label));
-      if (old) await store.decrefChunks(tx, account, partsOf(decodeManifestPage(old)));
-      tx.put(blockKey(label), encodeManifestPage([piece]));
+      if (old) await store.decrefChunks(tx, account, chunkRefsIn(decodeManifestPage(old)));
+      tx.put(blockKey(label), encodeManifestPage([segment]));
     });
     release();
   }
 
   async function commit(blob: string, chosen: readonly Chosen[]): Promise<void> {
     const id = store.newId();
-    await partition.transact(anchorOf(blob), async (tx) => {
-      const pieces = await choose(tx, blob, chosen);
-      if (pieces.length === 0) return;
-      await store.increfChunks(tx, account, partsOf(pieces));
-      store.addContent(tx, account, id, pieces);
-      await setHead(tx, blob, id);
+    await partition.transact(txQueueKey(blob), async (tx) => {
+      const segments = await choose(tx, blob, chosen);
+      if (segments.length === 0) return;
+      await store.increfChunks(tx, account, chunkRefsIn(segments));
+      store.addContent(tx, account, id, segments);
+      await setContent(tx, blob, id);
       await dropBlocks(tx);
     });
   }
 
-  /** One piece at a time; undefined if there are none. */
+  /** Builds a pending content, one segment per transaction. */
   async function prepare(blob: string, chosen: readonly Chosen[]) {
     const id = store.newId();
-    const { value: trash } = await partition.transact(anchorOf(blob), (tx) => store.beginPending(tx, account, id));
-    const pieces = await partition.read((at) => choose(at, blob, chosen));
+    const { value: pendingKey } = await partition.transact(txQueueKey(blob), (tx) =>
+      store.beginPending(tx, account, id),
+    );
+    const segments = await partition.read((at) => choose(at, blob, chosen));
     let length = 0;
-    for (const piece of pieces) {
-      await partition.transact(anchorOf(blob), async (tx) => {
-        await store.increfChunks(tx, account, piece.chunkRefs);
-        await store.addSegments(tx, account, id, length, [piece]);
+    for (const segment of segments) {
+      await partition.transact(txQueueKey(blob), async (tx) => {
+        await store.increfChunks(tx, account, segment.chunkRefs);
+        await store.addSegments(tx, account, id, length, [segment]);
       });
-      length += piece.length;
+      length += segment.length;
     }
-    return { id, trash, length };
+    return { id, pendingKey, length };
   }
 
   async function commitPending(blob: string, chosen: readonly Chosen[]): Promise<void> {
-    const { id, trash, length } = await prepare(blob, chosen);
-    await partition.transact(anchorOf(blob), async (tx) => {
-      if (length === 0) return store.abandonPending(tx, id, trash);
-      await store.finishPending(tx, account, id, trash, length);
-      await setHead(tx, blob, id);
+    const { id, pendingKey, length } = await prepare(blob, chosen);
+    await partition.transact(txQueueKey(blob), async (tx) => {
+      if (length === 0) return store.abandonPending(tx, id, pendingKey);
+      await store.finishPending(tx, account, id, pendingKey, length);
+      await setContent(tx, blob, id);
       await dropBlocks(tx);
     });
   }
 
   async function giveUp(blob: string, chosen: readonly Chosen[]): Promise<void> {
-    const { id, trash } = await prepare(blob, chosen);
-    await partition.transact(anchorOf(blob), async (tx) => store.abandonPending(tx, id, trash));
+    const { id, pendingKey } = await prepare(blob, chosen);
+    await partition.transact(txQueueKey(blob), async (tx) => store.abandonPending(tx, id, pendingKey));
   }
 
   async function copy(from: string, to: string): Promise<void> {
-    await partition.transact(anchorOf(to), async (tx) => {
-      const id = await headAt(tx, from);
+    await partition.transact(txQueueKey(to), async (tx) => {
+      const id = await contentOf(tx, from);
       if (!id) return;
       await store.increfContent(tx, account, id);
-      await setHead(tx, to, id);
+      await setContent(tx, to, id);
     });
   }
 
   async function drop(blob: string): Promise<void> {
-    await partition.transact(anchorOf(blob), (tx) => setHead(tx, blob, undefined));
+    await partition.transact(txQueueKey(blob), (tx) => setContent(tx, blob, undefined));
   }
 
-  /** One slice of the first that is in the trash and not pending; whether there was any. */
+  /** One slice of the first entry of the deletion queue that is not pending. False: there was none. */
   async function sweep(): Promise<boolean> {
     const rows = await partition.read((at) => at.scan(deletionsIn(account), EVERYTHING));
     await reads.whenReached(reads.next());
@@ -187,9 +189,9 @@ export function blobsIn({ partition, store, reads }: Opened) {
   async function read(blob: string, from: number, to: number): Promise<Buffer | undefined> {
     const reading = store.beginRead();
     const found = await partition.read(async (at) => {
-      const id = await headAt(at, blob);
+      const id = await contentOf(at, blob);
       if (!id) return false;
-      const length = partsOf(await allPieces(at, id)).reduce((sum, part) => sum + part.length, 0);
+      const length = chunkRefsIn(await allSegments(at, id)).reduce((sum, ref) => sum + ref.length, 0);
       await reading.plan(at, account, id, Math.min(from, length), Math.min(to, length));
       return true;
     });
@@ -198,12 +200,12 @@ export function blobsIn({ partition, store, reads }: Opened) {
     return undefined;
   }
 
-  /** Everything there is, as plain data. */
+  /** All rows, as plain data. */
   async function stored(): Promise<Stored> {
     return partition.read(async (at) => {
       const rowsOf = (type: string): Promise<Row[]> => at.scan(keysUnder([account, type]), EVERYTHING);
       const idIn = ({ key }: Row) => decodeKey(key).slice(2, 4).join('-');
-      const chunkNames = (pieces: readonly Segment[]) => partsOf(pieces).map(({ chunk }) => formatId(chunk));
+      const chunkNames = (segments: readonly Segment[]) => chunkRefsIn(segments).map(({ chunk }) => formatId(chunk));
       const [heads, cells, contents, chunks] = [
         await rowsOf('b'),
         await rowsOf('m'),

@@ -1,4 +1,4 @@
-/** Several processes, so to speak, on one store: rows in one memory, bytes in one folder. They beat when they are told to. */
+/** Several simulated processes on one store: rows in one memory engine, bytes in one folder. Heartbeats are sent by the test. */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join as joinPath } from 'node:path';
@@ -45,16 +45,16 @@ export async function openCluster() {
       processes.push(process);
       return process;
     },
-    /** Those that beat hear of each other's beats, and of what these say of reads. */
+    /** Heartbeats of all processes that do not sleep; each reads the heartbeats and the active reads of the others. */
     async beat(rounds = 3): Promise<void> {
       for (let i = 0; i < rounds; i++) for (const process of processes) if (!process.sleeps) await process.beat();
     },
-    /** Whoever sleeps is taken for dead. */
-    async bury(): Promise<void> {
+    /** Sleeping processes are evicted. */
+    async evictSleeping(): Promise<void> {
       await partition.clock.advance(SILENCE);
       await cluster.beat(10);
     },
-    /** All that can be given back now is. */
+    /** Sweeps and collects everything that can be reclaimed now. */
     async settle(): Promise<void> {
       for (let i = 0; i < 6; i++) {
         await cluster.beat();
@@ -85,7 +85,7 @@ async function startProcess(partition: Partition, folder: string) {
   return {
     partition,
     failures,
-    /** It beats no more, until it wakes; what it does meanwhile, it does as one that knows nothing of it. */
+    /** It sends no heartbeats until it wakes, and does not notice an eviction meanwhile. */
     sleeps: false,
     get member() {
       return life.member;
@@ -99,7 +99,7 @@ async function startProcess(partition: Partition, folder: string) {
     get storage(): Storage {
       return { partition, account: ACCOUNT, content: life.content, sweeper: life.sweeper };
     },
-    /** One that was declared dead begins anew. */
+    /** An evicted process joins again, as a new incarnation. */
     async beat(): Promise<void> {
       await life.member.heartbeat();
       if (!life.member.isEvicted()) return;

@@ -1,11 +1,11 @@
-/** Blobs and blocks as plain bytes, and counts as they must be. It knows nothing of src. */
+/** Reference model of blobs and blocks as plain bytes, and a recount of all references. It imports nothing of src. */
 
 export interface ModelPiece {
   readonly label: string;
   readonly bytes: Buffer;
 }
 
-/** A piece that is put into a list: a block that was staged, or what a blob has at this place, if they exist. */
+/** A segment of a block list: an uncommitted block, or the segment of the blob at this index, if they exist. */
 export type Chosen = { readonly staged: string } | { readonly committed: number };
 
 export type Command =
@@ -47,7 +47,7 @@ export function bytesOf(pieces: readonly ModelPiece[]): Buffer {
   return Buffer.concat(pieces.map(({ bytes }) => bytes));
 }
 
-/** What is stored, as plain data. Pieces and blocks are lists of the chunks that they name. */
+/** The stored rows as plain data. Segments and blocks are lists of the chunks that they reference. */
 export interface Stored {
   readonly heads: readonly string[];
   readonly trashed: readonly string[];
@@ -60,11 +60,11 @@ export interface Stored {
     readonly extent: string;
     readonly length: number;
   }[];
-  /** Extents at zero left out. */
+  /** Without extents at zero. */
   readonly live: Readonly<Record<string, number>>;
 }
 
-/** Every way in which the counts are not what those who are counted say. */
+/** Every stored count that differs from the recount. */
 export function recount({ heads, trashed, blocks, cells, contents, chunks, live }: Stored): string[] {
   const faults: string[] = [];
   const compare = (what: string, counted: Map<string, number>, stored: Iterable<readonly [string, number]>) => {

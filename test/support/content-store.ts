@@ -1,5 +1,4 @@
-/** A content store on rows in memory, with extents that can be told to wait and to fail. */
-
+/** A content store on the memory engine, with extents that wait and fail on demand. */
 import { createContentStore } from '../../src/content/content-store.ts';
 import { createActiveReads } from '../../src/content/gc/active-reads.ts';
 import { takeOverEpoch } from '../../src/content/membership/epochs.ts';
@@ -22,7 +21,7 @@ interface Slot {
 
 export interface WatchedExtents extends Extents {
   readonly slots: readonly Slot[];
-  /** How many pieces and bytes each write had. */
+  /** The number of buffers and bytes of each write. */
   readonly writes: { readonly pieces: number; readonly bytes: number }[];
   readonly reads: { readonly from: number; readonly to: number }[];
 }
@@ -113,7 +112,7 @@ export function watchedExtents(faults: Faults = {}): WatchedExtents {
   };
 }
 
-/** On the spot; `open` counts those that were neither asked for their digest nor abandoned. */
+/** In this thread; `open` counts hashers that were neither finished nor abandoned. */
 export interface WatchedHashers extends HashPool {
   open: number;
   failure?: Error;
@@ -153,7 +152,7 @@ export async function openStore(
   openExtents: (epoch: bigint) => Extents | Promise<Extents> = () => watchedExtents(),
   wrap = (partition: Partition) => partition,
 ) {
-  /** The most rows that a commit left. */
+  /** The largest number of rows that one commit wrote. */
   const rows = { most: 0 };
   const engine = openMemory({
     inject({ writeSets }) {
@@ -180,7 +179,7 @@ export async function bytesFrom(stream: AsyncIterable<Buffer>): Promise<Buffer> 
   return Buffer.concat(pieces);
 }
 
-/** The same for the same seed, and nowhere alike. */
+/** Deterministic pseudo-random bytes. */
 export function bytesOfSeed(seed: number, length: number): Buffer {
   const bytes = Buffer.alloc(length);
   let state = (seed * 2654435761 + 12345) >>> 0;

@@ -7,7 +7,7 @@ import { createHasher, type Hashes } from '../../hashing/hasher.ts';
 import type { BlockChoice, BlockSource } from '../../rules/block-list.ts';
 import { checkBlockCount } from '../../services/blob/block-lists.ts';
 import type { BlockLists, ListedBlock } from '../../services/blob/blocks.ts';
-import { checkHashes, type SentContent } from '../../services/common/sent-content.ts';
+import { checkHashes, type SentContent } from '../../services/common/upload.ts';
 import { invalidXml } from '../params.ts';
 import { type BlockListScanner, createBlockListScanner } from './block-list-scanner.ts';
 

@@ -130,7 +130,7 @@ export function createRestServer<Context, Known extends Account>(
   ) {
     const timing = { now: now(), milliseconds: performance.now() - started, serverMilliseconds };
     const record = buildAccessRecord(ctx, service, reply, bytes, timing);
-    if (record) analytics!.answered(record);
+    if (record) analytics!.record(record);
   }
 
   async function receiveBody(ctx: RequestContext, length: number, whole: boolean): Promise<Buffer | BodyStream> {

@@ -15,7 +15,7 @@ import {
 } from '../../../test/support/raw-client.ts';
 import { ticksFromUnix } from '../../base/time.ts';
 import { StorageError } from '../../services/common/errors.ts';
-import type { SentContent } from '../../services/common/sent-content.ts';
+import type { SentContent } from '../../services/common/upload.ts';
 import { operationOn } from '../operation.ts';
 import { contentBody, pathPart } from '../params.ts';
 import type { Reply } from '../reply.ts';

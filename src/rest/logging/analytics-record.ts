@@ -10,7 +10,7 @@ import { redactedUrl } from './request-log.ts';
 export interface Analytics {
   /** Whether anybody wants to know. */
   readonly isOn: boolean;
-  answered(request: AccessRecord): void;
+  record(request: AccessRecord): void;
 }
 
 export interface Timing {

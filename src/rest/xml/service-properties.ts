@@ -10,8 +10,8 @@ import {
   NO_METRICS,
   type RequestedProperties,
   type ServiceProperties,
+  type ServiceStats,
 } from '../../services/common/service-properties.ts';
-import type { ServiceStats } from '../../services/common/service-stats.ts';
 import { invalidQuery, invalidXml, reader } from '../params.ts';
 import { VERSION } from '../request.ts';
 import { corsRulesXml, parseCorsRules } from './cors-rules.ts';

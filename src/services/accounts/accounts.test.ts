@@ -254,7 +254,7 @@ describe('A removed account', () => {
     await world.putContainer();
     for (let i = 0; i < 20; i++) await world.putBlob(`large-${i}`, 2_000);
     await world.putInline('small');
-    await world.putStage('blocks', 3);
+    await world.putUncommitted('blocks', 3);
     await setServiceProperties(storageOf(world.partition, ACCOUNT), 'blob', { defaultServiceVersion: '2020-10-02' });
     const before = await serve(world.partition);
     const other = await before.add('other');
@@ -262,13 +262,13 @@ describe('A removed account', () => {
     await world.stop();
     await before.remove('seven', { withData: true });
 
-    // The process was killed behind the commit: the next one finds what is to be done.
+    // As after a kill after the commit: the next process finds the removed account.
     const accounts = await serve(world.partition);
     expect(accounts.removed()).toEqual([ACCOUNT]);
     const sweeper = startSweeper({
       ...{ partition: world.partition, content: world.store, lowWatermark: world.reads },
       accounts: () => [...accounts.stored().map(({ id }) => id), ...accounts.removed()],
-      removed: accounts.removed,
+      removed: () => accounts.removed(),
     });
     sweeper.wake();
     await sweeper.idle();
@@ -309,10 +309,10 @@ describe('Accounts of a store that several processes share', () => {
     let gate: Promise<void> | undefined;
     const slow: Partition = {
       ...store,
-      async read(body) {
+      async read(fn) {
         const held = gate;
         gate = undefined;
-        const found = await store.read(body);
+        const found = await store.read(fn);
         await held;
         return found;
       },

@@ -1,4 +1,4 @@
-/** The accounts of a store: a directory in memory that every request asks, and that says what the rows say. */
+/** Account directory: a cache of the account rows in memory, which every request asks. */
 import { randomBytes } from 'node:crypto';
 import { keysUnder } from '../../partition/keys.ts';
 import type { Partition, Row, Transaction } from '../../partition/partition.ts';
@@ -12,7 +12,6 @@ import {
   DEVELOPMENT_ACCOUNT,
   decodeAccount,
   disableDefaultAccount,
-  hasDefaultAccount,
   putAccount,
   removedAccountId,
   removedAccountKey,
@@ -21,44 +20,27 @@ import {
 } from '../common/account-rows.ts';
 import { errorFactory, errorTable } from '../common/errors.ts';
 import type { AccountId } from '../common/storage.ts';
+import { ensureAccounts, findRemovedAccounts } from './startup.ts';
 
-/** It never changes: an account that was changed is another one of these. */
+/** Immutable: after a change of the account, the directory returns another object. */
 export interface KnownAccount {
   readonly id: AccountId;
   readonly name: string;
-  /** In base64; any of them will do. */
+  /** In base64; requests can be signed by any of them. */
   readonly keys: readonly string[];
 }
 
 export interface StoredAccount extends KnownAccount {
   readonly from: AccountOrigin;
-  /** One that only a former environment named is not. */
+  /** False for an account that only the environment of an earlier start named. */
   readonly isServed: boolean;
 }
 
-export interface AccountDirectory {
-  /** Of those that are served. */
-  find(name: string): KnownAccount | undefined;
-  /** Those that are served. */
-  list(): readonly KnownAccount[];
-  /** Makes two keys where none are given. */
-  add(name: string, keys?: readonly string[]): Promise<KnownAccount>;
-  /** In one step; what it held is given back by the sweeper. */
-  remove(name: string, options: { withData: boolean }): Promise<void>;
-  rotateKey(name: string, which: 1 | 2): Promise<KnownAccount>;
-  /** All that there are. */
-  stored(): readonly StoredAccount[];
-  /** Those that are gone, and of which there may be rows. */
-  removed(): readonly AccountId[];
-  /** Other processes may have changed them. What did not change stays the same object. */
-  refresh(): Promise<void>;
-}
-
-/** Which accounts a server serves, besides those that were added by the command. */
+/** The accounts that a server serves, besides those that were added by the command. */
 export interface ServedAccounts {
-  /** Just these, with these keys. */
+  /** Exactly these, with these keys. */
   readonly environment?: readonly NewAccount[] | undefined;
-  /** The keys of the development account, which is there without an environment, unless it was removed. */
+  /** The keys of the development account, which exists without an environment, unless it was removed. */
   readonly developmentKeys: readonly string[];
 }
 
@@ -66,7 +48,7 @@ export type NewAccount = Pick<KnownAccount, 'name' | 'keys'>;
 
 const KEY_BYTES = 64;
 
-export const accountErrors = errorTable({
+const accountErrors = errorTable({
   AccountAlreadyExists: [409, 'The specified account already exists.'],
   AccountHasContainers: [409, 'The specified account has containers.'],
   AccountNotFound: [404, 'The specified account does not exist.'],
@@ -75,157 +57,162 @@ export const accountErrors = errorTable({
 const fail = errorFactory(accountErrors);
 
 export interface AccountsOptions {
-  /** Other processes work on the store at the same time. */
+  /** Other processes use the store at the same time. */
   readonly isShared?: boolean;
 }
 
-/** Without `serves` all accounts are as they are: for who only looks at them or changes them. */
+/** Without `serves` every account with keys counts as served: for commands that only list or change accounts. */
 export async function openAccounts(
   partition: Partition,
   serves?: ServedAccounts,
   { isShared = false }: AccountsOptions = {},
 ): Promise<AccountDirectory> {
   if (serves) await ensureAccounts(partition, serves);
-  const environment = serves?.environment && new Set(serves.environment.map(({ name }) => name));
-  const accounts = new Map<string, StoredAccount & { readonly version: bigint }>();
-  const served = new Map<string, KnownAccount>();
-  const removed = new Set<AccountId>();
-  /** Gone, and nothing is left of them. */
-  const swept = new Set<AccountId>();
-  for (const [id, isEmpty] of await findRemovedAccounts(partition, !isShared)) (isEmpty ? swept : removed).add(id);
-  await readAll();
+  const directory = new AccountDirectory(partition, serves, await findRemovedAccounts(partition, !isShared));
+  await directory.refresh();
+  return directory;
+}
 
-  async function readAll(): Promise<void> {
-    const [rows, gone] = await partition.read((at) =>
-      Promise.all([scanAll(at, accountsIn()), scanAll(at, removedAccountsIn())]),
-    );
-    const names = new Set(rows.map((row) => decodeAccount(row).name));
-    for (const name of [...accounts.keys()]) if (!names.has(name)) forget(name);
-    for (const row of rows) applyRow(row);
-    for (const id of gone.map(({ key }) => removedAccountId(key))) if (!swept.has(id)) removed.add(id);
+export class AccountDirectory {
+  private readonly partition: Partition;
+  private readonly serves: ServedAccounts | undefined;
+  /** The names in the environment; undefined: there is none. */
+  private readonly environment: ReadonlySet<string> | undefined;
+  private readonly accounts = new Map<string, StoredAccount & { readonly version: bigint }>();
+  /** The served ones among `accounts`, as requests get them. */
+  private readonly served = new Map<string, KnownAccount>();
+  /** Removed accounts that may have rows. */
+  private readonly removedIds = new Set<AccountId>();
+  /** Removed accounts that had no rows left when the directory was opened. They stay out of `removedIds`. */
+  private readonly sweptIds = new Set<AccountId>();
+  /** The end of the last read or change: they run one at a time, so that no older state overwrites a newer one. */
+  private tail: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    partition: Partition,
+    serves: ServedAccounts | undefined,
+    removedAccounts: ReadonlyMap<AccountId, { readonly isEmpty: boolean }>,
+  ) {
+    this.partition = partition;
+    this.serves = serves;
+    this.environment = serves?.environment && new Set(serves.environment.map(({ name }) => name));
+    for (const [id, { isEmpty }] of removedAccounts) (isEmpty ? this.sweptIds : this.removedIds).add(id);
   }
 
-  function isServed({ name, from, keys }: AccountRow): boolean {
-    if (keys.length === 0) return false;
-    if (!serves || from === 'command') return true;
-    return environment ? environment.has(name) : from === 'default';
+  /** Undefined: there is no such account, or it is not served. */
+  find(name: string): KnownAccount | undefined {
+    return this.served.get(name);
   }
 
-  function applyRow(row: Row): void {
-    const account = decodeAccount(row);
-    const { id, name, keys } = account;
-    if (accounts.get(name)?.version === row.version) return;
-    accounts.set(name, { ...account, isServed: isServed(account), version: row.version });
-    if (isServed(account)) served.set(name, Object.freeze({ id, name, keys: Object.freeze(keys) }));
-    else served.delete(name);
+  /** The served accounts. */
+  list(): readonly KnownAccount[] {
+    return [...this.served.values()].sort(byName);
   }
 
-  function forget(name: string): void {
-    for (const known of [accounts, served]) known.delete(name);
+  /** All accounts. */
+  stored(): readonly StoredAccount[] {
+    return [...this.accounts.values()].sort(byName);
   }
 
-  let tail: Promise<unknown> = Promise.resolve();
-  /** One at a time: what was read earlier must not come after what was read later. */
-  function runExclusive<T>(work: () => Promise<T>): Promise<T> {
-    const done = tail.then(work);
-    tail = done.catch(() => {});
-    return done;
+  /** Removed accounts that may have rows. */
+  removed(): readonly AccountId[] {
+    return [...this.removedIds];
   }
 
-  /** However it ended, the directory says what the row says then. */
-  function change<T>(name: string, fn: (tx: Transaction, row: Row | undefined) => Promise<T>): Promise<T> {
+  /** Reads the rows again: other processes may have changed them. An unchanged account stays the same object. */
+  refresh(): Promise<void> {
+    return this.runExclusive(async () => {
+      const [rows, removedRows] = await this.partition.read((at) =>
+        Promise.all([scanAll(at, accountsIn()), scanAll(at, removedAccountsIn())]),
+      );
+      const names = new Set(rows.map((row) => decodeAccount(row).name));
+      for (const name of [...this.accounts.keys()]) if (!names.has(name)) this.forget(name);
+      for (const row of rows) this.applyRow(row);
+      for (const id of removedRows.map(({ key }) => removedAccountId(key)))
+        if (!this.sweptIds.has(id)) this.removedIds.add(id);
+    });
+  }
+
+  /** Generates two keys if none are given. */
+  async add(name: string, given?: readonly string[]): Promise<KnownAccount> {
+    const keys = given ?? [generateKey(), generateKey()];
+    const fault = accountNameFault(name) ?? accountKeysFault(keys);
+    if (fault) throw fail('InvalidAccount', undefined, `The account cannot be added: ${fault}.`);
+    return this.change(name, async (tx, row) => {
+      if (row) throw alreadyExists(decodeAccount(row));
+      putAccount(tx, { id: tx.timestamp, name, keys, from: 'command' });
+      return { id: tx.timestamp, name, keys };
+    });
+  }
+
+  async rotateKey(name: string, which: 1 | 2): Promise<KnownAccount> {
+    const [newKey, missingKey] = [generateKey(), generateKey()];
+    return this.change(name, async (tx, row) => {
+      const { id, from, keys: old } = decodeExisting(name, row);
+      const keys = which === 1 ? [newKey, ...old.slice(1)] : [old[0] ?? missingKey, newKey];
+      putAccount(tx, { id, name, keys, from });
+      return { id, name, keys };
+    });
+  }
+
+  /** In one commit; the sweeper deletes the rows of the account. */
+  async remove(name: string, { withData }: { withData: boolean }): Promise<void> {
+    const removedId = await this.change(name, async (tx, row) => {
+      const { id } = decodeExisting(name, row);
+      if (!withData && (await tx.scan(keysUnder([id, 'n']), { limit: 1 })).length > 0)
+        throw fail(
+          'AccountHasContainers',
+          undefined,
+          `The account ${name} has containers, queues or tables, which would go with it.`,
+        );
+      tx.remove(accountKey(name));
+      tx.put(removedAccountKey(id), encodeValue({ name }));
+      if (name === DEVELOPMENT_ACCOUNT) disableDefaultAccount(tx);
+      return id;
+    });
+    this.removedIds.add(removedId);
+  }
+
+  /** A transaction on the account row. After it, even after a failure or an unknown outcome, the row is read again. */
+  private change<T>(name: string, fn: (tx: Transaction, row: Row | undefined) => Promise<T>): Promise<T> {
     const key = accountKey(name);
-    return runExclusive(async () => {
+    return this.runExclusive(async () => {
       try {
-        return (await partition.transact(key, async (tx) => fn(tx, await tx.get(key)))).value;
+        return (await this.partition.transact(key, async (tx) => fn(tx, await tx.get(key)))).value;
       } finally {
-        const row = await partition.read((at) => at.get(key));
-        if (row) applyRow(row);
-        else forget(name);
+        const row = await this.partition.read((at) => at.get(key));
+        if (row) this.applyRow(row);
+        else this.forget(name);
       }
     });
   }
 
-  return {
-    find: (name) => served.get(name),
-    list: () => [...served.values()].sort(byName),
-    stored: () => [...accounts.values()].sort(byName),
-    removed: () => [...removed],
-    refresh: () => runExclusive(readAll),
-    add: async (name, given) => {
-      const keys = given ?? [newKey(), newKey()];
-      const fault = accountNameFault(name) ?? accountKeysFault(keys);
-      if (fault) throw fail('InvalidAccount', undefined, `The account cannot be added: ${fault}.`);
-      return change(name, async (tx, row) => {
-        if (row) throw alreadyExists(decodeAccount(row));
-        putAccount(tx, { id: tx.timestamp, name, keys, from: 'command' });
-        return { id: tx.timestamp, name, keys };
-      });
-    },
-    rotateKey: (name, which) =>
-      change(name, async (tx, row) => {
-        const { id, from, keys: old } = decodeExisting(name, row);
-        const keys = which === 1 ? [newKey(), ...old.slice(1)] : [old[0] ?? newKey(), newKey()];
-        putAccount(tx, { id, name, keys, from });
-        return { id, name, keys };
-      }),
-    remove: async (name, { withData }) => {
-      const id = await change(name, async (tx, row) => {
-        const account = decodeExisting(name, row);
-        if (!withData && (await tx.scan(keysUnder([account.id, 'n']), { limit: 1 })).length > 0)
-          throw fail(
-            'AccountHasContainers',
-            undefined,
-            `The account ${name} has containers, queues or tables, which would go with it.`,
-          );
-        tx.remove(accountKey(name));
-        tx.put(removedAccountKey(account.id), encodeValue({ name }));
-        if (name === DEVELOPMENT_ACCOUNT) disableDefaultAccount(tx);
-        return account.id;
-      });
-      removed.add(id);
-    },
-  };
-}
-
-/** Makes the accounts of this start, and gives them their keys. */
-async function ensureAccounts(partition: Partition, { environment, developmentKeys }: ServedAccounts): Promise<void> {
-  for (const { name, keys } of environment ?? []) {
-    await partition.transact(accountKey(name), async (tx) => {
-      const row = await tx.get(accountKey(name));
-      const found = row && decodeAccount(row);
-      const from = found?.from === 'command' ? 'command' : 'environment';
-      putAccount(tx, { id: found?.id ?? tx.timestamp, name, keys, from });
-    });
+  private runExclusive<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.tail.then(work);
+    this.tail = done.catch(() => {});
+    return done;
   }
-  if (environment) return;
-  const name = DEVELOPMENT_ACCOUNT;
-  await partition.transact(accountKey(name), async (tx) => {
-    const row = await tx.get(accountKey(name));
-    const found = row && decodeAccount(row);
-    const isReady = found?.from === 'command' || (found?.from === 'default' && found.keys.length > 0);
-    if (isReady || !(await hasDefaultAccount(tx))) return;
-    putAccount(tx, { id: found?.id ?? tx.timestamp, name, keys: developmentKeys, from: 'default' });
-  });
-}
 
-/**
- * Accounts that were removed, and whether nothing is left of each. What was on its way in an earlier process has ended, so that
- * one without rows is forgotten; the others are swept in this process, and forgotten by the next. Where several processes
- * share the store a request may still be on its way that would make rows in it: none is ever forgotten.
- */
-async function findRemovedAccounts(partition: Partition, mayForget: boolean): Promise<Map<AccountId, boolean>> {
-  const found = new Map<AccountId, boolean>();
-  for (const { key } of await partition.read((at) => scanAll(at, removedAccountsIn()))) {
-    const id = removedAccountId(key);
-    const { value: isEmpty } = await partition.transact(key, async (tx) => {
-      if ((await tx.scan(keysUnder([id]), { limit: 1 })).length > 0) return false;
-      if (mayForget) tx.remove(key);
-      return true;
-    });
-    found.set(id, isEmpty);
+  private applyRow(row: Row): void {
+    const account = decodeAccount(row);
+    const { id, name, keys } = account;
+    if (this.accounts.get(name)?.version === row.version) return;
+    const isServed = this.isServed(account);
+    this.accounts.set(name, { ...account, isServed, version: row.version });
+    if (isServed) this.served.set(name, Object.freeze({ id, name, keys: Object.freeze(keys) }));
+    else this.served.delete(name);
   }
-  return found;
+
+  private forget(name: string): void {
+    this.accounts.delete(name);
+    this.served.delete(name);
+  }
+
+  private isServed({ name, from, keys }: AccountRow): boolean {
+    if (keys.length === 0) return false;
+    if (!this.serves || from === 'command') return true;
+    return this.environment ? this.environment.has(name) : from === 'default';
+  }
 }
 
 function decodeExisting(name: string, row: Row | undefined): AccountRow {
@@ -238,7 +225,7 @@ function alreadyExists({ name, from }: AccountRow) {
   return fail('AccountAlreadyExists', undefined, `There is an account ${name} already${why}.`);
 }
 
-function newKey(): string {
+function generateKey(): string {
   return randomBytes(KEY_BYTES).toString('base64');
 }
 

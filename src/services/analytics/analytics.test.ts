@@ -64,10 +64,10 @@ describe('Storage Analytics', () => {
           conditions: {},
         };
         const { bytes } = await getBlob(storage, { container: '$logs', blob, ...none });
-        const pieces: Uint8Array[] = [];
-        if (bytes instanceof Uint8Array) pieces.push(bytes);
-        else for await (const piece of bytes) pieces.push(piece);
-        texts.push(Buffer.concat(pieces).toString());
+        const buffers: Uint8Array[] = [];
+        if (bytes instanceof Uint8Array) buffers.push(bytes);
+        else for await (const buffer of bytes) buffers.push(buffer);
+        texts.push(Buffer.concat(buffers).toString());
       }
       return { names, ids: texts.flatMap((text) => text.match(/request-\d+/g) ?? []) };
     }
@@ -93,10 +93,10 @@ describe('Storage Analytics', () => {
     });
   }
 
-  it('is off until somebody switches it on, and off again after', async () => {
+  it('is off until an account switches it on, and off again after a reset', async () => {
     const { storage, start } = await open();
     const { analytics } = await start();
-    const settings = { changed: analytics.changed };
+    const settings = { refresh: () => analytics.refresh() };
     expect(analytics.isOn).toBe(false);
     await setServiceProperties({ ...storage, settings }, 'queue', { minuteMetrics: { enabled: false, days: 3 } });
     expect(analytics.isOn).toBe(false);
@@ -111,9 +111,9 @@ describe('Storage Analytics', () => {
     const { storage, start, logs, requests } = await open();
     await setServiceProperties(storage, 'blob', ALL);
     const processes = [await start(), await start(), await start()];
-    for (let i = 0; i < 12; i++) processes[i % 3]!.analytics.answered(anAnswered({ id: `request-${i}` }));
+    for (let i = 0; i < 12; i++) processes[i % 3]!.analytics.record(anAnswered({ id: `request-${i}` }));
     await Promise.all(processes.map(({ analytics }) => analytics.settle()));
-    processes[0]!.analytics.answered(anAnswered({ id: 'request-12' }));
+    processes[0]!.analytics.record(anAnswered({ id: 'request-12' }));
     await processes[0]!.analytics.stop();
     const { names, ids } = await logs();
     expect(names).toEqual([0, 1, 2, 3].map((number) => `blob/2026/11/16/0900/00000${number}.log`));
@@ -126,7 +126,7 @@ describe('Storage Analytics', () => {
     await setServiceProperties(storage, 'blob', ALL);
     const { analytics } = await start();
     const userAgent = 'x'.repeat(1_000);
-    for (let i = 0; i < 100; i++) analytics.answered(anAnswered({ id: `request-${i}`, userAgent }));
+    for (let i = 0; i < 100; i++) analytics.record(anAnswered({ id: `request-${i}`, userAgent }));
     await analytics.settle();
     expect((await logs()).ids).toEqual(Array.from({ length: 100 }, (_, i) => `request-${i}`));
   });
@@ -136,7 +136,7 @@ describe('Storage Analytics', () => {
     await setServiceProperties(storage, 'blob', ALL);
     let fault: Error | undefined = new Unavailable('full');
     const { analytics, failures } = await start({ partition: failing(world.partition, () => fault) });
-    analytics.answered(anAnswered({ id: 'request-1' }));
+    analytics.record(anAnswered({ id: 'request-1' }));
     await analytics.settle();
     expect(failures).toEqual(['Unavailable', 'Unavailable']);
     fault = undefined;
@@ -155,7 +155,7 @@ describe('Storage Analytics', () => {
       return new OutcomeUnknown('lost');
     });
     const { analytics } = await start({ partition: unknown });
-    analytics.answered(anAnswered({}));
+    analytics.record(anAnswered({}));
     await analytics.settle();
     await analytics.settle();
     expect(tries).toBe(1);
@@ -164,10 +164,10 @@ describe('Storage Analytics', () => {
   it('says how much it could not keep', async () => {
     const { storage, start, logs } = await open();
     await setServiceProperties(storage, 'blob', ALL);
-    const { analytics, dropped } = await start({ limits: { linesMax: 3, talliesMax: 1 } });
+    const { analytics, dropped } = await start({ limits: { linesMax: 3, countersMax: 1 } });
     for (let i = 0; i < 5; i++) {
       const started = MONDAY + BigInt(i) * 3600n * TICKS_PER_SECOND;
-      analytics.answered(anAnswered({ id: `request-${i}`, started }));
+      analytics.record(anAnswered({ id: `request-${i}`, started }));
     }
     await analytics.settle();
     expect(dropped).toEqual([
@@ -177,11 +177,11 @@ describe('Storage Analytics', () => {
     expect((await logs()).ids).toEqual(['request-0', 'request-1', 'request-2']);
   });
 
-  it('writes no log to the end of time: it goes when half of the room is taken', async () => {
+  it('writes the logs early when the buffer is half full', async () => {
     const { storage, start, logs } = await open();
     await setServiceProperties(storage, 'blob', ALL);
     const { analytics } = await start({ limits: { linesMax: 4 } });
-    for (let i = 0; i < 3; i++) analytics.answered(anAnswered({ id: `request-${i}` }));
+    for (let i = 0; i < 3; i++) analytics.record(anAnswered({ id: `request-${i}` }));
     await expect.poll(async () => (await logs().catch(() => undefined))?.ids.length).toBe(3);
   });
 });

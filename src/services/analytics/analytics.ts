@@ -1,8 +1,8 @@
 /**
- * Storage Analytics: who switched it on finds what was asked of his account as lines in $logs and as sums in the metrics tables.
- * Both are gathered in memory, and written beside the requests; what was gathered since then is lost with the process.
+ * Storage Analytics: request logs in $logs, and sums in the metrics tables, for accounts that have switched them on. Both are
+ * buffered in memory and written in the background; a process that is killed loses what it has buffered.
  */
-import { startBackgroundTask } from '../../base/background-task.ts';
+import { type BackgroundTask, startBackgroundTask } from '../../base/background-task.ts';
 import { type Instant, OutcomeUnknown, type Partition } from '../../partition/partition.ts';
 import type { AccessRecord } from '../../rules/analytics/access-record.ts';
 import { isLogged } from '../../rules/analytics/outcomes.ts';
@@ -11,41 +11,26 @@ import { type ServiceName, serviceNames } from '../common/names.ts';
 import type { Metrics } from '../common/service-properties.ts';
 import type { AccountId, Storage } from '../common/storage.ts';
 import { removeOldLogs, writeLog } from './log-blobs.ts';
-import { createLogBuffer, type LogBufferLimits } from './log-buffer.ts';
-import { createMetricsAggregator, type Granularity } from './metrics-aggregator.ts';
+import { createLogBuffer, type LogBuffer, type LogBufferLimits, type WriteOutcome } from './log-buffer.ts';
+import { createMetricsAggregator, type Granularity, type MetricsAggregator } from './metrics-aggregator.ts';
 import { removeOldMetrics, writeMetrics } from './metrics-tables.ts';
 import { type AnalysedAccount, type AnalyticsSettings, isOn, readSettings } from './settings.ts';
 
-export interface Analytics {
-  /** Whether anybody wants to know. */
-  readonly isOn: boolean;
-  /** To be told of every request, if so. */
-  answered(request: AccessRecord): void;
-  /** The settings may have changed. */
-  changed(): Promise<void>;
-  /** Does at once all that would be done in time. */
-  settle(): Promise<void>;
-  /** What was gathered is of no more use. */
-  reset(): Promise<void>;
-  /** Writes what was gathered. */
-  stop(): Promise<void>;
-}
-
 export interface AnalyticsOptions {
   readonly partition: Partition;
-  /** By which requests are told. */
+  /** The clock of the access records. */
   readonly date: () => Instant;
   readonly accounts: () => readonly AnalysedAccount[];
   readonly storageOf: (account: { readonly id: AccountId }) => Storage;
   readonly onFailure: (error: unknown) => void;
   readonly onWorked: () => void;
-  /** So many did not fit into memory. */
+  /** This many did not fit into memory. */
   readonly onDropped: (what: 'log lines' | 'requests of the metrics', count: number) => void;
-  readonly limits?: LogBufferLimits & { readonly talliesMax?: number };
+  readonly limits?: LogBufferLimits & { readonly countersMax?: number };
   readonly everyMilliseconds?: Partial<Intervals>;
 }
 
-/** How often each thing is done. */
+/** How often each kind of work is done. */
 interface Intervals {
   readonly settings: number;
   readonly metrics: number;
@@ -56,156 +41,181 @@ interface Intervals {
 const EVERY_MILLISECONDS: Intervals = { settings: 5_000, metrics: 60_000, logs: 300_000, retention: 3_600_000 };
 
 export async function startAnalytics(options: AnalyticsOptions): Promise<Analytics> {
-  const { partition, storageOf } = options;
-  const every: Intervals = { ...EVERY_MILLISECONDS, ...options.everyMilliseconds };
-  const logBuffer = createLogBuffer(options.limits);
-  const aggregator = createMetricsAggregator(options.limits);
-  const doneAt = { metrics: performance.now(), logs: performance.now(), retention: Number.NEGATIVE_INFINITY };
-  let settings: ReadonlyMap<string, AnalyticsSettings> = new Map();
-  let reads = 0;
-  let latest = 0;
-  let failures = 0;
-  let isForced = false;
-  /** Because the book was filling up. If that did not help, time must. */
-  let isFlushRequested = false;
-  const background = startBackgroundTask(run, every.settings);
-
-  const analytics = { isOn: false, answered, changed, settle, reset, stop };
-  await refresh();
+  const analytics = new Analytics(options);
+  await analytics.readSettings();
   return analytics;
+}
 
-  /** Whatever comes of it, the settings are read again before long. */
-  async function changed(): Promise<void> {
-    await refresh().catch(failed);
+export class Analytics {
+  private readonly options: AnalyticsOptions;
+  private readonly every: Intervals;
+  private readonly logBuffer: LogBuffer;
+  private readonly aggregator: MetricsAggregator;
+  private readonly background: BackgroundTask;
+  /** When each kind of work was last begun, in milliseconds of the process. */
+  private readonly begunAt = {
+    metrics: performance.now(),
+    logs: performance.now(),
+    retention: Number.NEGATIVE_INFINITY,
+  };
+  /** By account name. */
+  private settings: ReadonlyMap<string, AnalyticsSettings> = new Map();
+  /** Whether any account has logging or metrics switched on. */
+  isOn = false;
+  /** Reads of the settings that were begun. */
+  private reads = 0;
+  /** The read that `settings` are from: an earlier read that ends later is ignored. */
+  private latestRead = 0;
+  private failures = 0;
+  /** The next run does all kinds of work, whether due or not. */
+  private isForced = false;
+  /** The background task was woken because the log buffer is half full; it is not woken again before the logs were written. */
+  private isFlushRequested = false;
+
+  constructor(options: AnalyticsOptions) {
+    this.options = options;
+    this.every = { ...EVERY_MILLISECONDS, ...options.everyMilliseconds };
+    this.logBuffer = createLogBuffer(options.limits);
+    this.aggregator = createMetricsAggregator(options.limits);
+    this.background = startBackgroundTask(() => this.run(), this.every.settings);
   }
 
-  /** What was read earlier does not come after what was read later. */
-  async function refresh(): Promise<void> {
-    const read = ++reads;
-    const found = await readSettings(partition, options.accounts());
-    if (read < latest) return;
-    latest = read;
-    settings = found;
-    analytics.isOn = [...found.values()].some(({ services }) => Object.values(services).some(isOn));
-  }
-
-  function answered(request: AccessRecord): void {
-    const known = settings.get(request.account);
+  /** To be called for every answered request while `isOn`. */
+  record(request: AccessRecord): void {
+    const known = this.settings.get(request.account);
     const properties = known?.services[request.service];
     if (!properties) return;
     const { logging, hourMetrics, minuteMetrics } = properties;
     if (logging?.[request.kind] && isLogged(request)) {
-      logBuffer.add(known.account.id, request, logging.version);
-      if (logBuffer.isHalfFull && !isFlushRequested) {
-        isFlushRequested = true;
-        background.wake();
+      this.logBuffer.add(known.account.id, request, logging.version);
+      if (this.logBuffer.isHalfFull && !this.isFlushRequested) {
+        this.isFlushRequested = true;
+        this.background.wake();
       }
     }
-    count(known.account, 'hour', hourMetrics, request);
-    count(known.account, 'minute', minuteMetrics, request);
+    this.count(known.account, 'hour', hourMetrics, request);
+    this.count(known.account, 'minute', minuteMetrics, request);
   }
 
-  function count(
-    { id }: AnalysedAccount,
-    span: Granularity,
-    metrics: Metrics | undefined,
-    request: AccessRecord,
-  ): void {
-    if (metrics?.enabled) aggregator.count(id, span, request, metrics.perApi === true);
+  /** Reads the settings again. A failure is only reported, because the timer reads them again soon. */
+  async refresh(): Promise<void> {
+    await this.readSettings().catch((error) => this.failed(error));
   }
 
-  async function run(): Promise<void> {
-    const before = failures;
+  /** As `refresh`, except that a failure is thrown. */
+  async readSettings(): Promise<void> {
+    const read = ++this.reads;
+    const found = await readSettings(this.options.partition, this.options.accounts());
+    if (read < this.latestRead) return;
+    this.latestRead = read;
+    this.settings = found;
+    this.isOn = [...found.values()].some(({ services }) => Object.values(services).some(isOn));
+  }
+
+  /** Does all kinds of work at once, whether due or not. */
+  async settle(): Promise<void> {
+    this.isForced = true;
+    this.background.wake();
+    await this.background.idle();
+  }
+
+  /** Discards the buffered records. */
+  async reset(): Promise<void> {
+    await this.background.idle();
+    this.logBuffer.clear();
+    this.aggregator.clear();
+    await this.refresh();
+  }
+
+  /** Writes the buffered records. */
+  async stop(): Promise<void> {
+    await this.background.stop();
     try {
-      await refresh();
-      const forced = isForced;
-      isForced = false;
-      if (forced || isDue('metrics')) await writeAllMetrics();
-      if (forced || isDue('logs') || logBuffer.isHalfFull) await writeAllLogs();
-      if (forced || isDue('retention')) await removeOld();
-      if (failures === before) options.onWorked();
+      await this.writeAllMetrics();
+      await this.writeAllLogs();
     } catch (error) {
-      failed(error);
+      this.failed(error);
     }
   }
 
-  function failed(error: unknown): void {
-    failures++;
-    options.onFailure(error);
+  private count({ id }: AnalysedAccount, span: Granularity, metrics: Metrics | undefined, request: AccessRecord): void {
+    if (metrics?.enabled) this.aggregator.count(id, span, request, metrics.perApi === true);
   }
 
-  function isDue(what: keyof typeof doneAt): boolean {
-    return performance.now() - doneAt[what] >= every[what];
+  private async run(): Promise<void> {
+    const failuresBefore = this.failures;
+    try {
+      await this.readSettings();
+      const isForced = this.isForced;
+      this.isForced = false;
+      if (isForced || this.isDue('metrics')) await this.writeAllMetrics();
+      if (isForced || this.isDue('logs') || this.logBuffer.isHalfFull) await this.writeAllLogs();
+      if (isForced || this.isDue('retention')) await this.removeOld();
+      if (this.failures === failuresBefore) this.options.onWorked();
+    } catch (error) {
+      this.failed(error);
+    }
   }
 
-  async function writeAllMetrics(): Promise<void> {
-    doneAt.metrics = performance.now();
-    await aggregator.writeAll((reading) => writeOutcome(writeMetrics(storageOf({ id: reading.account }), reading)));
-    const dropped = aggregator.takeDropped();
-    if (dropped > 0) options.onDropped('requests of the metrics', dropped);
+  private failed(error: unknown): void {
+    this.failures++;
+    this.options.onFailure(error);
   }
 
-  async function writeAllLogs(): Promise<void> {
-    doneAt.logs = performance.now();
-    await logBuffer.writeAll((page) => writeOutcome(writeLog(storageOf({ id: page.account }), page)));
-    const dropped = logBuffer.takeDropped();
-    if (dropped > 0) options.onDropped('log lines', dropped);
-    isFlushRequested = logBuffer.isHalfFull;
+  private isDue(work: 'metrics' | 'logs' | 'retention'): boolean {
+    return performance.now() - this.begunAt[work] >= this.every[work];
   }
 
-  /** What the account refuses, because it is gone say, it would refuse again. A commit that may have happened is not repeated. */
-  async function writeOutcome(writing: Promise<void>): Promise<'written' | 'refused' | 'later'> {
+  private async writeAllMetrics(): Promise<void> {
+    this.begunAt.metrics = performance.now();
+    const { storageOf, onDropped } = this.options;
+    await this.aggregator.writeAll((batch) => this.writeOutcome(writeMetrics(storageOf({ id: batch.account }), batch)));
+    const dropped = this.aggregator.takeDropped();
+    if (dropped > 0) onDropped('requests of the metrics', dropped);
+  }
+
+  private async writeAllLogs(): Promise<void> {
+    this.begunAt.logs = performance.now();
+    const { storageOf, onDropped } = this.options;
+    await this.logBuffer.writeAll((page) => this.writeOutcome(writeLog(storageOf({ id: page.account }), page)));
+    const dropped = this.logBuffer.takeDropped();
+    if (dropped > 0) onDropped('log lines', dropped);
+    this.isFlushRequested = this.logBuffer.isHalfFull;
+  }
+
+  /**
+   * A refusal is final, because the account was removed for example. A commit of unknown outcome is not repeated: the requests
+   * might be counted twice.
+   */
+  private async writeOutcome(writing: Promise<void>): Promise<WriteOutcome> {
     try {
       await writing;
       return 'written';
     } catch (error) {
-      failed(error);
+      this.failed(error);
       const isFinal = error instanceof StorageError || error instanceof OutcomeUnknown;
-      return isFinal ? 'refused' : 'later';
+      return isFinal ? 'refused' : 'retry';
     }
   }
 
-  async function removeOld(): Promise<void> {
-    doneAt.retention = performance.now();
-    const now = options.date();
-    for (const { account, services } of settings.values()) {
-      const storage = storageOf(account);
+  private async removeOld(): Promise<void> {
+    this.begunAt.retention = performance.now();
+    const now = this.options.date();
+    for (const { account, services } of this.settings.values()) {
+      const storage = this.options.storageOf(account);
       for (const service of serviceNames) await removeOldFor(storage, service, services, now);
     }
   }
+}
 
-  async function removeOldFor(
-    storage: Storage,
-    service: ServiceName,
-    services: AnalyticsSettings['services'],
-    now: bigint,
-  ) {
-    const { logging, hourMetrics, minuteMetrics } = services[service] ?? {};
-    if (logging?.days !== undefined) await removeOldLogs(storage, service, logging.days, now);
-    if (hourMetrics?.days !== undefined) await removeOldMetrics(storage, service, 'hour', hourMetrics.days, now);
-    if (minuteMetrics?.days !== undefined) await removeOldMetrics(storage, service, 'minute', minuteMetrics.days, now);
-  }
-
-  async function settle(): Promise<void> {
-    isForced = true;
-    background.wake();
-    await background.idle();
-  }
-
-  async function reset(): Promise<void> {
-    await background.idle();
-    logBuffer.clear();
-    aggregator.clear();
-    await changed();
-  }
-
-  async function stop(): Promise<void> {
-    await background.stop();
-    try {
-      await writeAllMetrics();
-      await writeAllLogs();
-    } catch (error) {
-      failed(error);
-    }
-  }
+async function removeOldFor(
+  storage: Storage,
+  service: ServiceName,
+  services: AnalyticsSettings['services'],
+  now: Instant,
+): Promise<void> {
+  const { logging, hourMetrics, minuteMetrics } = services[service] ?? {};
+  if (logging?.days !== undefined) await removeOldLogs(storage, service, logging.days, now);
+  if (hourMetrics?.days !== undefined) await removeOldMetrics(storage, service, 'hour', hourMetrics.days, now);
+  if (minuteMetrics?.days !== undefined) await removeOldMetrics(storage, service, 'minute', minuteMetrics.days, now);
 }

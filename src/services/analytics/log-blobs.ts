@@ -1,4 +1,4 @@
-/** The logs of an account: block blobs in a container of its own, by service and hour. */
+/** The request logs of an account: block blobs in the container $logs, by service and hour. */
 import { formatIso7 } from '../../base/time.ts';
 import { logFolder, retentionStart } from '../../rules/analytics/time-partitions.ts';
 import { LOGS_CONTAINER } from '../../rules/names.ts';
@@ -7,13 +7,13 @@ import { putBlob } from '../blob/block-blobs.ts';
 import { createContainer } from '../blob/containers.ts';
 import { listBlobs } from '../blob/listing.ts';
 import { StorageError } from '../common/errors.ts';
-import { WHOLE_BYTES_MAX } from '../common/sent-content.ts';
 import type { Storage } from '../common/storage.ts';
+import { WHOLE_BYTES_MAX } from '../common/upload.ts';
 import type { LogPage } from './log-buffer.ts';
 
 const container = LOGS_CONTAINER;
 
-/** Under the next number of its hour that no other process has taken. */
+/** Under the next number of its hour; another process may take it first, then under the one after. */
 export async function writeLog(storage: Storage, page: LogPage): Promise<void> {
   const bySystem: Storage = { ...storage, granted: undefined, bySystem: true };
   const bytes = Buffer.from(`${page.lines.join('\n')}\n`);
@@ -68,17 +68,17 @@ async function makeContainer(storage: Storage): Promise<void> {
   }
 }
 
-/** In slices; the names of a service's logs are in the order of their hours. */
+/** In pages: the names of a service's logs are in the order of their hours. */
 export async function removeOldLogs(storage: Storage, service: string, days: number, now: bigint): Promise<void> {
   const end = logFolder(service, retentionStart(now, days));
   for (let marker: string | undefined; marker !== ''; ) {
     const old: string[] = [];
-    let isOver = false;
+    let hasNewer = false;
     try {
       marker = await listBlobs(storage, listing(`${service}/`, marker), (items) => {
         for (const item of items) {
           if ('name' in item && item.name < end) old.push(item.name);
-          else isOver = true;
+          else hasNewer = true;
         }
       });
     } catch (error) {
@@ -86,11 +86,11 @@ export async function removeOldLogs(storage: Storage, service: string, days: num
       throw error;
     }
     for (const blob of old) await remove(storage, blob);
-    if (isOver) return;
+    if (hasNewer) return;
   }
 }
 
-/** One that somebody leases stays, and so does none that somebody has deleted. */
+/** A leased blob stays; a blob that another request has deleted is no failure. */
 async function remove(storage: Storage, blob: string): Promise<void> {
   try {
     await deleteBlob(storage, { container, blob, conditions: {}, leaseId: undefined });
@@ -99,10 +99,10 @@ async function remove(storage: Storage, blob: string): Promise<void> {
   }
 }
 
-const LISTED = 500;
+const PAGE_BLOBS = 500;
 
 function listing(prefix: string, marker: string | undefined) {
-  return { container, prefix, marker, resultsMax: LISTED, delimiter: undefined, uncommitted: false };
+  return { container, prefix, marker, resultsMax: PAGE_BLOBS, delimiter: undefined, uncommitted: false };
 }
 
 function isRefusal(error: unknown, code: string): boolean {

@@ -1,27 +1,30 @@
-/** Lines of logs that are not written yet: so many, and no more. */
+/** Bounded in-memory buffer of request-log lines that are not written yet. */
 import type { AccessRecord, RequestKind } from '../../rules/analytics/access-record.ts';
 import { formatLogLine } from '../../rules/analytics/log-lines.ts';
 import { logFolder } from '../../rules/analytics/time-partitions.ts';
 import type { AccountId } from '../common/storage.ts';
 
-/** What goes into one blob. */
+/** The lines of one blob. */
 export interface LogPage {
   readonly account: AccountId;
-  /** The beginning of the blob's name. */
+  /** The prefix of the blob's name. */
   readonly folder: string;
   readonly version: string;
   readonly kinds: Set<RequestKind>;
-  /** When the first and the last of the requests began. */
+  /** The starts of the earliest and the latest request. */
   first: bigint;
   last: bigint;
   readonly lines: string[];
 }
 
+/** 'refused': the write would fail again. 'retry': it may succeed later. */
+export type WriteOutcome = 'written' | 'refused' | 'retry';
+
 export interface LogBuffer {
   add(account: AccountId, request: AccessRecord, version: string): void;
-  /** Hands each page over, oldest first. One that fails stays for another time, unless it is refused for good. */
-  writeAll(write: (page: LogPage) => Promise<'written' | 'refused' | 'later'>): Promise<void>;
-  /** How many did not fit since this was asked last. */
+  /** Writes each page, oldest first. A page that is to be retried stays in the buffer. */
+  writeAll(write: (page: LogPage) => Promise<WriteOutcome>): Promise<void>;
+  /** The number of lines that did not fit since the last call. */
   takeDropped(): number;
   readonly isHalfFull: boolean;
   clear(): void;
@@ -34,6 +37,7 @@ export interface LogBufferLimits {
 
 export function createLogBuffer({ linesMax = 50_000, charactersMax = 16 << 20 }: LogBufferLimits = {}): LogBuffer {
   const pages = new Map<string, LogPage>();
+  /** Lines and characters of all pages, and of the page that is being written. */
   let lines = 0;
   let characters = 0;
   let dropped = 0;
@@ -69,9 +73,9 @@ export function createLogBuffer({ linesMax = 50_000, charactersMax = 16 << 20 }:
     },
     async writeAll(write) {
       for (const [key, page] of [...pages]) {
-        // What comes from now on goes to another page.
+        // Lines that are added during the write go to a new page.
         pages.delete(key);
-        if ((await write(page)) !== 'later') release(page);
+        if ((await write(page)) !== 'retry') release(page);
         else requeue(key, page);
       }
     },
@@ -89,7 +93,7 @@ export function createLogBuffer({ linesMax = 50_000, charactersMax = 16 << 20 }:
     },
   };
 
-  /** In front of what has come meanwhile. */
+  /** Before the lines that were added during the write. */
   function requeue(key: string, page: LogPage): void {
     const newer = pages.get(key);
     if (newer) {

@@ -1,4 +1,4 @@
-/** Requests that are counted and not written yet, by hour and by minute. */
+/** Metrics aggregator: bounded in-memory counters of requests, by hour and by minute, that are not written yet. */
 import type { AccessRecord } from '../../rules/analytics/access-record.ts';
 import {
   countRequest,
@@ -10,6 +10,7 @@ import {
 import { metricsPartition } from '../../rules/analytics/time-partitions.ts';
 import type { ServiceName } from '../common/names.ts';
 import type { AccountId } from '../common/storage.ts';
+import type { WriteOutcome } from './log-buffer.ts';
 
 export type Granularity = 'hour' | 'minute';
 
@@ -20,61 +21,62 @@ export interface MetricsBatch {
   readonly span: Granularity;
   readonly partitionKey: string;
   /** By row key. */
-  readonly tallies: Map<string, RequestCounters>;
+  readonly counters: Map<string, RequestCounters>;
 }
 
 export interface MetricsAggregator {
   count(account: AccountId, span: Granularity, request: AccessRecord, perApi: boolean): void;
-  /** Hands each reading over. One that fails stays for another time, unless it is refused for good. */
-  writeAll(write: (reading: MetricsBatch) => Promise<'written' | 'refused' | 'later'>): Promise<void>;
-  /** How many requests were not counted since this was asked last. */
+  /** Writes each batch. A batch that is to be retried is added to the counters of the requests since then. */
+  writeAll(write: (batch: MetricsBatch) => Promise<WriteOutcome>): Promise<void>;
+  /** The number of requests that were not counted since the last call. */
   takeDropped(): number;
   clear(): void;
 }
 
 export function createMetricsAggregator({
-  talliesMax = 20_000,
+  countersMax = 20_000,
 }: {
-  readonly talliesMax?: number;
+  readonly countersMax?: number;
 } = {}): MetricsAggregator {
   const batches = new Map<string, MetricsBatch>();
+  /** The counters of all batches. */
   let counterTotal = 0;
   let dropped = 0;
 
-  function counterFor(reading: MetricsBatch, rowKey: string): RequestCounters | undefined {
-    let tally = reading.tallies.get(rowKey);
-    if (tally || counterTotal >= talliesMax) return tally;
+  function counterFor(batch: MetricsBatch, rowKey: string): RequestCounters | undefined {
+    let counter = batch.counters.get(rowKey);
+    if (counter || counterTotal >= countersMax) return counter;
     counterTotal++;
-    tally = createCounters();
-    reading.tallies.set(rowKey, tally);
-    return tally;
+    counter = createCounters();
+    batch.counters.set(rowKey, counter);
+    return counter;
   }
 
-  function batchFor(wanted: Omit<MetricsBatch, 'tallies'>): MetricsBatch {
+  function batchFor(wanted: Omit<MetricsBatch, 'counters'>): MetricsBatch {
     const key = `${wanted.account} ${wanted.service} ${wanted.span} ${wanted.partitionKey}`;
-    let reading = batches.get(key);
-    if (!reading) {
-      reading = { ...wanted, tallies: new Map() };
-      batches.set(key, reading);
+    let batch = batches.get(key);
+    if (!batch) {
+      batch = { ...wanted, counters: new Map() };
+      batches.set(key, batch);
     }
-    return reading;
+    return batch;
   }
 
   return {
     count(account, span, request, perApi) {
       const { service } = request;
-      const reading = batchFor({ account, service, span, partitionKey: metricsPartition(request.started, span) });
-      const all = counterFor(reading, 'user;All');
-      const own = perApi ? counterFor(reading, `user;${request.operation ?? 'Unknown'}`) : undefined;
+      const batch = batchFor({ account, service, span, partitionKey: metricsPartition(request.started, span) });
+      const all = counterFor(batch, 'user;All');
+      const own = perApi ? counterFor(batch, `user;${request.operation ?? 'Unknown'}`) : undefined;
       if (!all || (perApi && !own)) dropped++;
-      for (const tally of [all, own]) if (tally) countRequest(tally, request);
+      for (const counter of [all, own]) if (counter) countRequest(counter, request);
     },
     async writeAll(write) {
-      for (const [key, reading] of [...batches]) {
-        // What comes from now on is counted anew.
+      for (const [key, batch] of [...batches]) {
+        // Requests during the write are counted in a new batch.
         batches.delete(key);
-        counterTotal -= reading.tallies.size;
-        if (reading.tallies.size > 0 && (await write(reading)) === 'later') requeue(reading);
+        counterTotal -= batch.counters.size;
+        if (batch.counters.size > 0 && (await write(batch)) === 'retry') requeue(batch);
       }
     },
     takeDropped() {
@@ -88,12 +90,12 @@ export function createMetricsAggregator({
     },
   };
 
-  function requeue(reading: MetricsBatch): void {
-    const newer = batchFor(reading);
-    for (const [rowKey, tally] of reading.tallies) {
+  function requeue(batch: MetricsBatch): void {
+    const newer = batchFor(batch);
+    for (const [rowKey, counter] of batch.counters) {
       const sum = counterFor(newer, rowKey);
-      if (sum) mergeCounters(sum, tally);
-      else dropped += totalRequests(tally);
+      if (sum) mergeCounters(sum, counter);
+      else dropped += totalRequests(counter);
     }
   }
 }

@@ -1,4 +1,4 @@
-/** The metrics of an account: entities in tables that only the server writes. */
+/** The metrics tables of an account, whose entities only the server writes. */
 import type { Transaction } from '../../partition/partition.ts';
 import {
   createCounters,
@@ -17,8 +17,8 @@ import {
   entitiesIn,
   entityFromRow,
   entityKey,
+  propertyValue,
   type TableId,
-  propertyValue as valueIn,
 } from '../table/entity-rows.ts';
 import {
   encodeProperties,
@@ -32,23 +32,23 @@ import type { Granularity, MetricsBatch } from './metrics-aggregator.ts';
 
 type MetricsScope = Pick<Storage, 'account' | 'partition'>;
 
-/** Adds to what this and other processes have written for the same hour or minute. */
+/** Adds to the sums that this and other processes have written for the same hour or minute. */
 export async function writeMetrics({ account, partition }: MetricsScope, batch: MetricsBatch): Promise<void> {
   const { service, span, partitionKey } = batch;
   const table = metricsTableName(span, service);
-  const tallies = [...batch.tallies];
+  const counters = [...batch.counters];
   await partition.transact(entityTxQueueKey({ account }, table, { partitionKey, rowKey: '' }), async (tx) => {
     const id = await ensureTable(tx, account, table);
-    const keys = tallies.map(([rowKey]) => entityKey(account, id, partitionKey, rowKey));
+    const keys = counters.map(([rowKey]) => entityKey(account, id, partitionKey, rowKey));
     const rows = await tx.getMany(keys);
-    for (const [i, [rowKey, tally]] of tallies.entries()) {
+    for (const [i, [rowKey, counter]] of counters.entries()) {
       const sum = createCounters();
-      mergeCounters(sum, tally);
+      mergeCounters(sum, counter);
       const entity = rows[i] && entityFromRow(rows[i]);
       if (entity)
         mergeCounters(
           sum,
-          parseCounters((column) => valueIn(entity, column)),
+          parseCounters((column) => propertyValue(entity, column)),
         );
       const properties = metricsColumns(sum).map(({ name, value }) => ({ name, value: canonicalize(value) }));
       tx.put(keys[i]!, encodeEntity({ partitionKey, rowKey }, properties));
@@ -56,13 +56,13 @@ export async function writeMetrics({ account, partition }: MetricsScope, batch: 
   });
 }
 
-/** Made when it is first needed. */
+/** Creates the table when it is first needed. */
 async function ensureTable(tx: Transaction, account: AccountId, table: string): Promise<TableId> {
   const row = await tx.get(nameKey(account, table));
   if (row) return decodeName(row);
   await checkNotRemoved(tx, account);
   const properties = propertiesKey(account, tx.timestamp);
-  // As in Create Table: two processes must not use one stamp as the id of two tables.
+  // As in Create Table: this read check keeps two processes from using one timestamp as the id of two tables.
   await tx.get(properties);
   tx.put(nameKey(account, table), encodeTable(tx.timestamp, table));
   tx.put(properties, encodeProperties({ policies: [] }));

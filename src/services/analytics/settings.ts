@@ -1,4 +1,4 @@
-/** Which accounts want to know what is asked of them. */
+/** The accounts that have Storage Analytics switched on, and how. */
 import type { Partition } from '../../partition/partition.ts';
 import { type ServiceName, serviceNames } from '../common/names.ts';
 import { decodeServiceProperties, type ServiceProperties, servicePropertiesKey } from '../common/service-properties.ts';
@@ -16,7 +16,7 @@ export interface AnalyticsSettings {
 
 const SLICE = 100;
 
-/** By name; of those with nothing switched on and nothing to remove after a time there is nothing. */
+/** By account name; without accounts that have nothing switched on and no retention. */
 export async function readSettings(
   partition: Partition,
   accounts: readonly AnalysedAccount[],

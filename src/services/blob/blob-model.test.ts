@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { ACCOUNT, CONTAINER, openWorld } from '../../../test/support/blob-storage.ts';
 import { createChunkChecker } from '../../content/chunk-check.ts';
 import type { BlockChoice, BlockSource } from '../../rules/block-list.ts';
-import type { SentContent } from '../common/sent-content.ts';
 import type { Storage } from '../common/storage.ts';
+import type { SentContent } from '../common/upload.ts';
 import { check } from '../maintenance/check.ts';
 import { deleteBlob, getBlob } from './blobs.ts';
 import { putBlob } from './block-blobs.ts';
@@ -39,7 +39,7 @@ interface ModelBlob {
 /** Blobs and blocks as plain byte arrays. */
 interface Model {
   readonly blobs: Map<string, ModelBlob>;
-  readonly staged: Map<string, Map<string, Buffer>>;
+  readonly uncommitted: Map<string, Map<string, Buffer>>;
 }
 
 type Step = (storage: Storage, model: Model) => Promise<void>;
@@ -54,7 +54,7 @@ const puts = fc.tuple(name, content).map(
     async (storage, model) => {
       await putBlob(storage, { ...base(blob), content: {}, metadata: [], body: sent(bytes) });
       model.blobs.set(blob, { bytes, blocks: [] });
-      model.staged.delete(blob);
+      model.uncommitted.delete(blob);
     },
 );
 
@@ -63,14 +63,14 @@ const blocks = fc.tuple(name, fc.constantFrom(...IDS), fc.integer({ min: 1, max:
     async (storage, model) => {
       const bytes = Buffer.alloc(length, byte);
       await putBlock(storage, { ...base(blob), blockId: id, wantsMd5: false, body: sent(bytes) });
-      const staged = model.staged.get(blob) ?? new Map<string, Buffer>();
-      model.staged.set(blob, staged.set(id, bytes));
+      const uncommitted = model.uncommitted.get(blob) ?? new Map<string, Buffer>();
+      model.uncommitted.set(blob, uncommitted.set(id, bytes));
     },
 );
 
 const source = fc.constantFrom<BlockSource>('Committed', 'Uncommitted', 'Latest', 'Latest', 'Latest', 'Latest');
 const choice = fc.record({ source, id: fc.constantFrom(...IDS) });
-/** Past 400 they take the way of the long ones. */
+/** Lists of more than 400 blocks are long lists. */
 const choices = fc.oneof(
   fc.array(choice, { maxLength: 4 }),
   fc
@@ -81,11 +81,11 @@ const choices = fc.oneof(
 const lists = fc.tuple(name, choices).map(
   ([blob, chosen]): Step =>
     async (storage, model) => {
-      const staged = model.staged.get(blob);
+      const uncommitted = model.uncommitted.get(blob);
       const committed = model.blobs.get(blob)?.blocks ?? [];
       const found = chosen.map(({ source, id }) => {
         const older = committed.find((block) => block.id === id)?.bytes;
-        const newer = staged?.get(id);
+        const newer = uncommitted?.get(id);
         const bytes = { Committed: older, Uncommitted: newer, Latest: newer ?? older }[source];
         return bytes && { id, bytes };
       });
@@ -97,7 +97,7 @@ const lists = fc.tuple(name, choices).map(
       await done;
       const all = found as { id: string; bytes: Buffer }[];
       model.blobs.set(blob, { bytes: Buffer.concat(all.map(({ bytes }) => bytes)), blocks: all });
-      model.staged.delete(blob);
+      model.uncommitted.delete(blob);
     },
 );
 
@@ -114,7 +114,7 @@ const copies = fc.tuple(name, name).map(
       }
       await done;
       model.blobs.set(to, found);
-      model.staged.delete(to);
+      model.uncommitted.delete(to);
     },
 );
 
@@ -122,9 +122,9 @@ const deletes = name.map(
   (blob): Step =>
     async (storage, model) => {
       const done = deleteBlob(storage, base(blob));
-      if (model.blobs.delete(blob) || model.staged.has(blob)) await done;
+      if (model.blobs.delete(blob) || model.uncommitted.has(blob)) await done;
       else await expect(done).rejects.toMatchObject({ code: 'BlobNotFound' });
-      model.staged.delete(blob);
+      model.uncommitted.delete(blob);
     },
 );
 
@@ -149,26 +149,26 @@ async function read(storage: Storage, blob: string): Promise<Buffer> {
   const asked = { range: undefined, rangeMd5: undefined, rangeCrc64: undefined };
   const { bytes } = await getBlob(storage, { ...base(blob), ...asked });
   if (Buffer.isBuffer(bytes)) return bytes;
-  const pieces: Buffer[] = [];
-  for await (const piece of bytes) pieces.push(Buffer.from(piece));
-  return Buffer.concat(pieces);
+  const buffers: Buffer[] = [];
+  for await (const buffer of bytes) buffers.push(Buffer.from(buffer));
+  return Buffer.concat(buffers);
 }
 
-async function compare(storage: Storage, { blobs, staged }: Model): Promise<void> {
+async function compare(storage: Storage, { blobs, uncommitted }: Model): Promise<void> {
   for (const blob of NAMES) {
     const found = blobs.get(blob);
     if (found) expect((await read(storage, blob)).equals(found.bytes)).toBe(true);
     else await expect(read(storage, blob)).rejects.toMatchObject({ code: 'BlobNotFound' });
-    if (!found && !staged.has(blob)) continue;
+    if (!found && !uncommitted.has(blob)) continue;
     const asked = { ...base(blob), type: 'all' as const };
-    const { committed, uncommitted } = await getBlockList(storage, asked, (some) => some.map(({ id }) => id));
-    expect(committed!.flat()).toEqual((found?.blocks ?? []).map(({ id }) => id));
-    expect(uncommitted!.flat()).toEqual([...(staged.get(blob)?.keys() ?? [])].sort());
+    const lists = await getBlockList(storage, asked, (some) => some.map(({ id }) => id));
+    expect(lists.committed!.flat()).toEqual((found?.blocks ?? []).map(({ id }) => id));
+    expect(lists.uncommitted!.flat()).toEqual([...(uncommitted.get(blob)?.keys() ?? [])].sort());
   }
 }
 
 describe('An upload', () => {
-  it('does not go into a container that got the name of its own meanwhile', async () => {
+  it('does not go into another container that got the same name during the upload', async () => {
     const { world, storage } = await open();
     const bytes = Buffer.alloc(100_000, 1);
     const body = (): SentContent => ({
@@ -183,8 +183,8 @@ describe('An upload', () => {
     });
     const put = putBlob(storage, { ...base('blob'), content: {}, metadata: [], body: body() });
     await expect(put).rejects.toMatchObject({ code: 'ContainerNotFound' });
-    const stage = putBlock(storage, { ...base('blob'), blockId: IDS[0]!, body: body(), wantsMd5: false });
-    await expect(stage).rejects.toMatchObject({ code: 'ContainerNotFound' });
+    const block = putBlock(storage, { ...base('blob'), blockId: IDS[0]!, body: body(), wantsMd5: false });
+    await expect(block).rejects.toMatchObject({ code: 'ContainerNotFound' });
     await world.stop();
   });
 });
@@ -194,7 +194,7 @@ describe('Blobs and their blocks', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (steps) => {
         const { world, storage, findings } = await open();
-        const model: Model = { blobs: new Map(), staged: new Map() };
+        const model: Model = { blobs: new Map(), uncommitted: new Map() };
         for (const take of steps) await take(storage, model);
         await compare(storage, model);
         expect(await findings()).toEqual([]);
@@ -217,8 +217,8 @@ describe('Blobs and their blocks', () => {
       putBlock(storage, { ...base('one'), blockId: id, wantsMd5: false, body: sent(Buffer.from('x')) });
     await put(IDS[0]!);
     await world.act(async (tx) => {
-      const stage = decodeUncommitted((await tx.get(uncommittedKey(ACCOUNT, CONTAINER, 'one')))!);
-      tx.put(uncommittedKey(ACCOUNT, CONTAINER, 'one'), encodeUncommitted({ ...stage, count: 99_999 }));
+      const blocks = decodeUncommitted((await tx.get(uncommittedKey(ACCOUNT, CONTAINER, 'one')))!);
+      tx.put(uncommittedKey(ACCOUNT, CONTAINER, 'one'), encodeUncommitted({ ...blocks, count: 99_999 }));
     });
     await put(IDS[1]!);
     await expect(put(IDS[2]!)).rejects.toMatchObject({ code: 'BlockCountExceedsLimit', status: 409 });
@@ -234,7 +234,7 @@ describe('Blobs and their blocks', () => {
     const commit = (storage: Storage, blocks: readonly BlockChoice[]) =>
       putBlockList(storage, { ...base('one'), content: {}, metadata: [], blocks });
 
-    /** Does something else before one of the list's transactions; before which of them is for the caller to say. */
+    /** Runs `other` before the list's transaction number `at`. */
     async function overtaken(from: BlockSource, at: number, other: (storage: Storage) => Promise<unknown>) {
       const { world, storage, findings } = await open();
       for (const id of IDS) await put(storage, id, 'a');
@@ -242,9 +242,9 @@ describe('Blobs and their blocks', () => {
       let count = 0;
       const partition: Storage['partition'] = {
         ...storage.partition,
-        async transact(anchor, body) {
+        async transact(queueKey, fn) {
           if (count++ === at) await other(storage);
-          return storage.partition.transact(anchor, body);
+          return storage.partition.transact(queueKey, fn);
         },
       };
       const done = await commit({ ...storage, partition }, chosen(from)).catch((error: unknown) => error);
@@ -256,7 +256,7 @@ describe('Blobs and their blocks', () => {
       return { done, text };
     }
 
-    // One begins it, four make the cells, one swaps it in.
+    // One begins the pending content, four write manifest pages, one swaps it in.
     for (const at of [0, 1, 3, 5]) {
       it(`are replaced in all of it or in nothing: before transaction ${at}`, async () => {
         const { text } = await overtaken('Latest', at, (storage) => put(storage, IDS[1]!, 'B'));
@@ -289,9 +289,9 @@ describe('Blobs and their blocks', () => {
       let count = 0;
       const partition: Storage['partition'] = {
         ...storage.partition,
-        async transact(anchor, body) {
+        async transact(queueKey, fn) {
           if (count++ === 5) await put(storage, IDS[1]!, 'M');
-          return storage.partition.transact(anchor, body);
+          return storage.partition.transact(queueKey, fn);
         },
       };
       await commit({ ...storage, partition }, chosen('Latest'));

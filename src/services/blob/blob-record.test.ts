@@ -8,7 +8,7 @@ import type { BlobRecord } from './rows.ts';
 const line = fc.string({ unit: 'binary' }).map((text) => text.replace(/[\n\0]/g, ' '));
 const instant = fc.bigInt({ min: 1n, max: 2n ** 62n });
 const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
-const aHead = fc.record({
+const aRecord = fc.record({
   length: fc.nat(),
   created: instant,
   crc64: optional(line),
@@ -29,26 +29,26 @@ const aHead = fc.record({
   etag: optional(instant),
 });
 
-describe('The head of a blob', () => {
+describe('A blob record', () => {
   it('comes back as it was stored', () => {
     fc.assert(
-      fc.property(aHead, instant, (head, version) => {
+      fc.property(aRecord, instant, (record, version) => {
         const found = decodeBlobRecord({
           key: '' as Key,
-          value: encodeBlobRecord(head as unknown as BlobRecord),
+          value: encodeBlobRecord(record as unknown as BlobRecord),
           version,
         });
-        const { etag: _, modified, stamp, ...rest } = found;
-        const { etag, ...stored } = head;
+        const { etag: _, modified, version: shown, ...rest } = found;
+        const { etag, ...stored } = record;
         expect(rest).toEqual(stored);
-        expect(stamp).toBe(etag ?? version);
-        expect(modified).toBe(stamp);
+        expect(shown).toBe(etag ?? version);
+        expect(modified).toBe(shown);
       }),
     );
   });
 
   it('is not stored where a field has two lines, which would shift all that follow', () => {
-    const head = { length: 0, created: 1n, content: { contentType: 'a\nb' }, metadata: {} };
-    expect(() => encodeBlobRecord(head)).toThrow('two lines');
+    const record = { length: 0, created: 1n, content: { contentType: 'a\nb' }, metadata: {} };
+    expect(() => encodeBlobRecord(record)).toThrow('two lines');
   });
 });

@@ -1,24 +1,23 @@
+/** Get, change and delete a blob. */
 import type { ContentRead } from '../../content/content.ts';
 import { parseId } from '../../content/rows.ts';
 import { createHasher } from '../../hashing/hasher.ts';
 import type { Snapshot } from '../../partition/partition.ts';
 import { decodeBytes } from '../../partition/values.ts';
 import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
-import type { Conditions } from '../../rules/conditions.ts';
 import { formatEtag } from '../../rules/etag.ts';
 import { leaseAfterWrite, leaseState } from '../../rules/lease.ts';
-import type { AccountId, Storage } from '../common/storage.ts';
+import type { Storage } from '../common/storage.ts';
 import { encodeBlobRecord, readBlob } from './blob-record.ts';
 import { fail } from './errors.ts';
 import {
-  checkBlobName,
-  checkContainerName,
+  type BlobInput,
   checkLease,
   checkReadConditions,
-  checkSingleCondition,
+  checkReadInput,
   checkWritable,
   checkWriteConditions,
-  parseLeaseId,
+  checkWriteInput,
   parseMetadata,
   type SentMetadata,
 } from './request-checks.ts';
@@ -34,25 +33,49 @@ import {
 } from './rows.ts';
 import { currentLease, readTarget, releaseReplaced } from './write-target.ts';
 
-export interface BlobInput {
-  readonly container: string;
-  readonly blob: string;
-  readonly conditions: Conditions;
-  readonly leaseId: string | undefined;
-}
-
 export interface GetBlobInput extends BlobInput {
   readonly range: string | undefined;
   readonly rangeMd5: boolean | undefined;
   readonly rangeCrc64: boolean | undefined;
 }
 
-/** Ranges whose hash may be asked for. */
+/** The longest range whose hash can be requested. */
 const HASHED_RANGE_MAX = 4 << 20;
 
-/** A stream ends its read; what else becomes of it, the read has ended before the answer is given. */
+/** A stream ends its content read itself; in all other cases the read has ended when this returns. */
 export async function getBlob(storage: Storage, input: GetBlobInput) {
-  const { range, rangeMd5, rangeCrc64 } = input;
+  const { rangeMd5, rangeCrc64 } = input;
+  checkRangeHashes(input);
+  const leaseId = checkReadInput(input);
+  const read = storage.content.beginRead();
+  let streams = false;
+  try {
+    const found = await storage.partition.read(async (at) => {
+      const { id, blob } = await readBlob(at, storage, input.container, input.blob);
+      checkGet(at, blob, input, leaseId);
+      const part = await prepareRead(at, storage, id, blob, input, read);
+      return { blob, leaseState: leaseState(blob.lease, at.now), part };
+    });
+    const { range, length, inline } = found.part;
+    const hashed =
+      rangeMd5 || rangeCrc64 ? await readAndHash(inline ? [inline] : read.stream(), rangeMd5 === true) : undefined;
+    streams = inline === undefined && hashed === undefined;
+    return {
+      blob: found.blob,
+      leaseState: found.leaseState,
+      range,
+      length,
+      bytes: inline ?? hashed?.buffers ?? read.stream(),
+      rangeMd5: hashed?.md5,
+      rangeCrc64: rangeCrc64 ? hashed?.crc64 : undefined,
+    };
+  } finally {
+    if (!streams) read.end();
+  }
+}
+
+/** At most one hash, and only of a range. */
+function checkRangeHashes({ range, rangeMd5, rangeCrc64 }: GetBlobInput): void {
   if ((rangeMd5 || rangeCrc64) && range === undefined) {
     throw fail('InvalidHeaderValue', {
       HeaderName: rangeMd5 ? 'x-ms-range-get-content-md5' : 'x-ms-range-get-content-crc64',
@@ -62,41 +85,24 @@ export async function getBlob(storage: Storage, input: GetBlobInput) {
   if (rangeMd5 && rangeCrc64) {
     throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-range-get-content-crc64', HeaderValue: 'true' });
   }
-  const read = storage.content.beginRead();
-  let streams = false;
-  try {
-    const found = await find(storage, input, (at, account, id, blob) =>
-      prepareRead(at, account, id, blob, input, read),
-    );
-    const { inline } = found;
-    const hashed =
-      rangeMd5 || rangeCrc64 ? await readAndHash(inline ? [inline] : read.stream(), rangeMd5 === true) : undefined;
-    streams = inline === undefined && hashed === undefined;
-    return {
-      blob: found.blob,
-      leaseState: found.leaseState,
-      range: found.range,
-      length: found.length,
-      bytes: inline ?? hashed?.pieces ?? read.stream(),
-      rangeMd5: hashed?.md5,
-      rangeCrc64: rangeCrc64 ? hashed?.crc64 : undefined,
-    };
-  } finally {
-    if (!streams) read.end();
-  }
 }
 
-/** What was asked for of this blob, with its bytes, or with the read prepared for them. */
+function checkGet(at: Snapshot, blob: Blob, { conditions }: BlobInput, leaseId: string | undefined): void {
+  checkLease(at, blob.lease, leaseId, 'read', 'blob');
+  checkReadConditions(blob, conditions);
+}
+
+/** Resolves the requested range, and reads its bytes from the inline row or plans the content read. */
 async function prepareRead(
   at: Snapshot,
-  account: AccountId,
+  { account }: Storage,
   id: ContainerId,
   blob: Blob,
   { blob: name, range: text, rangeMd5, rangeCrc64 }: GetBlobInput,
   read: ContentRead,
 ) {
-  const asked = text === undefined ? undefined : parseRange(text);
-  const range = asked && resolveRange(asked, blob.length);
+  const requested = text === undefined ? undefined : parseRange(text);
+  const range = requested && resolveRange(requested, blob.length);
   if (range === 'InvalidRange') throw fail('InvalidRange').withHeaders({ 'Content-Range': `bytes */${blob.length}` });
   const from = range?.from ?? 0;
   const to = range ? range.to + 1 : blob.length;
@@ -110,90 +116,66 @@ async function prepareRead(
     inline = decodeBytes(row);
     if (range) inline = inline.subarray(from, to);
   }
-  return { blob, leaseState: leaseState(blob.lease, at.now), range, length: to - from, inline };
+  return { range, length: to - from, inline };
 }
 
-/** The hashes go out before the bytes. They are made piece by piece, as these come: 4 MiB at once would hold the event loop. */
+/** The hashes are sent before the bytes. Each buffer is hashed as it is read: 4 MiB at once would block the event loop. */
 async function readAndHash(stream: AsyncIterable<Buffer> | Iterable<Buffer>, md5: boolean) {
-  const pieces: Buffer[] = [];
+  const buffers: Buffer[] = [];
   const hash = createHasher({ md5 });
-  for await (const piece of stream) {
-    hash.update(piece);
-    // Its memory is used again.
-    pieces.push(Buffer.from(piece));
+  for await (const buffer of stream) {
+    hash.update(buffer);
+    // A copy, because the stream reuses the memory.
+    buffers.push(Buffer.from(buffer));
   }
-  return { pieces, ...hash.digest() };
+  return { buffers, ...hash.digest() };
 }
 
-export function getBlobProperties(storage: Storage, input: BlobInput) {
-  return find(storage, input, async (at, _account, _id, found) => ({
-    blob: found,
-    leaseState: leaseState(found.lease, at.now),
-  }));
+export async function getBlobProperties(storage: Storage, input: BlobInput) {
+  const leaseId = checkReadInput(input);
+  return storage.partition.read(async (at) => {
+    const { blob } = await readBlob(at, storage, input.container, input.blob);
+    checkGet(at, blob, input, leaseId);
+    return { blob, leaseState: leaseState(blob.lease, at.now) };
+  });
 }
 
 export function setBlobMetadata(storage: Storage, input: BlobInput & { metadata: SentMetadata }) {
-  const metadata = parseMetadata(input.metadata);
-  return change(storage, input, (head) => ({ ...head, metadata }));
+  return changeRecord(storage, input, { metadata: parseMetadata(input.metadata) });
 }
 
-/** What is not sent is cleared, and with it what a copy has left. */
+/** Headers that are not sent are cleared, and so is the state of a copy. */
 export function setBlobProperties(storage: Storage, input: BlobInput & { content: ContentHeaders }) {
-  return change(storage, input, (head) => ({ ...head, content: input.content, copy: undefined }));
+  return changeRecord(storage, input, { content: input.content, copy: undefined });
 }
 
-/** A blob of uncommitted blocks only can be deleted, though it cannot be read. */
-export async function deleteBlob(storage: Storage, input: BlobInput): Promise<void> {
+async function changeRecord(storage: Storage, input: BlobInput, changes: Partial<BlobRecord>) {
   const { container, blob, conditions } = input;
-  const { account, partition, sweeper } = storage;
-  const leaseId = checkWriteInput(input);
-  const { value: trashed } = await partition.transact(txQueueKey(account, container, blob), async (tx) => {
-    const target = await readTarget(tx, storage, container, blob);
-    if (!target.blob && !target.uncommitted) throw fail('BlobNotFound');
-    checkLease(tx, currentLease(target), leaseId, 'write', 'blob');
-    checkWriteConditions(target.blob, conditions, leaseId);
-    tx.remove(blobKey(account, target.container, blob));
-    return releaseReplaced(tx, storage, target);
-  });
-  if (trashed) sweeper.wake();
-}
-
-/** The lease id, in its one form. */
-export function checkWriteInput(input: BlobInput): string | undefined {
-  checkContainerName(input.container);
-  checkBlobName(input.blob);
-  checkSingleCondition(input.conditions);
-  return parseLeaseId(input.leaseId);
-}
-
-async function change(storage: Storage, input: BlobInput, changed: (found: BlobRecord) => BlobRecord) {
-  const { container, blob, conditions } = input;
-  checkWritable(storage, container);
   const { account } = storage;
+  checkWritable(storage, container);
   const leaseId = checkWriteInput(input);
   const { timestamp } = await storage.partition.transact(txQueueKey(account, container, blob), async (tx) => {
     const { id, blob: found } = await readBlob(tx, storage, container, blob);
     checkLease(tx, found.lease, leaseId, 'write', 'blob');
     checkWriteConditions(found, conditions, leaseId);
     const lease = leaseAfterWrite(found.lease, tx.now);
-    tx.put(blobKey(account, id, blob), encodeBlobRecord({ ...changed(recordFrom(found)), lease }));
+    tx.put(blobKey(account, id, blob), encodeBlobRecord({ ...recordFrom(found), ...changes, lease }));
   });
   return { etag: formatEtag(timestamp), modified: timestamp };
 }
 
-function find<T>(
-  storage: Storage,
-  input: BlobInput,
-  answer: (at: Snapshot, account: bigint, id: bigint, found: Blob) => Promise<T>,
-): Promise<T> {
-  checkContainerName(input.container);
-  checkBlobName(input.blob);
-  const leaseId = parseLeaseId(input.leaseId);
-  const { account } = storage;
-  return storage.partition.read(async (at) => {
-    const { id, blob } = await readBlob(at, storage, input.container, input.blob);
-    checkLease(at, blob.lease, leaseId, 'read', 'blob');
-    checkReadConditions(blob, input.conditions);
-    return answer(at, account, id, blob);
+/** A blob that consists of uncommitted blocks only can be deleted, though it cannot be read. */
+export async function deleteBlob(storage: Storage, input: BlobInput): Promise<void> {
+  const { container, blob, conditions } = input;
+  const { account, partition, sweeper } = storage;
+  const leaseId = checkWriteInput(input);
+  const { value: needsSweep } = await partition.transact(txQueueKey(account, container, blob), async (tx) => {
+    const target = await readTarget(tx, storage, input);
+    if (!target.blob && !target.uncommitted) throw fail('BlobNotFound');
+    checkLease(tx, currentLease(target), leaseId, 'write', 'blob');
+    checkWriteConditions(target.blob, conditions, leaseId);
+    tx.remove(blobKey(account, target.containerId, blob));
+    return releaseReplaced(tx, storage, target);
   });
+  if (needsSweep) sweeper.wake();
 }

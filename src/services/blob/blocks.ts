@@ -1,21 +1,20 @@
-/** Uncommitted blocks, and the lists of blocks. */
-import { type ContentId, parseId } from '../../content/rows.ts';
+/** Put Block and Get Block List. */
+import { nextSlice } from '../../base/time-slices.ts';
+import { type ContentId, parseId, type Segment } from '../../content/rows.ts';
 import { decodeKey, keyAfter } from '../../partition/keys.ts';
 import type { Snapshot, Transaction } from '../../partition/partition.ts';
 import { encodeValue } from '../../partition/values.ts';
 import { blockIdBytes, judgeBlock, parseBlockId } from '../../rules/block-list.ts';
-import type { SentContent } from '../common/sent-content.ts';
-import { nextSlice, type Storage } from '../common/storage.ts';
-import { withUpload } from '../common/upload.ts';
-import { type BlobInput, checkWriteInput } from './blobs.ts';
+import type { Storage } from '../common/storage.ts';
+import { type SentContent, withUpload } from '../common/upload.ts';
 import { fail } from './errors.ts';
 import {
-  checkBlobName,
-  checkContainerName,
+  type BlobInput,
   checkLease,
+  checkReadInput,
   checkWritable,
+  checkWriteInput,
   type DecisionSnapshot,
-  parseLeaseId,
 } from './request-checks.ts';
 import {
   type Blob,
@@ -32,35 +31,36 @@ import {
   uncommittedExpiry,
   uncommittedKey,
 } from './rows.ts';
-import { checkSameContainer, currentLease, findContainerId, readTarget } from './write-target.ts';
+import { checkSameContainer, currentLease, findContainerId, readTarget, type WriteTarget } from './write-target.ts';
 
 export interface PutBlockInput extends Omit<BlobInput, 'conditions'> {
-  /** As it was sent. */
+  /** Base64, as it was sent. */
   readonly blockId: string;
   readonly wantsMd5: boolean;
   readonly body: SentContent;
 }
 
-/** Refuses what would be refused anyway, before the body is sent. */
+/** For Expect: 100-continue: fails as Put Block would, before the body is sent. */
 export async function precheckPutBlock(storage: Storage, input: Omit<PutBlockInput, 'body'>): Promise<void> {
-  const leaseId = checkWriteInput({ ...input, conditions: {} });
-  const blockId = checkBlockId(input.blockId);
-  await storage.partition.read((at) => checkPutBlock(at, storage, { ...input, blockId }, leaseId));
+  const { leaseId, blockId } = checkPutBlockInput(storage, input);
+  await storage.partition.read(async (at) =>
+    checkPutBlock(at, storage, await readTarget(at, storage, input), blockId, leaseId),
+  );
 }
 
 export async function putBlock(storage: Storage, input: PutBlockInput) {
   const { container, blob, body } = input;
-  const { account, content } = storage;
-  const leaseId = checkWriteInput({ ...input, conditions: {} });
-  const blockId = checkBlockId(input.blockId);
+  const { account, content, partition, sweeper } = storage;
+  const { leaseId, blockId } = checkPutBlockInput(storage, input);
   if (body.length === 0) throw fail('InvalidHeaderValue', { HeaderName: 'Content-Length', HeaderValue: '0' });
   const containerId = await findContainerId(storage, container);
   return withUpload(storage, body, { md5: input.wantsMd5 }, async (uploaded) => {
     const newId = content.newId();
-    const { value: trashed } = await storage.partition.transact(txQueueKey(account, container, blob), async (tx) => {
-      const { target, replaced } = await checkPutBlock(tx, storage, { ...input, blockId }, leaseId);
+    const { value: needsSweep } = await partition.transact(txQueueKey(account, container, blob), async (tx) => {
+      const target = await readTarget(tx, storage, input);
+      const replaced = await checkPutBlock(tx, storage, target, blockId, leaseId);
       checkSameContainer(target, containerId);
-      if (target.expired) scheduleUncommittedDeletion(tx, account, target.container, blob, target.expired);
+      if (target.expired) scheduleUncommittedDeletion(tx, account, target.containerId, blob, target.expired);
       await content.commitUpload(tx, account, uploaded);
       if (replaced) await content.decrefChunks(tx, account, replaced.chunkRefs);
       const uncommitted = nextUncommitted(tx, target.uncommitted, newId, blockId, replaced !== undefined);
@@ -68,16 +68,23 @@ export async function putBlock(storage: Storage, input: PutBlockInput) {
         blockKeyFromId(storage, uncommitted.id, blockId),
         encodeBlock({ length: uploaded.length, chunkRefs: uploaded.chunkRefs }),
       );
-      tx.put(uncommittedKey(account, target.container, blob), encodeUncommitted(uncommitted));
-      if (!target.uncommitted) tx.put(expiryKey(account, uncommitted.due, target.container, blob), encodeValue({}));
+      tx.put(uncommittedKey(account, target.containerId, blob), encodeUncommitted(uncommitted));
+      if (!target.uncommitted) tx.put(expiryKey(account, uncommitted.due, target.containerId, blob), encodeValue({}));
       return target.expired !== undefined;
     });
-    if (trashed) storage.sweeper.wake();
+    if (needsSweep) sweeper.wake();
     return { md5: uploaded.md5, crc64: uploaded.crc64 };
   });
 }
 
-function checkBlockId(text: string): string {
+function checkPutBlockInput(storage: Storage, input: Omit<PutBlockInput, 'body'>) {
+  const leaseId = checkWriteInput({ ...input, conditions: {} });
+  const blockId = canonicalBlockId(input.blockId);
+  checkWritable(storage, input.container);
+  return { leaseId, blockId };
+}
+
+function canonicalBlockId(text: string): string {
   const id = parseBlockId(text);
   if (id !== undefined) return id;
   const details = { QueryParameterName: 'blockid', QueryParameterValue: text };
@@ -86,37 +93,38 @@ function checkBlockId(text: string): string {
 
 function nextUncommitted(
   { now, timestamp }: Transaction,
-  stage: UncommittedBlocks | undefined,
+  known: UncommittedBlocks | undefined,
   newId: UncommittedId,
   blockId: string,
   replaces: boolean,
 ): UncommittedBlocks {
   const touched = now;
-  if (!stage) {
+  if (!known) {
     const idLength = blockIdBytes(blockId);
     return { id: newId, created: timestamp, idLength, count: 1, gen: 0, touched, due: uncommittedExpiry(now) };
   }
-  return replaces ? { ...stage, gen: stage.gen + 1, touched } : { ...stage, count: stage.count + 1, touched };
+  return replaces ? { ...known, gen: known.gen + 1, touched } : { ...known, count: known.count + 1, touched };
 }
 
-/** With the block of the same id, which the new one replaces. */
+/** The checks of Put Block. Returns the block of the same id, which the new one replaces. */
 async function checkPutBlock(
   at: DecisionSnapshot,
   storage: Storage,
-  { container, blob, blockId }: Pick<PutBlockInput, 'container' | 'blob' | 'blockId'>,
+  target: WriteTarget,
+  blockId: string,
   leaseId: string | undefined,
-) {
-  checkWritable(storage, container);
-  const target = await readTarget(at, storage, container, blob);
+): Promise<Segment | undefined> {
+  const { uncommitted } = target;
   checkLease(at, currentLease(target), leaseId, 'write', 'blob');
-  const row = target.uncommitted && (await at.get(blockKeyFromId(storage, target.uncommitted.id, blockId)));
-  const verdict = judgeBlock(target.uncommitted, blockId, row !== undefined);
+  const row = uncommitted && (await at.get(blockKeyFromId(storage, uncommitted.id, blockId)));
+  const verdict = judgeBlock(uncommitted, blockId, row !== undefined);
   if (verdict !== 'proceed') throw fail(verdict);
-  return { target, replaced: row && decodeBlock(row) };
+  return row && decodeBlock(row);
 }
 
-export function blockKeyFromId({ account }: Storage, stage: UncommittedId, blockId: string) {
-  return blockKey(account, stage, Buffer.from(blockId, 'base64'));
+/** @param blockId in base64 */
+export function blockKeyFromId({ account }: Storage, id: UncommittedId, blockId: string) {
+  return blockKey(account, id, Buffer.from(blockId, 'base64'));
 }
 
 export type BlockListType = 'committed' | 'uncommitted' | 'all';
@@ -131,7 +139,7 @@ export interface ListedBlock {
 }
 
 export interface BlockLists<Rendered> {
-  /** Undefined: there is nothing but uncommitted blocks. */
+  /** Undefined: the blob consists of uncommitted blocks only. */
   readonly blob: Blob | undefined;
   readonly committed: Rendered[] | undefined;
   readonly uncommitted: Rendered[] | undefined;
@@ -139,17 +147,15 @@ export interface BlockLists<Rendered> {
 
 const SLICE = { limit: 500 };
 
-/** `render` is given the blocks slice by slice: there may be 150,000. */
+/** `render` gets the blocks in slices: there may be 150,000. */
 export async function getBlockList<Rendered>(
   storage: Storage,
   input: GetBlockListInput,
   render: (blocks: readonly ListedBlock[]) => Rendered,
 ): Promise<BlockLists<Rendered>> {
-  checkContainerName(input.container);
-  checkBlobName(input.blob);
-  const leaseId = parseLeaseId(input.leaseId);
+  const leaseId = checkReadInput(input);
   return storage.partition.read(async (at) => {
-    const target = await readTarget(at, storage, input.container, input.blob);
+    const target = await readTarget(at, storage, input);
     const { blob, uncommitted } = target;
     if (!blob && !uncommitted) throw fail('BlobNotFound');
     checkLease(at, currentLease(target), leaseId, 'read', 'blob');
@@ -171,8 +177,8 @@ export async function getBlockList<Rendered>(
   });
 }
 
-/** What was put whole has a piece without a label, and no blocks. */
-export async function* committedBlocks(
+/** The content of a Put Blob has a segment without a label, and no blocks. */
+async function* committedBlocks(
   at: Snapshot,
   { content, account }: Storage,
   id: ContentId,

@@ -1,3 +1,4 @@
+/** Create, get, change and delete a container. */
 import type { Conditions } from '../../rules/conditions.ts';
 import { formatEtag } from '../../rules/etag.ts';
 import { leaseState } from '../../rules/lease.ts';
@@ -17,6 +18,7 @@ import {
   type SentMetadata,
 } from './request-checks.ts';
 import {
+  type ContainerId,
   type ContainerProperties,
   encodeProperties,
   nameKey,
@@ -44,7 +46,7 @@ export async function createContainer(
     if (await tx.get(nameKey(account, container))) throw fail('ContainerAlreadyExists');
     await checkNotRemoved(tx, account);
     const properties = propertiesKey(account, tx.timestamp);
-    // Two processes may give out one stamp for different names: this check lets only one of them use it as an id.
+    // Two processes may draw one timestamp for different names: this read check lets only one of them use it as an id.
     await tx.get(properties);
     tx.put(nameKey(account, container), encodeName(tx.timestamp));
     tx.put(properties, encodeProperties({ metadata, access: input.access, policies: [] }));
@@ -91,9 +93,9 @@ export function setContainerMetadata(
   input: ContainerInput & { leaseId: string | undefined; conditions: Conditions; metadata: SentMetadata },
 ) {
   const metadata = parseMetadata(input.metadata);
-  // Of the conditions only this one is honoured here, as the service does.
+  // Azure honours only this condition here.
   const { ifModifiedSince } = input.conditions;
-  return change(storage, { ...input, conditions: { ifModifiedSince } }, { metadata });
+  return changeProperties(storage, { ...input, conditions: { ifModifiedSince } }, { metadata });
 }
 
 export function setContainerAcl(
@@ -107,13 +109,13 @@ export function setContainerAcl(
 ) {
   const { access, policies } = input;
   checkSingleCondition(input.conditions);
-  return change(storage, input, { access, policies });
+  return changeProperties(storage, input, { access, policies });
 }
 
-async function change(
+async function changeProperties(
   storage: Storage,
   input: ContainerInput & { leaseId: string | undefined; conditions: Conditions },
-  changed: Partial<Pick<ContainerProperties, 'metadata' | 'access' | 'policies'>>,
+  changes: Partial<Pick<ContainerProperties, 'metadata' | 'access' | 'policies'>>,
 ) {
   const { container, conditions } = input;
   checkContainerName(container);
@@ -124,8 +126,27 @@ async function change(
     const { id, ...found } = await readContainer(tx, storage, container);
     checkLease(tx, found.lease, leaseId, 'read', 'container');
     checkWriteConditions(found, conditions);
-    const { metadata, access, policies, lease } = { ...found, ...changed };
+    const { metadata, access, policies, lease } = { ...found, ...changes };
     tx.put(propertiesKey(account, id), encodeProperties({ metadata, access, policies, lease }));
   });
   return { etag: formatEtag(timestamp), modified: timestamp };
+}
+
+/** The properties of a container that authorize requests without an account key. */
+export interface ContainerAccess {
+  readonly id: ContainerId;
+  readonly level: PublicAccess | undefined;
+  readonly policies: readonly AccessPolicy[];
+}
+
+/** Undefined: there is no such container. */
+export function containerAccess(
+  { partition, account }: Storage,
+  container: string,
+): Promise<ContainerAccess | undefined> {
+  return partition.read(async (at) => {
+    if (!(await at.get(nameKey(account, container)))) return undefined;
+    const { id, access, policies } = await readContainer(at, { account }, container);
+    return { id, level: access, policies };
+  });
 }

@@ -1,4 +1,4 @@
-/** Copies within an account: they share the content and are done when they are answered. */
+/** Copy Blob within an account: source and copy share one reference-counted content, so a copy is finished when it is answered. */
 import { randomUUID } from 'node:crypto';
 import { parseId } from '../../content/rows.ts';
 import type { Transaction } from '../../partition/partition.ts';
@@ -7,24 +7,32 @@ import { formatEtag } from '../../rules/etag.ts';
 import { INFINITE_SECONDS, isLocked, normaliseLeaseId } from '../../rules/lease.ts';
 import type { Storage } from '../common/storage.ts';
 import { readBlob } from './blob-record.ts';
-import { type BlobInput, checkWriteInput } from './blobs.ts';
-import { checkPut, putBlobRecord } from './block-blobs.ts';
 import { fail } from './errors.ts';
 import {
+  type BlobInput,
   checkBlobName,
   checkContainerName,
   checkLease,
   checkSingleCondition,
+  checkWritable,
+  checkWriteInput,
   type DecisionSnapshot,
   parseLeaseId,
   parseMetadata,
   type SentMetadata,
 } from './request-checks.ts';
 import { type Blob, type ContainerId, inlineKey, txQueueKey } from './rows.ts';
-import { currentLease, readTarget, releaseReplaced, type WriteTarget } from './write-target.ts';
+import {
+  checkPut,
+  currentLease,
+  putBlobRecord,
+  readTarget,
+  releaseReplaced,
+  type WriteTarget,
+} from './write-target.ts';
 
 export interface CopySource {
-  /** As it was sent. */
+  /** The URL as it was sent. */
   readonly url: string;
   readonly container: string;
   readonly blob: string;
@@ -34,7 +42,7 @@ export interface CopyBlobInput extends BlobInput {
   readonly source: CopySource;
   readonly sourceConditions: Conditions;
   readonly sourceLeaseId: string | undefined;
-  /** If there is any, it replaces that of the source. */
+  /** Unless empty, it replaces the metadata of the source. */
   readonly metadata: SentMetadata;
 }
 
@@ -47,24 +55,29 @@ export async function copyBlob(storage: Storage, input: CopyBlobInput) {
   checkSingleCondition(input.sourceConditions);
   const sourceLeaseId = parseLeaseId(input.sourceLeaseId, 'x-ms-source-lease-id');
   const metadata = parseMetadata(input.metadata);
+  checkWritable(storage, container);
   const copyId = randomUUID();
-  const { timestamp, value } = await partition.transact(txQueueKey(account, container, blob), async (tx) => {
-    const from = await readSource(tx, storage, source, input.sourceConditions, sourceLeaseId);
-    const target = await checkPut(tx, storage, input, leaseId);
-    checkInfiniteLease(target, tx);
-    const trashed = await shareOrCopyContent(tx, storage, from, target, source.blob);
-    const { length, crc64, contentId, content } = from.blob;
-    putBlobRecord(tx, storage, target, {
-      length,
-      crc64,
-      contentId,
-      content,
-      metadata: input.metadata.length > 0 ? metadata : from.blob.metadata,
-      copy: { id: copyId, source: source.url, bytes: length, completed: tx.timestamp },
-    });
-    return trashed;
-  });
-  if (value) sweeper.wake();
+  const { timestamp, value: needsSweep } = await partition.transact(
+    txQueueKey(account, container, blob),
+    async (tx) => {
+      const from = await readSource(tx, storage, source, input.sourceConditions, sourceLeaseId);
+      const target = await readTarget(tx, storage, input);
+      checkPut(tx, storage, target, input, leaseId);
+      checkInfiniteLease(tx, target);
+      const hasReleased = await replaceContent(tx, storage, target, from, source.blob);
+      const { length, crc64, contentId, content } = from.blob;
+      putBlobRecord(tx, storage, target, {
+        length,
+        crc64,
+        contentId,
+        content,
+        metadata: input.metadata.length > 0 ? metadata : from.blob.metadata,
+        copy: { id: copyId, source: source.url, bytes: length, completed: tx.timestamp },
+      });
+      return hasReleased;
+    },
+  );
+  if (needsSweep) sweeper.wake();
   return { etag: formatEtag(timestamp), modified: timestamp, copyId };
 }
 
@@ -73,7 +86,7 @@ interface Source {
   readonly blob: Blob;
 }
 
-/** Who may read the source need not hold its lease; who says that he does must. */
+/** The lease id of the source is optional; if one is sent, it must be that of the active lease. */
 async function readSource(
   at: DecisionSnapshot,
   { account, granted }: Storage,
@@ -88,37 +101,36 @@ async function readSource(
   return found;
 }
 
-/** A copy may go on for longer than a lease that runs out: the service asks for one that does not. */
-function checkInfiniteLease(target: WriteTarget, { now }: Transaction): void {
+/** A copy may take longer than a lease that expires, so Azure requires an infinite one. */
+function checkInfiniteLease({ now }: Transaction, target: WriteTarget): void {
   const lease = currentLease(target);
   if (isLocked(lease, now) && lease.state === 'leased' && lease.seconds !== INFINITE_SECONDS) {
     throw fail('InfiniteLeaseDurationRequired');
   }
 }
 
-/** True: there is something to sweep. */
-async function shareOrCopyContent(
+/** The target shares the content of the source, or gets a copy of the inline row. True: the sweeper has work to do. */
+async function replaceContent(
   tx: Transaction,
   storage: Storage,
-  from: Source,
   target: WriteTarget,
-  name: string,
+  from: Source,
+  sourceName: string,
 ): Promise<boolean> {
   const { account, content } = storage;
   const { contentId } = from.blob;
   if (contentId !== undefined) {
-    // Raised before it is lowered: source and target may be one.
+    // Increment before decrement: source and target may be the same blob.
     await content.increfContent(tx, account, parseId(contentId));
     return releaseReplaced(tx, storage, target);
   }
-  const row = await tx.get(inlineKey(account, from.id, name));
+  const row = await tx.get(inlineKey(account, from.id, sourceName));
   if (!row) throw new Error('a blob without its content');
-  const trashed = await releaseReplaced(tx, storage, target, { inline: true });
-  tx.put(inlineKey(account, target.container, target.name), row.value);
-  return trashed;
+  tx.put(inlineKey(account, target.containerId, target.name), row.value);
+  return releaseReplaced(tx, storage, target, { keepsInlineRow: true });
 }
 
-/** No copy is ever under way here, so that there is none to abort. */
+/** Every copy is finished when it is answered, so there is never one to abort. */
 export async function abortCopy(
   storage: Storage,
   input: Omit<BlobInput, 'conditions'> & { copyId: string },
@@ -128,7 +140,7 @@ export async function abortCopy(
     throw fail('InvalidQueryParameterValue', { QueryParameterName: 'copyid', QueryParameterValue: input.copyId });
   }
   await storage.partition.read(async (at) => {
-    const target = await readTarget(at, storage, input.container, input.blob);
+    const target = await readTarget(at, storage, input);
     if (!target.blob) throw fail('BlobNotFound');
     const { lease } = target.blob;
     const infinite = lease?.state === 'leased' && lease.seconds === INFINITE_SECONDS;

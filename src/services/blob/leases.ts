@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Transaction } from '../../partition/partition.ts';
-import type { Conditions } from '../../rules/conditions.ts';
+import type { Conditions, Validators } from '../../rules/conditions.ts';
 import { formatEtag } from '../../rules/etag.ts';
-import { type Lease, type LeaseAction, lockedUntil, nextLease } from '../../rules/lease.ts';
+import { type Lease, type LeaseAction, type LeaseStep, lockedUntil, nextLease } from '../../rules/lease.ts';
 import type { Storage } from '../common/storage.ts';
 import { encodeBlobRecord } from './blob-record.ts';
 import { fail } from './errors.ts';
@@ -24,11 +24,10 @@ import {
   recordFrom,
   txQueueKey,
   uncommittedKey,
-  type WithVersion,
 } from './rows.ts';
-import { readTarget } from './write-target.ts';
+import { currentLease, readTarget } from './write-target.ts';
 
-/** As the request's headers say it. */
+/** The headers of the request, unchecked. */
 export interface LeaseRequest {
   readonly action: string;
   readonly leaseId: string | undefined;
@@ -49,18 +48,20 @@ export interface LeaseAnswer {
   readonly breakSeconds?: number;
 }
 
+/** A lease changes neither ETag nor Last-Modified. */
 export async function leaseContainer(storage: Storage, input: LeaseTarget & LeaseRequest): Promise<LeaseAnswer> {
   const { container, conditions } = input;
+  const { account } = storage;
   checkContainerName(container);
   checkSingleCondition(conditions);
   const action = parseAction(input);
-  const { account } = storage;
   const { value } = await storage.partition.transact(txQueueKey(account, container), async (tx) => {
     const found = await readContainer(tx, storage, container);
-    return applyAction(tx, found, action, conditions, 'container', (lease) => {
-      const { id, metadata, access, policies, stamp } = found;
-      tx.put(propertiesKey(account, id), encodeProperties({ metadata, access, policies, lease, etag: stamp }));
-    });
+    checkWriteConditions(found, conditions);
+    const changed = changeLease(tx, found.lease, action, 'container');
+    const { id, metadata, access, policies, version: etag } = found;
+    tx.put(propertiesKey(account, id), encodeProperties({ metadata, access, policies, lease: changed.lease, etag }));
+    return leaseAnswer(found, action, changed);
   });
   return value;
 }
@@ -70,55 +71,47 @@ export async function leaseBlob(
   input: LeaseTarget & LeaseRequest & { blob: string },
 ): Promise<LeaseAnswer> {
   const { container, blob, conditions } = input;
+  const { account } = storage;
   checkContainerName(container);
   checkBlobName(blob);
   checkSingleCondition(conditions);
   const action = parseAction(input);
-  const { account } = storage;
   const { value } = await storage.partition.transact(txQueueKey(account, container, blob), async (tx) => {
-    const target = await readTarget(tx, storage, container, blob);
-    const { container: id, blob: found, uncommitted } = target;
+    const target = await readTarget(tx, storage, input);
+    const { containerId, blob: found, uncommitted } = target;
+    if (!found && !uncommitted) throw fail('BlobNotFound');
+    // For conditions, a blob that consists of uncommitted blocks only does not exist.
+    checkWriteConditions(found, conditions);
+    const changed = changeLease(tx, currentLease(target), action, 'blob');
+    const { lease } = changed;
     if (found) {
-      return applyAction(tx, found, action, conditions, 'blob', (lease) => {
-        tx.put(blobKey(account, id, blob), encodeBlobRecord({ ...recordFrom(found), lease, etag: found.stamp }));
-      });
+      const record = { ...recordFrom(found), lease, etag: found.version };
+      tx.put(blobKey(account, containerId, blob), encodeBlobRecord(record));
+      return leaseAnswer(found, action, changed);
     }
-    if (!uncommitted) throw fail('BlobNotFound');
-    // Nothing but uncommitted blocks: it is absent to all conditions.
-    checkWriteConditions(undefined, conditions);
-    const versioned = {
-      ...uncommitted,
-      stamp: uncommitted.created,
-      etag: formatEtag(uncommitted.created),
-      modified: uncommitted.created,
-    };
-    return applyAction(tx, versioned, action, {}, 'blob', (lease) => {
-      tx.put(uncommittedKey(account, id, blob), encodeUncommitted({ ...uncommitted, lease }));
-    });
+    const { created } = uncommitted!;
+    tx.put(uncommittedKey(account, containerId, blob), encodeUncommitted({ ...uncommitted!, lease }));
+    return leaseAnswer({ etag: formatEtag(created), modified: created }, action, changed);
   });
   return value;
 }
 
-/** A lease changes neither ETag nor Last-Modified. */
-function applyAction(
-  tx: Transaction,
-  found: WithVersion<{ lease?: Lease | undefined }>,
-  action: LeaseAction,
-  conditions: Conditions,
-  what: LeasedResource,
-  write: (lease: Lease | undefined) => void,
-): LeaseAnswer {
-  checkWriteConditions(found, conditions);
-  const next = nextLease(found.lease, action, tx.now);
-  if ('refused' in next) throw leaseError(next.refused, what);
-  const until = lockedUntil(found.lease, tx.now);
+/** The decision rests on the lease as it is now: it is void once an active lease has expired, hence the deadline. */
+function changeLease(tx: Transaction, lease: Lease | undefined, action: LeaseAction, what: LeasedResource): LeaseStep {
+  const changed = nextLease(lease, action, tx.now);
+  if ('refused' in changed) throw leaseError(changed.refused, what);
+  const until = lockedUntil(lease, tx.now);
   if (until !== undefined) tx.commitBefore(until);
-  write(next.lease);
+  return changed;
+}
+
+function leaseAnswer({ etag, modified }: Validators, { action }: LeaseAction, changed: LeaseStep): LeaseAnswer {
+  const { lease, breakSeconds } = changed;
   return {
-    etag: found.etag,
-    modified: found.modified,
-    ...(next.breakSeconds === undefined ? {} : { breakSeconds: next.breakSeconds }),
-    ...(action.action !== 'break' && next.lease ? { leaseId: next.lease.id } : {}),
+    etag,
+    modified,
+    ...(breakSeconds === undefined ? {} : { breakSeconds }),
+    ...(action !== 'break' && lease ? { leaseId: lease.id } : {}),
   };
 }
 

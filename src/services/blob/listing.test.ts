@@ -19,32 +19,32 @@ import {
 } from './rows.ts';
 
 const ACCOUNT = 7n;
-/** A head, blocks that were never committed, blocks that have expired, or some of these. */
-type Kind = 'head' | 'stage' | 'expired' | 'both' | 'head and expired';
-const KINDS: readonly Kind[] = ['head', 'stage', 'expired', 'both', 'head and expired'];
+/** A blob record, uncommitted blocks, expired blocks, or two of these. */
+type Kind = 'record' | 'uncommitted' | 'expired' | 'both' | 'record and expired';
+const KINDS: readonly Kind[] = ['record', 'uncommitted', 'expired', 'both', 'record and expired'];
 const aUnit = fc.constantFrom('a', 'b', '/', '\0', 'é', '\ud83d', '\ude00', '\uffff');
 const aText = (minLength: number, maxLength: number) =>
   fc.array(aUnit, { minLength, maxLength }).map((units) => units.join(''));
 
 async function fill(partition: Partition, id: bigint, blobs: readonly (readonly [string, Kind])[]): Promise<string> {
   const container = `box${id}`;
-  const head = { content: {}, metadata: {}, created: 1n, length: 0, crc64: '' };
+  const record = { content: {}, metadata: {}, created: 1n, length: 0, crc64: '' };
   await partition.transact(encodeKey(['test']), async (tx) => {
     tx.put(nameKey(ACCOUNT, container), encodeName(id));
     tx.put(propertiesKey(ACCOUNT, id), encodeProperties({ metadata: {}, policies: [] }));
     for (const [name, kind] of blobs) {
-      if (kind !== 'stage' && kind !== 'expired') tx.put(blobKey(ACCOUNT, id, name), encodeBlobRecord(head));
-      if (kind === 'head') continue;
+      if (kind !== 'uncommitted' && kind !== 'expired') tx.put(blobKey(ACCOUNT, id, name), encodeBlobRecord(record));
+      if (kind === 'record') continue;
       const touched = kind.endsWith('expired') ? 1n : tx.now;
-      const stage = { id: { epoch: 1n, number: 1n }, created: 1n, idLength: 2, count: 1, gen: 0, touched };
-      tx.put(uncommittedKey(ACCOUNT, id, name), encodeUncommitted({ ...stage, due: uncommittedExpiry(touched) }));
+      const blocks = { id: { epoch: 1n, number: 1n }, created: 1n, idLength: 2, count: 1, gen: 0, touched };
+      tx.put(uncommittedKey(ACCOUNT, id, name), encodeUncommitted({ ...blocks, due: uncommittedExpiry(touched) }));
     }
   });
   return container;
 }
 
-/** All pages, with what stands for several names marked. */
-async function walk(partition: Partition, input: Omit<ListBlobsInput, 'marker'>): Promise<string[]> {
+/** The items of all pages; common prefixes are marked. */
+async function listAll(partition: Partition, input: Omit<ListBlobsInput, 'marker'>): Promise<string[]> {
   const storage = { account: ACCOUNT, partition } as unknown as Storage;
   const found: string[] = [];
   for (let marker: string | undefined; marker !== ''; ) {
@@ -68,9 +68,9 @@ function expected(names: readonly string[], prefix: string, delimiter: string): 
 }
 
 describe('A list of blobs', () => {
-  const isListed = (kind: Kind, uncommitted: boolean) => (kind === 'stage' ? uncommitted : kind !== 'expired');
+  const isListed = (kind: Kind, uncommitted: boolean) => (kind === 'uncommitted' ? uncommitted : kind !== 'expired');
 
-  it('shows committed blobs, and uncommitted ones that have not expired, joined by any delimiter', async () => {
+  it('shows committed blobs, and uncommitted ones that have not expired, under the common prefixes of any delimiter', async () => {
     const partition = openPartition(openMemory());
     let containers = 0n;
     await fc.assert(
@@ -84,7 +84,7 @@ describe('A list of blobs', () => {
         fc.integer({ min: 1, max: 9 }),
         async (blobs, { prefix, delimiter, uncommitted }, resultsMax) => {
           const container = await fill(partition, ++containers, blobs);
-          const found = await walk(partition, { container, prefix, delimiter, uncommitted, resultsMax });
+          const found = await listAll(partition, { container, prefix, delimiter, uncommitted, resultsMax });
           const names = blobs.filter(([, kind]) => isListed(kind, uncommitted)).map(([name]) => name);
           expect(found).toEqual(expected(names, prefix, delimiter));
         },
@@ -93,19 +93,19 @@ describe('A list of blobs', () => {
     );
   });
 
-  it('finds what has not expired behind many uncommitted blobs of one prefix that have', async () => {
+  it('finds unexpired blocks after many expired ones under one common prefix', async () => {
     const partition = openPartition(openMemory());
     const expired = (folder: string) => Array.from({ length: 600 }, (_, i) => [`${folder}/${i}`, 'expired'] as const);
     const container = await fill(partition, 1n, [
       ...expired('a'),
       ...expired('b'),
-      ['b/last', 'stage'],
+      ['b/last', 'uncommitted'],
       ...expired('c'),
-      ['c/last', 'head'],
+      ['c/last', 'record'],
     ]);
     const input = { container, prefix: '', delimiter: '/', uncommitted: true };
     for (const resultsMax of [1, 100]) {
-      expect(await walk(partition, { ...input, resultsMax })).toEqual(['prefix b/', 'prefix c/']);
+      expect(await listAll(partition, { ...input, resultsMax })).toEqual(['prefix b/', 'prefix c/']);
     }
   });
 });

@@ -1,4 +1,4 @@
-/** List Containers and List Blobs: a page is one committed state, read in slices that leave the event loop to others. */
+/** List Containers and List Blobs: a page is one snapshot, read in slices so that no event-loop turn is long. */
 import { nextSlice } from '../../base/time-slices.ts';
 import {
   decodeKeySuffix,
@@ -38,10 +38,10 @@ import {
 } from './rows.ts';
 
 const PAGE_MAX = 5_000;
-/** Their text stays below 128 KiB: a longer one has memory of its own, and costs twice as much. */
+/** The XML of a slice stays below 128 KiB: a longer string is allocated separately, and costs twice as much. */
 const SLICE_ROWS = 125;
-/** Properties are as long as their metadata, and of a page all are held. */
-const CONTAINERS_AT_ONCE = 1_000;
+/** The properties of all rows of a page are in memory at once, each as long as its metadata. */
+const CONTAINERS_PER_READ = 1_000;
 
 export interface ListInput {
   readonly prefix: string | undefined;
@@ -55,7 +55,7 @@ export interface ListedContainer {
   readonly leaseState: LeaseState;
 }
 
-/** As listBlobs does it. `system`: with the container of the logs. */
+/** Emits and returns as `listBlobs` does. `system`: with the container of the logs. */
 export async function listContainers(
   storage: Storage,
   input: ListInput & { readonly system?: boolean },
@@ -68,7 +68,7 @@ export async function listContainers(
       under: (prefix) => nameKeyPrefix(account, prefix),
       at: (name) => nameKey(account, name),
       async page(range, { limit }) {
-        const { rows: all, next } = await at.page(range, { limit: Math.min(limit, CONTAINERS_AT_ONCE) });
+        const { rows: all, next } = await at.page(range, { limit: Math.min(limit, CONTAINERS_PER_READ) });
         const rows = input.system ? all : all.filter(({ key }) => key !== logs);
         const found = await at.getMany(rows.map((row) => propertiesKey(account, decodeName(row))));
         return { rows: rows.map((row, i) => ({ ...row, properties: found[i]! })), next };
@@ -79,7 +79,7 @@ export async function listContainers(
       },
       bytesOf: ({ properties }) => properties.value.length,
     };
-    // Without a delimiter nothing is joined.
+    // Without a delimiter there are no common prefixes.
     return readPage(names, input, '', (items) => emit(items as readonly ListedContainer[]));
   });
 }
@@ -87,23 +87,23 @@ export async function listContainers(
 export interface ListBlobsInput extends ListInput {
   readonly container: string;
   readonly delimiter: string | undefined;
-  /** Blobs, too, that consist of uncommitted blocks. */
+  /** With blobs that consist of uncommitted blocks only. */
   readonly uncommitted: boolean;
 }
 
 export interface ListedBlob {
   readonly name: string;
-  /** Undefined: there are only uncommitted blocks. */
+  /** Undefined: the blob consists of uncommitted blocks only. */
   readonly blob: Blob | undefined;
   readonly lease: Lease | undefined;
   readonly leaseState: LeaseState;
 }
 
-/** In the order of their names: a blob, or what stands for all blobs whose names go on behind the delimiter. */
+/** In the order of their names: a blob, or a common prefix of names up to the delimiter. */
 export type ListedItem = ListedBlob | { readonly prefix: string };
 
 /**
- * `emit` is given the items of a page slice by slice, so that thousands of them need not be held until the last was read.
+ * `emit` gets the items of a page in slices, so that memory holds one slice, not thousands of items.
  * Resolves with the marker of the next page.
  */
 export async function listBlobs(
@@ -121,8 +121,8 @@ export async function listBlobs(
       page: (range, options) =>
         input.uncommitted ? mergedPage(at, account, id, range, options) : at.page(range, options),
       item(row, name) {
-        const blob = row.stage ? undefined : decodeBlobRecord(row);
-        const { lease } = row.stage ?? blob!;
+        const blob = row.uncommitted ? undefined : decodeBlobRecord(row);
+        const { lease } = row.uncommitted ?? blob!;
         return { name, blob, lease, leaseState: leaseState(lease, at.now) };
       },
       bytesOf: ({ value }) => value.length,
@@ -131,13 +131,14 @@ export async function listBlobs(
   });
 }
 
-/** Rows by name: where all that begin with a prefix begin, the key of one, those in a range, and what is listed of each. */
+/** Rows by name. */
 interface NameSource<Found extends Row, Item> {
+  /** The prefix of the keys of all names with this prefix. */
   under(prefix: string): Key;
   at(name: string): Key;
   page(range: Range, options: PageOptions): Promise<TypedPage<Found>>;
   item(row: Found, name: string): Item;
-  /** As much of the row as its item is made of. */
+  /** The stored bytes that the item is made of. */
   bytesOf(row: Found): number;
 }
 
@@ -145,10 +146,13 @@ interface TypedPage<Found extends Row> extends Page {
   readonly rows: readonly Found[];
 }
 
-/** The row of a head; or that of a stage, under the key that its head would have. */
-type RowWithUncommitted = Row & { readonly stage?: UncommittedBlocks };
+/** A blob record; or uncommitted blocks, under the key that the blob record would have. */
+type RowWithUncommitted = Row & { readonly uncommitted?: UncommittedBlocks };
 
-/** Heads, and stages without a head, in the order of their names. Their keys differ only in their beginnings, which are equally long. */
+/**
+ * Merges blob records, and uncommitted blocks without a record, in the order of their names. The keys of the two differ only in
+ * their prefixes, which are equally long.
+ */
 async function mergedPage(
   at: PagedSnapshot,
   account: AccountId,
@@ -156,35 +160,36 @@ async function mergedPage(
   { from, to }: Range,
   options: PageOptions,
 ): Promise<TypedPage<RowWithUncommitted>> {
-  const [ofHeads, ofStages] = [blobKeyPrefix(account, id, ''), uncommittedKeyPrefix(account, id, '')];
-  const toStage = (key: Key) => (ofStages + key.slice(ofHeads.length)) as Key;
-  const toHead = (key: Key) => (ofHeads + key.slice(ofStages.length)) as Key;
-  const [heads, stages] = await Promise.all([
+  const [recordPrefix, uncommittedPrefix] = [blobKeyPrefix(account, id, ''), uncommittedKeyPrefix(account, id, '')];
+  const toUncommittedKey = (key: Key) => (uncommittedPrefix + key.slice(recordPrefix.length)) as Key;
+  const toRecordKey = (key: Key) => (recordPrefix + key.slice(uncommittedPrefix.length)) as Key;
+  const [records, uncommitted] = await Promise.all([
     at.page({ from, to }, options),
-    at.page({ from: toStage(from), to: toStage(to) }, options),
+    at.page({ from: toUncommittedKey(from), to: toUncommittedKey(to) }, options),
   ]);
-  const committed = new Set(heads.rows.map(({ key }) => key));
-  const staged: RowWithUncommitted[] = [];
-  for (const first of stages.rows) {
+  const recordKeys = new Set(records.rows.map(({ key }) => key));
+  const withoutRecord: RowWithUncommitted[] = [];
+  for (const first of uncommitted.rows) {
     const found = await findUnexpired(at, first, options.grouping);
-    if (found && !committed.has(toHead(found.key))) staged.push({ ...found, key: toHead(found.key) });
+    const key = found && toRecordKey(found.key);
+    if (key !== undefined && !recordKeys.has(key)) withoutRecord.push({ ...found!, key });
   }
-  // Behind the end of the shorter one, the other may have rows that belong between.
-  const next = minKey(heads.next, stages.next && toHead(stages.next));
-  const rows = [...heads.rows, ...staged].filter(({ key }) => next === undefined || key < next);
+  // After the end of the shorter page, the other page may have rows that belong in between.
+  const next = minKey(records.next, uncommitted.next && toRecordKey(uncommitted.next));
+  const rows = [...records.rows, ...withoutRecord].filter(({ key }) => next === undefined || key < next);
   rows.sort((one, other) => (one.key < other.key ? -1 : 1));
   return { rows, next };
 }
 
-/** This stage, or another that is joined with it: blocks that have expired are as good as gone. */
+/** These uncommitted blocks, or if they have expired, the next unexpired ones under the same common prefix. */
 async function findUnexpired(
   at: PagedSnapshot,
   first: Row,
   grouping: KeyGrouping | undefined,
 ): Promise<RowWithUncommitted | undefined> {
   const decodeUnexpired = (row: Row): RowWithUncommitted | undefined => {
-    const stage = decodeUncommitted(row);
-    return isExpired(stage, at.now) ? undefined : { ...row, stage };
+    const uncommitted = decodeUncommitted(row);
+    return isExpired(uncommitted, at.now) ? undefined : { ...row, uncommitted };
   };
   const found = decodeUnexpired(first);
   const group = grouping && groupPrefix(first.key, grouping);
@@ -208,8 +213,8 @@ function minKey(one: Key | undefined, other: Key | undefined): Key | undefined {
 }
 
 /**
- * Walks the names that begin with the prefix. Where the delimiter joins names into one item the store seeks past all of them,
- * so that the cost is that of the items, not of the names behind them.
+ * Reads the names with the prefix. The store skips the names after the first of a common prefix (skip scan), so the cost is that
+ * of the items, not of the names that they stand for.
  */
 async function readPage<Found extends Row, Item>(
   names: NameSource<Found, Item>,
@@ -217,7 +222,7 @@ async function readPage<Found extends Row, Item>(
   delimiter: string,
   emit: (items: readonly (Item | { prefix: string })[]) => void,
 ): Promise<string> {
-  // No name is longer, and a longer key is none that an engine could take.
+  // No name is longer, and an engine could not store a longer key.
   if (prefix.length > BLOB_NAME_MAX) return '';
   const start = names.under('');
   const nameIn = (row: Row) => decodeKeySuffix(row.key, start);
@@ -225,29 +230,29 @@ async function readPage<Found extends Row, Item>(
   const grouping = delimiter === '' ? undefined : { from: range.from.length, delimiter: encodeKeyText(delimiter) };
   let left = Math.min(resultsMax, PAGE_MAX);
   let from: Key | undefined = marker ? seekMarker(names, marker, range) : range.from;
-  let joined: string | undefined;
-  /** Where the next page begins if anything follows. */
-  let end = '';
+  let common: string | undefined;
+  /** The marker of the next page, if another item follows. */
+  let nextMarker = '';
   const slices = createSliceBuffer(emit, SLICE_ROWS);
   while (from !== undefined) {
     const { rows, next }: TypedPage<Found> = await names.page({ from, to: range.to }, { limit: left + 1, grouping });
     for (const row of rows) {
       const name = nameIn(row);
-      // Of heads and stages, each may have a row that stands for these names.
-      if (joined !== undefined && name.startsWith(joined)) continue;
+      // Records and uncommitted blocks may both have a row under this common prefix.
+      if (common !== undefined && name.startsWith(common)) continue;
       if (left === 0) {
         slices.flush();
-        return end;
+        return nextMarker;
       }
       if (slices.isFull()) {
         slices.flush();
         await nextSlice();
       }
       left--;
-      joined = delimiter === '' ? undefined : commonPrefix(name, prefix, delimiter);
-      if (joined === undefined) slices.add(names.item(row, name), name.length + names.bytesOf(row));
-      else slices.add({ prefix: joined }, joined.length);
-      if (left === 0) end = joined === undefined ? encodeMarker('after', name) : encodeMarker('past', joined);
+      common = delimiter === '' ? undefined : commonPrefix(name, prefix, delimiter);
+      if (common === undefined) slices.add(names.item(row, name), name.length + names.bytesOf(row));
+      else slices.add({ prefix: common }, common.length);
+      if (left === 0) nextMarker = common === undefined ? encodeMarker('after', name) : encodeMarker('past', common);
     }
     slices.flush();
     from = next;
@@ -256,13 +261,13 @@ async function readPage<Found extends Row, Item>(
   return '';
 }
 
-/** What stands for this name and all others that share its beginning up to the delimiter. */
+/** The prefix that this name shares with others, up to and including the delimiter. */
 function commonPrefix(name: string, prefix: string, delimiter: string): string | undefined {
   const end = name.indexOf(delimiter, prefix.length);
   return end < 0 ? undefined : name.slice(0, end + delimiter.length);
 }
 
-/** Opaque to clients: where the next page begins. */
+/** Opaque to clients: the position of the next page. */
 function encodeMarker(how: 'after' | 'past', name: string): string {
   return `1-${how}-${Buffer.from(name, 'utf16le').toString('base64url')}`;
 }

@@ -1,11 +1,11 @@
-/** Long lists that have each block once: the references of their chunks are handed over, and no chunk's row is touched. */
+/** Long lists that have each block once: their chunk references are handed over, and no chunk row is written. */
 import { describe, expect, it } from 'vitest';
 import { ACCOUNT, openWorld } from '../../../test/support/blob-storage.ts';
 import { createChunkChecker } from '../../content/chunk-check.ts';
 import { keysUnder } from '../../partition/keys.ts';
 import type { BlockSource } from '../../rules/block-list.ts';
-import type { SentContent } from '../common/sent-content.ts';
 import type { Storage } from '../common/storage.ts';
+import type { SentContent } from '../common/upload.ts';
 import { check } from '../maintenance/check.ts';
 import { deleteBlob, getBlob } from './blobs.ts';
 import { putBlob } from './block-blobs.ts';
@@ -27,7 +27,7 @@ async function open() {
   const world = await openWorld();
   await world.putContainer();
   const { partition, store, extents } = world;
-  // It sweeps when the test says so.
+  // The test wakes the sweeper itself.
   const storage: Storage = { partition, account: ACCOUNT, content: store, sweeper: { ...world.sweeper, wake() {} } };
   const rowsOf = (kind: string) => partition.read((at) => at.scan(keysUnder([ACCOUNT, kind]), { limit: 10_000 }));
   return {
@@ -55,9 +55,9 @@ const commit = (storage: Storage, source: BlockSource, count = BLOCKS) => {
 async function read(storage: Storage, blob: string): Promise<string> {
   const asked = { range: undefined, rangeMd5: undefined, rangeCrc64: undefined };
   const { bytes } = await getBlob(storage, { ...base(blob), ...asked });
-  const pieces: Buffer[] = [];
-  for await (const piece of Buffer.isBuffer(bytes) ? [bytes] : bytes) pieces.push(Buffer.from(piece));
-  return Buffer.concat(pieces).toString();
+  const buffers: Buffer[] = [];
+  for await (const buffer of Buffer.isBuffer(bytes) ? [bytes] : bytes) buffers.push(Buffer.from(buffer));
+  return Buffer.concat(buffers).toString();
 }
 
 const copy = (storage: Storage) => {
@@ -96,7 +96,7 @@ describe('A long list that has each block once', () => {
     await expectSound(opened);
   });
 
-  it('takes over those of committed blocks and of new ones behind them', async () => {
+  it('takes over those of committed blocks and of new ones after them', async () => {
     const opened = await open();
     const { storage, chunks } = opened;
     await putAll(storage);
@@ -109,7 +109,7 @@ describe('A long list that has each block once', () => {
     await expectSound(opened);
   });
 
-  it('leaves to a copy what it shares with it', async () => {
+  it('leaves a content that it shares with a copy to the copy', async () => {
     const opened = await open();
     const { storage } = opened;
     await putAll(storage);
@@ -122,7 +122,7 @@ describe('A long list that has each block once', () => {
     await expectSound(opened);
   });
 
-  it('lets go of blocks that it does not have', async () => {
+  it('releases blocks that it does not name', async () => {
     const opened = await open();
     await putAll(opened.storage);
     await put(opened.storage, BLOCKS, 'N');
@@ -159,12 +159,12 @@ describe('A long list that has each block once', () => {
     await deleteBlob(storage, base('one'));
     await world.sweep();
     let text = '';
-    for await (const piece of bytes as AsyncIterable<Buffer>) text += piece.toString();
+    for await (const buffer of bytes as AsyncIterable<Buffer>) text += buffer.toString();
     expect(text).toBe('a'.repeat(BLOCKS));
     await expectSound(opened);
   });
 
-  // One begins it, two make the cells, one swaps it in.
+  // One begins the pending content, two write manifest pages, one swaps it in.
   describe.each([0, 1, 2, 3])('overtaken before its transaction %i', (at) => {
     it.each<[string, BlockSource, (storage: Storage) => Promise<unknown>, string | undefined]>([
       [
@@ -191,9 +191,9 @@ describe('A long list that has each block once', () => {
       let count = 0;
       const partition: Storage['partition'] = {
         ...storage.partition,
-        async transact(anchor, body) {
+        async transact(queueKey, fn) {
           if (count++ === at) await other(storage);
-          return storage.partition.transact(anchor, body);
+          return storage.partition.transact(queueKey, fn);
         },
       };
       await commit({ ...storage, partition }, source).catch((error) => expect(error.code).toBe('InvalidBlockList'));

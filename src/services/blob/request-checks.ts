@@ -1,4 +1,4 @@
-/** What a request must be like in itself, before anything stored is looked at; and what decisions on a lease have in common. */
+/** The checks that blob operations share: of the request itself, before any row is read; of conditions and leases, on a snapshot. */
 import type { Instant, Snapshot } from '../../partition/partition.ts';
 import { type Conditions, hasOneCondition, judgeRead, judgeWrite, type Validators } from '../../rules/conditions.ts';
 import { judgeUse, type Lease, lockedUntil, normaliseLeaseId } from '../../rules/lease.ts';
@@ -10,15 +10,37 @@ export { parseMetadata, type SentMetadata } from '../common/metadata.ts';
 
 export type LeasedResource = 'blob' | 'container';
 
-/** A read, or a transaction, whose commit must come before the instant at which the judgement no longer holds. */
+/** A read, or a transaction whose commit must come before the instant at which its decision is no longer valid. */
 export type DecisionSnapshot = Snapshot & { commitBefore?(instant: Instant): void };
+
+export interface BlobInput {
+  readonly container: string;
+  readonly blob: string;
+  readonly conditions: Conditions;
+  readonly leaseId: string | undefined;
+}
+
+/** Returns the lease id in its canonical form. */
+export function checkReadInput({ container, blob, leaseId }: Omit<BlobInput, 'conditions'>): string | undefined {
+  checkContainerName(container);
+  checkBlobName(blob);
+  return parseLeaseId(leaseId);
+}
+
+/** Returns the lease id in its canonical form. */
+export function checkWriteInput(input: BlobInput): string | undefined {
+  checkContainerName(input.container);
+  checkBlobName(input.blob);
+  checkSingleCondition(input.conditions);
+  return parseLeaseId(input.leaseId);
+}
 
 export function checkContainerName(name: string): void {
   const fault = containerNameFault(name);
   if (fault) throw fail(fault);
 }
 
-/** The logs of the service can be read and deleted, and nothing else. */
+/** Clients can read and delete the logs of Storage Analytics, and nothing else. */
 export function checkWritable({ bySystem }: Pick<Storage, 'bySystem'>, container: string): void {
   if (container === LOGS_CONTAINER && !bySystem) throw fail('AuthorizationFailure');
 }
@@ -39,7 +61,7 @@ export function parseLeaseId(text: string | undefined, header = 'x-ms-lease-id')
   return id;
 }
 
-/** Refuses who may not use what is leased. A decision that rests on a running lease is void once it has run out. */
+/** Fails if the lease does not permit this use. A decision on an active lease is void once the lease has expired: hence the deadline. */
 export function checkLease(
   at: DecisionSnapshot,
   lease: Lease | undefined,
@@ -68,7 +90,7 @@ export function checkWriteConditions(
   if (verdict !== 'proceed') throw fail(verdict);
 }
 
-/** The messages speak of the blob; of a container they say so. */
+/** The messages of the table speak of the blob. */
 export function leaseError(code: BlobErrorCode, what: LeasedResource) {
   const message: string = blobErrors[code][1];
   return fail(code, undefined, what === 'blob' ? message : message.replace('the blob', 'the container'));

@@ -1,5 +1,4 @@
-/** Containers and blobs as rows; docs/adr/0002-rows.md has the schema. */
-
+/** Containers, blobs and uncommitted blocks as rows: keys, values, reads; docs/adr/0002-rows.md has the schema. */
 import { TICKS_PER_SECOND } from '../../base/time.ts';
 import {
   decodeManifestPage,
@@ -22,13 +21,13 @@ import { encodeDeletion } from '../common/deletions.ts';
 import type { Metadata } from '../common/metadata.ts';
 import * as names from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';
-import type { AccountId, Storage } from '../common/storage.ts';
+import type { AccountId, AccountScope } from '../common/storage.ts';
 import { fail } from './errors.ts';
 
 export type ContainerId = bigint;
 export type { Metadata };
 
-/** Flat accounts have one directory, which holds whole names. */
+/** An account without a hierarchical namespace has one directory, which holds whole names. */
 const ROOT = 0n;
 
 export const nameKey = (account: AccountId, container: string): Key => names.nameKey(account, 'blob', container);
@@ -44,20 +43,19 @@ export const uncommittedKey = (account: AccountId, id: ContainerId, blob: string
   encodeKey([account, 'u', id, ROOT, blob]);
 export const uncommittedKeyPrefix = (account: AccountId, id: ContainerId, prefix: string): Key =>
   keyPrefix([account, 'u', id, ROOT], prefix);
-/** `block` as it is behind its base64. */
-export const blockKey = (account: AccountId, stage: UncommittedId, block: Uint8Array): Key =>
-  encodeKey([...uncommittedKeyParts(account, stage), block]);
-export const blocksIn = (account: AccountId, stage: UncommittedId): Range =>
-  keysUnder(uncommittedKeyParts(account, stage));
-/** When to look at a stage again: whether its blocks have expired. */
+/** `blockId`: decoded from base64, so that the rows are in the order of the bytes. */
+export const blockKey = (account: AccountId, id: UncommittedId, blockId: Uint8Array): Key =>
+  encodeKey([...uncommittedKeyParts(account, id), blockId]);
+export const blocksIn = (account: AccountId, id: UncommittedId): Range => keysUnder(uncommittedKeyParts(account, id));
+/** Expiry index: the instant at which the sweeper checks whether uncommitted blocks have expired. */
 export const expiryKey = (account: AccountId, instant: Instant, id: ContainerId, blob: string): Key =>
   encodeKey([account, 'w', instant, 'stage', id, blob]);
-/** All that is due at this instant. */
+/** The entries of the expiry index up to this instant. */
 export const expiredIn = (account: AccountId, now: Instant): Range => ({
   from: keysUnder([account, 'w']).from,
   to: encodeKey([account, 'w', now + 1n]),
 });
-/** Where the requests for one container or blob take turns: before its container's id is known. */
+/** The queue of the transactions on one container or blob: by name, because the container's id is not known before. */
 export const txQueueKey = (account: AccountId, ...path: string[]): Key => encodeKey([account, 'blob', ...path]);
 
 /** The last part of a key: the name of the container or blob. */
@@ -65,17 +63,18 @@ export function nameFromKey(key: Key): string {
   return decodeKey(key).at(-1) as string;
 }
 
-/** What a row with an ETag of its own knows of itself: the write that made it, unless that one was to leave the ETag alone. */
+/** A row whose version is its ETag, unless the last write had to keep the ETag. */
 interface ETagged {
+  /** The version that the ETag shows. Set by lease operations only; any other write leaves it out. */
   readonly etag?: Timestamp;
 }
 
-/** What strangers may read: the blobs, or also what there is. */
+/** What anonymous callers can read: blobs, or also the container and its list of blobs. */
 export type PublicAccess = 'blob' | 'container';
 
 export interface ContainerProperties extends ETagged {
   readonly metadata: Metadata;
-  /** Undefined: nothing. */
+  /** Undefined: no anonymous access. */
   readonly access?: PublicAccess | undefined;
   readonly policies: readonly AccessPolicy[];
   readonly lease?: Lease | undefined;
@@ -90,7 +89,7 @@ export interface ContentHeaders {
   readonly contentMd5?: string | undefined;
 }
 
-/** What a finished copy leaves behind, until something else is written. */
+/** The state of a finished copy; the next write of content or properties removes it. */
 export interface CopyState {
   readonly id: string;
   /** The URL as it was sent. */
@@ -102,11 +101,11 @@ export interface CopyState {
 export interface BlobRecord extends ETagged {
   readonly length: number;
   /**
-   * Of the bytes, as base64; what `check` goes by. The MD5 among the headers is the client's to set. Nobody has seen the bytes
-   * of a block list in one go, so it has none.
+   * Of the bytes, in base64: `check` verifies an inline content by it. (Content-MD5 is for the client to set.) A blob of a block
+   * list has none, because its bytes never passed through in one stream.
    */
   readonly crc64?: string | undefined;
-  /** Where the bytes are, as text; without it they lie in the inline row. */
+  /** Exactly one of this and the inline row exists. */
   readonly contentId?: string | undefined;
   readonly copy?: CopyState | undefined;
   readonly content: ContentHeaders;
@@ -117,37 +116,35 @@ export interface BlobRecord extends ETagged {
 
 export type UncommittedId = Id;
 
-/** The uncommitted blocks of one blob. Written by every Put Block. */
+/** The uncommitted blocks of one blob. Every Put Block writes this row, so two of them on one blob conflict. */
 export interface UncommittedBlocks {
   readonly id: UncommittedId;
   readonly created: Timestamp;
-  /** Of a blob that consists of nothing else: a committed one has its lease in its head. */
+  /** Only of a blob that consists of nothing else: the lease of a committed blob is in its record. */
   readonly lease?: Lease | undefined;
-  /** Of every block's id, in bytes. */
+  /** The length of every block's id, in bytes. */
   readonly idLength: number;
+  /** The number of block rows: every new block raises it. */
   readonly count: number;
-  /** Rises when a block is replaced: a list that is built in slices must not mix old and new. */
+  /** Every replacement of a block raises it: a block list that is built in slices must not mix old and new blocks. */
   readonly gen: number;
-  /** The last Put Block. */
+  /** The instant of the last Put Block. */
   readonly touched: Instant;
-  /** The instant in the key of its due row. */
+  /** The instant in the key of its expiry row; both are written in one commit. */
   readonly due: Instant;
 }
 
 const UNCOMMITTED_TTL_TICKS = 7n * 24n * 3600n * TICKS_PER_SECOND;
 export const uncommittedExpiry = (touched: Instant): Instant => touched + UNCOMMITTED_TTL_TICKS;
 
-/** A row as it was found, with its ETag and the instant of its last change. */
-export type WithVersion<T> = Omit<T, 'etag'> & Validators & { readonly stamp: Timestamp };
+/** A row as it was read, with its ETag, and the version that the ETag shows. */
+export type WithVersion<T> = Omit<T, 'etag'> & Validators & { readonly version: Timestamp };
 export type Container = WithVersion<ContainerProperties> & { readonly id: ContainerId };
 export type Blob = WithVersion<BlobRecord>;
 
-/** Whose container, and for whom. */
-export type ContainerScope = Pick<Storage, 'account' | 'granted'>;
-
 export async function readContainerId(
   at: Snapshot,
-  { account, granted }: ContainerScope,
+  { account, granted }: AccountScope,
   container: string,
 ): Promise<ContainerId> {
   const row = await at.get(nameKey(account, container));
@@ -157,45 +154,45 @@ export async function readContainerId(
   return id;
 }
 
-export async function readContainer(at: Snapshot, scope: ContainerScope, container: string): Promise<Container> {
+export async function readContainer(at: Snapshot, scope: AccountScope, container: string): Promise<Container> {
   const { account } = scope;
   const id = await readContainerId(at, scope, container);
   return { id, ...decodeProperties((await at.get(propertiesKey(account, id)))!) };
 }
 
-/** What is in it can be reached no more, once its name is gone too. */
+/** The caller removes the name and the properties: without the name, nothing in the container can be reached. */
 export function scheduleContainerDeletion(tx: Transaction, account: AccountId, id: ContainerId): void {
   const container = id.toString();
   tx.put(deletionKey(account, tx.timestamp, container), encodeDeletion({ kind: 'container', container }));
 }
 
-/** Whoever adds a block checks the stage's row: what is left of the blocks can be reached no more. */
+/** Put Block checks the uncommitted-blocks row, so the blocks that are left cannot be found any more. */
 export function scheduleUncommittedDeletion(
   tx: Transaction,
   account: AccountId,
   id: ContainerId,
   blob: string,
-  stage: UncommittedBlocks,
+  uncommitted: UncommittedBlocks,
   counting?: RefCounting,
 ): void {
-  removeUncommitted(tx, account, id, blob, stage);
-  const text = formatId(stage.id);
+  removeUncommitted(tx, account, id, blob, uncommitted);
+  const text = formatId(uncommitted.id);
   tx.put(
     deletionKey(account, tx.timestamp, text),
     encodeDeletion({ kind: 'stage', stage: text, ...uncountedFlag(counting) }),
   );
 }
 
-/** Without its blocks: there are none left. */
+/** Without the blocks: the caller has removed or scheduled them. */
 export function removeUncommitted(
   tx: Transaction,
   account: AccountId,
   id: ContainerId,
   blob: string,
-  stage: UncommittedBlocks,
+  { due }: UncommittedBlocks,
 ): void {
   tx.remove(uncommittedKey(account, id, blob));
-  tx.remove(expiryKey(account, stage.due, id, blob));
+  tx.remove(expiryKey(account, due, id, blob));
 }
 
 export function encodeProperties({ metadata, access, policies, lease, etag }: ContainerProperties): Buffer {
@@ -207,9 +204,9 @@ export function decodeProperties(row: Row): WithVersion<ContainerProperties> {
   return { metadata, access, policies, lease: decodeLease(lease), ...versionFields(row, etag) };
 }
 
-/** As it would be written again, under a new ETag. */
-export function recordFrom({ etag: _, modified: __, stamp: ___, ...head }: Blob): BlobRecord {
-  return head;
+/** The record as it would be written again, under a new ETag. */
+export function recordFrom({ etag: _, modified: __, version: ___, ...record }: Blob): BlobRecord {
+  return record;
 }
 
 export function encodeUncommitted({
@@ -254,7 +251,7 @@ type StoredUncommitted = Pick<UncommittedBlocks, 'idLength' | 'count' | 'gen'> &
   due: string;
 };
 
-/** Whether the sweeper has come to them or not, blocks that have expired are not there. */
+/** Expired blocks do not exist for requests, whether the sweeper has removed their rows or not. */
 export const isExpired = ({ touched }: UncommittedBlocks, now: Instant): boolean => now >= uncommittedExpiry(touched);
 
 export const encodeBlock = (block: Segment): Buffer => encodeManifestPage([block]);
@@ -264,7 +261,7 @@ function uncommittedKeyParts(account: AccountId, { epoch, number }: UncommittedI
   return [account, 'y', epoch, number] as const;
 }
 
-/** JSON has no bigint: instants are text in a row. */
+/** JSON has no bigint: instants are stored as text. */
 type Stored<T> = Omit<T, 'lease' | 'etag'> & { lease?: StoredLease; etag?: string };
 export type StoredLease = { id: string; state: Lease['state']; seconds?: number; until?: string };
 
@@ -278,7 +275,7 @@ export function decodeLease(lease: StoredLease | undefined): Lease | undefined {
   return { ...lease, until: BigInt(lease.until) } as Lease;
 }
 
-export function versionFields({ version }: Row, etag: string | undefined): Validators & { stamp: Timestamp } {
-  const stamp = etag === undefined ? version : BigInt(etag);
-  return { etag: formatEtag(stamp), modified: stamp, stamp };
+export function versionFields(row: Row, etag: string | undefined): Validators & { version: Timestamp } {
+  const version = etag === undefined ? row.version : BigInt(etag);
+  return { etag: formatEtag(version), modified: version, version };
 }

@@ -1,12 +1,17 @@
-/** What a write finds where it is about to write, and what becomes of it. */
+/**
+ * The write target: blob record and uncommitted blocks as a write finds them; the checks, the new record and the release of the
+ * replaced content that Put Blob, Put Block List, Copy Blob and Delete Blob share.
+ */
 import { parseId } from '../../content/rows.ts';
 import type { Snapshot, Transaction } from '../../partition/partition.ts';
-import type { Lease } from '../../rules/lease.ts';
+import { type Lease, leaseAfterWrite } from '../../rules/lease.ts';
 import type { Storage } from '../common/storage.ts';
-import { decodeBlobRecord } from './blob-record.ts';
+import { decodeBlobRecord, encodeBlobRecord } from './blob-record.ts';
 import { fail } from './errors.ts';
+import { type BlobInput, checkLease, checkWriteConditions, type DecisionSnapshot } from './request-checks.ts';
 import {
   type Blob,
+  type BlobRecord,
   blobKey,
   type ContainerId,
   decodeUncommitted,
@@ -19,77 +24,127 @@ import {
 } from './rows.ts';
 
 export interface WriteTarget {
-  readonly container: ContainerId;
+  readonly containerId: ContainerId;
   readonly name: string;
   readonly blob: Blob | undefined;
-  /** Its uncommitted blocks. */
   readonly uncommitted: UncommittedBlocks | undefined;
-  /** Blocks that are there only because the sweeper has not come to them. */
+  /** Uncommitted blocks that have expired, and that the sweeper has not removed yet: for the request they do not exist. */
   readonly expired: UncommittedBlocks | undefined;
 }
 
 export async function readTarget(
   at: Snapshot,
   storage: Storage,
-  container: string,
-  name: string,
+  { container, blob: name }: Pick<BlobInput, 'container' | 'blob'>,
 ): Promise<WriteTarget> {
   const { account } = storage;
-  const id = await readContainerId(at, storage, container);
-  const [head, staged] = await at.getMany([blobKey(account, id, name), uncommittedKey(account, id, name)]);
-  const stage = staged && decodeUncommitted(staged);
-  const expired = stage !== undefined && isExpired(stage, at.now);
+  const containerId = await readContainerId(at, storage, container);
+  const [recordRow, uncommittedRow] = await at.getMany([
+    blobKey(account, containerId, name),
+    uncommittedKey(account, containerId, name),
+  ]);
+  const found = uncommittedRow && decodeUncommitted(uncommittedRow);
+  const hasExpired = found !== undefined && isExpired(found, at.now);
   return {
-    container: id,
+    containerId,
     name,
-    blob: head && decodeBlobRecord(head),
-    uncommitted: expired ? undefined : stage,
-    expired: expired ? stage : undefined,
+    blob: recordRow && decodeBlobRecord(recordRow),
+    uncommitted: hasExpired ? undefined : found,
+    expired: hasExpired ? found : undefined,
   };
 }
 
-/** Where an upload goes, before its bytes come. */
+/** The container of an upload, before its bytes are received. */
 export function findContainerId(storage: Storage, container: string): Promise<ContainerId> {
   return storage.partition.read((at) => readContainerId(at, storage, container));
 }
 
-/** A container that was deleted and made again during an upload is another one, though it has the same name. */
-export function checkSameContainer({ container }: WriteTarget, containerId: ContainerId): void {
-  if (container !== containerId) throw fail('ContainerNotFound');
+/**
+ * A container that was deleted and created again during an upload is another one of the same name.
+ * @param before undefined: nothing was uploaded
+ */
+export function checkSameContainer({ containerId }: WriteTarget, before: ContainerId | undefined): void {
+  if (before !== undefined && containerId !== before) throw fail('ContainerNotFound');
 }
 
-/** A blob that consists of uncommitted blocks can be leased, too. */
+/** A blob that consists of uncommitted blocks only can be leased, too. */
 export function currentLease({ blob, uncommitted }: WriteTarget): Lease | undefined {
   return blob ? blob.lease : uncommitted?.lease;
 }
 
-/** Where references may come from. */
+/** The checks of Put Blob, Put Block List and Copy Blob on the blob that they are about to replace. */
+export function checkPut(
+  at: DecisionSnapshot,
+  { granted }: Storage,
+  target: WriteTarget,
+  { conditions }: Pick<BlobInput, 'conditions'>,
+  leaseId: string | undefined,
+): void {
+  checkLease(at, currentLease(target), leaseId, 'write', 'blob');
+  checkWriteConditions(target.blob, conditions, leaseId, true);
+  if (target.blob && granted?.overwrite === false) throw fail('UnauthorizedBlobOverwrite');
+}
+
+/**
+ * The record of a blob that is new from its first byte on: of the replaced blob it keeps the creation time and an active lease.
+ * @param md5 of the bytes, for a client that sets no Content-MD5
+ */
+export function putBlobRecord(
+  tx: Transaction,
+  { account }: Storage,
+  target: WriteTarget,
+  { length, crc64, contentId, content, metadata, copy }: Omit<BlobRecord, 'created' | 'lease' | 'etag'>,
+  md5?: string,
+): void {
+  const { containerId, name, blob } = target;
+  const record = {
+    length,
+    crc64,
+    contentId,
+    // Field by field: spreading such objects costs as much as the rest of this function.
+    content: {
+      contentType: content.contentType ?? 'application/octet-stream',
+      contentEncoding: content.contentEncoding,
+      contentLanguage: content.contentLanguage,
+      contentDisposition: content.contentDisposition,
+      cacheControl: content.cacheControl,
+      contentMd5: content.contentMd5 ?? md5,
+    },
+    metadata,
+    copy,
+    created: blob?.created ?? tx.timestamp,
+    lease: leaseAfterWrite(currentLease(target), tx.now),
+  };
+  tx.put(blobKey(account, containerId, name), encodeBlobRecord(record));
+}
+
+/** Where the chunk references of a new content may come from. */
 export interface ReferenceSources {
   readonly content: boolean;
-  readonly stage: boolean;
+  readonly uncommitted: boolean;
 }
 
 interface ReleaseOptions {
-  /** The new content goes where an inline one may have been. */
-  readonly inline?: boolean;
-  /** Whose references are all those of the new content from now on. */
+  /** The caller writes the inline row: it is not removed. */
+  readonly keepsInlineRow?: boolean;
+  /** The sources whose chunk references are all transferred to the new content. */
   readonly handsOver?: ReferenceSources | undefined;
 }
 
-/** Lets go of content and uncommitted blocks for what comes instead. True: there is something to sweep. */
+/** Releases the replaced content and the uncommitted blocks. True: the sweeper has work to do. */
 export async function releaseReplaced(
   tx: Transaction,
-  storage: Storage,
-  target: WriteTarget,
-  { inline = false, handsOver }: ReleaseOptions = {},
+  { account, content }: Storage,
+  { containerId, name, blob, uncommitted, expired }: WriteTarget,
+  { keepsInlineRow = false, handsOver }: ReleaseOptions = {},
 ): Promise<boolean> {
-  const { account, content } = storage;
-  const { container, name, blob, uncommitted, expired } = target;
   if (blob?.contentId !== undefined && handsOver?.content) content.transferRefs(tx, account, parseId(blob.contentId));
   else if (blob?.contentId !== undefined) await content.decrefContent(tx, account, parseId(blob.contentId));
-  else if (blob && !inline) tx.remove(inlineKey(account, container, name));
-  const staged = uncommitted ?? expired;
-  if (staged)
-    scheduleUncommittedDeletion(tx, account, container, name, staged, handsOver?.stage ? 'uncounted' : 'counted');
-  return blob?.contentId !== undefined || staged !== undefined;
+  else if (blob && !keepsInlineRow) tx.remove(inlineKey(account, containerId, name));
+  const blocks = uncommitted ?? expired;
+  if (blocks) {
+    const counting = handsOver?.uncommitted ? 'uncounted' : 'counted';
+    scheduleUncommittedDeletion(tx, account, containerId, name, blocks, counting);
+  }
+  return blob?.contentId !== undefined || blocks !== undefined;
 }

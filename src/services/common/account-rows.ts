@@ -5,14 +5,14 @@ import { decodeValue, encodeValue } from '../../partition/values.ts';
 import { commonErrors, errorFactory } from './errors.ts';
 import type { AccountId } from './storage.ts';
 
-/** Who named it: the environment of a start, the command, or nobody: it is the one that every SDK knows. */
+/** What created the account: the environment of a start, the command, or nothing: the development account that every SDK knows. */
 export type AccountOrigin = 'environment' | 'default' | 'command';
 
 export interface AccountRow {
-  /** The stamp of the write that made it: never used again, so that a removed account's rows do not come back with its name. */
+  /** The timestamp of the commit that created it: never reused, so a new account does not get the rows of a removed one. */
   readonly id: AccountId;
   readonly name: string;
-  /** In base64; those of the first versions have none, because all keys came from the environment. */
+  /** In base64. Rows of the first versions have none, because all keys came from the environment. */
   readonly keys: readonly string[];
   readonly from: AccountOrigin;
 }
@@ -21,11 +21,11 @@ export const DEVELOPMENT_ACCOUNT = 'devstoreaccount1';
 
 export const accountKey = (name: string): Key => encodeKey(['account', name]);
 export const accountsIn = (): Range => keysUnder(['account']);
-/** Remembers an account that is gone, as long as there may be rows of it. */
+/** The tombstone of a removed account, as long as it may have rows. */
 export const removedAccountKey = (id: AccountId): Key => encodeKey(['removed', id]);
 export const removedAccountsIn = (): Range => keysUnder(['removed']);
 export const removedAccountId = (key: Key): AccountId => decodeKey(key)[1] as AccountId;
-/** It is there once the development account is not to come by itself. */
+/** Exists once the development account was removed, so that a start does not create it again. */
 const DEFAULT_DISABLED_KEY = encodeKey(['without default account']);
 
 const SLICE = { limit: 200 };
@@ -50,12 +50,12 @@ export function disableDefaultAccount(tx: Transaction): void {
   tx.put(DEFAULT_DISABLED_KEY, encodeValue({}));
 }
 
-/** Whoever makes something that hangs on no other row of the account asks this: nothing comes after its removal. */
+/** For writes that check no other row of the account: after its removal nothing is added to it. */
 export async function checkNotRemoved(tx: Transaction, account: AccountId): Promise<void> {
   if (await tx.get(removedAccountKey(account))) throw fail('AccountIsDisabled');
 }
 
-/** Rows of the store itself: there are few enough. */
+/** For rows of the store itself, which are few. */
 export async function scanAll(at: Snapshot, { from, to }: Range): Promise<Row[]> {
   const all: Row[] = [];
   for (let next = from; ; ) {

@@ -1,4 +1,4 @@
-/** Front ends ask here; the decisions are in the rules. */
+/** The refusal of a CORS preflight, for the front ends; the decisions are in rules/cors.ts. */
 import { type CorsRule, type Preflight, preflightRule } from '../../rules/cors.ts';
 import { errorFactory, errorTable } from './errors.ts';
 

@@ -19,7 +19,7 @@ describe('StorageError', () => {
     expect(error).toBeInstanceOf(Error);
   });
 
-  it('gives back a beginning of long texts that were sent', () => {
+  it('truncates long texts that were sent', () => {
     const long = 'x'.repeat(1_000_000);
     const { message, details } = fail('TooGreen', { Shade: long, Hue: 'lime' }, long);
     expect(details).toEqual({ Shade: message, Hue: 'lime' });

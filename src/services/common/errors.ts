@@ -1,25 +1,25 @@
-/** A refusal that Azure has a code for. Services throw codes; each front end knows how to say them on its wire. */
+/** Errors that Azure has a code for. Services throw codes; each front end writes them in the form of its protocol. */
 import { REFUSAL_TEXT_MAX } from '../../base/input-limits.ts';
 import { NoSpace } from '../../content/content.ts';
 import { OutcomeUnknown, Unavailable } from '../../partition/partition.ts';
 
-/** What a code means: status, message, and the code on the wire where that is another one. */
-export type ErrorRow = readonly [status: number, message: string, wireCode?: string];
-export type ErrorTable = Readonly<Record<string, ErrorRow>>;
+/** Of a code: status, message, and the code on the wire where it differs. */
+type ErrorRow = readonly [status: number, message: string, wireCode?: string];
+type ErrorTable = Readonly<Record<string, ErrorRow>>;
 
-/** Elements that follow the message, in their order: HeaderName, QueryParameterValue, LineNumber ... */
+/** The elements after the message, in their order: HeaderName, QueryParameterValue, LineNumber ... */
 export type Details = Readonly<Record<string, string>>;
 
-/** An answer, not a bug: it carries no stack, which would cost more than the request that is refused. */
+/** An answer, not a bug: it has no stack, which would cost more than the request. */
 export class StorageError extends Error {
   override readonly name = 'StorageError';
   readonly code: string;
   readonly status: number;
   readonly details: Details | undefined;
-  /** Tells the caller when to come again. */
+  /** The value of Retry-After. */
   readonly retryAfterSeconds: number | undefined;
 
-  /** Headers that go with this answer. */
+  /** Additional headers of the answer. */
   headers: Readonly<Record<string, string>> | undefined;
 
   constructor(code: string, status: number, message: string, details?: Details, retryAfterSeconds?: number) {
@@ -39,7 +39,7 @@ export class StorageError extends Error {
   }
 }
 
-/** Names, headers and texts that were sent may be as long as a request. */
+/** A name, header or text of the request may be as long as the request. */
 function truncate(text: string): string {
   return text.length <= REFUSAL_TEXT_MAX ? text : `${text.slice(0, REFUSAL_TEXT_MAX)}...`;
 }
@@ -54,9 +54,9 @@ export function errorTable<const Table extends ErrorTable>(table: Table): Table 
   return table;
 }
 
-export type ErrorFactory<Code extends string> = (code: Code, details?: Details, message?: string) => StorageError;
+type ErrorFactory<Code extends string> = (code: Code, details?: Details, message?: string) => StorageError;
 
-/** `const fail = raising(blobErrors); throw fail('BlobNotFound')`: a misspelt code does not compile. */
+/** `const fail = errorFactory(blobErrors); throw fail('BlobNotFound')`: a misspelt code does not compile. */
 export function errorFactory<Table extends ErrorTable>(table: Table): ErrorFactory<keyof Table & string> {
   return (code, details, message) => {
     const row: ErrorRow = table[code]!;
@@ -64,7 +64,7 @@ export function errorFactory<Table extends ErrorTable>(table: Table): ErrorFacto
   };
 }
 
-/** What a caller can be told about this error; undefined: it is a bug. */
+/** The answer to a caller for this error; undefined: it is a bug. */
 export function asStorageError(error: unknown): StorageError | undefined {
   if (error instanceof StorageError) return error;
   if (error instanceof Unavailable || error instanceof OutcomeUnknown || error instanceof NoSpace)
@@ -129,7 +129,7 @@ export const commonErrors = errorTable({
     401,
     'Server failed to authenticate the request. Please refer to the information in the www-authenticate header.',
   ],
-  /** A bearer token that is read, but not taken. */
+  /** A bearer token that can be parsed, but is not accepted. */
   BearerTokenRefused: [
     401,
     'Server failed to authenticate the request. Please refer to the information in the www-authenticate header.',

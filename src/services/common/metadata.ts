@@ -3,7 +3,7 @@ import { commonErrors, errorFactory } from './errors.ts';
 
 export type Metadata = Readonly<Record<string, string>>;
 
-/** Metadata as it was sent: a name may stand there twice. */
+/** Metadata as it was sent: a name may occur twice. */
 export type SentMetadata = readonly (readonly [name: string, value: string])[];
 
 const fail = errorFactory(commonErrors);

@@ -1,4 +1,4 @@
-/** What containers, queues and tables are as rows alike: a name that leads to an id, and properties under that id. */
+/** The rows that containers, queues and tables share: a name row that holds the id, and properties under that id. */
 import { encodeKey, type Key, keyPrefix, prefixEnd, type Range } from '../../partition/keys.ts';
 import type { Row } from '../../partition/partition.ts';
 import { decodeBytes, encodeBytes } from '../../partition/values.ts';
@@ -9,7 +9,7 @@ export type ServiceName = (typeof serviceNames)[number];
 
 export const nameKey = (account: AccountId, service: ServiceName, name: string): Key =>
   encodeKey([account, 'n', service, name]);
-/** The beginning of the keys of all names that begin so. */
+/** The prefix of the keys of all names with this prefix. */
 export const nameKeyPrefix = (account: AccountId, service: ServiceName, prefix: string): Key =>
   keyPrefix([account, 'n', service], prefix);
 export const namesIn = (account: AccountId, service: ServiceName): Range => {
@@ -21,7 +21,7 @@ export const propertiesKey = (account: AccountId, service: ServiceName, id: bigi
 
 const ID_BYTES = 8;
 
-/** Read with every request: eight bytes for the id, not JSON, and behind them what else the service keeps with a name. */
+/** Read with every request, hence not JSON: eight bytes for the id, and after them whatever else the service keeps with a name. */
 export function encodeName(id: bigint, more: Uint8Array = Buffer.alloc(0)): Buffer {
   const bytes = Buffer.alloc(ID_BYTES + more.length);
   bytes.writeBigUInt64BE(id);

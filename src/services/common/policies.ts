@@ -1,4 +1,4 @@
-/** A stored access policy of a container, queue or table: what signatures may leave open, and what takes them back. */
+/** A stored access policy: the fields that a SAS of the container, queue or table may leave out. Its removal revokes the SAS. */
 export interface AccessPolicy {
   readonly id: string;
   readonly start?: string;

@@ -1,5 +1,6 @@
+/** Get and Set Service Properties, and Get Service Stats, which are the same for all services. */
 import { encodeKey, type Key } from '../../partition/keys.ts';
-import type { Row } from '../../partition/partition.ts';
+import type { Instant, Row } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
 import type { CorsRule } from '../../rules/cors.ts';
 import { checkNotRemoved } from './account-rows.ts';
@@ -8,7 +9,7 @@ import type { AccountId, Storage } from './storage.ts';
 
 const fail = errorFactory(commonErrors);
 
-/** Which requests are logged, how, and for how many days; without days for ever. */
+/** The requests that are logged, the format, and the days of retention; without days the logs are kept for ever. */
 export interface Logging {
   readonly version: string;
   readonly read: boolean;
@@ -19,12 +20,12 @@ export interface Logging {
 
 export interface Metrics {
   readonly enabled: boolean;
-  /** Whether each operation is counted for itself, too. It is said of what is enabled only. */
+  /** Whether each operation is also counted separately. Set only where metrics are enabled. */
   readonly perApi?: boolean | undefined;
   readonly days?: number | undefined;
 }
 
-/** All that can be set so far; everything else is off. */
+/** The supported settings; everything else is off. */
 export interface ServiceProperties {
   readonly logging?: Logging;
   readonly hourMetrics?: Metrics;
@@ -35,7 +36,7 @@ export interface ServiceProperties {
 
 type OptionalFields<T> = { readonly [Part in keyof T]?: T[Part] | undefined };
 
-/** What a caller wants; an absent part stays as it is. Of what cannot be had, whether it is to be switched on. */
+/** An absent part stays as it is. Of an unsupported part: whether the request switches it on. */
 export interface RequestedProperties extends OptionalFields<ServiceProperties> {
   readonly deleteRetention?: boolean | undefined;
   readonly staticWebsite?: boolean | undefined;
@@ -51,7 +52,7 @@ export async function getServiceProperties(storage: Storage, service: string): P
   return row ? decodeServiceProperties(row) : {};
 }
 
-/** The first versions kept of the logging its version only, because it could not be switched on. */
+/** Rows of the first versions hold only the version of the logging, which could not be switched on. */
 export function decodeServiceProperties(row: Row): ServiceProperties {
   const { loggingVersion, ...set } = decodeValue<ServiceProperties & { loggingVersion?: string }>(row);
   return loggingVersion === undefined ? set : { logging: { ...NO_LOGGING, version: loggingVersion }, ...set };
@@ -61,12 +62,12 @@ export async function getCorsRules(storage: Storage, service: string): Promise<r
   return (await getServiceProperties(storage, service)).cors ?? [];
 }
 
-/** The version of requests that name none. */
+/** The version for requests without x-ms-version. */
 export async function getDefaultVersion(storage: Storage, service: string): Promise<string | undefined> {
   return (await getServiceProperties(storage, service)).defaultServiceVersion;
 }
 
-/** A setting that would have no effect is refused, not stored. */
+/** A setting without effect is refused, not stored. */
 export async function setServiceProperties(
   storage: Storage,
   service: string,
@@ -82,7 +83,18 @@ export async function setServiceProperties(
     const row = await tx.get(key);
     tx.put(key, encodeValue({ ...(row && decodeServiceProperties(row)), ...changes }));
   });
-  await storage.settings?.changed();
+  await storage.settings?.refresh();
+}
+
+export interface ServiceStats {
+  readonly status: 'live';
+  /** All writes before this instant can be read at the secondary address. */
+  readonly lastSync: Instant;
+}
+
+/** Both addresses read the same rows: the secondary never lags. */
+export async function getServiceStats({ partition }: Storage): Promise<ServiceStats> {
+  return partition.read(async (at) => ({ status: 'live', lastSync: at.now }));
 }
 
 function definedChanges({ deleteRetention: _, staticWebsite: __, ...parts }: RequestedProperties): ServiceProperties {

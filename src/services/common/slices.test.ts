@@ -25,8 +25,8 @@ async function filled(): Promise<Storage> {
     for (let i = 0n; i < ITEMS; i++) {
       tx.put(nameKey(ACCOUNT, `box${i}`), encodeName(i));
       tx.put(propertiesKey(ACCOUNT, i), encodeProperties({ metadata, policies: [] }));
-      const head = { content: {}, metadata, created: 1n, length: 0, crc64: '' };
-      tx.put(blobKey(ACCOUNT, 0n, `blob${i}`), encodeBlobRecord(head));
+      const record = { content: {}, metadata, created: 1n, length: 0, crc64: '' };
+      tx.put(blobKey(ACCOUNT, 0n, `blob${i}`), encodeBlobRecord(record));
     }
   });
   for (let i = 0; i < ITEMS; i++) await createQueue(storage, { queue: `queue${i}`, metadata: [['a', metadata.a]] });

@@ -1,12 +1,12 @@
-/** Lists are handed on in slices of few items and few stored bytes, so that what is made of one slice never takes long. */
+/** Bounded output buffer for lists: flushed by items or by stored bytes, so that no event-loop turn is long. */
 
-/** Escaped as XML it is six times as much at most, which takes some 3 ms. One item may be longer by itself. */
+/** Escaped as XML, a slice is at most six times as long, which takes some 3 ms. A single item may be longer. */
 export const SLICE_BYTES = 32 << 10;
 
 export interface SliceBuffer<Item> {
-  /** Whoever adds more ends this slice first, and leaves the event loop to others. */
+  /** Before adding more, the caller flushes, and yields to the event loop. */
   isFull(): boolean;
-  /** `bytes`: as they are stored. */
+  /** `bytes`: the stored length of the item. */
   add(item: Item, bytes: number): void;
   flush(): void;
 }

@@ -3,39 +3,42 @@ import type { Partition } from '../../partition/partition.ts';
 
 export { nextSlice } from '../../base/time-slices.ts';
 
-/** The first part of nearly every key, so that an account can move to another store. */
+/** The first part of nearly every key, so that all rows of an account could be moved to another store. */
 export type AccountId = bigint;
 
-/** What a caller has been let in for, where that is less than everything: the operation itself must see to it. */
+/** The limits of the caller's authorization that only the operation itself can enforce. */
 export interface Granted {
-  /** The container whose settings let him in: another one of the same name does not. */
+  /** The container whose access settings authorized the caller: another one of the same name does not. */
   readonly container?: bigint | undefined;
-  /** He may make what is not there yet, and replace nothing. */
+  /** The caller can create blobs, but not replace any. */
   readonly overwrite?: false;
-  /** The container that the source of a copy was let out of. */
+  /** The container whose access settings authorized the source of a copy. */
   readonly source?: bigint | undefined;
-  /** The entities of a table that he may see and change: from the first to the last, both included. */
+  /** The entities of a table that the caller can read and change: from the first to the last, both included. */
   readonly entities?: { readonly from?: EntityBound | undefined; readonly to?: EntityBound | undefined } | undefined;
 }
 
-/** Without a row: all of the partition. */
+/** Without a row key: the whole partition. */
 export interface EntityBound {
   readonly partitionKey: string;
   readonly rowKey?: string | undefined;
 }
 
-/** What every operation is handed: the store, and the account that it works for. Time comes with the snapshot. */
+/** The first argument of every operation: the store, and the account of the request. Time comes with the snapshot. */
 export interface Storage {
   readonly partition: Partition;
   readonly account: AccountId;
   /** Bytes of any length. */
   readonly content: ContentStore;
-  /** Something was made unreachable: its rows can be given back. */
+  /** Woken after a commit that scheduled a deletion. */
   readonly sweeper: { wake(): void };
-  /** Undefined: everything. */
+  /** Undefined: no limits. */
   readonly granted?: Granted | undefined;
-  /** The server itself: it writes what clients can only read. */
+  /** The server itself acts: it writes the logs, which clients can only read. */
   readonly bySystem?: true;
-  /** Whoever goes by the settings of the services reads them again. */
-  readonly settings?: { changed(): Promise<void> } | undefined;
+  /** Storage Analytics, which reads the service properties again. */
+  readonly settings?: { refresh(): Promise<void> } | undefined;
 }
+
+/** What a read of containers, queues and tables needs. */
+export type AccountScope = Pick<Storage, 'account' | 'granted'>;

@@ -1,11 +1,46 @@
+/** Upload: the bytes of a request become durable, and their checksums are verified, before the transaction that references them. */
 import type { UploadedContent } from '../../content/content.ts';
+import { crc64Base64, md5Base64 } from '../../hashing/hasher.ts';
 import { OutcomeUnknown } from '../../partition/partition.ts';
-import { checkHashes, type SentContent } from './sent-content.ts';
+import { commonErrors, errorFactory } from './errors.ts';
 import type { Storage } from './storage.ts';
 
+const fail = errorFactory(commonErrors);
+
+/** Base64, in the one form that a calculated hash has. */
+export interface Hashes {
+  readonly md5?: string | undefined;
+  readonly crc64?: string | undefined;
+}
+
+export interface SentContent {
+  /** Exactly this many bytes arrive, or the stream fails. */
+  readonly length: number;
+  /** The checksums that the request states. The reader of the bytes verifies them: `checkHashes`. */
+  readonly expected: Hashes;
+  /** All bytes, if there are at most WHOLE_BYTES_MAX. */
+  readonly whole?: Buffer;
+  /** All bytes as they arrive, with back-pressure on the client. To be called once. */
+  bytes(): AsyncIterable<Uint8Array>;
+}
+
+/** Up to this length a content is read into memory before its operation begins. Put Blob stores it in a row, not in an extent. */
+export const WHOLE_BYTES_MAX = 16 * 1024;
+
+/** Every hash that is expected must have been calculated. */
+export function checkHashes(expected: Hashes, found: Hashes): void {
+  const { md5, crc64 } = expected;
+  if (md5 !== undefined && md5 !== found.md5) {
+    throw fail('Md5Mismatch', { UserSpecifiedMd5: md5, ServerCalculatedMd5: String(found.md5) });
+  }
+  if (crc64 !== undefined && crc64 !== found.crc64) {
+    throw fail('Crc64Mismatch', { UserSpecifiedCrc64: crc64, ServerCalculatedCrc64: String(found.crc64) });
+  }
+}
+
 /**
- * Takes the bytes, holds them against their checksums, and lets go of them behind `use`, whether it has named them or not. Where
- * nobody can say, they are held until the process ends: a row may name them.
+ * Uploads and verifies the bytes, and releases them after `fn`, whether a commit references them or not. After a commit of
+ * unknown outcome they stay pinned until the process ends: a row may reference them.
  */
 export async function withUpload<T>(
   { content, account }: Storage,
@@ -16,14 +51,34 @@ export async function withUpload<T>(
   const uploaded = await content.upload(account, sent.bytes(), sent.length, {
     md5: wants.md5 || sent.expected.md5 !== undefined,
   });
-  let isDecided = true;
+  let isOutcomeKnown = true;
   try {
     checkHashes(sent.expected, uploaded);
     return await fn(uploaded);
   } catch (error) {
-    if (error instanceof OutcomeUnknown) isDecided = false;
+    if (error instanceof OutcomeUnknown) isOutcomeKnown = false;
     throw error;
   } finally {
-    if (isDecided) uploaded.release();
+    if (isOutcomeKnown) uploaded.release();
   }
+}
+
+/** Bytes that go into a row, not into an extent. */
+export interface InlineContent {
+  readonly inline: Buffer;
+  readonly md5: string;
+  readonly crc64: string;
+}
+
+/** `withUpload` with an MD5, except that a content that is in memory already stays there. */
+export async function withInlineOrUpload<T>(
+  storage: Storage,
+  sent: SentContent,
+  fn: (uploaded: InlineContent | (UploadedContent & { readonly inline?: undefined })) => Promise<T>,
+): Promise<T> {
+  const { whole: inline } = sent;
+  if (!inline) return withUpload(storage, sent, { md5: true }, fn);
+  const content = { inline, md5: md5Base64(inline), crc64: crc64Base64(inline) };
+  checkHashes(sent.expected, content);
+  return fn(content);
 }

@@ -1,5 +1,4 @@
-/** Front ends ask here; the decisions are in the rules. */
-
+/** Protection against web pages of other sites (CSRF, DNS rebinding); the decisions are in rules/browser-requests.ts. */
 import {
   isCrossSite,
   isForbiddenWrite,
@@ -14,7 +13,7 @@ export { isFromBrowser, type KnownHosts } from '../../rules/browser-requests.ts'
 
 const fail = errorFactory(commonErrors);
 
-/** Azure has no code for these refusals; this is the one for "authenticated or not, you may not". */
+/** Azure has no code for these refusals: this is its general one, with or without authentication. */
 const refused = (message: string) => fail('AuthorizationFailure', undefined, message);
 
 export function checkHost(headers: PageHeaders, known: KnownHosts): void {

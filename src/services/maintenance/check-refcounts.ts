@@ -1,4 +1,4 @@
-/** Counts for `check` what the rows of one committed state say of each other. */
+/** The recount of all references between the rows of one snapshot, for `check`. */
 import {
   type ChunkRef,
   decodeChunk,
@@ -20,15 +20,15 @@ import type { AccountId } from '../common/storage.ts';
 import { isHourCounter } from '../queue/message-counts.ts';
 import { decodeQueue } from '../queue/rows.ts';
 
-/** Things are known by account and id. */
+/** Keys are account and id: `qualifiedId`. */
 export interface ReferenceCounts {
-  /** Those that are there, and those that are to be swept. */
+  /** Existing ones, and removed ones that are to be swept. */
   readonly accounts: Set<AccountId>;
-  /** Queues and tables, too, each with its service. */
+  /** Containers, queues and tables, each with its service. */
   readonly containers: Set<string>;
-  /** Containers, contents and stages that are to be swept. */
+  /** Containers, contents and uncommitted blocks that are to be swept. */
   readonly deletionQueue: Set<string>;
-  /** Those of them whose pieces are no users of their chunks, and where their rows lie. */
+  /** Those among them whose segments are not counted as users of their chunks, and the ranges of their rows. */
   readonly uncounted: Set<string>;
   readonly uncountedRows: Range[];
   readonly contents: Map<string, ContentCount>;
@@ -40,17 +40,17 @@ export interface ReferenceCounts {
 }
 
 export interface ContentCount {
-  /** What its row says, if it has one. */
+  /** Undefined: it has no row. */
   row?: { readonly length: number };
   blobs: number;
-  /** Behind the last cell. */
+  /** The offset after the last manifest page. */
   end: number;
-  /** Where the first byte is that no cell has, or two have. */
+  /** The first byte that is in no manifest page, or in two. */
   gap?: number;
 }
 
 interface UncommittedCount {
-  /** A blob has it. */
+  /** An uncommitted-blocks row of a blob references it. */
   hasBlob?: true;
   blocks: number;
 }
@@ -89,7 +89,7 @@ export function newReferenceCounts(): ReferenceCounts {
   };
 }
 
-/** Throws where a row cannot be read: that is reported when the turn comes to the row itself. */
+/** Throws if a row cannot be decoded, which is reported when the row itself is checked. */
 export function countRow(counts: ReferenceCounts, row: Row): void {
   const [account, type, ...rest] = decodeKey(row.key) as [AccountId | string, string, ...unknown[]];
   if (typeof account !== 'bigint') {
@@ -103,8 +103,8 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
   const queue = (id: unknown, gen: unknown) =>
     getOrCreate(counts.queues, qualifiedId(account, `${id}-${gen}`), { messages: 0, counted: 0 });
   const live = (extent: unknown) => getOrCreate(counts.live, qualifiedId(account, extent), { row: 0, bytes: 0 });
-  const countUsers = (parts: readonly ChunkRef[]) => {
-    for (const part of parts) chunk(formatId(part.chunk)).users++;
+  const countUsers = (chunkRefs: readonly ChunkRef[]) => {
+    for (const ref of chunkRefs) chunk(formatId(ref.chunk)).users++;
   };
   switch (type) {
     case 'n':
@@ -140,12 +140,12 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       return;
     }
     case 'm': {
-      const pieces = decodeManifestPage(row);
+      const segments = decodeManifestPage(row);
       const known = content(`${rest[0]}-${rest[1]}`);
       const offset = manifestPageOffset(row.key);
       if (offset !== known.end) known.gap ??= Math.min(offset, known.end);
-      known.end = pieces.reduce((end, { length }) => end + length, offset);
-      countUsers(pieces.flatMap(({ chunkRefs }) => chunkRefs));
+      known.end = segments.reduce((end, { length }) => end + length, offset);
+      countUsers(segments.flatMap(({ chunkRefs }) => chunkRefs));
       return;
     }
     case 'u': {
@@ -173,11 +173,11 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
   }
 }
 
-/** Takes back what `count` has counted of a row, a cell or a block, that turns out to be uncounted. */
+/** Reverts `countRow` for a manifest page or block that turns out to be uncounted. */
 export function uncountRow(counts: ReferenceCounts, row: Row): void {
   const [account] = decodeKey(row.key);
   for (const { chunkRefs } of decodeManifestPage(row))
-    for (const part of chunkRefs) counts.chunks.get(qualifiedId(account, formatId(part.chunk)))!.users--;
+    for (const ref of chunkRefs) counts.chunks.get(qualifiedId(account, formatId(ref.chunk)))!.users--;
 }
 
 function getOrCreate<T>(map: Map<string, T>, name: string, fresh: T): T {

@@ -1,5 +1,4 @@
-/** What `check` says of a single row: can it be read, does everything that it refers to exist, does it say how many refer to it? */
-
+/** The check of a single row: it can be decoded, everything that it references exists, and its reference count is right. */
 import {
   type Content,
   decodeChunk,
@@ -27,14 +26,14 @@ export interface CheckTotals {
   rows: number;
   containers: number;
   blobs: number;
-  /** Of the blobs, as their users see them. */
+  /** The sum of the blobs' lengths. */
   bytes: number;
   readonly findings: string[];
   /** Accounts that have rows and do not exist. */
   readonly unknownAccounts: Set<bigint>;
 }
 
-/** Throws what is wrong, in plain words. */
+/** Throws the fault, in plain words. */
 export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, totals: CheckTotals): Promise<void> {
   const [account, type, ...rest] = decodeKey(row.key) as [bigint | string, string, ...KeyPart[]];
   if (typeof account !== 'bigint') return checkStoreRow(account, row);
@@ -47,7 +46,7 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
   const hasQueue = (id: KeyPart = '', gen: KeyPart = '') =>
     counts.queues.get(name(`${id}-${gen}`))?.name !== undefined || isInDeletionQueue(id) || isInDeletionQueue(id, gen);
   const ownId = `${rest[0]}-${rest[1]}`;
-  /** Its chunks may be gone with who has their references. */
+  /** Its chunks may be gone, because another content has taken over their references. */
   const isUncounted = (kind: string) => counts.uncounted.has(`${kind} ${name(ownId)}`);
   switch (type) {
     case 'n':
@@ -137,7 +136,7 @@ function checkStoreRow(type: string, row: Row): void {
   if (fault) throw new Error(fault);
 }
 
-/** Sums of counters that are not what they should be. */
+/** Counters, or sums of counters, that are wrong and have no row of their own to be reported at. */
 export function counterMismatches(counts: ReferenceCounts): string[] {
   return [...missingLiveCounters(counts), ...queueCountMismatches(counts)];
 }
@@ -180,8 +179,8 @@ function checkContent({ refs, length }: Content, { blobs, end, gap }: ContentCou
   if (end !== length) throw new Error(`it has ${end} bytes, not ${length}`);
 }
 
-function checkSegments(pieces: readonly Segment[], account: bigint, { chunks }: ReferenceCounts): void {
-  for (const { chunkRefs } of pieces) {
+function checkSegments(segments: readonly Segment[], account: bigint, { chunks }: ReferenceCounts): void {
+  for (const { chunkRefs } of segments) {
     for (const { chunk, length } of chunkRefs) {
       const { row } = chunks.get(qualifiedId(account, formatId(chunk))) ?? {};
       if (!row) throw new Error(`bytes that it names are missing: chunk ${formatId(chunk)}`);

@@ -31,7 +31,7 @@ interface Damage {
   readonly findings: readonly RegExp[];
 }
 
-/** Of the blob `large`, of two chunks, which shares its content with nobody; and of a stage `staged` of three blocks. */
+/** Of the blob `large`, of two chunks, whose content is unshared; and of `staged`, which has three uncommitted blocks. */
 const damages: Damage[] = [
   {
     what: 'an account that is gone, and not its rows',
@@ -108,11 +108,11 @@ const damages: Damage[] = [
     findings: [/"c",.*\]: its byte 0 is missing, or is there twice/],
   },
   {
-    what: 'a piece of another length than its bytes',
+    what: 'a segment of another length than its bytes',
     act: async (tx, { content }) => {
-      const [piece] = decodeManifestPage((await tx.get(manifestPageKey(ACCOUNT, content, 0)))!);
-      const parts = piece!.chunkRefs.map((part) => ({ ...part, length: part.length + 1 }));
-      tx.put(manifestPageKey(ACCOUNT, content, 0), encodeManifestPage([{ ...piece!, chunkRefs: parts }]));
+      const [segment] = decodeManifestPage((await tx.get(manifestPageKey(ACCOUNT, content, 0)))!);
+      const chunkRefs = segment!.chunkRefs.map((ref) => ({ ...ref, length: ref.length + 1 }));
+      tx.put(manifestPageKey(ACCOUNT, content, 0), encodeManifestPage([{ ...segment!, chunkRefs }]));
     },
     findings: [/"m",.*\]: bytes that it names have another length: chunk \d+-\d+ has \d+, not \d+/],
   },
@@ -123,8 +123,11 @@ const damages: Damage[] = [
   },
   {
     what: 'a block too few',
-    act: async (tx, { world: { newStage }, stage, due }) =>
-      tx.put(uncommittedKey(ACCOUNT, CONTAINER, 'staged'), encodeUncommitted({ ...newStage(stage, tx.now, 4), due })),
+    act: async (tx, { world: { newUncommitted }, uncommittedId, due }) =>
+      tx.put(
+        uncommittedKey(ACCOUNT, CONTAINER, 'staged'),
+        encodeUncommitted({ ...newUncommitted(uncommittedId, tx.now, 4), due }),
+      ),
     findings: [/"u",.*"staged"\]: it counts 4 uncommitted blocks and has 3/],
   },
   {
@@ -202,7 +205,7 @@ describe('A check of all rows and bytes', () => {
     await world.stop();
   });
 
-  it('looks up again what a server moves or lets go of while its bytes are read', async () => {
+  it('looks chunks up again that a server moves or releases while their bytes are read', async () => {
     const { world, chunks } = await open();
     const [moved, gone] = chunks as [Row, Row];
     const before = decodeChunk(moved).place;
@@ -238,8 +241,8 @@ async function open() {
   const content = await world.putBlob('large', 9 * MIB);
   const chunks = await world.partition.read((at) => at.scan(keysUnder([ACCOUNT, 'k']), { limit: 10 }));
   await world.putInline('small');
-  const stage = await world.putStage('staged', 3);
-  return { world, content, chunks, stage, due: world.dues.get('staged')! };
+  const uncommittedId = await world.putUncommitted('staged', 3);
+  return { world, content, chunks, uncommittedId, due: world.expiries.get('staged')! };
 }
 
 type World = Awaited<ReturnType<typeof open>>;

@@ -1,14 +1,14 @@
 /**
- * Looks at every row of one committed state, and then at every byte. It only looks, and a server may work meanwhile: chunks
- * that it has let go of or moved since are looked up again.
+ * Consistency check (fsck): recounts references over one snapshot, then verifies the checksum of every chunk. It only reads, and
+ * a server may be running: chunks that the server has released or moved since the snapshot are looked up again.
  */
+import { nextSlice } from '../../base/time-slices.ts';
 import type { ChunkChecker } from '../../content/chunk-check.ts';
 import { type Chunk, type ChunkId, decodeChunk, decodeManifestPage, formatId } from '../../content/rows.ts';
 import { decodeKey, encodeKey, type Key, keyAfter, prefixEnd } from '../../partition/keys.ts';
 import type { Partition, Row, Snapshot } from '../../partition/partition.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
 import { decodeName } from '../common/names.ts';
-import { nextSlice } from '../common/storage.ts';
 import { countRow, newReferenceCounts, qualifiedId, uncountRow } from './check-refcounts.ts';
 import { type CheckTotals, checkRow, counterMismatches } from './check-rows.ts';
 
@@ -17,7 +17,7 @@ export interface CheckReport {
   readonly containers: number;
   readonly blobs: number;
   readonly bytes: number;
-  /** What is wrong, in plain words. */
+  /** The faults, in plain words. */
   readonly findings: readonly string[];
 }
 
@@ -47,7 +47,7 @@ export async function check(
   return report;
 }
 
-/** How many bytes there are to be read. */
+/** Returns the number of bytes to be read. */
 async function checkRows(at: Snapshot, totals: CheckTotals, onProgress: OnProgress): Promise<number> {
   const counts = newReferenceCounts();
   let total = 0;
@@ -73,14 +73,14 @@ async function checkRows(at: Snapshot, totals: CheckTotals, onProgress: OnProgre
   return [...counts.live.values()].reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
-/** A row that cannot be read is reported when the turn comes to the row itself. */
+/** A row that cannot be decoded is reported when the row itself is checked. */
 function ignoreErrors(fn: () => void): void {
   try {
     fn();
   } catch {}
 }
 
-/** No snapshot is open while bytes are read: it would keep the server's rows from being used again. */
+/** No snapshot is open while bytes are read: it would keep the store from reusing the space of old rows. */
 async function checkBytes(
   partition: Partition,
   chunks: ChunkChecker,
@@ -95,7 +95,7 @@ async function checkBytes(
     if (fault) findings.push(fault.message);
     if (fault && !fault.isReadable) damaged.add(qualifiedId(account, formatId(id)));
     done += chunk.place.length;
-    // More may have come meanwhile.
+    // A running server may have added bytes since.
     onProgress({ what: 'reading bytes', done, total: Math.max(total, done) });
   }
   onProgress({ what: 'reading bytes', done, total: done });
@@ -117,7 +117,7 @@ async function* allChunks(partition: Partition): AsyncIterable<{ account: bigint
           const [, , epoch, number] = decodeKey(row.key) as [bigint, string, bigint, bigint];
           yield { account, id: { epoch, number }, chunk: decodeChunk(row) };
         } catch {
-          // The look at the rows has reported it.
+          // Reported by checkRows.
         }
       }
       next = keyAfter(last.key);
@@ -135,7 +135,7 @@ function parseAccount(key: Key): bigint | undefined {
   }
 }
 
-/** Whom it concerns. */
+/** The blobs whose contents reference a damaged chunk. */
 async function findDamagedBlobs(at: Snapshot, damaged: ReadonlySet<string>): Promise<string[]> {
   const contents = new Set<string>();
   const containers = new Map<string, string>();
@@ -157,7 +157,7 @@ async function findDamagedBlobs(at: Snapshot, damaged: ReadonlySet<string>): Pro
           if (container !== undefined) blobs.push(`blob ${container}/${rest[2]}: some of its bytes are damaged`);
         }
       } catch {
-        // The look at the rows has reported it.
+        // Reported by checkRows.
       }
     }
   }

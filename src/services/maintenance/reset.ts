@@ -10,14 +10,14 @@ const SLICE = { limit: 200 };
 
 type ScheduleDeletion = (tx: Transaction, account: AccountId, name: Row) => void;
 
-/** What becomes of all that a name led to. */
-const deletionByService: Readonly<Partial<Record<ServiceName, ScheduleDeletion>>> = {
+/** Schedules the deletion of everything under the id in a name row. */
+const deletionByService: Readonly<Record<ServiceName, ScheduleDeletion>> = {
   blob: (tx, account, name) => scheduleContainerDeletion(tx, account, decodeName(name)),
   queue: (tx, account, name) => scheduleQueueDeletion(tx, account, decodeName(name)),
   table: (tx, account, name) => scheduleTableDeletion(tx, account, decodeName(name)),
 };
 
-/** Removes every container, leased or not, every queue and table, and the settings of the services. */
+/** Removes every container, leased or not, every queue and table, and the service properties. */
 export async function emptyAccount(storage: Pick<Storage, 'partition' | 'account' | 'sweeper'>): Promise<void> {
   const { partition, account, sweeper } = storage;
   for (const [service, schedule] of Object.entries(deletionByService) as [ServiceName, ScheduleDeletion][]) {
@@ -46,7 +46,7 @@ async function emptySlice(
   return value;
 }
 
-/** Whether there is anything that `emptyAccount` would remove. */
+/** Whether `emptyAccount` would remove anything. */
 export function hasContents(partition: Partition, account: AccountId): Promise<boolean> {
   return partition.read(async (at) => {
     for (const kind of ['n', 's'])

@@ -1,4 +1,4 @@
-/** What is left of something unreachable, let go of slice by slice: each is one commit, and a kill between two costs nothing. */
+/** One slice of a deletion-queue or expiry-index entry: idempotent, one commit each, so a crash between two loses nothing. */
 import type { ContentStore } from '../../content/content.ts';
 import { type ChunkRef, manifestPagesIn, parseId } from '../../content/rows.ts';
 import { decodeKey, type Key, prefixEnd, type Range } from '../../partition/keys.ts';
@@ -28,14 +28,14 @@ export interface SweepContext {
   readonly content: Pick<ContentStore, 'decrefContent' | 'decrefChunks' | 'sweepContent'>;
 }
 
-/** Blobs or blocks a slice. */
+/** Blobs or blocks of a slice. */
 const SLICE_ROWS = 100;
-/** Rows that name no others. */
+/** Rows without references, of a slice. */
 const SLICE_BARE_ROWS = 500;
-/** Blocks have up to 500 parts: a slice stops behind the block that reaches so many. */
-const SLICE_PARTS = 300;
+/** A block has up to 500 chunks: a slice ends after the block that reaches this number. */
+const SLICE_CHUNKS = 300;
 
-/** One slice of what a trash row names; true once nothing is left. */
+/** One slice of this entry of the deletion queue. True: the entry is done and removed. */
 export async function sweepSlice(context: SweepContext, account: AccountId, key: Row['key']): Promise<boolean> {
   const { value } = await context.partition.transact(key, async (tx) => {
     const row = await tx.get(key);
@@ -65,15 +65,15 @@ function sweepEntry({ content }: SweepContext, tx: Transaction, account: Account
   }
 }
 
-/** The container's name is gone, so nobody adds to it: a look at its rows is enough. */
+/** Without the container's name no write can add rows, so unchecked scans are enough. */
 async function sweepContainer(
   content: SweepContext['content'],
   tx: Transaction,
   account: AccountId,
   id: bigint,
 ): Promise<boolean> {
-  const heads = blobKeyPrefix(account, id, '');
-  const blobs = await tx.scanUnchecked({ from: heads, to: prefixEnd(heads) }, { limit: SLICE_ROWS });
+  const blobPrefix = blobKeyPrefix(account, id, '');
+  const blobs = await tx.scanUnchecked({ from: blobPrefix, to: prefixEnd(blobPrefix) }, { limit: SLICE_ROWS });
   for (const row of blobs) {
     const { contentId } = decodeBlobRecord(row);
     if (contentId) await content.decrefContent(tx, account, parseId(contentId));
@@ -81,15 +81,15 @@ async function sweepContainer(
     tx.remove(row.key);
   }
   if (blobs.length > 0) return false;
-  const staged = uncommittedKeyPrefix(account, id, '');
-  const stages = await tx.scanUnchecked({ from: staged, to: prefixEnd(staged) }, { limit: SLICE_ROWS });
-  for (const row of stages) scheduleUncommittedDeletion(tx, account, id, nameFromKey(row.key), decodeUncommitted(row));
-  return stages.length === 0;
+  const prefix = uncommittedKeyPrefix(account, id, '');
+  const rows = await tx.scanUnchecked({ from: prefix, to: prefixEnd(prefix) }, { limit: SLICE_ROWS });
+  for (const row of rows) scheduleUncommittedDeletion(tx, account, id, nameFromKey(row.key), decodeUncommitted(row));
+  return rows.length === 0;
 }
 
-/** Nobody can add to them any more, either. */
-async function sweepRows(tx: Transaction, beginnings: readonly Key[]): Promise<boolean> {
-  for (const from of beginnings) if (!(await sweepRange(tx, { from, to: prefixEnd(from) }))) return false;
+/** No write can add rows under these prefixes any more, either. */
+async function sweepRows(tx: Transaction, prefixes: readonly Key[]): Promise<boolean> {
+  for (const from of prefixes) if (!(await sweepRange(tx, { from, to: prefixEnd(from) }))) return false;
   return true;
 }
 
@@ -99,17 +99,17 @@ async function sweepRange(tx: Transaction, range: Range): Promise<boolean> {
   return rows.length === 0;
 }
 
-/** Whoever adds a block checks the stage's row, which is gone. */
+/** Put Block checks the uncommitted-blocks row, which is gone, so no block can be added. */
 async function sweepUncommitted(
   content: SweepContext['content'],
   tx: Transaction,
   account: AccountId,
-  stage: UncommittedId,
+  id: UncommittedId,
 ): Promise<boolean> {
-  const rows = await tx.scanUnchecked(blocksIn(account, stage), { limit: SLICE_ROWS });
+  const rows = await tx.scanUnchecked(blocksIn(account, id), { limit: SLICE_ROWS });
   const released: ChunkRef[] = [];
   for (const row of rows) {
-    if (released.length >= SLICE_PARTS) break;
+    if (released.length >= SLICE_CHUNKS) break;
     released.push(...decodeBlock(row).chunkRefs);
     tx.remove(row.key);
   }
@@ -117,21 +117,21 @@ async function sweepUncommitted(
   return rows.length === 0;
 }
 
-/** Looks again at a stage whose row said when: it has expired, or was touched since and is looked at later. */
+/** Of an expiry-index entry that is due: the uncommitted blocks have expired, or it moves to seven days after the last Put Block. */
 export async function expireUncommitted({ partition }: SweepContext, account: AccountId, indexRow: Row): Promise<void> {
   const [, , instant, , id, blob] = decodeKey(indexRow.key) as [bigint, string, bigint, string, bigint, string];
   await partition.transact(indexRow.key, async (tx) => {
     tx.remove(indexRow.key);
     const row = await tx.get(uncommittedKey(account, id, blob));
-    const stage = row && decodeUncommitted(row);
-    // It may belong to an earlier stage of this blob.
-    if (!stage || stage.due !== instant) return;
-    const end = uncommittedExpiry(stage.touched);
+    const uncommitted = row && decodeUncommitted(row);
+    // The entry may belong to earlier uncommitted blocks of this blob.
+    if (!uncommitted || uncommitted.due !== instant) return;
+    const end = uncommittedExpiry(uncommitted.touched);
     if (tx.now < end) {
-      tx.put(row.key, encodeUncommitted({ ...stage, due: end }));
+      tx.put(row.key, encodeUncommitted({ ...uncommitted, due: end }));
       tx.put(expiryKey(account, end, id, blob), encodeValue({}));
       return;
     }
-    scheduleUncommittedDeletion(tx, account, id, blob, stage);
+    scheduleUncommittedDeletion(tx, account, id, blob, uncommitted);
   });
 }

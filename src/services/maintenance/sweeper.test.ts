@@ -18,11 +18,11 @@ import { encodeDeletion } from '../common/deletions.ts';
 const DAY = 24n * 3600n * 10_000_000n;
 
 describe('The sweeper', () => {
-  it('lets go of all that a deleted container held: contents, small ones too, and uncommitted blocks', async () => {
+  it('removes everything in a deleted container: contents, inline contents and uncommitted blocks', async () => {
     const world = await openWorld();
     for (let i = 0; i < 130; i++) await world.putBlob(`large-${i}`, 2_000);
     for (let i = 0; i < 130; i++) await world.putInline(`small-${i}`);
-    for (const blob of ['large-1', 'new']) await world.putStage(blob, 150);
+    for (const blob of ['large-1', 'new']) await world.putUncommitted(blob, 150);
     await world.act((tx) => scheduleContainerDeletion(tx, ACCOUNT, CONTAINER));
     expect(await world.kinds()).toMatchObject({ b: 260, c: 130, y: 300 });
     await world.sweep();
@@ -49,19 +49,19 @@ describe('The sweeper', () => {
     await world.partition.read((at) => read.plan(at, ACCOUNT, id, 0, 5_000));
     await world.act((tx) => world.store.decrefContent(tx, ACCOUNT, id));
     await world.sweep();
-    const stage = await world.putStage('other', 3);
+    const uncommittedId = await world.putUncommitted('other', 3);
     await world.act((tx) => tx.remove(uncommittedKey(ACCOUNT, CONTAINER, 'other')));
     await world.act((tx) =>
       tx.put(
-        deletionKey(ACCOUNT, tx.timestamp, formatId(stage)),
-        encodeDeletion({ kind: 'stage', stage: formatId(stage) }),
+        deletionKey(ACCOUNT, tx.timestamp, formatId(uncommittedId)),
+        encodeDeletion({ kind: 'stage', stage: formatId(uncommittedId) }),
       ),
     );
     await world.sweep();
     expect(await world.kinds()).toMatchObject({ x: 1, m: 1, k: 1 });
     expect((await world.kinds()).y).toBeUndefined();
     let bytes = 0;
-    for await (const piece of read.stream()) bytes += piece.length;
+    for await (const buffer of read.stream()) bytes += buffer.length;
     expect(bytes).toBe(5_000);
     await new Promise(setImmediate);
     await world.sweeper.idle();
@@ -72,43 +72,43 @@ describe('The sweeper', () => {
   it('leaves a pending content alone until it is abandoned or its process is gone', async () => {
     const world = await openWorld();
     const [own, foreign] = [world.store.newId(), { epoch: 1n, number: 1n }];
-    const trash = await world.act((tx) => world.store.beginPending(tx, ACCOUNT, own));
+    const pendingKey = await world.act((tx) => world.store.beginPending(tx, ACCOUNT, own));
     await world.act(async (tx) => {
       const pending = { kind: 'content', content: formatId(foreign), pending: true } as const;
       tx.put(deletionKey(ACCOUNT, tx.timestamp, formatId(foreign)), encodeDeletion(pending));
     });
     await world.sweep();
     const left = await world.partition.read((at) => at.scan(deletionsIn(ACCOUNT), { limit: 10 }));
-    expect(left.map(({ key }) => key)).toEqual([trash]);
-    await world.act((tx) => world.store.abandonPending(tx, own, trash));
+    expect(left.map(({ key }) => key)).toEqual([pendingKey]);
+    await world.act((tx) => world.store.abandonPending(tx, own, pendingKey));
     await world.sweep();
     expect(await world.kinds()).toEqual({});
     await world.stop();
   });
 
-  it('gives up uncommitted blocks seven days after the last one came', async () => {
+  it('deletes uncommitted blocks seven days after the last Put Block', async () => {
     const world = await openWorld();
-    const stage = await world.putStage('blob', 3);
+    const id = await world.putUncommitted('blob', 3);
     await world.partition.clock.advance(6n * DAY);
     const touched = await world.act(async (tx) => {
-      const stored = { ...world.newStage(stage, tx.now, 3), due: world.dues.get('blob')! };
+      const stored = { ...world.newUncommitted(id, tx.now, 3), due: world.expiries.get('blob')! };
       tx.put(uncommittedKey(ACCOUNT, CONTAINER, 'blob'), encodeUncommitted(stored));
       return tx.now;
     });
     await world.partition.clock.advance(2n * DAY);
     await world.sweep();
     expect(await world.kinds()).toMatchObject({ u: 1, y: 3, w: 1 });
-    const dues = await world.partition.read((at) => at.scan(keysUnder([ACCOUNT, 'w']), { limit: 10 }));
-    expect(dues.map(({ key }) => decodeKey(key)[2])).toEqual([uncommittedExpiry(touched)]);
+    const expiries = await world.partition.read((at) => at.scan(keysUnder([ACCOUNT, 'w']), { limit: 10 }));
+    expect(expiries.map(({ key }) => decodeKey(key)[2])).toEqual([uncommittedExpiry(touched)]);
     await world.partition.clock.advance(5n * DAY);
     await world.sweep();
     expect(await world.kinds()).toEqual({});
     await world.stop();
   });
 
-  it('drops a due row whose stage is gone or is another one by now', async () => {
+  it('drops an entry of the expiry index whose uncommitted blocks are gone or replaced', async () => {
     const world = await openWorld();
-    await world.putStage('blob', 1);
+    await world.putUncommitted('blob', 1);
     await world.act(async (tx) => {
       tx.put(expiryKey(ACCOUNT, 5n, CONTAINER, 'blob'), encodeValue({}));
       tx.put(expiryKey(ACCOUNT, 5n, CONTAINER, 'gone'), encodeValue({}));
@@ -146,7 +146,7 @@ describe('The sweeper', () => {
     await next.stop();
   });
 
-  it('leaves behind what the collector needs to give all bytes back', async () => {
+  it('leaves the counters with which the collector reclaims all bytes', async () => {
     const files = makeMemoryFiles();
     const world = await openWorld((epoch) => openSlotted(files, { epoch, extentBytesMax: 1 << 20 }));
     for (let i = 0; i < 40; i++) await world.putBlob(`blob-${i}`, 200_000);

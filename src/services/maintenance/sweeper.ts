@@ -1,98 +1,139 @@
-/** Gives back the rows of what was deleted in O(1) or has expired, in slices, beside everything else. The trash remembers what is left. */
-import { startBackgroundTask } from '../../base/background-task.ts';
+/**
+ * Background garbage collection of rows: works off the deletion queue and the expiry index in slices, on the leader only.
+ * Contents wait for the low watermark of active reads.
+ */
+import { type BackgroundTask, startBackgroundTask } from '../../base/background-task.ts';
 import type { LowWatermark } from '../../content/gc/active-reads.ts';
 import { activeEpochs } from '../../content/membership/epochs.ts';
 import { deletionsIn, parseId } from '../../content/rows.ts';
 import { type Key, keyAfter } from '../../partition/keys.ts';
-import type { Row } from '../../partition/partition.ts';
+import type { Partition, Row } from '../../partition/partition.ts';
 import { expiredIn } from '../blob/rows.ts';
 import { decodeDeletion } from '../common/deletions.ts';
 import type { AccountId } from '../common/storage.ts';
-import { createTtlScan } from '../queue/ttl-scan.ts';
+import { createTtlScan, type TtlScan } from '../queue/ttl-scan.ts';
 import { emptyAccount, hasContents } from './reset.ts';
 import { expireUncommitted, type SweepContext, sweepSlice } from './sweep-slice.ts';
 
-export interface Sweeper {
-  wake(): void;
-  /** Resolves once all is swept that can be swept now; what a running read still needs waits for its end. */
-  idle(): Promise<void>;
-  stop(): Promise<void>;
-}
-
 export interface SweeperOptions extends SweepContext {
-  /** All whose rows there may be: they come and go. */
+  /** All accounts that may have rows; they come and go. */
   readonly accounts: () => Iterable<AccountId>;
-  /** Those among them that are gone, and with them all that they held. */
+  /** The removed ones among them, whose containers, queues and tables are to be deleted. */
   readonly removed?: () => readonly AccountId[];
   readonly lowWatermark: LowWatermark;
-  /** Of several processes one sweeps. */
+  /** Of several processes only the leader sweeps. */
   readonly isLeader?: () => boolean;
   readonly onFailure?: (error: unknown) => void;
 }
 
-/** Trash rows that are swept side by side; their commits share a sync. */
+/** Entries of the deletion queue that are swept in parallel; their commits share a sync. */
 const PARALLEL_ROWS = 32;
-/** After so long the rows behind have their turn, too. */
+/** After this time the entries further back in the queue get their turn. */
 const TURN_MILLISECONDS = 1_000;
-/** The pause between slices, in lengths of the slice before: the disk belongs to the requests. */
+/** The pause between slices, as a multiple of the time of the slice before: the disk belongs to the requests. */
 const PAUSE_FACTOR = 2;
 const RETRY_MILLISECONDS = 5_000;
 const EVERY_MILLISECONDS = 60_000;
-/** Contents of which it is known since when nobody can find them. More of them wait until these are gone. */
+/** Contents whose watermark is known. Further ones wait until some of these are swept. */
 const WAITING_MAX = 100_000;
 
 export function startSweeper(options: SweeperOptions): Sweeper {
-  const { partition, lowWatermark, isLeader = () => true, onFailure = () => {} } = options;
-  /** By trash row: what has to pass until no read can have found its content. */
-  const waitingForReads = new Map<Key, number>();
-  /** Up to where the trash of an account is known to wait for this read. Most new trash lies behind. */
-  const scannedUpTo = new Map<AccountId, { readonly oldest: number; readonly upTo: Key }>();
-  const failed = new Set<Key>();
-  let isWaiting = false;
-  const background = startBackgroundTask(run, EVERY_MILLISECONDS, restart);
+  return new Sweeper(options);
+}
 
-  const mayWork = (): boolean => !background.isStopping && isLeader();
-  const ttlScan = createTtlScan({ partition, mayWork, pause: (worked) => background.sleep(PAUSE_FACTOR * worked) });
-  /** A long queue does not keep the trash waiting. */
-  const ttlBackground = startBackgroundTask(scanAllTtl, EVERY_MILLISECONDS);
+export class Sweeper {
+  private readonly options: SweeperOptions;
+  private readonly partition: Partition;
+  private readonly lowWatermark: LowWatermark;
+  private readonly background: BackgroundTask;
+  /** A task of its own, so that a long queue does not delay the deletion queue. */
+  private readonly ttlBackground: BackgroundTask;
+  private readonly ttlScan: TtlScan;
+  /**
+   * By key in the deletion queue: the low watermark after which no read can have found the content. An entry is removed only after
+   * its content is swept: a content without an entry would get a new, later watermark.
+   */
+  private readonly waitingForReads = new Map<Key, number>();
+  /** The last entry of an account's deletion queue that was seen to wait for the oldest read. Most new entries come after it. */
+  private readonly scannedUpTo = new Map<AccountId, { readonly oldest: number; readonly upTo: Key }>();
+  /** Entries that are left out until the next retry. */
+  private readonly failed = new Set<Key>();
+  /** The background task will be woken when the low watermark has advanced. */
+  private isWaiting = false;
 
-  async function run(): Promise<void> {
-    if (!mayWork()) return;
-    await emptyRemovedAccounts();
-    for (const account of options.accounts()) {
+  constructor(options: SweeperOptions) {
+    this.options = options;
+    this.partition = options.partition;
+    this.lowWatermark = options.lowWatermark;
+    this.background = startBackgroundTask(
+      () => this.run(),
+      EVERY_MILLISECONDS,
+      () => this.restart(),
+    );
+    this.ttlScan = createTtlScan({
+      partition: options.partition,
+      mayWork: () => this.mayWork(),
+      pause: (worked) => this.background.sleep(PAUSE_FACTOR * worked),
+    });
+    this.ttlBackground = startBackgroundTask(() => this.scanAllTtl(), EVERY_MILLISECONDS);
+  }
+
+  wake(): void {
+    this.background.wake();
+    this.ttlBackground.wake();
+  }
+
+  /** Resolves once everything that can be swept now is swept; contents that an active read needs wait for its end. */
+  async idle(): Promise<void> {
+    await Promise.all([this.background.idle(), this.ttlBackground.idle()]);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.background.stop(), this.ttlBackground.stop()]);
+  }
+
+  private mayWork(): boolean {
+    return !this.background.isStopping && (this.options.isLeader?.() ?? true);
+  }
+
+  private async run(): Promise<void> {
+    if (!this.mayWork()) return;
+    await this.emptyRemovedAccounts();
+    for (const account of this.options.accounts()) {
       try {
-        await sweepExpired(account);
-        while (mayWork() && (await sweepAccount(account)));
+        await this.sweepExpired(account);
+        while (this.mayWork() && (await this.sweepAccount(account)));
       } catch (error) {
-        if (!background.isStopping) retry(error);
+        if (!this.background.isStopping) this.retry(error);
       }
     }
   }
 
-  async function scanAllTtl(): Promise<void> {
-    for (const account of options.accounts()) {
+  private async scanAllTtl(): Promise<void> {
+    for (const account of this.options.accounts()) {
       try {
-        if (mayWork()) await ttlScan.run(account);
+        if (this.mayWork()) await this.ttlScan.run(account);
       } catch (error) {
-        if (!background.isStopping) onFailure(error);
+        if (!this.background.isStopping) this.options.onFailure?.(error);
       }
     }
   }
 
-  async function emptyRemovedAccounts(): Promise<void> {
-    for (const account of options.removed?.() ?? []) {
+  private async emptyRemovedAccounts(): Promise<void> {
+    const { partition, background } = this;
+    for (const account of this.options.removed?.() ?? []) {
       try {
-        if (mayWork() && (await hasContents(partition, account)))
+        if (this.mayWork() && (await hasContents(partition, account)))
           await emptyAccount({ partition, account, sweeper: { wake: background.wake } });
       } catch (error) {
-        if (!background.isStopping) retry(error);
+        if (!background.isStopping) this.retry(error);
       }
     }
   }
 
-  async function sweepExpired(account: AccountId): Promise<void> {
-    for (let from: Key | undefined; mayWork(); ) {
-      const rows = await partition.read((at) => {
+  private async sweepExpired(account: AccountId): Promise<void> {
+    for (let from: Key | undefined; this.mayWork(); ) {
+      const rows = await this.partition.read((at) => {
         const range = expiredIn(account, at.now);
         return at.scan({ from: from ?? range.from, to: range.to }, { limit: PARALLEL_ROWS });
       });
@@ -100,70 +141,66 @@ export function startSweeper(options: SweeperOptions): Sweeper {
       if (!last) return;
       from = keyAfter(last.key);
       const started = performance.now();
-      await settleAll(rows, (row) => expireUncommitted(options, account, row));
-      await background.sleep(PAUSE_FACTOR * (performance.now() - started));
+      await this.settleAll(rows, (row) => expireUncommitted(this.options, account, row));
+      await this.background.sleep(PAUSE_FACTOR * (performance.now() - started));
     }
   }
 
-  /** Once through the trash; true: there is more to do now. */
-  async function sweepAccount(account: AccountId): Promise<boolean> {
+  /** One pass over the deletion queue. True: another pass can sweep more now. */
+  private async sweepAccount(account: AccountId): Promise<boolean> {
     const range = deletionsIn(account);
-    const oldest = lowWatermark.oldest();
-    const known = scannedUpTo.get(account);
+    const oldest = this.lowWatermark.oldest();
+    const known = this.scannedUpTo.get(account);
     let from = known && oldest < Infinity && known.oldest === oldest ? keyAfter(known.upTo) : range.from;
     let isUnfinished = false;
     let upTo: Key | undefined;
-    while (mayWork()) {
-      // In one snapshot: a process that joins later has made none of these.
-      const [rows, living] = await partition.read((at) =>
+    while (this.mayWork()) {
+      // In one snapshot: a process that joins later has made none of these entries.
+      const [rows, living] = await this.partition.read((at) =>
         Promise.all([at.scan({ from, to: range.to }, { limit: PARALLEL_ROWS }), activeEpochs(at)]),
       );
       upTo = rows.at(-1)?.key;
       if (!upTo) break;
       from = keyAfter(upTo);
-      if (
-        !(await sweepParallel(
-          account,
-          rows.filter((row) => isReady(row, living)),
-        ))
-      )
-        isUnfinished = true;
-      if (!isUnfinished) scannedUpTo.set(account, { oldest, upTo });
+      const ready = rows.filter((row) => this.isReady(row, living));
+      if (!(await this.sweepParallel(account, ready))) isUnfinished = true;
+      if (!isUnfinished) this.scannedUpTo.set(account, { oldest, upTo });
     }
     return isUnfinished;
   }
 
-  /** Slice after slice of each, until nothing is left or others should have their turn. */
-  async function sweepParallel(account: AccountId, rows: readonly Row[]): Promise<boolean> {
+  /** Slice after slice of each entry. False: the turn ended before all were swept. */
+  private async sweepParallel(account: AccountId, rows: readonly Row[]): Promise<boolean> {
     const end = performance.now() + TURN_MILLISECONDS;
     for (let left = rows; left.length > 0; ) {
       const started = performance.now();
-      if (started > end || !mayWork()) return false;
+      if (started > end || !this.mayWork()) return false;
       const done = new Set<Row>();
-      await settleAll(left, async (row) => {
-        if (!(await sweepSlice(options, account, row.key))) return;
+      await this.settleAll(left, async (row) => {
+        if (!(await sweepSlice(this.options, account, row.key))) return;
         done.add(row);
-        waitingForReads.delete(row.key);
+        this.waitingForReads.delete(row.key);
       });
-      left = left.filter((row) => !done.has(row) && !failed.has(row.key));
-      await background.sleep(PAUSE_FACTOR * (performance.now() - started));
+      left = left.filter((row) => !done.has(row) && !this.failed.has(row.key));
+      await this.background.sleep(PAUSE_FACTOR * (performance.now() - started));
     }
     return true;
   }
 
-  function isReady(row: Row, living: ReadonlySet<bigint>): boolean {
-    if (failed.has(row.key)) return false;
+  private isReady(row: Row, living: ReadonlySet<bigint>): boolean {
+    if (this.failed.has(row.key)) return false;
     try {
-      return isReclaimable(row, living);
+      return this.isReclaimable(row, living);
     } catch (error) {
-      failed.add(row.key);
-      retry(error);
+      this.failed.add(row.key);
+      this.retry(error);
       return false;
     }
   }
 
-  /** Contents wait for the reads that may have found them before nobody could any more; pending ones for those who work on them. */
-  function isReclaimable(row: Row, living: ReadonlySet<bigint>): boolean {
+  /** A content waits for the reads that may have found it while it was referenced; a pending one for the process that builds it. */
+  private isReclaimable(row: Row, living: ReadonlySet<bigint>): boolean {
+    const { lowWatermark, waitingForReads } = this;
     const trash = decodeDeletion(row);
     if (trash.kind !== 'content') return true;
     if (trash.pending) return !living.has(parseId(trash.content).epoch);
@@ -175,48 +212,35 @@ export function startSweeper(options: SweeperOptions): Sweeper {
       waitingForReads.set(row.key, since);
     }
     if (lowWatermark.oldest() >= since) return true;
-    wakeAfter(since);
+    this.wakeAfter(since);
     return false;
   }
 
-  function wakeAfter(read: number): void {
-    if (isWaiting) return;
-    isWaiting = true;
-    void lowWatermark.whenReached(read).then(() => {
-      isWaiting = false;
-      background.wake();
+  private wakeAfter(read: number): void {
+    if (this.isWaiting) return;
+    this.isWaiting = true;
+    void this.lowWatermark.whenReached(read).then(() => {
+      this.isWaiting = false;
+      this.background.wake();
     });
   }
 
-  /** What fails does not keep the others waiting. */
-  async function settleAll(rows: readonly Row[], work: (row: Row) => Promise<void>): Promise<void> {
+  /** An entry that fails does not delay the others. */
+  private async settleAll(rows: readonly Row[], work: (row: Row) => Promise<void>): Promise<void> {
     const results = await Promise.allSettled(rows.map(work));
-    for (const [i, { status }] of results.entries()) if (status === 'rejected') failed.add(rows[i]!.key);
+    for (const [i, { status }] of results.entries()) if (status === 'rejected') this.failed.add(rows[i]!.key);
     const failure = results.find((result) => result.status === 'rejected');
-    if (failure && !background.isStopping) retry(failure.reason);
+    if (failure && !this.background.isStopping) this.retry(failure.reason);
   }
 
-  function retry(error: unknown): void {
-    onFailure(error);
-    void background.sleep(RETRY_MILLISECONDS).then(restart);
+  private retry(error: unknown): void {
+    this.options.onFailure?.(error);
+    void this.background.sleep(RETRY_MILLISECONDS).then(() => this.restart());
   }
 
-  function restart(): void {
-    failed.clear();
-    scannedUpTo.clear();
-    background.wake();
+  private restart(): void {
+    this.failed.clear();
+    this.scannedUpTo.clear();
+    this.background.wake();
   }
-
-  const both = [background, ttlBackground];
-  return {
-    wake() {
-      for (const each of both) each.wake();
-    },
-    async idle() {
-      await Promise.all(both.map((each) => each.idle()));
-    },
-    async stop() {
-      await Promise.all(both.map((each) => each.stop()));
-    },
-  };
 }

@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { checkHashes } from './sent-content.ts';
+import { checkHashes } from './upload.ts';
 
-describe('The hashes that a caller expects', () => {
+describe('The hashes that a request states', () => {
   const found = { md5: 'MMMM', crc64: 'CCCC' };
 
-  it('are those that were found, as far as there are any', () => {
+  it('match those that were calculated', () => {
     checkHashes({}, found);
     checkHashes({}, {});
     checkHashes({ md5: undefined, crc64: undefined }, found);
     checkHashes(found, found);
   });
 
-  it('refuse bytes that have others, with both', () => {
+  it('that differ are an error with both values', () => {
     const details = { UserSpecifiedMd5: 'XXXX', ServerCalculatedMd5: 'MMMM' };
     expect(() => checkHashes({ md5: 'XXXX' }, found)).toThrow(
       expect.objectContaining({ code: 'Md5Mismatch', details }),
@@ -24,7 +24,7 @@ describe('The hashes that a caller expects', () => {
     );
   });
 
-  it('are never taken for met when nobody calculated them', () => {
+  it('are never taken for met if they were not calculated', () => {
     expect(() => checkHashes({ crc64: 'CCCC' }, { md5: 'MMMM' })).toThrow(expect.objectContaining({ status: 400 }));
   });
 });
