@@ -1,4 +1,4 @@
-/** Bytes of any length as rows; docs/adr/0002-rows.md has the schema. */
+/** Bytes of any length as rows; docs/adr/0002-row-schema.md has the schema. */
 import type { ChunkLocation, ChunkName } from '../extents/extents.ts';
 import { decodeKey, encodeKey, type Key, keysUnder, type Range } from '../partition/keys.ts';
 import type { Row, Timestamp } from '../partition/partition.ts';

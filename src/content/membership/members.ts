@@ -1,7 +1,7 @@
 /**
  * The processes that share a store. Each has an epoch, which fences its commits, and gives a life sign every two seconds: a
  * beat. Whose beats stop is declared dead; whose epoch is the lowest looks after what belongs to nobody. A beat also says
- * how far back the reads of its process reach: docs/adr/0016-several-processes.md has the argument.
+ * how far back the reads of its process reach: docs/adr/0016-membership-and-fencing.md has the argument.
  */
 import { startBackgroundTask } from '../../base/background-task.ts';
 import { type Instant, type Partition, type Row, type Snapshot, Unavailable } from '../../partition/partition.ts';

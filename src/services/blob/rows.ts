@@ -1,4 +1,4 @@
-/** Containers and blobs as rows; docs/adr/0002-rows.md has the schema. */
+/** Containers and blobs as rows; docs/adr/0002-row-schema.md has the schema. */
 
 import { TICKS_PER_SECOND } from '../../base/time.ts';
 import {
