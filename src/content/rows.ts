@@ -1,4 +1,4 @@
-/** Schema of the content store: keys and values of contents, manifests, chunks and epochs. docs/adr/0002-rows.md lists all rows. */
+/** Schema of the content store: keys and values of contents, manifests, chunks and epochs. docs/adr/0002-row-schema.md lists all rows. */
 import type { ChunkLocation, ChunkName } from '../extents/extents.ts';
 import { decodeKey, encodeKey, type Key, keysUnder, type Range } from '../partition/keys.ts';
 import type { Row, Timestamp } from '../partition/partition.ts';

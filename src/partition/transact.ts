@@ -115,7 +115,7 @@ export function openPartition(engine: Engine, options: TransactOptions = {}): Pa
 
   /**
    * What was asked for in one turn of the event loop shares a snapshot, taken after the last of it was asked for. Side by side
-   * they also cost less: a Get Blob at 64 clients about a third of the CPU; see docs/adr/0003-partition-interface.md.
+   * they also cost less: a Get Blob at 64 clients about a third of the CPU; see docs/adr/0003-optimistic-concurrency-and-group-commit.md.
    */
   function runTurn(): void {
     let room = batchMax;

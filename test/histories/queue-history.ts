@@ -2,7 +2,7 @@
 
 /**
  * The servers' time moves in steps so long that everything else is short beside them. Messages hide and live for some steps less a
- * part of one: whether such an instant is past depends on the number of steps alone. See docs/adr/0017-histories.md.
+ * part of one: whether such an instant is past depends on the number of steps alone. See docs/adr/0017-linearizability-checking.md.
  */
 export const STEP_SECONDS = 240;
 /** Of so many steps; none: it hides not at all. */

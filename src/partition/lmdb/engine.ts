@@ -124,7 +124,7 @@ class LmdbEngine implements Engine {
 
   /**
    * It stands still while a group is on its way: otherwise a reader could find a lease expired, and see afterwards what was written
-   * under it in time; see docs/adr/0005-time-and-stamps.md. Of a group whose sync failed nobody knows whether it will be seen.
+   * under it in time; see docs/adr/0005-timestamps-and-clock.md. Of a group whose sync failed nobody knows whether it will be seen.
    */
   private nowForReads(): Instant {
     const now = this.clock.now();

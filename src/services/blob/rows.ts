@@ -1,4 +1,4 @@
-/** Containers, blobs and uncommitted blocks as rows: keys, values, reads; docs/adr/0002-rows.md has the schema. */
+/** Containers, blobs and uncommitted blocks as rows: keys, values, reads; docs/adr/0002-row-schema.md has the schema. */
 import { TICKS_PER_SECOND } from '../../base/time.ts';
 import {
   decodeManifestPage,

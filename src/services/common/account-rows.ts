@@ -1,4 +1,4 @@
-/** Accounts as rows; docs/adr/0002-rows.md has the schema. */
+/** Accounts as rows; docs/adr/0002-row-schema.md has the schema. */
 import { decodeKey, encodeKey, type Key, keyAfter, keysUnder, type Range } from '../../partition/keys.ts';
 import type { Row, Snapshot, Transaction } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';

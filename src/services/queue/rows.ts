@@ -1,4 +1,4 @@
-/** Queues as rows; docs/adr/0002-rows.md has the schema. Their messages are in message-rows.ts. */
+/** Queues as rows; docs/adr/0002-row-schema.md has the schema. Their messages are in message-rows.ts. */
 import { deletionKey } from '../../content/rows.ts';
 import { encodeKey, type Key, keysUnder, type Range } from '../../partition/keys.ts';
 import type { Row, Snapshot, Timestamp, Transaction } from '../../partition/partition.ts';

@@ -1,4 +1,4 @@
-/** Rows of entities; docs/adr/0002-rows.md has the schema. */
+/** Rows of entities; docs/adr/0002-row-schema.md has the schema. */
 import { decodeKey, encodeKey, type Key, keysUnder, type Range } from '../../partition/keys.ts';
 import type { Row, Timestamp } from '../../partition/partition.ts';
 import {

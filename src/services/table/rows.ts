@@ -1,4 +1,4 @@
-/** Tables as rows; docs/adr/0002-rows.md has the schema. Their entities are in entity-rows.ts. */
+/** Tables as rows; docs/adr/0002-row-schema.md has the schema. Their entities are in entity-rows.ts. */
 import { deletionKey } from '../../content/rows.ts';
 import { encodeKey, type Key } from '../../partition/keys.ts';
 import type { Row, Snapshot, Transaction } from '../../partition/partition.ts';
