@@ -71,13 +71,38 @@ export interface Transaction extends Snapshot {
   commitBefore(instant: Instant): void;
 }
 
+/** A transaction function for several calls; it is to answer each of them. */
+export interface CombinedFunction<Input, Output> {
+  /**
+   * One result for each input.
+   * @param lost the results of the attempt before for the same inputs, whose commit was a conflict
+   */
+  run(
+    tx: Transaction,
+    inputs: readonly Input[],
+    lost: readonly CombinedResult<Output>[] | undefined,
+  ): Promise<readonly CombinedResult<Output>[]>;
+  /** Calls run together up to this sum of their weights; further calls are a transaction of their own. */
+  readonly weightMax: number;
+  weight(input: Input): number;
+}
+
+export type CombinedResult<Output> = { readonly value: Output } | { readonly error: unknown };
+
 export interface Partition {
   read<T>(fn: (at: PagedSnapshot) => Promise<T>): Promise<T>;
   /**
-   * Runs the body and commits what it wrote, all or nothing. Bodies that wait for one anchor share a commit.
-   * A body touches nothing but `tx` and may run more than once; one that throws writes nothing.
+   * Runs the transaction function and commits its writes, all or nothing. Transactions that wait for one queue key share a commit.
+   * The function may run more than once, and one that throws writes nothing. So it touches nothing but `tx`, and uses neither clock
+   * nor chance: what it needs of them is drawn before the call.
    */
   transact<T>(queueKey: Key, fn: (tx: Transaction) => Promise<T>): Promise<{ value: T; timestamp: Timestamp }>;
+  /** As `transact`, but calls with the same `combined` that wait for one queue key at the same time run as one function. */
+  transactCombined<Input, Output>(
+    queueKey: Key,
+    input: Input,
+    combined: CombinedFunction<Input, Output>,
+  ): Promise<Output>;
   readonly clock: Clock;
   /** Commits of this process that have ended, however they did. While the number stands still, a process that owns the store has changed no row. */
   settledCommits(): number;

@@ -121,9 +121,9 @@ export const mutants = [
   },
   {
     name: 'a refusal is answered before the write that it read is on disk',
-    file: 'src/partition/transact.ts',
-    find: 'if (view.readUncommitted) runs.push(',
-    replace: 'if (!view) runs.push(',
+    file: 'src/partition/batch.ts',
+    find: 'if (view.readUncommitted) attempts.push(',
+    replace: 'if (!view) attempts.push(',
     tests: ['src/partition/transact.test.ts', 'src/partition/memory/engine.test.ts'],
   },
   {

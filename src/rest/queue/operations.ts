@@ -1,11 +1,11 @@
 /** The Queue service on the wire: one row per operation, in the order of Microsoft's REST reference. */
 import { formatRfc1123 } from '../../base/time.ts';
 import type { Storage } from '../../services/common/storage.ts';
-import { getMessages } from '../../services/queue/dequeue.ts';
 import { listQueues } from '../../services/queue/listing.ts';
 import {
   clearMessages,
   deleteMessage,
+  getMessages,
   peekMessages,
   putMessage,
   updateMessage,

@@ -2,9 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type ModelMessage, QueueModel } from '../../../test/support/queue-model.ts';
 import { QUEUE, type QueueWorld, startQueues } from '../../../test/support/queue-storage.ts';
-import { getMessages } from './dequeue.ts';
 import type { Message } from './message-rows.ts';
-import { clearMessages, deleteMessage, peekMessages, putMessage, updateMessage } from './messages.ts';
+import { clearMessages, deleteMessage, getMessages, peekMessages, putMessage, updateMessage } from './messages.ts';
 import { getQueueMetadata } from './queues.ts';
 
 type Step = (world: QueueWorld, model: QueueModel) => Promise<void>;

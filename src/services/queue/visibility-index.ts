@@ -1,5 +1,4 @@
 /** The line in which the messages of a queue wait: who is first, and who has waited too long. */
-import { randomFillSync } from 'node:crypto';
 import { type Key, keyAfter, type Range } from '../../partition/keys.ts';
 import { type Instant, type Row, type ScanOptions, stoppedEarly, type Transaction } from '../../partition/partition.ts';
 import { isVisible } from '../../rules/queue/timing.ts';
@@ -61,19 +60,4 @@ export async function deleteExpired(tx: Transaction, queue: Queue, keys: readonl
     tx.remove(row.key);
     countMessage(tx, queue, decodeMessage(row), -1);
   }
-}
-
-const RANDOM_BYTES = 4_096;
-const randomPool = Buffer.alloc(RANDOM_BYTES);
-let used = RANDOM_BYTES;
-
-/** 64 random bits; the generator is asked for many at once. */
-export function random64(): bigint {
-  if (used === RANDOM_BYTES) {
-    randomFillSync(randomPool);
-    used = 0;
-  }
-  const bits = randomPool.readBigUInt64BE(used);
-  used += 8;
-  return bits;
 }
