@@ -122,7 +122,10 @@ describe('transactCombined', () => {
     const sum = makeSum();
     const partition = open(() => {
       if (conflicts-- <= 0) return undefined;
-      later = partition.transactCombined(QUEUE_KEY, 4, sum);
+      // After the calls returned to their queue, and before they run again.
+      setImmediate(() => {
+        later = partition.transactCombined(QUEUE_KEY, 4, sum);
+      });
       return 'conflict';
     });
     expect(await Promise.all([1, 2].map((n) => partition.transactCombined(QUEUE_KEY, n, sum)))).toEqual([1, 3]);

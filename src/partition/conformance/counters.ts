@@ -28,7 +28,7 @@ import {
 } from './harness.ts';
 
 const COUNTER = key('counter', 1);
-const UNREADABLE = 'a counter is not read in a body';
+const UNREADABLE = 'a counter is not read in a transaction';
 
 const count = async (partition: Partition, at = COUNTER): Promise<bigint> =>
   decodeCounter(await partition.read((snapshot) => snapshot.get(at)));
