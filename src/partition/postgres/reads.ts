@@ -1,3 +1,4 @@
+/** Repeatable-read snapshots with pipelined queries: reads that are pending at one time share a round trip. */
 import { type Key, type KeyGrouping, keyAfterGroup, type Range } from '../keys.ts';
 import { type Engine, type Instant, type Row, type ScanOptions, stoppedEarly } from '../partition.ts';
 import type { ServerClock } from './clock.ts';
@@ -7,14 +8,15 @@ import type { Connection, Pool } from './pool.ts';
 
 const BEGIN = 'begin isolation level repeatable read read only';
 /**
- * In a transaction of its own, before the snapshot is taken: it waits for the commits that a reader of this instant must see.
- * @param atLeast no snapshot of this process has a later instant
+ * In a transaction of its own, before the snapshot is taken: holdfast_now waits for the commits that a reader at this instant must
+ * see.
+ * @param atLeast the latest instant of this process's snapshots
  */
 const timeStatements = (atLeast: Instant): string[] => ['begin', `execute holdfast_now(${atLeast})`, 'commit'];
-/** Counted from the end of what precedes the first reads. */
+/** The index of holdfast_now in the statements before the first reads, from their end. */
 const TIME_AT = -3;
 const BYTES_MAX = '9223372036854775807';
-/** Of values in a page: they come all at once. */
+/** Values of a page at most: they are in memory at once. */
 const PAGE_BYTES = 4 << 20;
 
 interface PendingQuery {
@@ -25,13 +27,13 @@ interface PendingQuery {
 type QueryResult = { rows: unknown[][] };
 
 /**
- * A transaction that begins with the first read; what is asked for while it is on its way goes together, so that all bodies
- * of a turn share their round trips. The time of the store comes along: another process may have moved it. It is read before the
- * snapshot is taken, so that no reader finds a lease expired and misses what was written under it in time.
+ * A transaction begins with the first read. Reads that come while a round trip runs go together in the next, so all transaction
+ * functions of a turn share their round trips. The store's time comes along, since another process may have advanced it. It is
+ * read before the snapshot is taken, so that no reader finds a lease expired and misses a write under that lease.
  */
 export function makeSnapshots(pool: Pool, clock: ServerClock): { snapshot: Engine['snapshot']; end(): Promise<void> } {
   const spare = makeConnectionCache(pool);
-  /** The latest instant that a snapshot of this process has. */
+  /** The latest instant of this process's snapshots. */
   let latestNow = 0n;
   const recordNow = (instant: Instant): Instant => {
     if (instant > latestNow) latestNow = instant;
@@ -42,7 +44,7 @@ export function makeSnapshots(pool: Pool, clock: ServerClock): { snapshot: Engin
     let pendingGets: { key: Key; take: (row: Row | undefined) => void; reject: (error: Error) => void }[] = [];
     let pendingQueries: PendingQuery[] = [];
     let now: Instant | undefined;
-    /** When the snapshot was asked for: a body that wants to know the time before the answer must not be told a later one. */
+    /** When the first query was sent: `now` before its answer must not be later than the snapshot. */
     let startedAt: Instant | undefined;
     let connection: Connection | undefined;
     let broken: Error | undefined;
@@ -152,7 +154,7 @@ export function makeSnapshots(pool: Pool, clock: ServerClock): { snapshot: Engin
   return { snapshot, end: spare.end };
 }
 
-/** How long a transaction that is over may wait for the next one to end it: that saves a round trip. */
+/** How long a finished transaction waits for the next one to commit it: that saves a round trip. */
 const SPARE_MILLISECONDS = 20;
 
 function makeConnectionCache(pool: Pool) {
@@ -169,7 +171,7 @@ function makeConnectionCache(pool: Pool) {
     leaving.add(left);
   }
   return {
-    /** `isOver`: with a transaction that is still to be ended. */
+    /** `isOver`: the connection has a finished transaction that the caller is to commit. */
     async take(): Promise<{ connection: Connection; isOver: boolean }> {
       const last = spare.pop();
       if (!last) return { connection: await pool.connect(), isOver: false };
