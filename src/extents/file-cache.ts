@@ -1,4 +1,4 @@
-/** A bounded number of open files. The one that was used least recently is closed for another, but none that is in use. */
+/** LRU cache of file descriptors. The least recently used file is closed for another, but none that is in use. */
 import { close as closeFile, open as openFile } from 'node:fs';
 import { promisify } from 'node:util';
 
@@ -6,13 +6,13 @@ const openDescriptor = promisify(openFile);
 const closeDescriptor = promisify(closeFile);
 
 export interface FileCache {
-  /** Opens the file, unless it is open, and keeps it so until the work is done. */
+  /** Opens the file, unless it is open, and keeps it open until the work is done. */
   use<T>(path: string, flags: string, work: (descriptor: number) => Promise<T>): Promise<T>;
-  /** The next one to use it opens it anew. */
+  /** The next use opens the file again. */
   evict(path: string): void;
-  /** Forgets all others. */
+  /** Evicts all other files. */
   evictOthers(paths: ReadonlySet<string>): void;
-  /** Waits for those who use one. */
+  /** Waits for running work. */
   close(): Promise<void>;
 }
 
@@ -23,11 +23,11 @@ interface OpenFile {
 }
 
 export function makeFileCache(max: number): FileCache {
-  /** The least recently used one first. */
+  /** In the order of their last use. A file in use that is not here was evicted: its last user closes it. */
   const files = new Map<string, OpenFile>();
   const closings = new Set<Promise<void>>();
   const waiting: (() => void)[] = [];
-  /** Of files that were forgotten while in use, too. */
+  /** Also of files that were evicted while in use. */
   let users = 0;
   let closed = false;
   let onIdle: () => void = () => {};
@@ -43,7 +43,7 @@ export function makeFileCache(max: number): FileCache {
         users++;
         return file;
       }
-      // Who was woken and found the place taken by another stays the next.
+      // A waiter that was woken too late keeps its position.
       await new Promise<void>((wake) => (isFirst ? waiting.push(wake) : waiting.unshift(wake)));
     }
   }
@@ -66,13 +66,13 @@ export function makeFileCache(max: number): FileCache {
 
   function closeEntry(file: OpenFile): void {
     if (files.get(file.path) === file) files.delete(file.path);
-    // All that was written is synced before it counts: an error here is of no use to anybody.
+    // Writes count only once they are synced, so an error of close has no meaning.
     const closing = file.descriptor.then(closeDescriptor).catch(() => {});
     closings.add(closing);
     closing.then(() => closings.delete(closing));
   }
 
-  function forget(path: string): void {
+  function evict(path: string): void {
     const file = files.get(path);
     files.delete(path);
     if (file?.users === 0) closeEntry(file);
@@ -95,9 +95,9 @@ export function makeFileCache(max: number): FileCache {
         release(file);
       }
     },
-    evict: forget,
+    evict,
     evictOthers(paths) {
-      for (const path of [...files.keys()]) if (!paths.has(path)) forget(path);
+      for (const path of [...files.keys()]) if (!paths.has(path)) evict(path);
     },
     async close() {
       closed = true;

@@ -1,4 +1,4 @@
-/** Extents as files of slots: which file grows, who writes where, and when it is durable. The same for all engines. */
+/** Append-only extents over any backend: slot allocation, group fsync, sealing. */
 import { acquireBuffer, releaseBuffer } from '../hashing/crc32.ts';
 import { makeChunkWriter } from './chunk-writer.ts';
 import type { ExtentFiles } from './extent-files.ts';
@@ -10,30 +10,31 @@ import { encodeExtentHeader, HEADER_BYTES, newExtentId, slotBytes } from './slot
 import { readVerified } from './verified-read.ts';
 
 export interface SlottedOptions {
-  /** Of this process: no other one, before or after, has the same. */
+  /** Of this process: no other process ever has the same. */
   readonly epoch: bigint;
-  /** Of the extents that have this epoch already. */
+  /** The last number of the extents that have this epoch already. */
   readonly lastNumber?: number | undefined;
-  /** Past this an extent grows no more. */
+  /** An extent that would exceed this grows no more. */
   readonly extentBytesMax?: number | undefined;
-  /** Told of all damage that a read meets, also of such that the reader does not notice. */
-  readonly onCorruption?: ((damage: CorruptChunk) => void) | undefined;
+  /** Called with all corruption that a read finds, also where the read succeeds. */
+  readonly onCorruption?: ((error: CorruptChunk) => void) | undefined;
 }
 
-/** An extent that grows or in which a chunk is being written. */
+/** An extent that grows, or in which a chunk is being written. */
 interface OpenExtent {
   readonly name: string;
   readonly id: Buffer;
   readonly made: Promise<void>;
   readonly sync: () => Promise<void>;
+  /** Raised before any await, so that slots never overlap. */
   end: number;
   grows: boolean;
   writers: number;
-  /** Why nobody may write here any more: after a failed sync it is not known what is on the disk. */
+  /** The error after which nothing is written here any more, never reset: after a failed sync the state of the disk is unknown. */
   broken: unknown;
 }
 
-/** Eight chunks of the greatest length fit. */
+/** Eight chunks of the maximum length. */
 export const EXTENT_BYTES_MAX = HEADER_BYTES + 8 * slotBytes(CHUNK_BYTES_MAX);
 
 export function openSlotted(
@@ -99,12 +100,12 @@ export function openSlotted(
   }
 
   const readOne: Extents['read'] = async (name, place, from, to, into, sums) => {
-    const read = () => readVerified(files, name, place, from, to, (damage) => onCorruption?.(damage), into, sums);
+    const read = () => readVerified(files, name, place, from, to, (error) => onCorruption?.(error), into, sums);
     try {
       return await read().catch((error: unknown) => {
         if (!(error instanceof CorruptChunk) || !files.closeHandle || epochOfExtent(place.extent) === epoch)
           throw error;
-        // Another machine may have written here since the file was opened: some file systems show that to who opens it anew.
+        // Another machine may have written here since the file was opened: some file systems show that only to a new descriptor.
         files.closeHandle(place.extent);
         if (sums) sums.table = undefined;
         return read();
@@ -115,10 +116,10 @@ export function openSlotted(
     }
   };
 
-  /** Whatever is wrong with one of them is found out by reading it alone. */
+  /** After an error each chunk is read alone, which finds the corrupt one. */
   async function readBatch(window: readonly RangeRequest[], result: Buffer, memory: Buffer | undefined): Promise<void> {
     try {
-      if (window.length > 1) return await readWindow(files, window, result, memory, (damage) => onCorruption?.(damage));
+      if (window.length > 1) return await readWindow(files, window, result, memory, (error) => onCorruption?.(error));
     } catch (error) {
       if (!(error instanceof CorruptChunk)) throw error;
     }
@@ -156,11 +157,11 @@ export function openSlotted(
 
     read: readOne,
 
-    async readMany(stretches) {
-      const result = Buffer.allocUnsafe(stretches.reduce((sum, { from, to }) => sum + to - from, 0));
+    async readMany(ranges) {
+      const result = Buffer.allocUnsafe(ranges.reduce((sum, { from, to }) => sum + to - from, 0));
       const memory = acquireBuffer();
       try {
-        for (const window of groupIntoWindows(stretches)) await readBatch(window, result, memory);
+        for (const window of groupIntoWindows(ranges)) await readBatch(window, result, memory);
       } finally {
         if (memory) releaseBuffer(memory);
       }
@@ -203,7 +204,7 @@ function assertUsable({ broken }: OpenExtent): void {
   if (broken !== undefined) throw broken;
 }
 
-/** Rows that were restored from a copy may give an epoch again; a name is not given twice even then. */
+/** A restored backup of the rows may repeat an epoch; extent names must not repeat even then. */
 export async function findLastNumber(files: ExtentFiles, epoch: bigint): Promise<number> {
   let last = 0;
   for (const name of await files.list()) {
