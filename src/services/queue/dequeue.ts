@@ -16,7 +16,7 @@ import {
 } from './message-rows.ts';
 import { random64 } from './random64.ts';
 import { checkQueueAccess, decodeQueue, nameKey, type Queue, type QueueScope, txQueueKey } from './rows.ts';
-import { deleteExpired, scanVisible, type VisibleMessages } from './visibility-index.ts';
+import { deleteExpired, findVisible, type VisibleMessages } from './visibility-index.ts';
 
 export interface DequeueInput {
   readonly queue: string;
@@ -100,7 +100,7 @@ const dequeueBatch: CombinedFunction<DequeueRequest, Dequeued> = {
     const tried = earlier.flatMap(({ keys }) => keys);
     const isHinted = requests.some(({ isContended }) => isContended);
     const limit = isHinted || tried.length > 0 ? wanted * START_OFFSETS : wanted;
-    const visible = await scanVisible(tx.scanUnchecked.bind(tx), found, tx.now, limit);
+    const visible = await findVisible(tx, found, limit);
     const lostRace = earlier.some((dequeued) => dequeued.lostRace) || wereTakenByOthers(tried, visible);
     const live = chooseMessages(visible.live, wanted, isHinted || lostRace ? offset : 0);
     if (visible.expired.length > 0) await deleteExpired(tx, found, visible.expired);

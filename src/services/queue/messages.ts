@@ -23,7 +23,7 @@ import {
   throwIfFault,
 } from './request-checks.ts';
 import { encodeQueue, nameKey, type Queue, readQueue, scheduleGenerationDeletion, txQueueKey } from './rows.ts';
-import { deleteExpired, scanVisible } from './visibility-index.ts';
+import { deleteExpired, findVisible, readVisible } from './visibility-index.ts';
 
 export interface QueueInput {
   readonly queue: string;
@@ -80,7 +80,7 @@ export async function getMessages(storage: Storage, input: DequeueInput): Promis
 
 async function isEmpty(storage: Storage, queue: string): Promise<boolean> {
   return storage.partition.read(async (at) => {
-    const { live, isComplete } = await scanVisible(at.scan, await readQueue(at, storage, queue), at.now, 1);
+    const { live, isComplete } = await readVisible(at, await readQueue(at, storage, queue), 1);
     return live.length === 0 && isComplete;
   });
 }
@@ -94,7 +94,7 @@ export async function peekMessages(
   checkMessageCount(count);
   for (;;) {
     const { live, isComplete } = await storage.partition.read(async (at) =>
-      scanVisible(at.scan, await readQueue(at, storage, queue), at.now, count),
+      readVisible(at, await readQueue(at, storage, queue), count),
     );
     if (live.length > 0 || isComplete) return live.map((message) => toMessage(message));
     await deleteExpiredHead(storage, queue);
@@ -105,7 +105,7 @@ export async function peekMessages(
 async function deleteExpiredHead(storage: Storage, queue: string): Promise<void> {
   await storage.partition.transact(txQueueKey(storage.account, queue), async (tx) => {
     const found = await readQueue(tx, storage, queue);
-    const { expired } = await scanVisible(tx.scanUnchecked.bind(tx), found, tx.now, 1);
+    const { expired } = await findVisible(tx, found, 1);
     await deleteExpired(tx, found, expired);
   });
 }
