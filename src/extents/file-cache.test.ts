@@ -2,7 +2,7 @@ import { fstatSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type FileCache, makeFileCache } from './file-cache.ts';
+import { FileCache } from './file-cache.ts';
 
 describe('Open files', () => {
   let folder: string;
@@ -41,7 +41,7 @@ describe('Open files', () => {
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'holdfast-files-'));
     for (const name of 'abcd') writeFileSync(path(name), name);
-    files = makeFileCache(2);
+    files = new FileCache(2);
   });
   afterEach(async () => {
     await files.close();

@@ -7,7 +7,7 @@ import { makeFolderDurably, syncFolder } from '../base/durable-files.ts';
 import { watchDiskSpace } from './disk-space.ts';
 import type { ExtentFiles } from './extent-files.ts';
 import { CorruptChunk, type Extents, NoSpace } from './extents.ts';
-import { makeFileCache } from './file-cache.ts';
+import { FileCache } from './file-cache.ts';
 import { makeFolderLister } from './folder-names.ts';
 import { EXTENT_BYTES_MAX, findLastNumber, openSlotted, type SlottedOptions } from './slotted-extents.ts';
 
@@ -55,7 +55,7 @@ function openFolderFiles(
   filesMax: number,
   reserveBytes: number | undefined,
 ): ExtentFiles {
-  const handles = makeFileCache(filesMax);
+  const handles = new FileCache(filesMax);
   const space = watchDiskSpace(folder, reserveBytes);
   /** Created, but the folder is not synced since: after a power cut the names might be missing. */
   const unsyncedNames = new Set<string>();
@@ -117,7 +117,7 @@ function openFolderFiles(
       unsyncedNames.delete(name);
     },
 
-    close: handles.close,
+    close: () => handles.close(),
   };
 }
 

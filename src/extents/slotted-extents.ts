@@ -1,12 +1,12 @@
-/** Append-only extents over any backend: slot allocation, group fsync, sealing. */
+/** Append-only extents over any backend: slots, group fsync, verified reads, sealing. */
 import { acquireBuffer, releaseBuffer } from '../hashing/crc32.ts';
 import { makeChunkWriter } from './chunk-writer.ts';
 import type { ExtentFiles } from './extent-files.ts';
-import { CHUNK_BYTES_MAX, CorruptChunk, EXTENT_NAME, type Extents, epochOfExtent, extentName } from './extents.ts';
-import { groupSync } from './group-sync.ts';
+import { CHUNK_BYTES_MAX, CorruptChunk, EXTENT_NAME, type Extents, epochOfExtent } from './extents.ts';
+import { assertUsable, OpenExtents } from './open-extents.ts';
 import { groupIntoWindows, type RangeRequest, readWindow } from './read-many.ts';
 import { walkSlots } from './slot-walk.ts';
-import { encodeExtentHeader, HEADER_BYTES, newExtentId, slotBytes } from './slots.ts';
+import { HEADER_BYTES, slotBytes } from './slots.ts';
 import { readVerified } from './verified-read.ts';
 
 export interface SlottedOptions {
@@ -20,20 +20,6 @@ export interface SlottedOptions {
   readonly onCorruption?: ((error: CorruptChunk) => void) | undefined;
 }
 
-/** An extent that grows, or in which a chunk is being written. */
-interface OpenExtent {
-  readonly name: string;
-  readonly id: Buffer;
-  readonly made: Promise<void>;
-  readonly sync: () => Promise<void>;
-  /** Raised before any await, so that slots never overlap. */
-  end: number;
-  grows: boolean;
-  writers: number;
-  /** The error after which nothing is written here any more, never reset: after a failed sync the state of the disk is unknown. */
-  broken: unknown;
-}
-
 /** Eight chunks of the maximum length. */
 export const EXTENT_BYTES_MAX = HEADER_BYTES + 8 * slotBytes(CHUNK_BYTES_MAX);
 
@@ -41,63 +27,9 @@ export function openSlotted(
   files: ExtentFiles,
   { epoch, lastNumber = 0, extentBytesMax = EXTENT_BYTES_MAX, onCorruption }: SlottedOptions,
 ): Extents {
-  const open = new Map<string, OpenExtent>();
-  let growing: OpenExtent | undefined;
-  let count = lastNumber;
+  const open = new OpenExtents(files, epoch, lastNumber, extentBytesMax);
   let chunksBegun = 0;
-  let closed = false;
-
-  function startExtent(): OpenExtent {
-    const name = extentName(epoch, ++count);
-    const id = newExtentId();
-    const extent: OpenExtent = {
-      name,
-      id,
-      made: files.make(name, encodeExtentHeader(id)).catch((error: unknown) => {
-        markBroken(extent, error);
-        throw error;
-      }),
-      sync: groupSync(async () => {
-        assertUsable(extent);
-        await files.sync(name).catch((error: unknown) => {
-          markBroken(extent, error);
-          throw error;
-        });
-      }),
-      end: HEADER_BYTES,
-      grows: true,
-      writers: 0,
-      broken: undefined,
-    };
-    open.set(name, extent);
-    return extent;
-  }
-
-  function extentFor(bytes: number): OpenExtent {
-    if (growing && growing.end > HEADER_BYTES && growing.end + bytes > extentBytesMax) stopGrowing(growing);
-    growing ??= startExtent();
-    return growing;
-  }
-
-  function stopGrowing(extent: OpenExtent): void {
-    extent.grows = false;
-    if (growing === extent) growing = undefined;
-    closeIfDone(extent);
-  }
-
-  function markBroken(extent: OpenExtent, error: unknown): void {
-    extent.broken ??= error;
-    stopGrowing(extent);
-  }
-
-  function release(extent: OpenExtent): void {
-    extent.writers--;
-    closeIfDone(extent);
-  }
-
-  function closeIfDone({ name, grows, writers }: OpenExtent): void {
-    if (!grows && writers === 0) open.delete(name);
-  }
+  let isClosed = false;
 
   const readOne: Extents['read'] = async (name, place, from, to, into, sums) => {
     const read = () => readVerified(files, name, place, from, to, (error) => onCorruption?.(error), into, sums);
@@ -132,15 +64,11 @@ export function openSlotted(
         throw new RangeError(`A chunk cannot have ${length} bytes.`);
       }
       await files.checkSpace(length, purpose);
-      if (closed) throw new Error('The extents are closed.');
+      if (isClosed) throw new Error('The extents are closed.');
       chunksBegun++;
-      const bytes = slotBytes(length);
-      const extent = extentFor(bytes);
-      const place = { extent: extent.name, offset: extent.end, length };
-      extent.end += bytes;
-      extent.writers++;
+      const { extent, offset } = open.allocate(slotBytes(length));
       await extent.made.catch((error: unknown) => {
-        release(extent);
+        open.release(extent);
         throw error;
       });
       const owner = {
@@ -150,9 +78,9 @@ export function openSlotted(
           await files.write(extent.name, pieces, position, purpose);
         },
         sync: extent.sync,
-        release: () => release(extent),
+        release: () => open.release(extent),
       };
-      return makeChunkWriter(owner, name, place);
+      return makeChunkWriter(owner, name, { extent: extent.name, offset, length });
     },
 
     read: readOne,
@@ -176,32 +104,28 @@ export function openSlotted(
 
     async list() {
       const found = (await files.list()).filter((name) => EXTENT_NAME.test(name));
-      return found.map((name) => ({ name, open: open.has(name) }));
+      return found.map((name) => ({ name, open: open.get(name) !== undefined }));
     },
 
     bytesOf: (extent) => files.bytesOf(extent),
 
     async seal(name) {
       const extent = open.get(name);
-      if (extent) stopGrowing(extent);
+      if (extent) open.seal(extent);
     },
 
     async remove(name) {
       const extent = open.get(name);
       if (extent && extent.writers > 0) throw new Error(`Extent ${name} is being written to.`);
-      if (extent) stopGrowing(extent);
+      if (extent) open.seal(extent);
       await files.remove(name);
     },
 
     close() {
-      closed = true;
+      isClosed = true;
       return files.close();
     },
   };
-}
-
-function assertUsable({ broken }: OpenExtent): void {
-  if (broken !== undefined) throw broken;
 }
 
 /** A restored backup of the rows may repeat an epoch; extent names must not repeat even then. */

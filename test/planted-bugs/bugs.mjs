@@ -174,9 +174,9 @@ export const mutants = [
   },
   {
     name: 'an extent is written to after a failed sync',
-    file: 'src/extents/slotted-extents.ts',
-    find: '    extent.broken ??= error;\n    stopGrowing(extent);',
-    replace: '    void [extent, error];',
+    file: 'src/extents/open-extents.ts',
+    find: '      extent.broken ??= error;\n      this.seal(extent);',
+    replace: '      void [extent, error];',
     tests: ['test/anomalies/durability.test.ts', '-t', 'takes no upload'],
   },
   {

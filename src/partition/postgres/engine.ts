@@ -11,7 +11,7 @@ import { makeExclusiveLocks } from './exclusive-lock.ts';
 import { PREPARED_READS, RETENTION_SECONDS } from './functions.ts';
 import { deleteAllExpired, startPeriodicTask } from './periodic-task.ts';
 import { clientOptions, openPool } from './pool.ts';
-import { makeSnapshots } from './reads.ts';
+import { Snapshots } from './reads.ts';
 import { inSchema, prepareSchema } from './schema.ts';
 
 export { CannotOpen };
@@ -43,7 +43,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Engine> {
   const sql = (text: string): string => inSchema(schema, text);
   const pool = (max: number, prepare = '') => openPool({ url, max, waitingMax: WAITING_MAX, prepare: sql(prepare) });
   const reads = pool(readsMax, PREPARED_READS);
-  const snapshots = makeSnapshots(reads, clock);
+  const snapshots = new Snapshots(reads, clock);
   const commits = pool(commitsMax);
   const exclusiveLocks = makeExclusiveLocks(pool(EXCLUSIVE_MAX), schema);
   const commitQuery = { name: 'commit', text: sql(COMMIT_TEXT) };
@@ -132,7 +132,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Engine> {
         }
       },
     },
-    snapshot: snapshots.snapshot,
+    snapshot: () => snapshots.snapshot(),
     commit,
 
     exclusive: (queueKey, work) => exclusiveLocks.run(queueKey, work),
