@@ -162,13 +162,15 @@ export async function openAccounts(
         return { id: tx.timestamp, name, keys };
       });
     },
-    rotateKey: (name, which) =>
-      change(name, async (tx, row) => {
+    rotateKey: (name, which) => {
+      const [key, missingKey] = [newKey(), newKey()];
+      return change(name, async (tx, row) => {
         const { id, from, keys: old } = decodeExisting(name, row);
-        const keys = which === 1 ? [newKey(), ...old.slice(1)] : [old[0] ?? newKey(), newKey()];
+        const keys = which === 1 ? [key, ...old.slice(1)] : [old[0] ?? missingKey, key];
         putAccount(tx, { id, name, keys, from });
         return { id, name, keys };
-      }),
+      });
+    },
     remove: async (name, { withData }) => {
       const id = await change(name, async (tx, row) => {
         const account = decodeExisting(name, row);
