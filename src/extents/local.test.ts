@@ -197,7 +197,7 @@ describe('Corruption of extents in a folder', () => {
     let found = 0;
     for (let round = 0; round < 1200; round++) {
       const hurt = await damage(folder, chunks, round);
-      for (const chunk of hurt.harmed) found += await meets(extents, chunk);
+      for (const chunk of hurt.harmed) found += await findsCorruption(extents, chunk);
       const others = chunks.filter((chunk) => !hurt.harmed.includes(chunk));
       const other = others[round % others.length]!;
       const answer = await readWhole(extents, other).catch((error: unknown) => error);
@@ -209,7 +209,7 @@ describe('Corruption of extents in a folder', () => {
   });
 
   /** One, once a damaged chunk was read in full and in parts, and was found to be so. */
-  async function meets(extents: Extents, chunk: WrittenChunk): Promise<number> {
+  async function findsCorruption(extents: Extents, chunk: WrittenChunk): Promise<number> {
     await expect(readWhole(extents, chunk), chunk.place.extent).rejects.toThrow(CorruptChunk);
     for (let from = 0; from < chunk.place.length; from += 50_000) {
       const to = Math.min(chunk.place.length, from + 50_000);

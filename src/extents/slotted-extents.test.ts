@@ -166,7 +166,7 @@ describe('Small chunks that are read together', () => {
     expect(reads()).toBe(6);
   });
 
-  it('are read alone where others lie between them', async () => {
+  it('are read alone where other chunks are between them', async () => {
     const chunks: Awaited<ReturnType<typeof whole>>[] = [];
     for (let number = 1; number <= 20; number++) {
       chunks.push(await whole(number));

@@ -2,13 +2,13 @@
 export type Operation =
   | { readonly kind: 'get'; readonly name: string }
   | { readonly kind: 'getMany'; readonly names: readonly string[] }
-  | (Stretch & { readonly kind: 'scan' | 'scanUnchecked' })
+  | (ScanBounds & { readonly kind: 'scan' | 'scanUnchecked' })
   | { readonly kind: 'put'; readonly name: string; readonly value: string }
   | { readonly kind: 'remove'; readonly name: string }
   | { readonly kind: 'add'; readonly name: string; readonly n: bigint }
   | { readonly kind: 'wait' };
 
-export interface Stretch {
+export interface ScanBounds {
   readonly from: string;
   readonly to: string;
   readonly limit: number;
@@ -45,7 +45,7 @@ export function run(
         return show(operation.names.map((name) => find(rows, name)));
       case 'scan':
       case 'scanUnchecked':
-        return show(stretch(rows, operation));
+        return show(scanRows(rows, operation));
       case 'put':
         rows = [...without(rows, operation.name), { name: operation.name, value: operation.value, timestamp }].sort(
           byName,
@@ -120,7 +120,10 @@ function timestampsRise(before: readonly ModelRow[], rows: readonly ModelRow[]):
   return rows.every((row) => row.timestamp >= (find(before, row.name)?.timestamp ?? 0n));
 }
 
-function stretch(rows: readonly ModelRow[], { from, to, limit, bytesMax = Infinity, reverse }: Stretch): ModelRow[] {
+function scanRows(
+  rows: readonly ModelRow[],
+  { from, to, limit, bytesMax = Infinity, reverse }: ScanBounds,
+): ModelRow[] {
   const inside = rows.filter(({ name }) => name >= from && name < to);
   const found: ModelRow[] = [];
   let bytes = 0;

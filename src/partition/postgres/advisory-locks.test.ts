@@ -12,7 +12,7 @@ const checking = (...keys: Key[]): Commit => makeCommit({ checks: keys.map((each
 const scanning = (range: Range): Commit => makeCommit({ ranges: [{ range, rows: [] }] });
 
 /** Whether one commit waits for the other. */
-function meet(one: Commit, other: Commit, stores: [string, string] = ['s', 's']): boolean {
+function conflict(one: Commit, other: Commit, stores: [string, string] = ['s', 's']): boolean {
   const theirs = new Map(locksFor(stores[1], other).map(({ number, exclusive }) => [number, exclusive]));
   return locksFor(stores[0], one).some(
     ({ number, exclusive }) => theirs.has(number) && (exclusive || theirs.get(number)),
@@ -24,11 +24,11 @@ const NAME = key(7, 'n', 'blob', 'photos');
 
 describe('The locks of a commit', () => {
   it('exclude writers of a row from each other and from commits that check it', () => {
-    expect(meet(putting(CELL), putting(CELL))).toBe(true);
-    expect(meet(putting(CELL), checking(CELL))).toBe(true);
-    expect(meet(checking(CELL), checking(CELL))).toBe(false);
-    expect(meet(putting(CELL), putting(key(7, 'm', 1, 2, 1)))).toBe(false);
-    expect(meet(putting(CELL), putting(CELL), ['s', 'another store'])).toBe(false);
+    expect(conflict(putting(CELL), putting(CELL))).toBe(true);
+    expect(conflict(putting(CELL), checking(CELL))).toBe(true);
+    expect(conflict(checking(CELL), checking(CELL))).toBe(false);
+    expect(conflict(putting(CELL), putting(key(7, 'm', 1, 2, 1)))).toBe(false);
+    expect(conflict(putting(CELL), putting(CELL), ['s', 'another store'])).toBe(false);
   });
 
   const ranges: [string, Range, boolean][] = [
@@ -44,8 +44,8 @@ describe('The locks of a commit', () => {
   ];
   for (const [title, range, isHeld] of ranges) {
     it(`${isHeld ? 'exclude writers of a row' : 'allow writers of a row'} while ${title} is scanned`, () => {
-      expect(meet(putting(CELL), scanning(range))).toBe(isHeld);
-      expect(meet(scanning(range), putting(CELL))).toBe(isHeld);
+      expect(conflict(putting(CELL), scanning(range))).toBe(isHeld);
+      expect(conflict(scanning(range), putting(CELL))).toBe(isHeld);
     });
   }
 
@@ -57,7 +57,7 @@ describe('The locks of a commit', () => {
         const range = { from, to: prefixEnd(from) };
         const row = key(7, 'n', 'blob', name);
         const isIn = row >= range.from && row < range.to;
-        if (isIn) expect(meet(putting(row), scanning(range)), JSON.stringify([name, prefix])).toBe(true);
+        if (isIn) expect(conflict(putting(row), scanning(range)), JSON.stringify([name, prefix])).toBe(true);
       }
     }
   });
@@ -69,7 +69,7 @@ describe('The locks of a commit', () => {
     for (const from of ends) {
       for (const to of ends) {
         const inside = keys.find((each) => each >= from && each < to);
-        if (inside) expect(meet(putting(inside), scanning({ from, to }))).toBe(true);
+        if (inside) expect(conflict(putting(inside), scanning({ from, to }))).toBe(true);
       }
     }
   });
@@ -80,12 +80,12 @@ describe('The locks of a commit', () => {
     for (const keys of [many, wide]) {
       expect(locksFor('s', putting(...keys)).length).toBeLessThanOrEqual(LOCKS_MAX);
       for (const each of [keys[0]!, keys[999]!]) {
-        expect(meet(putting(...keys), putting(each))).toBe(true);
-        expect(meet(putting(...keys), checking(each))).toBe(true);
-        expect(meet(checking(...keys), putting(each))).toBe(true);
+        expect(conflict(putting(...keys), putting(each))).toBe(true);
+        expect(conflict(putting(...keys), checking(each))).toBe(true);
+        expect(conflict(checking(...keys), putting(each))).toBe(true);
       }
     }
-    expect(meet(putting(...many), putting(NAME))).toBe(false);
+    expect(conflict(putting(...many), putting(NAME))).toBe(false);
   });
 
   it('are taken in one order by all commits', () => {
