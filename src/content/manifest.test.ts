@@ -144,7 +144,7 @@ describe('A content', () => {
     }
     expect(await partition.read((at) => store.segmentsFrom(at, account, content, 7000))).toEqual({
       offset: 7000,
-      pieces: [],
+      segments: [],
     });
   });
 
@@ -156,7 +156,7 @@ describe('A content', () => {
       store.addContent(tx, account, one, piecesOf([chunkRefs[0]!]));
       store.addContent(tx, account, three, piecesOf([chunkRefs[2]!]));
     });
-    expect(await partition.read((at) => store.segmentsFrom(at, account, two, 0))).toEqual({ offset: 0, pieces: [] });
+    expect(await partition.read((at) => store.segmentsFrom(at, account, two, 0))).toEqual({ offset: 0, segments: [] });
   });
 
   it('goes to the trash when the last who shares it lets go, and to nobody before', async () => {

@@ -77,7 +77,7 @@ describe('Taking bytes', () => {
   it('of nothing leaves no chunk', async () => {
     const { store } = await openStore();
     const taken = await store.upload(account, inPieces(Buffer.alloc(0), 1), 0, md5);
-    expect(taken).toMatchObject({ length: 0, parts: [], places: [], md5: '1B2M2Y8AsgTpgAmY7PhCfg==' });
+    expect(taken).toMatchObject({ length: 0, chunkRefs: [], locations: [], md5: '1B2M2Y8AsgTpgAmY7PhCfg==' });
   });
 
   it('syncs the chunks of a long body in groups while it goes on, so that the disk keeps up', async () => {

@@ -245,8 +245,8 @@ describe('A thread', () => {
 
   it('keeps the process while someone waits for a hash, and no longer', () => {
     const url = new URL('../../build/hashing/hash-pool.js', import.meta.url).href;
-    const program = `import(${JSON.stringify(url)}).then(async ({ openHashers }) => {
-      const hashing = openHashers().begin({ md5: false });
+    const program = `import(${JSON.stringify(url)}).then(async ({ openHashPool }) => {
+      const hashing = openHashPool().begin({ md5: false });
       await hashing.update(Buffer.alloc(${4 * MIB}));
       console.log((await hashing.digest()).crc64);
     })`;

@@ -83,13 +83,13 @@ export async function composeServer({ config, log, rows, givenCertificate }: Ser
     memory: createByteBudget(config.bodyBytesMax),
     analytics,
     now: rows.date,
-    own: {
+    managementEndpoints: {
       ...testEndpoints({ reset, advance, allowsRemote: config.testClock }),
       ...accountEndpoints({ accounts, token, onRemoved: sweeper.wake }),
       ...certificateEndpoint(certificate?.authority?.certificate),
     },
     tls: certificate?.tls,
-    loose: config.looseMode,
+    lenient: config.looseMode,
     pathStyleOnly: config.pathStyleOnly,
     hostNames: listHostNames(config),
     oauth: config.oauth,

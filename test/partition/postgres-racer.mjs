@@ -6,7 +6,7 @@ import { openPartition } from '../../build/partition/transact.js';
 const bytes = Buffer.from('x');
 const outcomes = { committed: 0, conflict: 0, unknown: 0 };
 const resolved = (outcome) => outcomes[outcome]++;
-const partition = openPartition(await openPostgres({ ...JSON.parse(process.argv[2]), resolved }));
+const partition = openPartition(await openPostgres({ ...JSON.parse(process.argv[2]), onResolved: resolved }));
 
 /** Long enough that another process sometimes interleaves. */
 async function dawdle() {
