@@ -1,11 +1,11 @@
-/** One CRC32 for every 64 KiB of a chunk. It begins with the chunk's name and the block's place, so that a misplaced block is found. */
+/** Block checksums: one CRC32 for every 64 KiB of a chunk, seeded with the chunk's name and the block's number, so that a misplaced block is found. */
 import { crc32 } from '../hashing/crc32.ts';
 import { CHECKSUM_BLOCK_BYTES, type ChunkName } from './extents.ts';
 import { blocksIn, checksumOffset, encodeName } from './slots.ts';
 
 /**
- * The number's lowest 24 bits and the block's eight follow each other: two seeds that differ in no more than those are never equal,
- * since a CRC32 finds every difference within 32 bits.
+ * The lowest 24 bits of the chunk's number and the eight of the block's are adjacent: seeds that differ only in those are never
+ * equal, since a CRC32 finds every difference within 32 bits.
  */
 function blockSeeds(name: ChunkName): (block: number) => number {
   const named = crc32(encodeName(name));
@@ -14,7 +14,7 @@ function blockSeeds(name: ChunkName): (block: number) => number {
 
 export interface ChecksumBuilder {
   add(bytes: Uint8Array): void;
-  /** Of all blocks, once all bytes were added. */
+  /** The checksums of all blocks; complete once all bytes were added. */
   table(): Buffer;
 }
 
@@ -38,7 +38,7 @@ export function makeChecksumBuilder(name: ChunkName, length: number): ChecksumBu
   };
 }
 
-/** The first block that is not what was written; `data` begins with block `first`, `table` with its checksum. */
+/** The first block that does not match; `data` starts with block `first`, `table` with its checksum. */
 export function firstCorruptBlock(name: ChunkName, first: number, data: Buffer, table: Buffer): number | undefined {
   const seed = blockSeeds(name);
   for (let block = 0; block < blocksIn(data.length); block++) {

@@ -1,8 +1,9 @@
+/** Writes one chunk into its slot, in order: the header goes with the first bytes, the checksums with the last. */
 import { makeChecksumBuilder } from './checksums.ts';
 import type { ChunkLocation, ChunkName, ChunkWriter } from './extents.ts';
 import { encodeSlotHeader, HEADER_BYTES } from './slots.ts';
 
-/** What the extent does for one of its slots. */
+/** The extent, as the writer of one of its slots sees it. */
 export interface SlotOwner {
   readonly id: Buffer;
   write(bytes: readonly Uint8Array[], position: number): Promise<void>;
@@ -11,12 +12,12 @@ export interface SlotOwner {
   release(): void;
 }
 
-/** The header goes with the first bytes and the checksums with the last. */
 export function makeChunkWriter(owner: SlotOwner, name: ChunkName, place: ChunkLocation): ChunkWriter {
   const { length } = place;
   const sums = makeChecksumBuilder(name, length);
   let written = 0;
   let ended = false;
+  /** The last write; rejected once one failed, since every write waits for the one before. */
   let last: Promise<void> = Promise.resolve();
 
   async function put(bytes: readonly Uint8Array[]): Promise<void> {
@@ -37,7 +38,7 @@ export function makeChunkWriter(owner: SlotOwner, name: ChunkName, place: ChunkL
     last.then(owner.release, owner.release);
   }
 
-  /** A failure before is the better answer. */
+  /** An earlier failure is the better error. */
   const refuse = (): Promise<never> =>
     last.then(() => {
       throw new Error('The chunk was finished or abandoned before.');

@@ -1,4 +1,4 @@
-/** The suite that every engine passes. An engine's test names it and hands over a way to open one. */
+/** The conformance suite of all backends. The test of a backend calls it with a function that opens one. */
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -13,11 +13,11 @@ import {
 } from './extents.ts';
 
 export interface ExtentsHarness {
-  /** What was finished is there for the next process. */
+  /** Finished chunks survive the process. */
   readonly durable: boolean;
   open(options: { epoch: bigint; extentBytesMax?: number | undefined }): Promise<{
     readonly extents: Extents;
-    /** Closes it and opens it as another process would; engines that keep nothing have none. */
+    /** Closes the extents and opens them as another process would; undefined where nothing is durable. */
     reopen?(options: { epoch: bigint }): Promise<Extents>;
     drop(): Promise<void>;
   }>;
@@ -70,7 +70,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
   }
 
   describe(`a chunk on ${engine}`, () => {
-    it('gives back every range of its bytes', async () => {
+    it('returns every range of its bytes', async () => {
       const { extents } = await opened();
       for (const length of [
         1,
@@ -92,7 +92,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
       }
     });
 
-    it('is read together with others, in any order, as it is read alone', async () => {
+    it('is the same in readMany, in any order, as in read', async () => {
       const { extents } = await opened(1 << 20);
       const lengths = [1, 1, 70_000, 5, 300_000, 1, 64, 200_000, 3, 2, 500_000, 9];
       const chunks: Awaited<ReturnType<typeof writeChunk>>[] = [];
@@ -118,7 +118,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
       }
     });
 
-    it('is read within its bounds only', async () => {
+    it('cannot be read outside of its range', async () => {
       const { extents } = await opened();
       const { name, place } = await writeChunk(extents, chunkName(1), randomBytes(100));
       for (const [from, to] of [
@@ -131,7 +131,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
       }
     });
 
-    it('is as it was when it was written, whatever becomes of the buffers after that', async () => {
+    it('does not change when the written buffers change later', async () => {
       const { extents } = await opened();
       const bytes = randomBytes(100_000);
       const writer = await extents.begin(chunkName(1), bytes.length);
@@ -150,7 +150,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
       await expect(readWhole(extents, { name: chunkName(1), place: writer.place })).rejects.toThrow(CorruptChunk);
     });
 
-    it('takes no more bytes than were promised, and disturbs no neighbour', async () => {
+    it('refuses more bytes than were reserved, and leaves its neighbours intact', async () => {
       const { extents } = await opened();
       const writer = await extents.begin(chunkName(1), 100);
       const neighbour = await writeChunk(extents, chunkName(2), randomBytes(100));
@@ -162,7 +162,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
       expect((await infoOf(extents, writer.place.extent))?.open).toBe(false);
     });
 
-    it('takes nothing more once it was finished or abandoned', async () => {
+    it('refuses bytes once it is finished or abandoned', async () => {
       const { extents } = await opened();
       const [finished, abandoned] = [await extents.begin(chunkName(1), 3), await extents.begin(chunkName(2), 3)];
       await finished.write([Buffer.from('abc')]);
@@ -177,7 +177,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
       expect(String(await readWhole(extents, { name: chunkName(1), place: finished.place }))).toBe('abc');
     });
 
-    it('does not pass for another one, nor another place for its own', async () => {
+    it('is not taken for another chunk, nor another slot for its own', async () => {
       const { extents } = await opened();
       const one = await writeChunk(extents, chunkName(1), randomBytes(200_000));
       const other = await writeChunk(extents, chunkName(2), one.bytes);
@@ -200,7 +200,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
   });
 
   describe(`an extent on ${engine}`, () => {
-    it('takes the chunks of parallel writers, and holds a thousand that come slowly', async () => {
+    it('stores chunks of concurrent writers, also a thousand slow ones', async () => {
       const { extents } = await opened(1 << 20);
       const all = Array.from({ length: 1000 }, (_, i) => ({ name: chunkName(i), bytes: randomBytes(20_000 + i) }));
       const writers = await Promise.all(all.map(({ name, bytes }) => extents.begin(name, bytes.length)));
@@ -213,7 +213,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
       expect((await extents.list()).length).toBeGreaterThan(10);
     });
 
-    it('grows no more when the next chunk does not fit, and is open until its last writer is done', async () => {
+    it('is sealed when the next chunk does not fit, and open until its last writer is done', async () => {
       const { extents } = await opened(300_000);
       const slow = await extents.begin(chunkName(1), 200_000);
       const next = await extents.begin(chunkName(2), 200_000);
@@ -240,7 +240,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
       expect(String(await readWhole(extents, { name: chunkName(1), place: writer.place }))).toBe('hello');
     });
 
-    it('is gone once it was removed, with all that was in it, and is not removed while it is written to', async () => {
+    it('is removed with all its chunks, but not while it is being written to', async () => {
       const { extents } = await opened();
       const chunk = await writeChunk(extents, chunkName(1), randomBytes(100_000));
       const writer = await extents.begin(chunkName(2), 5);
@@ -256,7 +256,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
       expect(next.place.extent).not.toBe(chunk.place.extent);
     });
 
-    it('says what it takes from the disk', async () => {
+    it('reports its bytes on the disk', async () => {
       const { extents } = await opened();
       const { place } = await writeChunk(extents, chunkName(1), randomBytes(1 << 20));
       const taken = await extents.bytesOf(place.extent);
@@ -265,7 +265,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
       expect(await extents.bytesOf('7-99')).toBe(0);
     });
 
-    it('is walked in order, past chunks that were begun and never came', async () => {
+    it('is walked in order, past chunks that were never written', async () => {
       const { extents } = await opened();
       const numbers = [1, 2, 3, 4, 5, 6, 7, 8];
       const writers: ChunkWriter[] = [];
@@ -278,7 +278,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
       expect(found[0]!.name).toEqual(chunkName(2));
     });
 
-    it('is closed after what is under way; the rest is refused', async () => {
+    it('is closed after running writes; later ones are refused', async () => {
       const { extents } = await opened();
       const writer = await extents.begin(chunkName(1), 1 << 20);
       await writer.write([randomBytes(1 << 19)]);
@@ -294,7 +294,7 @@ export function extentsConformance(engine: string, harness: ExtentsHarness): voi
   });
 
   describe(`extents on ${engine}`, () => {
-    it('give back what was put, whoever writes beside it and whatever is given up', async () => {
+    it('return what was written, whatever is written or abandoned concurrently', async () => {
       const piece = fc.integer({ min: 1, max: 150_000 });
       const plan = fc.record({
         length: fc.integer({ min: 1, max: 400_000 }),

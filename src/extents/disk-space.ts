@@ -1,23 +1,24 @@
+/** Disk-space admission with a reserve; the cost of statfs is spread over many bytes. */
 import { statfs } from 'node:fs/promises';
 import { NoSpace, type Purpose } from './extents.ts';
 
-/** What uploads leave free, on a small disk a quarter of it: one half for copies that free more, one for rows and deletes. */
+/** Uploads leave this free, on a small disk a quarter: one half for copies that free more than they take, one for rows and deletes. */
 const RESERVE_BYTES_MAX = 128 << 20;
-/** The disk is looked at once for so many bytes; where much is free, for as many more. */
+/** Bytes that are admitted per statfs: the minimum, and the maximum where much is free. */
 const MEASURE_BYTES = 4 << 20;
 const MEASURE_BYTES_MAX = 64 << 20;
 
 export interface DiskSpace {
-  /** Throws NoSpace if so many bytes do not fit. */
+  /** Throws NoSpace if the bytes do not fit. */
   check(bytes: number, purpose: Purpose): Promise<void>;
-  /** The same, and the bytes are going to be written. */
+  /** As `check`, and counts the bytes as written. */
   reserve(bytes: number, purpose: Purpose): Promise<void>;
-  /** Whether uploads were refused, or nearly so, when the disk was looked at last. */
+  /** Whether at the last statfs there was no space for uploads, or hardly any. */
   isLow(): boolean;
 }
 
 export function watchDiskSpace(folder: string, reserveBytes?: number): DiskSpace {
-  /** What may be written before the next look. */
+  /** Bytes that may be written before the next statfs. */
   let left = 0;
   let isLow = false;
 

@@ -1,14 +1,14 @@
-/** Append-only, checksummed bytes in chunks: what every backend offers, and all that the layers above know of one. */
+/** Append-only extents of checksummed chunks: the interface for the layers above. */
 
-/** Who a chunk is. Written in front of its bytes and mixed into their checksums, so that no chunk passes for another. */
+/** The identity of a chunk: written before its bytes and part of their checksums, so that no chunk is taken for another. */
 export interface ChunkName {
   readonly account: bigint;
-  /** Of the process that wrote it. */
+  /** Of the process that wrote the chunk. */
   readonly epoch: bigint;
   readonly number: bigint;
 }
 
-/** Where the bytes of a chunk lie. */
+/** Where the slot of a chunk is. */
 export interface ChunkLocation {
   readonly extent: string;
   readonly offset: number;
@@ -16,27 +16,27 @@ export interface ChunkLocation {
 }
 
 export const CHUNK_BYTES_MAX = 8 << 20;
-/** One checksum for so many bytes. */
+/** Bytes that one checksum covers. */
 export const CHECKSUM_BLOCK_BYTES = 64 << 10;
-/** At most so many bytes are read around those that are asked for, if these begin and end where a checksum does. */
+/** Bytes that a read of whole checksum blocks may read in addition. */
 export const OVERREAD_BYTES_MAX = 128 << 10;
 
 export interface ChunkWriter {
   readonly place: ChunkLocation;
-  /** Takes the next bytes; resolves once it can take more. They must not be changed until then. */
+  /** Writes the next bytes; resolves once more can be written. The bytes must not change until then. */
   write(bytes: readonly Uint8Array[]): Promise<void>;
-  /** Resolves once all bytes are durable. Chunks that finish at one time share a sync. */
+  /** Resolves once all bytes are durable. Chunks that finish at the same time share a sync. */
   finish(): Promise<void>;
-  /** The rest will not come: the room is lost until the extent goes. */
+  /** No more bytes follow: the slot's space is lost until the extent is removed. */
   abandon(): void;
 }
 
-/** The checksums of one chunk, once they were read. */
+/** The checksums of one chunk, after the first read. */
 export interface ChecksumCache {
   table?: Buffer | undefined;
 }
 
-/** Bytes of one chunk, counted from its beginning. */
+/** Bytes of one chunk, counted from its start. */
 export interface ChunkRange {
   readonly name: ChunkName;
   readonly place: ChunkLocation;
@@ -46,32 +46,32 @@ export interface ChunkRange {
 
 export interface ExtentInfo {
   readonly name: string;
-  /** Whether it may still grow, or a chunk in it is being written. */
+  /** Whether the extent grows, or a chunk in it is being written. */
   readonly open: boolean;
 }
 
-/** Names begin with the epoch of the process that made the extent, so that no two of them ever make the same. */
+/** Names start with the epoch of the process that made the extent, so that no two processes use the same name. */
 export const extentName = (epoch: bigint, number: number): string => `${epoch}-${number}`;
-/** 0, which no process has, if the name is none. */
+/** 0, which no process has, if this is no name of an extent. */
 export function epochOfExtent(name: string): bigint {
   return BigInt(EXTENT_NAME.exec(name)?.[1] ?? 0);
 }
 export const EXTENT_NAME = /^(\d+)-(\d+)$/;
 
-/** Why bytes are written: those that replace others which then go may take space that is kept from all else. */
+/** Why bytes are written: a copy that frees more than it takes may use space of the reserve. */
 export type Purpose = 'any' | 'frees';
 
 export interface Extents {
-  /** Room for a chunk of just this many bytes, at most CHUNK_BYTES_MAX. */
+  /** Reserves a slot for a chunk of exactly this length, at most CHUNK_BYTES_MAX. */
   begin(name: ChunkName, length: number, purpose?: Purpose): Promise<ChunkWriter>;
-  /** How many chunks this process has begun. */
+  /** How many chunks this process has started. */
   chunksBegun(): number;
   /** Whether there is no space for uploads, or hardly any. */
   isLowOnSpace(): boolean;
   /**
-   * The bytes from `from` up to but not including `to`, counted from the chunk's beginning; checked. Throws Damaged.
-   * They may lie in `into`, if there is room for them and what surrounds them: then they are good until it is used again.
-   * Whoever reads a chunk piece by piece gives the same `sums` each time, so that its checksums are read once.
+   * The bytes from `from` up to but not including `to`, counted from the chunk's start, verified. Throws CorruptChunk.
+   * The result may be in `into`, if the whole blocks fit: then it is valid until `into` is used again.
+   * A caller that reads a chunk in several parts passes the same `sums` each time, so that the checksums are read once.
    */
   read(
     name: ChunkName,
@@ -82,28 +82,27 @@ export interface Extents {
     sums?: ChecksumCache,
   ): Promise<Buffer>;
   /**
-   * The bytes of several chunks, one after another, each checked as `read` does it. For small ones: those that lie close
-   * to each other are read from the disk together.
+   * The bytes of several chunks, one after another, each verified as in `read`. For small chunks: adjacent ones are read from the
+   * disk together.
    */
   readMany(ranges: readonly ChunkRange[]): Promise<Buffer>;
-  /** Every chunk whose beginning can be made out, finished or not, in order. */
+  /** Every chunk with a valid header, finished or not, in order. */
   walk(extent: string): AsyncIterable<{ readonly name: ChunkName; readonly place: ChunkLocation }>;
   list(): Promise<readonly ExtentInfo[]>;
-  /** What it takes from the disk, 0 if it is gone. Of an extent that is not open it does not change, so nobody need ask twice. */
+  /** Bytes on the disk; 0 if the extent is removed. For an extent that is not open the number does not change. */
   bytesOf(extent: string): Promise<number>;
-  /** It grows no more; chunks that are being written are still finished. */
+  /** The extent grows no more; chunks that are being written are still finished. */
   seal(extent: string): Promise<void>;
-  /** Gone with all that is in it. */
   remove(extent: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** What was read is not what was written. */
+/** The bytes that were read are not those that were written. */
 export class CorruptChunk extends Error {
   override readonly name = 'Damaged';
 }
 
-/** There is no room for these bytes. Nothing was written. */
+/** There is no space for these bytes. Nothing was written. */
 export class NoSpace extends Error {
   override readonly name = 'NoSpace';
 }

@@ -2,14 +2,14 @@ import { fstatSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type FileCache, makeFileCache } from './file-cache.ts';
+import { FileCache } from './file-cache.ts';
 
 describe('Open files', () => {
   let folder: string;
   let files: FileCache;
   const path = (name: string) => join(folder, name);
   const descriptorOf = (name: string) => files.use(path(name), 'r', async (descriptor) => descriptor);
-  /** Uses a file until told to stop. */
+  /** Uses a file until released. */
   const hold = async (name: string) => {
     let stop = () => {};
     const held = new Promise<void>((resolve) => {
@@ -41,20 +41,20 @@ describe('Open files', () => {
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'holdfast-files-'));
     for (const name of 'abcd') writeFileSync(path(name), name);
-    files = makeFileCache(2);
+    files = new FileCache(2);
   });
   afterEach(async () => {
     await files.close();
     rmSync(folder, { recursive: true });
   });
 
-  it('are opened once for all who use them', async () => {
+  it('are opened once for all users', async () => {
     const [one, two] = await Promise.all([descriptorOf('a'), descriptorOf('a')]);
     expect(two).toBe(one);
     expect(await descriptorOf('a')).toBe(one);
   });
 
-  it('give way to others, the least recently used first', async () => {
+  it('are evicted, the least recently used first', async () => {
     const a = await hold('a');
     await a.end();
     const b = await hold('b');
@@ -65,7 +65,7 @@ describe('Open files', () => {
     await c.end();
   });
 
-  it('are not closed while in use: others wait for their turn', async () => {
+  it('are not closed while in use: other files wait', async () => {
     const [a, b] = [await hold('a'), await hold('b')];
     let came = '';
     const waiting = ['c', 'd', 'a'].map((name) =>
@@ -82,7 +82,7 @@ describe('Open files', () => {
     expect(await b.end()).toBe(1);
   });
 
-  it('that were forgotten stay open for those who use them, and are opened anew by the next', async () => {
+  it('that were evicted stay open for their users, and are opened again by the next', async () => {
     const a = await hold('a');
     files.evict(path('a'));
     expect(await descriptorOf('a')).not.toBe(a.descriptor);
@@ -92,13 +92,13 @@ describe('Open files', () => {
     expect(isOpen(a.descriptor)).toBe(false);
   });
 
-  it('that cannot be opened take no place', async () => {
+  it('that cannot be opened take no room in the cache', async () => {
     for (let i = 0; i < 5; i++) await expect(descriptorOf('missing')).rejects.toThrow('ENOENT');
     writeFileSync(path('missing'), '');
     await descriptorOf('missing');
   });
 
-  it('are closed when nobody uses them any more; who comes later is refused', async () => {
+  it('are closed after their last use; later uses are refused', async () => {
     const [a, b] = [await hold('a'), await hold('b')];
     const waiting = descriptorOf('c').catch((error: Error) => error.message);
     let closed = false;
@@ -114,7 +114,7 @@ describe('Open files', () => {
     expect([a, b].map(({ descriptor }) => isOpen(descriptor))).toEqual([false, false]);
   });
 
-  it('lets go of all that are not to be kept, of one in use when it is done', async () => {
+  it('are evicted except for those to be kept, one in use after its use', async () => {
     const [a, b] = [await hold('a'), await descriptorOf('b')];
     files.evictOthers(new Set([path('b')]));
     expect([isOpen(a.descriptor), isOpen(b)]).toEqual([true, true]);

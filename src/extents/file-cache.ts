@@ -1,20 +1,9 @@
-/** A bounded number of open files. The one that was used least recently is closed for another, but none that is in use. */
+/** LRU cache of file descriptors. The least recently used file is closed for another, but none that is in use. */
 import { close as closeFile, open as openFile } from 'node:fs';
 import { promisify } from 'node:util';
 
 const openDescriptor = promisify(openFile);
 const closeDescriptor = promisify(closeFile);
-
-export interface FileCache {
-  /** Opens the file, unless it is open, and keeps it so until the work is done. */
-  use<T>(path: string, flags: string, work: (descriptor: number) => Promise<T>): Promise<T>;
-  /** The next one to use it opens it anew. */
-  evict(path: string): void;
-  /** Forgets all others. */
-  evictOthers(paths: ReadonlySet<string>): void;
-  /** Waits for those who use one. */
-  close(): Promise<void>;
-}
 
 interface OpenFile {
   readonly path: string;
@@ -22,93 +11,103 @@ interface OpenFile {
   users: number;
 }
 
-export function makeFileCache(max: number): FileCache {
-  /** The least recently used one first. */
-  const files = new Map<string, OpenFile>();
-  const closings = new Set<Promise<void>>();
-  const waiting: (() => void)[] = [];
-  /** Of files that were forgotten while in use, too. */
-  let users = 0;
-  let closed = false;
-  let onIdle: () => void = () => {};
+export class FileCache {
+  private readonly max: number;
+  /** In the order of their last use. A file in use that is not here was evicted: its last user closes it. */
+  private readonly files = new Map<string, OpenFile>();
+  private readonly closings = new Set<Promise<void>>();
+  /** Uses that wait for room, in their order. */
+  private readonly waiting: (() => void)[] = [];
+  /** Also of files that were evicted while in use. */
+  private users = 0;
+  private isClosed = false;
+  private onIdle: () => void = () => {};
 
-  async function acquire(path: string, flags: string): Promise<OpenFile> {
+  /** @param max files that are open at the same time, not counting evicted ones in use */
+  constructor(max: number) {
+    this.max = max;
+  }
+
+  /** Opens the file, unless it is open, and keeps it open until the work is done. */
+  async use<T>(path: string, flags: string, work: (descriptor: number) => Promise<T>): Promise<T> {
+    const file = await this.acquire(path, flags);
+    try {
+      return await work(await file.descriptor);
+    } finally {
+      this.release(file);
+    }
+  }
+
+  /** The next use opens the file again. */
+  evict(path: string): void {
+    const file = this.files.get(path);
+    this.files.delete(path);
+    if (file?.users === 0) this.closeEntry(file);
+  }
+
+  evictOthers(paths: ReadonlySet<string>): void {
+    for (const path of [...this.files.keys()]) if (!paths.has(path)) this.evict(path);
+  }
+
+  /** Waits for running work. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    for (const wake of this.waiting.splice(0)) wake();
+    if (this.users > 0) {
+      await new Promise<void>((resolve) => {
+        this.onIdle = resolve;
+      });
+    }
+    for (const file of [...this.files.values()]) this.closeEntry(file);
+    await Promise.all(this.closings);
+  }
+
+  private async acquire(path: string, flags: string): Promise<OpenFile> {
+    const { files, waiting } = this;
     for (let isFirst = true; ; isFirst = false) {
-      if (closed) throw new Error('The extents are closed.');
-      const file = files.get(path) ?? (hasRoom() ? openEntry(path, flags) : undefined);
+      if (this.isClosed) throw new Error('The extents are closed.');
+      const file = files.get(path) ?? (this.makeRoom() ? this.openEntry(path, flags) : undefined);
       if (file) {
         files.delete(path);
         files.set(path, file);
         file.users++;
-        users++;
+        this.users++;
         return file;
       }
-      // Who was woken and found the place taken by another stays the next.
+      // A waiter that was woken too late keeps its position.
       await new Promise<void>((wake) => (isFirst ? waiting.push(wake) : waiting.unshift(wake)));
     }
   }
 
-  function hasRoom(): boolean {
-    if (files.size < max) return true;
-    for (const file of files.values()) {
+  private makeRoom(): boolean {
+    if (this.files.size < this.max) return true;
+    for (const file of this.files.values()) {
       if (file.users > 0) continue;
-      closeEntry(file);
+      this.closeEntry(file);
       return true;
     }
     return false;
   }
 
-  function openEntry(path: string, flags: string): OpenFile {
+  private openEntry(path: string, flags: string): OpenFile {
     const file: OpenFile = { path, descriptor: openDescriptor(path, flags, 0o600), users: 0 };
-    file.descriptor.catch(() => files.get(path) === file && files.delete(path));
+    file.descriptor.catch(() => this.files.get(path) === file && this.files.delete(path));
     return file;
   }
 
-  function closeEntry(file: OpenFile): void {
-    if (files.get(file.path) === file) files.delete(file.path);
-    // All that was written is synced before it counts: an error here is of no use to anybody.
+  private closeEntry(file: OpenFile): void {
+    if (this.files.get(file.path) === file) this.files.delete(file.path);
+    // Writes count only once they are synced, so an error of close has no meaning.
     const closing = file.descriptor.then(closeDescriptor).catch(() => {});
-    closings.add(closing);
-    closing.then(() => closings.delete(closing));
+    this.closings.add(closing);
+    closing.then(() => this.closings.delete(closing));
   }
 
-  function forget(path: string): void {
-    const file = files.get(path);
-    files.delete(path);
-    if (file?.users === 0) closeEntry(file);
-  }
-
-  function release(file: OpenFile): void {
+  private release(file: OpenFile): void {
     file.users--;
-    users--;
-    if (file.users === 0 && files.get(file.path) !== file) closeEntry(file);
-    if (users === 0) onIdle();
-    waiting.shift()?.();
+    this.users--;
+    if (file.users === 0 && this.files.get(file.path) !== file) this.closeEntry(file);
+    if (this.users === 0) this.onIdle();
+    this.waiting.shift()?.();
   }
-
-  return {
-    async use(path, flags, work) {
-      const file = await acquire(path, flags);
-      try {
-        return await work(await file.descriptor);
-      } finally {
-        release(file);
-      }
-    },
-    evict: forget,
-    evictOthers(paths) {
-      for (const path of [...files.keys()]) if (!paths.has(path)) forget(path);
-    },
-    async close() {
-      closed = true;
-      for (const wake of waiting.splice(0)) wake();
-      if (users > 0) {
-        await new Promise<void>((resolve) => {
-          onIdle = resolve;
-        });
-      }
-      for (const file of [...files.values()]) closeEntry(file);
-      await Promise.all(closings);
-    },
-  };
 }

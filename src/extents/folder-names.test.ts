@@ -34,14 +34,14 @@ describe('The names in a folder', () => {
       vi.advanceTimersByTime(2 * SECOND);
     }
     expect(reads.length).toBeLessThan(5);
-    // Once a minute, whatever the folder says.
+    // Once a minute, whatever the modification time.
     vi.advanceTimersByTime(MINUTE);
     const before = reads.length;
     await names();
     expect(reads.length).toBe(before + 1);
   });
 
-  it('are those of now after every change', async () => {
+  it('are current after every change', async () => {
     for (let look = 0; look < 10; look++) {
       make(`1-${look}`);
       expect(await names()).toHaveLength(look + 1);
@@ -52,7 +52,7 @@ describe('The names in a folder', () => {
     expect(await names()).not.toContain('1-3');
   });
 
-  it('are read again while a change could hide behind the one before', async () => {
+  it('are read again while another change could have the same time', async () => {
     const changed = new Date(1_700_000_000_000);
     make('1-1');
     await utimes(folder, changed, changed);

@@ -1,21 +1,21 @@
-/** The names of the files in a folder, read again when the folder has changed. */
+/** Cached directory listing, read again when the folder's modification time has changed. */
 import { readdir, stat } from 'node:fs/promises';
 
 interface Listing {
   readonly names: readonly string[];
-  /** When the folder last changed, by its own time. */
+  /** The folder's modification time. */
   readonly changed: bigint;
-  /** When that was seen for the first time, and when the names were read, by ours. */
+  /** When that time was first seen, and when the names were read, by `performance.now`. */
   readonly seenAt: number;
   readonly readAt: number;
 }
 
-/** Changes within one tick of the file system's clock look like one; the coarsest ticks are two seconds long. */
+/** Changes within one tick of the file system's clock have the same time; the coarsest ticks are two seconds long. */
 const TICK_MILLISECONDS = 2_500;
-/** Not all file systems can be relied on. */
+/** A listing is read again after this time: not every file system maintains modification times. */
 const CACHE_MILLISECONDS = 60_000;
 
-/** @param onRead is told the names whenever they were read */
+/** @param onRead called with the names whenever they were read */
 export function makeFolderLister(
   folder: string,
   onRead: (names: readonly string[]) => void,
@@ -34,7 +34,7 @@ export function makeFolderLister(
   };
 }
 
-/** Whether a file that was made or removed after the names were read would show in the folder's time. */
+/** Whether a change after the names were read must change the folder's time. */
 function isFinal({ seenAt, readAt }: Listing): boolean {
   return readAt - seenAt >= TICK_MILLISECONDS;
 }

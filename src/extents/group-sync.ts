@@ -1,4 +1,4 @@
-/** Who asks while a sync runs shares the next one with all others who do. */
+/** Group fsync: calls that arrive while a sync runs share the next one. */
 export function groupSync(sync: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> = Promise.resolve();
   let next: Promise<void> | undefined;

@@ -1,4 +1,4 @@
-/** A disk that is full, slow to take bytes, or loses names: node:fs stands in for it. */
+/** Fault injection in node:fs: a disk that is full, writes partially, or loses names. */
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ vi.mock('node:fs', async (original) => {
   const whole = promisify(fs.writev);
   return {
     ...fs,
-    // The way in which promisify takes it, as it does the real one.
+    // For promisify, as the real function has it.
     writev: Object.assign(() => {}, {
       async [promisify.custom](...[descriptor, pieces, position]: Parameters<typeof whole>) {
         if (disk.fault) throw Object.assign(new Error('injected'), { code: disk.fault });
@@ -66,7 +66,7 @@ async function opened() {
 describe('Extents on a disk with faults', () => {
   beforeEach(() => Object.assign(disk, { freeBytes: 1 << 30, looks: 0, writeMax: 0, fault: undefined, steps: [] }));
 
-  it('write on where the disk took only a part', async () => {
+  it('continue after a partial write', async () => {
     const extents = await opened();
     disk.writeMax = 777;
     const chunk = await writeChunk(extents, chunkName(1), randomBytes(200_000), [50_000, 3]);
@@ -88,14 +88,14 @@ describe('Extents on a disk with faults', () => {
     },
   );
 
-  it('pass on other errors as they are', async () => {
+  it('pass other errors on unchanged', async () => {
     const extents = await opened();
     const writer = await extents.begin(chunkName(1), 10);
     disk.fault = 'EIO';
     await expect(writer.write([randomBytes(10)])).rejects.toMatchObject({ code: 'EIO' });
   });
 
-  it('leave the last 128 MiB to others, for chunks that begin and for bytes that come late', async () => {
+  it('leave 128 MiB free, for new chunks and for late bytes', async () => {
     disk.freeBytes = 256 * MIB;
     const extents = await opened();
     const slow = await extents.begin(chunkName(1), 8 * MIB);
@@ -113,7 +113,7 @@ describe('Extents on a disk with faults', () => {
     expect(extents.isLowOnSpace()).toBe(false);
   });
 
-  it('let copies that free space take half of that', async () => {
+  it('let copies that free space use half of that', async () => {
     const extents = await opened();
     disk.freeBytes = 74 * MIB;
     await expect(extents.begin(chunkName(1), 8 * MIB)).rejects.toThrow(NoSpace);
@@ -124,7 +124,7 @@ describe('Extents on a disk with faults', () => {
     await expect(extents.begin(chunkName(2), 8 * MIB, 'frees')).rejects.toThrow(NoSpace);
   });
 
-  it('look at the disk no more than once in a few MiB', async () => {
+  it('call statfs at most once in a few MiB', async () => {
     const extents = await opened();
     for (let n = 0; n < 160; n++) await writeChunk(extents, chunkName(n), randomBytes(100_000), [1000]);
     expect(disk.looks).toBeLessThanOrEqual(6);

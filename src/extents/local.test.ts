@@ -26,7 +26,7 @@ extentsConformance('a local folder', {
   durable: true,
   async open({ epoch, extentBytesMax }) {
     const folder = await newFolder();
-    // Fewer files than most tests have extents, so that handles come and go.
+    // Fewer files than most tests have extents, so that descriptors are evicted.
     let extents = await openLocalExtents({ folder, epoch, extentBytesMax, filesMax: 3 });
     return {
       extents,
@@ -59,7 +59,7 @@ async function opened(options: Partial<LocalOptions> = {}) {
   return { folder, extents, damages };
 }
 
-/** Changes a stretch of a file, and gives back how to change it again. */
+/** Overwrites a range of a file; the returned function overwrites it again. */
 async function change(file: string, position: number, bytes: Buffer): Promise<() => Promise<unknown>> {
   const handle = await open(file, 'r+');
   try {
@@ -73,7 +73,7 @@ async function change(file: string, position: number, bytes: Buffer): Promise<()
 }
 
 describe('Extents in a folder', () => {
-  it('make the folder, and leave alone what they do not know', async () => {
+  it('create the folder, and ignore unknown files', async () => {
     const folder = join(await newFolder(), 'deep', 'down');
     const { extents } = await opened({ folder });
     await writeFile(join(folder, 'notes.txt'), 'mine');
@@ -83,7 +83,7 @@ describe('Extents in a folder', () => {
     expect((await extents.list()).map(({ name }) => name)).toEqual([place.extent]);
   });
 
-  it('count what lies on the disk, not the holes', async () => {
+  it('count blocks on the disk, not holes', async () => {
     const { folder, extents } = await opened();
     await extents.begin(chunkName(1), 8 << 20);
     const { place } = await writeChunk(extents, chunkName(2), randomBytes(100_000));
@@ -91,7 +91,7 @@ describe('Extents in a folder', () => {
     expect(await extents.bytesOf(place.extent)).toBeLessThan(1 << 20);
   });
 
-  it('let a read that began go on when its extent is removed', async () => {
+  it('finish a read whose extent is removed meanwhile', async () => {
     const { extents } = await opened({ filesMax: 1 });
     const chunk = await writeChunk(extents, chunkName(1), randomBytes(4 << 20));
     for (let round = 0; round < 3; round++) await readWhole(extents, chunk);
@@ -102,7 +102,7 @@ describe('Extents in a folder', () => {
     await expect(readWhole(extents, chunk)).rejects.toThrow('is missing');
   });
 
-  it('keep no more files open than they may', async () => {
+  it('keep no more files open than allowed', async () => {
     const { folder, extents } = await opened({ filesMax: 5, extentBytesMax: 1 });
     const openNow = async () => {
       const numbers = await readdir('/proc/self/fd').catch(() => []);
@@ -119,13 +119,13 @@ describe('Extents in a folder', () => {
     expect(await openNow()).toBe(0);
   });
 
-  it('take no bytes when the disk would be left with less than the reserve', async () => {
+  it('refuse bytes that would use the reserve', async () => {
     const { folder, extents } = await opened({ reserveBytes: Number.MAX_SAFE_INTEGER });
     await expect(extents.begin(chunkName(1), 1)).rejects.toThrow(NoSpace);
     expect(await readdir(folder)).toEqual([]);
   });
 
-  it('are walked where headers are missing, torn or cut, through holes and garbage', async () => {
+  it('are walked past missing, torn and truncated headers, holes and garbage', async () => {
     const { folder, extents } = await opened();
     const chunks: WrittenChunk[] = [];
     for (let n = 0; n < 8; n++) chunks.push(await writeChunk(extents, chunkName(n), randomBytes(70_000 + n)));
@@ -147,7 +147,7 @@ describe('Extents in a folder', () => {
     expect(await toArray(extents.walk('5-1'))).toEqual([]);
   });
 
-  it('are not walked into bytes that somebody uploaded to look like chunks', async () => {
+  it('are not walked into uploaded bytes that look like chunks', async () => {
     const { folder, extents } = await opened();
     const real = await writeChunk(extents, chunkName(1), randomBytes(1000));
     await extents.seal(real.place.extent);
@@ -160,8 +160,8 @@ describe('Extents in a folder', () => {
   });
 });
 
-describe('Damage to extents in a folder', () => {
-  it('is named with extent, chunk and place', async () => {
+describe('Corruption of extents in a folder', () => {
+  it('is reported with extent, chunk and offset', async () => {
     const { folder, extents, damages } = await opened();
     const { name, place } = await writeChunk(extents, chunkName(3), randomBytes(200_000));
     await change(join(folder, place.extent), place.offset + HEADER_BYTES + 70_000, Buffer.of(1, 2, 3, 4, 5, 6, 7, 8));
@@ -175,7 +175,7 @@ describe('Damage to extents in a folder', () => {
     await expect(extents.read(name, place, 131_072, 200_000)).rejects.toThrow(/7-1 at 64: the extent ends at/);
   });
 
-  it('of a header is reported, and its bytes are given all the same', async () => {
+  it('of a header is reported, and the bytes are returned all the same', async () => {
     const { folder, extents, damages } = await opened();
     const chunk = await writeChunk(extents, chunkName(3), randomBytes(200_000));
     await change(join(folder, chunk.place.extent), chunk.place.offset + 50, Buffer.of(255));
@@ -197,7 +197,7 @@ describe('Damage to extents in a folder', () => {
     let found = 0;
     for (let round = 0; round < 1200; round++) {
       const hurt = await damage(folder, chunks, round);
-      for (const chunk of hurt.harmed) found += await meets(extents, chunk);
+      for (const chunk of hurt.harmed) found += await findsCorruption(extents, chunk);
       const others = chunks.filter((chunk) => !hurt.harmed.includes(chunk));
       const other = others[round % others.length]!;
       const answer = await readWhole(extents, other).catch((error: unknown) => error);
@@ -209,7 +209,7 @@ describe('Damage to extents in a folder', () => {
   });
 
   /** One, once a damaged chunk was read in full and in parts, and was found to be so. */
-  async function meets(extents: Extents, chunk: WrittenChunk): Promise<number> {
+  async function findsCorruption(extents: Extents, chunk: WrittenChunk): Promise<number> {
     await expect(readWhole(extents, chunk), chunk.place.extent).rejects.toThrow(CorruptChunk);
     for (let from = 0; from < chunk.place.length; from += 50_000) {
       const to = Math.min(chunk.place.length, from + 50_000);
@@ -291,7 +291,7 @@ const isZero = (bytes: Buffer, from: number, to: number): boolean =>
   bytes.subarray(from, to).every((byte) => byte === 0);
 
 describe('Several processes with one folder of extents', () => {
-  it('make files of their own, and read those of the others, also such that grow', async () => {
+  it('create files of their own, and read those of the others, also growing ones', async () => {
     const { folder, extents: one } = await opened();
     const { extents: two } = await opened({ folder, epoch: 8n });
     const written: WrittenChunk[] = [];
@@ -340,13 +340,13 @@ describe('Several processes with one folder of extents', () => {
     await expect(readWhole(two, chunk)).rejects.toThrow(CorruptChunk);
   });
 
-  it('open a file anew before they call it damaged, if another writes it', async () => {
+  it('open a file of another process again before they report corruption', async () => {
     const { folder, extents: one } = await opened();
     const { extents: two, damages } = await opened({ folder, epoch: 8n });
     const chunk = await writeChunk(one, chunkName(1), randomBytes(70_000));
     const file = join(folder, chunk.place.extent);
     await readWhole(two, chunk);
-    // What was opened before does not show what is there now, as on some network file systems.
+    // A descriptor that was opened before does not show later writes, as on some network file systems.
     const whole = await readFile(file);
     await truncate(file, 100);
     await rename(file, join(folder, 'old'));

@@ -7,16 +7,16 @@ import { makeFolderDurably, syncFolder } from '../base/durable-files.ts';
 import { watchDiskSpace } from './disk-space.ts';
 import type { ExtentFiles } from './extent-files.ts';
 import { CorruptChunk, type Extents, NoSpace } from './extents.ts';
-import { makeFileCache } from './file-cache.ts';
+import { FileCache } from './file-cache.ts';
 import { makeFolderLister } from './folder-names.ts';
 import { createPoolShare } from './pool-share.ts';
 import { EXTENT_BYTES_MAX, findLastNumber, openSlotted, type SlottedOptions } from './slotted-extents.ts';
 
 export interface LocalOptions extends Omit<SlottedOptions, 'lastNumber'> {
   readonly folder: string;
-  /** Open at one time. */
+  /** Files that are open at the same time at most. */
   readonly filesMax?: number | undefined;
-  /** How much of the disk is left to others. */
+  /** Bytes of the disk that uploads leave free. */
   readonly reserveBytes?: number | undefined;
 }
 
@@ -44,22 +44,22 @@ export async function openLocalExtents({
   });
 }
 
-/** On a small disk an extent is small, too: to be copied, it must fit into what is kept free for that. */
+/** On a small disk extents are small: to be compacted, an extent must fit into the reserve. */
 async function extentBytesFor(folder: string): Promise<number> {
   const { blocks, bsize } = await statfs(folder);
   return Math.min(EXTENT_BYTES_MAX, (blocks * bsize) / 32);
 }
 
-/** @param ownPrefix of the names of files that may be written to */
+/** @param ownPrefix the start of the names of this process's files, the only ones it writes to */
 function openFolderFiles(
   folder: string,
   ownPrefix: string,
   filesMax: number,
   reserveBytes: number | undefined,
 ): ExtentFiles {
-  const handles = makeFileCache(filesMax);
-  const room = watchDiskSpace(folder, reserveBytes);
-  /** Made, but after a power cut their names might not be there. */
+  const handles = new FileCache(filesMax);
+  const space = watchDiskSpace(folder, reserveBytes);
+  /** Created, but the folder is not synced since: after a power cut the names might be missing. */
   const unsyncedNames = new Set<string>();
   const pathOf = (name: string): string => join(folder, name);
   const flagsOf = (name: string): string => (name.startsWith(ownPrefix) ? 'r+' : 'r');
@@ -71,8 +71,8 @@ function openFolderFiles(
   }
 
   return {
-    checkSpace: room.check,
-    isLowOnSpace: room.isLow,
+    checkSpace: space.check,
+    isLowOnSpace: space.isLow,
 
     async make(name, header) {
       unsyncedNames.add(name);
@@ -80,7 +80,7 @@ function openFolderFiles(
     },
 
     async write(name, bytes, position, purpose) {
-      await room.reserve(totalBytes(bytes), purpose);
+      await space.reserve(totalBytes(bytes), purpose);
       await asNoSpace(handles.use(pathOf(name), 'r+', (descriptor) => writeAll(descriptor, bytes, position)));
     },
 
@@ -108,7 +108,7 @@ function openFolderFiles(
       );
     },
 
-    // A file that another process has removed takes its space as long as this one has it open.
+    // A file that another process has removed occupies its space as long as this process has it open.
     list: makeFolderLister(folder, (names) => handles.evictOthers(new Set(names.map(pathOf)))),
 
     async bytesOf(name) {
@@ -119,12 +119,12 @@ function openFolderFiles(
 
     async remove(name) {
       await unlink(pathOf(name)).catch(ignoreMissing);
-      // Not before: a read that began meanwhile would keep it open.
+      // Not before: a read that starts meanwhile would open it again.
       handles.evict(pathOf(name));
       unsyncedNames.delete(name);
     },
 
-    close: handles.close,
+    close: () => handles.close(),
   };
 }
 
@@ -138,7 +138,7 @@ async function writeAll(descriptor: number, bytes: readonly Uint8Array[], positi
   }
 }
 
-/** What is left of the bytes without the first so many, and without empty pieces. */
+/** The pieces without the first `count` bytes, and without empty pieces. */
 function skipBytes(bytes: readonly Uint8Array[], count: number): Uint8Array[] {
   let skip = count;
   const rest: Uint8Array[] = [];

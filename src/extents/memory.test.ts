@@ -19,7 +19,7 @@ describe('Files in memory with a limit', () => {
     return made;
   }
 
-  it('refuse what would exceed it, before and while it is written, and hold what they had', async () => {
+  it('refuse bytes beyond it, before and during a write, and keep what they had', async () => {
     const { checkSpace, write, read } = await files();
     await expect(checkSpace(5 * MIB, 'any')).rejects.toThrow(NoSpace);
     await write('one', [Buffer.alloc(3 * MIB, 'a')], 64, 'any');
@@ -37,12 +37,12 @@ describe('Files in memory with a limit', () => {
     }
   });
 
-  it('do not count what is written in place of other bytes', async () => {
+  it('do not count overwritten bytes twice', async () => {
     const { write } = await files();
     for (let round = 0; round < 10; round++) await write('one', [Buffer.alloc(MIB)], 64, 'any');
   });
 
-  it('are short when little is left, and let a copy that frees more exceed the limit a little', async () => {
+  it('are low on space near the limit, and let a copy that frees more exceed it a little', async () => {
     const { write, isLowOnSpace } = await files();
     expect(isLowOnSpace()).toBe(false);
     await write('one', [Buffer.alloc(3.8 * MIB)], 64, 'any');

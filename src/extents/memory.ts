@@ -1,27 +1,26 @@
-/** Extents that are gone with the process. */
-
+/** Extents in memory. */
 import type { ExtentFiles } from './extent-files.ts';
 import { CorruptChunk, type Extents, NoSpace, type Purpose } from './extents.ts';
 import { EXTENT_BYTES_MAX, openSlotted, type SlottedOptions } from './slotted-extents.ts';
 
 const PAGE_BYTES = 64 << 10;
-/** Of the limit: from here on the collector hurries. */
+/** Of the limit: above this share, garbage collection is urgent. */
 const LOW_SPACE_SHARE = 0.9;
 const FREEING_SHARE = 1.1;
 
 interface MemoryFile {
-  /** By number; where nothing was written there is none. */
+  /** By number; only pages that were written to. */
   readonly pages: Map<number, Buffer>;
   size: number;
 }
 
 export interface MemoryExtentsOptions extends SlottedOptions {
-  /** More is refused, as by a full disk. */
+  /** Writes beyond this fail, as on a full disk. */
   readonly bytesMax?: number | undefined;
 }
 
 export function openMemoryExtents({ bytesMax, ...options }: MemoryExtentsOptions): Extents {
-  // As on a small disk: sparse extents are copied together in steps that the limit has room for.
+  // As on a small disk: compaction copies extents in steps for which the limit has room.
   const extentBytesMax = options.extentBytesMax ?? Math.min(EXTENT_BYTES_MAX, (bytesMax ?? Infinity) / 32);
   return openSlotted(makeMemoryFiles(bytesMax), { ...options, extentBytesMax });
 }
@@ -30,8 +29,8 @@ export function makeMemoryFiles(bytesMax = Number.POSITIVE_INFINITY): ExtentFile
   const files = new Map<string, MemoryFile>();
   let usedBytes = 0;
 
-  /** Copies that free more than they take may exceed the limit by a little: that does not last. */
-  async function roomFor(bytes: number, purpose: Purpose): Promise<void> {
+  /** Copies that free more than they take may exceed the limit by a little, for a short time. */
+  async function checkSpace(bytes: number, purpose: Purpose): Promise<void> {
     if (usedBytes + bytes > (purpose === 'frees' ? bytesMax * FREEING_SHARE : bytesMax)) {
       throw new NoSpace('The memory for data is full: no bytes are taken until there is space again.');
     }
@@ -48,13 +47,13 @@ export function makeMemoryFiles(bytesMax = Number.POSITIVE_INFINITY): ExtentFile
     let at = position;
     for (const piece of bytes) {
       eachPage(at, piece.length, (page, from, to, start) => {
-        let kept = file.pages.get(page);
-        if (!kept) {
-          kept = Buffer.alloc(PAGE_BYTES);
+        let bytesOfPage = file.pages.get(page);
+        if (!bytesOfPage) {
+          bytesOfPage = Buffer.alloc(PAGE_BYTES);
           usedBytes += PAGE_BYTES;
         }
-        kept.set(piece.subarray(start, start + to - from), from);
-        file.pages.set(page, kept);
+        bytesOfPage.set(piece.subarray(start, start + to - from), from);
+        file.pages.set(page, bytesOfPage);
       });
       at += piece.length;
     }
@@ -62,7 +61,7 @@ export function makeMemoryFiles(bytesMax = Number.POSITIVE_INFINITY): ExtentFile
   }
 
   return {
-    checkSpace: roomFor,
+    checkSpace,
     isLowOnSpace: () => usedBytes > bytesMax * LOW_SPACE_SHARE,
     async make(name, header) {
       files.set(name, { pages: new Map(), size: 0 });
@@ -70,7 +69,7 @@ export function makeMemoryFiles(bytesMax = Number.POSITIVE_INFINITY): ExtentFile
     },
     async write(name, bytes, position, purpose) {
       const size = bytes.reduce((sum, { length }) => sum + length, 0);
-      await roomFor(size, purpose);
+      await checkSpace(size, purpose);
       await write(name, bytes, position);
     },
     async read(name, position, length) {
@@ -92,7 +91,7 @@ export function makeMemoryFiles(bytesMax = Number.POSITIVE_INFINITY): ExtentFile
   };
 }
 
-/** @param visit is given the page, the bytes of it from `from` to before `to`, and where in the whole stretch they begin */
+/** @param visit called with the page, the range of bytes in it, and the start of that range relative to `position` */
 function eachPage(
   position: number,
   length: number,

@@ -1,42 +1,41 @@
-/** Small chunks that lie close to each other: one read of the file for all of them, and a check of each. */
-
+/** Vectored reads of small chunks: adjacent chunks are read from the file together, and each is verified. */
 import type { ExtentFiles } from './extent-files.ts';
 import type { ChunkLocation, ChunkRange, CorruptChunk } from './extents.ts';
 import { slotBytes } from './slots.ts';
 import { GAP_BYTES_MAX, verifySlot } from './verified-read.ts';
 
-/** At most so many bytes in one read; more chunks are read by another one. */
+/** Bytes of one read at most. */
 export const WINDOW_BYTES_MAX = 256 << 10;
-/** At most so many chunks are checked in one turn of the event loop: it takes some microseconds for each. */
+/** Chunks that are verified in one turn of the event loop at most: each takes some microseconds. */
 const WINDOW_CHUNKS_MAX = 512;
 
-/** What is wanted of a chunk, and where that stands among all that is wanted. */
+/** Bytes of a chunk, and their offset in the result. */
 export interface RangeRequest extends ChunkRange {
   readonly at: number;
 }
 
 const slotEnd = ({ offset, length }: ChunkLocation): number => offset + slotBytes(length);
 
-/** They stand in the order in which they are wanted, and lie in the order in which they were written. */
-function sortByLocation(stretches: readonly ChunkRange[]): RangeRequest[] {
+/** The result has the order of the request, the disk that of the writes. */
+function sortByLocation(ranges: readonly ChunkRange[]): RangeRequest[] {
   let at = 0;
-  const wanted = stretches.map(({ name, place, from, to }): RangeRequest => {
-    const begin = at;
+  const requests = ranges.map(({ name, place, from, to }): RangeRequest => {
+    const start = at;
     at += to - from;
-    return { name, place, from, to, at: begin };
+    return { name, place, from, to, at: start };
   });
-  return wanted.sort(({ place: one }, { place: other }) => {
+  return requests.sort(({ place: one }, { place: other }) => {
     if (one.extent === other.extent) return one.offset - other.offset;
     return one.extent < other.extent ? -1 : 1;
   });
 }
 
-/** Groups of chunks in one extent, each of which fits into one read. */
-export function* groupIntoWindows(stretches: readonly ChunkRange[]): Iterable<readonly RangeRequest[]> {
+/** Groups of chunks of one extent; each group fits into one read. */
+export function* groupIntoWindows(ranges: readonly ChunkRange[]): Iterable<readonly RangeRequest[]> {
   let window: RangeRequest[] = [];
-  for (const wanted of sortByLocation(stretches)) {
+  for (const request of sortByLocation(ranges)) {
     const [first, last] = [window[0]?.place, window.at(-1)?.place];
-    const { place } = wanted;
+    const { place } = request;
     const fits =
       first?.extent === place.extent &&
       window.length < WINDOW_CHUNKS_MAX &&
@@ -46,22 +45,22 @@ export function* groupIntoWindows(stretches: readonly ChunkRange[]): Iterable<re
       yield window;
       window = [];
     }
-    window.push(wanted);
+    window.push(request);
   }
   if (window.length > 0) yield window;
 }
 
-/** All of one window: each goes to its place in `result`. `memory` is used meanwhile, if there is any. */
+/** Reads one window into `result`, through the buffer `memory`, if there is one. */
 export async function readWindow(
   files: Pick<ExtentFiles, 'read'>,
   window: readonly RangeRequest[],
   result: Buffer,
   memory: Buffer | undefined,
-  onHeader: (damage: CorruptChunk) => void,
+  onCorruptHeader: (error: CorruptChunk) => void,
 ): Promise<void> {
   const { extent, offset: start } = window[0]!.place;
   const bytes = await files.read(extent, start, slotEnd(window.at(-1)!.place) - start, memory);
   for (const { name, place, from, to, at } of window) {
-    result.set(verifySlot(bytes.subarray(place.offset - start), name, place, from, to, onHeader), at);
+    result.set(verifySlot(bytes.subarray(place.offset - start), name, place, from, to, onCorruptHeader), at);
   }
 }

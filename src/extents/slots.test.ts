@@ -18,7 +18,7 @@ const name = fc.record({ account: number64, epoch: number64, number: number64 })
 const length = fc.integer({ min: 1, max: CHUNK_BYTES_MAX });
 
 describe('The header of a slot', () => {
-  it('says what was put into it', () => {
+  it('decodes to the encoded slot', () => {
     fc.assert(
       fc.property(name, length, (name, length) => {
         const slot = { id: newExtentId(), name, length };
@@ -27,7 +27,7 @@ describe('The header of a slot', () => {
     );
   });
 
-  it('is refused with any bit flipped, cut short, or of another kind', () => {
+  it('is invalid with any bit flipped, truncated, or of another kind', () => {
     const header = encodeSlotHeader({ id: newExtentId(), name: { account: 1n, epoch: 2n, number: 3n }, length: 4 });
     for (let bit = 0; bit < 8 * HEADER_BYTES; bit++) expect(decodeSlotHeader(flipped(header, bit))).toBeUndefined();
     expect(decodeSlotHeader(header.subarray(0, HEADER_BYTES - 1))).toBeUndefined();
@@ -38,7 +38,7 @@ describe('The header of a slot', () => {
 });
 
 describe('The header of an extent', () => {
-  it('gives its id, and none with any bit flipped', () => {
+  it('decodes to its id, and is invalid with any bit flipped', () => {
     const id = newExtentId();
     const header = encodeExtentHeader(id);
     expect(decodeExtentHeader(header)).toEqual(id);
@@ -62,7 +62,7 @@ describe('A slot', () => {
 describe('The checksums of a chunk', () => {
   const chunk = { account: 5n, epoch: 6n, number: 7n };
 
-  it('are the same, whatever pieces the bytes come in', () => {
+  it('do not depend on the pieces in which the bytes come', () => {
     const bytes = randomBytes(300_000);
     const whole = makeChecksumBuilder(chunk, bytes.length);
     whole.add(bytes);

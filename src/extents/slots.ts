@@ -1,7 +1,7 @@
 /**
- * How an extent is laid out: a header with an id of its own, then slots. A slot is header | data | checksums, and begins at a
- * multiple of 64 bytes, so that the next one can be found where a header is missing. A header holds the extent's id, which
- * no client knows: bytes that somebody uploads never pass for one.
+ * On-disk format of an extent: a header with a random id, then slots. A slot is header | data | checksums, and starts at a multiple
+ * of 64 bytes, so that the next slot can be found after a missing header. Every header has the extent's id, which no client knows:
+ * uploaded bytes are never taken for a header.
  */
 import { randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
@@ -25,7 +25,7 @@ export interface Slot {
 export const newExtentId = (): Buffer => randomBytes(ID_BYTES);
 
 export const blocksIn = (length: number): number => Math.ceil(length / CHECKSUM_BLOCK_BYTES);
-/** Where the checksum of a block lies, counted from the first byte of the data; that of the block after the last is the end. */
+/** The offset of a block's checksum from the first byte of the data; for the block after the last, the end of the checksums. */
 export const checksumOffset = (length: number, block: number): number => length + block * SUM_BYTES;
 export const slotBytes = (length: number): number =>
   Math.ceil((HEADER_BYTES + checksumOffset(length, blocksIn(length))) / ALIGNMENT) * ALIGNMENT;
@@ -33,7 +33,7 @@ export const nextSlotAt = (offset: number): number => offset + ALIGNMENT;
 
 export const encodeExtentHeader = (id: Buffer): Buffer => withChecksum(makeHeader(EXTENT_MAGIC, id));
 
-/** The id of the extent, if its header is whole. */
+/** The id of the extent; undefined: the header is not valid. */
 export const decodeExtentHeader = (bytes: Buffer): Buffer | undefined =>
   isValidHeader(bytes, EXTENT_MAGIC) ? extentIdIn(bytes) : undefined;
 
@@ -44,7 +44,7 @@ export function encodeSlotHeader({ id, name, length }: Slot): Buffer {
   return withChecksum(bytes);
 }
 
-/** What a slot's header says, if it is whole. */
+/** Undefined: the header is not valid. */
 export function decodeSlotHeader(bytes: Buffer): Slot | undefined {
   if (!isValidHeader(bytes, SLOT_MAGIC)) return undefined;
   const length = bytes.readUInt32BE(48);

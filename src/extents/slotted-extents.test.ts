@@ -1,4 +1,4 @@
-/** What happens when the files below fail, and how syncs are shared. */
+/** Failures of the files, and group fsync. */
 import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { chunkName, readWhole, writeChunk } from './conformance.ts';
@@ -10,7 +10,7 @@ import { openSlotted } from './slotted-extents.ts';
 type Step = keyof ExtentFiles;
 let steps: string[];
 let failing: Map<Step, Error>;
-/** While it is there, syncs wait for it. */
+/** While set, syncs wait for it. */
 let gate: Promise<void> | undefined;
 let extents: Extents;
 
@@ -48,7 +48,7 @@ const isOpen = async (name: string) => (await extents.list()).find((info) => inf
 const syncs = () => steps.filter((step) => step.startsWith('sync')).length;
 
 describe('Syncs of an extent', () => {
-  it('are shared by all who finish while another one runs, and by nobody whose bytes came later', async () => {
+  it('are shared by all chunks that finish while another sync runs, and by none whose bytes came later', async () => {
     const writers = await Promise.all([1, 2, 3, 4].map(written));
     let open = () => {};
     gate = new Promise<void>((resolve) => {
@@ -75,7 +75,7 @@ describe('Syncs of an extent', () => {
     expect(steps).toEqual(['make 7-1', 'write 7-1', 'sync 7-1']);
   });
 
-  it('fail all who wait, and nobody writes there again', async () => {
+  it('fail all waiting chunks, and nothing is written there again', async () => {
     const before = await writeOne(1);
     const [waiting, slow] = [await written(2), await extents.begin(chunkName(3), 10)];
     const late = await written(4);
@@ -90,7 +90,7 @@ describe('Syncs of an extent', () => {
     expect(await isOpen(before.place.extent)).toBe(false);
   });
 
-  it('that wait behind one that fails are not made', async () => {
+  it('that wait for one that fails are not started', async () => {
     const writers = await Promise.all([1, 2].map(written));
     let open = () => {};
     gate = new Promise<void>((resolve) => {
@@ -136,7 +136,7 @@ describe('A chunk whose write fails', () => {
 });
 
 describe('An extent that cannot be made', () => {
-  it('fails all who would have written there; the next chunk tries another', async () => {
+  it('fails all chunks that were to be written there; the next chunk starts another', async () => {
     failing.set('make', new NoSpace('full'));
     const begun = [1, 2].map((n) => extents.begin(chunkName(n), 10));
     await Promise.all(begun.map((begin) => expect(begin).rejects.toThrow(NoSpace)));
@@ -162,11 +162,11 @@ describe('Small chunks that are read together', () => {
     for (let number = 1; number <= count; number++) chunks.push(await whole(number));
     const wanted = chunks.map((_, at) => chunks[(at * stride) % count]!);
     expect((await extents.readMany(wanted)).equals(Buffer.concat(wanted.map(({ bytes }) => bytes)))).toBe(true);
-    // 512 in each: what is checked at one time is bounded.
+    // 512 in each: the work of one turn is bounded.
     expect(reads()).toBe(6);
   });
 
-  it('are read alone where others lie between them', async () => {
+  it('are read alone where other chunks are between them', async () => {
     const chunks: Awaited<ReturnType<typeof whole>>[] = [];
     for (let number = 1; number <= 20; number++) {
       chunks.push(await whole(number));

@@ -1,110 +1,43 @@
-/** Extents as files of slots: which file grows, who writes where, and when it is durable. The same for all engines. */
+/** Append-only extents over any backend: slots, group fsync, verified reads, sealing. */
 import { acquireBuffer, releaseBuffer } from '../hashing/crc32.ts';
 import { makeChunkWriter } from './chunk-writer.ts';
 import type { ExtentFiles } from './extent-files.ts';
-import { CHUNK_BYTES_MAX, CorruptChunk, EXTENT_NAME, type Extents, epochOfExtent, extentName } from './extents.ts';
-import { groupSync } from './group-sync.ts';
+import { CHUNK_BYTES_MAX, CorruptChunk, EXTENT_NAME, type Extents, epochOfExtent } from './extents.ts';
+import { assertUsable, OpenExtents } from './open-extents.ts';
 import { groupIntoWindows, type RangeRequest, readWindow } from './read-many.ts';
 import { walkSlots } from './slot-walk.ts';
-import { encodeExtentHeader, HEADER_BYTES, newExtentId, slotBytes } from './slots.ts';
+import { HEADER_BYTES, slotBytes } from './slots.ts';
 import { readVerified } from './verified-read.ts';
 
 export interface SlottedOptions {
-  /** Of this process: no other one, before or after, has the same. */
+  /** Of this process: no other process ever has the same. */
   readonly epoch: bigint;
-  /** Of the extents that have this epoch already. */
+  /** The last number of the extents that have this epoch already. */
   readonly lastNumber?: number | undefined;
-  /** Past this an extent grows no more. */
+  /** An extent that would exceed this grows no more. */
   readonly extentBytesMax?: number | undefined;
-  /** Told of all damage that a read meets, also of such that the reader does not notice. */
-  readonly onCorruption?: ((damage: CorruptChunk) => void) | undefined;
+  /** Called with all corruption that a read finds, also where the read succeeds. */
+  readonly onCorruption?: ((error: CorruptChunk) => void) | undefined;
 }
 
-/** An extent that grows or in which a chunk is being written. */
-interface OpenExtent {
-  readonly name: string;
-  readonly id: Buffer;
-  readonly made: Promise<void>;
-  readonly sync: () => Promise<void>;
-  end: number;
-  grows: boolean;
-  writers: number;
-  /** Why nobody may write here any more: after a failed sync it is not known what is on the disk. */
-  broken: unknown;
-}
-
-/** Eight chunks of the greatest length fit. */
+/** Eight chunks of the maximum length. */
 export const EXTENT_BYTES_MAX = HEADER_BYTES + 8 * slotBytes(CHUNK_BYTES_MAX);
 
 export function openSlotted(
   files: ExtentFiles,
   { epoch, lastNumber = 0, extentBytesMax = EXTENT_BYTES_MAX, onCorruption }: SlottedOptions,
 ): Extents {
-  const open = new Map<string, OpenExtent>();
-  let growing: OpenExtent | undefined;
-  let count = lastNumber;
+  const open = new OpenExtents(files, epoch, lastNumber, extentBytesMax);
   let chunksBegun = 0;
-  let closed = false;
-
-  function startExtent(): OpenExtent {
-    const name = extentName(epoch, ++count);
-    const id = newExtentId();
-    const extent: OpenExtent = {
-      name,
-      id,
-      made: files.make(name, encodeExtentHeader(id)).catch((error: unknown) => {
-        markBroken(extent, error);
-        throw error;
-      }),
-      sync: groupSync(async () => {
-        assertUsable(extent);
-        await files.sync(name).catch((error: unknown) => {
-          markBroken(extent, error);
-          throw error;
-        });
-      }),
-      end: HEADER_BYTES,
-      grows: true,
-      writers: 0,
-      broken: undefined,
-    };
-    open.set(name, extent);
-    return extent;
-  }
-
-  function extentFor(bytes: number): OpenExtent {
-    if (growing && growing.end > HEADER_BYTES && growing.end + bytes > extentBytesMax) stopGrowing(growing);
-    growing ??= startExtent();
-    return growing;
-  }
-
-  function stopGrowing(extent: OpenExtent): void {
-    extent.grows = false;
-    if (growing === extent) growing = undefined;
-    closeIfDone(extent);
-  }
-
-  function markBroken(extent: OpenExtent, error: unknown): void {
-    extent.broken ??= error;
-    stopGrowing(extent);
-  }
-
-  function release(extent: OpenExtent): void {
-    extent.writers--;
-    closeIfDone(extent);
-  }
-
-  function closeIfDone({ name, grows, writers }: OpenExtent): void {
-    if (!grows && writers === 0) open.delete(name);
-  }
+  let isClosed = false;
 
   const readOne: Extents['read'] = async (name, place, from, to, into, sums) => {
-    const read = () => readVerified(files, name, place, from, to, (damage) => onCorruption?.(damage), into, sums);
+    const read = () => readVerified(files, name, place, from, to, (error) => onCorruption?.(error), into, sums);
     try {
       return await read().catch((error: unknown) => {
         if (!(error instanceof CorruptChunk) || !files.closeHandle || epochOfExtent(place.extent) === epoch)
           throw error;
-        // Another machine may have written here since the file was opened: some file systems show that to who opens it anew.
+        // Another machine may have written here since the file was opened: some file systems show that only to a new descriptor.
         files.closeHandle(place.extent);
         if (sums) sums.table = undefined;
         return read();
@@ -115,10 +48,10 @@ export function openSlotted(
     }
   };
 
-  /** Whatever is wrong with one of them is found out by reading it alone. */
+  /** After an error each chunk is read alone, which finds the corrupt one. */
   async function readBatch(window: readonly RangeRequest[], result: Buffer, memory: Buffer | undefined): Promise<void> {
     try {
-      if (window.length > 1) return await readWindow(files, window, result, memory, (damage) => onCorruption?.(damage));
+      if (window.length > 1) return await readWindow(files, window, result, memory, (error) => onCorruption?.(error));
     } catch (error) {
       if (!(error instanceof CorruptChunk)) throw error;
     }
@@ -131,15 +64,11 @@ export function openSlotted(
         throw new RangeError(`A chunk cannot have ${length} bytes.`);
       }
       await files.checkSpace(length, purpose);
-      if (closed) throw new Error('The extents are closed.');
+      if (isClosed) throw new Error('The extents are closed.');
       chunksBegun++;
-      const bytes = slotBytes(length);
-      const extent = extentFor(bytes);
-      const place = { extent: extent.name, offset: extent.end, length };
-      extent.end += bytes;
-      extent.writers++;
+      const { extent, offset } = open.allocate(slotBytes(length));
       await extent.made.catch((error: unknown) => {
-        release(extent);
+        open.release(extent);
         throw error;
       });
       const owner = {
@@ -149,18 +78,18 @@ export function openSlotted(
           await files.write(extent.name, pieces, position, purpose);
         },
         sync: extent.sync,
-        release: () => release(extent),
+        release: () => open.release(extent),
       };
-      return makeChunkWriter(owner, name, place);
+      return makeChunkWriter(owner, name, { extent: extent.name, offset, length });
     },
 
     read: readOne,
 
-    async readMany(stretches) {
-      const result = Buffer.allocUnsafe(stretches.reduce((sum, { from, to }) => sum + to - from, 0));
+    async readMany(ranges) {
+      const result = Buffer.allocUnsafe(ranges.reduce((sum, { from, to }) => sum + to - from, 0));
       const memory = acquireBuffer();
       try {
-        for (const window of groupIntoWindows(stretches)) await readBatch(window, result, memory);
+        for (const window of groupIntoWindows(ranges)) await readBatch(window, result, memory);
       } finally {
         if (memory) releaseBuffer(memory);
       }
@@ -175,35 +104,31 @@ export function openSlotted(
 
     async list() {
       const found = (await files.list()).filter((name) => EXTENT_NAME.test(name));
-      return found.map((name) => ({ name, open: open.has(name) }));
+      return found.map((name) => ({ name, open: open.get(name) !== undefined }));
     },
 
     bytesOf: (extent) => files.bytesOf(extent),
 
     async seal(name) {
       const extent = open.get(name);
-      if (extent) stopGrowing(extent);
+      if (extent) open.seal(extent);
     },
 
     async remove(name) {
       const extent = open.get(name);
       if (extent && extent.writers > 0) throw new Error(`Extent ${name} is being written to.`);
-      if (extent) stopGrowing(extent);
+      if (extent) open.seal(extent);
       await files.remove(name);
     },
 
     close() {
-      closed = true;
+      isClosed = true;
       return files.close();
     },
   };
 }
 
-function assertUsable({ broken }: OpenExtent): void {
-  if (broken !== undefined) throw broken;
-}
-
-/** Rows that were restored from a copy may give an epoch again; a name is not given twice even then. */
+/** A restored backup of the rows may repeat an epoch; extent names must not repeat even then. */
 export async function findLastNumber(files: ExtentFiles, epoch: bigint): Promise<number> {
   let last = 0;
   for (const name of await files.list()) {

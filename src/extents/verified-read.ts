@@ -1,3 +1,4 @@
+/** Verified reads: whole blocks are read and compared with their checksums. */
 import { firstCorruptBlock } from './checksums.ts';
 import type { ExtentFiles } from './extent-files.ts';
 import {
@@ -9,20 +10,19 @@ import {
 } from './extents.ts';
 import { checksumOffset, decodeSlotHeader, HEADER_BYTES, isSameName } from './slots.ts';
 
-/** Bytes between two that are wanted which are rather read too than skipped by a second read. */
+/** A gap of up to this length is read along: a second read costs more. */
 export const GAP_BYTES_MAX = 64 << 10;
 
-/** Told of a header that is wrong: the bytes are right all the same, but `walk` does not find the chunk. */
+/** Called with a corrupt header: the bytes are valid all the same, but `walk` does not find the chunk. */
 type OnCorruptHeader = (error: CorruptChunk) => void;
 
-/** Reads whole blocks and holds them against their checksums. */
 export async function readVerified(
   files: Pick<ExtentFiles, 'read'>,
   name: ChunkName,
   place: ChunkLocation,
   from: number,
   to: number,
-  onHeader: OnCorruptHeader,
+  onCorruptHeader: OnCorruptHeader,
   into?: Buffer,
   sums?: ChecksumCache,
 ): Promise<Buffer> {
@@ -36,36 +36,36 @@ export async function readVerified(
     return bytes;
   }
 
-  const near = !sums && sumsFrom - dataTo <= GAP_BYTES_MAX;
+  const isAdjacent = !sums && sumsFrom - dataTo <= GAP_BYTES_MAX;
 
   async function readSums(): Promise<Buffer | undefined> {
-    if (near) return undefined;
+    if (isAdjacent) return undefined;
     if (!sums) return read(sumsFrom, sumsTo);
     const all = Math.ceil(length / CHECKSUM_BLOCK_BYTES);
     sums.table ??= await read(checksumOffset(length, 0), checksumOffset(length, all));
     return sums.table.subarray(sumsFrom - checksumOffset(length, 0), sumsTo - checksumOffset(length, 0));
   }
 
-  const [bytes, apart] = await Promise.all([read(start, near ? sumsTo : dataTo, into), readSums()]);
-  return verifyBlocks(name, place, from, to, onHeader, bytes, apart ?? bytes.subarray(sumsFrom - start));
+  const [bytes, separateSums] = await Promise.all([read(start, isAdjacent ? sumsTo : dataTo, into), readSums()]);
+  return verifyBlocks(name, place, from, to, onCorruptHeader, bytes, separateSums ?? bytes.subarray(sumsFrom - start));
 }
 
-/** The same of bytes that were read already, from the beginning of the chunk's slot on. */
+/** As `readVerified`, for bytes that were read already, from the start of the slot on. */
 export function verifySlot(
   slot: Buffer,
   name: ChunkName,
   place: ChunkLocation,
   from: number,
   to: number,
-  onHeader: OnCorruptHeader,
+  onCorruptHeader: OnCorruptHeader,
 ): Buffer {
   const { start, sumsFrom, sumsTo } = blocksAround(place, from, to);
   const bytes = slot.subarray(HEADER_BYTES + start, HEADER_BYTES + sumsTo);
   assertComplete(name, place, bytes, start, sumsTo);
-  return verifyBlocks(name, place, from, to, onHeader, bytes, bytes.subarray(sumsFrom - start));
+  return verifyBlocks(name, place, from, to, onCorruptHeader, bytes, bytes.subarray(sumsFrom - start));
 }
 
-/** What belongs to these bytes, counted from the first one of the chunk. */
+/** The blocks of these bytes and their checksums, as offsets from the first byte of the chunk. */
 function blocksAround({ length }: ChunkLocation, from: number, to: number) {
   if (!(from >= 0 && from <= to && to <= length))
     throw new RangeError(`Bytes ${from} to ${to} of a chunk of ${length}.`);
@@ -78,18 +78,18 @@ function blocksAround({ length }: ChunkLocation, from: number, to: number) {
     dataTo: Math.min(end * CHECKSUM_BLOCK_BYTES, length),
     sumsFrom: checksumOffset(length, first),
     sumsTo: checksumOffset(length, end),
-    /** With the header, if it is next to them. */
+    /** With the header, if it is adjacent. */
     start: first === 0 ? -HEADER_BYTES : dataFrom,
   };
 }
 
-/** @param bytes begin at the `start` of the blocks around these, `table` with their checksums. */
+/** @param bytes start at `start` of `blocksAround`; `table` starts with the checksum of the first block */
 function verifyBlocks(
   name: ChunkName,
   place: ChunkLocation,
   from: number,
   to: number,
-  onHeader: OnCorruptHeader,
+  onCorruptHeader: OnCorruptHeader,
   bytes: Buffer,
   table: Buffer,
 ): Buffer {
@@ -105,7 +105,7 @@ function verifyBlocks(
   if (first === 0) {
     const header = decodeSlotHeader(bytes);
     if (!header || header.length !== length || !isSameName(header.name, name)) {
-      onHeader(corruptChunk(name, place, 'its header is not what was written, its bytes are'));
+      onCorruptHeader(corruptChunk(name, place, 'its header is not what was written, its bytes are'));
     }
   }
   return data.subarray(from - dataFrom, to - dataFrom);

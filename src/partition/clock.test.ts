@@ -13,7 +13,7 @@ function newMachine() {
     clock,
     /** How far the store's time is past noon. */
     passed: () => clock.now() - NOON,
-    /** Both go on, and somebody asks for the time now and then. */
+    /** Both clocks advance, and the time is read now and then. */
     run(seconds: bigint) {
       for (let tenth = 0n; tenth < seconds * 10n; tenth++) {
         wall += SECOND / 10n;

@@ -1,35 +1,36 @@
+/** The store's clock: monotonic time plus an offset that follows the wall clock forward, never back. */
 import { uptime } from 'node:os';
 import { TICKS_PER_SECOND, ticksFromUnix } from '../base/time.ts';
 import type { Clock, Instant, Timestamp } from './partition.ts';
 
-/** The clock of an engine that keeps its own time. */
+/** The clock of an engine without a server. */
 export interface StoreClock extends Clock {
-  /** An instant for a write, later than every one given before. */
+  /** Later than every timestamp returned before. */
   nextTimestamp(): Timestamp;
-  /** The store holds this stamp: time is not earlier. */
+  /** The store has a row of this timestamp: time is not earlier. */
   observe(timestamp: Timestamp): void;
 }
 
 export interface ClockOptions {
   /** The machine's clock; it may jump. */
   wall?: (() => Instant) | undefined;
-  /** Time that has passed since some moment, but for that in which the machine slept. */
+  /** Time since some moment, without the time in which the machine slept. */
   monotonic?: (() => bigint) | undefined;
-  /** The same with the time in which it slept. */
+  /** Time since some moment, with the time in which the machine slept. */
   sinceBoot?: (() => bigint) | undefined;
-  /** The high-water mark of the store's earlier life. */
+  /** The latest time of the store when it was open before. */
   atLeast?: Instant;
 }
 
-/** The machine's clock is asked only now and then: it costs more than the rest. */
+/** How often the wall clock is read: that costs more than the rest. */
 const WALL_CHECK_TICKS = TICKS_PER_SECOND / 100n;
 
-/** So long the machine's clock has to be ahead, at every look, before that counts: a wrong reading would be kept for ever. */
+/** The wall clock must be ahead for this long, at every check, before the offset follows: a wrong reading could not be undone. */
 const AHEAD_TICKS_MIN = 5n * TICKS_PER_SECOND;
 
 /**
- * Monotonic time plus an offset, so that a clock set back never revives a lease. A wall clock that stays ahead raises the
- * offset, and one that is ahead by the time in which the machine slept does so at once: leases run out in those hours.
+ * Monotonic, so that a wall clock set back never revives a lease. A wall clock that stays ahead raises the offset; one that is
+ * ahead by the time in which the machine slept does so at once, since leases run out in that time.
  */
 export function startClock({
   wall = () => ticksFromUnix(Date.now()),
@@ -41,9 +42,9 @@ export function startClock({
   let advanced = 0n;
   let last = 0n;
   let nextWallCheck = 0n;
-  /** How far the time since the boot was ahead of monotonic time when the machine had last slept. */
+  /** How far time since boot was ahead of monotonic time at the last raise of the offset. */
   let sleptBefore = sinceBoot() - monotonic();
-  /** How long the wall clock has been ahead, and by how much it was at least. */
+  /** Since when the wall clock has been ahead, and by how much at least. */
   let ahead: { readonly since: bigint; readonly by: bigint } | undefined;
 
   function now(): Instant {
@@ -74,8 +75,8 @@ export function startClock({
       last = timestampAfter(last, now());
       return last;
     },
-    observe(stamp) {
-      last = later(last, stamp);
+    observe(timestamp) {
+      last = later(last, timestamp);
     },
     async advance(ticks) {
       if (ticks < 0n) throw new RangeError('time goes forward only');
@@ -86,8 +87,8 @@ export function startClock({
 }
 
 /**
- * The instant of a write that comes behind this one. None ends in zero, so that all are equally long where zeros at the end of a
- * second's fraction are not written.
+ * The next timestamp. None ends in zero, so that all have the same length where trailing zeros of a second's fraction are left
+ * out.
  */
 export function timestampAfter(last: Timestamp, now: Instant): Timestamp {
   const next = later(now, last + 1n);

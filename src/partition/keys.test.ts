@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeKey, encodeKey, keyPrefix, keysUnder, type Part, prefixEnd, keyAfter as rightBehind } from './keys.ts';
+import { decodeKey, encodeKey, keyAfter, keyPrefix, keysUnder, type Part, prefixEnd } from './keys.ts';
 
 /** Any UTF-16 units at all: lone surrogates and zeros are names too. */
 const aUnit = fc.oneof(
@@ -40,7 +40,7 @@ const sign = (order: number): number => Math.sign(order) + 0;
 const compareKeys = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
 
 describe('Keys', () => {
-  it('give back the tuple that they were made of', () => {
+  it('decode to the tuple that was encoded', () => {
     fc.assert(
       fc.property(aTuple, (tuple) => {
         expect(decodeKey(encodeKey(tuple))).toEqual(tuple);
@@ -48,7 +48,7 @@ describe('Keys', () => {
     );
   });
 
-  it('hold one byte per character', () => {
+  it('have one byte per character', () => {
     fc.assert(
       fc.property(aTuple, (tuple) => {
         const key = encodeKey(tuple);
@@ -57,10 +57,10 @@ describe('Keys', () => {
     );
   });
 
-  it('order as their tuples do', () => {
+  it('have the order of their tuples', () => {
     const aPair = fc.oneof(
       fc.tuple(aTuple, aTuple),
-      // Tuples that begin alike are where an encoding goes wrong.
+      // Tuples with a common prefix are where an encoding goes wrong.
       fc.tuple(aTuple, aTuple, aTuple).map(
         ([common, a, b]) =>
           [
@@ -94,7 +94,7 @@ describe('Keys', () => {
     for (const wrong of [-1, -1n, 1n << 64n, 0.5, Number.NaN]) expect(() => encodeKey([wrong])).toThrow(RangeError);
   });
 
-  it('refuse to decode bytes that end too early', () => {
+  it('refuse to decode truncated bytes', () => {
     expect(() => decodeKey(encodeKey(['name']).slice(0, -1) as ReturnType<typeof encodeKey>)).toThrow(RangeError);
   });
 
@@ -108,10 +108,10 @@ describe('Keys', () => {
       [id, 'e', id, half, half],
       ['devstoreaccount1'.padEnd(24, '1'), 'v', id, id, name, id],
     ];
-    for (const tuple of longest) expect(prefixEnd(rightBehind(encodeKey(tuple))).length).toBeLessThanOrEqual(4026);
+    for (const tuple of longest) expect(prefixEnd(keyAfter(encodeKey(tuple))).length).toBeLessThanOrEqual(4026);
   });
 
-  it('under a tuple are just those that begin with it', () => {
+  it('under a tuple are exactly those that start with it', () => {
     fc.assert(
       fc.property(aTuple, aTuple, (tuple, other) => {
         const { from, to } = keysUnder(tuple);
@@ -123,7 +123,7 @@ describe('Keys', () => {
     );
   });
 
-  it('beginning with a prefix of a name are just those whose name begins with it', () => {
+  it('with a prefix of a name are exactly those whose name starts with it', () => {
     const aName = fc.oneof(aText, fc.constantFrom('a', 'a\0', 'a\0\0', 'aa', 'a/', 'b'));
     fc.assert(
       fc.property(aTuple, aName, aName, fc.boolean(), (tuple, prefix, rest, related) => {
@@ -138,12 +138,12 @@ describe('Keys', () => {
     );
   });
 
-  it('have nothing between them and what comes right behind', () => {
+  it('have nothing between them and keyAfter', () => {
     fc.assert(
       fc.property(aTuple, aTuple, (one, other) => {
-        const behind = rightBehind(encodeKey(one));
-        expect(behind > encodeKey(one)).toBe(true);
-        expect(encodeKey(other) >= behind).toBe(compareTuples(other, one) > 0);
+        const after = keyAfter(encodeKey(one));
+        expect(after > encodeKey(one)).toBe(true);
+        expect(encodeKey(other) >= after).toBe(compareTuples(other, one) > 0);
       }),
     );
   });

@@ -1,6 +1,6 @@
 /**
- * Tuples ⇄ ordered bytes. A Key is a string with one byte per character, so that `<` on keys is the order of their bytes,
- * a Map can hold them, and no engine needs a comparison function.
+ * Order-preserving tuple encoding. A Key is a string with one byte per character: `<` on keys is the order of their bytes, keys
+ * can be keys of a Map, and no engine needs a comparison function.
  */
 declare const keyBrand: unique symbol;
 export type Key = string & { readonly [keyBrand]: true };
@@ -11,10 +11,10 @@ export interface Range {
   readonly to: Key;
 }
 
-/** Numbers are unsigned and at most 64 bits wide; they come back as bigint. */
+/** Numbers are unsigned and at most 64 bits wide; they are decoded as bigint. */
 export type Part = string | number | bigint | Uint8Array;
 
-// The type of a part is its first byte, so that parts of different types order by type. No type is 0xFF: see `past`.
+// The first byte of a part is its type, so parts of different types are ordered by type. No type is 0xFF: see `prefixEnd`.
 const BYTES = '\x01';
 const STRING = '\x02';
 const NUMBER = '\x03';
@@ -49,56 +49,56 @@ export function decodeKey(key: Key): (string | bigint | Uint8Array)[] {
   return parts;
 }
 
-/** The string that ends a key which goes on behind `beginning(parts, '')`: cheaper than to decode all of it. */
+/** The last part of a key that starts with `keyPrefix(parts, '')`, a string: cheaper than decoding the whole key. */
 export function decodeKeySuffix(key: Key, prefix: Key): string {
   return decodeString(key.slice(prefix.length, -1));
 }
 
-/** All keys that begin with these parts. */
+/** All keys that start with these parts. */
 export function keysUnder(parts: readonly Part[]): Range {
   const from = encodeKey(parts);
   return { from, to: prefixEnd(from) };
 }
 
-/** The beginning of every key whose next part, a string, begins with `prefix`. */
+/** The common prefix of all keys whose part after `parts` is a string that starts with `prefix`. */
 export function keyPrefix(parts: readonly Part[], prefix: string): Key {
   return (encodeKey(parts) + STRING + encodeString(prefix)) as Key;
 }
 
-/** Behind every key that begins with these bytes: no part's type and no encoded character is 0xFF. */
+/** After every key that starts with these bytes: no part's type and no encoded character is 0xFF. */
 export function prefixEnd(key: Key): Key {
   return `${key}\xff` as Key;
 }
 
-/** Right behind this key: where to go on once it was read. */
+/** The smallest key after this one: where a scan continues. */
 export function keyAfter(key: Key): Key {
   return `${key}\x00` as Key;
 }
 
-/** How a text stands in a key, wherever it is part of a string there. */
+/** The encoding of a text within a string part. */
 export function encodeKeyText(text: string): string {
   return encodeString(text);
 }
 
-/** Joins keys that are alike up to the end of the first `mark` that lies at byte `from` or behind it. */
+/** Keys form a group if they are equal up to the end of the first `delimiter` at byte `from` or after it. */
 export interface KeyGrouping {
   readonly from: number;
   readonly delimiter: string;
 }
 
-/** What all keys that are joined with this one begin with; undefined: it stands alone. */
+/** The common prefix of the key's group; undefined: the key is in no group. */
 export function groupPrefix(key: Key, { from, delimiter }: KeyGrouping): Key | undefined {
   const found = key.indexOf(delimiter, from);
   return found < 0 ? undefined : (key.slice(0, found + delimiter.length) as Key);
 }
 
-/** Where to go on behind this key and all that are joined with it; undefined: nothing can follow. */
-export function keyAfterGroup(key: Key, joining: KeyGrouping | undefined): Key | undefined {
-  const group = joining && groupPrefix(key, joining);
+/** Where a scan continues after this key and its group; undefined: no key can follow. */
+export function keyAfterGroup(key: Key, grouping: KeyGrouping | undefined): Key | undefined {
+  const group = grouping && groupPrefix(key, grouping);
   return group === undefined ? keyAfter(key) : bytePrefixEnd(group);
 }
 
-/** As `past`, also where the bytes end in the middle of a part or of a character. */
+/** As `prefixEnd`, also for bytes that end in the middle of a part or of a character. */
 export function bytePrefixEnd(bytes: Key): Key | undefined {
   let last = bytes.length - 1;
   while (last >= 0 && bytes.charCodeAt(last) === 0xff) last--;
@@ -106,7 +106,7 @@ export function bytePrefixEnd(bytes: Key): Key | undefined {
   return (bytes.slice(0, last) + String.fromCharCode(bytes.charCodeAt(last) + 1)) as Key;
 }
 
-/** UTF-16 code units in one to three bytes each, which order as the units do; plain UTF-8 does not, above U+FFFF. */
+/** UTF-16 code units in one to three bytes each, in the order of the units; UTF-8 has another order above U+FFFF. */
 function encodeString(text: string): string {
   if (PLAIN.test(text)) return text;
   let bytes = '';
@@ -141,7 +141,7 @@ const number = new DataView(eight.buffer);
 function encodeNumber(value: bigint): string {
   if (BigInt.asUintN(64, value) !== value) throw new RangeError(`not an unsigned 64-bit number: ${value}`);
   number.setBigUint64(0, value);
-  // To spread them into the call costs ten times as much.
+  // Spreading the array into the call costs ten times as much.
   const at = (i: number): number => eight[i]!;
   return String.fromCharCode(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7));
 }
@@ -158,6 +158,6 @@ function unescapeZeros(bytes: string): string {
 function partEnd(key: string, from: number): number {
   let end = key.indexOf(END, from);
   while (end >= 0 && key.charCodeAt(end + 1) === 0xff) end = key.indexOf(END, end + 2);
-  if (end < 0) throw new RangeError('a key that does not end');
+  if (end < 0) throw new RangeError('a key without an end');
   return end;
 }

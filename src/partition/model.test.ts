@@ -22,9 +22,9 @@ import { openPostgres } from './postgres/engine.ts';
 import { openPartition } from './transact.ts';
 
 const aName = fc.constantFrom('a', 'ab', 'b', 'c', 'cd', 'd');
-/** Behind every stretch: a body that reads what it added to is a mistake. */
+/** After every scanned range: a transaction that reads a key it added to is an error. */
 const aCounter = fc.constantFrom('~1', '~2');
-const aStretch = fc.record({
+const anyRange = fc.record({
   from: fc.constantFrom('', 'a', 'b', 'c'),
   to: fc.constantFrom('a', 'b', 'c', 'd', 'z'),
   limit: fc.integer({ min: 1, max: 5 }),
@@ -34,8 +34,8 @@ const aStretch = fc.record({
 const anOperation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('get' as const), name: aName }) },
   fc.record({ kind: fc.constant('getMany' as const), names: fc.array(aName, { maxLength: 4 }) }),
-  { weight: 3, arbitrary: aStretch.map((stretch) => ({ kind: 'scan' as const, ...stretch })) },
-  aStretch.map((stretch) => ({ kind: 'scanUnchecked' as const, ...stretch })),
+  { weight: 3, arbitrary: anyRange.map((range) => ({ kind: 'scan' as const, ...range })) },
+  anyRange.map((range) => ({ kind: 'scanUnchecked' as const, ...range })),
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('put' as const), name: aName, value: fc.constant('') }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('remove' as const), name: aName }) },
   {
@@ -49,15 +49,15 @@ const aProgram: fc.Arbitrary<Program> = fc.record({
   operations: fc.array(anOperation, { minLength: 1, maxLength: 6 }),
   throws: fc.integer({ max: 4, min: 0 }).map((chance) => chance === 0),
 });
-/** Who runs it: its anchor, the partition it is handed to, and after how many turns. */
+/** How a program runs: its queue key, its partition, and after how many turns. */
 const aCaller = fc.record({
   program: aProgram,
-  anchor: fc.integer({ min: 0, max: 2 }),
+  queueKey: fc.integer({ min: 0, max: 2 }),
   side: fc.integer({ min: 0, max: 1 }),
   later: fc.integer({ min: 0, max: 3 }),
 });
 
-/** Values tell who wrote them, so that a read names its writer. */
+/** Values name their writer, so that a read names the write it saw. */
 function signed(program: Program, by: number): Program {
   const sign = (operation: Operation, i: number): Operation =>
     operation.kind === 'put' ? { ...operation, value: `${by}.${i}`.padEnd(4 + ((by + i) % 8), '.') } : operation;
@@ -138,7 +138,7 @@ describe.each(Object.entries(engines))('Histories on %s', (_, { histories, open 
     await opened.drop?.();
   });
 
-  it('one body after another see and leave what a sorted array would', async () => {
+  it('of one transaction after another are those of a sorted array', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(aProgram, { maxLength: 12 }), async (programs) => {
         const space = spaces++;
@@ -162,7 +162,7 @@ describe.each(Object.entries(engines))('Histories on %s', (_, { histories, open 
     );
   }, 60_000);
 
-  it('of bodies beside each other have an order that explains them', async () => {
+  it('of concurrent transactions are serializable', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(aCaller, { maxLength: 9 }), async (callers) => {
         const space = spaces++;
@@ -174,14 +174,14 @@ describe.each(Object.entries(engines))('Histories on %s', (_, { histories, open 
         await partitions[0].transact(key('space', space), (tx) => perform(tx, space, first, []));
         const before = await rowsOf(partitions[0], space);
         const happened = await Promise.all(
-          callers.map(async ({ program: unsigned, anchor, side, later }, i): Promise<Happened> => {
+          callers.map(async ({ program: unsigned, queueKey, side, later }, i): Promise<Happened> => {
             await nextTicks(later);
             const program = signed(unsigned, i);
             const began = moment++;
             let observed: string[] = [];
             let timestamp = 0n;
             await partitions[side as 0 | 1]
-              .transact(key('anchor', anchor), (tx) => {
+              .transact(key('queue key', queueKey), (tx) => {
                 observed = [];
                 timestamp = tx.timestamp;
                 return perform(tx, space, program, observed);

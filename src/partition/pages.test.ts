@@ -7,7 +7,7 @@ const LONG_BYTES = 8 << 10;
 const PAGE_BYTES = 256 << 10;
 
 describe('A page of long rows', () => {
-  it('ends early, behind few bytes, and the next one begins where it ended', () => {
+  it('ends early, after a bounded number of bytes, and the next one starts there', () => {
     const all: Row[] = Array.from({ length: 200 }, (_, i) => ({
       key: encodeKey(['rows', String(i).padStart(3, '0')]),
       value: Buffer.alloc(LONG_BYTES),

@@ -1,8 +1,8 @@
-/** Pages of engines whose rows lie in this process. */
+/** Pages for engines whose rows are in this process: bounded work per call, so that a long listing leaves the event loop to others. */
 import { bytePrefixEnd, groupPrefix, type Key, type Range } from './keys.ts';
 import type { Page, PageOptions, Row } from './partition.ts';
 
-/** Whoever reads longer leaves the event loop to others in between. */
+/** The work of one page at most. */
 const WORK_ROWS_MAX = 250;
 const WORK_BYTES_MAX = 256 << 10;
 /** A seek costs about as much as reading this many rows. */

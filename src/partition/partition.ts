@@ -1,10 +1,10 @@
-/** Ordered transactional rows: what every engine offers, and all that the layers above know of one. */
+/** An ordered, transactional key-value store: the interface for the layers above, and the one that engines implement. */
 import type { Key, KeyGrouping, Range } from './keys.ts';
 
-/** 100-ns ticks since 0001-01-01, as .NET counts them: the store's time. */
+/** 100-ns ticks since 0001-01-01, as in .NET: the store's time. */
 export type Instant = bigint;
 
-/** The instant of a write, never repeated for a key: the version of every row that the write left. */
+/** A commit timestamp, never repeated for a key: the version of every row that the transaction wrote. */
 export type Timestamp = bigint;
 
 export interface Row {
@@ -16,7 +16,7 @@ export interface Row {
 export interface ScanOptions {
   /** At most this many rows. */
   limit: number;
-  /** Stop behind the row that reaches this many bytes of values. */
+  /** Stop after the row that reaches this many bytes of values. */
   bytesMax?: number;
   reverse?: boolean;
 }
@@ -30,56 +30,81 @@ export interface Snapshot {
 }
 
 export interface PageOptions {
-  /** At most this many rows, and not less than one. */
+  /** At most this many rows, and at least one. */
   limit: number;
-  /** Of rows that are joined, only the first; those behind it cost one step, however many they are. */
+  /** Of each group only the first row; the others are skipped at the cost of one seek. */
   grouping?: KeyGrouping | undefined;
 }
 
 export interface Page {
   readonly rows: readonly Row[];
-  /** Where to go on; undefined: nothing follows. */
+  /** Where the next page starts; undefined: nothing follows. */
   readonly next: Key | undefined;
 }
 
-/** A state that is only looked at. */
+/** A snapshot for reads alone, which is not validated. */
 export interface PagedSnapshot extends Snapshot {
   /**
-   * The first rows of the range. It may end before the limit: an engine in this process gives few at a time, so that others
-   * have their turn, and one across a network many, so that the way is made once.
+   * The first rows of the range. A page may end before the limit: an engine in this process returns few rows, to leave the event
+   * loop to others, and an engine across a network many, to save round trips.
    */
   page(range: Range, options: PageOptions): Promise<Page>;
 }
 
-/** A body's view: every get is a check and every scan a range check at the commit. */
+/** A transaction function's view: the commit validates every get as a read check, and every scan as a range check. */
 export interface Transaction extends Snapshot {
-  /** The stamp that this body's writes will carry. */
+  /** The version that this transaction's writes will have. */
   readonly timestamp: Timestamp;
-  /** A scan that is not checked at the commit: a hint. */
+  /** A scan that the commit does not validate: only a hint. */
   scanUnchecked(range: Range, options: ScanOptions): Promise<Row[]>;
-  /** A row that was glanced at is a check after all, as if it had been got. */
+  /** Validates a row of `scanUnchecked`, as if it had been read by `get`. */
   addReadCheck(row: Pick<Row, 'key' | 'version'>): void;
   put(key: Key, value: Uint8Array): void;
   remove(key: Key): void;
   /**
-   * Adds to a counter; see `counterOf`. Adds conflict with nobody, so nobody may rest on what they come to: to get or scan
-   * a key that this commit adds to throws, and a glance does not see it. After a put or a removal of its key in the same body,
-   * an add counts from there; a put or a removal after it stands alone.
+   * Adds to a counter; see `decodeCounter`. Adds conflict with nothing, so no transaction may depend on their sum: `get` and `scan`
+   * of a key that this commit adds to throw, and `scanUnchecked` leaves it out. An add after a put or a removal of the key in the
+   * same transaction starts from there; a put or a removal after an add replaces it.
    */
   add(key: Key, n: bigint): void;
-  /** Past this instant the commit is a conflict, and the body runs again. */
+  /** From this instant on the commit is a conflict, and the function runs again. */
   commitBefore(instant: Instant): void;
 }
+
+/** A transaction function for several calls; it is to answer each of them. */
+export interface CombinedFunction<Input, Output> {
+  /**
+   * One result for each input.
+   * @param lost the results of the attempt before for the same inputs, whose commit was a conflict
+   */
+  run(
+    tx: Transaction,
+    inputs: readonly Input[],
+    lost: readonly CombinedResult<Output>[] | undefined,
+  ): Promise<readonly CombinedResult<Output>[]>;
+  /** Calls run together up to this sum of their weights; further calls are a transaction of their own. */
+  readonly weightMax: number;
+  weight(input: Input): number;
+}
+
+export type CombinedResult<Output> = { readonly value: Output } | { readonly error: unknown };
 
 export interface Partition {
   read<T>(fn: (at: PagedSnapshot) => Promise<T>): Promise<T>;
   /**
-   * Runs the body and commits what it wrote, all or nothing. Bodies that wait for one anchor share a commit.
-   * A body touches nothing but `tx` and may run more than once; one that throws writes nothing.
+   * Runs the transaction function and commits its writes, all or nothing. Transactions that wait for one queue key share a commit.
+   * The function may run more than once, and one that throws writes nothing. So it touches nothing but `tx`, and uses neither clock
+   * nor chance: what it needs of them is drawn before the call.
    */
   transact<T>(queueKey: Key, fn: (tx: Transaction) => Promise<T>): Promise<{ value: T; timestamp: Timestamp }>;
+  /** As `transact`, but calls with the same `combined` that wait for one queue key at the same time run as one function. */
+  transactCombined<Input, Output>(
+    queueKey: Key,
+    input: Input,
+    combined: CombinedFunction<Input, Output>,
+  ): Promise<Output>;
   readonly clock: Clock;
-  /** Commits of this process that have ended, however they did. While the number stands still, a process that owns the store has changed no row. */
+  /** Ended commits of this process, whatever their outcome. In a store with one process, no row changes while the number does not. */
   settledCommits(): number;
   /** Nothing can be written until the store is opened again. */
   isBroken(): boolean;
@@ -88,57 +113,57 @@ export interface Partition {
 
 export interface Clock {
   now(): Instant;
-  /** Moves the store's time forward, for all who use the store. Only tests do. */
+  /** Moves the store's time forward, for all processes. For tests only. */
   advance(ticks: bigint): Promise<void>;
 }
 
 export type Write =
   | { readonly kind: 'put'; readonly key: Key; readonly value: Uint8Array }
   | { readonly kind: 'remove'; readonly key: Key }
-  /** Whatever the row's version is, this is no conflict; see counters.ts. */
+  /** No version of the row is a conflict; see counters.ts. */
   | { readonly kind: 'add'; readonly key: Key; readonly n: bigint };
 
-/** A key as a body found it; no version: it was absent. */
+/** A key in a transaction's read set; no version: the key was absent. */
 export interface ReadCheck {
   readonly key: Key;
   readonly version?: Timestamp;
 }
 
-/** A stretch of keys as a body found it: just these rows, in these versions, in order. */
+/** A scanned range: exactly these rows, in these versions, in order. */
 export interface RangeCheck {
   readonly range: Range;
   readonly rows: readonly { readonly key: Key; readonly version: Timestamp }[];
 }
 
-/** Everything a commit needs, as plain data: it can cross to another thread, process or server. */
+/** The read set and write sets of a commit, as plain data: they can cross to another thread, process or server. */
 export interface Commit {
   readonly id: string;
   readonly queueKeys: readonly Key[];
   readonly checks: readonly ReadCheck[];
   readonly ranges: readonly RangeCheck[];
   readonly deadline?: Instant;
-  /** The snapshot that all of it rests on, as the engine has numbered it: an engine may look only at what was written since. */
+  /** The engine's number of the snapshot that was read: an engine may validate against later writes alone. */
   readonly snapshotGroup?: number;
-  /** In the order in which the bodies ran. Each stamp lies above every version that its body puts over or removes, or it is a conflict. */
+  /** In the order in which the functions ran. A timestamp not above every version that its writes replace is a conflict. */
   readonly writeSets: readonly { readonly timestamp: Timestamp; readonly writes: readonly Write[] }[];
 }
 
 /** 'unknown': the store did not say whether the commit happened. */
 export type Outcome = 'committed' | 'conflict' | 'unknown';
 
-/** All that LMDB, PostgreSQL and memory implement; `transact.ts` makes a Partition of it. */
+/** The interface of LMDB, PostgreSQL and memory; `transact.ts` makes a Partition of it. */
 export interface Engine {
-  /** Besides the time: the stamp that a body will propose. */
+  /** Also proposes the timestamps of transactions. */
   readonly clock: Clock & { nextTimestamp(): Timestamp };
-  /** The latest committed state: nothing that was acknowledged before this call is missing. */
+  /** The latest committed state: it shows every commit that was acknowledged before this call. */
   snapshot(): PagedSnapshot & { end(): void; readonly group?: number };
   commit(data: Commit): Promise<Outcome>;
   /**
-   * Runs the work while commits of other processes for this anchor wait. Stores that only one process writes have none. It is for
-   * those who would be overtaken again and again; nothing rests on it.
+   * Runs the work while commits of other processes for this queue key wait. Engines for one process do not have it. It prevents
+   * starvation; correctness does not depend on it.
    */
   exclusive?(queueKey: Key, work: () => Promise<void>): Promise<void>;
-  /** As of the last commit. Engines without a disk have none. */
+  /** As of the last commit. Engines without a disk do not have it. */
   isBroken?(): boolean;
   close(): Promise<void>;
 }
@@ -150,14 +175,14 @@ export function asBuffer(bytes: Uint8Array): Buffer {
 
 export const COUNTER_BYTES = 8;
 
-/** What was added up in this row, from -2^63 to 2^63 - 1; a counter at zero has no row. */
+/** The sum in a counter's row, from -2^63 to 2^63 - 1; a counter at zero has no row. */
 export function decodeCounter(row: Pick<Row, 'value'> | undefined): bigint {
   if (!row) return 0n;
   if (row.value.length !== COUNTER_BYTES) throw new RangeError(`a counter of ${row.value.length} bytes`);
   return row.value.readBigInt64BE();
 }
 
-/** Whether a scan stopped at its bounds, so that more rows may follow. */
+/** Whether a scan stopped at its limits, so that more rows may follow. */
 export function stoppedEarly(rows: readonly Row[], { limit, bytesMax = Infinity }: ScanOptions): boolean {
   return rows.length >= limit || rows.reduce((sum, row) => sum + row.value.length, 0) >= bytesMax;
 }
@@ -167,7 +192,7 @@ export class Unavailable extends Error {
   override readonly name = 'Unavailable';
 }
 
-/** Nobody can say whether the write happened. It is not tried again: it might happen twice. */
+/** The outcome of the commit cannot be determined. No retry: the write might happen twice. */
 export class OutcomeUnknown extends Error {
   override readonly name = 'OutcomeUnknown';
 }

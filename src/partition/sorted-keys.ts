@@ -1,37 +1,38 @@
+/** A sorted set of keys in blocks, as a B-tree of two levels: an insertion moves few keys. */
 import type { Key, Range } from './keys.ts';
 
 const BLOCK_MAX = 512;
 
-/** Keys in order, in short blocks, so that an insertion moves few of them. */
 export class SortedKeys {
+  /** In order, and none of them empty. */
   readonly #blocks: Key[][] = [];
 
   add(key: Key): void {
-    const at = Math.max(0, this.#blockOf(key));
+    const at = Math.max(0, this.#findBlock(key));
     const block = this.#blocks[at];
     if (!block) {
       this.#blocks.push([key]);
       return;
     }
-    const place = lowerBound(block, key);
-    if (block[place] === key) return;
-    block.splice(place, 0, key);
+    const index = lowerBound(block, key);
+    if (block[index] === key) return;
+    block.splice(index, 0, key);
     if (block.length > BLOCK_MAX) this.#blocks.splice(at + 1, 0, block.splice(BLOCK_MAX / 2));
   }
 
   delete(key: Key): void {
-    const at = this.#blockOf(key);
+    const at = this.#findBlock(key);
     const block = this.#blocks[at];
     if (!block) return;
-    const place = lowerBound(block, key);
-    if (block[place] !== key) return;
-    block.splice(place, 1);
+    const index = lowerBound(block, key);
+    if (block[index] !== key) return;
+    block.splice(index, 1);
     if (block.length === 0) this.#blocks.splice(at, 1);
   }
 
   *in({ from, to }: Range, reverse = false): Iterable<Key> {
     if (reverse) {
-      for (let at = this.#blockOf(to); at >= 0; at--) {
+      for (let at = this.#findBlock(to); at >= 0; at--) {
         const block = this.#blocks[at]!;
         for (let i = lowerBound(block, to) - 1; i >= 0; i--) {
           if (block[i]! < from) return;
@@ -40,7 +41,7 @@ export class SortedKeys {
       }
       return;
     }
-    for (let at = Math.max(0, this.#blockOf(from)); at < this.#blocks.length; at++) {
+    for (let at = Math.max(0, this.#findBlock(from)); at < this.#blocks.length; at++) {
       const block = this.#blocks[at]!;
       for (let i = lowerBound(block, from); i < block.length; i++) {
         if (block[i]! >= to) return;
@@ -49,8 +50,8 @@ export class SortedKeys {
     }
   }
 
-  /** The last block that begins at or before the key; -1: every block begins behind it. */
-  #blockOf(key: Key): number {
+  /** The last block that starts at or before the key; -1: every block starts after it. */
+  #findBlock(key: Key): number {
     let low = 0;
     let high = this.#blocks.length;
     while (low < high) {

@@ -15,11 +15,11 @@ import { openMemory } from './memory/engine.ts';
 import { type Commit, OutcomeUnknown, type Partition, Unavailable } from './partition.ts';
 import { openPartition } from './transact.ts';
 
-const ANCHOR = key('anchor');
+const QUEUE_KEY = key('queue key');
 const ROW = key('row');
 
 function increment(partition: Partition, runs?: { count: number }): Promise<{ value: number }> {
-  return partition.transact(ANCHOR, async (tx) => {
+  return partition.transact(QUEUE_KEY, async (tx) => {
     if (runs) runs.count++;
     const next = rowNumber(await tx.get(ROW)) + 1;
     tx.put(ROW, bytes(next));
@@ -28,7 +28,7 @@ function increment(partition: Partition, runs?: { count: number }): Promise<{ va
 }
 
 describe('transact', () => {
-  it('runs a body again after a conflict, until it commits', async () => {
+  it('runs a function again after a conflict, until it commits', async () => {
     let conflicts = 3;
     const partition = openPartition(openMemory({ inject: () => (conflicts-- > 0 ? 'conflict' : undefined) }));
     const runs = { count: 0 };
@@ -37,27 +37,27 @@ describe('transact', () => {
     expect(await get(partition, ROW)).toBe('1');
   });
 
-  it('gives every run a stamp of its own and answers with the last', async () => {
+  it('gives every attempt a new timestamp and returns the last', async () => {
     let conflicts = 2;
     const partition = openPartition(openMemory({ inject: () => (conflicts-- > 0 ? 'conflict' : undefined) }));
-    const stamps: bigint[] = [];
-    const { timestamp } = await partition.transact(ANCHOR, async (tx) => {
-      stamps.push(tx.timestamp);
+    const timestamps: bigint[] = [];
+    const { timestamp } = await partition.transact(QUEUE_KEY, async (tx) => {
+      timestamps.push(tx.timestamp);
       tx.put(ROW, bytes(1));
     });
-    expect(new Set(stamps).size).toBe(3);
-    expect(stamps.at(-1)).toBe(timestamp);
+    expect(new Set(timestamps).size).toBe(3);
+    expect(timestamps.at(-1)).toBe(timestamp);
     expect((await partition.read((at) => at.get(ROW)))?.version).toBe(timestamp);
   });
 
-  it('gives a body the rows that it asked for, though it writes while they are on their way', async () => {
+  it('returns the rows as of the call, though the function writes while they are being read', async () => {
     const partition = openPartition(openMemory());
     const other = key('other');
-    await partition.transact(ANCHOR, async (tx) => {
+    await partition.transact(QUEUE_KEY, async (tx) => {
       tx.put(ROW, bytes(1));
       tx.put(other, bytes(2));
     });
-    const { value } = await partition.transact(ANCHOR, async (tx) => {
+    const { value } = await partition.transact(QUEUE_KEY, async (tx) => {
       const asked = tx.getMany([ROW, other]);
       tx.put(ROW, bytes(3));
       return (await asked).map(rowNumber);
@@ -65,7 +65,7 @@ describe('transact', () => {
     expect(value).toEqual([1, 2]);
   });
 
-  it('rejects a read whose body throws before its first await, and serves those beside it', async () => {
+  it('rejects a read whose function throws before its first await, and runs the others of the turn', async () => {
     const partition = openPartition(openMemory());
     const thrown = partition.read(() => {
       throw new Error('at once');
@@ -76,10 +76,10 @@ describe('transact', () => {
     await partition.close();
   });
 
-  it('lets a body through that others overtake again and again', async () => {
+  it('runs a starved transaction alone', async () => {
     const partition = openPartition(openMemory(), { attemptsMax: 20 });
     let writing = true;
-    // Each of them needs one turn, the slow one many: beside them it would never be done.
+    // Each of these needs one turn, the slow one many: beside them it would never commit.
     const others = times(4, async (number) => {
       while (writing) {
         await partition.transact(key(`other ${number}`), async (tx) => {
@@ -89,7 +89,7 @@ describe('transact', () => {
       }
     });
     const runs = { count: 0 };
-    await partition.transact(ANCHOR, async (tx) => {
+    await partition.transact(QUEUE_KEY, async (tx) => {
       runs.count++;
       const found = rowNumber(await tx.get(ROW));
       for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
@@ -101,7 +101,7 @@ describe('transact', () => {
     expect(Number(await get(partition, ROW))).toBeGreaterThan(1_000_000);
   });
 
-  it('lets one in that is to run alone while readers never stop', async () => {
+  it('runs a starved transaction while reads never stop', async () => {
     let conflicts = 7;
     const inject = () => (conflicts-- > 0 ? 'conflict' : undefined);
     const partition = openPartition(openMemory({ inject }), { batchMax: 8 });
@@ -118,7 +118,7 @@ describe('transact', () => {
     await Promise.all(readers);
   });
 
-  it('lets writers in while readers never stop', async () => {
+  it('runs transactions while reads never stop', async () => {
     const partition = openPartition(openMemory(), { batchMax: 8 });
     let reading = true;
     const readers = times(64, async () => {
@@ -129,7 +129,7 @@ describe('transact', () => {
     await Promise.all(readers);
   });
 
-  it('names every commit anew', async () => {
+  it('gives every commit a new id', async () => {
     const ids: string[] = [];
     const partition = openPartition(
       openMemory({
@@ -144,7 +144,7 @@ describe('transact', () => {
     expect(new Set(ids).size).toBe(4);
   });
 
-  it('gives up as unavailable when a body conflicts for ever, and serves the next', async () => {
+  it('gives up as unavailable when a transaction conflicts for ever, and runs the next', async () => {
     let conflicting = true;
     const engine = openMemory({ inject: () => (conflicting ? 'conflict' : undefined) });
     const partition = openPartition(engine, { attemptsMax: 5 });
@@ -155,7 +155,7 @@ describe('transact', () => {
     expect((await increment(partition)).value).toBe(1);
   });
 
-  it('answers an unknown outcome with an error and does not run the body again', async () => {
+  it('rejects with an unknown outcome and does not run the function again', async () => {
     let unknown = true;
     const partition = openPartition(openMemory({ inject: () => (unknown ? 'unknown' : undefined) }));
     const runs = { count: 0 };
@@ -166,26 +166,26 @@ describe('transact', () => {
     expect((await increment(partition)).value).toBe(1);
   });
 
-  it('answers every writer of a commit whose outcome is unknown, and who read their writes, with that error', async () => {
+  it('rejects every transaction that wrote, or read a write, in a commit of unknown outcome', async () => {
     const partition = openPartition(
       openMemory({ inject: (commit) => (writesTo(commit, ROW) ? 'unknown' : undefined) }),
     );
     const { promise, resolve } = gate();
     let runs = 0;
-    const first = partition.transact(ANCHOR, () => promise);
+    const first = partition.transact(QUEUE_KEY, () => promise);
     const together = [
       increment(partition),
       increment(partition),
-      partition.transact(ANCHOR, async (tx) => {
+      partition.transact(QUEUE_KEY, async (tx) => {
         runs++;
         throw new Error(`found ${rowText(await tx.get(ROW))}`);
       }),
-      partition.transact(ANCHOR, async (tx) => {
+      partition.transact(QUEUE_KEY, async (tx) => {
         runs++;
         return rowText(await tx.get(ROW));
       }),
     ];
-    const beside = partition.transact(ANCHOR, async (tx) => {
+    const beside = partition.transact(QUEUE_KEY, async (tx) => {
       throw new Error(`found ${await tx.get(key('elsewhere'))}`);
     });
     const settled = Promise.allSettled([...together, beside]);
@@ -197,7 +197,7 @@ describe('transact', () => {
     expect(runs).toBe(2);
   });
 
-  it('answers with what the engine threw, and does not run the body again', async () => {
+  it('rejects with the error of the engine, and does not run the function again', async () => {
     let full = true;
     const engine = intercept(openMemory(), (_, pass) => (full ? Promise.reject(new Unavailable('full')) : pass()));
     const partition = openPartition(engine);
@@ -208,19 +208,19 @@ describe('transact', () => {
     expect((await increment(partition)).value).toBe(1);
   });
 
-  it('judges a refusal again when the write that it read did not commit', async () => {
+  it('runs a function that threw again when the write that it read did not commit', async () => {
     let conflicts = 1;
     const partition = openPartition(
       openMemory({ inject: (commit) => (writesTo(commit, ROW) && conflicts-- > 0 ? 'conflict' : undefined) }),
     );
     const { promise, resolve } = gate();
-    const first = partition.transact(ANCHOR, () => promise);
+    const first = partition.transact(QUEUE_KEY, () => promise);
     let runs = 0;
-    const writer = partition.transact(ANCHOR, async (tx) => {
+    const writer = partition.transact(QUEUE_KEY, async (tx) => {
       if (++runs > 1) throw new Error('refused');
       tx.put(ROW, bytes('never'));
     });
-    const reader = partition.transact(ANCHOR, async (tx) => {
+    const reader = partition.transact(QUEUE_KEY, async (tx) => {
       const found = rowText(await tx.get(ROW));
       if (found) throw new Error(`found ${found}`);
       return 'nothing there';
@@ -232,7 +232,7 @@ describe('transact', () => {
     expect((await settled)[1]).toMatchObject({ status: 'fulfilled', value: { value: 'nothing there' } });
   });
 
-  it('checks what a body read, once per key, and not what it only glanced at', async () => {
+  it('checks the rows of get and getMany, once per key, and not those of scanUnchecked', async () => {
     const commits: Commit[] = [];
     const engine = intercept(openMemory(), (data, pass) => {
       commits.push(data);
@@ -241,7 +241,7 @@ describe('transact', () => {
     const partition = openPartition(engine);
     await increment(partition);
     const row = await partition.read((at) => at.get(ROW));
-    await partition.transact(ANCHOR, async (tx) => {
+    await partition.transact(QUEUE_KEY, async (tx) => {
       await tx.get(ROW);
       await tx.getMany([ROW, key('absent')]);
       await tx.scanUnchecked({ from: key('a'), to: key('z') }, { limit: 5 });
@@ -250,10 +250,10 @@ describe('transact', () => {
     });
     expect(commits[1]?.checks).toEqual([{ key: ROW, version: row?.version }, { key: key('absent') }]);
     expect(commits[1]?.ranges).toEqual([]);
-    expect(commits[1]?.queueKeys).toEqual([ANCHOR]);
+    expect(commits[1]?.queueKeys).toEqual([QUEUE_KEY]);
   });
 
-  it('commits nothing for bodies that write nothing', async () => {
+  it('does not commit transactions that write nothing', async () => {
     let commits = 0;
     const partition = openPartition(
       intercept(openMemory(), (_, pass) => {
@@ -261,11 +261,11 @@ describe('transact', () => {
         return pass();
       }),
     );
-    await partition.transact(ANCHOR, (tx) => tx.get(ROW));
+    await partition.transact(QUEUE_KEY, (tx) => tx.get(ROW));
     expect(commits).toBe(0);
   });
 
-  it('shares a commit among many bodies only up to its bounds', async () => {
+  it('limits the transactions and bytes of a commit', async () => {
     const sizes: number[] = [];
     const engine = intercept(openMemory(), (data, pass) => {
       sizes.push(data.writeSets.length);
@@ -278,12 +278,12 @@ describe('transact', () => {
     const large = openPartition(engine, { bytesMax: 1000 });
     sizes.length = 0;
     await Promise.all(
-      times(20, (i) => large.transact(ANCHOR, async (tx) => tx.put(key('large', i), new Uint8Array(600)))),
+      times(20, (i) => large.transact(QUEUE_KEY, async (tx) => tx.put(key('large', i), new Uint8Array(600)))),
     );
     expect(Math.max(...sizes)).toBe(2);
   });
 
-  it('closes when the bodies that were handed over are done', async () => {
+  it('closes when all transactions are done', async () => {
     const partition = openPartition(openMemory());
     const pending = times(10, () => increment(partition));
     await partition.close();

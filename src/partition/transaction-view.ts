@@ -1,3 +1,4 @@
+/** A transaction's view: its writes, over the writes of its batch, over a snapshot. Only reads of the snapshot enter the read set. */
 import { addToCounter } from './counters.ts';
 import { type Key, keyAfter, type Range } from './keys.ts';
 import type {
@@ -16,17 +17,17 @@ import { asBuffer, decodeCounter, stoppedEarly } from './partition.ts';
 /** A write that is not committed yet. */
 export type BufferedWrite = Write & { readonly timestamp: Timestamp };
 
-/** What one body sees: its own writes, those of the bodies before it, and the snapshot, which alone is checked. */
 export class TransactionView implements Transaction {
   readonly writes = new Map<Key, BufferedWrite>();
-  /** A key that was asked for twice is here twice. */
+  /** A key that was read twice is here twice. */
   readonly checks: ReadCheck[] = [];
   readonly ranges: RangeCheck[] = [];
   deadline: Instant | undefined;
-  /** It saw a write of a body before it, so its answer waits for that one's commit. */
+  /** The function read a write of an earlier transaction of the batch, so its result waits for the commit. */
   readUncommitted = false;
   // Not #private: Node 20 takes longer to make such fields than to read a row.
   private readonly snapshot: Snapshot;
+  /** Writes of the earlier transactions of the batch; changes only between two functions. */
   private readonly batchWrites: ReadonlyMap<Key, BufferedWrite>;
   private readonly propose: (now: Instant) => Timestamp;
   private proposed: Timestamp | undefined;
@@ -37,7 +38,7 @@ export class TransactionView implements Transaction {
     this.propose = propose;
   }
 
-  /** Proposed when it is wanted: a store may tell its time with the first rows, and no stamp lies before that. */
+  /** Proposed at first use: a store may send its time with the first rows, and no timestamp may be earlier. */
   get timestamp(): Timestamp {
     this.proposed ??= this.propose(this.snapshot.now);
     return this.proposed;
@@ -56,7 +57,7 @@ export class TransactionView implements Transaction {
   }
 
   async getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
-    // Asked once: while the rows are on their way the body may write.
+    // Looked up before the await: the function may write while the rows are being read.
     const buffered = keys.map((key) => this.bufferedAt(key));
     const unbuffered = keys.filter((_, i) => !buffered[i]);
     const rows = await this.snapshot.getMany(unbuffered);
@@ -104,7 +105,7 @@ export class TransactionView implements Transaction {
     if (BigInt.asIntN(64, n) !== n) throw new RangeError(`not a signed 64-bit number: ${n}`);
     const own = this.writes.get(key);
     const buffered = own ?? this.batchWrites.get(key);
-    // To add to a row that is no counter is a mistake, found here or at the commit.
+    // An add to a row that is no counter is an error, here or at the commit.
     if (buffered?.kind === 'put') decodeCounter({ value: asBuffer(buffered.value) });
     this.writes.set(key, mergeWrite(own, { kind: 'add', key, n, timestamp: this.timestamp }));
   }
@@ -126,7 +127,7 @@ export class TransactionView implements Transaction {
     this.checks.push(row ? { key, version: row.version } : { key });
   }
 
-  /** Rows of the snapshot and held writes in one order; `seen` are the snapshot's rows, in the order of their keys. */
+  /** Merges rows of the snapshot with buffered writes; `seen` are the snapshot's rows, in the order of their keys. */
   private async merge(
     range: Range,
     { limit, bytesMax = Infinity, reverse = false }: ScanOptions,
@@ -165,7 +166,7 @@ export class TransactionView implements Transaction {
   }
 }
 
-/** What a key holds once this is written, too. */
+/** The write that has the effect of both. */
 export function mergeWrite(earlier: BufferedWrite | undefined, write: BufferedWrite): BufferedWrite {
   if (!earlier || write.kind !== 'add') return write;
   const { key, n, timestamp } = write;
@@ -175,11 +176,11 @@ export function mergeWrite(earlier: BufferedWrite | undefined, write: BufferedWr
 }
 
 function checkReadable(write: BufferedWrite): BufferedWrite {
-  if (write.kind === 'add') throw new Error('a counter is not read in a body');
+  if (write.kind === 'add') throw new Error('a counter is not read in a transaction');
   return write;
 }
 
-/** Takes from `held` what lies in the page's stretch; a held write stands for the row that it replaces. */
+/** Consumes the buffered writes within the page's range; a buffered write stands for the row that it replaces. */
 function* interleave(
   page: readonly Row[],
   buffered: BufferedWrite[],

@@ -1,3 +1,4 @@
+/** OCC validation: whether all that the transactions read is unchanged, and every timestamp is above the version it replaces. */
 import type { Key, Range } from './keys.ts';
 import {
   COUNTER_BYTES,
@@ -8,23 +9,23 @@ import {
   type Timestamp,
 } from './partition.ts';
 
-/** The rows as they are at the commit. */
+/** The rows at the time of the commit. */
 export interface CurrentRows {
   versionOf(key: Key): Timestamp | undefined;
   rowsIn(range: Range, limit: number): readonly { readonly key: Key; readonly version: Timestamp }[];
-  /** How long the row's value is. */
+  /** The length of the row's value. */
   bytesOf(key: Key): number | undefined;
 }
 
-/** How the rows differ from what the bodies saw. */
+/** How the rows differ from those that the transactions read. */
 export interface Changes extends Pick<CurrentRows, 'bytesOf'> {
   hasChanged(check: ReadCheck): boolean;
   hasChangedIn(range: RangeCheck): boolean;
-  /** Of a row that may lie above a stamp that was proposed since. */
+  /** Needed only where the version may be above a timestamp that was proposed since the snapshot. */
   versionOf(key: Key): Timestamp | undefined;
 }
 
-/** By comparing all that they saw. */
+/** Compares every row that was read. */
 export function changesAgainst(rows: CurrentRows): Changes {
   const known = new Map<Key, Timestamp | undefined>();
   return {
@@ -43,9 +44,8 @@ export function changesAgainst(rows: CurrentRows): Changes {
 }
 
 /**
- * Whether everything that the bodies saw still stands, for engines that decide in this process.
- * A stamp that does not lie above what it replaces is answered with the version in its way. Adds replace nothing that
- * anybody relied on, so that only a row that is no counter stops them.
+ * For engines that decide in this process. A timestamp that is not above the version it replaces is answered with that version.
+ * No transaction depends on what an add replaces, so only a row that is no counter makes an add invalid.
  */
 export function validateCommit(
   commit: Omit<Commit, 'id' | 'queueKeys'>,

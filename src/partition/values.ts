@@ -1,4 +1,4 @@
-/** How rows are written: a byte that names the format, then JSON. */
+/** Row values: a format byte, then JSON, text or bytes. */
 import type { Row } from './partition.ts';
 
 const FORMAT = 1;
@@ -24,7 +24,7 @@ export function decodeText({ value }: Pick<Row, 'value'>): string {
   return value.toString('utf8', 1);
 }
 
-/** Bytes as they are, behind the format; those of both, one behind the other. */
+/** Bytes after the format byte; `more` after them. */
 export function encodeBytes(bytes: Uint8Array, more?: Uint8Array): Buffer {
   const value = Buffer.allocUnsafe(1 + bytes.length + (more?.length ?? 0));
   value[0] = FORMAT;

@@ -1,4 +1,4 @@
-/** Writes until its time is up, closes, and ends the process without waiting for that. */
+/** Writes for some time, closes, and exits without waiting for the close. */
 import { encodeKey } from '../../build/partition/keys.js';
 import { openLmdb } from '../../build/partition/lmdb/engine.js';
 import { openPartition } from '../../build/partition/transact.js';

@@ -1,4 +1,4 @@
-/** Commits pairs of rows from several sides and says which were acknowledged, until somebody kills it. */
+/** Commits pairs of rows concurrently and reports acknowledged ones, until it is killed. */
 import { encodeKey } from '../../build/partition/keys.js';
 import { openLmdb } from '../../build/partition/lmdb/engine.js';
 import { openPartition } from '../../build/partition/transact.js';

@@ -1,14 +1,14 @@
-/** A store so naive that one can see it is right: a sorted array, one program after another. It knows nothing of src. */
+/** Reference model: a sorted array, one transaction after another. It uses nothing of src. */
 export type Operation =
   | { readonly kind: 'get'; readonly name: string }
   | { readonly kind: 'getMany'; readonly names: readonly string[] }
-  | (Stretch & { readonly kind: 'scan' | 'scanUnchecked' })
+  | (ScanBounds & { readonly kind: 'scan' | 'scanUnchecked' })
   | { readonly kind: 'put'; readonly name: string; readonly value: string }
   | { readonly kind: 'remove'; readonly name: string }
   | { readonly kind: 'add'; readonly name: string; readonly n: bigint }
   | { readonly kind: 'wait' };
 
-export interface Stretch {
+export interface ScanBounds {
   readonly from: string;
   readonly to: string;
   readonly limit: number;
@@ -16,7 +16,7 @@ export interface Stretch {
   readonly reverse: boolean;
 }
 
-/** A body; one that throws does so at its end. */
+/** A transaction function; one that throws does so at its end. */
 export interface Program {
   readonly operations: readonly Operation[];
   readonly throws: boolean;
@@ -28,7 +28,7 @@ export interface ModelRow {
   readonly timestamp: bigint;
 }
 
-/** What each operation saw, as text; writes see nothing. */
+/** The result of each operation, as text; writes have none. */
 export type Observed = readonly string[];
 
 export function run(
@@ -45,7 +45,7 @@ export function run(
         return show(operation.names.map((name) => find(rows, name)));
       case 'scan':
       case 'scanUnchecked':
-        return show(stretch(rows, operation));
+        return show(scanRows(rows, operation));
       case 'put':
         rows = [...without(rows, operation.name), { name: operation.name, value: operation.value, timestamp }].sort(
           byName,
@@ -68,18 +68,18 @@ export function show(rows: readonly ({ name: string; value: string } | undefined
   return rows.map((row) => (row ? `${row.name}=${row.value}` : '-')).join(' ');
 }
 
-/** A program as it ran beside others. */
+/** A program that ran concurrently with others. */
 export interface Happened {
   readonly program: Program;
-  /** What its last run saw. */
+  /** The results of its last attempt. */
   readonly observed: Observed;
   readonly timestamp: bigint;
-  /** Moments of one counter: who ended before another began comes before it. */
+  /** Values of one counter: a program that ended before another started comes first. */
   readonly began: number;
   readonly ended: number;
 }
 
-/** An order, one program after another, that explains what each saw and what is left; undefined: there is none. */
+/** A serial order that explains all results and the final rows; undefined: there is none. */
 export function explain(
   before: readonly ModelRow[],
   happened: readonly Happened[],
@@ -120,7 +120,10 @@ function timestampsRise(before: readonly ModelRow[], rows: readonly ModelRow[]):
   return rows.every((row) => row.timestamp >= (find(before, row.name)?.timestamp ?? 0n));
 }
 
-function stretch(rows: readonly ModelRow[], { from, to, limit, bytesMax = Infinity, reverse }: Stretch): ModelRow[] {
+function scanRows(
+  rows: readonly ModelRow[],
+  { from, to, limit, bytesMax = Infinity, reverse }: ScanBounds,
+): ModelRow[] {
   const inside = rows.filter(({ name }) => name >= from && name < to);
   const found: ModelRow[] = [];
   let bytes = 0;
@@ -132,14 +135,14 @@ function stretch(rows: readonly ModelRow[], { from, to, limit, bytesMax = Infini
   return found;
 }
 
-/** A counter is a row that holds a number; at zero it is none. */
+/** A counter is a row with a number; at zero there is no row. */
 function sum(rows: readonly ModelRow[], name: string, n: bigint, timestamp: bigint): readonly ModelRow[] {
   const value = String(BigInt(find(rows, name)?.value ?? 0) + n);
   const others = without(rows, name);
   return value === '0' ? others : [...others, { name, value, timestamp }].sort(byName);
 }
 
-/** An add may come behind one with a higher timestamp. */
+/** An add may come after one with a higher timestamp. */
 function versionOver(replaced: ModelRow | undefined, timestamp: bigint): bigint {
   return replaced && replaced.timestamp >= timestamp ? replaced.timestamp + 1n : timestamp;
 }

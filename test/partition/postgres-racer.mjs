@@ -1,4 +1,4 @@
-/** A process of its own on a store in PostgreSQL, which does what it is told: {id, action, given} → {id, value}. */
+/** A process on a store in PostgreSQL that runs commands: {id, action, given} → {id, value}. */
 import { encodeKey, keysUnder } from '../../build/partition/keys.js';
 import { openPostgres } from '../../build/partition/postgres/engine.js';
 import { openPartition } from '../../build/partition/transact.js';
@@ -8,7 +8,7 @@ const outcomes = { committed: 0, conflict: 0, unknown: 0 };
 const resolved = (outcome) => outcomes[outcome]++;
 const partition = openPartition(await openPostgres({ ...JSON.parse(process.argv[2]), onResolved: resolved }));
 
-/** Long enough for the other to come between, now and then. */
+/** Long enough that another process sometimes interleaves. */
 async function dawdle() {
   for (let turns = Math.floor(Math.random() * 4); turns > 0; turns--) await new Promise(setImmediate);
 }
@@ -34,7 +34,7 @@ const actions = {
     return value;
   },
 
-  /** Nobody who takes a seat touches a row that the other one touches. */
+  /** Takers of seats write no common row. */
   async takeSeat({ round, taker }) {
     const { value } = await partition.transact(encodeKey(['taker', taker, round]), async (tx) => {
       if ((await tx.scan(keysUnder(['seat', round]), { limit: 1 })).length > 0) return false;
@@ -45,7 +45,7 @@ const actions = {
     return value;
   },
 
-  /** So many clients that count one row up; the answer is what they did, and how often the unluckiest body ran again. */
+  /** Clients that increment one row; returns the increments, and the most attempts of a transaction. */
   async count({ clients, times, apart = 0 }) {
     let reruns = 0;
     let done = 0;

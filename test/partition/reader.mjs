@@ -1,4 +1,4 @@
-/** Looks at rows that another process writes: for each message one snapshot, in which `left` and `right` must be alike. */
+/** Reads rows that another process writes: for each message one snapshot, in which `left` and `right` must be equal. */
 import { encodeKey, keysUnder } from '../../build/partition/keys.js';
 import { openLmdbReadOnly } from '../../build/partition/lmdb/read-only.js';
 

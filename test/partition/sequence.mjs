@@ -1,4 +1,4 @@
-/** Commits numbered rows one after another, says how each ended, and closes when it is told to. */
+/** Commits numbered rows one after another, reports each outcome, and closes on request. */
 import { encodeKey } from '../../build/partition/keys.js';
 import { openLmdb } from '../../build/partition/lmdb/engine.js';
 import { openPartition } from '../../build/partition/transact.js';

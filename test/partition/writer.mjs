@@ -1,4 +1,4 @@
-/** The other writer of the conformance suite: a thread or a process that opens the store and commits what it is told to. */
+/** The other writer of the conformance suite: a thread or a process that opens the store and commits on request. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { openPostgres } from '../../build/partition/postgres/engine.js';
 import { openPartition } from '../../build/partition/transact.js';

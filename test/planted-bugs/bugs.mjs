@@ -121,9 +121,9 @@ export const mutants = [
   },
   {
     name: 'a refusal is answered before the write that it read is on disk',
-    file: 'src/partition/transact.ts',
-    find: 'if (view.readUncommitted) runs.push(',
-    replace: 'if (!view) runs.push(',
+    file: 'src/partition/batch.ts',
+    find: 'if (view.readUncommitted) attempts.push(',
+    replace: 'if (!view) attempts.push(',
     tests: ['src/partition/transact.test.ts', 'src/partition/memory/engine.test.ts'],
   },
   {
@@ -174,9 +174,9 @@ export const mutants = [
   },
   {
     name: 'an extent is written to after a failed sync',
-    file: 'src/extents/slotted-extents.ts',
-    find: '    extent.broken ??= error;\n    stopGrowing(extent);',
-    replace: '    void [extent, error];',
+    file: 'src/extents/open-extents.ts',
+    find: '      extent.broken ??= error;\n      this.seal(extent);',
+    replace: '      void [extent, error];',
     tests: ['test/anomalies/durability.test.ts', '-t', 'takes no upload'],
   },
   {

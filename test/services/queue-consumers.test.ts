@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Storage } from '../../src/services/common/storage.ts';
-import { getMessages } from '../../src/services/queue/dequeue.ts';
 import type { Message } from '../../src/services/queue/message-rows.ts';
-import { deleteMessage, putMessage, updateMessage } from '../../src/services/queue/messages.ts';
+import { deleteMessage, getMessages, putMessage, updateMessage } from '../../src/services/queue/messages.ts';
 import { createQueue, getQueueMetadata } from '../../src/services/queue/queues.ts';
 import { engines, openQueues, QUEUE, type QueueWorld } from '../support/queue-storage.ts';
 

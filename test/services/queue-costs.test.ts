@@ -1,8 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { getMessages } from '../../src/services/queue/dequeue.ts';
 import { countMessage } from '../../src/services/queue/message-counts.ts';
 import { encodeMessage, messageKey } from '../../src/services/queue/message-rows.ts';
-import { deleteMessage, peekMessages, putMessage, updateMessage } from '../../src/services/queue/messages.ts';
+import {
+  deleteMessage,
+  getMessages,
+  peekMessages,
+  putMessage,
+  updateMessage,
+} from '../../src/services/queue/messages.ts';
 import { getQueueMetadata } from '../../src/services/queue/queues.ts';
 import { readQueue, txQueueKey } from '../../src/services/queue/rows.ts';
 import { ACCOUNT, openQueues, QUEUE, type QueueWorld } from '../support/queue-storage.ts';

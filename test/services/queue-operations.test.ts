@@ -4,11 +4,11 @@ import { encodeKey, keysUnder } from '../../src/partition/keys.ts';
 import type { Transaction } from '../../src/partition/partition.ts';
 import { emptyAccount } from '../../src/services/maintenance/reset.ts';
 import { queueAccess } from '../../src/services/queue/access.ts';
-import { getMessages } from '../../src/services/queue/dequeue.ts';
 import { type ListedQueue, listQueues } from '../../src/services/queue/listing.ts';
 import {
   clearMessages,
   deleteMessage,
+  getMessages,
   peekMessages,
   putMessage,
   updateMessage,

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { getMessages } from '../../src/services/queue/dequeue.ts';
 import {
   clearMessages,
   deleteMessage,
+  getMessages,
   peekMessages,
   putMessage,
   updateMessage,

@@ -16,7 +16,7 @@ import {
 
 export function atomicity(harness: Harness): void {
   describe('atomicity', () => {
-    it('shows all writes of a body at once, or none', async () => {
+    it('shows all writes of a transaction at once, or none', async () => {
       const partition = await openOne(harness);
       const keys = times(5, (i) => key('row', i));
       let writing = true;
@@ -41,11 +41,11 @@ export function atomicity(harness: Harness): void {
       expect(seen.filter((values) => new Set(values).size > 1)).toEqual([]);
     });
 
-    it('writes nothing when the body throws, and throws what the body threw', async () => {
+    it('writes nothing when the function throws, and rejects with its error', async () => {
       const partition = await openOne(harness);
       await put(partition, key('kept'), 'old');
       const refusal = new Error('refused');
-      const outcome = partition.transact(key('anchor'), async (tx) => {
+      const outcome = partition.transact(key('queue key'), async (tx) => {
         tx.put(key('new'), bytes(1));
         await nextTick();
         tx.remove(key('kept'));
@@ -56,26 +56,26 @@ export function atomicity(harness: Harness): void {
       expect(await get(partition, key('kept'))).toBe('old');
     });
 
-    it('throws what a body threw that is no error object', async () => {
+    it('rejects with a thrown value that is no Error', async () => {
       const partition = await openOne(harness);
       const refusal = { code: 'refused' };
-      const outcome = partition.transact(key('anchor'), () => Promise.reject(refusal));
+      const outcome = partition.transact(key('queue key'), () => Promise.reject(refusal));
       await expect(outcome).rejects.toBe(refusal);
     });
 
-    it('goes on after a body that threw', async () => {
+    it('runs the next transaction after one that threw', async () => {
       const partition = await openOne(harness);
-      const anchor = key('anchor');
-      await expect(partition.transact(anchor, () => Promise.reject(new Error('refused')))).rejects.toThrow('refused');
-      await partition.transact(anchor, async (tx) => tx.put(anchor, bytes('written')));
-      expect(await get(partition, anchor)).toBe('written');
+      const queueKey = key('queue key');
+      await expect(partition.transact(queueKey, () => Promise.reject(new Error('refused')))).rejects.toThrow('refused');
+      await partition.transact(queueKey, async (tx) => tx.put(queueKey, bytes('written')));
+      expect(await get(partition, queueKey)).toBe('written');
     });
 
-    it('keeps nothing of a first run when the body runs again', async () => {
+    it('discards the writes of the first attempt when the function runs again', async () => {
       const [one, other] = await openTwo(harness);
       await put(one, key('read'), 'before');
       let runs = 0;
-      const { value } = await one.transact(key('anchor'), async (tx) => {
+      const { value } = await one.transact(key('queue key'), async (tx) => {
         runs++;
         const found = rowText(await tx.get(key('read')));
         if (runs === 1) {
@@ -94,7 +94,7 @@ export function atomicity(harness: Harness): void {
       expect(await get(one, key('read'))).toBe('after');
     });
 
-    it('lets a body see its own writes', async () => {
+    it('shows a transaction its own writes', async () => {
       const partition = await openOne(harness);
       await put(partition, key('row', 1), 'old');
       await put(partition, key('row', 2), 'old');
@@ -106,19 +106,19 @@ export function atomicity(harness: Harness): void {
           got: await tx.get(key('row', 1)),
           many: (await tx.getMany([key('row', 1), key('row', 2), key('row', 3), key('row', 4)])).map(rowText),
           scanned: (await tx.scan(keysUnder(['row']), { limit: 10 })).map(rowText),
-          glanced: (await tx.scanUnchecked(keysUnder(['row']), { limit: 10 })).map(rowText),
+          unchecked: (await tx.scanUnchecked(keysUnder(['row']), { limit: 10 })).map(rowText),
         };
       });
       expect(rowText(value.got)).toBe('new');
       expect(value.got?.version).toBe(timestamp);
       expect(value.many).toEqual(['new', undefined, 'new', undefined]);
       expect(value.scanned).toEqual(['new', 'new']);
-      expect(value.glanced).toEqual(['new', 'new']);
+      expect(value.unchecked).toEqual(['new', 'new']);
     });
 
-    it('lets the last of several writes to a key win', async () => {
+    it('keeps the last of several writes to a key', async () => {
       const partition = await openOne(harness);
-      const { value } = await partition.transact(key('anchor'), async (tx) => {
+      const { value } = await partition.transact(key('queue key'), async (tx) => {
         tx.put(key('put last'), bytes(1));
         tx.remove(key('put last'));
         tx.put(key('put last'), bytes(2));
@@ -131,7 +131,7 @@ export function atomicity(harness: Harness): void {
       expect(await get(partition, key('removed last'))).toBeUndefined();
     });
 
-    it('leaves a row that was read as it was, whatever is read and written later', async () => {
+    it('leaves a row that was read unchanged, whatever is read and written later', async () => {
       const partition = await openOne(harness);
       for (let i = 0; i < 10; i++) await put(partition, key('row', i), `value ${i}`);
       const first = await partition.read((at) => at.get(key('row', 0)));
@@ -142,9 +142,9 @@ export function atomicity(harness: Harness): void {
       expect(rows.map(rowText)).toEqual(times(10, (i) => `value ${i}`));
     });
 
-    it('removes a row that is not there without a word', async () => {
+    it('removes an absent row without an error', async () => {
       const partition = await openOne(harness);
-      await partition.transact(key('anchor'), async (tx) => tx.remove(key('nothing')));
+      await partition.transact(key('queue key'), async (tx) => tx.remove(key('nothing')));
       expect(await get(partition, key('nothing'))).toBeUndefined();
     });
 

@@ -6,22 +6,22 @@ import { bytes, type Harness, key, makeCommit, openStore, readEngine, rowText } 
 const ROW = key('row', 1);
 const RESULT = key('result');
 
-function putting(timestamp: Timestamp, ...keys: (typeof ROW)[]): Commit['writeSets'][number] {
+function putSet(timestamp: Timestamp, ...keys: (typeof ROW)[]): Commit['writeSets'][number] {
   return { timestamp, writes: keys.map((each): Write => ({ kind: 'put', key: each, value: bytes('written') })) };
 }
 
-/** An engine whose row 1 has the returned version, and another engine to disturb it. */
+/** An engine whose row 1 has the returned version, and another engine for concurrent commits. */
 async function start(harness: Harness): Promise<{ engine: Engine; other: Engine; version: Timestamp }> {
   const store = await openStore(harness);
   const { engine } = store;
   const version = engine.clock.nextTimestamp();
-  expect(await engine.commit(makeCommit({ writeSets: [putting(version, ROW)] }))).toBe('committed');
+  expect(await engine.commit(makeCommit({ writeSets: [putSet(version, ROW)] }))).toBe('committed');
   return { engine, other: await store.beside(), version };
 }
 
 async function attempt(engine: Engine, parts: Partial<Commit>): Promise<[string, string | undefined]> {
   const outcome = await engine.commit(
-    makeCommit({ writeSets: [putting(engine.clock.nextTimestamp(), RESULT)], ...parts }),
+    makeCommit({ writeSets: [putSet(engine.clock.nextTimestamp(), RESULT)], ...parts }),
   );
   return [outcome, rowText(await readEngine(engine, (at) => at.get(RESULT)))];
 }
@@ -31,24 +31,24 @@ const CONFLICT = ['conflict', undefined];
 
 export function checks(harness: Harness): void {
   describe('a commit', () => {
-    it('takes a version check that holds and refuses one that does not', async () => {
+    it('validates a version check', async () => {
       const { engine, other, version } = await start(harness);
       expect(await attempt(engine, { checks: [{ key: ROW, version: version - 1n }] })).toEqual(CONFLICT);
-      await other.commit(makeCommit({ writeSets: [putting(later(other, version), ROW)] }));
+      await other.commit(makeCommit({ writeSets: [putSet(later(other, version), ROW)] }));
       expect(await attempt(engine, { checks: [{ key: ROW, version }] })).toEqual(CONFLICT);
       const row = await readEngine(engine, (at) => at.get(ROW));
       expect(await attempt(engine, { checks: [{ key: ROW, version: row!.version }] })).toEqual(COMMITTED);
     });
 
-    it('takes a check for absence that holds and refuses one that does not', async () => {
+    it('validates a check for absence', async () => {
       const { engine, other } = await start(harness);
       expect(await attempt(engine, { checks: [{ key: ROW }] })).toEqual(CONFLICT);
-      await other.commit(makeCommit({ writeSets: [putting(other.clock.nextTimestamp(), key('row', 2))] }));
+      await other.commit(makeCommit({ writeSets: [putSet(other.clock.nextTimestamp(), key('row', 2))] }));
       expect(await attempt(engine, { checks: [{ key: key('row', 2) }] })).toEqual(CONFLICT);
       expect(await attempt(engine, { checks: [{ key: key('row', 3) }] })).toEqual(COMMITTED);
     });
 
-    it('refuses a version check on a row that was removed', async () => {
+    it('conflicts in a version check of a removed row', async () => {
       const { engine, other, version } = await start(harness);
       const timestamp = later(other, version);
       await other.commit(makeCommit({ writeSets: [{ timestamp, writes: [{ kind: 'remove', key: ROW }] }] }));
@@ -56,11 +56,11 @@ export function checks(harness: Harness): void {
       expect(await attempt(engine, { checks: [{ key: ROW }] })).toEqual(COMMITTED);
     });
 
-    it('takes a range check only with just these rows in just these versions', async () => {
+    it('validates a range check: exactly these rows in exactly these versions', async () => {
       const { engine, other, version } = await start(harness);
       const range = keysUnder(['row']);
       const second = other.clock.nextTimestamp();
-      await other.commit(makeCommit({ writeSets: [putting(second, key('row', 2))] }));
+      await other.commit(makeCommit({ writeSets: [putSet(second, key('row', 2))] }));
       const one = { key: ROW, version };
       const two = { key: key('row', 2), version: second };
       const wrong = [[], [one], [two], [one, { ...two, version: second + 1n }], [one, { ...two, key: key('row', 3) }]];
@@ -70,55 +70,55 @@ export function checks(harness: Harness): void {
       expect(await attempt(engine, { ranges: [{ range, rows: [one, two] }] })).toEqual(COMMITTED);
     });
 
-    it('takes a range check on an empty stretch until something is there', async () => {
+    it('validates a range check of an empty range (phantoms)', async () => {
       const { engine, other } = await start(harness);
       const range = keysUnder(['elsewhere']);
       expect(await attempt(engine, { ranges: [{ range, rows: [] }] })).toEqual(COMMITTED);
-      await other.commit(makeCommit({ writeSets: [putting(other.clock.nextTimestamp(), key('elsewhere', 1))] }));
+      await other.commit(makeCommit({ writeSets: [putSet(other.clock.nextTimestamp(), key('elsewhere', 1))] }));
       const timestamp = engine.clock.nextTimestamp();
       const refused = makeCommit({
         ranges: [{ range, rows: [] }],
-        writeSets: [putting(timestamp, key('elsewhere', 2))],
+        writeSets: [putSet(timestamp, key('elsewhere', 2))],
       });
       expect(await engine.commit(refused)).toBe('conflict');
       expect(await readEngine(engine, (at) => at.get(key('elsewhere', 2)))).toBeUndefined();
     });
 
-    it('writes nothing of any body when one check fails', async () => {
+    it('writes nothing of any write set when one check fails', async () => {
       const { engine, version } = await start(harness);
-      const bodies = [putting(later(engine, version), ROW), putting(engine.clock.nextTimestamp(), RESULT)];
+      const writeSets = [putSet(later(engine, version), ROW), putSet(engine.clock.nextTimestamp(), RESULT)];
       const checks = [
         { key: ROW, version },
         { key: key('row', 2), version },
       ];
-      expect(await attempt(engine, { writeSets: bodies, checks })).toEqual(CONFLICT);
+      expect(await attempt(engine, { writeSets: writeSets, checks })).toEqual(CONFLICT);
       expect((await readEngine(engine, (at) => at.get(ROW)))?.version).toBe(version);
     });
 
-    it('refuses a timestamp that does not lie above the version it replaces', async () => {
+    it('conflicts if a timestamp is not above the version it replaces', async () => {
       const { engine, version } = await start(harness);
       for (const timestamp of [version - 1n, version]) {
-        expect(await attempt(engine, { writeSets: [putting(timestamp, RESULT, ROW)] })).toEqual(CONFLICT);
+        expect(await attempt(engine, { writeSets: [putSet(timestamp, RESULT, ROW)] })).toEqual(CONFLICT);
         const removal: Write = { kind: 'remove', key: ROW };
         expect(await attempt(engine, { writeSets: [{ timestamp, writes: [removal] }] })).toEqual(CONFLICT);
       }
       expect((await readEngine(engine, (at) => at.get(ROW)))?.version).toBe(version);
-      expect(await attempt(engine, { writeSets: [putting(later(engine, version), RESULT, ROW)] })).toEqual(COMMITTED);
+      expect(await attempt(engine, { writeSets: [putSet(later(engine, version), RESULT, ROW)] })).toEqual(COMMITTED);
     });
 
-    it('applies its bodies in their order, each with its timestamp', async () => {
+    it('applies its write sets in order, each with its timestamp', async () => {
       const { engine, version } = await start(harness);
       const [first, second] = [later(engine, version), engine.clock.nextTimestamp()];
-      const bodies = [
-        putting(first, ROW, RESULT),
+      const writeSets = [
+        putSet(first, ROW, RESULT),
         { timestamp: second, writes: [{ kind: 'remove' as const, key: ROW }] },
       ];
-      expect(await attempt(engine, { writeSets: bodies })).toEqual(COMMITTED);
+      expect(await attempt(engine, { writeSets: writeSets })).toEqual(COMMITTED);
       expect(await readEngine(engine, (at) => at.get(ROW))).toBeUndefined();
       expect((await readEngine(engine, (at) => at.get(RESULT)))?.version).toBe(first);
     });
 
-    it('past its deadline is a conflict', async () => {
+    it('conflicts after its deadline', async () => {
       const { engine } = await start(harness);
       const deadline = engine.clock.now() + 600_000_000n;
       await engine.clock.advance(700_000_000n);
@@ -126,10 +126,10 @@ export function checks(harness: Harness): void {
       expect(await attempt(engine, { deadline: engine.clock.now() + 600_000_000n })).toEqual(COMMITTED);
     });
 
-    it('takes a thousand rows at once', async () => {
+    it('writes a thousand rows at once', async () => {
       const { engine } = await start(harness);
       const keys = Array.from({ length: 1000 }, (_, i) => key('many', i));
-      await attempt(engine, { writeSets: [putting(engine.clock.nextTimestamp(), ...keys)] });
+      await attempt(engine, { writeSets: [putSet(engine.clock.nextTimestamp(), ...keys)] });
       const rows = await readEngine(engine, (at) => at.getMany(keys));
       expect(rows.filter((row) => rowText(row) === 'written')).toHaveLength(1000);
     });

@@ -28,22 +28,22 @@ import {
 } from './harness.ts';
 
 const COUNTER = key('counter', 1);
-const UNREADABLE = 'a counter is not read in a body';
+const UNREADABLE = 'a counter is not read in a transaction';
 
 const count = async (partition: Partition, at = COUNTER): Promise<bigint> =>
   decodeCounter(await partition.read((snapshot) => snapshot.get(at)));
-const add = (partition: Partition, n: bigint, at = COUNTER, anchor: Key = at): Promise<{ timestamp: Timestamp }> =>
-  partition.transact(anchor, async (tx) => tx.add(at, n));
-const adding = (stamp: Timestamp, n: bigint, at = COUNTER): Commit['writeSets'][number] => ({
-  timestamp: stamp,
+const add = (partition: Partition, n: bigint, at = COUNTER, queueKey: Key = at): Promise<{ timestamp: Timestamp }> =>
+  partition.transact(queueKey, async (tx) => tx.add(at, n));
+const addSet = (timestamp: Timestamp, n: bigint, at = COUNTER): Commit['writeSets'][number] => ({
+  timestamp,
   writes: [{ kind: 'add', key: at, n }],
 });
 
-/** Bodies that run one after another over one view, and go as one commit. */
-async function runInOneCommit(partition: Partition, ...bodies: ((tx: Transaction) => Promise<unknown>)[]) {
+/** Transactions that share one commit. */
+async function runInOneCommit(partition: Partition, ...transactions: ((tx: Transaction) => Promise<unknown>)[]) {
   const { promise, resolve } = gate();
   const first = partition.transact(key('together'), () => promise);
-  const settled = Promise.allSettled(bodies.map((body) => partition.transact(key('together'), body)));
+  const settled = Promise.allSettled(transactions.map((fn) => partition.transact(key('together'), fn)));
   resolve();
   await first;
   return settled;
@@ -51,7 +51,7 @@ async function runInOneCommit(partition: Partition, ...bodies: ((tx: Transaction
 
 export function counters(harness: Harness): void {
   describe('a counter', () => {
-    it('holds the sum of what bodies on different anchors add at the same time, and none of them runs twice', async () => {
+    it('has the sum of concurrent adds under different queue keys, and no function runs twice', async () => {
       const store = await openStore(harness);
       const outcomes = new Set<Outcome>();
       const partitions = [store.engine, await store.beside()].map((engine) =>
@@ -81,7 +81,7 @@ export function counters(harness: Harness): void {
     });
 
     for (const [title, start] of Object.entries(harness.otherWriters ?? {})) {
-      it(`holds what ${title} adds meanwhile, and no body runs twice`, async () => {
+      it(`has the concurrent adds of ${title}, too, and no function runs twice`, async () => {
         const store = await openStore(harness);
         const partition = openPartition(store.engine);
         const other = await start(store);
@@ -109,7 +109,7 @@ export function counters(harness: Harness): void {
       });
     }
 
-    it('takes what a body adds in several steps, and what bodies of one commit add', async () => {
+    it('sums several adds of one transaction, and of transactions that share a commit', async () => {
       const partition = await openOne(harness);
       const adders = times(20, (i) => async (tx: Transaction) => {
         tx.add(COUNTER, 100n);
@@ -121,7 +121,7 @@ export function counters(harness: Harness): void {
       expect(await count(partition, key('counter', 2))).toBe(-190n);
     });
 
-    it('reads as the sum as soon as an add was answered', async () => {
+    it('shows an add as soon as it is acknowledged', async () => {
       const [partition, other] = await openTwo(harness);
       for (let i = 1n; i <= 200n; i++) {
         await add(partition, 1n);
@@ -131,7 +131,7 @@ export function counters(harness: Harness): void {
       expect(rows.map(decodeCounter)).toEqual([200n]);
     });
 
-    it('is absent at nothing, and has no row again when it comes back to zero', async () => {
+    it('has no row before the first add, nor when it returns to zero', async () => {
       const partition = await openOne(harness);
       const rows = () => partition.read((at) => at.scan(keysUnder(['counter']), { limit: 10 }));
       await add(partition, 0n);
@@ -150,7 +150,7 @@ export function counters(harness: Harness): void {
       expect(await rows()).toEqual([]);
     });
 
-    it('counts exactly from -2^63 to 2^63 - 1, and takes no number beyond', async () => {
+    it('counts exactly from -2^63 to 2^63 - 1, and refuses larger numbers', async () => {
       const partition = await openOne(harness);
       const [most, least] = [(1n << 63n) - 1n, -(1n << 63n)];
       await add(partition, most);
@@ -163,7 +163,7 @@ export function counters(harness: Harness): void {
       expect(await count(partition)).toBe(-1n);
     });
 
-    it('takes nothing from a body that throws, alone or among others', async () => {
+    it('ignores the adds of a function that throws, alone or in a batch', async () => {
       const partition = await openOne(harness);
       const refused = async (tx: Transaction) => {
         tx.add(COUNTER, 1000n);
@@ -182,11 +182,11 @@ export function counters(harness: Harness): void {
       expect(await count(partition)).toBe(3n);
     });
 
-    it('takes nothing from a commit that conflicts', async () => {
+    it('ignores the adds of a commit that conflicts', async () => {
       const [partition, other] = await openTwo(harness);
       await put(partition, key('read'), 'before');
       let runs = 0;
-      await partition.transact(key('anchor'), async (tx) => {
+      await partition.transact(key('queue key'), async (tx) => {
         await tx.get(key('read'));
         tx.add(COUNTER, 1n);
         tx.put(key('beside'), bytes(1));
@@ -196,7 +196,7 @@ export function counters(harness: Harness): void {
       expect(await count(partition)).toBe(1n);
     });
 
-    it('changes in the same commit as what the body writes besides', async () => {
+    it('changes atomically with the other writes of its transaction', async () => {
       const [partition, other] = await openTwo(harness);
       const seen: [bigint, number][] = [];
       let writing = true;
@@ -224,10 +224,10 @@ export function counters(harness: Harness): void {
       ['scan', (tx) => tx.scan(keysUnder(['counter']), { limit: 10 })],
     ];
     for (const [title, reading] of readings) {
-      it(`is not to be read by ${title} in a body that added to it, or behind one`, async () => {
+      it(`cannot be read by ${title} after an add of the same transaction or batch`, async () => {
         const partition = await openOne(harness);
         await add(partition, 1n);
-        const own = partition.transact(key('anchor'), async (tx) => {
+        const own = partition.transact(key('queue key'), async (tx) => {
           tx.add(COUNTER, 10n);
           return reading(tx);
         });
@@ -239,20 +239,20 @@ export function counters(harness: Harness): void {
       });
     }
 
-    it('shows a glance what was committed, without what is being added', async () => {
+    it('shows an unchecked scan the committed sum, without uncommitted adds', async () => {
       const partition = await openOne(harness);
       await add(partition, 5n);
-      const glance = async (tx: Transaction) => {
+      const scanUnchecked = async (tx: Transaction) => {
         tx.add(COUNTER, 1n);
         tx.add(key('counter', 2), 1n);
         return (await tx.scanUnchecked(keysUnder(['counter']), { limit: 10 })).map(decodeCounter);
       };
-      const outcomes = await runInOneCommit(partition, glance, glance);
+      const outcomes = await runInOneCommit(partition, scanUnchecked, scanUnchecked);
       for (const outcome of outcomes) expect(outcome).toMatchObject({ status: 'fulfilled', value: { value: [5n] } });
       expect([await count(partition), await count(partition, key('counter', 2))]).toEqual([7n, 2n]);
     });
 
-    it('can be removed; what is added after that counts from nothing, and what was added before is gone', async () => {
+    it('restarts at zero after a removal, in the order of the writes', async () => {
       const partition = await openOne(harness);
       const remove = async (tx: Transaction) => tx.remove(COUNTER);
       const addTo = (n: bigint) => async (tx: Transaction) => tx.add(COUNTER, n);
@@ -272,7 +272,7 @@ export function counters(harness: Harness): void {
       expect(await partition.read((at) => at.get(COUNTER))).toBeUndefined();
     });
 
-    it('is known to the bodies of the commit that put or removed it', async () => {
+    it('can be read after a put or a removal of the same commit', async () => {
       const partition = await openOne(harness);
       await add(partition, 5n);
       const [, , found] = await runInOneCommit(
@@ -288,24 +288,24 @@ export function counters(harness: Harness): void {
       expect(found).toMatchObject({ status: 'fulfilled', value: { value: [2n, row?.version] } });
     });
 
-    it('takes adds whose stamps come late, and gives every change a version of its own', async () => {
+    it('accepts adds with older timestamps, and gives every change a new version', async () => {
       const { engine } = await openStore(harness);
-      const stamps = times(4, () => engine.clock.nextTimestamp());
+      const timestamps = times(4, () => engine.clock.nextTimestamp());
       const versions: (Timestamp | undefined)[] = [];
       for (const i of [2, 3, 1, 0, 2]) {
-        expect(await engine.commit(makeCommit({ writeSets: [adding(stamps[i]!, 1n)] }))).toBe('committed');
+        expect(await engine.commit(makeCommit({ writeSets: [addSet(timestamps[i]!, 1n)] }))).toBe('committed');
         versions.push((await readEngine(engine, (at) => at.get(COUNTER)))?.version);
       }
-      expect(versions.slice(0, 2)).toEqual([stamps[2], stamps[3]]);
+      expect(versions.slice(0, 2)).toEqual([timestamps[2], timestamps[3]]);
       for (const [i, version] of versions.entries()) if (i > 0) expect(version).toBeGreaterThan(versions[i - 1]!);
       expect(decodeCounter(await readEngine(engine, (at) => at.get(COUNTER)))).toBe(5n);
     });
 
-    it('runs a body again that had read it, once somebody added to it', async () => {
+    it('conflicts with a transaction that read it before a concurrent add', async () => {
       const [partition, other] = await openTwo(harness);
       await add(partition, 1n);
       const seen: bigint[] = [];
-      await partition.transact(key('anchor'), async (tx) => {
+      await partition.transact(key('queue key'), async (tx) => {
         seen.push(decodeCounter(await tx.get(COUNTER)));
         if (seen.length === 1) await add(other, 1n);
         tx.put(key('row'), bytes(seen.length));
@@ -313,10 +313,10 @@ export function counters(harness: Harness): void {
       expect(seen).toEqual([1n, 2n]);
     });
 
-    it('leaves a row alone that is none, with everything else in that commit, and others go on', async () => {
+    it('fails the whole commit of an add to a row that is no counter, and no other commit', async () => {
       const partition = await openOne(harness);
       await put(partition, COUNTER, 'no counter');
-      const wrong = partition.transact(key('anchor'), async (tx) => {
+      const wrong = partition.transact(key('queue key'), async (tx) => {
         tx.put(key('beside'), bytes(1));
         tx.add(COUNTER, 1n);
       });
@@ -335,7 +335,7 @@ export function counters(harness: Harness): void {
     });
 
     if (!harness.durable) return;
-    it('is there when the store is opened again, and counts on', async () => {
+    it('is durable', async () => {
       const store = await openStore(harness);
       const partition = openPartition(store.engine);
       await Promise.all(times(50, (i) => add(partition, 3n, COUNTER, key('adder', i))));

@@ -18,7 +18,7 @@ import {
   writesTo,
 } from './harness.ts';
 
-const QUEUE_KEY = key('anchor');
+const QUEUE_KEY = key('queue key');
 
 interface CountedPartition {
   partition: Partition;
@@ -36,7 +36,7 @@ async function openCounted(harness: Harness): Promise<CountedPartition> {
   return { partition: openPartition(engine), beside: await store.beside(), commits };
 }
 
-/** A body holds the anchor until `release`, so that those who come meanwhile wait in one line. */
+/** A transaction keeps the queue key until `release`, so that the next ones wait in one queue. */
 function occupy(partition: Partition): { release: () => void; done: Promise<unknown> } {
   const { promise, resolve } = gate();
   const done = partition.transact(QUEUE_KEY, async (tx) => {
@@ -47,11 +47,11 @@ function occupy(partition: Partition): { release: () => void; done: Promise<unkn
 }
 
 export function groupCommit(harness: Harness): void {
-  describe('bodies that wait for one anchor', () => {
-    it('see their predecessors, 64 in far fewer commits', async () => {
+  describe('transactions that wait for one queue key', () => {
+    it('see the writes of those before, 64 in far fewer commits', async () => {
       const { partition, commits } = await openCounted(harness);
       const counter = key('counter');
-      const bodies = times(64, () =>
+      const transactions = times(64, () =>
         partition.transact(QUEUE_KEY, async (tx) => {
           const next = rowNumber(await tx.get(counter)) + 1;
           await nextTick();
@@ -59,32 +59,32 @@ export function groupCommit(harness: Harness): void {
           return next;
         }),
       );
-      const values = (await Promise.all(bodies)).map(({ value }) => value);
+      const values = (await Promise.all(transactions)).map(({ value }) => value);
       expect(values).toEqual(times(64, (i) => i + 1));
       expect(await get(partition, counter)).toBe('64');
       expect(commits.length).toBeLessThan(16);
     });
 
-    it('have a stamp each, which is the version of their rows and rises', async () => {
+    it('have ascending timestamps, which are the versions of their rows', async () => {
       const { partition } = await openCounted(harness);
-      const bodies = times(64, (i) =>
+      const transactions = times(64, (i) =>
         partition.transact(QUEUE_KEY, async (tx) => {
           tx.put(key('own', i), bytes(i));
           tx.put(key('shared'), bytes(i));
-          return { stamp: tx.timestamp, now: tx.now };
+          return { timestamp: tx.timestamp, now: tx.now };
         }),
       );
-      const results = await Promise.all(bodies);
+      const results = await Promise.all(transactions);
       const rows = await partition.read((at) => at.getMany(times(64, (i) => key('own', i))));
-      const stamps = results.map(({ timestamp }) => timestamp);
-      expect(results.map(({ value }) => value.stamp)).toEqual(stamps);
-      expect(rows.map((row) => row?.version)).toEqual(stamps);
-      expect(stamps.toSorted((a, b) => (a < b ? -1 : 1))).toEqual(stamps);
-      expect(new Set(stamps).size).toBe(64);
-      expect((await partition.read((at) => at.get(key('shared'))))?.version).toBe(stamps.at(-1));
+      const timestamps = results.map(({ timestamp }) => timestamp);
+      expect(results.map(({ value }) => value.timestamp)).toEqual(timestamps);
+      expect(rows.map((row) => row?.version)).toEqual(timestamps);
+      expect(timestamps.toSorted((a, b) => (a < b ? -1 : 1))).toEqual(timestamps);
+      expect(new Set(timestamps).size).toBe(64);
+      expect((await partition.read((at) => at.get(key('shared'))))?.version).toBe(timestamps.at(-1));
     });
 
-    it('see the stamp of a predecessor as the version of what it wrote', async () => {
+    it('see the timestamp of an earlier transaction as the version of its row', async () => {
       const { partition } = await openCounted(harness);
       const { release, done } = occupy(partition);
       const writer = partition.transact(QUEUE_KEY, async (tx) => tx.put(key('row'), bytes(1)));
@@ -94,10 +94,10 @@ export function groupCommit(harness: Harness): void {
       expect((await reader).value).toBe((await writer).timestamp);
     });
 
-    it('commit while one among them throws, and see nothing of its writes', async () => {
+    it('commit while one of them throws, and see nothing of its writes', async () => {
       const { partition } = await openCounted(harness);
       const seen: (string | undefined)[] = [];
-      const bodies = times(64, (i) =>
+      const transactions = times(64, (i) =>
         partition.transact(QUEUE_KEY, async (tx) => {
           seen[i] = rowText(await tx.get(key('own', i - 1 < 0 ? 99 : i - 1)));
           tx.put(key('own', i), bytes(i));
@@ -105,7 +105,7 @@ export function groupCommit(harness: Harness): void {
           if (i % 3 === 1) throw new Error(`refused ${i}`);
         }),
       );
-      const outcomes = await Promise.allSettled(bodies);
+      const outcomes = await Promise.allSettled(transactions);
       const kept = times(64, (i) => (i % 3 === 1 ? undefined : String(i)));
       expect(outcomes.map(({ status }) => status === 'fulfilled')).toEqual(kept.map((value) => value !== undefined));
       const rows = await partition.read((at) => at.getMany(times(64, (i) => key('own', i))));
@@ -115,14 +115,14 @@ export function groupCommit(harness: Harness): void {
 
     const readers: [string, (partition: Partition) => Promise<unknown>][] = [
       [
-        'a refusal that read',
+        'an error that read',
         (partition) =>
           partition.transact(QUEUE_KEY, async (tx) => {
             throw new Error(`found ${rowText(await tx.get(key('row')))}`);
           }),
       ],
       [
-        'a refusal that scanned',
+        'an error that scanned',
         (partition) =>
           partition.transact(QUEUE_KEY, async (tx) => {
             throw new Error(
@@ -131,7 +131,7 @@ export function groupCommit(harness: Harness): void {
           }),
       ],
       [
-        'an answer that writes nothing but read',
+        'a result without writes that read',
         (partition) =>
           partition
             .transact(QUEUE_KEY, async (tx) => `found ${rowText((await tx.getMany([key('row')]))[0])}`)
@@ -139,7 +139,7 @@ export function groupCommit(harness: Harness): void {
       ],
     ];
     for (const [title, read] of readers) {
-      it(`wait with ${title} a predecessor's write until that is durable`, async () => {
+      it(`delay ${title} an uncommitted write until it is durable`, async () => {
         const store = await openStore(harness);
         const events: string[] = [];
         const arrived = gate();
@@ -167,7 +167,7 @@ export function groupCommit(harness: Harness): void {
       });
     }
 
-    it('need not wait with a refusal that read nothing of the others', async () => {
+    it('do not delay an error that depends on no uncommitted write', async () => {
       const store = await openStore(harness);
       const held = gate();
       const partition = openPartition(
@@ -187,7 +187,7 @@ export function groupCommit(harness: Harness): void {
       await Promise.all([done, writer]);
     });
 
-    it('are judged again together when what a refusal read besides the held write has changed', async () => {
+    it('run again together when a row changed that an error depends on besides an uncommitted write', async () => {
       const { partition, beside } = await openCounted(harness);
       const other = openPartition(beside);
       await put(other, key('elsewhere'), 'old');
@@ -206,18 +206,18 @@ export function groupCommit(harness: Harness): void {
       release();
       refusal.catch(() => {});
       await Promise.all([done, writer]);
-      // Somebody saw the new row without the held write: nobody may see the held write without the new row.
+      // Another transaction saw the new row without the uncommitted write: so none may see that write without the new row.
       if (between[0] === undefined) await expect(refusal).rejects.toThrow('held,new');
       else await expect(refusal).rejects.toThrow('held');
     });
 
-    it('all run again after a conflict, and only the last run counts', async () => {
+    it('all run again after a conflict, and only the last attempt counts', async () => {
       const { partition, beside } = await openCounted(harness);
       const other = openPartition(beside);
       await put(other, key('read'), 1);
       const { release, done } = occupy(partition);
       let disturbed = false;
-      const bodies = times(8, (i) =>
+      const transactions = times(8, (i) =>
         partition.transact(QUEUE_KEY, async (tx) => {
           const found = rowNumber(await tx.get(key('read')));
           const counter = rowNumber(await tx.get(key('counter')));
@@ -231,25 +231,25 @@ export function groupCommit(harness: Harness): void {
       );
       release();
       await done;
-      const results = await Promise.all(bodies);
+      const results = await Promise.all(transactions);
       expect(results.map(({ value }) => value.counter)).toEqual(times(8, (i) => i));
       expect(results.at(-1)?.value.found).toBe(2);
       expect(await get(partition, key('counter'))).toBe('8');
     });
 
-    it('give every write of a key a new stamp, also when it was removed between', async () => {
+    it('give every write of a key a new timestamp, also after a removal', async () => {
       const { partition, beside } = await openCounted(harness);
       const partitions = [partition, harness.ownClockPerEngine ? partition : openPartition(beside)];
-      const stamps: Timestamp[] = [];
+      const timestamps: Timestamp[] = [];
       for (let i = 0; i < 40; i++) {
         const { timestamp } = await partitions[i % 2]!.transact(key('row'), async (tx) => {
           if (i % 4 === 3) tx.remove(key('row'));
           else tx.put(key('row'), bytes(i));
         });
-        stamps.push(timestamp);
+        timestamps.push(timestamp);
       }
-      expect(new Set(stamps).size).toBe(40);
-      expect(stamps.toSorted((a, b) => (a < b ? -1 : 1))).toEqual(stamps);
+      expect(new Set(timestamps).size).toBe(40);
+      expect(timestamps.toSorted((a, b) => (a < b ? -1 : 1))).toEqual(timestamps);
     });
   });
 }

@@ -1,4 +1,4 @@
-/** What the suite asks of an engine's test, and the few words its tests share. */
+/** What the suite needs from an engine's test, and helpers of its tests. */
 import { onTestFinished } from 'vitest';
 import { encodeKey, type Key, type Part } from '../keys.ts';
 import type { Commit, Engine, Instant, Outcome, Partition, Snapshot, Timestamp } from '../partition.ts';
@@ -11,26 +11,26 @@ export interface StoreOptions {
 /** One store, with an engine open on it. */
 export interface Store {
   readonly engine: Engine;
-  /** One more engine on this store, or the same one where a store has only one. */
+  /** Another engine on this store, or the same one where a store has only one. */
   beside(): Promise<Engine>;
-  /** Closes every engine cleanly and opens the store again; engines that keep nothing have none. */
+  /** Closes every engine cleanly and opens the store again; undefined where nothing is durable. */
   reopen?(options?: StoreOptions): Promise<Engine>;
   drop(): Promise<void>;
 }
 
-/** Somebody in another thread or process who writes to the same store. */
+/** A writer to the same store in another thread or process. */
 export interface OtherWriter {
-  /** Puts this number under the key and resolves when the commit was acknowledged over there. */
+  /** Puts this number under the key and resolves when the commit was acknowledged there. */
   put(key: Key, value: number): Promise<void>;
-  /** Adds this number to the counter, likewise. */
+  /** Adds this number to the counter. */
   add(key: Key, n: number): Promise<void>;
   end(): Promise<void>;
 }
 
 export interface Harness {
-  /** What was committed is there when the store is opened again. */
+  /** Commits survive when the store is closed and opened again. */
   durable: boolean;
-  /** Each engine keeps a time of its own. Only one works on such a store, but in tests. */
+  /** Each engine has its own clock. Outside of tests only one engine uses such a store. */
   ownClockPerEngine?: boolean;
   /** How many writes are read back; fewer where each is a round trip to a server. */
   readBack?: number;
@@ -45,7 +45,7 @@ export async function openStore(harness: Harness, options?: StoreOptions): Promi
   return store;
 }
 
-/** Two partitions on one store that share no turns, so that only the checks stand between them. */
+/** Two partitions on one store, with wait queues of their own: only validation keeps them apart. */
 export async function openTwo(harness: Harness): Promise<[Partition, Partition]> {
   const store = await openStore(harness);
   return [openPartition(store.engine), openPartition(await store.beside())];
@@ -73,7 +73,7 @@ export async function nextTicks(count: number): Promise<void> {
 export const times = <T>(count: number, make: (i: number) => T): T[] =>
   Array.from({ length: count }, (_, i) => make(i));
 
-/** Resolves for everybody once `count` have come; who comes later passes. */
+/** Resolves all callers once `count` have arrived; later callers pass. */
 export function barrier(count: number): () => Promise<void> {
   const { promise, resolve } = gate();
   let come = 0;
@@ -100,17 +100,17 @@ export function intercept(
     clock: engine.clock,
     snapshot: () => engine.snapshot(),
     commit: (data) => commit(data, () => engine.commit(data)),
-    ...(engine.exclusive && { exclusive: (anchor, work) => engine.exclusive!(anchor, work) }),
+    ...(engine.exclusive && { exclusive: (queueKey, work) => engine.exclusive!(queueKey, work) }),
     close: () => engine.close(),
   };
 }
 
 export const writesTo = (data: Commit, at: Key): boolean =>
-  data.writeSets.some((body) => body.writes.some((write) => write.key === at));
+  data.writeSets.some(({ writes }) => writes.some((write) => write.key === at));
 
-/** A commit that tests nothing and writes nothing, but for what is said. */
+/** A commit without checks and writes, except for the given parts. */
 export function makeCommit(parts: Partial<Commit>): Commit {
-  return { id: crypto.randomUUID(), queueKeys: [key('anchor')], checks: [], ranges: [], writeSets: [], ...parts };
+  return { id: crypto.randomUUID(), queueKeys: [key('queue key')], checks: [], ranges: [], writeSets: [], ...parts };
 }
 
 export async function readEngine<T>(engine: Engine, fn: (snapshot: Snapshot) => Promise<T>): Promise<T> {

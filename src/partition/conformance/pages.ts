@@ -4,7 +4,7 @@ import { encodeKeyText, type Key, type KeyGrouping, keyPrefix, keysUnder, prefix
 import type { Page, PagedSnapshot, PageOptions, Partition, Row } from '../partition.ts';
 import { bytes, type Harness, key, openOne, openTwo, put, rowNumber, rowText, times } from './harness.ts';
 
-/** Bytes that end parts, stand for a zero in one, begin, go on with and end characters, and are the last of all. */
+/** Bytes that matter to the encoding: ends of parts, escaped zeros, first and later bytes of characters, and the greatest byte. */
 const aByte = fc.constantFrom('\x00', '\x01', '/', 'a', 'b', '\x7f', '\x80', '\xc3', '\xe2', '\xfe', '\xff');
 const someBytes = (minLength: number, maxLength: number) =>
   fc.array(aByte, { minLength, maxLength }).map((all) => all.join(''));
@@ -13,7 +13,7 @@ const aUnit = fc.constantFrom('\0', 'a', 'b', '/', 'é', '\u07ff', '\u0800', '\u
 const aText = (minLength: number, maxLength: number) =>
   fc.array(aUnit, { minLength, maxLength }).map((units) => units.join(''));
 
-/** All pages one after another, as a reader would take them. */
+/** All pages one after another. */
 async function walk(at: PagedSnapshot, range: Range, options: PageOptions): Promise<Row[]> {
   const found: Row[] = [];
   for (let from: Key | undefined = range.from; from !== undefined; ) {
@@ -32,7 +32,7 @@ async function walk(at: PagedSnapshot, range: Range, options: PageOptions): Prom
 const walkAll = (partition: Partition, range: Range, options: PageOptions): Promise<Row[]> =>
   partition.read((at) => walk(at, range, options));
 
-/** Looked at one by one. */
+/** By reading every row. */
 function firstOfGroups(keys: readonly string[], { from, delimiter }: KeyGrouping): string[] {
   const found: string[] = [];
   let group: string | undefined;
@@ -57,7 +57,7 @@ async function putAll(partition: Partition, keys: readonly Key[], value: (i: num
 
 export function pages(harness: Harness): void {
   describe('page', () => {
-    it('after page gives every row of a range, in order', async () => {
+    it('after page returns every row of a range, in order', async () => {
       const partition = await openOne(harness);
       await putAll(
         partition,
@@ -72,7 +72,7 @@ export function pages(harness: Harness): void {
       }
     });
 
-    it('has the first rows, and says where to go on only if something may follow', async () => {
+    it('has the first rows, and a next key only if rows may follow', async () => {
       const partition = await openOne(harness);
       await putAll(
         partition,
@@ -92,7 +92,7 @@ export function pages(harness: Harness): void {
       });
     });
 
-    it('gives of joined rows the first, whatever their bytes are', async () => {
+    it('returns the first row of each group, whatever the bytes are', async () => {
       const partition = await openOne(harness);
       let stores = 0;
       await fc.assert(
@@ -120,7 +120,7 @@ export function pages(harness: Harness): void {
       );
     });
 
-    it('takes joined rows together also where their keys go on with the last of all bytes', async () => {
+    it('keeps groups together whose keys continue with the greatest byte', async () => {
       const partition = await openOne(harness);
       const start = key('last');
       for (const [i, mark] of ['/', '\x00', '\xff', '/\xff\xff'].entries()) {
@@ -144,7 +144,7 @@ export function pages(harness: Harness): void {
       }
     });
 
-    it('joins texts at a delimiter of any units, as their own order has them', async () => {
+    it('groups texts at a delimiter of any units, in the order of the texts', async () => {
       const partition = await openOne(harness);
       let stores = 0;
       await fc.assert(
@@ -171,7 +171,7 @@ export function pages(harness: Harness): void {
       );
     });
 
-    it('joins few rows and many, also when single rows lie between', async () => {
+    it('returns small and large groups, also with single rows between them', async () => {
       const partition = await openOne(harness);
       const sizes = [1, 2, 3, 4, 5, 23, 24, 25, 26, 1, 1, 199, 200, 201, 249, 250, 251, 1_100, 1];
       const names = sizes.flatMap((size, i) => {
@@ -194,7 +194,7 @@ export function pages(harness: Harness): void {
       expect(found).toHaveLength(1);
     });
 
-    it('joins rows whose keys are alike for longer than an index would hold', async () => {
+    it('groups rows whose common prefix is longer than an index entry', async () => {
       const partition = await openOne(harness);
       const long = '\u4e2d'.repeat(900);
       const names = ['a', 'b', 'c'].flatMap((letter) => [
@@ -221,7 +221,7 @@ export function pages(harness: Harness): void {
       }
     });
 
-    it('holds not too much at a time, and leaves nothing out', async () => {
+    it('is bounded in size, and skips nothing', async () => {
       const partition = await openOne(harness);
       const value = Buffer.alloc(150_000, 'x');
       const keys = times(60, (i) => key('large', `${i >> 1}`.padStart(3, '0'), i));
@@ -238,7 +238,7 @@ export function pages(harness: Harness): void {
       }
     });
 
-    it('after page is one state, whatever others write meanwhile', async () => {
+    it('after page shows one snapshot, whatever is written meanwhile', async () => {
       const [one, other] = await openTwo(harness);
       const names = ['a/1', 'a/2', 'b', 'c/1', 'd', 'e/1', 'f'];
       await putAll(

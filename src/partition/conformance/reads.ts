@@ -16,7 +16,7 @@ import {
   times,
 } from './harness.ts';
 
-/** Reads that begin before the work and end behind it, each of which has to see one state. */
+/** Reads that start before the work and end after it; each must see one state. */
 async function amongReads<T>(partition: Partition, work: () => Promise<T>): Promise<T> {
   const { promise, resolve } = gate();
   const readers = times(4, () =>
@@ -81,16 +81,16 @@ export function reads(harness: Harness): void {
       }, 300_000);
     }
 
-    it('gives a body that waits behind another the state of its own beginning', async () => {
+    it('gives a transaction that waited a snapshot of its own start', async () => {
       const [one, other] = await openTwo(harness);
       const { promise, resolve } = gate();
-      const first = one.transact(key('anchor'), async () => promise);
+      const first = one.transact(key('queue key'), async () => promise);
       await nextTick();
       await put(other, key('row'), 'committed');
-      const refusal = one.transact(key('anchor'), async (tx) => {
+      const refusal = one.transact(key('queue key'), async (tx) => {
         throw new Error(rowText(await tx.get(key('row'))) ?? 'stale');
       });
-      const answer = one.transact(key('anchor'), async (tx) => rowText(await tx.get(key('row'))));
+      const answer = one.transact(key('queue key'), async (tx) => rowText(await tx.get(key('row'))));
       refusal.catch(() => {});
       resolve();
       await first;
@@ -98,7 +98,7 @@ export function reads(harness: Harness): void {
       expect((await answer).value).toBe('committed');
     });
 
-    it('never shows a torn snapshot to 32 interleaved bodies while a writer keeps two rows equal', async () => {
+    it('never shows a torn snapshot to 32 interleaved readers while a writer keeps two rows equal', async () => {
       const [partition, other] = await openTwo(harness);
       const pair = [key('left'), key('right')] as const;
       let writing = true;
@@ -131,7 +131,7 @@ export function reads(harness: Harness): void {
       expect(torn).toEqual([]);
     });
 
-    it('does not move the time of a snapshot', async () => {
+    it('does not change the time of a snapshot', async () => {
       const partition = await openOne(harness);
       await partition.read(async (at) => {
         const { now } = at;

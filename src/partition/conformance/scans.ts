@@ -61,7 +61,7 @@ export function scans(harness: Harness): void {
       }
     });
 
-    it('stops behind the row that reaches `bytesMax`', async () => {
+    it('stops after the row that reaches `bytesMax`', async () => {
       const partition = await withNames(harness);
       for (const [bytesMax, rows] of [
         [1, 1],
@@ -77,7 +77,7 @@ export function scans(harness: Harness): void {
       expect(await scan(partition, keysUnder(['names']), { limit: 2, bytesMax: 30 })).toHaveLength(2);
     });
 
-    it('includes where it begins and excludes where it ends', async () => {
+    it('includes its start and excludes its end', async () => {
       const partition = await withNames(harness);
       const range = { from: key('names', 'a'), to: key('names', 'b') };
       const inside = inOrder.filter((name) => name >= 'a' && name < 'b');
@@ -85,7 +85,7 @@ export function scans(harness: Harness): void {
       expect(await scan(partition, range, { limit: 100, reverse: true })).toEqual(inside.toReversed());
     });
 
-    it('goes on right behind a key, and past everything that begins like it', async () => {
+    it('continues right after a key, and after every key with its prefix', async () => {
       const partition = await withNames(harness);
       const { to } = keysUnder(['names']);
       for (const name of NAMES) {
@@ -102,7 +102,7 @@ export function scans(harness: Harness): void {
       }
     });
 
-    it('returns nothing from an empty stretch, from an empty store and from a range that ends before it begins', async () => {
+    it('returns nothing from an empty range, from an empty store and from a range that ends before it starts', async () => {
       const empty = await openOne(harness);
       expect(await scan(empty, keysUnder(['names']), { limit: 10 })).toEqual([]);
       expect(await scan(empty, keysUnder(['names']), { limit: 10, reverse: true })).toEqual([]);
@@ -135,9 +135,9 @@ export function scans(harness: Harness): void {
       }
     });
 
-    it('keeps its bounds when the body put and removed rows in the stretch', async () => {
+    it('keeps its limits when the transaction put and removed rows in the range', async () => {
       const [partition] = await withNumbers(harness, 10);
-      const { value } = await partition.transact(key('anchor'), async (tx) => {
+      const { value } = await partition.transact(key('queue key'), async (tx) => {
         for (const gone of [0, 1, 8, 9]) tx.remove(key('number', gone));
         tx.put(key('number', 3), bytes('three'));
         tx.put(key('number', 20), bytes('twenty'));
@@ -160,20 +160,20 @@ export function scans(harness: Harness): void {
     });
   });
 
-  describe('the check of a scan', () => {
+  describe('the range check of a scan', () => {
     const rerun: [string, Key, boolean][] = [
       ['a new row before the first', key('number', 0, 'before'), true],
       ['a new row between', key('number', 2, 'between'), true],
       ['a new version of a row', key('number', 4), true],
-      ['a new row behind the last one it returned', key('number', 8, 'behind'), false],
-      ['a new version behind the last one it returned', key('number', 9), false],
+      ['a new row after the last one that was returned', key('number', 8, 'behind'), false],
+      ['a new version after the last row that was returned', key('number', 9), false],
       ['a row outside the range', key('numbers', 1), false],
     ];
     for (const [title, changed, again] of rerun) {
-      it(`${again ? 'finds' : 'does not mind'} ${title}`, async () => {
+      it(`${again ? 'conflicts with' : 'allows'} ${title}`, async () => {
         const [one, other] = await withNumbers(harness, 10);
         let runs = 0;
-        await one.transact(key('anchor'), async (tx) => {
+        await one.transact(key('queue key'), async (tx) => {
           await tx.scan({ from: key('number', 0), to: keysUnder(['number']).to }, { limit: 6 });
           if (++runs === 1) await put(other, changed, 'changed');
           tx.put(key('written'), bytes(1));
@@ -183,10 +183,10 @@ export function scans(harness: Harness): void {
       });
     }
 
-    it('finds a row that was removed', async () => {
+    it('conflicts with a removal', async () => {
       const [one, other] = await withNumbers(harness, 10);
       const found: number[] = [];
-      await one.transact(key('anchor'), async (tx) => {
+      await one.transact(key('queue key'), async (tx) => {
         found.push((await tx.scan(keysUnder(['number']), { limit: 20 })).length);
         if (found.length === 1) await other.transact(key('number', 9), async (tx) => tx.remove(key('number', 9)));
         tx.put(key('written'), bytes(1));
@@ -194,15 +194,15 @@ export function scans(harness: Harness): void {
       expect(found).toEqual([10, 9]);
     });
 
-    it('covers what a scan from the far end saw, and no more', async () => {
+    it('covers the rows that a reverse scan returned, and no more', async () => {
       const [one, other] = await withNumbers(harness, 10);
       const runs = { near: 0, far: 0 };
-      await one.transact(key('anchor'), async (tx) => {
+      await one.transact(key('queue key'), async (tx) => {
         await tx.scan(keysUnder(['number']), { limit: 3, reverse: true });
         if (++runs.near === 1) await put(other, key('number', 8, 'inside'), 1);
         tx.put(key('written'), bytes(1));
       });
-      await one.transact(key('anchor'), async (tx) => {
+      await one.transact(key('queue key'), async (tx) => {
         await tx.scan(keysUnder(['number']), { limit: 3, reverse: true });
         if (++runs.far === 1) await put(other, key('number', 6, 'outside'), 1);
         tx.put(key('written'), bytes(1));
@@ -210,10 +210,10 @@ export function scans(harness: Harness): void {
       expect(runs).toEqual({ near: 2, far: 1 });
     });
 
-    it('is not made for a glance', async () => {
+    it('is not made for scanUnchecked', async () => {
       const [one, other] = await withNumbers(harness, 10);
       let runs = 0;
-      const { value } = await one.transact(key('anchor'), async (tx) => {
+      const { value } = await one.transact(key('queue key'), async (tx) => {
         const rows = await tx.scanUnchecked(keysUnder(['number']), { limit: 3 });
         if (++runs === 1) await put(other, key('number', 1), 'changed');
         tx.put(key('written'), bytes(1));
@@ -222,10 +222,10 @@ export function scans(harness: Harness): void {
       expect([runs, value]).toEqual([1, 3]);
     });
 
-    it('is made for what a body rests on of what it glanced at, and no more', async () => {
+    it('is replaced by addReadCheck for single rows of scanUnchecked', async () => {
       const [one, other] = await withNumbers(harness, 10);
       let runs = 0;
-      const { value } = await one.transact(key('anchor'), async (tx) => {
+      const { value } = await one.transact(key('queue key'), async (tx) => {
         const rows = await tx.scanUnchecked(keysUnder(['number']), { limit: 3 });
         tx.addReadCheck(rows[1]!);
         if (++runs < 3) await put(other, rows[runs]!.key, 'changed');

@@ -8,7 +8,7 @@ const CHILDREN = keysUnder(['child']);
 
 async function createChild(partition: Partition, meanwhile?: () => Promise<unknown>): Promise<string> {
   let wait = meanwhile;
-  const { value } = await partition.transact(key('anchor of the child'), async (tx) => {
+  const { value } = await partition.transact(key('queue key of the child'), async (tx) => {
     if (!(await tx.get(PARENT))) return 'no parent';
     const first = wait;
     wait = undefined;
@@ -21,7 +21,7 @@ async function createChild(partition: Partition, meanwhile?: () => Promise<unkno
 
 async function deleteParent(partition: Partition, meanwhile?: () => Promise<unknown>): Promise<string> {
   let wait = meanwhile;
-  const { value } = await partition.transact(key('anchor of the parent'), async (tx) => {
+  const { value } = await partition.transact(key('queue key of the parent'), async (tx) => {
     if (!(await tx.get(PARENT))) return 'no parent';
     if ((await tx.scan(CHILDREN, { limit: 1 })).length > 0) return 'not empty';
     const first = wait;
@@ -44,7 +44,7 @@ async function startOver(partition: Partition): Promise<void> {
   });
 }
 
-/** Bodies of different anchors may give up when all want one row: nothing was written, so trying again is safe. */
+/** Transactions of different queue keys may give up when all write one row: nothing was written, so a retry is safe. */
 async function retryUnavailable<T>(attempt: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -56,7 +56,7 @@ async function retryUnavailable<T>(attempt: () => Promise<T>): Promise<T> {
 }
 
 export function serializability(harness: Harness): void {
-  // The anchors of racing bodies differ on purpose: turns must not hide what the checks have to find.
+  // Racing transactions have different queue keys on purpose: the queues must not hide conflicts from validation.
   describe('serializability', () => {
     it('loses no update of a counter', async () => {
       const partitions = await openTwo(harness);
@@ -74,11 +74,11 @@ export function serializability(harness: Harness): void {
       for (const partition of partitions) expect(await get(partition, counter)).toBe('200');
     });
 
-    it('lets no write skew through', async () => {
+    it('allows no write skew', async () => {
       const partitions = await openTwo(harness);
       const sides = [key('left'), key('right')];
       for (let round = 0; round < 30; round++) {
-        await partitions[0].transact(key('anchor'), async (tx) => {
+        await partitions[0].transact(key('queue key'), async (tx) => {
           for (const side of sides) tx.put(side, bytes(0));
         });
         const bothRead = barrier(2);
@@ -96,7 +96,7 @@ export function serializability(harness: Harness): void {
       }
     });
 
-    it('lets no write skew through between two who found nothing', async () => {
+    it('lets no write skew through between two that read absent rows', async () => {
       const [one, other] = await openTwo(harness);
       const bothRead = barrier(2);
       const take = async (partition: Partition, mine: string, theirs: string) => {
@@ -113,7 +113,7 @@ export function serializability(harness: Harness): void {
       expect(outcomes.filter(Boolean)).toHaveLength(1);
     });
 
-    it('lets no write skew through between two who scanned an empty stretch', async () => {
+    it('lets no write skew through between two that scanned an empty range', async () => {
       const partitions = await openTwo(harness);
       for (let round = 0; round < 30; round++) {
         const bothRead = barrier(2);
@@ -131,7 +131,7 @@ export function serializability(harness: Harness): void {
       }
     });
 
-    it('refuses a child whose parent was deleted after it looked', async () => {
+    it('refuses a child whose parent was deleted after the read', async () => {
       const [one, other] = await openTwo(harness);
       await startOver(one);
       let deleted: string | undefined;
@@ -142,7 +142,7 @@ export function serializability(harness: Harness): void {
       expect(await orphans(one)).toBe(false);
     });
 
-    it('refuses to delete a parent that got a child after it looked', async () => {
+    it('refuses to delete a parent that got a child after the scan', async () => {
       const [one, other] = await openTwo(harness);
       await startOver(one);
       let created: string | undefined;
@@ -167,11 +167,11 @@ export function serializability(harness: Harness): void {
       }
     });
 
-    it('runs a body again when a row that it read was removed and made again', async () => {
+    it('conflicts if a row that was read was removed and written again', async () => {
       const [one, other] = await openTwo(harness);
       await put(one, key('row'), 'same');
       let runs = 0;
-      await one.transact(key('anchor'), async (tx) => {
+      await one.transact(key('queue key'), async (tx) => {
         await tx.get(key('row'));
         if (++runs > 1) return;
         await other.transact(key('row'), async (tx) => tx.remove(key('row')));
@@ -182,10 +182,10 @@ export function serializability(harness: Harness): void {
       expect(await get(one, key('written'))).toBeUndefined();
     });
 
-    it('keeps the sum while 2,000 transfers run over 200 anchors', async () => {
+    it('keeps the sum while 2,000 transfers run under 200 queue keys', async () => {
       const partitions = await openTwo(harness);
       const accounts = times(200, (i) => key('account', i));
-      await partitions[0].transact(key('anchor'), async (tx) => {
+      await partitions[0].transact(key('queue key'), async (tx) => {
         for (const account of accounts) tx.put(account, bytes(100));
       });
       let running = true;
@@ -218,7 +218,7 @@ export function serializability(harness: Harness): void {
       expect(rows.reduce((sum, row) => sum + rowNumber(row), 0)).toBe(20_000);
     });
 
-    it('does not wait for a body with another anchor', async () => {
+    it('does not wait for a transaction of another queue key', async () => {
       const [partition] = await openTwo(harness);
       const { promise, resolve } = gate();
       const slow = partition.transact(key('slow'), async (tx) => {

@@ -1,4 +1,4 @@
-/** The suite that every engine passes. An engine's test names it and hands over a way to open one. */
+/** The conformance suite of all engines. The test of an engine calls it with a function that opens one. */
 import { describe } from 'vitest';
 import { atomicity } from './atomicity.ts';
 import { checks } from './checks.ts';

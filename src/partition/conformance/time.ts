@@ -20,10 +20,10 @@ const elapsedTicks = (): bigint => process.hrtime.bigint() / 100n;
 
 export function time(harness: Harness): void {
   describe('time', () => {
-    it('runs a body again that commits past the instant it named', async () => {
+    it('runs a function again whose commit is after its deadline', async () => {
       const partition = await openOne(harness);
       const seen: Instant[] = [];
-      await partition.transact(key('anchor'), async (tx) => {
+      await partition.transact(key('queue key'), async (tx) => {
         seen.push(tx.now);
         tx.put(key('run'), bytes(seen.length));
         if (seen.length > 1) return;
@@ -34,10 +34,10 @@ export function time(harness: Harness): void {
       expect(seen[1]! - seen[0]!).toBeGreaterThanOrEqual(20n * SECOND);
     });
 
-    it('lets the earliest of several such instants count', async () => {
+    it('uses the earliest of several deadlines', async () => {
       const partition = await openOne(harness);
       let runs = 0;
-      await partition.transact(key('anchor'), async (tx) => {
+      await partition.transact(key('queue key'), async (tx) => {
         tx.put(key('run'), bytes(++runs));
         if (runs > 1) return;
         tx.commitBefore(tx.now + 10n * SECOND);
@@ -47,10 +47,10 @@ export function time(harness: Harness): void {
       expect(runs).toBe(2);
     });
 
-    it('lets a body commit that named a later instant', async () => {
+    it('commits before the deadline', async () => {
       const partition = await openOne(harness);
       let runs = 0;
-      await partition.transact(key('anchor'), async (tx) => {
+      await partition.transact(key('queue key'), async (tx) => {
         tx.put(key('run'), bytes(++runs));
         tx.commitBefore(tx.now + 60n * SECOND);
         await partition.clock.advance(20n * SECOND);
@@ -58,7 +58,7 @@ export function time(harness: Harness): void {
       expect(runs).toBe(1);
     });
 
-    it('moves when it is advanced, for reads, bodies and stamps', async () => {
+    it('moves when it is advanced, for reads, transactions and timestamps', async () => {
       const partition = await openOne(harness);
       const before = partition.clock.now();
       await partition.clock.advance(3600n * SECOND);
@@ -77,10 +77,10 @@ export function time(harness: Harness): void {
       await expect(partition.clock.advance(-1n)).rejects.toThrow(RangeError);
     });
 
-    it('is not later for a body than the timestamp it will leave', async () => {
+    it('is not later in a transaction than its timestamp', async () => {
       const partition = await openOne(harness);
       for (let i = 0; i < 20; i++) {
-        const { value, timestamp } = await partition.transact(key('anchor'), async (tx) => {
+        const { value, timestamp } = await partition.transact(key('queue key'), async (tx) => {
           tx.put(key('row'), bytes(i));
           return tx.now;
         });
@@ -88,20 +88,22 @@ export function time(harness: Harness): void {
       }
     });
 
-    it('gives a read an instant that no earlier commit lies behind', async () => {
+    it('gives a read an instant that is not before an earlier commit', async () => {
       const partition = await openOne(harness);
       for (let i = 0; i < 20; i++) {
-        const stamps = await Promise.all(times(20, async (j) => (await put(partition, key('row', j), i)).timestamp));
+        const timestamps = await Promise.all(
+          times(20, async (j) => (await put(partition, key('row', j), i)).timestamp),
+        );
         const now = await partition.read(async (at) => at.now);
-        for (const timestamp of stamps) expect(now).toBeGreaterThanOrEqual(timestamp);
+        for (const timestamp of timestamps) expect(now).toBeGreaterThanOrEqual(timestamp);
       }
     });
 
-    it('is past an instant only for a reader who sees every commit that was decided before that instant', async () => {
+    it('is after an instant only for a reader that sees every commit decided before that instant', async () => {
       const store = await openStore(harness);
       const reader = harness.ownClockPerEngine ? store.engine : await store.beside();
       const seen = { committed: 0, past: 0 };
-      // The deadlines close in on the time that a commit takes to be decided: that is where a reader can be ahead of it.
+      // The deadlines approach the time at which a commit is decided: there a reader could be ahead of it.
       let leeway = SECOND / 100n;
       for (let round = 0; round < 60; round++) {
         const keys = times(8, (i) => key('row', round, i));
@@ -120,10 +122,12 @@ export function time(harness: Harness): void {
           keys.map(async (at) => {
             const before = store.engine.clock.now() + leeway;
             const writes = [{ kind: 'put', key: at, value: bytes(round) } as const];
-            const bodies = [{ timestamp: store.engine.clock.nextTimestamp(), writes }];
+            const writeSets = [{ timestamp: store.engine.clock.nextTimestamp(), writes }];
             return {
               before,
-              outcome: await store.engine.commit(makeCommit({ queueKeys: [at], deadline: before, writeSets: bodies })),
+              outcome: await store.engine.commit(
+                makeCommit({ queueKeys: [at], deadline: before, writeSets: writeSets }),
+              ),
             };
           }),
         );
@@ -141,7 +145,7 @@ export function time(harness: Harness): void {
       expect(seen.committed).toBeGreaterThan(0);
     });
 
-    it('goes on when the machine sets its clock back', async () => {
+    it('continues when the machine sets its clock back', async () => {
       let wall = NOON;
       const { engine } = await openStore(harness, { wall: () => wall });
       const before = engine.clock.now();
@@ -171,7 +175,7 @@ export function time(harness: Harness): void {
 
   if (!harness.durable) return;
   describe('a store that is opened again', () => {
-    it('goes on exactly where its time was closed cleanly, though the machine set its clock back', async () => {
+    it('continues exactly at the time of its clean close, though the machine set its clock back', async () => {
       const store = await openStore(harness, { wall: () => NOON });
       const { timestamp } = await put(openPartition(store.engine), key('row'), 1);
       await store.engine.clock.advance(100n * SECOND);
@@ -188,19 +192,19 @@ export function time(harness: Harness): void {
       }
     });
 
-    it('goes on from the wall clock when that is ahead of its time', async () => {
+    it('continues at the wall clock when that is ahead', async () => {
       const store = await openStore(harness, { wall: () => NOON });
       const engine = await store.reopen!({ wall: () => NOON + 3600n * SECOND });
       expect(engine.clock.now()).toBeGreaterThanOrEqual(NOON + 3600n * SECOND);
     });
 
-    it('holds what was committed, with its versions', async () => {
+    it('has all commits, with their versions', async () => {
       const store = await openStore(harness);
       const partition = openPartition(store.engine);
-      const stamps = await Promise.all(times(50, async (i) => (await put(partition, key('row', i), i)).timestamp));
+      const timestamps = await Promise.all(times(50, async (i) => (await put(partition, key('row', i), i)).timestamp));
       const engine = await store.reopen!();
       const rows = await readEngine(engine, (at) => at.getMany(times(50, (i) => key('row', i))));
-      expect(rows.map((row) => row?.version)).toEqual(stamps);
+      expect(rows.map((row) => row?.version)).toEqual(timestamps);
     });
   });
 }

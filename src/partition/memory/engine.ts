@@ -1,4 +1,4 @@
-/** Rows in memory, for tests and for servers that shall forget. */
+/** In-memory engine with multi-version rows (MVCC): versions that no open snapshot sees are pruned. */
 import { type ClockOptions, startClock } from '../clock.ts';
 import { addToCounter, versionAfterAdd } from '../counters.ts';
 import type { Key, Range } from '../keys.ts';
@@ -22,10 +22,10 @@ export interface MemoryOptions extends ClockOptions {
   inject?: (commit: Commit) => Outcome | undefined;
 }
 
-/** Snapshots that may overlap without an end: what they no longer see goes after so many of them. */
+/** While snapshots overlap without a gap, versions are pruned after this many of them. */
 const PRUNE_EVERY = 1_000;
 
-/** What a key held since a commit; no row: it was removed. */
+/** The row of a key since a commit; no row: the key was removed. */
 interface RowVersion {
   readonly since: number;
   readonly row?: Row;
@@ -34,9 +34,11 @@ interface RowVersion {
 export function openMemory({ inject, ...clockOptions }: MemoryOptions = {}): Engine {
   const clock = startClock(clockOptions);
   const keys = new SortedKeys();
+  /** Ascending by `since`; no list is empty. */
   const versions = new Map<Key, RowVersion[]>();
-  /** Keys that hold more than their latest row, for snapshots that are still open. */
+  /** Keys that may have versions besides the latest row: only these are pruned. */
   const multiVersioned = new Set<Key>();
+  /** By the commit that a snapshot shows: how many snapshots show it. */
   const openSnapshots = new Map<number, number>();
   let commits = 0;
   let ended = 0;
@@ -63,43 +65,43 @@ export function openMemory({ inject, ...clockOptions }: MemoryOptions = {}): Eng
     return rows;
   }
 
-  const latest: CurrentRows = {
+  const current: CurrentRows = {
     versionOf: (key) => rowAt(key, commits)?.version,
     rowsIn: (range, limit) => scan(range, { limit }, commits),
     bytesOf: (key) => rowAt(key, commits)?.value.length,
   };
 
-  /** The row that a write leaves. */
-  function rowAfter(written: Write, stamp: Timestamp): Row | undefined {
+  /** The row after the write. */
+  function rowAfter(written: Write, timestamp: Timestamp): Row | undefined {
     const { key } = written;
-    if (written.kind === 'put') return { key, value: asBuffer(written.value), version: stamp };
+    if (written.kind === 'put') return { key, value: asBuffer(written.value), version: timestamp };
     if (written.kind === 'remove') return undefined;
     const found = rowAt(key, commits);
     const value = addToCounter(found?.value, written.n);
-    return value && { key, value, version: versionAfterAdd(stamp, found?.version) };
+    return value && { key, value, version: versionAfterAdd(timestamp, found?.version) };
   }
 
   function write(key: Key, row: Row | undefined): void {
-    const past = versions.get(key);
-    const present: RowVersion = row ? { since: commits, row } : { since: commits };
-    if (past) past.push(present);
-    else versions.set(key, [present]);
+    const existing = versions.get(key);
+    const latest: RowVersion = row ? { since: commits, row } : { since: commits };
+    if (existing) existing.push(latest);
+    else versions.set(key, [latest]);
     keys.add(key);
     multiVersioned.add(key);
   }
 
-  /** Lets go of what no open snapshot can see. */
+  /** Removes versions that no open snapshot can see. */
   function pruneVersions(): void {
     const oldest = Math.min(commits, ...openSnapshots.keys());
     for (const key of multiVersioned) {
-      const past = versions.get(key)!;
-      past.splice(
+      const kept = versions.get(key)!;
+      kept.splice(
         0,
-        past.findLastIndex(({ since }) => since <= oldest),
+        kept.findLastIndex(({ since }) => since <= oldest),
       );
-      if (past.length > 1) continue;
+      if (kept.length > 1) continue;
       multiVersioned.delete(key);
-      if (past[0]!.row || past[0]!.since > oldest) continue;
+      if (kept[0]!.row || kept[0]!.since > oldest) continue;
       versions.delete(key);
       keys.delete(key);
     }
@@ -115,7 +117,7 @@ export function openMemory({ inject, ...clockOptions }: MemoryOptions = {}): Eng
         get: async (key) => rowAt(key, moment),
         getMany: async (wanted) => wanted.map((key) => rowAt(key, moment)),
         scan: async (range, options) => scan(range, options, moment),
-        page: async (range, options) => readPage((stretch) => rowsIn(stretch, moment), range, options),
+        page: async (range, options) => readPage((within) => rowsIn(within, moment), range, options),
         end() {
           const others = (openSnapshots.get(moment) ?? 1) - 1;
           if (others > 0) openSnapshots.set(moment, others);
@@ -127,7 +129,7 @@ export function openMemory({ inject, ...clockOptions }: MemoryOptions = {}): Eng
     async commit(data): Promise<Outcome> {
       const injected = inject?.(data);
       if (injected) return injected;
-      const verdict = validateCommit(data, changesAgainst(latest), clock.now());
+      const verdict = validateCommit(data, changesAgainst(current), clock.now());
       if (typeof verdict === 'object' && 'invalid' in verdict) throw new Error(verdict.invalid);
       if (verdict !== 'valid') return 'conflict';
       commits++;

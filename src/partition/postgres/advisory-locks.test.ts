@@ -11,8 +11,8 @@ const putting = (...keys: Key[]): Commit =>
 const checking = (...keys: Key[]): Commit => makeCommit({ checks: keys.map((each) => ({ key: each })) });
 const scanning = (range: Range): Commit => makeCommit({ ranges: [{ range, rows: [] }] });
 
-/** Whether one waits for the other. */
-function meet(one: Commit, other: Commit, stores: [string, string] = ['s', 's']): boolean {
+/** Whether one commit waits for the other. */
+function conflict(one: Commit, other: Commit, stores: [string, string] = ['s', 's']): boolean {
   const theirs = new Map(locksFor(stores[1], other).map(({ number, exclusive }) => [number, exclusive]));
   return locksFor(stores[0], one).some(
     ({ number, exclusive }) => theirs.has(number) && (exclusive || theirs.get(number)),
@@ -23,12 +23,12 @@ const CELL = key(7, 'm', 1, 2, 0);
 const NAME = key(7, 'n', 'blob', 'photos');
 
 describe('The locks of a commit', () => {
-  it('keep writers of a row from each other and from those who check it', () => {
-    expect(meet(putting(CELL), putting(CELL))).toBe(true);
-    expect(meet(putting(CELL), checking(CELL))).toBe(true);
-    expect(meet(checking(CELL), checking(CELL))).toBe(false);
-    expect(meet(putting(CELL), putting(key(7, 'm', 1, 2, 1)))).toBe(false);
-    expect(meet(putting(CELL), putting(CELL), ['s', 'another store'])).toBe(false);
+  it('exclude writers of a row from each other and from commits that check it', () => {
+    expect(conflict(putting(CELL), putting(CELL))).toBe(true);
+    expect(conflict(putting(CELL), checking(CELL))).toBe(true);
+    expect(conflict(checking(CELL), checking(CELL))).toBe(false);
+    expect(conflict(putting(CELL), putting(key(7, 'm', 1, 2, 1)))).toBe(false);
+    expect(conflict(putting(CELL), putting(CELL), ['s', 'another store'])).toBe(false);
   });
 
   const ranges: [string, Range, boolean][] = [
@@ -43,13 +43,13 @@ describe('The locks of a commit', () => {
     ['another account', keysUnder([8]), false],
   ];
   for (const [title, range, isHeld] of ranges) {
-    it(`${isHeld ? 'let nobody write a row' : 'let others write a row'} while ${title} is scanned`, () => {
-      expect(meet(putting(CELL), scanning(range))).toBe(isHeld);
-      expect(meet(scanning(range), putting(CELL))).toBe(isHeld);
+    it(`${isHeld ? 'exclude writers of a row' : 'allow writers of a row'} while ${title} is scanned`, () => {
+      expect(conflict(putting(CELL), scanning(range))).toBe(isHeld);
+      expect(conflict(scanning(range), putting(CELL))).toBe(isHeld);
     });
   }
 
-  it('hold a range of names that begin alike, whatever is in the names', () => {
+  it('cover a range of names with a common prefix, whatever is in the names', () => {
     const names = ['', 'a', 'a\0', 'a\0b', 'b', 'ÿ', '\uffff', 'photos'];
     for (const name of names) {
       for (const prefix of names) {
@@ -57,38 +57,38 @@ describe('The locks of a commit', () => {
         const range = { from, to: prefixEnd(from) };
         const row = key(7, 'n', 'blob', name);
         const isIn = row >= range.from && row < range.to;
-        if (isIn) expect(meet(putting(row), scanning(range)), JSON.stringify([name, prefix])).toBe(true);
+        if (isIn) expect(conflict(putting(row), scanning(range)), JSON.stringify([name, prefix])).toBe(true);
       }
     }
   });
 
-  it('hold every key that lies in a range, whatever the range', () => {
+  it('cover every key of a range, whatever the range', () => {
     const parts = [7, 'n', 'a', 'a\0', 'a\0\xff', Buffer.of(0, 255)];
     const keys = parts.flatMap((one) => parts.flatMap((two) => parts.map((three) => key(one, two, three))));
     const ends = [...keys, ...keys.map(prefixEnd), ...keys.map(keyAfter)].filter((_, i) => i % 7 === 0);
     for (const from of ends) {
       for (const to of ends) {
         const inside = keys.find((each) => each >= from && each < to);
-        if (inside) expect(meet(putting(inside), scanning({ from, to }))).toBe(true);
+        if (inside) expect(conflict(putting(inside), scanning({ from, to }))).toBe(true);
       }
     }
   });
 
-  it('are few, whatever is written, and still keep others out', () => {
+  it('are few, whatever is written, and still exclude others', () => {
     const many = times(1_000, (i) => key(7, 'k', 1, i));
     const wide = times(1_000, (i) => key(i, 'k', 1));
     for (const keys of [many, wide]) {
       expect(locksFor('s', putting(...keys)).length).toBeLessThanOrEqual(LOCKS_MAX);
       for (const each of [keys[0]!, keys[999]!]) {
-        expect(meet(putting(...keys), putting(each))).toBe(true);
-        expect(meet(putting(...keys), checking(each))).toBe(true);
-        expect(meet(checking(...keys), putting(each))).toBe(true);
+        expect(conflict(putting(...keys), putting(each))).toBe(true);
+        expect(conflict(putting(...keys), checking(each))).toBe(true);
+        expect(conflict(checking(...keys), putting(each))).toBe(true);
       }
     }
-    expect(meet(putting(...many), putting(NAME))).toBe(false);
+    expect(conflict(putting(...many), putting(NAME))).toBe(false);
   });
 
-  it('are taken in one order by all', () => {
+  it('are taken in one order by all commits', () => {
     const numbers = locksFor('s', putting(CELL, NAME)).map(({ number }) => number);
     expect(numbers).toEqual(numbers.toSorted((a, b) => (a < b ? -1 : 1)));
     expect(new Set(numbers).size).toBe(numbers.length);

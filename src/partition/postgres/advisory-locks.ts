@@ -1,13 +1,13 @@
 /**
- * What a commit locks in the store before it looks at anything. A row is locked by its key, exclusive to write and shared to
- * check, and beneath that the groups it belongs to are locked shared. Who checks a range takes a group exclusive that holds all of
- * it, so that nothing can appear in it; so does who has more rows than locks may be taken.
+ * Multi-granularity locking with advisory locks. A commit locks before it validates: a row by its key, exclusive for a write and
+ * shared for a check, and the groups that contain the row shared. A range check locks a group that contains the range exclusive, so
+ * that no row can appear in it; so does a commit with more rows than locks may be taken (lock escalation).
  */
 import { hash } from 'node:crypto';
 import type { Key, Range } from '../keys.ts';
 import type { Commit } from '../partition.ts';
 
-/** By so many first parts rows are grouped: the store, an account, a kind of row in it, its container, content, stage ... */
+/** Groups are rows with this many first parts in common: the store, an account, a kind of row in it, its container or content ... */
 const DEPTHS = [0, 1, 2, 4] as const;
 /** The server's table of locks is small: 64 for each of its connections. */
 export const LOCKS_MAX = 64;
@@ -19,12 +19,12 @@ export interface AdvisoryLock {
 
 export const queueLock = (store: string, queueKey: Key): bigint => lockNumber(`${store} anchor ${queueKey}`);
 
-/** In the order in which everybody takes them, so that nobody waits in a circle. */
+/** Sorted: all commits take locks in one order, so that there are no deadlocks. */
 export function locksFor(store: string, { checks, ranges, writeSets }: Commit): AdvisoryLock[] {
   const rows = new Map<Key, boolean>();
   for (const { key } of checks) rows.set(key, false);
   for (const { writes } of writeSets) for (const { key } of writes) rows.set(key, true);
-  // Only the parts that a row's groups need are looked for: names are long.
+  // Only the parts that the groups need are parsed: names are long.
   const known = [...rows].map(([key, exclusive]) => ({ key, exclusive, groups: groupsContaining(key) }));
 
   for (const depth of [Infinity, 4, 2, 1, 0]) {
@@ -60,17 +60,17 @@ function groupsContaining(key: string): LockGroup[] {
   }));
 }
 
-/** The groups that hold every key of the range: those of what all its keys begin with. */
+/** The groups that contain every key of the range: those of the keys' common prefix. */
 export function groupsCovering({ from, to }: Range): LockGroup[] {
-  let same = 0;
-  while (same < from.length && same < to.length && from[same] === to[same]) same++;
-  const beginning = from.slice(0, same);
-  // A key may go on with 0xFF there, and then the zero that ends the beginning does not end a part.
-  const open = beginning.endsWith('\x00') && to[same] === '\xff' && to.length > same + 1;
-  return groupsContaining(open ? beginning.slice(0, -1) : beginning);
+  let common = 0;
+  while (common < from.length && common < to.length && from[common] === to[common]) common++;
+  const prefix = from.slice(0, common);
+  // A key may continue with 0xFF there, and then the zero at the end of the prefix does not end a part.
+  const isOpen = prefix.endsWith('\x00') && to[common] === '\xff' && to.length > common + 1;
+  return groupsContaining(isOpen ? prefix.slice(0, -1) : prefix);
 }
 
-/** Where the first parts of a key end, from none of them to four; what is not a whole part is left out. */
+/** Where the first parts of a key end, starting with 0 for no part, at most four; an incomplete part is left out. */
 function partEnds(key: string): number[] {
   const ends = [0];
   for (let at = 0; at < key.length && ends.length <= DEPTHS.at(-1)!; ) {

@@ -1,21 +1,22 @@
+/** Estimates the server's clock from below, by the latest of its answers in two windows. */
 import { timestampAfter } from '../clock.ts';
 import type { Clock, Instant, Timestamp } from '../partition.ts';
 
-/** The server's time as this process knows it. */
+/** The server's time as far as this process knows. */
 export interface ServerClock extends Omit<Clock, 'advance'> {
   nextTimestamp(): Timestamp;
-  /** The server's clock showed this after it was asked and before now. */
+  /** The server's clock showed this between the request and now. */
   observeServerTime(server: Instant): void;
-  /** The store holds this stamp: the next one is later. */
+  /** The store has a row of this timestamp: the next one is later. */
   observe(timestamp: Timestamp): void;
 }
 
-/** How long an answer counts: two clocks drift apart. */
+/** The length of a window: older answers are dropped, since the two clocks drift apart. */
 const WINDOW_NANOSECONDS = 10_000_000_000n;
 
 /**
- * The latest answer plus the time since it came: never later than the server's clock, but for their drift. So who finds a
- * lease expired here is right, and a stamp lies in no other process's future.
+ * The latest answer plus the time since it came: apart from drift, never later than the server's clock. So a lease that is expired
+ * by this clock has expired, and no timestamp is in another process's future.
  */
 export function startServerClock(first: Instant): ServerClock {
   const started = process.hrtime.bigint();
@@ -38,18 +39,18 @@ export function startServerClock(first: Instant): ServerClock {
       return last;
     },
     observeServerTime(server) {
-      const heard = server - monotonic();
+      const estimate = server - monotonic();
       const at = process.hrtime.bigint();
       if (at - windowStart > WINDOW_NANOSECONDS) {
         windowStart = at;
         previousOffset = offset;
-        offset = heard;
-      } else if (heard > offset) {
-        offset = heard;
+        offset = estimate;
+      } else if (estimate > offset) {
+        offset = estimate;
       }
     },
-    observe(stamp) {
-      last = later(last, stamp);
+    observe(timestamp) {
+      last = later(last, timestamp);
     },
   };
 }

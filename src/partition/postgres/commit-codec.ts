@@ -1,4 +1,4 @@
-/** A commit as the arguments of its server function: arrays in PostgreSQL's own binary form, which bytes cross as they are. */
+/** Commit codec: a commit as the arguments of S.commit, arrays in PostgreSQL's binary format, in which bytes need no escaping. */
 import { addToCounter, versionAfterAdd } from '../counters.ts';
 import type { Key } from '../keys.ts';
 import { asBuffer, COUNTER_BYTES, type Commit, type Instant, type Timestamp } from '../partition.ts';
@@ -8,12 +8,12 @@ const BOOL = 16;
 const BYTEA = 17;
 const INT8 = 20;
 
-/** All bodies together do this to a row. */
+/** The effect of all transactions of the commit on a row. */
 interface RowWrite {
-  /** None: it is removed. */
+  /** Undefined: the row is removed. */
   value: Uint8Array | undefined;
   version: Timestamp;
-  /** It replaces no version from here on. */
+  /** Of the first transaction that writes the row: the version it replaces must be below. */
   minTimestamp: Timestamp;
 }
 interface CounterAdd {
@@ -31,7 +31,7 @@ export function encodeCommit(
   locks: readonly AdvisoryLock[],
 ) {
   const { checks, writeSets } = commit;
-  // What ends before it begins holds nothing.
+  // A range that ends before it starts has no rows.
   const ranges = commit.ranges.filter(({ range }) => range.from < range.to);
   const seen = ranges.flatMap(({ rows }) => rows);
   const { written, added } = mergeWrites(writeSets);
@@ -66,20 +66,20 @@ export function encodeCommit(
   ];
 }
 
-/** What is left when the bodies have written one after another. */
-function mergeWrites(bodies: Commit['writeSets']): { written: Map<Key, RowWrite>; added: Map<Key, CounterAdd> } {
+/** The effect of all writes in their order. */
+function mergeWrites(writeSets: Commit['writeSets']): { written: Map<Key, RowWrite>; added: Map<Key, CounterAdd> } {
   const written = new Map<Key, RowWrite>();
   const added = new Map<Key, CounterAdd>();
-  for (const { timestamp, writes } of bodies) {
+  for (const { timestamp, writes } of writeSets) {
     for (const write of writes) {
       const { key } = write;
       const earlier = written.get(key);
       if (write.kind !== 'add') {
-        const least = earlier && earlier.minTimestamp < timestamp ? earlier.minTimestamp : timestamp;
+        const minTimestamp = earlier && earlier.minTimestamp < timestamp ? earlier.minTimestamp : timestamp;
         written.set(key, {
           value: write.kind === 'put' ? write.value : undefined,
           version: timestamp,
-          minTimestamp: least,
+          minTimestamp,
         });
         added.delete(key);
       } else if (earlier) {
@@ -113,7 +113,7 @@ function encodeNumbers(elements: readonly (bigint | undefined)[]): Buffer {
   );
 }
 
-/** Without bytes: null. */
+/** An undefined element is null. */
 function encodeArray(type: number, elements: readonly (Buffer | undefined)[]): Buffer {
   const int = (...values: number[]): Buffer => {
     const bytes = Buffer.allocUnsafe(4 * values.length);
@@ -129,7 +129,7 @@ function encodeArray(type: number, elements: readonly (Buffer | undefined)[]): B
   return Buffer.concat(parts);
 }
 
-/** A literal of the key, or of a piece of one, for statements in text. */
+/** A literal of the key, or of a part of one, for statements in text. */
 export const keyLiteral = (key: string): string => `'\\x${Buffer.from(key, 'latin1').toString('hex')}'`;
 export const keyArrayLiteral = (wanted: readonly Key[]): string =>
   `'{${wanted.map((key) => `"\\\\x${Buffer.from(key, 'latin1').toString('hex')}"`).join()}}'`;

@@ -1,4 +1,4 @@
-/** Rows in PostgreSQL, for as many processes as want to share a store. A commit is one call of one server function. */
+/** PostgreSQL engine: any number of processes share a store, and a commit is one call of one server function. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { TICKS_PER_SECOND } from '../../base/time.ts';
@@ -11,7 +11,7 @@ import { makeExclusiveLocks } from './exclusive-lock.ts';
 import { PREPARED_READS, RETENTION_SECONDS } from './functions.ts';
 import { deleteAllExpired, startPeriodicTask } from './periodic-task.ts';
 import { clientOptions, openPool } from './pool.ts';
-import { makeSnapshots } from './reads.ts';
+import { Snapshots } from './reads.ts';
 import { inSchema, prepareSchema } from './schema.ts';
 
 export { CannotOpen };
@@ -21,12 +21,12 @@ export interface PostgresOptions {
   url: string;
   /** Several stores may share a database. */
   schema?: string;
-  /** Connections for snapshots, and for commits. */
+  /** Connections at most: for snapshots, and for commits. */
   readsMax?: number;
   commitsMax?: number;
-  /** How long the outcome of a commit is asked for whose connection was lost. */
+  /** How long the outcome of a commit whose connection was lost is asked for. */
   resolveSeconds?: number;
-  /** Told how such a commit came out. */
+  /** Called with the outcome of such a commit. */
   onResolved?: (outcome: Outcome) => void;
 }
 
@@ -35,7 +35,7 @@ const WAITING_MAX = 2_000;
 const CLOCK_SYNC_MILLISECONDS = 1_000;
 const CLEANUP_MILLISECONDS = 10_000;
 
-/** Throws CannotOpen, with one line that says what is wrong. */
+/** Throws CannotOpen, with the reason in one line. */
 export async function openPostgres(options: PostgresOptions): Promise<Engine> {
   const { url, schema = 'holdfast', readsMax = 8, commitsMax = 8, resolveSeconds = 30, onResolved } = options;
   const first = await openStore(url, schema);
@@ -43,7 +43,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Engine> {
   const sql = (text: string): string => inSchema(schema, text);
   const pool = (max: number, prepare = '') => openPool({ url, max, waitingMax: WAITING_MAX, prepare: sql(prepare) });
   const reads = pool(readsMax, PREPARED_READS);
-  const snapshots = makeSnapshots(reads, clock);
+  const snapshots = new Snapshots(reads, clock);
   const commits = pool(commitsMax);
   const exclusiveLocks = makeExclusiveLocks(pool(EXCLUSIVE_MAX), schema);
   const commitQuery = { name: 'commit', text: sql(COMMIT_TEXT) };
@@ -62,8 +62,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Engine> {
     }
   }
 
-  async function syncClock(moved = 0n): Promise<void> {
-    const values = [clock.now().toString(), moved.toString()];
+  async function syncClock(advance = 0n): Promise<void> {
+    const values = [clock.now().toString(), advance.toString()];
     clock.observeServerTime(BigInt(await callFunction<string>('beat', 'select S.beat($1, $2)', values)));
   }
 
@@ -71,11 +71,11 @@ export async function openPostgres(options: PostgresOptions): Promise<Engine> {
     const until = clock.now() - BigInt(RETENTION_SECONDS) * TICKS_PER_SECOND;
     return Number(await callFunction<string>('forget', 'select S.forget($1)', [until.toString()]));
   };
-  // What fails is tried again with the next.
+  // A run that fails is made up for by the next.
   const clockSync = startPeriodicTask(CLOCK_SYNC_MILLISECONDS, () => syncClock());
   const cleanup = startPeriodicTask(CLEANUP_MILLISECONDS, () => deleteAllExpired(deleteExpired, () => closing));
 
-  /** Whether the commit happened. If it has not come to the server so far, it is barred: it never will. */
+  /** Whether the commit happened. A commit that has not reached the server is barred: it never happens later. */
   async function resolveOutcome({ id }: Commit, sent: Instant): Promise<Outcome> {
     const end = performance.now() + resolveSeconds * 1000;
     for (;;) {
@@ -93,8 +93,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Engine> {
     if (data.ranges.some(({ range, rows }) => range.from >= range.to && rows.length > 0)) return 'conflict';
     const sent = clock.now();
     const queueLocks = data.queueKeys
-      .filter((anchor) => !exclusiveLocks.holds(anchor))
-      .map((anchor) => queueLock(schema, anchor));
+      .filter((queueKey) => !exclusiveLocks.holds(queueKey))
+      .map((queueKey) => queueLock(schema, queueKey));
     const values = encodeCommit(data, sent, queueLocks, locksFor(schema, data));
     const connection = await commits.connect();
     try {
@@ -132,10 +132,10 @@ export async function openPostgres(options: PostgresOptions): Promise<Engine> {
         }
       },
     },
-    snapshot: snapshots.snapshot,
+    snapshot: () => snapshots.snapshot(),
     commit,
 
-    exclusive: (anchor, work) => exclusiveLocks.run(anchor, work),
+    exclusive: (queueKey, work) => exclusiveLocks.run(queueKey, work),
 
     async close() {
       closing = true;
@@ -150,7 +150,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Engine> {
 
 class InvalidCommit extends Error {}
 
-/** Makes the store where there is none, and asks for its time. */
+/** Creates the store where there is none; returns its time. */
 async function openStore(url: string, schema: string): Promise<Instant> {
   if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url)) {
     throw new CannotOpen('postgres://user:password@host:port/database is expected, which the given address is not.');
@@ -164,7 +164,7 @@ async function openStore(url: string, schema: string): Promise<Instant> {
     const { rows } = await client.query(inSchema(schema, 'select S.beat(0, 0) as now'));
     return BigInt(rows[0].now);
   } catch (error) {
-    throw asCannotOpen(error, { place: `${host}:${port}`, user, database });
+    throw asCannotOpen(error, { address: `${host}:${port}`, user, database });
   } finally {
     await client.end().catch(() => {});
   }

@@ -1,57 +1,60 @@
-/** What PostgreSQL and the way to it can answer, in the few kinds that matter here. */
+/** Classifies errors of PostgreSQL and of the connection to it: conflict, rolled back, unavailable, cannot open. */
 import { Unavailable } from '../partition.ts';
 
-/** The store cannot be opened as things are: one line for whoever starts the server. */
+/** The store cannot be opened; the message is one line for the operator. */
 export class CannotOpen extends Error {
   override readonly name = 'CannotOpen';
 }
 
-/** SQLSTATE; connections that break have none, or one of the system's names. */
+/** SQLSTATE; a broken connection has none, or an error name of the system. */
 export function errorCode(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | undefined)?.code;
   return typeof code === 'string' ? code : undefined;
 }
 
 const CONFLICTS = new Set(['40001', '40P01', '55P03', '23505']);
-/** Connections, resources, what operators do, the system: it may work in a moment. */
+/** Classes of SQLSTATE for connections, resources, operator intervention and the system: a retry may succeed. */
 const TRANSIENT = /^(08|25006|40|53|55|57|58)/;
 const SQLSTATE = /^[0-9A-Z]{5}$/;
 
-/** Deadlocks and lock time-outs, and an id that was barred. */
+/** Deadlocks and lock time-outs, and a barred commit id. */
 export const isConflict = (error: unknown): boolean => CONFLICTS.has(errorCode(error) ?? '');
 
-/** Whether the server said that the transaction is rolled back. It may also have stopped in the middle, or be unreachable. */
+/** Whether the server said that the transaction is rolled back. Otherwise the outcome is unknown. */
 export function isRolledBack(error: unknown): boolean {
   const code = errorCode(error) ?? '';
   return SQLSTATE.test(code) && !/^(08|57P|58|XX)/.test(code);
 }
 
-/** What a caller is to be told. An error of ours stays what it is. */
+/** Transient errors become Unavailable; others stay as they are. */
 export function asUnavailable(error: unknown): Error {
   if (error instanceof Unavailable) return error;
   const code = errorCode(error);
   if (code === undefined || !SQLSTATE.test(code) || TRANSIENT.test(code)) {
-    // Callers hear of it, and where the database is does not concern them.
+    // Clients see the message: it must not say where the database is.
     return new Unavailable('The database does not answer.', { cause: error });
   }
   return error instanceof Error ? error : new Error(String(error));
 }
 
-export function asCannotOpen(error: unknown, { place, user, database }: Record<'place' | 'user' | 'database', string>) {
+export function asCannotOpen(
+  error: unknown,
+  { address, user, database }: Record<'address' | 'user' | 'database', string>,
+) {
   if (error instanceof CannotOpen) return error;
   const code = errorCode(error) ?? '';
   const answers: Record<string, string> = {
-    '28P01': `PostgreSQL at ${place} refuses the password of ${user}.`,
-    '28000': `PostgreSQL at ${place} does not let ${user} in: ${oneLine(error)}.`,
-    '3D000': `PostgreSQL at ${place} has no database ${database}.`,
-    '42501': `${user} lacks rights in the database ${database} at ${place}: ${oneLine(error)}.`,
-    '53300': `PostgreSQL at ${place} has no connection left: ${oneLine(error)}.`,
-    '25006': `PostgreSQL at ${place} is a read-only standby: Holdfast needs the primary.`,
+    '28P01': `PostgreSQL at ${address} refuses the password of ${user}.`,
+    '28000': `PostgreSQL at ${address} does not let ${user} in: ${oneLine(error)}.`,
+    '3D000': `PostgreSQL at ${address} has no database ${database}.`,
+    '42501': `${user} lacks rights in the database ${database} at ${address}: ${oneLine(error)}.`,
+    '53300': `PostgreSQL at ${address} has no connection left: ${oneLine(error)}.`,
+    '25006': `PostgreSQL at ${address} is a read-only standby: Holdfast needs the primary.`,
   };
   const known = answers[code];
   if (known) return new CannotOpen(known);
-  if (SQLSTATE.test(code)) return new CannotOpen(`PostgreSQL at ${place} answers: ${oneLine(error)} (${code}).`);
-  return new CannotOpen(`PostgreSQL at ${place} does not answer: ${oneLine(error)}.`);
+  if (SQLSTATE.test(code)) return new CannotOpen(`PostgreSQL at ${address} answers: ${oneLine(error)} (${code}).`);
+  return new CannotOpen(`PostgreSQL at ${address} does not answer: ${oneLine(error)}.`);
 }
 
 function oneLine(error: unknown): string {

@@ -111,7 +111,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
     });
   });
 
-  it('is brought to this version by the first who opens it, while those who made it go on', async () => {
+  it('is migrated to this version by the first process that opens it, while older processes go on', async () => {
     const schema = newSchema();
     const old = openPartition(await open({ schema }));
     await sql(`drop function "${schema}".page`, `update "${schema}".version set number = 1`);
@@ -125,7 +125,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
     }
   });
 
-  it('is made once by twelve who open it at the same time', async () => {
+  it('is created once by twelve processes that open it at the same time', async () => {
     const schema = newSchema();
     const engines = await Promise.all(times(12, () => open({ schema })));
     for (const [i, engine] of engines.entries()) await put(openPartition(engine), key('row', i), i);
@@ -133,7 +133,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
     expect(rows.map(rowNumber)).toEqual(times(12, (i) => i));
   });
 
-  it('can be opened by a user who may only use it', async () => {
+  it('can be opened by a user without the right to create it', async () => {
     const schema = newSchema();
     await (await openPostgres({ url: cluster.url, schema })).close();
     await sql(
@@ -145,7 +145,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
     expect(await get(openPartition(engine), key('row'))).toBe('written');
   });
 
-  it('answers Unavailable while the server is away, and goes on when it is back', async () => {
+  it('rejects with Unavailable while the server is down, and works again when it is back', async () => {
     const engine = await open({ resolveSeconds: 1 });
     const partition = openPartition(engine);
     await put(partition, key('row'), 'before');
@@ -197,7 +197,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
     expect(await get(partition, key('right'))).toBe('2');
   });
 
-  it('tells all processes in their next snapshot that its time was moved', async () => {
+  it('shows all processes in their next snapshot that its time was advanced', async () => {
     const schema = newSchema();
     const [one, other] = [await open({ schema }), openPartition(await open({ schema }))];
     for (let moved = 1; moved <= 10; moved++) {
@@ -217,20 +217,22 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
     }
   });
 
-  it('judges a deadline by the time of the server, whatever the process knows of it', async () => {
+  it('validates a deadline by the clock of the server, whatever the process knows of it', async () => {
     const schema = newSchema();
     const [one, other] = [await open({ schema }), await open({ schema })];
-    const body = {
+    const writeSet = {
       timestamp: other.clock.nextTimestamp(),
       writes: [{ kind: 'put', key: key('row'), value: bytes(1) } as const],
     };
     const before = other.clock.now() + 30n * SECOND;
     await one.clock.advance(31n * SECOND);
-    expect(await other.commit(makeCommit({ deadline: before, writeSets: [body] }))).toBe('conflict');
-    expect(await other.commit(makeCommit({ deadline: before + 30n * SECOND, writeSets: [body] }))).toBe('committed');
+    expect(await other.commit(makeCommit({ deadline: before, writeSets: [writeSet] }))).toBe('conflict');
+    expect(await other.commit(makeCommit({ deadline: before + 30n * SECOND, writeSets: [writeSet] }))).toBe(
+      'committed',
+    );
   });
 
-  it('does not wait for the turn of a process that stands still', async () => {
+  it('does not wait for long for the exclusive lock of a paused process', async () => {
     const schema = newSchema();
     const partition = openPartition(await open({ schema }));
     const paused = new pg.Client(cluster.url);
@@ -241,7 +243,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
     expect(await get(partition, key('row'))).toBe('through');
   });
 
-  it('ends the turn of a process that stands still', async () => {
+  it('releases the exclusive lock of a paused process', async () => {
     const schema = newSchema();
     const engine = await open({ schema });
     await engine.exclusive!(key('row'), async () => {
@@ -252,7 +254,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
     await engine.exclusive!(key('row'), async () => {});
   });
 
-  it('forgets removed versions and the ids of commits after some minutes, and then says of none what became of it', async () => {
+  it('deletes removed versions and commit ids after some minutes, and then answers every id with an unknown outcome', async () => {
     const schema = newSchema();
     const partition = openPartition(await open({ schema }));
     const counts = async () =>
@@ -277,7 +279,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
     expect(await counts()).toEqual({ count: 0, gone: 0 });
   });
 
-  it('forgets in one round what 5,000 commits a second leave in the ten seconds between two', async () => {
+  it('deletes in one run the rows that 5,000 commits a second leave between two runs', async () => {
     const schema = newSchema();
     await open({ schema });
     const old = 'from generate_series(1, 50000) as i';
@@ -298,8 +300,8 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
     expect(rows).toEqual([]);
   });
 
-  describe('and a commit that is decided but not yet seen by others', () => {
-    /** A commit in the server, past its decision: it waits for another transaction that has its id. */
+  describe('and a commit that is decided but not yet visible', () => {
+    /** A commit in the server after its decision: it waits for another transaction with the same id. */
     async function decide(schema: string): Promise<{ before: bigint; release: () => Promise<Outcome> }> {
       const engine = await open({ schema });
       const other = new pg.Client(cluster.url);
@@ -308,13 +310,13 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
       await other.query('begin');
       await other.query(inSchema(schema, `insert into S.commits values ('${id}', false, 0)`));
       const before = engine.clock.now() + 30n * SECOND;
-      const bodies = [
+      const writeSets = [
         {
           timestamp: engine.clock.nextTimestamp(),
           writes: [{ kind: 'put', key: key('row'), value: bytes(1) } as const],
         },
       ];
-      const outcome = engine.commit(makeCommit({ id, deadline: before, writeSets: bodies }));
+      const outcome = engine.commit(makeCommit({ id, deadline: before, writeSets: writeSets }));
       const waits = `select from pg_stat_activity where wait_event = 'transactionid' and query like '%.commit(%'`;
       while ((await sql(waits)).rows.length === 0);
       const release = async (): Promise<Outcome> => {
@@ -331,7 +333,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
         return { isThere: row !== undefined, now: at.now };
       });
 
-    it('holds no reader up before its deadline', async () => {
+    it('delays no reader before its deadline', async () => {
       const schema = newSchema();
       const reader = await open({ schema });
       const { before, release } = await decide(schema);
@@ -341,7 +343,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
       expect(await release()).toBe('committed');
     });
 
-    it('is waited for by who reads after its deadline', async () => {
+    it('delays a reader after its deadline', async () => {
       const schema = newSchema();
       const reader = await open({ schema });
       const { before, release } = await decide(schema);
@@ -352,7 +354,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
       for (const { isThere, now } of await looks) expect(isThere || now < before).toBe(true);
     });
 
-    it('lets the time of readers stand still before its deadline when it hangs, and refuses who was told a later time', async () => {
+    it('stops the time of readers before its deadline when it hangs, and fails a read of a later time', async () => {
       const schema = newSchema();
       const [reader, early] = [await open({ schema }), await open({ schema })];
       const { before, release } = await decide(schema);
@@ -369,7 +371,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
     });
   });
 
-  it('finds rows by index only, in a table that nobody has analysed', async () => {
+  it('finds rows by index only, in a table without statistics', async () => {
     const schema = newSchema();
     const partition = openPartition(await open({ schema }));
     await partition.transact(key('row'), async (tx) => {
@@ -387,7 +389,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
       'select pg_stat_force_next_flush()',
       `select relname, seq_scan::int as scans from pg_stat_user_tables where schemaname = '${schema}' and relname = 'rows'`,
     );
-    // One was the making of its indexes.
+    // One was the creation of its indexes.
     expect(rows[0].scans).toBeLessThanOrEqual(2);
     const plans = await sql(
       'set enable_seqscan = off; set enable_bitmapscan = off; set plan_cache_mode = force_generic_plan',
@@ -397,7 +399,7 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
     expect(JSON.stringify(plans.rows)).toMatch(/Index Scan Backward using rows_order/);
   });
 
-  it('refuses a stamp of long ago, and one that a removed row may have had', async () => {
+  it('conflicts with an old timestamp, and with one that a removed row may have had', async () => {
     const engine = await open();
     const write = (timestamp: bigint, kind: 'put' | 'remove') =>
       engine.commit(
@@ -410,11 +412,11 @@ describe.skipIf(missing)(`A store in PostgreSQL${missing ? ` (${missing})` : ''}
           ],
         }),
       );
-    const stamps = times(4, () => engine.clock.nextTimestamp());
-    expect(await write(stamps[1]!, 'put')).toBe('committed');
-    expect(await write(stamps[2]!, 'remove')).toBe('committed');
-    for (const stamp of stamps.slice(0, 3)) expect(await write(stamp, 'put')).toBe('conflict');
-    expect(await write(stamps[3]!, 'put')).toBe('committed');
+    const timestamps = times(4, () => engine.clock.nextTimestamp());
+    expect(await write(timestamps[1]!, 'put')).toBe('committed');
+    expect(await write(timestamps[2]!, 'remove')).toBe('committed');
+    for (const timestamp of timestamps.slice(0, 3)) expect(await write(timestamp, 'put')).toBe('conflict');
+    expect(await write(timestamps[3]!, 'put')).toBe('committed');
     const old = engine.clock.nextTimestamp();
     await engine.clock.advance(100n * SECOND);
     expect(await write(old, 'put')).toBe('conflict');

@@ -1,7 +1,7 @@
-/** What runs in the server, as SQL. `S.` stands for the schema of the store. */
+/** The server's tables and functions, as SQL: OCC validation and commit run in S.commit. `S.` stands for the schema of the store. */
 import { TIME_FUNCTIONS } from './time-functions.ts';
 
-/** Orders the rows: an index takes no entry of more than 2,704 bytes. */
+/** The indexed part of a key: an index entry has at most 2,704 bytes. */
 const sortPrefix = (key: string): string => `substring(${key} from 1 for 2500)`;
 
 export const TABLES = `
@@ -24,7 +24,7 @@ insert into S.clock (shift, floor) values (0, 0);
 comment on table S.clock is 'How far the time of the store is ahead of the clock of this server, and what it never falls behind.';
 `;
 
-/** At most so many rows of a table are forgotten by one call; the answer tells whether there may be more. */
+/** Rows of a table that one call deletes at most; the result tells whether there may be more. */
 export const CLEANUP_ROWS_MAX = 10_000;
 
 const CLEANUP = `
@@ -43,9 +43,9 @@ end
 $$;
 `;
 
-/** Whole seconds as the store counts them. */
+/** Seconds in ticks. */
 const ticks = (count: number): string => `${count}0000000`;
-/** A stamp older than this is refused, and what was removed or committed is remembered for longer. */
+/** A timestamp older than this is a conflict; removed versions and commit ids are kept for longer, so none is used again. */
 const STAMP_SECONDS = 60;
 const RESOLVE_SECONDS = 300;
 export const RETENTION_SECONDS = 900;
@@ -71,7 +71,7 @@ declare
   found_keys bytea[];
   found_versions bigint[];
 begin
-  -- Turns for who would be overtaken again and again. It may have been paused in the middle: then nobody waits for long.
+  -- Waits for the holder of an exclusive lock on the queue key, but not for long: that process may have been paused.
   foreach number in array p_anchors loop
     if pg_try_advisory_xact_lock_shared(number) then continue; end if;
     perform set_config('lock_timeout', '2s', true);
@@ -86,7 +86,7 @@ begin
     else perform pg_advisory_xact_lock_shared(p_locks[i]); end if;
   end loop;
 
-  -- From here on every statement sees all that was committed by whoever held these locks before.
+  -- From here on every statement sees all commits that held these locks before.
   outcome := 'conflict';
   if p_before is not null then p_before := S.announce_deadline(p_before); end if;
   at := greatest(S.store_now(), p_now);
@@ -156,7 +156,7 @@ begin
 end
 $$;
 
--- Waits for a commit that is under way; one that has not come so far can come no more. The update waits for the standby, too.
+-- Waits for a commit that is running, and bars one that has not started. The update waits for the standby, too.
 create or replace function S.resolve(p_id text, p_sent bigint) returns text language plpgsql volatile as $$
 declare
   happened boolean;
@@ -169,12 +169,12 @@ end
 $$;
 `;
 
-/** Rows that are looked at before the place is sought anew: a seek costs about as much as reading the first of these. */
+/** Rows of a group that are skipped one by one before a seek, which costs about as much. */
 const SKIPPED_MAX = 24;
 const SCAN_BATCH_ROWS = 200;
 
 const PAGE = `
--- Behind everything that begins with these bytes; null: nothing is.
+-- After every key that starts with these bytes; null: there is no such key.
 create or replace function S.past_any(bytes bytea) returns bytea language plpgsql immutable strict as $$
 begin
   while octet_length(bytes) > 0 and get_byte(bytes, octet_length(bytes) - 1) = 255 loop
@@ -185,7 +185,7 @@ begin
 end
 $$;
 
--- Of rows whose keys are alike up to the end of the first mark behind p_behind bytes, only the first.
+-- Of rows whose keys are equal up to the end of the first mark after p_behind bytes, only the first.
 create or replace function S.page(p_from bytea, p_to bytea, p_limit bigint, p_bytes bigint, p_behind int, p_mark bytea)
 returns table (key bytea, version bigint, value bytea) language plpgsql stable as $$
 #variable_conflict use_column
@@ -238,7 +238,7 @@ const scanQuery = (comparison: string, direction: string): string => `
     ) page
   ) counted where before < $4`;
 
-/** Of every connection that reads; one round trip takes as many of them as there are to ask. */
+/** Prepared on every connection for reads; one round trip executes all that are pending. */
 export const PREPARED_READS = `
 prepare holdfast_now(bigint) as select S.now_for_reads($1);
 prepare holdfast_get(bytea[]) as

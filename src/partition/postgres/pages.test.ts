@@ -29,8 +29,8 @@ describe.skipIf(missing)(`A page on PostgreSQL${missing ? ` (${missing})` : ''}`
     await cluster?.drop();
   });
 
-  /** The messages that go to the server for one read. */
-  async function sentFor(body: (at: PagedSnapshot) => Promise<void>): Promise<string[]> {
+  /** The messages that are sent to the server for one read. */
+  async function sentFor(fn: (at: PagedSnapshot) => Promise<void>): Promise<string[]> {
     const sent: string[] = [];
     const { query } = pg.Client.prototype;
     const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (
@@ -42,11 +42,11 @@ describe.skipIf(missing)(`A page on PostgreSQL${missing ? ` (${missing})` : ''}`
       return Reflect.apply(query, this, given);
     });
     onTestFinished(() => spy.mockRestore());
-    await partition.read(body);
+    await partition.read(fn);
     return sent;
   }
 
-  it('is one call of one server function, however many rows are joined', async () => {
+  it('is one call of one server function, however large the groups are', async () => {
     const sent = await sentFor(async (at) => {
       const { rows, next } = await at.page(range, { limit: 5_000, grouping });
       expect([rows.length, next]).toEqual([FOLDERS, undefined]);
@@ -56,14 +56,14 @@ describe.skipIf(missing)(`A page on PostgreSQL${missing ? ` (${missing})` : ''}`
     expect(sent).toEqual([expect.stringMatching(page)]);
   });
 
-  it('is one statement also where nothing is joined', async () => {
+  it('is one statement also without groups', async () => {
     const sent = await sentFor(async (at) => {
       expect((await at.page(range, { limit: 5_000 })).rows).toHaveLength(3 * FOLDERS);
     });
     expect(sent).toEqual([expect.stringContaining('holdfast_scan(')]);
   });
 
-  it('shares its way with what else is asked for at the same time', async () => {
+  it('shares a round trip with the other reads of the turn', async () => {
     const sent = await sentFor(async (at) => {
       await at.get(key('file', 'none'));
       const pages = await Promise.all(times(3, () => at.page(range, { limit: 10, grouping })));

@@ -1,12 +1,12 @@
-/** What a process does for the store from time to time. */
+/** Periodic background tasks: clock synchronisation, and deletion of expired commit ids and removed versions. */
 import { CLEANUP_ROWS_MAX } from './functions.ts';
 
 export interface PeriodicTask {
-  /** Waits for the round that is under way. */
+  /** Waits for the current run. */
   end(): Promise<void>;
 }
 
-/** Starts a round every so often, unless the last one is still under way. A round that fails leaves its work to the next. */
+/** Starts no run while the last one is not finished. A run that fails leaves its work to the next. */
 export function startPeriodicTask(milliseconds: number, task: () => Promise<unknown>): PeriodicTask {
   let running: Promise<unknown> | undefined;
   const timer = setInterval(() => {
@@ -26,8 +26,8 @@ export function startPeriodicTask(milliseconds: number, task: () => Promise<unkn
 }
 
 /**
- * Calls again while a call forgot a full portion: otherwise more rows than one portion a round would pile up for ever.
- * @param deleteExpired how many rows it removed from the table that had the most
+ * Repeats while a call deleted as many rows as it may: otherwise a store that writes more rows per run would grow for ever.
+ * @param deleteExpired returns the number of rows that it deleted from the table with the most
  */
 export async function deleteAllExpired(
   deleteExpired: () => Promise<number>,

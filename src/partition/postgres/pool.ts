@@ -1,3 +1,4 @@
+/** Connection pool with a bounded number of waiters. */
 import pg from 'pg';
 import { Unavailable } from '../partition.ts';
 import { asUnavailable } from './errors.ts';
@@ -6,7 +7,7 @@ export interface PoolOptions {
   url: string;
   /** Connections at most. */
   max: number;
-  /** Who waits for one, at most. */
+  /** Callers that wait for a connection at most. */
   waitingMax: number;
   /** Run on every new connection. */
   prepare: string;
@@ -17,19 +18,19 @@ export type Connection = pg.PoolClient;
 export interface Pool {
   /** Throws Unavailable: nothing was sent. */
   connect(): Promise<Connection>;
-  /** How many wait for a connection. */
+  /** How many callers wait for a connection. */
   waiting(): number;
   end(): Promise<void>;
 }
 
 const CONNECT_MILLISECONDS = 10_000;
 const STATEMENT_SECONDS = 20;
-/** Longer than the server lets a statement take: past it the connection is lost. */
+/** Longer than the server's statement timeout: after that the connection is lost. */
 const ANSWER_MILLISECONDS = 30_000;
 
 /**
- * Rows are found by index only, whatever the statistics say of a table that grew since. A commit is told when it is on disk,
- * whatever the server's default is, and here and there also on the standby.
+ * Plans use indexes only, since statistics of a growing table are stale. A commit is acknowledged when it is on disk, whatever the
+ * server's default is, and where the server is configured so, also on the standby.
  */
 const SETTINGS = `
 set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set enable_bitmapscan = off;
@@ -47,7 +48,7 @@ export function openPool({ url, max, waitingMax, prepare }: PoolOptions): Pool {
     onConnect: async (client) => {
       client.on('error', () => {});
       const answers = await client.query(`${SETTINGS}${prepare}; select pg_is_in_recovery() as standby`);
-      // After a failover the address may lead to what is no primary: it would tell of old states.
+      // After a failover the address may lead to a standby, which shows old states.
       if ([answers].flat().at(-1)!.rows[0].standby) throw new Unavailable('The database is a read-only standby.');
     },
   });

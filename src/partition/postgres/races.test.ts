@@ -63,7 +63,7 @@ async function open(): Promise<{ partition: Partition; schema: string }> {
   return { partition, schema };
 }
 
-/** So many rounds, a few at a time. */
+/** Runs the rounds, a few at a time. */
 async function rounds(count: number, round: (i: number) => Promise<void>): Promise<void> {
   let next = 0;
   await Promise.all(
@@ -107,7 +107,7 @@ describe.skipIf(missing)(`Processes that share a store in PostgreSQL${missing ? 
     expect(children!.length).toBe(parents!.length);
   }, 120_000);
 
-  it('give a seat to one of two who found none taken, though they share no row, 500 times', async () => {
+  it('give a seat to one of two that found none taken, though they write no common row, 500 times', async () => {
     const { schema } = await open();
     const racers = await startRacers(2, schema);
     const winners = [0, 0];
@@ -120,7 +120,7 @@ describe.skipIf(missing)(`Processes that share a store in PostgreSQL${missing ? 
     expect(Math.min(...winners)).toBeGreaterThan(0);
   }, 60_000);
 
-  it('run no body of 64 clients on one row more than five times again', async () => {
+  it('run no transaction of 64 clients on one row more than six times', async () => {
     const { partition, schema } = await open();
     const racers = await startRacers(3, schema);
     const started = performance.now();
@@ -164,7 +164,7 @@ describe.skipIf(missing)(`Processes that share a store in PostgreSQL${missing ? 
   }, 180_000);
 });
 
-/** Ends backends in the middle of commits, at random; the answer stops it. */
+/** Terminates backends in the middle of commits, at random, until the returned function is called. */
 async function startKilling(): Promise<() => Promise<void>> {
   const killer = new pg.Client(cluster.url);
   await killer.connect();

@@ -1,201 +1,206 @@
+/** Repeatable-read snapshots with pipelined queries: reads that are pending at one time share a round trip. */
 import { type Key, type KeyGrouping, keyAfterGroup, type Range } from '../keys.ts';
-import { type Engine, type Instant, type Row, type ScanOptions, stoppedEarly } from '../partition.ts';
+import {
+  type Instant,
+  type Page,
+  type PagedSnapshot,
+  type PageOptions,
+  type Row,
+  type ScanOptions,
+  stoppedEarly,
+} from '../partition.ts';
 import type { ServerClock } from './clock.ts';
 import { keyArrayLiteral, keyLiteral } from './commit-codec.ts';
+import { ConnectionCache } from './connection-cache.ts';
 import { asUnavailable } from './errors.ts';
 import type { Connection, Pool } from './pool.ts';
 
 const BEGIN = 'begin isolation level repeatable read read only';
 /**
- * In a transaction of its own, before the snapshot is taken: it waits for the commits that a reader of this instant must see.
- * @param atLeast no snapshot of this process has a later instant
+ * In a transaction of its own, before the snapshot is taken: holdfast_now waits for the commits that a reader at this instant must
+ * see.
+ * @param atLeast the latest instant of this process's snapshots
  */
 const timeStatements = (atLeast: Instant): string[] => ['begin', `execute holdfast_now(${atLeast})`, 'commit'];
-/** Counted from the end of what precedes the first reads. */
+/** The index of holdfast_now in the statements before the first reads, from their end. */
 const TIME_AT = -3;
 const BYTES_MAX = '9223372036854775807';
-/** Of values in a page: they come all at once. */
+/** Values of a page at most: they are in memory at once. */
 const PAGE_BYTES = 4 << 20;
 
 interface PendingQuery {
   readonly text: string;
-  readonly take: (rows: unknown[][]) => void;
+  readonly resolve: (rows: unknown[][]) => void;
+  readonly reject: (error: Error) => void;
+}
+interface PendingGet {
+  readonly key: Key;
+  readonly resolve: (row: Row | undefined) => void;
   readonly reject: (error: Error) => void;
 }
 type QueryResult = { rows: unknown[][] };
 
-/**
- * A transaction that begins with the first read; what is asked for while it is on its way goes together, so that all bodies
- * of a turn share their round trips. The time of the store comes along: another process may have moved it. It is read before the
- * snapshot is taken, so that no reader finds a lease expired and misses what was written under it in time.
- */
-export function makeSnapshots(pool: Pool, clock: ServerClock): { snapshot: Engine['snapshot']; end(): Promise<void> } {
-  const spare = makeConnectionCache(pool);
-  /** The latest instant that a snapshot of this process has. */
-  let latestNow = 0n;
-  const recordNow = (instant: Instant): Instant => {
-    if (instant > latestNow) latestNow = instant;
+/** What the snapshots of a process share. */
+export class Snapshots {
+  readonly clock: ServerClock;
+  readonly connections: ConnectionCache;
+  /** The latest instant of a snapshot: no later snapshot has an earlier one. */
+  latestNow: Instant = 0n;
+
+  constructor(pool: Pool, clock: ServerClock) {
+    this.clock = clock;
+    this.connections = new ConnectionCache(pool);
+  }
+
+  snapshot(): PostgresSnapshot {
+    return new PostgresSnapshot(this);
+  }
+
+  recordNow(instant: Instant): Instant {
+    if (instant > this.latestNow) this.latestNow = instant;
     return instant;
-  };
-  const snapshot: Engine['snapshot'] = () => {
-    const rows = new Map<Key, Promise<Row | undefined>>();
-    let pendingGets: { key: Key; take: (row: Row | undefined) => void; reject: (error: Error) => void }[] = [];
-    let pendingQueries: PendingQuery[] = [];
-    let now: Instant | undefined;
-    /** When the snapshot was asked for: a body that wants to know the time before the answer must not be told a later one. */
-    let startedAt: Instant | undefined;
-    let connection: Connection | undefined;
-    let broken: Error | undefined;
-    let sending = false;
-    let ended = false;
+  }
 
-    function scheduleSend(): void {
-      if (sending) return;
-      sending = true;
-      setImmediate(async () => {
-        while (pendingGets.length + pendingQueries.length > 0) await send(takePending());
-        sending = false;
-        if (ended) releaseConnection();
-      });
-    }
-
-    function takePending(): PendingQuery[] {
-      const [gets, scans] = [pendingGets, pendingQueries];
-      pendingGets = [];
-      pendingQueries = [];
-      if (gets.length === 0) return scans;
-      const get: PendingQuery = {
-        text: `execute holdfast_get(${keyArrayLiteral(gets.map(({ key }) => key))})`,
-        take(found) {
-          const byNumber = new Map(found.map(([n, ...row]) => [Number(n), row]));
-          for (const [i, { key, take }] of gets.entries()) {
-            const row = byNumber.get(i + 1);
-            take(row && { key, version: BigInt(row[0] as string), value: row[1] as Buffer });
-          }
-        },
-        reject: (error) => {
-          for (const { reject } of gets) reject(error);
-        },
-      };
-      return [get, ...scans];
-    }
-
-    async function send(group: readonly PendingQuery[]): Promise<void> {
-      try {
-        if (broken) throw broken;
-        const statements = group.map((each) => each.text);
-        const first: string[] = [];
-        if (!connection) {
-          const taken = await spare.take();
-          connection = taken.connection;
-          startedAt = clock.now();
-          first.push(...(taken.isOver ? ['commit'] : []), ...timeStatements(latestNow), BEGIN);
-        }
-        const answer = await connection.query({ text: [...first, ...statements].join('; '), rowMode: 'array' });
-        const answers = [answer].flat() as QueryResult[];
-        const time = answers.splice(0, first.length).at(TIME_AT);
-        if (time) {
-          const serverTime = BigInt(time.rows[0]![0] as string);
-          clock.observeServerTime(serverTime);
-          now ??= recordNow(serverTime);
-        }
-        for (const [i, { take }] of group.entries()) take(answers[i]!.rows);
-      } catch (error) {
-        broken ??= asUnavailable(error);
-        for (const { reject } of group) reject(broken);
-      }
-    }
-
-    function releaseConnection(): void {
-      const used = connection;
-      connection = undefined;
-      if (used && broken) used.release(true);
-      else if (used) spare.recycle(used);
-      broken ??= new Error('the snapshot has ended');
-    }
-
-    const get = (key: Key): Promise<Row | undefined> => {
-      let row = rows.get(key);
-      if (!row) {
-        row = new Promise((take, reject) => pendingGets.push({ key, take, reject }));
-        rows.set(key, row);
-        scheduleSend();
-      }
-      return row;
-    };
-    const queryRows = (text: string): Promise<Row[]> =>
-      new Promise((resolve, reject) => {
-        pendingQueries.push({ text, take: (found) => resolve(found.map(rowFrom)), reject });
-        scheduleSend();
-      });
-    return {
-      get now() {
-        now ??= recordNow(startedAt ?? clock.now());
-        return now;
-      },
-      get,
-      getMany: (keys) => Promise.all(keys.map(get)),
-      scan: async (range, options) => (isEmpty(range, options) ? [] : queryRows(scanText(range, options))),
-      async page(range, { limit, grouping }) {
-        const bounds = { limit, bytesMax: PAGE_BYTES };
-        if (isEmpty(range, bounds)) return { rows: [], next: undefined };
-        const found = await queryRows(grouping ? pageText(range, bounds, grouping) : scanText(range, bounds));
-        const next = stoppedEarly(found, bounds) ? keyAfterGroup(found.at(-1)!.key, grouping) : undefined;
-        return { rows: found, next: next !== undefined && next < range.to ? next : undefined };
-      },
-      end() {
-        ended = true;
-        if (!sending) releaseConnection();
-      },
-    };
-  };
-  return { snapshot, end: spare.end };
+  end(): Promise<void> {
+    return this.connections.end();
+  }
 }
 
-/** How long a transaction that is over may wait for the next one to end it: that saves a round trip. */
-const SPARE_MILLISECONDS = 20;
+/**
+ * A transaction begins with the first read. Reads that come while a round trip runs go together in the next, so all transaction
+ * functions of a turn share their round trips. The store's time comes along, since another process may have advanced it. It is
+ * read before the snapshot is taken, so that no reader finds a lease expired and misses a write under that lease.
+ */
+class PostgresSnapshot implements PagedSnapshot {
+  private readonly shared: Snapshots;
+  /** Rows that were read or are being read: each is queried once. */
+  private readonly rows = new Map<Key, Promise<Row | undefined>>();
+  private pendingGets: PendingGet[] = [];
+  private pendingQueries: PendingQuery[] = [];
+  /** The snapshot's instant; never changes once it was told. */
+  private instant: Instant | undefined;
+  /** When the first query was sent: `now` before its answer must not be later than the snapshot. */
+  private startedAt: Instant | undefined;
+  /** Set while the transaction is open. */
+  private connection: Connection | undefined;
+  /** After a failure every read fails: a new transaction would show another state. */
+  private broken: Error | undefined;
+  /** The connection is released by the sender, if one runs, or by `end`. */
+  private isSending = false;
+  private isEnded = false;
 
-function makeConnectionCache(pool: Pool) {
-  const spare: { connection: Connection; timer: NodeJS.Timeout }[] = [];
-  const leaving = new Set<Promise<void>>();
-  function commitAndRelease(connection: Connection): void {
-    const left = connection
-      .query('commit')
-      .then(
-        () => connection.release(),
-        () => connection.release(true),
-      )
-      .finally(() => leaving.delete(left));
-    leaving.add(left);
+  constructor(shared: Snapshots) {
+    this.shared = shared;
   }
+
+  get now(): Instant {
+    this.instant ??= this.shared.recordNow(this.startedAt ?? this.shared.clock.now());
+    return this.instant;
+  }
+
+  get(key: Key): Promise<Row | undefined> {
+    let row = this.rows.get(key);
+    if (!row) {
+      row = new Promise((resolve, reject) => this.pendingGets.push({ key, resolve, reject }));
+      this.rows.set(key, row);
+      this.scheduleSend();
+    }
+    return row;
+  }
+
+  getMany(keys: readonly Key[]): Promise<(Row | undefined)[]> {
+    return Promise.all(keys.map((key) => this.get(key)));
+  }
+
+  async scan(range: Range, options: ScanOptions): Promise<Row[]> {
+    return isEmpty(range, options) ? [] : this.query(scanText(range, options));
+  }
+
+  async page(range: Range, { limit, grouping }: PageOptions): Promise<Page> {
+    const bounds = { limit, bytesMax: PAGE_BYTES };
+    if (isEmpty(range, bounds)) return { rows: [], next: undefined };
+    const rows = await this.query(grouping ? pageText(range, bounds, grouping) : scanText(range, bounds));
+    const next = stoppedEarly(rows, bounds) ? keyAfterGroup(rows.at(-1)!.key, grouping) : undefined;
+    return { rows, next: next !== undefined && next < range.to ? next : undefined };
+  }
+
+  end(): void {
+    this.isEnded = true;
+    if (!this.isSending) this.releaseConnection();
+  }
+
+  private query(text: string): Promise<Row[]> {
+    return new Promise((resolve, reject) => {
+      this.pendingQueries.push({ text, resolve: (rows) => resolve(rows.map(rowFrom)), reject });
+      this.scheduleSend();
+    });
+  }
+
+  private scheduleSend(): void {
+    if (this.isSending) return;
+    this.isSending = true;
+    setImmediate(async () => {
+      while (this.pendingGets.length + this.pendingQueries.length > 0) await this.send(this.takePending());
+      this.isSending = false;
+      if (this.isEnded) this.releaseConnection();
+    });
+  }
+
+  private takePending(): PendingQuery[] {
+    const [gets, queries] = [this.pendingGets, this.pendingQueries];
+    this.pendingGets = [];
+    this.pendingQueries = [];
+    return gets.length === 0 ? queries : [combineGets(gets), ...queries];
+  }
+
+  private async send(group: readonly PendingQuery[]): Promise<void> {
+    const { clock, connections } = this.shared;
+    try {
+      if (this.broken) throw this.broken;
+      const statements = group.map((each) => each.text);
+      const first: string[] = [];
+      if (!this.connection) {
+        const { connection, isOver } = await connections.take();
+        this.connection = connection;
+        this.startedAt = clock.now();
+        first.push(...(isOver ? ['commit'] : []), ...timeStatements(this.shared.latestNow), BEGIN);
+      }
+      const answer = await this.connection.query({ text: [...first, ...statements].join('; '), rowMode: 'array' });
+      const answers = [answer].flat() as QueryResult[];
+      const time = answers.splice(0, first.length).at(TIME_AT);
+      if (time) {
+        const serverTime = BigInt(time.rows[0]![0] as string);
+        clock.observeServerTime(serverTime);
+        this.instant ??= this.shared.recordNow(serverTime);
+      }
+      for (const [i, { resolve }] of group.entries()) resolve(answers[i]!.rows);
+    } catch (error) {
+      this.broken ??= asUnavailable(error);
+      for (const { reject } of group) reject(this.broken);
+    }
+  }
+
+  private releaseConnection(): void {
+    const used = this.connection;
+    this.connection = undefined;
+    if (used && this.broken) used.release(true);
+    else if (used) this.shared.connections.recycle(used);
+    this.broken ??= new Error('the snapshot has ended');
+  }
+}
+
+function combineGets(gets: readonly PendingGet[]): PendingQuery {
   return {
-    /** `isOver`: with a transaction that is still to be ended. */
-    async take(): Promise<{ connection: Connection; isOver: boolean }> {
-      const last = spare.pop();
-      if (!last) return { connection: await pool.connect(), isOver: false };
-      clearTimeout(last.timer);
-      return { connection: last.connection, isOver: true };
-    },
-    recycle(connection: Connection): void {
-      if (pool.waiting() > 0) {
-        commitAndRelease(connection);
-        return;
+    text: `execute holdfast_get(${keyArrayLiteral(gets.map(({ key }) => key))})`,
+    resolve(found) {
+      const byNumber = new Map(found.map(([n, ...row]) => [Number(n), row]));
+      for (const [i, { key, resolve }] of gets.entries()) {
+        const row = byNumber.get(i + 1);
+        resolve(row && { key, version: BigInt(row[0] as string), value: row[1] as Buffer });
       }
-      const timer = setTimeout(() => {
-        spare.splice(
-          spare.findIndex((each) => each.timer === timer),
-          1,
-        );
-        commitAndRelease(connection);
-      }, SPARE_MILLISECONDS);
-      spare.push({ connection, timer });
     },
-    async end(): Promise<void> {
-      for (const { connection, timer } of spare.splice(0)) {
-        clearTimeout(timer);
-        commitAndRelease(connection);
-      }
-      await Promise.all(leaving);
+    reject(error) {
+      for (const { reject } of gets) reject(error);
     },
   };
 }

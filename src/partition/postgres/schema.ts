@@ -1,21 +1,22 @@
+/** Schema migrations. */
 import type { ClientBase } from 'pg';
 import { CannotOpen } from './errors.ts';
 import { FUNCTIONS, TABLES } from './functions.ts';
 
 /** Rises with every change of a table or of a function's arguments or meaning. */
 export const SCHEMA_VERSION = 3;
-/** From a version to the next; the functions follow in any case. */
+/** From each version to the next; the functions are replaced in any case. */
 const MIGRATIONS: readonly string[] = [TABLES, '', ''];
 const SERVER_VERSION_MIN = 15;
 
 const quoteIdentifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-/** SQL for this schema, which it calls S. */
+/** Replaces `S.` by the schema's name. */
 export function inSchema(schema: string, sql: string): string {
   return sql.replaceAll(/\bS\./g, () => `${quoteIdentifier(schema)}.`);
 }
 
-/** Makes the schema, or brings it to this version: one process does, the others wait. */
+/** Creates the schema, or migrates it to this version: one process does, the others wait. */
 export async function prepareSchema(client: ClientBase, schema: string): Promise<void> {
   await checkServer(client);
   if ((await readSchemaVersion(client, schema)) === SCHEMA_VERSION) return;
@@ -41,7 +42,7 @@ function migration(version: number): string {
 }
 
 async function readSchemaVersion(client: ClientBase, schema: string): Promise<number> {
-  // Not to_regclass: a connection remembers that there was none.
+  // Not to_regclass: a connection caches that there was none.
   const { rowCount } = await client.query(
     `select from pg_class join pg_namespace n on n.oid = relnamespace where relname = 'version' and nspname = $1`,
     [schema],

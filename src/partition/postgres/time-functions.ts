@@ -8,7 +8,7 @@ create or replace function S.store_now() returns bigint language sql volatile as
   select greatest(floor, 621355968000000000 + (extract(epoch from clock_timestamp()) * 10000000)::bigint + shift) from S.clock
 $$;
 
--- A clock that was set back far, or another server's, goes on from what was told last.
+-- If the server's clock was set back, or the server replaced, time continues from the last instant that was returned.
 create or replace function S.beat(p_now bigint, p_moved bigint) returns bigint language sql volatile as $$
   update S.clock k set
     floor = greatest(k.floor, x.t + k.shift, p_now) + p_moved,
@@ -20,16 +20,16 @@ $$;
 `;
 
 /**
- * A commit that is good only before some instant is decided some milliseconds before others see it. Meanwhile it holds two
- * advisory locks, shared: one that all such commits hold, and one whose number is the deadline. PostgreSQL releases locks after
- * the commit is visible, so a reader that finds a lock free sees the commit in its next snapshot.
+ * A commit with a deadline is decided some milliseconds before it is visible. Meanwhile the commit holds two advisory locks, shared:
+ * one that all such commits hold, and one whose number is the deadline. PostgreSQL releases locks after the commit is visible, so a
+ * reader that finds a lock free sees the commit in its next snapshot.
  */
 const DEADLINES = `
 create or replace function S.deadline_number(p_deadline bigint) returns int language sql immutable as $$
   select (p_deadline / ${DEADLINE_TICKS})::bit(32)::int
 $$;
 
--- The deadline as a lock's number can hold it: 32 bits count 119 hours. No commit is under way for an hour.
+-- The deadline rounded to a lock number: 32 bits count 119 hours. No commit runs for an hour.
 create or replace function S.announce_deadline(p_before bigint) returns bigint language plpgsql volatile as $$
 begin
   p_before := p_before - p_before % ${DEADLINE_TICKS};
@@ -42,7 +42,7 @@ end
 $$;
 
 -- For a snapshot that is taken after this: every commit that it does not show has a deadline later than this instant.
--- Who reads waits for commits whose deadline has passed. If one of them hangs, the time of readers stands still before it.
+-- A reader waits for commits whose deadline has passed. If one of them hangs, the time of readers stays before its deadline.
 create or replace function S.now_for_reads(p_told bigint) returns bigint language plpgsql volatile as $$
 declare
   now bigint := greatest(S.store_now(), p_told);

@@ -1,6 +1,6 @@
 import { decodePart, type ParsePath } from '../address.ts';
 
-/** A path that is none of the four leads to a queue whose name has a slash: there is none, and no operation takes such a name. */
+/** A path of another shape becomes a queue name with a slash, which every operation refuses as invalid. */
 export const parseQueuePath: ParsePath = (rest) => {
   const [queue = '', messages = '', message = '', ...more] = rest.slice(1).split('/').map(decodePart);
   if (queue === '' && messages === '') return { container: '', item: '', shape: '/' };

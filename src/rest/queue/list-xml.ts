@@ -1,5 +1,4 @@
-/** The XML of the Queue service that goes out. */
-
+/** XML of the Queue service's responses. */
 import { formatRfc1123 } from '../../base/time.ts';
 import { nextSlice } from '../../base/time-slices.ts';
 import { escapeXml } from '../../base/xml.ts';
@@ -7,11 +6,11 @@ import type { ListedQueue } from '../../services/queue/listing.ts';
 import type { Message } from '../../services/queue/message-rows.ts';
 import { element, type ListParameters, metadataElements, parameterElements } from '../xml/list-elements.ts';
 
-export function queueListStart(endpoint: string, asked: ListParameters): Buffer {
-  return Buffer.from(`<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}">${parameterElements(asked)}`);
+export function queueListStart(endpoint: string, parameters: ListParameters): Buffer {
+  return Buffer.from(`<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}">${parameterElements(parameters)}`);
 }
 
-/** What the queues stand in is opened by the first of them: where there is none, it is an empty element. */
+/** The first queue opens the element around them: without queues it is an empty element. */
 export function createQueueListWriter(withMetadata: boolean) {
   let isOpen = false;
   return {
@@ -28,7 +27,6 @@ export function createQueueListWriter(withMetadata: boolean) {
   };
 }
 
-/** What Put Message tells of the message that was put. */
 export function putMessageXml(message: Message): string {
   return `<QueueMessagesList>${messageElement(identityElements(message) + receiptElements(message))}</QueueMessagesList>`;
 }
@@ -44,7 +42,7 @@ export function peekedMessagesXml(messages: readonly Message[]): Promise<readonl
   return messagesXml(messages, (peeked) => identityElements(peeked) + contentElements(peeked));
 }
 
-/** So much text is made at once; a long message is more by itself. */
+/** Text that is made without a pause, about: a long message exceeds it alone. */
 const SLICE_CHARACTERS = 128 << 10;
 
 async function messagesXml(messages: readonly Message[], elements: (message: Message) => string): Promise<Buffer[]> {

@@ -1,4 +1,4 @@
-/** The text of a message, out of the document that it is sent in. */
+/** Parses the request body of Put Message and Update Message. */
 import { runSliced, type SlicedWork } from '../../base/time-slices.ts';
 import type { XmlElement } from '../../base/xml.ts';
 import type { BodyReader, Request } from '../operation.ts';
@@ -8,7 +8,7 @@ import { isVersionBefore } from './params.ts';
 
 const TEXT_BYTES_MAX = 64 << 10;
 const OLD_TEXT_BYTES_MAX = 8 << 10;
-/** A character of one byte can take six, as &quot; does; and the elements around it take a few. */
+/** A character of one byte can take six, as &quot; does; the elements around the text take a few more. */
 const BODY_BYTES_MAX = TEXT_BYTES_MAX * 6 + 1024;
 
 const ROOT = 'QueueMessage';
@@ -17,7 +17,7 @@ const { check } = xmlBody(ROOT);
 /** Undefined: the body is empty. */
 export const messageText = messageBody(readMessageText);
 
-/** Of a message that is new: it must have one. */
+/** Of a new message, which must have a text. */
 export const newMessageText = messageBody(function* (bytes, request) {
   const text = yield* readMessageText(bytes, request);
   if (text === undefined) throw invalidXml(1, 1, 'There is no document.');
@@ -63,22 +63,22 @@ function textFromDocument(root: XmlElement | undefined): string | undefined {
 const START =
   /^(?:<\?xml version=(?:'1\.0'|"1\.0")(?: encoding=(?:'[uU][tT][fF]-8'|"[uU][tT][fF]-8"))? ?\?>)?[ \t\r\n]*<QueueMessage>[ \t\r\n]*<MessageText>/;
 const END = /<\/MessageText>[ \t\r\n]*<\/QueueMessage>[ \t\r\n]*$/;
-/** Longer than what can stand around a text. */
+/** More than the elements around a text take. */
 const ENVELOPE_MAX = 256;
-/** What no text holds, or holds unescaped. Bytes that are UTF-8 have no halves of characters for it to look for. */
+/** Characters that are invalid in a text, or need escaping. Lone surrogates need no check: UTF-8 has none. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: XML forbids them
 const SUSPECT = /[\0-\x08\x0b-\x1f<\ufffe\uffff]|\]\]>/;
 const ENTITY = /&(?:(lt|gt|amp|quot|apos);)?/g;
 const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
 /** `&quot;` */
 const ENTITY_MAX = 6;
-/** To replace the entities of so many takes about a millisecond. */
+/** Replacing the entities of this many characters takes about a millisecond. */
 const SLICE_CHARACTERS = 32 << 10;
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * The text of a document as clients write it, in a hundredth of the time that a parser takes. Undefined: it has something for the
- * parser to judge.
+ * The text of a document as clients usually write it, in a hundredth of the time of a parser. Undefined: the document needs the
+ * parser.
  */
 export function* scanMessageText(bytes: Uint8Array): SlicedWork<string | undefined> {
   let xml: string;
@@ -105,7 +105,7 @@ export function* scanMessageText(bytes: Uint8Array): SlicedWork<string | undefin
   return plain;
 }
 
-/** No entity is cut in two. */
+/** A slice never ends within an entity. */
 function sliceEnd(text: string, from: number): number {
   const end = from + SLICE_CHARACTERS;
   if (end >= text.length) return text.length;

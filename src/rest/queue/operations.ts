@@ -1,11 +1,11 @@
-/** The Queue service on the wire: one row per operation, in the order of Microsoft's REST reference. */
+/** Operations of the Queue service: one row each, in the order of Microsoft's REST reference. */
 import { formatRfc1123 } from '../../base/time.ts';
 import type { Storage } from '../../services/common/storage.ts';
-import { getMessages } from '../../services/queue/dequeue.ts';
 import { listQueues } from '../../services/queue/listing.ts';
 import {
   clearMessages,
   deleteMessage,
+  getMessages,
   peekMessages,
   putMessage,
   updateMessage,
@@ -35,12 +35,12 @@ import {
 } from './list-xml.ts';
 import { messageText, newMessageText } from './message-body.ts';
 import {
+  dequeueSeconds,
   isVersionBefore,
   messageCount,
   rejectPeekOnly,
   rejectPopReceipt,
   required,
-  takenSeconds,
   ttlSeconds,
   visibilitySeconds,
 } from './params.ts';
@@ -51,9 +51,8 @@ const messageId = pathPart(1);
 const popReceipt = required('popreceipt', query('popreceipt'));
 
 const SHAPES = ['/', '/{queue}', '/{queue}/messages', '/{queue}/messages/{message}'] as const;
-/** Before this version Put Message told nothing of what was put. */
+/** Before this version Put Message had no response body. */
 const RECEIPT_SINCE = '2016-05-31';
-/** What Get Messages hides a message for, if nobody says otherwise. */
 const DEFAULT_VISIBILITY_SECONDS = 30;
 
 const operations: readonly Operation<Storage>[] = [
@@ -161,11 +160,11 @@ const operations: readonly Operation<Storage>[] = [
     route: 'GET /{queue}/messages',
     permission: 'process',
     test: 'test/end-to-end/queue-messages.test.ts',
-    input: { queue, messageCount, takenSeconds, rejectPeekOnly },
+    input: { queue, messageCount, dequeueSeconds, rejectPeekOnly },
     replyBytes: estimateMessagesBytes,
     run: async (
       storage,
-      { queue: name, messageCount: count = 1, takenSeconds: seconds = DEFAULT_VISIBILITY_SECONDS },
+      { queue: name, messageCount: count = 1, dequeueSeconds: seconds = DEFAULT_VISIBILITY_SECONDS },
     ) => dequeuedMessagesXml(await getMessages(storage, { queue: name, count, visibilitySeconds: seconds })),
     reply: (pieces) => streamedXmlReply(200, pieces),
   }),
@@ -186,7 +185,7 @@ const operations: readonly Operation<Storage>[] = [
     route: 'DELETE /{queue}/messages',
     permission: 'delete',
     test: 'test/end-to-end/queue-messages.test.ts',
-    // With a receipt, one message was meant, whose id is missing.
+    // With a receipt, the client meant one message, whose id is missing.
     input: { queue, rejectPopReceipt },
     run: clearMessages,
     reply: () => ({ status: 204 }),
@@ -222,7 +221,7 @@ const operations: readonly Operation<Storage>[] = [
 
 export const queueOperations: readonly Operation<Storage>[] = operations.map(uncached);
 
-/** What this service says is true for a moment: no answer to a read is to be kept. */
+/** Queues change with every request: no response of a read may be cached. */
 function uncached(row: Operation<Storage>): Operation<Storage> {
   if (!row.methods.includes('GET')) return row;
   return {

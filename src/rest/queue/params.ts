@@ -1,4 +1,4 @@
-/** Readers of this service. Whether a number is within its bounds is the services' to say, but where they depend on the version. */
+/** Parameters of the Queue service. The services check limits, except those that depend on the API version. */
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import type { Reader, Request } from '../operation.ts';
 import { integerQuery, invalidQuery, reader } from '../params.ts';
@@ -11,7 +11,7 @@ const WEEK_SECONDS = 604_800;
 
 export const messageCount = integerQuery('numofmessages', ANY);
 export const visibilitySeconds = integerQuery('visibilitytimeout', ANY);
-export const takenSeconds = beforeVersion(
+export const dequeueSeconds = beforeVersion(
   '2011-08-18',
   integerQuery('visibilitytimeout', { min: 1, max: TWO_HOURS_SECONDS }),
   visibilitySeconds,
@@ -22,12 +22,12 @@ export const ttlSeconds = beforeVersion(
   integerQuery('messagettl', ANY),
 );
 
-/** Get Messages changes what it returns: a misspelt wish to peek must not end there. */
+/** Get Messages hides the messages that it returns: a misspelt `peekonly` must not have that effect. */
 export const rejectPeekOnly: Reader<void> = reader(({ query: { peekonly } }) => {
   if (peekonly !== undefined && peekonly.toLowerCase() !== 'false') throw invalidQuery('peekonly', peekonly);
 });
 
-/** To clear a queue is asked of it without any message, and without a receipt. */
+/** Clear Messages has no receipt: a request with one is a Delete Message without an id. */
 export const rejectPopReceipt: Reader<void> = reader(({ query: { popreceipt } }) => {
   if (popreceipt !== undefined) throw fail('UnsupportedQueryParameter', { QueryParameterName: 'popreceipt' });
 });
@@ -40,7 +40,7 @@ export function required<Value>(name: string, read: Reader<Value | undefined>): 
   });
 }
 
-/** A request that names no version is taken for one of the newest. */
+/** A request without a version counts as one of the newest. */
 export function isVersionBefore({ version }: Request, since: string): boolean {
   return version !== '' && version < since;
 }

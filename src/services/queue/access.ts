@@ -2,7 +2,7 @@ import type { AccessPolicy } from '../common/policies.ts';
 import type { Storage } from '../common/storage.ts';
 import { decodeQueue, nameKey, type QueueId, readProperties } from './rows.ts';
 
-/** What of a queue decides who may use it without a key. Strangers never may. */
+/** What authorizes requests without the account's key. Anonymous requests are never authorized. */
 export interface QueueAccess {
   readonly id: QueueId;
   readonly level: undefined;

@@ -1,9 +1,9 @@
 /**
- * Get Messages. Those who wait for one queue are served by one body: it looks at the head of the line once for all of them, where
- * each for himself would look again at all that those before him took.
+ * Dequeue with request batching: Get Messages requests that wait for one queue share one scan of the visibility index and one commit.
+ * Under contention from other processes, a batch starts at a random offset near the head.
  */
 import type { Key } from '../../partition/keys.ts';
-import type { Partition, Transaction } from '../../partition/partition.ts';
+import type { CombinedFunction, CombinedResult, Partition, Row, Transaction } from '../../partition/partition.ts';
 import { addSeconds } from '../../rules/queue/timing.ts';
 import type { Storage } from '../common/storage.ts';
 import {
@@ -14,150 +14,110 @@ import {
   type StoredMessage,
   toMessage,
 } from './message-rows.ts';
-import { checkMessageCount, checkQueueName, checkVisibility } from './request-checks.ts';
-import { checkQueueAccess, decodeQueue, nameKey, type Queue, type QueueScope, readQueue, txQueueKey } from './rows.ts';
-import { deleteExpired, random64, scanVisible, type VisibleMessages } from './visibility-index.ts';
+import { random64 } from './random64.ts';
+import { checkQueueAccess, decodeQueue, nameKey, type Queue, type QueueScope, txQueueKey } from './rows.ts';
+import { deleteExpired, findVisible, type VisibleMessages } from './visibility-index.ts';
 
-export interface GetMessagesInput {
+export interface DequeueInput {
   readonly queue: string;
   readonly count: number;
   readonly visibilitySeconds: number;
 }
 
-interface DequeueRequest extends GetMessagesInput {
+interface DequeueRequest extends DequeueInput {
   readonly scope: QueueScope;
-  readonly resolve: (messages: readonly Message[]) => void;
-  readonly reject: (error: unknown) => void;
+  /** One for each message that may be dequeued. */
+  readonly nonces: readonly bigint[];
+  /** Other processes are likely to dequeue from this queue, too. */
+  readonly isContended: boolean;
+  /** From 0 to below 1: where in the candidates a contended batch starts. */
+  readonly offset: number;
 }
 
-/** What he gets, or why he does not. */
-type DequeueResult = { readonly messages: readonly Message[] } | { readonly error: unknown };
+interface Dequeued {
+  readonly messages: readonly Message[];
+  /** The rows that were removed. */
+  readonly keys: readonly Key[];
+  /** This attempt, or one before it, found messages gone that the attempt before had chosen. */
+  readonly lostRace: boolean;
+}
 
-/** Messages that are taken in one commit: each leaves two rows. */
+/** Messages that one commit dequeues: each leaves two rows. */
 const DEQUEUE_MAX = 200;
-/** Where other processes take messages too, each begins at one of so many places at the head of the line. */
+/** A contended batch starts at one of this many offsets. */
 const START_OFFSETS = 8;
 const CONTENTION_MILLISECONDS = 1_000;
 
-/** Those of this process who wait for one queue. */
-interface WaitQueue {
-  readonly requests: DequeueRequest[];
-  isRunning: boolean;
-  /** Until then it is likely that other processes take messages from this queue. */
-  contendedUntil: number;
-}
+/** Until when a queue counts as contended, in milliseconds of `performance.now`, by its queue key. Only a hint. */
+const contendedUntil = new WeakMap<Partition, Map<Key, number>>();
 
-/** By the anchor of the queue. One with rivals is kept while nobody waits for it. */
-const waitQueues = new WeakMap<Partition, Map<Key, WaitQueue>>();
-
-export async function getMessages(storage: Storage, input: GetMessagesInput): Promise<readonly Message[]> {
-  checkQueueName(input.queue);
-  checkMessageCount(input.count);
-  checkVisibility(input.visibilitySeconds, 1);
-  for (;;) {
-    const messages = await enqueueRequest(storage, input);
-    if (messages.length > 0) return messages;
-    // Others were faster, or there were only such as have expired. That nothing is there is said of one committed state.
-    if (await isEmpty(storage, input.queue)) return messages;
-  }
-}
-
-async function isEmpty(storage: Storage, queue: string): Promise<boolean> {
-  return storage.partition.read(async (at) => {
-    const found = await readQueue(at, storage, queue);
-    const { live, isComplete } = await scanVisible(at.scan, found, at.now, 1);
-    return live.length === 0 && isComplete;
-  });
-}
-
-function enqueueRequest(
+/** Clock and chance are read here, before the transaction, whose function may run more than once. */
+export async function dequeue(
   { partition, account, granted }: Storage,
-  input: GetMessagesInput,
+  { queue, count, visibilitySeconds }: DequeueInput,
 ): Promise<readonly Message[]> {
-  const queues = waitQueues.get(partition) ?? new Map<Key, WaitQueue>();
-  waitQueues.set(partition, queues);
-  return new Promise((resolve, reject) => {
-    const queueKey = txQueueKey(account, input.queue);
-    const { count, visibilitySeconds } = input;
-    const request = { queue: input.queue, count, visibilitySeconds, scope: { account, granted }, resolve, reject };
-    const waitQueue = queues.get(queueKey) ?? { requests: [], isRunning: false, contendedUntil: 0 };
-    queues.set(queueKey, waitQueue);
-    waitQueue.requests.push(request);
-    if (!waitQueue.isRunning) void runBatches(partition, queues, queueKey, waitQueue);
-  });
+  const queueKey = txQueueKey(account, queue);
+  const request: DequeueRequest = {
+    queue,
+    count,
+    visibilitySeconds,
+    scope: { account, granted },
+    nonces: Array.from({ length: count }, random64),
+    isContended: isContended(partition, queueKey),
+    offset: Math.random(),
+  };
+  const { messages, lostRace } = await partition.transactCombined(queueKey, request, dequeueBatch);
+  if (lostRace) setContended(partition, queueKey);
+  return messages;
 }
 
-/** Who comes while others are served waits for the next body: he may know of a commit that this one does not see. */
-async function runBatches(
-  partition: Partition,
-  queues: Map<Key, WaitQueue>,
-  queueKey: Key,
-  waitQueue: WaitQueue,
-): Promise<void> {
-  waitQueue.isRunning = true;
-  while (waitQueue.requests.length > 0) {
-    const batch = waitQueue.requests.splice(0, batchSize(waitQueue.requests));
-    try {
-      const { value } = await partition.transact(queueKey, makeDequeue(batch, waitQueue));
-      for (const [i, result] of value.entries()) {
-        if ('error' in result) batch[i]!.reject(result.error);
-        else batch[i]!.resolve(result.messages);
-      }
-    } catch (error) {
-      for (const { reject } of batch) reject(error);
-    }
-  }
-  waitQueue.isRunning = false;
-  if (!isContended(waitQueue)) queues.delete(queueKey);
+function isContended(partition: Partition, queueKey: Key): boolean {
+  const hints = contendedUntil.get(partition);
+  const until = hints?.get(queueKey);
+  if (until === undefined) return false;
+  if (performance.now() < until) return true;
+  hints!.delete(queueKey);
+  return false;
 }
 
-const isContended = ({ contendedUntil }: WaitQueue): boolean => performance.now() < contendedUntil;
-
-/** How many of those in line are served in one commit. */
-function batchSize(requests: readonly DequeueRequest[]): number {
-  let taken = 0;
-  const tooMany = requests.findIndex(({ count }) => {
-    taken += count;
-    return taken > DEQUEUE_MAX;
-  });
-  return tooMany < 0 ? requests.length : tooMany;
+function setContended(partition: Partition, queueKey: Key): void {
+  const hints = contendedUntil.get(partition) ?? new Map<Key, number>();
+  contendedUntil.set(partition, hints);
+  hints.set(queueKey, performance.now() + CONTENTION_MILLISECONDS);
 }
 
-function makeDequeue(
-  requests: readonly DequeueRequest[],
-  waitQueue: WaitQueue,
-): (tx: Transaction) => Promise<readonly DequeueResult[]> {
-  const { queue, scope } = requests[0]!;
-  const wanted = requests.reduce((sum, { count }) => sum + count, 0);
-  let tried: readonly Key[] = [];
-  return async (tx) => {
+const dequeueBatch: CombinedFunction<DequeueRequest, Dequeued> = {
+  weightMax: DEQUEUE_MAX,
+  weight: ({ count }) => count,
+  async run(tx, requests, lost) {
+    const { queue, scope, offset } = requests[0]!;
     const name = await tx.get(nameKey(scope.account, queue));
     const accessErrors = requests.map((request) => accessError(request, name));
     if (!name || accessErrors.every((error) => error !== undefined)) return accessErrors.map((error) => ({ error }));
     const found = decodeQueue(scope.account, name);
-    const isWide = tried.length > 0 || isContended(waitQueue);
-    const visible = await scanVisible(
-      tx.scanUnchecked.bind(tx),
-      found,
-      tx.now,
-      isWide ? wanted * START_OFFSETS : wanted,
-    );
-    if (wereTakenByOthers(tried, visible)) waitQueue.contendedUntil = performance.now() + CONTENTION_MILLISECONDS;
-    const { expired } = visible;
-    const live = chooseMessages(visible.live, wanted, isContended(waitQueue));
-    tried = live.map(({ key }) => key);
-    if (expired.length > 0) await deleteExpired(tx, found, expired);
+    const wanted = requests.reduce((sum, { count }) => sum + count, 0);
+    const earlier = lost?.flatMap((result) => ('value' in result ? result.value : [])) ?? [];
+    const tried = earlier.flatMap(({ keys }) => keys);
+    const isHinted = requests.some(({ isContended }) => isContended);
+    const limit = isHinted || tried.length > 0 ? wanted * START_OFFSETS : wanted;
+    const visible = await findVisible(tx, found, limit);
+    const lostRace = earlier.some((dequeued) => dequeued.lostRace) || wereTakenByOthers(tried, visible);
+    const live = chooseMessages(visible.live, wanted, isHinted || lostRace ? offset : 0);
+    if (visible.expired.length > 0) await deleteExpired(tx, found, visible.expired);
     let next = 0;
-    return requests.map(({ count, visibilitySeconds }, i): DequeueResult => {
+    return requests.map((request, i): CombinedResult<Dequeued> => {
       if (accessErrors[i]) return { error: accessErrors[i] };
-      const mine = live.slice(next, next + count);
-      next += mine.length;
-      return { messages: mine.map((message) => setInvisible(tx, found, message, visibilitySeconds)) };
+      const chosen = live.slice(next, next + request.count);
+      next += chosen.length;
+      const messages = chosen.map((message, at) =>
+        setInvisible(tx, found, message, request.visibilitySeconds, request.nonces[at]!),
+      );
+      return { value: { messages, keys: chosen.map(({ key }) => key), lostRace } };
     });
-  };
-}
+  },
+};
 
-function accessError({ scope }: DequeueRequest, name: Parameters<typeof checkQueueAccess>[1]): unknown {
+function accessError({ scope }: DequeueRequest, name: Row | undefined): unknown {
   try {
     checkQueueAccess(scope, name);
     return undefined;
@@ -166,22 +126,22 @@ function accessError({ scope }: DequeueRequest, name: Parameters<typeof checkQue
   }
 }
 
-/** The bodies of one process take turns: only another process can have taken what this one found before. */
+/** Transactions of one process run one after another: only another process can have taken what the attempt before chose. */
 function wereTakenByOthers(tried: readonly Key[], { live, expired }: VisibleMessages): boolean {
   if (tried.length === 0) return false;
   const found = new Set([...expired, ...live.map(({ key }) => key)]);
   return tried.some((key) => !found.has(key));
 }
 
-/** So many from the head of the line; or from a place near it, so that processes do not always want the same ones. */
-function chooseMessages(live: readonly FoundMessage[], wanted: number, isAnywhere: boolean): readonly FoundMessage[] {
-  const places = isAnywhere ? Math.max(1, Math.floor(live.length / wanted)) : 1;
-  const from = Math.floor(Math.random() * places) * wanted;
+/** At most `wanted` messages from the head; or from an offset, so that processes do not always choose the same ones. */
+function chooseMessages(live: readonly FoundMessage[], wanted: number, offset: number): readonly FoundMessage[] {
+  const places = Math.max(1, Math.floor(live.length / wanted));
+  const from = Math.floor(offset * places) * wanted;
   return live.slice(from, from + wanted);
 }
 
-/** To its new place in line, under a new receipt. */
-function setInvisible(tx: Transaction, queue: Queue, message: FoundMessage, seconds: number): Message {
+/** Moves the message to its new key in the visibility index, under a new receipt. */
+function setInvisible(tx: Transaction, queue: Queue, message: FoundMessage, seconds: number, nonce: bigint): Message {
   const { key, id, expires, text } = message;
   const dequeueCount = message.dequeueCount + 1;
   const hidden: StoredMessage = {
@@ -189,10 +149,10 @@ function setInvisible(tx: Transaction, queue: Queue, message: FoundMessage, seco
     expires,
     text,
     visibleAt: addSeconds(tx.now, seconds),
-    nonce: random64(),
+    nonce,
     dequeueCount,
   };
-  // Only what is taken is checked at the commit: who takes others is no conflict.
+  // Only the messages that are dequeued are checked at the commit: consumers that take others are no conflict.
   tx.addReadCheck(message);
   tx.commitBefore(expires);
   tx.remove(key);

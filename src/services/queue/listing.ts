@@ -1,4 +1,4 @@
-/** List Queues: a page is one committed state, read in slices that leave the event loop to others. */
+/** List Queues: a page shows one committed state, and is read in slices that leave the event loop to others. */
 import { nextSlice } from '../../base/time-slices.ts';
 import { decodeKeySuffix, keyAfter, prefixEnd } from '../../partition/keys.ts';
 import { queueNameFault } from '../../rules/queue/names.ts';
@@ -25,7 +25,7 @@ export interface ListQueuesInput {
 }
 
 /**
- * `emit` is given the queues of a page slice by slice, so that the metadata of thousands need not be held until the last was read.
+ * `emit` is called with the queues of a page slice by slice, so that the metadata of thousands need not be in memory at once.
  * Resolves with the marker of the next page.
  */
 export async function listQueues(
@@ -34,7 +34,7 @@ export async function listQueues(
   emit: (queues: readonly ListedQueue[]) => void,
 ): Promise<string> {
   const last = marker ? parseMarker(marker) : undefined;
-  // No name is longer, and a longer key is none that an engine could take.
+  // No name is longer, and engines limit the length of keys.
   if (prefix.length > PREFIX_MAX) return '';
   const start = nameKeyPrefix(account, '');
   const to = prefixEnd(nameKeyPrefix(account, prefix));
@@ -68,7 +68,7 @@ export async function listQueues(
   });
 }
 
-/** Opaque to clients: behind whom the next page begins. */
+/** Opaque to clients: the name after which the next page starts. */
 function formatMarker(name: string): string {
   return `1-${name}`;
 }

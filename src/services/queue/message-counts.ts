@@ -1,6 +1,6 @@
 /**
- * How many messages a queue has. Those that have expired are not there, also while nobody has met them: so they are counted by
- * when they expire, once by the hour and once by the second, and what is left is added up from a few rows.
+ * Sharded counters of messages by expiry time. Expired messages must not count, even before they are deleted: so each message counts
+ * in the hour and in the second in which it expires, and the rest of the current hour and all later hours are summed from few rows.
  */
 import { TICKS_PER_SECOND } from '../../base/time.ts';
 import { encodeKey, type Key, keyAfter, keysUnder, prefixEnd, type Range } from '../../partition/keys.ts';
@@ -12,13 +12,13 @@ import type { Queue } from './rows.ts';
 const HOURS = 0n;
 const SECONDS = 1n;
 const SECONDS_PER_HOUR = 3_600n;
-/** Adds to one row wait for each other in some stores, so that there are several. */
+/** In some engines adds to one row wait for each other: the shards reduce that. */
 const SHARDS = 4n;
 const SLICE = { limit: 1_000 };
 
 export const countersIn = (queue: Queue): Range => keysUnder(counterKeyParts(queue));
 
-/** A message has come, or gone: in the shard that its salt names, so that nothing is left of both. */
+/** Counts an added or a deleted message in the shard of its salt, so that both cancel out in the same row. */
 export function countMessage(tx: Transaction, queue: Queue, { id, expires }: StoredMessage, n: 1 | -1): void {
   const second = expires / TICKS_PER_SECOND;
   const shard = id.salt % SHARDS;
@@ -30,7 +30,7 @@ function counterKey({ account, id, gen }: Queue, width: bigint, at: bigint, shar
   return encodeKey([account, '#', id, gen, width, at, shard]);
 }
 
-/** Whoever expires within this second still counts. */
+/** Messages that expire within the current second still count. */
 export async function readMessageCount(at: Snapshot, queue: Queue): Promise<number> {
   const second = at.now / TICKS_PER_SECOND;
   const hour = second / SECONDS_PER_HOUR;
@@ -53,7 +53,7 @@ async function sumCounters(at: Snapshot, { from, to }: Range): Promise<bigint> {
   return sum;
 }
 
-/** Whether this counter is one of those by the hour, in which every message counts once. */
+/** Whether this is a counter by the hour: in these every message counts exactly once. */
 export const isHourCounter = (width: unknown): boolean => width === HOURS;
 
 function counterKeyParts({ account, id, gen }: Queue) {

@@ -1,4 +1,4 @@
-/** A message as a row. Its key is its place in line, so that to hide it is to move it. */
+/** A message as a row. Its key starts with the time at which it becomes visible: hiding a message moves the row. */
 import { encodeKey, type Key } from '../../partition/keys.ts';
 import type { Instant, Row, Timestamp } from '../../partition/partition.ts';
 import { decodeBytes, encodeBytes } from '../../partition/values.ts';
@@ -9,20 +9,20 @@ export interface StoredMessage {
   readonly id: MessageId;
   readonly visibleAt: Instant;
   readonly expires: Instant;
-  /** Renewed with every move: a receipt of an earlier place names no message, not even by chance. */
+  /** New with every move of the row: so an older receipt never matches. */
   readonly nonce: bigint;
   readonly dequeueCount: number;
   /** UTF-8 */
   readonly text: Buffer;
 }
 
-/** Where it was found. */
+/** A message with its row. */
 export interface FoundMessage extends StoredMessage {
   readonly key: Key;
   readonly version: Timestamp;
 }
 
-/** As it is told to clients. */
+/** A message in a response. */
 export interface Message {
   readonly id: string;
   readonly inserted: Instant;
@@ -33,10 +33,10 @@ export interface Message {
   readonly text: string;
 }
 
-/** By the next instant at which it can be seen, and then by that at which it was put. */
+/** Ordered by the time at which the message becomes visible, then by the time at which it was put. */
 export const messageKey = ({ account, id, gen }: Queue, visibleAt: Instant, { inserted, salt }: MessageId): Key =>
   encodeKey([account, 'q', id, gen, visibleAt, inserted, salt]);
-/** Before all messages that hide at this instant. */
+/** Before all messages that become visible at this instant. */
 export const visibilityKey = ({ account, id, gen }: Queue, visibleAt: Instant): Key =>
   encodeKey([account, 'q', id, gen, visibleAt]);
 export const firstMessageKey = (queue: Queue): Key => messagesIn(queue).from;
@@ -54,7 +54,7 @@ export function encodeMessage({ expires, nonce, dequeueCount, text }: StoredMess
 
 export function decodeMessage(row: Row): FoundMessage {
   const bytes = decodeBytes(row);
-  // Three numbers of eight bytes, each behind the byte that says so.
+  // Three numbers of eight bytes, each after its type byte.
   const keyBytes = Buffer.from(row.key.slice(-27), 'latin1');
   return {
     key: row.key,
@@ -68,7 +68,7 @@ export function decodeMessage(row: Row): FoundMessage {
   };
 }
 
-/** @param text where it is known already */
+/** @param text where the caller has it decoded already */
 export function toMessage(message: StoredMessage, text = message.text.toString()): Message {
   const { id, visibleAt, expires, nonce, dequeueCount } = message;
   return {

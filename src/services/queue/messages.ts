@@ -2,6 +2,7 @@ import type { Instant, Transaction } from '../../partition/partition.ts';
 import { formatReceipt, type MessageId, parseMessageId, SALT_BITS } from '../../rules/queue/receipts.ts';
 import { addSeconds, expiryTime, putFault, TTL_SECONDS_DEFAULT, updateFault } from '../../rules/queue/timing.ts';
 import type { Storage } from '../common/storage.ts';
+import { type DequeueInput, dequeue } from './dequeue.ts';
 import { fail } from './errors.ts';
 import { countMessage } from './message-counts.ts';
 import {
@@ -12,6 +13,7 @@ import {
   messageKey,
   toMessage,
 } from './message-rows.ts';
+import { random64 } from './random64.ts';
 import {
   checkMessageCount,
   checkMessageText,
@@ -21,7 +23,7 @@ import {
   throwIfFault,
 } from './request-checks.ts';
 import { encodeQueue, nameKey, type Queue, readQueue, scheduleGenerationDeletion, txQueueKey } from './rows.ts';
-import { deleteExpired, random64, scanVisible } from './visibility-index.ts';
+import { deleteExpired, findVisible, readVisible } from './visibility-index.ts';
 
 export interface QueueInput {
   readonly queue: string;
@@ -45,13 +47,15 @@ export async function putMessage(
   throwIfFault(putFault(visibilitySeconds, ttlSeconds));
   checkMessageText(input.text);
   const text = Buffer.from(input.text);
+  const salt = BigInt.asUintN(SALT_BITS, random64());
+  const nonce = random64();
   const { value } = await storage.partition.transact(txQueueKey(storage.account, queue), async (tx) => {
     const found = await readQueue(tx, storage, queue);
     const message = {
-      id: { inserted: tx.timestamp, salt: BigInt.asUintN(SALT_BITS, random64()) },
+      id: { inserted: tx.timestamp, salt },
       visibleAt: addSeconds(tx.now, visibilitySeconds),
       expires: expiryTime(tx.now, ttlSeconds),
-      nonce: random64(),
+      nonce,
       dequeueCount: 0,
       text,
     };
@@ -62,7 +66,26 @@ export async function putMessage(
   return value;
 }
 
-/** Changes nothing that anybody could see: what has expired is not there. */
+export async function getMessages(storage: Storage, input: DequeueInput): Promise<readonly Message[]> {
+  checkQueueName(input.queue);
+  checkMessageCount(input.count);
+  checkVisibility(input.visibilitySeconds, 1);
+  for (;;) {
+    const messages = await dequeue(storage, input);
+    if (messages.length > 0) return messages;
+    // Other consumers were faster, or all that was found had expired. An empty answer must be true of one committed state.
+    if (await isEmpty(storage, input.queue)) return messages;
+  }
+}
+
+async function isEmpty(storage: Storage, queue: string): Promise<boolean> {
+  return storage.partition.read(async (at) => {
+    const { live, isComplete } = await readVisible(at, await readQueue(at, storage, queue), 1);
+    return live.length === 0 && isComplete;
+  });
+}
+
+/** Deletes only expired messages, which no client can see. */
 export async function peekMessages(
   storage: Storage,
   { queue, count }: QueueInput & { readonly count: number },
@@ -71,23 +94,23 @@ export async function peekMessages(
   checkMessageCount(count);
   for (;;) {
     const { live, isComplete } = await storage.partition.read(async (at) =>
-      scanVisible(at.scan, await readQueue(at, storage, queue), at.now, count),
+      readVisible(at, await readQueue(at, storage, queue), count),
     );
     if (live.length > 0 || isComplete) return live.map((message) => toMessage(message));
     await deleteExpiredHead(storage, queue);
   }
 }
 
-/** Lets go of what has expired at the head of the line, as much as one commit can. */
+/** Deletes expired messages at the head of the visibility index, as many as one commit can. */
 async function deleteExpiredHead(storage: Storage, queue: string): Promise<void> {
   await storage.partition.transact(txQueueKey(storage.account, queue), async (tx) => {
     const found = await readQueue(tx, storage, queue);
-    const { expired } = await scanVisible(tx.scanUnchecked.bind(tx), found, tx.now, 1);
+    const { expired } = await findVisible(tx, found, 1);
     await deleteExpired(tx, found, expired);
   });
 }
 
-/** @param input without a text only its visibility changes */
+/** @param input without a text only the visibility changes */
 export async function updateMessage(
   storage: Storage,
   input: MessageInput & { readonly visibilitySeconds: number; readonly text?: string | undefined },
@@ -96,10 +119,10 @@ export async function updateMessage(
   checkVisibility(visibilitySeconds, 0);
   if (input.text !== undefined) checkMessageText(input.text);
   const text = input.text === undefined ? undefined : Buffer.from(input.text);
+  const nonce = random64();
   return withReceipt(storage, input, async (tx, queue, message) => {
     throwIfFault(updateFault(tx.now, visibilitySeconds, message.expires));
     const visibleAt = addSeconds(tx.now, visibilitySeconds);
-    const nonce = random64();
     tx.remove(message.key);
     const moved = { ...message, visibleAt, nonce, text: text ?? message.text };
     tx.put(messageKey(queue, visibleAt, message.id), encodeMessage(moved));
@@ -114,7 +137,7 @@ export async function deleteMessage(storage: Storage, input: MessageInput): Prom
   });
 }
 
-/** For the holder of a message's latest receipt, as long as it has not expired. */
+/** Runs `fn` for the message whose latest receipt this is, unless the message has expired. */
 async function withReceipt<T>(
   storage: Storage,
   { queue, messageId, popReceipt }: MessageInput,
@@ -143,7 +166,7 @@ async function readMessage(
   return row && decodeMessage(row);
 }
 
-/** All at once, however many: they belong to a generation that is over. */
+/** Starts a new generation, so the cost does not depend on the number of messages; the sweeper deletes those of the old one. */
 export async function clearMessages(storage: Storage, { queue }: QueueInput): Promise<void> {
   checkQueueName(queue);
   const { account } = storage;

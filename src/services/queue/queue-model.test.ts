@@ -2,18 +2,17 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type ModelMessage, QueueModel } from '../../../test/support/queue-model.ts';
 import { QUEUE, type QueueWorld, startQueues } from '../../../test/support/queue-storage.ts';
-import { getMessages } from './dequeue.ts';
 import type { Message } from './message-rows.ts';
-import { clearMessages, deleteMessage, peekMessages, putMessage, updateMessage } from './messages.ts';
+import { clearMessages, deleteMessage, getMessages, peekMessages, putMessage, updateMessage } from './messages.ts';
 import { getQueueMetadata } from './queues.ts';
 
 type Step = (world: QueueWorld, model: QueueModel) => Promise<void>;
 
-/** Seconds between which no test can dawdle. */
+/** A unit of time that no slow test run can exceed. */
 const K = 1_000;
 const queue = QUEUE;
 const seen = ({ id, text, dequeueCount }: Message | ModelMessage) => ({ id, text, dequeueCount });
-/** Most work is done with the head of the line; 99 stands for somebody who is not there. */
+/** Mostly the head of the queue; 99 is an absent message. */
 const which = fc.oneof(fc.nat(3), fc.nat(30), fc.constant(99));
 
 const puts = fc
@@ -51,7 +50,7 @@ const peeks = fc.constantFrom(1, 3, 32).map(
     },
 );
 
-/** Somebody's latest receipt, or one that was good once, perhaps with another's id. */
+/** A latest receipt, or an older one, perhaps with the id of another message. */
 const receipts = fc.record({ which, isStale: fc.boolean(), other: fc.option(which) });
 type Choice = typeof receipts extends fc.Arbitrary<infer T> ? T : never;
 
@@ -129,7 +128,7 @@ const steps = fc.array(
   { minLength: 10, maxLength: 80, size: 'max' },
 );
 
-/** At the end nothing is left but what has not expired, and no count is wrong. */
+/** At the end exactly the messages that have not expired are left, and the counts are right. */
 async function play(world: QueueWorld, script: readonly Step[]): Promise<void> {
   const model = new QueueModel();
   for (const step of script) await step(world, model);
@@ -151,7 +150,7 @@ describe('A queue', () => {
     ['memory', 100],
     ['LMDB', 8],
   ] as const)(
-    'on %s does what a list of messages does that one client after another works on',
+    'on %s behaves as a list of messages in memory',
     async (engine, numRuns) => {
       const property = fc.asyncProperty(steps, fc.nat(2), async (script, conflicts) => {
         let commits = 0;

@@ -21,7 +21,7 @@ import {
 
 const POLICIES_MAX = 5;
 
-/** To make a queue again that is the same is no mistake. */
+/** Creating a queue that exists with the same metadata is no error. */
 export async function createQueue(
   storage: Storage,
   input: QueueInput & { readonly metadata: SentMetadata },
@@ -33,13 +33,13 @@ export async function createQueue(
   const { value } = await storage.partition.transact(txQueueKey(account, queue), async (tx) => {
     const name = await tx.get(nameKey(account, queue));
     if (name) {
-      const { metadata: kept } = await readProperties(tx, decodeQueue(account, name));
-      if (!isSame(kept, metadata)) throw fail('QueueAlreadyExists');
+      const { metadata: stored } = await readProperties(tx, decodeQueue(account, name));
+      if (!isSameMetadata(stored, metadata)) throw fail('QueueAlreadyExists');
       return 'unchanged' as const;
     }
     await checkNotRemoved(tx, account);
     const properties = propertiesKey(account, tx.timestamp);
-    // Two processes may give out one stamp for different names: this check lets only one of them use it as an id.
+    // A read check: two processes may propose the same timestamp for different names, and only one of them may use it as an id.
     await tx.get(properties);
     tx.put(nameKey(account, queue), encodeQueue(tx.timestamp, 0n));
     tx.put(properties, encodeProperties({ metadata, policies: [] }));
@@ -48,8 +48,8 @@ export async function createQueue(
   return value;
 }
 
-/** Names are the same in any case, values only in their own. */
-function isSame(one: Metadata, other: Metadata): boolean {
+/** Names are case-insensitive, values are not. */
+function isSameMetadata(one: Metadata, other: Metadata): boolean {
   const folded = (metadata: Metadata) =>
     JSON.stringify(
       Object.entries(metadata)
@@ -87,7 +87,7 @@ export function setQueueMetadata(
   storage: Storage,
   input: QueueInput & { readonly metadata: SentMetadata },
 ): Promise<void> {
-  return change(storage, input, { metadata: parseMetadata(input.metadata) });
+  return changeProperties(storage, input, { metadata: parseMetadata(input.metadata) });
 }
 
 export async function getQueueAcl(storage: Storage, { queue }: QueueInput): Promise<readonly AccessPolicy[]> {
@@ -101,11 +101,15 @@ export async function setQueueAcl(
 ): Promise<void> {
   const { policies } = input;
   if (policies.length > POLICIES_MAX) throw fail('InvalidXmlDocument');
-  await change(storage, input, { policies });
+  await changeProperties(storage, input, { policies });
 }
 
-/** The last writer wins, and only what he writes. */
-async function change(storage: Storage, { queue }: QueueInput, changed: Partial<QueueProperties>): Promise<void> {
+/** The last write wins, per property. */
+async function changeProperties(
+  storage: Storage,
+  { queue }: QueueInput,
+  changed: Partial<QueueProperties>,
+): Promise<void> {
   checkQueueName(queue);
   const { account } = storage;
   await storage.partition.transact(txQueueKey(account, queue), async (tx) => {

@@ -1,4 +1,4 @@
-/** What a request must be like in itself, before anything stored is looked at. */
+/** Validation of a request before any row is read. */
 import { queueNameFault } from '../../rules/queue/names.ts';
 import { parseReceipt, type Receipt } from '../../rules/queue/receipts.ts';
 import { limitsFault, type TimingFault, VISIBILITY_SECONDS_MAX } from '../../rules/queue/timing.ts';
@@ -16,7 +16,7 @@ export function checkMessageCount(count: number): void {
   throwIfFault(limitsFault('numofmessages', count, { min: 1, max: MESSAGES_MAX }));
 }
 
-/** @param min a message that is taken hides for a second at least */
+/** @param min a dequeued message is invisible for at least a second */
 export function checkVisibility(seconds: number, min: 0 | 1): void {
   throwIfFault(limitsFault('visibilitytimeout', seconds, { min, max: VISIBILITY_SECONDS_MAX }));
 }
@@ -30,7 +30,7 @@ export function throwIfFault(fault: TimingFault | undefined): void {
 }
 
 export function checkMessageText(text: string): void {
-  // No character takes more than three bytes a unit.
+  // A UTF-16 unit takes at most three bytes of UTF-8.
   if (text.length * 3 <= TEXT_BYTES_MAX || Buffer.byteLength(text) <= TEXT_BYTES_MAX) return;
   throw fail('RequestBodyTooLarge', { MaxLimit: String(TEXT_BYTES_MAX) });
 }

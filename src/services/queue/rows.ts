@@ -1,7 +1,7 @@
 /** Queues as rows; docs/adr/0002-row-schema.md has the schema. Their messages are in message-rows.ts. */
 import { deletionKey } from '../../content/rows.ts';
 import { encodeKey, type Key, keysUnder, type Range } from '../../partition/keys.ts';
-import type { Row, Snapshot, Timestamp, Transaction } from '../../partition/partition.ts';
+import type { Row, Snapshot, Transaction } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
 import { deletionOfRows, encodeDeletion } from '../common/deletions.ts';
 import type { Metadata } from '../common/metadata.ts';
@@ -13,10 +13,11 @@ import { countersIn } from './message-counts.ts';
 
 export type QueueId = bigint;
 
-/** What a name leads to. Messages belong to a generation: Clear Messages begins a new one. */
+/** The value of a name row. */
 export interface Queue {
   readonly account: AccountId;
   readonly id: QueueId;
+  /** Messages belong to a generation. Only Clear Messages starts a new one, so every writer of messages must read the name row. */
   readonly gen: bigint;
 }
 
@@ -28,7 +29,7 @@ export interface QueueProperties {
 export const nameKey = (account: AccountId, queue: string): Key => names.nameKey(account, 'queue', queue);
 export const nameKeyPrefix = (account: AccountId, prefix: string): Key => names.nameKeyPrefix(account, 'queue', prefix);
 export const propertiesKey = (account: AccountId, id: QueueId): Key => names.propertiesKey(account, 'queue', id);
-/** Where the requests for one queue take turns, before its id is known. */
+/** By name, since the queue's id is not known before the transaction. */
 export const txQueueKey = (account: AccountId, ...path: string[]): Key => encodeKey([account, 'queue', ...path]);
 export const messagesIn = ({ account, id, gen }: Queue): Range => keysUnder([account, 'q', id, gen]);
 
@@ -46,7 +47,7 @@ export const encodeProperties = ({ metadata, policies }: QueueProperties): Buffe
   encodeValue({ metadata, policies });
 export const decodeProperties = (row: Row): QueueProperties => decodeValue<QueueProperties>(row);
 
-/** Whose queue, and for whom. */
+/** The account, and the queue for which the request is authorized. */
 export type QueueScope = Pick<Storage, 'account' | 'granted'>;
 
 export async function readQueue(at: Snapshot, scope: QueueScope, queue: string): Promise<Queue> {
@@ -64,18 +65,17 @@ export async function readProperties(at: Snapshot, { account, id }: Queue): Prom
   return decodeProperties((await at.get(propertiesKey(account, id)))!);
 }
 
-/** Every generation; no name leads to them any more. */
+/** Of every generation. */
 export function scheduleQueueDeletion(tx: Transaction, account: AccountId, id: QueueId): void {
-  const beginnings = [encodeKey([account, 'q', id]), encodeKey([account, '#', id])];
-  scheduleDeletion(tx, account, id, beginnings);
+  const prefixes = [encodeKey([account, 'q', id]), encodeKey([account, '#', id])];
+  scheduleDeletion(tx, account, id, prefixes);
 }
 
-/** Whoever adds to a generation checks the name, which has another one now. */
+/** No transaction adds to the old generation any more: its read check of the name row would fail. */
 export function scheduleGenerationDeletion(tx: Transaction, queue: Queue): void {
   scheduleDeletion(tx, queue.account, queue.id, [messagesIn(queue).from, countersIn(queue).from]);
 }
 
-function scheduleDeletion(tx: Transaction, account: AccountId, id: QueueId, beginnings: readonly Key[]): void {
-  const stamp: Timestamp = tx.timestamp;
-  tx.put(deletionKey(account, stamp, id.toString()), encodeDeletion(deletionOfRows(...beginnings)));
+function scheduleDeletion(tx: Transaction, account: AccountId, id: QueueId, prefixes: readonly Key[]): void {
+  tx.put(deletionKey(account, tx.timestamp, id.toString()), encodeDeletion(deletionOfRows(...prefixes)));
 }

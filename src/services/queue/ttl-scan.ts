@@ -1,6 +1,6 @@
 /**
- * Lets go of messages that have expired where nobody meets them, because they hide, or nobody asks. There is no list of what
- * expires when: now and then every queue is looked through, slice by slice.
+ * TTL scan: deletes expired messages that no request finds, because they are invisible or the queue is not read. There is no expiry
+ * index: every queue is scanned from time to time, slice by slice.
  */
 import { TICKS_PER_SECOND } from '../../base/time.ts';
 import { decodeKeySuffix, type Key, keyAfter } from '../../partition/keys.ts';
@@ -15,25 +15,25 @@ import { deleteExpired } from './visibility-index.ts';
 export interface TtlScanOptions {
   readonly partition: Partition;
   readonly mayWork: () => boolean;
-  /** A pause behind work that took so long. */
+  /** A pause after work that took this long. */
   readonly pause: (milliseconds: number) => Promise<void>;
 }
 
 export interface TtlScan {
-  /** Looks through the queues of the account whose time it is. */
+  /** Scans those queues of the account that are due. */
   run(account: AccountId): Promise<void>;
 }
 
 const MINUTE = 60n * TICKS_PER_SECOND;
-/** After a start, or when a queue is new. */
+/** After a start, or for a new queue. */
 const FIRST_DELAY = 5n * MINUTE;
 const INTERVAL_MIN = 60n * MINUTE;
-/** Messages with a short life may have come since. */
+/** Messages with a short time to live may have been put since the last scan. */
 const INTERVAL_MAX = 24n * 60n * MINUTE;
 const SLICE = { limit: 200, bytesMax: 1 << 20 };
 
 export function createTtlScan({ partition, mayWork, pause }: TtlScanOptions): TtlScan {
-  /** When to look through a queue again, by the key of its name and its id. */
+  /** When to scan a queue again, by the key of its name and its id. */
   const nextScan = new Map<AccountId, Map<string, Instant>>();
   const sleepUntil = new Map<AccountId, Instant>();
 
@@ -59,7 +59,7 @@ export function createTtlScan({ partition, mayWork, pause }: TtlScanOptions): Tt
     sleepUntil.set(account, wake);
   }
 
-  /** When to come again: as soon as one of those that are left expires, but not too soon and not too late. */
+  /** Returns the time of the next scan: when the next message expires, within the limits of the interval. */
   async function scanQueue(account: AccountId, name: Row): Promise<Instant> {
     const queue = decodeQueue(account, name);
     const { to } = messagesIn(queue);

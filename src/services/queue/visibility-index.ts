@@ -1,7 +1,13 @@
-/** The line in which the messages of a queue wait: who is first, and who has waited too long. */
-import { randomFillSync } from 'node:crypto';
+/** Visibility index: messages in the order in which they become visible, scanned from the head; expired ones are removed on the way. */
 import { type Key, keyAfter, type Range } from '../../partition/keys.ts';
-import { type Instant, type Row, type ScanOptions, stoppedEarly, type Transaction } from '../../partition/partition.ts';
+import {
+  type Instant,
+  type Row,
+  type ScanOptions,
+  type Snapshot,
+  stoppedEarly,
+  type Transaction,
+} from '../../partition/partition.ts';
 import { isVisible } from '../../rules/queue/timing.ts';
 import { countMessage } from './message-counts.ts';
 import { decodeMessage, type FoundMessage, firstMessageKey, visibilityKey } from './message-rows.ts';
@@ -9,22 +15,32 @@ import type { Queue } from './rows.ts';
 
 /** How far the clocks of processes that share a store may differ. */
 const SKEW_TICKS = 1_000_000n;
-/** What is looked at for one commit. Each that has expired changes three rows, and a commit at most a thousand. */
+/** Rows and bytes that are scanned for one commit at most. Each expired message changes three rows, and a commit at most a thousand. */
 const ROWS_MAX = 300;
 const BYTES_MAX = 4 << 20;
 
 export interface VisibleMessages {
-  /** Those that can be seen, in their order. */
+  /** Visible and not expired, in their order. */
   readonly live: readonly FoundMessage[];
   readonly expired: readonly Key[];
-  /** Nobody else can be seen. */
+  /** No other message is visible. */
   readonly isComplete: boolean;
 }
 
-export type ScanFn = (range: Range, options: ScanOptions) => Promise<Row[]>;
+type ScanFn = (range: Range, options: ScanOptions) => Promise<Row[]>;
 
-/** Looks for so many messages from the head of the line. What has expired there is in the way, and counts. */
-export async function scanVisible(scan: ScanFn, queue: Queue, now: Instant, wanted: number): Promise<VisibleMessages> {
+/** Of a snapshot. */
+export function readVisible(at: Snapshot, queue: Queue, wanted: number): Promise<VisibleMessages> {
+  return scanVisible((range, options) => at.scan(range, options), queue, at.now, wanted);
+}
+
+/** For a transaction that is to check only the messages it changes: the commit validates nothing of the scan. */
+export function findVisible(tx: Transaction, queue: Queue, wanted: number): Promise<VisibleMessages> {
+  return scanVisible((range, options) => tx.scanUnchecked(range, options), queue, tx.now, wanted);
+}
+
+/** Scans from the head until `wanted` messages are found. Expired messages are in between, and count for the limits. */
+async function scanVisible(scan: ScanFn, queue: Queue, now: Instant, wanted: number): Promise<VisibleMessages> {
   const live: FoundMessage[] = [];
   const expired: Key[] = [];
   const to = visibilityKey(queue, now + SKEW_TICKS);
@@ -32,7 +48,7 @@ export async function scanVisible(scan: ScanFn, queue: Queue, now: Instant, want
   let rowsLeft = ROWS_MAX;
   let bytesLeft = BYTES_MAX;
   while (live.length < wanted) {
-    // Where one has expired, more have.
+    // After an expired message more are likely.
     const limit = Math.min(rowsLeft, expired.length > 0 ? ROWS_MAX : wanted - live.length);
     const bounds = { limit, bytesMax: bytesLeft };
     const rows = await scan({ from, to }, bounds);
@@ -53,7 +69,7 @@ export async function scanVisible(scan: ScanFn, queue: Queue, now: Instant, want
   return { live, expired, isComplete: false };
 }
 
-/** Those that are still there are let go of, each once. */
+/** Deletes those that still exist, and counts each once. */
 export async function deleteExpired(tx: Transaction, queue: Queue, keys: readonly Key[]): Promise<void> {
   const rows = await tx.getMany(keys);
   const found = rows.filter((row) => row !== undefined);
@@ -61,19 +77,4 @@ export async function deleteExpired(tx: Transaction, queue: Queue, keys: readonl
     tx.remove(row.key);
     countMessage(tx, queue, decodeMessage(row), -1);
   }
-}
-
-const RANDOM_BYTES = 4_096;
-const randomPool = Buffer.alloc(RANDOM_BYTES);
-let used = RANDOM_BYTES;
-
-/** 64 random bits; the generator is asked for many at once. */
-export function random64(): bigint {
-  if (used === RANDOM_BYTES) {
-    randomFillSync(randomPool);
-    used = 0;
-  }
-  const bits = randomPool.readBigUInt64BE(used);
-  used += 8;
-  return bits;
 }
