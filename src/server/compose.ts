@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Log } from '../base/log.ts';
 import { accountEndpoints } from '../rest/admin/account-endpoints.ts';
-import { certificateEndpoint } from '../rest/admin/certificate-endpoint.ts';
+import { certificateEndpoint } from '../rest/admin/management-endpoints.ts';
 import { testEndpoints } from '../rest/admin/test-endpoints.ts';
 import { createByteBudget } from '../rest/http/byte-budget.ts';
 import { createRestServer } from '../rest/http/server.ts';

@@ -265,7 +265,7 @@ export const mutants = [
   },
   {
     name: 'who may: the first of two fields of a signature counts',
-    file: 'src/rest/repeated-parameters.ts',
+    file: 'src/rest/request.ts',
     find: '  if (isSasField(name)) throw',
     replace: "  if (isSasField(name) && name === '') throw",
     tests: ['test/end-to-end/ambiguous-requests.test.ts'],

@@ -4,7 +4,7 @@ import { fail } from './errors.ts';
 const TUNNELLED = ['DELETE', 'GET', 'MERGE', 'PATCH', 'PUT'];
 
 /** For clients whose HTTP does not know the verb. */
-export function methodOf({ method, headers }: Pick<Request, 'method' | 'headers'>): string {
+export function effectiveMethod({ method, headers }: Pick<Request, 'method' | 'headers'>): string {
   const sent = headers['x-http-method'];
   if (sent === undefined) return method;
   if (String(sent).includes(',')) throw fail('XMethodIncorrectCount');

@@ -2,7 +2,7 @@ import type { Storage } from '../../services/common/storage.ts';
 import type { ServiceDefinition } from '../service.ts';
 import { parseTablePath } from './address.ts';
 import { tableErrorReply } from './errors.ts';
-import { methodOf } from './method-override.ts';
+import { effectiveMethod } from './method-override.ts';
 import { tableOperations } from './operations.ts';
 
 export const tableService: ServiceDefinition<Storage> = {
@@ -11,5 +11,5 @@ export const tableService: ServiceDefinition<Storage> = {
   table: tableOperations,
   parsePath: parseTablePath,
   errorReply: tableErrorReply,
-  methodOf,
+  effectiveMethod,
 };

@@ -12,7 +12,7 @@ import { compileRouter } from '../../router.ts';
 import { jsonType, negotiateFormat } from '../content-negotiation.ts';
 import { type ChangeOperation, changeOperations, queryOperations } from '../entity-operations.ts';
 import { fail, formatErrorMessage, jsonError } from '../errors.ts';
-import { methodOf } from '../method-override.ts';
+import { effectiveMethod } from '../method-override.ts';
 import { BODY_BYTES_MAX } from '../params.ts';
 import { batchReply, type PartReply } from './batch-reply.ts';
 import { type BatchPart, partRequest, readBatch } from './batch-request.ts';
@@ -83,7 +83,7 @@ function createPreparer(outer: Request, contextFor: ContextFor<Storage>): (part:
 
 function prepareHead(part: BatchPart, outer: Request, contextFor: ContextFor<Storage>): PreparedPart {
   const sent = partRequest(part, outer);
-  const method = methodOf(sent);
+  const method = effectiveMethod(sent);
   const request = method === sent.method ? sent : { ...sent, method };
   const row = router.match(request);
   const storage = contextFor(row, request.container);
