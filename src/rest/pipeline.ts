@@ -4,12 +4,7 @@ import { commonErrors, errorFactory } from '../services/common/errors.ts';
 import type { Granted } from '../services/common/storage.ts';
 import { checkHost, checkPageWrite, isFromBrowser } from '../services/common/web-pages.ts';
 import { parseAddress, unknownAccount } from './address.ts';
-import {
-  checkManagementLength,
-  healthEndpoints,
-  type ManagementEndpoints,
-  sameSiteOnly,
-} from './admin/management-endpoints.ts';
+import { healthEndpoints, type ManagementEndpoints, sameSiteOnly } from './admin/management-endpoints.ts';
 import { type Authenticate, createAuthenticate } from './auth/authenticate.ts';
 import type { ContainerAccess, Identity, LookUpAccess } from './auth/identity.ts';
 import {
@@ -22,7 +17,8 @@ import {
 import type { Account } from './auth/shared-key.ts';
 import { copySourceError, copySourceRequest } from './blob/copy-source.ts';
 import { corsHeaders, preflight } from './cors.ts';
-import { type BodyStream, checkContentLength, readArrivedBody } from './http/request-body.ts';
+import type { RequestBody } from './http/request-body.ts';
+import { reserveReply } from './http/response-stream.ts';
 import type { BodyReader, ContextFor, Operation, Request } from './operation.ts';
 import type { Reply } from './reply.ts';
 import { isSecure, parseQuery, parseRequest, type Routable, VERSION } from './request.ts';
@@ -55,16 +51,9 @@ export interface PipelineOptions<Context, Known extends Account = Account> {
   readonly oauth?: 'basic' | undefined;
 }
 
-/** Hands over a body that has not come yet: whole, or as it comes. */
-export type ReceiveBody = (ctx: RequestContext, length: number, whole: boolean) => Promise<Buffer | BodyStream>;
-/** Waits until there is room for an answer of so many bytes, or refuses. */
-export type ReserveReply = (ctx: RequestContext, bytes: number) => Promise<void>;
+export type Pipeline = (ctx: RequestContext) => Promise<Reply>;
 
-export function createPipeline<Context, Known extends Account>(
-  options: PipelineOptions<Context, Known>,
-  receiveBody: ReceiveBody,
-  reserveReply: ReserveReply,
-) {
+export function createPipeline<Context, Known extends Account>(options: PipelineOptions<Context, Known>): Pipeline {
   const { accounts, context, definition, pathStyleOnly } = options;
   const { service, parsePath } = definition;
   const router = compileRouter(definition.table);
@@ -85,8 +74,7 @@ export function createPipeline<Context, Known extends Account>(
     const account = accounts.find(address.account);
     if (!account) {
       const endpoint = endpoints.get(`${incoming.method} ${address.rawPath}`);
-      if (endpoint)
-        return await endpoint({ query: parseQuery(address.rawQuery), incoming, body: () => readManagementBody(ctx) });
+      if (endpoint) return await endpoint({ query: parseQuery(address.rawQuery), incoming, body: ctx.body });
       throw unknownAccount(address, host);
     }
     const parsed = parseRequest(incoming, id, address);
@@ -127,21 +115,14 @@ export function createPipeline<Context, Known extends Account>(
     };
     const storage = context(account, granted);
     const input = row.read(request, options.lenient);
-    const bodyRead = readBodyIfArrived(ctx, request, row, input);
-    if (bodyRead === false) await readComingBody(ctx, request, row, input, storage);
+    const bodyRead = readBodyIfArrived(ctx.body, request, row, input);
+    if (bodyRead === false) await receiveBody(ctx.body, request, row, input, storage);
     else if (bodyRead !== true) await bodyRead;
     if (row.replyBytes) await reserveReply(ctx, row.replyBytes(input));
     const rowReply = row.reply(await row.run(storage, input, contextFor), request);
     const reply = withOverrides(rowReply, identity, row);
     return request.version !== '' && request.version < QUOTED_ETAGS_SINCE ? withUnquotedETag(reply) : reply;
   };
-
-  async function readManagementBody(ctx: RequestContext): Promise<Buffer> {
-    const length = checkManagementLength(ctx.incoming);
-    if (ctx.awaitsContinue) ctx.outgoing.writeContinue();
-    ctx.awaitsContinue = false;
-    return readArrivedBody(ctx.incoming) ?? ((await receiveBody(ctx, length, true)) as Buffer);
-  }
 
   /**
    * The version of a shared access signature, else the default version that the owner of the account has set, else for anonymous callers
@@ -167,35 +148,31 @@ export function createPipeline<Context, Known extends Account>(
     return authorize(identity, row, service, request.container);
   }
 
-  /** Whether it has come, as a small body does with its headers. */
+  /** True: the operation has no body, or it is read. False: the body has not arrived yet. */
   function readBodyIfArrived(
-    { incoming, awaitsContinue }: RequestContext,
+    body: RequestBody,
     request: Routable,
     row: Operation<Context>,
     input: unknown,
   ): boolean | Promise<void> {
     if (!row.body) return true;
-    const whole = isReadWhole(row.body, checkContentLength(incoming, row.body, request));
-    const arrived = whole && !awaitsContinue ? readArrivedBody(incoming) : undefined;
+    const isWhole = isReadWhole(row.body, checkedLength(body, row.body, request));
+    const arrived = isWhole ? body.readIfArrived() : undefined;
     return arrived ? (row.readBody(input, arrived, request) ?? true) : false;
   }
 
-  async function readComingBody(
-    ctx: RequestContext,
+  async function receiveBody(
+    body: RequestBody,
     request: Routable,
     row: Operation<Context>,
     input: unknown,
     storage: Context,
   ): Promise<void> {
-    const { incoming, outgoing } = ctx;
-    const length = checkContentLength(incoming, row.body!, request);
-    if (ctx.awaitsContinue) {
-      await row.precheck?.(storage, input);
-      outgoing.writeContinue();
-      ctx.awaitsContinue = false;
-    }
-    const whole = isReadWhole(row.body!, length);
-    await row.readBody(input, (whole && readArrivedBody(incoming)) || (await receiveBody(ctx, length, whole)), request);
+    const length = checkedLength(body, row.body!, request);
+    if (body.awaitsContinue) await row.precheck?.(storage, input);
+    body.sendContinue();
+    const bytes = isReadWhole(row.body!, length) ? await body.readWhole(length) : body.stream(length);
+    await row.readBody(input, bytes, request);
   }
 
   /** The container of a copy's source, if only the container's settings authorize the read. The account's key authorizes every read. */
@@ -212,6 +189,13 @@ export function createPipeline<Context, Known extends Account>(
       throw copySourceError(error);
     }
   }
+}
+
+/** The Content-Length. Throws if the operation does not accept a body of that length. */
+function checkedLength(body: RequestBody, reader: BodyReader<unknown>, request: Request): number {
+  const length = body.declaredLength();
+  if (length > reader.bytesMax) throw reader.tooLarge(request);
+  return length;
 }
 
 function isReadWhole({ wholeBytesMax, bytesMax }: BodyReader<unknown>, length: number): boolean {

@@ -15,7 +15,7 @@ const account = { name: ACCOUNT, keys: [KEY] };
 export const testAccounts = { find: (name: string) => (name === ACCOUNT ? account : undefined) };
 
 /** The blob service's, with these operations instead of its own. */
-export function frontOf<Context>(table: readonly Operation<Context>[]): ServiceDefinition<Context> {
+export function serviceDefinition<Context>(table: readonly Operation<Context>[]): ServiceDefinition<Context> {
   return {
     service: 'blob',
     serverName: 'Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0',

@@ -8,7 +8,7 @@ import { operationOn } from '../../src/rest/operation.ts';
 import { contentBody, pathPart, xmlBody } from '../../src/rest/params.ts';
 import { streamedXmlReply } from '../../src/rest/reply.ts';
 import { StorageError } from '../../src/services/common/errors.ts';
-import { frontOf, type LogLine, logInto, testAccounts } from './raw-client.ts';
+import { type LogLine, logInto, serviceDefinition, testAccounts } from './raw-client.ts';
 
 const MIB = 1 << 20;
 const PAGE_BYTES = 16 * MIB;
@@ -101,7 +101,7 @@ async function* stream(): AsyncGenerator<Uint8Array> {
 
 type Options = Pick<
   RestServerOptions<unknown>,
-  'limits' | 'idleMilliseconds' | 'rateGraceMilliseconds' | 'keepAliveSeconds' | 'memory'
+  'limits' | 'idleMilliseconds' | 'rateGraceMilliseconds' | 'keepAliveSeconds' | 'budget'
 >;
 
 /** Stops when the test is over. */
@@ -113,7 +113,7 @@ export async function smallServer(options: Options = {}): Promise<{ port: number
   const gate = { waiting: 0, most: 0, open, opened };
   const logged: LogLine[] = [];
   const server = createRestServer({
-    definition: frontOf(table),
+    definition: serviceDefinition(table),
     accounts: testAccounts,
     access: async () => undefined,
     context: () => gate,

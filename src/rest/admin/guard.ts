@@ -2,7 +2,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { asStorageError, errorFactory, errorTable, type StorageError } from '../../services/common/errors.ts';
 import type { Reply } from '../reply.ts';
-import type { ManagementCall, ManagementEndpoint } from './management-endpoints.ts';
+import { type ManagementCall, type ManagementEndpoint, readManagementBody } from './management-endpoints.ts';
 
 /** 127.0.0.0/8, also as an IPv4-mapped IPv6 address, and ::1. */
 const LOOPBACK = /^(?:::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$|^::1$/i;
@@ -47,8 +47,8 @@ export function jsonReply(status: number, value: unknown, headers?: Reply['heade
   return { status, headers: { ...common, ...headers }, body: `${JSON.stringify(value)}\n` };
 }
 
-export async function parseJsonBody({ body }: ManagementCall): Promise<Readonly<Record<string, unknown>>> {
-  const text = (await body()).toString();
+export async function parseJsonBody(call: ManagementCall): Promise<Readonly<Record<string, unknown>>> {
+  const text = (await readManagementBody(call)).toString();
   let value: unknown;
   try {
     value = JSON.parse(text);

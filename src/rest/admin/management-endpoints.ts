@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import { checkSameSite } from '../../services/common/web-pages.ts';
+import type { RequestBody } from '../http/request-body.ts';
 import type { Reply } from '../reply.ts';
 
 const fail = errorFactory(commonErrors);
@@ -10,8 +11,7 @@ const BODY_BYTES_MAX = 64 * 1024;
 export interface ManagementCall {
   readonly query: Readonly<Record<string, string>>;
   readonly incoming: IncomingMessage;
-  /** Reads the body; throws if it is too long. */
-  body(): Promise<Buffer>;
+  readonly body: RequestBody;
 }
 
 export type ManagementEndpoint = (call: ManagementCall) => Promise<Reply>;
@@ -56,10 +56,10 @@ export function sameSiteOnly(endpoints: ManagementEndpoints = {}): ManagementEnd
   return Object.fromEntries(guarded);
 }
 
-/** Of the body of a call, by what the headers say. */
-export function checkManagementLength({ headers }: IncomingMessage): number {
-  const declared = headers['content-length'];
-  if (declared === undefined) throw fail('MissingContentLengthHeader');
-  if (Number(declared) > BODY_BYTES_MAX) throw fail('RequestBodyTooLarge');
-  return Number(declared);
+/** Reads the body of a call. Throws if it is too long. */
+export async function readManagementBody({ body }: ManagementCall): Promise<Buffer> {
+  const length = body.declaredLength();
+  if (length > BODY_BYTES_MAX) throw fail('RequestBodyTooLarge');
+  body.sendContinue();
+  return await body.readWhole(length);
 }

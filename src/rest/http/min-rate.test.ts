@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { createMinRate, waitForEvent } from './min-rate.ts';
+import { MinRate, waitForEvent } from './min-rate.ts';
 
 describe('A wait for a client', () => {
   it('is over with the event, with the connection, or when it is ended, and leaves no listener', async () => {
@@ -48,17 +48,17 @@ describe('A wait for a client', () => {
 
 describe('Patience with a client', () => {
   it('is used up by waiting, and given back by bytes, but never more than all of it', () => {
-    const patience = createMinRate(10_000, 100);
-    patience.addWait(9_000, 0);
-    patience.addWait(0, 1_000_000);
-    patience.addWait(9_999, 0);
-    expect(patience.isViolated()).toBe(false);
-    patience.addWait(1, 0);
-    expect(patience.isViolated()).toBe(true);
+    const minRate = new MinRate(10_000, 100);
+    minRate.addWait(9_000, 0);
+    minRate.addWait(0, 1_000_000);
+    minRate.addWait(9_999, 0);
+    expect(minRate.isViolated()).toBe(false);
+    minRate.addWait(1, 0);
+    expect(minRate.isViolated()).toBe(true);
   });
 
   it('ends for who sends less than is asked for, never for who sends more, whatever has come before', () => {
-    const [slow, steady] = [createMinRate(10_000, 100), createMinRate(10_000, 100)];
+    const [slow, steady] = [new MinRate(10_000, 100), new MinRate(10_000, 100)];
     slow.addWait(1, 1_000_000);
     let seconds = 0;
     for (; !slow.isViolated() && seconds < 1_000; seconds++) slow.addWait(1_000, 90);
@@ -68,8 +68,8 @@ describe('Patience with a client', () => {
   });
 
   it('outlasts a stall that a burst follows', () => {
-    const patience = createMinRate(10_000, 100);
-    for (let count = 0; count < 100; count++) patience.addWait(60_000, 6_000);
-    expect(patience.isViolated()).toBe(false);
+    const minRate = new MinRate(10_000, 100);
+    for (let count = 0; count < 100; count++) minRate.addWait(60_000, 6_000);
+    expect(minRate.isViolated()).toBe(false);
   });
 });

@@ -4,11 +4,11 @@ import { text as textOf } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
-  frontOf,
   headOf,
   type LogLine,
   logInto,
   rawClient,
+  serviceDefinition,
   signedHeaders,
   testAccounts,
 } from '../../../test/support/raw-client.ts';
@@ -79,7 +79,7 @@ let port: number;
 
 function start(): RestServer {
   return createRestServer({
-    definition: frontOf(table),
+    definition: serviceDefinition(table),
     accounts: testAccounts,
     access: async () => undefined,
     context: ({ name }) => ({ account: name }),

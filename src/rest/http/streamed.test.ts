@@ -58,11 +58,11 @@ describe('Pieces of a document', () => {
     });
     const pieces = prepend(bytes('>'), made) as BufferedStream;
     const heard: [number, boolean][] = [];
-    pieces.onMore!(() => heard.push([pieces.waiting(), pieces.isGrowing!()]));
-    expect(pieces.waiting()).toBe(6);
+    pieces.onProduced!(() => heard.push([pieces.bufferedBytes(), pieces.isProducing!()]));
+    expect(pieces.bufferedBytes()).toBe(6);
     for (const left of [6, 2]) {
       await pieces.next();
-      expect(pieces.waiting()).toBe(left);
+      expect(pieces.bufferedBytes()).toBe(left);
     }
     finish();
     await turn();

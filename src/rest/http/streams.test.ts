@@ -6,11 +6,11 @@ import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
   ACCOUNT,
-  frontOf,
   headOf,
   type LogLine,
   logInto,
   rawClient,
+  serviceDefinition,
   testAccounts,
 } from '../../../test/support/raw-client.ts';
 import { ticksFromUnix } from '../../base/time.ts';
@@ -19,7 +19,7 @@ import type { SentContent } from '../../services/common/sent-content.ts';
 import { operationOn } from '../operation.ts';
 import { contentBody, pathPart } from '../params.ts';
 import type { Reply } from '../reply.ts';
-import { ClientDisconnected } from './request-body.ts';
+import { ClientDisconnected } from './body-stream.ts';
 import { createRestServer, type RestServer } from './server.ts';
 
 const MIB = 1 << 20;
@@ -57,7 +57,7 @@ const table = [
 
 function start(idleMilliseconds?: number): RestServer {
   return createRestServer({
-    definition: frontOf(table),
+    definition: serviceDefinition(table),
     accounts: testAccounts,
     access: async () => undefined,
     context: () => null,
