@@ -5,7 +5,7 @@ const MIB = 1 << 20;
 const PIECE = 64 << 10;
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** Bodies that read a piece whenever they may, for ever. */
+/** Bodies that read a piece whenever the budget permits, for ever. */
 function readers(count: number, budget = new ByteBudget(512 * MIB)) {
   const read: number[] = [];
   for (let body = 0; body < count; body++) {
@@ -19,8 +19,8 @@ function readers(count: number, budget = new ByteBudget(512 * MIB)) {
   return { budget, read };
 }
 
-describe('What is reserved', () => {
-  it('counts before any of it is there, and what is larger than the room waits in its order', async () => {
+describe('A reservation', () => {
+  it('is charged before its bytes arrive, and waits in order if it does not fit', async () => {
     const budget = new ByteBudget(16 * MIB);
     const order: string[] = [];
     expect([1, 2, 3].map(() => budget.reserve(4 * MIB))).toEqual([true, true, true]);
@@ -38,20 +38,20 @@ describe('What is reserved', () => {
     expect(budget.bytesUsed()).toBe(12 * MIB);
   });
 
-  it('leaves room for what is small, until all is full', () => {
+  it('leaves space for small ones, until the budget is full', () => {
     const budget = new ByteBudget(16 * MIB);
     for (let at = 0; at < 3; at++) budget.reserve(4 * MIB);
     for (let at = 0; at < 64; at++) expect(budget.reserve(64 << 10)).toBe(true);
     expect(budget.reserve(1)).toBe(false);
   });
 
-  it('may be more than there is, if that is all', () => {
+  it('may exceed the budget, if it is the only one', () => {
     const budget = new ByteBudget(MIB);
     expect(budget.reserve(4 * MIB)).toBe(true);
     expect(budget.reserve(1)).toBe(false);
   });
 
-  it('is refused after ten seconds, or where too many wait, and then counts nothing', async () => {
+  it('is refused after ten seconds, or where too many wait, and then charges nothing', async () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
     const budget = new ByteBudget(16 * MIB);
@@ -66,8 +66,8 @@ describe('What is reserved', () => {
   });
 });
 
-describe('Bodies that are read', () => {
-  it('share 2 MiB in one turn of the event loop, in their order', async () => {
+describe('Reading of bodies', () => {
+  it('is limited to 2 MiB per turn of the event loop, in order', async () => {
     const { read } = readers(600);
     expect(read).toEqual(Array.from({ length: 32 }, (_, body) => body));
     for (let turns = 2; turns <= 18; turns++) {
@@ -77,7 +77,7 @@ describe('Bodies that are read', () => {
     expect(new Set(read).size).toBe(576);
   });
 
-  it('have one piece in a turn that has accepted a connection, and their share again behind the last', async () => {
+  it('is limited to one piece in a turn that has accepted a connection', async () => {
     const { budget, read } = readers(600);
     for (let turns = 1; turns <= 20; turns++) {
       budget.connectionAccepted();
@@ -88,7 +88,7 @@ describe('Bodies that are read', () => {
     expect(read.length).toBe(32 + 20 + 32);
   });
 
-  it('wait for room while a quarter of the budget is on its way to the disk, and go on when it is given back', async () => {
+  it('waits while a quarter of the budget is read ahead, and continues when bytes are released', async () => {
     const budget = new ByteBudget(4 * MIB);
     const resume = vi.fn();
     budget.add(MIB, true);
@@ -102,7 +102,7 @@ describe('Bodies that are read', () => {
     expect(budget.bytesUsed()).toBe(MIB - 1);
   });
 
-  it('do not wait for those that are kept', () => {
+  it('does not wait for bodies that are read whole', () => {
     const budget = new ByteBudget(4 * MIB);
     const resume = vi.fn();
     budget.add(2 * MIB);
@@ -110,7 +110,7 @@ describe('Bodies that are read', () => {
     expect(resume).toHaveBeenCalledTimes(1);
   });
 
-  it('come in one by one, now and then, where nothing is given back', async () => {
+  it('continues one piece at a time, at intervals, where nothing is released', async () => {
     const budget = new ByteBudget(4 * MIB);
     budget.add(2 * MIB, true);
     await new Promise<void>((resolve) => budget.whenReadable(() => budget.whenReadable(resolve)));
