@@ -88,7 +88,7 @@ export function createPipeline<Context, Known extends Account>(options: Pipeline
       ctx.extraHeaders = (reply) => ({ ...extraHeaders?.(reply), ...corsHeaders(request, rules, reply) });
     }
     const lookUpAccess = (container: string) => options.access(context(account), container);
-    // Awaited even if not a promise: requests that arrived together are authenticated one after the other, before any of them goes on, which costs less CPU.
+    // Awaited even if not a promise: requests of one batch are all authenticated before any of them goes on, which costs less CPU.
     const identity = await authenticate(account, request, incoming.socket, lookUpAccess);
     const method = definition.effectiveMethod?.(request) ?? request.method;
     if (method !== request.method) {

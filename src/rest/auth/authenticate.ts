@@ -1,4 +1,4 @@
-/** Authentication: Shared Key, shared access signature or bearer token → identity. Throws for an invalid credential; without one the caller is anonymous. */
+/** Authentication: Shared Key, shared access signature or bearer token → identity. Throws if the credential is invalid; without one: anonymous. */
 import { commonErrors, errorFactory, type StorageError } from '../../services/common/errors.ts';
 import type { ServiceName } from '../../services/common/names.ts';
 import type { Granted } from '../../services/common/storage.ts';

@@ -1,4 +1,4 @@
-/** Checks of a shared access signature besides its permissions: stored policy, lifetime, protocol, IP range. The signature has been verified before. */
+/** Checks of a shared access signature after its HMAC: stored policy, lifetime, protocol, IP range. */
 import { formatRfc1123 } from '../../base/time.ts';
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import type { AccessPolicy } from '../../services/common/policies.ts';

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 /** A client that is waited for loses its connection after this time without a byte. */
 export const IDLE_MILLISECONDS = 120_000;
 
-/** A budget of waiting time: waiting for the client spends it, received bytes refill it. One byte now and then does not keep a connection for ever. */
+/** Waiting for the client spends the budget of time, received bytes refill it: one byte now and then does not keep a connection for ever. */
 export class MinRate {
   readonly #budgetMilliseconds: number;
   readonly #bytesPerSecondMin: number;
