@@ -296,7 +296,7 @@ export const mutants = [
     file: 'src/rest/http/byte-budget.ts',
     find: 'return this.#tickBytesLeft > 0 && this.#mayReadAhead();',
     replace: 'return this.#mayReadAhead();',
-    tests: ['test/anomalies/limits.test.ts'],
+    tests: ['src/rest/http/byte-budget.test.ts'],
   },
   {
     name: 'a second process gets the lock of a folder',

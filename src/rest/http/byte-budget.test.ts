@@ -77,6 +77,14 @@ describe('Reading of bodies', () => {
     expect(new Set(read).size).toBe(576);
   });
 
+  it('has to wait for the next turn once the bytes of a turn are read', async () => {
+    const budget = new ByteBudget(512 * MIB);
+    const mayContinue = Array.from({ length: 33 }, () => budget.chargeRead(PIECE));
+    expect(mayContinue.indexOf(false)).toBe((2 * MIB) / PIECE - 1);
+    await turn();
+    expect(budget.chargeRead(PIECE)).toBe(true);
+  });
+
   it('is limited to one piece in a turn that has accepted a connection', async () => {
     const { budget, read } = readers(600);
     for (let turns = 1; turns <= 20; turns++) {
