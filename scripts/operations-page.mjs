@@ -17,17 +17,17 @@ ${Object.entries(services)
 }
 
 function section(service, rows) {
-  const built = rows.filter((row) => row.built);
-  const missing = [...new Set(rows.filter((row) => !row.built).map((row) => row.name))].sort();
+  const implemented = rows.filter((row) => row.isImplemented);
+  const missing = [...new Set(rows.filter((row) => !row.isImplemented).map((row) => row.name))].sort();
   return `## ${service[0].toUpperCase()}${service.slice(1)}
 
 | operation | request | permission | conditions | covered by |
 |---|---|---|---|---|
-${built.map(line).join('\n')}
-${missing.length > 0 ? unbuilt(missing) : ''}`;
+${implemented.map(line).join('\n')}
+${missing.length > 0 ? notImplementedList(missing) : ''}`;
 }
 
-function unbuilt(names) {
+function notImplementedList(names) {
   return `
 ### Not built yet
 

@@ -24,7 +24,7 @@ describe('the path', () => {
     expect(read('/acc/con/%F0%9F%98%80').item).toBe('\u{1f600}');
   });
 
-  it('brings every name back', () => {
+  it('decodes every encoded name to itself', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (name) => {
         expect(read(`/acc/con/${encodeURIComponent(name)}`).item).toBe(name);
@@ -60,7 +60,7 @@ describe('the host', () => {
     expect(read('/con', 'acc.blob.localhost')).toMatchObject({ container: 'con', shape: '/{container}' });
   });
 
-  it('leaves it to the path otherwise', () => {
+  it('otherwise leaves the account to the path', () => {
     for (const host of [
       undefined,
       '127.0.0.1:10000',
@@ -82,7 +82,7 @@ describe('the host', () => {
 });
 
 describe('a secondary address', () => {
-  it('is one of the same account', () => {
+  it('addresses the same account', () => {
     expect(read('/acc-secondary/con')).toMatchObject({
       account: 'acc',
       secondary: true,
@@ -96,7 +96,7 @@ describe('a secondary address', () => {
     });
   });
 
-  it('is none where an account has that name', () => {
+  it('is the primary address of an account that has that name', () => {
     expect(read('/odd-secondary/con')).toMatchObject({ account: 'odd-secondary', secondary: false });
   });
 });

@@ -1,4 +1,4 @@
-/** Whose data a URL is about. The accounts that there are decide how it is read, so that no flag is needed. */
+/** The account and resource that a URL addresses. The accounts of the server decide between host style and path style, so no flag is needed. */
 import { commonErrors, errorFactory, type StorageError } from '../services/common/errors.ts';
 import type { Request, Shape } from './operation.ts';
 
@@ -9,19 +9,19 @@ export type Address = Pick<
   'rawPath' | 'rawQuery' | 'account' | 'secondary' | 'base' | 'readsHosts' | 'container' | 'item'
 > & { readonly shape: Shape };
 
-/** What a path leads to, of which this stands behind the account: nothing, or a slash and more, still encoded. */
+/** The resource of the part of a path after the account: empty, or a slash and more, still encoded. */
 export type ParsePath = (rest: string) => Pick<Address, 'container' | 'item' | 'shape'>;
 
-export type IsAccount = (name: string) => boolean;
+type IsAccount = (name: string) => boolean;
 
 const SECONDARY = '-secondary';
 const ABSOLUTE = /^https?:\/\/[^/?#]*/i;
-/** An address of numbers has no labels. */
+/** A numeric IP address has no labels. */
 const NUMERIC = /^(?:[\d.]+(?::\d*)?|\[.*)$/;
 
 /**
  * Host-style if the first label of the host is an account, otherwise path-style: the first segment of the path is the account.
- * Percent-encoding is undone once, and never in the path that is signed.
+ * Percent-encoding is decoded once, and never in the path that is signed.
  */
 export function parseAddress(
   url: string,
@@ -54,11 +54,11 @@ export function parseAddress(
   return { rawPath, rawQuery, account, secondary, base: `/${segment}`, readsHosts, container, item, shape };
 }
 
-/** Nearly every request names the same host as the one before. */
+/** A cache of one entry, written by firstHostLabel only: nearly every request names the same host as the one before. */
 let lastHost: string | undefined;
 let lastLabel: string | undefined;
 
-/** The first label of a host that has several. */
+/** The first label of a host that has several labels. */
 function firstHostLabel(host: string | undefined): string | undefined {
   if (host === lastHost) return lastLabel;
   const dot = host === undefined || NUMERIC.test(host) ? -1 : host.indexOf('.');
@@ -71,7 +71,7 @@ function primaryName(name: string): string {
   return name.endsWith(SECONDARY) ? name.slice(0, -SECONDARY.length) : name;
 }
 
-/** A part of a path, with its percent-encoding undone. */
+/** A part of a path, percent-decoded. */
 export function decodePart(text: string): string {
   if (!text.includes('%')) return text;
   try {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { CorsRule } from '../rules/cors.ts';
 import { StorageError } from '../services/common/errors.ts';
-import { type CorsRule, corsHeaders, preflight } from './cors.ts';
+import { corsHeaders, preflight } from './cors.ts';
 import type { Reply } from './reply.ts';
 
 const exact: CorsRule = {
@@ -23,10 +24,10 @@ const refusalOf = (headers: Record<string, string>, rules: readonly CorsRule[]):
 };
 
 describe('Preflight Blob Request', () => {
-  const asked = { origin: 'http://one', 'access-control-request-method': 'PUT' };
+  const preflightHeaders = { origin: 'http://one', 'access-control-request-method': 'PUT' };
 
-  it('tells what was asked for, and how long that holds', () => {
-    const headers = { ...asked, 'access-control-request-headers': 'x-ms-version, X-MS-Date' };
+  it('repeats the requested origin, method and headers, with the maximal age', () => {
+    const headers = { ...preflightHeaders, 'access-control-request-headers': 'x-ms-version, X-MS-Date' };
     expect(preflight({ method: 'OPTIONS', headers }, [exact])).toEqual({
       status: 200,
       headers: {
@@ -39,18 +40,18 @@ describe('Preflight Blob Request', () => {
     });
   });
 
-  it('says nothing of headers where none were announced', () => {
-    const { headers } = preflight({ method: 'OPTIONS', headers: asked }, [open]);
+  it('has no Access-Control-Allow-Headers where no headers were announced', () => {
+    const { headers } = preflight({ method: 'OPTIONS', headers: preflightHeaders }, [open]);
     expect(headers?.['Access-Control-Allow-Headers']).toBeUndefined();
     expect(headers?.['Access-Control-Allow-Origin']).toBe('http://one');
   });
 
   it('is refused where no rule matches', () => {
     const cases: [Record<string, string>, CorsRule[]][] = [
-      [asked, []],
-      [{ ...asked, origin: 'http://two' }, [exact]],
-      [{ ...asked, 'access-control-request-method': 'DELETE' }, [exact]],
-      [{ ...asked, 'access-control-request-headers': 'x-ms-date,other' }, [exact]],
+      [preflightHeaders, []],
+      [{ ...preflightHeaders, origin: 'http://two' }, [exact]],
+      [{ ...preflightHeaders, 'access-control-request-method': 'DELETE' }, [exact]],
+      [{ ...preflightHeaders, 'access-control-request-headers': 'x-ms-date,other' }, [exact]],
     ];
     for (const [headers, rules] of cases) {
       const { status, code } = refusalOf(headers, rules);
@@ -60,7 +61,7 @@ describe('Preflight Blob Request', () => {
 
   it.each([
     ['Origin', { 'access-control-request-method': 'PUT' }],
-    ['Origin', { ...asked, origin: '' }],
+    ['Origin', { ...preflightHeaders, origin: '' }],
     ['Access-Control-Request-Method', { origin: 'http://one' }],
   ])('is refused without %s', (name, headers) => {
     const { status, code, details } = refusalOf(headers, [open]);
@@ -68,8 +69,8 @@ describe('Preflight Blob Request', () => {
   });
 });
 
-describe('An answer to a page', () => {
-  it('names its origin where a rule does, with what that rule exposes', () => {
+describe('A reply to a web page', () => {
+  it('names the origin if a rule names it, with the exposed headers of that rule', () => {
     expect(corsHeaders({ method: 'GET', headers: { origin: 'http://one' } }, [exact], reply)).toEqual({
       'Access-Control-Allow-Origin': 'http://one',
       'Access-Control-Expose-Headers': 'ETag,x-ms-meta-a',
@@ -78,7 +79,7 @@ describe('An answer to a page', () => {
     });
   });
 
-  it('is for all where the rule is, and then without credentials', () => {
+  it('allows any origin if the rule does, and then without credentials', () => {
     const headers = corsHeaders({ method: 'PUT', headers: { origin: 'http://one' } }, [open], reply);
     expect(headers).toEqual({
       'Access-Control-Allow-Origin': '*',
@@ -87,7 +88,7 @@ describe('An answer to a page', () => {
     });
   });
 
-  it('varies where another origin would get another', () => {
+  it('has Vary where another origin would get another reply', () => {
     expect(corsHeaders({ method: 'GET', headers: { origin: 'http://two' } }, [exact], reply)).toEqual({
       Vary: 'Origin',
     });

@@ -1,4 +1,4 @@
-/** Requests of web pages: the preflight that a browser sends first, and what it needs to be told with the answer to the request itself. */
+/** Cross-origin resource sharing (CORS): replies to preflight requests, and the headers that a browser needs on the reply to the request itself. */
 import { HEADERS_MAX } from '../base/input-limits.ts';
 import type { CorsRule } from '../rules/cors.ts';
 import { checkPreflight, decideCors, exposedNames } from '../services/common/cors.ts';
@@ -6,23 +6,21 @@ import { commonErrors, errorFactory } from '../services/common/errors.ts';
 import type { Request } from './operation.ts';
 import type { Reply } from './reply.ts';
 
-export type { CorsRule } from '../rules/cors.ts';
-
 const fail = errorFactory(commonErrors);
 
-const TOO_MANY = `The request that is announced has more than ${HEADERS_MAX} headers.`;
+const TOO_MANY_HEADERS = `The request that is announced has more than ${HEADERS_MAX} headers.`;
 
 type CorsRequest = Pick<Request, 'method' | 'headers'>;
 
-/** It asks about the service, not about a resource: whether the path leads anywhere does not matter. */
+/** A preflight asks about the service, not about a resource: whether the path leads to one does not matter. */
 export function preflight({ headers }: CorsRequest, rules: readonly CorsRule[]): Reply {
   const origin = requiredHeader(headers, 'Origin');
   const method = requiredHeader(headers, 'Access-Control-Request-Method');
   const names = headerText(headers['access-control-request-headers']);
-  const announced = splitNames(names);
-  if (announced.length > HEADERS_MAX)
-    throw fail('InvalidHeaderValue', { HeaderName: 'Access-Control-Request-Headers' }, TOO_MANY);
-  const rule = checkPreflight(rules, { origin, method, headers: announced });
+  const announcedHeaders = splitNames(names);
+  if (announcedHeaders.length > HEADERS_MAX)
+    throw fail('InvalidHeaderValue', { HeaderName: 'Access-Control-Request-Headers' }, TOO_MANY_HEADERS);
+  const rule = checkPreflight(rules, { origin, method, headers: announcedHeaders });
   return {
     status: 200,
     headers: {
@@ -35,17 +33,17 @@ export function preflight({ headers }: CorsRequest, rules: readonly CorsRule[]):
   };
 }
 
-/** What goes out with the answer, a refusal too, for the page's browser to go by; undefined: nothing. */
+/** The CORS headers of a reply, errors included; undefined: none. */
 export function corsHeaders(
   { method, headers }: CorsRequest,
   rules: readonly CorsRule[],
   reply: Reply,
 ): Record<string, string> | undefined {
-  const caller = headerText(headers.origin) || undefined;
-  const { rule, origin, varies } = decideCors(rules, caller, method);
+  const requestOrigin = headerText(headers.origin) || undefined;
+  const { rule, origin, varies } = decideCors(rules, requestOrigin, method);
   const added: Record<string, string> = {};
   if (rule) {
-    added['Access-Control-Allow-Origin'] = origin === '*' ? '*' : caller!;
+    added['Access-Control-Allow-Origin'] = origin === '*' ? '*' : requestOrigin!;
     const exposed = exposedNames(rule, sentHeaderNames(reply));
     if (exposed.length > 0) added['Access-Control-Expose-Headers'] = exposed.join(',');
     if (origin !== '*') added['Access-Control-Allow-Credentials'] = 'true';
@@ -54,7 +52,7 @@ export function corsHeaders(
   return rule || varies ? added : undefined;
 }
 
-/** The names of all headers of the answer: its own, and between them those that the server adds to each. */
+/** The names of all headers of the reply, in the order of Azure: its own stand between those that the server adds to every reply. */
 function sentHeaderNames({ headers = {} }: Reply): string[] {
   const own = Object.keys(headers).filter((name) => headers[name] !== undefined && !ADDED_BY_SERVER.includes(name));
   return [...ADDED_BY_SERVER.slice(0, 4), ...own, ...ADDED_BY_SERVER.slice(4)];

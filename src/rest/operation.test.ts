@@ -59,7 +59,7 @@ describe('a row', () => {
     expect(row.reply(output, request)).toEqual({ status: 201, body: 'hello c lease 3 bytes b id' });
   });
 
-  it('takes a body as it comes', () => {
+  it('gets a long body as a stream', () => {
     const input = row.read(request) as { body: SentContent };
     const stream = (async function* () {})();
     row.readBody(input, stream, request);
@@ -67,7 +67,7 @@ describe('a row', () => {
     expect(input.body.bytes()).toBe(stream);
   });
 
-  it('refuses headers and parameters of features that are missing, by name', () => {
+  it('refuses headers and parameters of features that are not implemented, by name', () => {
     const refused = (sent: Request) => {
       try {
         row.read(sent);
@@ -99,8 +99,8 @@ describe('a row', () => {
   });
 });
 
-describe('an operation that is not built', () => {
-  it('says so by name, and where to look', () => {
+describe('an operation that is not implemented', () => {
+  it('is refused by its name, with the list of implemented operations', () => {
     expect(() =>
       notImplementedOperation('Set Blob Tier', 'PUT /{container}/{blob}', { comp: 'tier' }).read(request),
     ).toThrow(

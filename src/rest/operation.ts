@@ -1,10 +1,10 @@
-/** What a row of an operation table is, and what it is compiled into at start-up. */
+/** Rows of the operation tables, and the operations that they are compiled into at start-up. */
 import { type Details, StorageError } from '../services/common/errors.ts';
 import type { Reply } from './reply.ts';
 
 export type Method = 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE' | 'PATCH' | 'MERGE' | 'OPTIONS';
 
-/** What the path leads to: the account alone, or something in it. */
+/** The kind of resource that a path addresses: the account itself, or something in it. */
 export type Shape = '/' | BlobShape | QueueShape | TableShape;
 type BlobShape = '/{container}' | '/{container}/{blob}';
 type QueueShape = '/{queue}' | '/{queue}/messages' | '/{queue}/messages/{message}';
@@ -13,27 +13,27 @@ type TableShape = '/$batch' | '/Tables' | '/Tables({table})' | '/{table}' | '/{t
 type Verb = Method | 'GET|HEAD' | 'PATCH|MERGE';
 export type Route = `${Verb} ${Shape}`;
 
-/** One request as the readers of a row see it; header names in `headers` are lower case. */
+/** A parsed request, as the readers of a row see it; header names in `headers` are lower case. */
 export interface Request {
   readonly id: string;
   readonly method: string;
-  /** As it stood on the request line, still encoded, without the query. */
+  /** As on the request line: still encoded, without the query. */
   readonly rawPath: string;
   readonly rawQuery: string;
   readonly account: string;
-  /** By an address that is for reading only. */
+  /** Sent to the secondary, read-only address of the account. */
   readonly secondary: boolean;
-  /** What of the URL stands before the container: /account, or nothing if the host names it. */
+  /** The part of the path before the container: /account, or empty if the host names the account. */
   readonly base: string;
-  /** Whether a host may name an account. */
+  /** Whether the host may name an account. */
   readonly readsHosts: boolean;
-  /** By TLS. */
+  /** Received over TLS. */
   readonly secure: boolean;
   /** A container, queue or table. */
   readonly container: string;
-  /** What is in it: a blob, a message, or the keys of an entity as they stand between their parentheses. */
+  /** The resource in the container: a blob, a message, or the keys of an entity as written between their parentheses. */
   readonly item: string;
-  /** By lower-case name, decoded; of a repeated one the first. */
+  /** By lower-case name, decoded; of a repeated parameter the first value. */
   readonly query: Readonly<Record<string, string>>;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** Name, value, name, value ... with the names as they were sent. */
@@ -48,18 +48,18 @@ export interface Reader<Value> {
   read(request: Request): Value;
 }
 
-/** Turns the body into a typed value; it is asked once all other readers have accepted the request. */
+/** Turns the body into a typed value, after all other readers have accepted the request. */
 export interface BodyReader<Value> {
   readonly kind: 'body';
-  /** A declared length above this is refused before the body is read. */
+  /** A longer Content-Length is refused before the body is read. */
   readonly bytesMax: number;
-  /** What to answer to a body that is too long. */
+  /** The error for a body that is too long. */
   tooLarge(request: Request): StorageError;
-  /** Refuses before the body is read. */
+  /** Throws for headers that rule the body out, before it is read. */
   check(request: Request): void;
-  /** A body of more bytes is not read before the operation runs: it is handed over as it comes. */
+  /** A longer body is not read before the operation runs: the operation gets a stream. */
   readonly wholeBytesMax?: number;
-  /** May give a promise of the value, if it takes turns with others while it reads a large body. */
+  /** May return a promise of the value, if parsing a large body yields to the event loop. */
   read(bytes: Buffer, request: Request): Value;
   stream?(bytes: AsyncIterable<Uint8Array>, request: Request): Value;
 }
@@ -74,58 +74,58 @@ type WithoutBody<Row extends Readers> = {
 
 export type Right = 'read' | 'add' | 'create' | 'write' | 'delete' | 'list' | 'update' | 'process';
 
-/** What a signature, a shared access signature or a role must allow; a list: any of them will do. */
+/** The right that a shared access signature must grant; a list: any one of them suffices. */
 export type Permission = Right | 'owner' | 'any' | readonly Right[] | { readonly all: readonly Right[] };
 
 export type ConditionHeader = 'If-Match' | 'If-None-Match' | 'If-Modified-Since' | 'If-Unmodified-Since';
 
-/** For an operation that is made of others: what each of them is handed. Throws if the caller may not do it there. */
+/** The context for one part of an operation that consists of others. Throws if the caller is not authorized for that part. */
 export type ContextFor<Context> = (
   part: { readonly permission: Permission; readonly shape: Shape },
   container: string,
 ) => Context;
 
 interface RouteDescription {
-  /** As Microsoft's REST reference calls it. */
+  /** The name in Microsoft's REST reference. */
   readonly name: string;
   readonly route: Route;
-  /** Query parameters that single it out on that route; true: whatever the value. */
+  /** Query parameters that distinguish the operation from others on that route; true: any value. */
   readonly query?: Readonly<Record<string, string | true>>;
-  /** Request headers that do. */
+  /** Likewise, request headers. */
   readonly when?: Readonly<Record<string, string | true>>;
 }
 
-export interface OperationRow<Context, Row extends Readers, Output> extends RouteDescription {
+interface OperationRow<Context, Row extends Readers, Output> extends RouteDescription {
   readonly permission: Permission;
-  /** False: not for anonymous callers, even where the container's access level opens its other reads. */
+  /** False: not for anonymous callers, even where the container's access level permits other reads. */
   readonly anonymous?: boolean;
-  /** The condition headers that it honours. */
+  /** The condition headers that the operation honours. */
   readonly conditions?: readonly ConditionHeader[];
-  /** Reads from x-ms-copy-source, which must be allowed, too. */
+  /** Reads from x-ms-copy-source, for which the caller must be authorized, too. */
   readonly readsCopySource?: boolean;
-  /** The end-to-end test that covers it. */
+  /** The end-to-end test that covers the operation. */
   readonly test: string;
   /**
-   * Headers, and with a leading '?' query parameters, of features that are missing: refused, never ignored. They would change what
-   * is answered, what is stored, or whether it happens.
+   * Headers, and with a leading '?' query parameters, of features that are not implemented: refused, never ignored. They would change the
+   * reply, the stored data, or whether the operation succeeds.
    */
   readonly unsupported?: readonly string[];
-  /** Likewise, of features that change nothing of that: with --loose they are passed over. */
+  /** Likewise, of features that change nothing of that: with --loose they are ignored. */
   readonly unsupportedUnlessLenient?: readonly string[];
   readonly input: Row;
-  /** A first look, taken before a caller that sent `Expect: 100-continue` is asked for the body. */
+  /** Judges the request before a client that sent `Expect: 100-continue` is asked for the body. */
   readonly precheck?: (context: Context, input: WithoutBody<Row>) => Promise<void>;
-  /** For an answer that is made whole and may be large: how many bytes it may have, roughly. It is not run before there is room for them. */
+  /** For a reply that is produced whole and may be large: its estimated size, which is reserved in the byte budget before the operation runs. */
   readonly replyBytes?: (input: WithoutBody<Row>) => number;
   readonly run: (context: Context, input: Input<Row>, contextFor: ContextFor<Context>) => Promise<Output>;
   readonly reply: (output: Output, request: Request) => Reply;
 }
 
-/** A compiled row. Its input is known only to the row itself. */
+/** A compiled row. The type of its input is known to the row alone. */
 export interface Operation<Context> extends RouteDescription {
   readonly methods: readonly Method[];
   readonly shape: Shape;
-  readonly built: boolean;
+  readonly isImplemented: boolean;
   readonly permission: Permission;
   readonly anonymous: boolean;
   readonly conditions: readonly ConditionHeader[];
@@ -134,7 +134,7 @@ export interface Operation<Context> extends RouteDescription {
   readonly readsCopySource: boolean;
   readonly test: string | undefined;
   readonly body: BodyReader<unknown> | undefined;
-  /** Reads everything but the body. Loosely: what the row refuses only otherwise is passed over. */
+  /** Reads everything but the body. Lenient: `unsupportedUnlessLenient` is ignored. */
   read(request: Request, lenient?: boolean): unknown;
   readBody(input: unknown, bytes: Buffer | AsyncIterable<Uint8Array>, request: Request): void | Promise<void>;
   readonly precheck: ((context: Context, input: unknown) => Promise<void>) | undefined;
@@ -143,7 +143,7 @@ export interface Operation<Context> extends RouteDescription {
   reply(output: unknown, request: Request): Reply;
 }
 
-/** `const operation = operationOn<Storage>()`, so that the rest of a row's types can be inferred. */
+/** `const operation = operationOn<Storage>()`: with the context given, the other types of a row are inferred. */
 export function operationOn<Context>() {
   return <Row extends Readers, Output>(row: OperationRow<Context, Row, Output>): Operation<Context> => {
     const bodyNames = Object.keys(row.input).filter((name) => row.input[name]!.kind === 'body');
@@ -152,7 +152,7 @@ export function operationOn<Context>() {
     const body = bodyName === undefined ? undefined : (row.input[bodyName] as BodyReader<unknown>);
     return {
       ...parseRoute(row),
-      built: true,
+      isImplemented: true,
       permission: row.permission,
       anonymous: row.anonymous ?? true,
       conditions: row.conditions ?? [],
@@ -175,7 +175,27 @@ export function operationOn<Context>() {
   };
 }
 
-/** An operation that Azure has and this server does not yet: it says so, by name. */
+/** The columns of an operation that is never run. */
+const NEVER_RUN = {
+  permission: 'any',
+  anonymous: false,
+  conditions: [],
+  unsupported: [],
+  unsupportedUnlessLenient: [],
+  readsCopySource: false,
+  body: undefined,
+  readBody: neverRun,
+  precheck: undefined,
+  replyBytes: undefined,
+  run: neverRun,
+  reply: neverRun,
+} as const;
+
+function neverRun(): never {
+  throw new Error('an operation that is only listed has been run');
+}
+
+/** An operation that Azure has and this server does not yet: it is refused by its name. */
 export function notImplementedOperation<Context>(
   name: string,
   route: Route,
@@ -183,25 +203,20 @@ export function notImplementedOperation<Context>(
   when: RouteDescription['when'] = {},
 ): Operation<Context> {
   return {
+    ...NEVER_RUN,
     ...parseRoute({ name, route, query, when }),
-    built: false,
-    permission: 'any',
-    anonymous: false,
-    conditions: [],
-    unsupported: [],
-    unsupportedUnlessLenient: [],
-    readsCopySource: false,
+    isImplemented: false,
     test: undefined,
-    body: undefined,
     read: () => {
       throw notImplemented(`${name} is not implemented by this server yet; docs/operations.md lists what is.`);
     },
-    readBody: () => {},
-    precheck: undefined,
-    replyBytes: undefined,
-    run: async () => undefined,
-    reply: () => ({ status: 501 }),
   };
+}
+
+/** Listed as an operation, but replied to by the pipeline before an operation is looked for, whatever the path and query. */
+export function preflightOperation<Context>(name: string, shape: Shape, test: string): Operation<Context> {
+  const route = parseRoute({ name, route: `OPTIONS ${shape}` });
+  return { ...NEVER_RUN, ...route, isImplemented: true, test, read: neverRun };
 }
 
 export function notImplemented(message: string, details?: Details): StorageError {
@@ -229,8 +244,8 @@ function bodyValue(body: BodyReader<unknown>, bytes: Buffer | AsyncIterable<Uint
 }
 
 /**
- * One function with one object literal, so that all inputs of a row share a hidden class and each reader has a call site
- * of its own.
+ * Compiled into one function with one object literal, so that all inputs of a row share a hidden class and each reader has
+ * a call site of its own.
  */
 function compileReaders(input: Readers, body: BodyReader<unknown> | undefined): (request: Request) => unknown {
   const names = Object.keys(input);
@@ -258,12 +273,12 @@ function rejectUnsupported(
   };
 }
 
-/** Throws if the request carries one of these. */
+/** Throws if the request has one of these headers or parameters. */
 function unsupportedCheck(names: readonly string[]): (request: Request) => void {
   const parameters = names.filter((name) => name.startsWith('?')).map((name) => name.slice(1).toLowerCase());
   const headers = new Set(names.filter((name) => !name.startsWith('?')).map((name) => name.toLowerCase()));
   return (request) => {
-    // A request has fewer headers than there are refused ones.
+    // A request has fewer headers than there are unsupported ones.
     for (const name in request.headers) {
       if (headers.has(name)) {
         throw notImplemented(`The request header ${name} is not implemented by this server yet.`, { HeaderName: name });

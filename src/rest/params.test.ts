@@ -43,7 +43,7 @@ function refusal(read: () => unknown): StorageError {
 describe('conditions', () => {
   const { read } = params.conditions;
 
-  it('takes ETags with quotes, without, weak, and in lists with spaces', () => {
+  it('accepts ETags with quotes, without, weak, and in lists with spaces', () => {
     expect(read(request({ 'If-Match': '"0x8D1"' }))).toEqual({ ifMatch: ['0x8D1'] });
     expect(read(request({ 'If-Match': '0x8D1' }))).toEqual({ ifMatch: ['0x8D1'] });
     expect(read(request({ 'If-None-Match': 'W/"0x8D1",  "0x8D2" , 0x8D3' }))).toEqual({
@@ -52,7 +52,7 @@ describe('conditions', () => {
     expect(read(request({ 'If-None-Match': ' * ' }))).toEqual({ ifNoneMatch: '*' });
   });
 
-  it('takes dates and ignores what is none', () => {
+  it('accepts dates and ignores malformed ones', () => {
     const date = 'Wed, 01 May 2019 10:20:30 GMT';
     const instant = ticksFromUnix(Date.parse(date));
     expect(read(request({ 'If-Modified-Since': date }))).toEqual({ ifModifiedSince: instant });
@@ -106,7 +106,7 @@ describe('integers', () => {
     });
   });
 
-  it('are refused when they are none', () => {
+  it('are refused when they are not integers', () => {
     for (const text of ['abc', '1.5', '1e3', '0x10', '9'.repeat(21)]) {
       expect(refusal(() => maxResults.read(request({}, `maxresults=${text}`))).code).toBe('InvalidQueryParameterValue');
       const header = params.integerHeader('x-ms-lease-duration', { min: -1, max: 60 });
@@ -133,7 +133,7 @@ describe('a range', () => {
 describe('choices', () => {
   const include = params.listQuery('include', ['metadata'], ['snapshots']);
 
-  it('are known, not built yet, or unknown', () => {
+  it('are known, not implemented yet, or unknown', () => {
     expect(include.read(request({}, 'include=Metadata'))).toEqual(['metadata']);
     expect(include.read(request({}, 'include='))).toEqual([]);
     expect(refusal(() => include.read(request({}, 'include=metadata,snapshots')))).toMatchObject({ status: 501 });
@@ -142,7 +142,7 @@ describe('choices', () => {
 });
 
 describe('content headers', () => {
-  it('stand in for each other on Put Blob, and not on Set Blob Properties', () => {
+  it('of HTTP count on Put Blob, and not on Set Blob Properties', () => {
     const sent = request({
       'Content-Type': 'text/plain',
       'Cache-Control': 'no-cache',
@@ -152,7 +152,7 @@ describe('content headers', () => {
     expect(params.blobContentHeaders.read(sent).contentType).toBeUndefined();
   });
 
-  it('hold any Base64 as an MD5', () => {
+  it('accept any Base64 as an MD5', () => {
     const read = (md5: string) => params.blobContentHeaders.read(request({ 'x-ms-blob-content-md5': md5 })).contentMd5;
     for (const md5 of ['AAAA', 'AAAAAAAAAAA=', 'sQqNsWTgdUEFt6mb5y4/5Q==']) expect(read(md5)).toBe(md5);
     expect(read('')).toBeUndefined();
@@ -169,7 +169,7 @@ describe('a body of content', () => {
   const bytes = Buffer.from('abc');
   const md5 = md5Base64(bytes);
 
-  it('comes whole with the checksums that are expected of it', async () => {
+  it('is read whole, with its expected checksums', async () => {
     const crc64 = crc64Base64(bytes);
     const sent = body.read(bytes, request({ 'x-ms-blob-content-md5': md5, 'x-ms-content-crc64': crc64 }));
     expect(sent).toMatchObject({ length: 3, expected: { md5, crc64 }, whole: bytes });
@@ -178,7 +178,7 @@ describe('a body of content', () => {
     expect(await buffer(body.read(Buffer.alloc(0), request()).bytes())).toEqual(Buffer.alloc(0));
   });
 
-  it('comes as a stream of the length that was declared', () => {
+  it('is a stream with its declared length', () => {
     const stream = (async function* () {})();
     const sent = body.stream!(stream, request({ 'Content-Length': '99999', 'x-ms-blob-content-md5': md5 }));
     expect(sent).toMatchObject({ length: 99_999, expected: { md5 } });
@@ -186,13 +186,13 @@ describe('a body of content', () => {
     expect(sent.bytes()).toBe(stream);
   });
 
-  it('has one way to write a checksum', () => {
+  it('normalizes the Base64 of checksums', () => {
     const other = `${md5.slice(0, 21)}${String.fromCharCode(md5.charCodeAt(21) + 1)}==`;
     expect(Buffer.from(other, 'base64')).toEqual(Buffer.from(md5, 'base64'));
     expect(body.read(bytes, request({ 'Content-MD5': other })).expected.md5).toBe(md5);
   });
 
-  it('is refused before it is read when a checksum has no form', () => {
+  it('is refused before it is read when a checksum is malformed', () => {
     for (const name of ['Content-MD5', 'x-ms-blob-content-md5']) {
       expect(refusal(() => body.check(request({ [name]: 'nonsense' }))).code).toBe('InvalidMd5');
       expect(refusal(() => body.check(request({ [name]: 'no Base64' }))).code).toBe('InvalidHeaderValue');
@@ -200,7 +200,7 @@ describe('a body of content', () => {
     expect(refusal(() => body.check(request({ 'x-ms-content-crc64': 'nonsense' }))).code).toBe('InvalidHeaderValue');
   });
 
-  it('is held against the first of two MD5s, and both have to be some', () => {
+  it('is verified against the first of two MD5s, and both must be well-formed', () => {
     const other = md5Base64(Buffer.from('abd'));
     const expected = (own: string, sent: string) =>
       body.read(bytes, request({ 'Content-MD5': sent, 'x-ms-blob-content-md5': own })).expected.md5;
@@ -211,10 +211,10 @@ describe('a body of content', () => {
 });
 
 describe('a body of XML', () => {
-  /** None is so long that others have a turn meanwhile. */
+  /** All are so short that parsing does not yield to the event loop. */
   const body = params.xmlBody('Wanted') as BodyReader<XmlElement | undefined>;
 
-  it('has the root that is wanted, or is empty', () => {
+  it('has the expected root element, or is empty', () => {
     expect(body.read(Buffer.from('<Wanted><A>1</A></Wanted>'), request())?.children[0]?.text).toBe('1');
     expect(body.read(Buffer.alloc(0), request())).toBeUndefined();
   });
@@ -229,12 +229,12 @@ describe('a body of XML', () => {
     expect(codeOf({ 'Content-MD5': '', 'x-ms-content-crc64': crc64Base64(other) })).toBe('Crc64Mismatch');
   });
 
-  it('comes with one checksum at most', () => {
+  it('has at most one checksum', () => {
     const both = { 'Content-MD5': md5Base64(Buffer.from('')), 'x-ms-content-crc64': crc64Base64(Buffer.from('')) };
     expect(refusal(() => body.check(request(both)))).toMatchObject({ code: 'BothCrc64AndMd5HeaderPresent' });
   });
 
-  it('is refused with the place of the fault', () => {
+  it('is refused with the position of the error', () => {
     expect(refusal(() => body.read(Buffer.from('\n<Other/>'), request()))).toMatchObject({
       code: 'InvalidXmlDocument',
       details: { LineNumber: '2', LinePosition: '2' },
@@ -266,7 +266,7 @@ describe('any reader', () => {
   );
   const value = fc.string({ unit: fc.integer({ min: 0x20, max: 0xff }).map((code) => String.fromCharCode(code)) });
 
-  it('gives a value or a clean refusal for anything that HTTP can carry', () => {
+  it('returns a value or a StorageError for anything that HTTP can carry', () => {
     fc.assert(
       fc.property(fc.dictionary(name, value), value, fc.uint8Array(), (headers, text, bytes) => {
         const sent = request(headers, `a=${encodeURIComponent(text)}`);

@@ -1,4 +1,4 @@
-/** The readers that rows share: each turns a part of the request into a typed value, or refuses it. */
+/** Readers that operation rows share: each parses and validates a part of the request. */
 
 import { parseHttpDate } from '../base/time.ts';
 import { runSliced, type SlicedWork } from '../base/time-slices.ts';
@@ -11,7 +11,7 @@ import { type BodyReader, notImplemented, type Reader, type Request } from './op
 
 const fail = errorFactory(commonErrors);
 
-/** 0: the container; 1: what is in it. */
+/** 0: the container; 1: the item in it. */
 export function pathPart(at: 0 | 1): Reader<string> {
   return reader(at === 0 ? (request) => request.container : (request) => request.item);
 }
@@ -37,7 +37,7 @@ export function query(name: string): Reader<string | undefined> {
   return reader((request) => request.query[key]);
 }
 
-export interface Bounds {
+interface Bounds {
   readonly min?: number;
   readonly max?: number;
 }
@@ -82,8 +82,8 @@ export function booleanHeader(name: string): Reader<boolean | undefined> {
 }
 
 /**
- * A comma-separated choice, as in include=metadata,snapshots. What the service knows and this server does not yet is
- * `unbuilt`: asking for it is refused rather than left unanswered.
+ * A comma-separated choice, as in include=metadata,snapshots. Values that Azure has and this server does not yet are refused rather
+ * than ignored.
  */
 export function listQuery<const Value extends string>(
   name: string,
@@ -132,10 +132,10 @@ export const conditions: Reader<Conditions> = reader((request) => {
 /** Containers honour the dates only. */
 export const dateConditions: Reader<Conditions> = reader(parseDateConditions);
 
-/** As it was sent: whether it is a GUID is the services' to say. */
+/** As sent: the services decide whether it is a GUID. */
 export const leaseId: Reader<string | undefined> = header('x-ms-lease-id');
 
-/** As it was sent; x-ms-range wins. */
+/** As sent; x-ms-range takes precedence. */
 export const range: Reader<string | undefined> = reader(
   (request) => singleHeader(request, 'x-ms-range') ?? singleHeader(request, 'range'),
 );
@@ -143,7 +143,7 @@ export const range: Reader<string | undefined> = reader(
 export type Metadata = readonly (readonly [name: string, value: string])[];
 const NO_METADATA: Metadata = Object.freeze([]);
 
-/** x-ms-meta-*: pairs as they were sent, with the case of their names, and a name sent twice is there twice. */
+/** x-ms-meta-*: the pairs as sent, with the case of their names; a name sent twice is in the list twice. */
 export const metadata: Reader<Metadata> = reader(({ rawHeaders }) => {
   let found: [name: string, value: string][] | undefined;
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -165,7 +165,7 @@ export interface ContentHeaders {
   readonly contentMd5: string | undefined;
 }
 
-/** The x-ms-blob-content-* headers, as Set Blob Properties and Put Block List take them: no bytes come that an MD5 could fit. */
+/** The x-ms-blob-content-* headers of Set Blob Properties and Put Block List: no bytes are sent that the MD5 could be verified against. */
 export const blobContentHeaders: Reader<ContentHeaders> = reader((request) => ({
   contentType: headerValue(request, 'x-ms-blob-content-type'),
   contentEncoding: headerValue(request, 'x-ms-blob-content-encoding'),
@@ -175,7 +175,7 @@ export const blobContentHeaders: Reader<ContentHeaders> = reader((request) => ({
   contentMd5: base64Header(request, 'x-ms-blob-content-md5'),
 }));
 
-/** The same as Put Blob takes them: HTTP's own headers stand in for those that are absent. */
+/** The content headers of Put Blob: where an x-ms-blob-content-* header is absent, the HTTP header counts. */
 export const contentHeaders: Reader<ContentHeaders> = reader((request) => {
   const own = blobContentHeaders.read(request);
   return {
@@ -188,15 +188,15 @@ export const contentHeaders: Reader<ContentHeaders> = reader((request) => {
   };
 });
 
-export interface ContentOptions {
+interface ContentOptions {
   readonly bytesMax: number;
-  /** What to answer to more; without it 413 RequestBodyTooLarge. */
+  /** The error for a longer body; by default 413 RequestBodyTooLarge. */
   readonly tooLarge?: (request: Request) => StorageError;
-  /** Headers that hold the MD5 of the body, of which the first that was sent decides; without it Content-MD5. */
+  /** Headers with the MD5 of the body, of which the first that was sent counts; by default Content-MD5. */
   readonly md5Headers?: readonly string[] | undefined;
 }
 
-/** The bytes as they come. Whoever takes them holds them against the checksums that came with them. */
+/** The bytes of the body, streamed if it is long. The operation that uses them verifies them against the checksums of the request. */
 export function contentBody({ bytesMax, tooLarge, md5Headers }: ContentOptions): BodyReader<SentContent> {
   return {
     kind: 'body',
@@ -234,7 +234,7 @@ function expectedHashes(request: Request, md5Headers: readonly string[] = ['cont
   return md5 === undefined && crc64 === undefined ? NOTHING_EXPECTED : { md5, crc64 };
 }
 
-/** Base64 has several ways to write one hash: the last character has bits to spare. */
+/** Base64 has several spellings of one hash: the last character has unused bits. */
 function canonicalBase64(base64: string | undefined): string | undefined {
   return base64 && Buffer.from(base64, 'base64').toString('base64');
 }
@@ -245,7 +245,7 @@ async function* singlePiece(whole: Buffer): AsyncGenerator<Buffer> {
 
 const XML_BYTES_MAX = 64 * 1024;
 
-/** A document whose root element has this name; undefined: the body is empty. */
+/** An XML document whose root element has this name; undefined: the body is empty. */
 export function xmlBody(
   root: string,
   bytesMax = XML_BYTES_MAX,
@@ -304,7 +304,7 @@ function headerValue(request: Request, name: string): string | undefined {
   return typeof value === 'string' || value === undefined ? value : value.join(',');
 }
 
-/** For headers of which Node keeps the first, or which would be passed over when two are joined. */
+/** For headers of which Node keeps the first of several, or which would be ignored when two were joined. */
 export function singleHeader(request: Request, name: string): string | undefined {
   const value = headerValue(request, name);
   if (value === undefined) return undefined;
@@ -316,13 +316,13 @@ export function singleHeader(request: Request, name: string): string | undefined
   return value;
 }
 
-/** Of many digits it is not exact, and beyond all bounds. */
+/** A number of many digits is not exact, but out of all bounds anyway. */
 function parseInteger(text: string): number | undefined {
   const trimmed = text.trim();
   return /^-?\d{1,20}$/.test(trimmed) ? Number(trimmed) : undefined;
 }
 
-/** Quoted or not; a weak mark is ignored, since the service compares all of them alike. */
+/** Quoted or not; a weak mark is ignored, since Azure compares all tags alike. */
 function parseETags(text: string | undefined): ETags | undefined {
   if (text === undefined) return undefined;
   if (text.trim() === '*') return '*';
@@ -336,7 +336,7 @@ function parseETags(text: string | undefined): ETags | undefined {
   return tags;
 }
 
-/** A date that does not parse is ignored, as the service does. */
+/** A date that does not parse is ignored, as in Azure. */
 function parseDateConditions(request: Request): Conditions {
   const since = singleHeader(request, 'if-modified-since');
   const until = singleHeader(request, 'if-unmodified-since');
@@ -359,7 +359,7 @@ function md5Header(request: Request, name: string): string | undefined {
 const MD5_BYTES = 16;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/** Empty is as good as absent. */
+/** An empty header counts as absent. */
 function base64Header(request: Request, name: string): string | undefined {
   const text = headerValue(request, name);
   if (text === undefined || text === '') return undefined;

@@ -1,21 +1,24 @@
-/** From a request to its reply: whose account, who asks, which operation, whether he may, and what comes of it. */
+/** Request pipeline: address, CORS, authentication, routing, authorization, body, operation, reply. */
+import type { CorsRule } from '../rules/cors.ts';
 import { commonErrors, errorFactory } from '../services/common/errors.ts';
-import type { AccessPolicy } from '../services/common/policies.ts';
 import type { Granted } from '../services/common/storage.ts';
 import { checkHost, checkPageWrite, isFromBrowser } from '../services/common/web-pages.ts';
 import { parseAddress, unknownAccount } from './address.ts';
+import { healthEndpoints, type ManagementEndpoints, sameSiteOnly } from './admin/management-endpoints.ts';
+import { type Authenticate, createAuthenticate } from './auth/authenticate.ts';
+import type { ContainerAccess, Identity, LookUpAccess } from './auth/identity.ts';
 import {
-  checkManagementLength,
-  healthEndpoints,
-  type ManagementEndpoints,
-  sameSiteOnly,
-} from './admin/management-endpoints.ts';
-import { type Account, type Authenticate, createAuthenticate } from './auth/authenticate.ts';
-import type { Identity } from './auth/identity.ts';
-import { anonymousRefused, authorize, isPublic, type OperationAccess, responseOverrides } from './auth/permissions.ts';
-import { copySourceError, copySourceRequest } from './copy-source.ts';
-import { type CorsRule, corsHeaders, preflight } from './cors.ts';
-import { type BodyStream, checkContentLength, readArrivedBody } from './http/request-body.ts';
+  anonymousRefused,
+  authorize,
+  authorizeAnonymous,
+  type OperationAccess,
+  responseOverrides,
+} from './auth/permissions.ts';
+import type { Account } from './auth/shared-key.ts';
+import { copySourceError, copySourceRequest } from './blob/copy-source.ts';
+import { corsHeaders, preflight } from './cors.ts';
+import type { RequestBody } from './http/request-body.ts';
+import { reserveReply } from './http/response-stream.ts';
 import type { BodyReader, ContextFor, Operation, Request } from './operation.ts';
 import type { Reply } from './reply.ts';
 import { isSecure, parseQuery, parseRequest, type Routable, VERSION } from './request.ts';
@@ -25,46 +28,32 @@ import type { ServiceDefinition } from './service.ts';
 
 const fail = errorFactory(commonErrors);
 
-/** What of a container decides who else may use it. */
-export interface ContainerAccess {
-  readonly id: bigint;
-  readonly level: 'blob' | 'container' | undefined;
-  readonly policies: readonly AccessPolicy[];
-}
-
 export interface PipelineOptions<Context, Known extends Account = Account> {
   readonly definition: ServiceDefinition<Context>;
   readonly accounts: { find(name: string): Known | undefined };
-  /** What the operations of an account are handed. */
+  /** The context that the operations of an account run in. */
   readonly context: (account: Known, granted?: Granted) => Context;
   readonly access: (context: Context, container: string) => Promise<ContainerAccess | undefined>;
   readonly corsRules?: (context: Context) => Promise<readonly CorsRule[]>;
-  /** The version of requests that name none. */
+  /** The version for requests without x-ms-version. */
   readonly defaultVersion?: (context: Context) => Promise<string | undefined>;
   /** The store's time. */
   readonly now: () => bigint;
   readonly managementEndpoints?: ManagementEndpoints;
-  /** Whether requests can be answered, for GET /health/ready. */
+  /** Whether the server can serve requests, for GET /health/ready. */
   readonly isReady?: () => boolean;
-  /** Pass over headers and parameters of features that are missing. */
+  /** Ignore headers and parameters of some features that are not implemented. */
   readonly lenient?: boolean;
   /** Never look for an account in the host. */
   readonly pathStyleOnly?: boolean;
-  /** Names of this server by which web pages may ask, besides those that nobody else can have; in lower case. */
+  /** Host names, in lower case, under which web pages may reach this server, besides those that no other server can have. */
   readonly hostNames?: readonly string[];
   readonly oauth?: 'basic' | undefined;
 }
 
-/** Hands over a body that has not come yet: whole, or as it comes. */
-export type ReceiveBody = (ctx: RequestContext, length: number, whole: boolean) => Promise<Buffer | BodyStream>;
-/** Waits until there is room for an answer of so many bytes, or refuses. */
-export type ReserveReply = (ctx: RequestContext, bytes: number) => Promise<void>;
+export type Pipeline = (ctx: RequestContext) => Promise<Reply>;
 
-export function createPipeline<Context, Known extends Account>(
-  options: PipelineOptions<Context, Known>,
-  receiveBody: ReceiveBody,
-  reserveReply: ReserveReply,
-) {
+export function createPipeline<Context, Known extends Account>(options: PipelineOptions<Context, Known>): Pipeline {
   const { accounts, context, definition, pathStyleOnly } = options;
   const { service, parsePath } = definition;
   const router = compileRouter(definition.table);
@@ -78,15 +67,14 @@ export function createPipeline<Context, Known extends Account>(
   return async function runPipeline(ctx: RequestContext): Promise<Reply> {
     const { incoming, id } = ctx;
     const isFromPage = isFromBrowser(incoming.headers);
-    // Over TLS the browser has held the name against the certificate.
+    // Over TLS the browser has verified the name against the certificate.
     if (isFromPage && !isSecure(incoming)) checkHost(incoming.headers, knownHosts);
     const host = pathStyleOnly ? undefined : incoming.headers.host;
     const address = parseAddress(incoming.url!, host, isAccount, parsePath);
     const account = accounts.find(address.account);
     if (!account) {
       const endpoint = endpoints.get(`${incoming.method} ${address.rawPath}`);
-      if (endpoint)
-        return await endpoint({ query: parseQuery(address.rawQuery), incoming, body: () => readManagementBody(ctx) });
+      if (endpoint) return await endpoint({ query: parseQuery(address.rawQuery), incoming, body: ctx.body });
       throw unknownAccount(address, host);
     }
     const parsed = parseRequest(incoming, id, address);
@@ -100,9 +88,9 @@ export function createPipeline<Context, Known extends Account>(
       ctx.extraHeaders = (reply) => ({ ...extraHeaders?.(reply), ...corsHeaders(request, rules, reply) });
     }
     const lookUpAccess = (container: string) => options.access(context(account), container);
-    // Awaited even where it is known at once: what arrived together is authenticated together, which costs less than each on its way.
+    // Awaited even if not a promise: requests of one batch are all authenticated before any of them goes on, which costs less CPU.
     const identity = await authenticate(account, request, incoming.socket, lookUpAccess);
-    const method = definition.methodOf?.(request) ?? request.method;
+    const method = definition.effectiveMethod?.(request) ?? request.method;
     if (method !== request.method) {
       request = { ...request, method };
       ctx.request = request;
@@ -127,8 +115,8 @@ export function createPipeline<Context, Known extends Account>(
     };
     const storage = context(account, granted);
     const input = row.read(request, options.lenient);
-    const bodyRead = readBodyIfArrived(ctx, request, row, input);
-    if (bodyRead === false) await readComingBody(ctx, request, row, input, storage);
+    const bodyRead = readBodyIfArrived(ctx.body, request, row, input);
+    if (bodyRead === false) await receiveBody(ctx.body, request, row, input, storage);
     else if (bodyRead !== true) await bodyRead;
     if (row.replyBytes) await reserveReply(ctx, row.replyBytes(input));
     const rowReply = row.reply(await row.run(storage, input, contextFor), request);
@@ -136,16 +124,9 @@ export function createPipeline<Context, Known extends Account>(
     return request.version !== '' && request.version < QUOTED_ETAGS_SINCE ? withUnquotedETag(reply) : reply;
   };
 
-  async function readManagementBody(ctx: RequestContext): Promise<Buffer> {
-    const length = checkManagementLength(ctx.incoming);
-    if (ctx.awaitsContinue) ctx.outgoing.writeContinue();
-    ctx.awaitsContinue = false;
-    return readArrivedBody(ctx.incoming) ?? ((await receiveBody(ctx, length, true)) as Buffer);
-  }
-
   /**
-   * A shared access signature brings a version with it; otherwise the owner of the account has said how requests without one are
-   * meant, or a stranger gets the oldest.
+   * The version of a shared access signature, else the default version that the owner of the account has set, else for anonymous callers
+   * the oldest version.
    */
   async function withDefaultVersion(ctx: RequestContext, request: Routable, account: Known): Promise<Routable> {
     const { query, headers } = request;
@@ -167,38 +148,34 @@ export function createPipeline<Context, Known extends Account>(
     return authorize(identity, row, service, request.container);
   }
 
-  /** Whether it has come, as a small body does with its headers. */
+  /** True: the operation has no body, or it is read. False: the body has not arrived yet. */
   function readBodyIfArrived(
-    { incoming, awaitsContinue }: RequestContext,
+    body: RequestBody,
     request: Routable,
     row: Operation<Context>,
     input: unknown,
   ): boolean | Promise<void> {
     if (!row.body) return true;
-    const whole = isReadWhole(row.body, checkContentLength(incoming, row.body, request));
-    const arrived = whole && !awaitsContinue ? readArrivedBody(incoming) : undefined;
+    const isWhole = isReadWhole(row.body, checkedLength(body, row.body, request));
+    const arrived = isWhole ? body.readIfArrived() : undefined;
     return arrived ? (row.readBody(input, arrived, request) ?? true) : false;
   }
 
-  async function readComingBody(
-    ctx: RequestContext,
+  async function receiveBody(
+    body: RequestBody,
     request: Routable,
     row: Operation<Context>,
     input: unknown,
     storage: Context,
   ): Promise<void> {
-    const { incoming, outgoing } = ctx;
-    const length = checkContentLength(incoming, row.body!, request);
-    if (ctx.awaitsContinue) {
-      await row.precheck?.(storage, input);
-      outgoing.writeContinue();
-      ctx.awaitsContinue = false;
-    }
-    const whole = isReadWhole(row.body!, length);
-    await row.readBody(input, (whole && readArrivedBody(incoming)) || (await receiveBody(ctx, length, whole)), request);
+    const length = checkedLength(body, row.body!, request);
+    if (body.awaitsContinue) await row.precheck?.(storage, input);
+    body.sendContinue();
+    const bytes = isReadWhole(row.body!, length) ? await body.readWhole(length) : body.stream(length);
+    await row.readBody(input, bytes, request);
   }
 
-  /** The container of a copy's source, if the caller may read there only because of its settings. A key opens all of the account. */
+  /** The container of a copy's source, if only the container's settings authorize the read. The account's key authorizes every read. */
   async function authorizeCopySource(
     identity: Identity,
     source: Request,
@@ -214,12 +191,19 @@ export function createPipeline<Context, Known extends Account>(
   }
 }
 
+/** The Content-Length. Throws if the operation does not accept a body of that length. */
+function checkedLength(body: RequestBody, reader: BodyReader<unknown>, request: Request): number {
+  const length = body.declaredLength();
+  if (length > reader.bytesMax) throw reader.tooLarge(request);
+  return length;
+}
+
 function isReadWhole({ wholeBytesMax, bytesMax }: BodyReader<unknown>, length: number): boolean {
   return length <= (wholeBytesMax ?? bytesMax);
 }
 
 const OLDEST_VERSION = '2009-09-19';
-/** From this version on ETags are as HTTP has them. */
+/** From this version on ETags are quoted, as in HTTP. */
 const QUOTED_ETAGS_SINCE = '2011-08-18';
 
 function withUnquotedETag(reply: Reply): Reply {
@@ -231,25 +215,12 @@ function withUnquotedETag(reply: Reply): Reply {
 
 const READ_BLOB: OperationAccess = { permission: 'read', shape: '/{container}/{blob}' };
 
-type LookUpAccess = (container: string) => Promise<ContainerAccess | undefined>;
-
-/** Lets a stranger in where the container is open to all. */
-async function authorizeAnonymous(
-  row: OperationAccess,
-  { container, version }: Request,
-  lookUpAccess: LookUpAccess,
-): Promise<Granted> {
-  const access = container === '' ? undefined : await lookUpAccess(container);
-  if (!access || !isPublic(row, access.level)) throw anonymousRefused(version);
-  return { container: access.id };
-}
-
-/** To take a message is a GET that changes something. */
+/** Get Messages is a GET that changes the messages. */
 function isRead(method: string, { permission }: OperationAccess): boolean {
   return (method === 'GET' || method === 'HEAD') && permission !== 'process';
 }
 
-/** What is sent of a blob is said as the signature wants it. */
+/** Applies the header overrides of a shared access signature. */
 function withOverrides<Context>(reply: Reply, identity: Identity, row: Operation<Context>): Reply {
   const overrides = responseOverrides(identity, row);
   return overrides ? { ...reply, headers: { ...reply.headers, ...overrides } } : reply;

@@ -1,4 +1,4 @@
-/** What answers that are made whole take in memory, roughly: room for it is reserved before they are made. */
+/** Estimated sizes of replies that are produced whole: this many bytes of the budget are reserved before the operation runs. */
 const KIB = 1 << 10;
 const RESULTS_MAX = 5_000;
 /** Metadata of one container, queue or blob. */

@@ -44,11 +44,11 @@ describe('an error', () => {
     expect(reply.headers).not.toHaveProperty('Content-Type');
   });
 
-  it('has a phrase of one printable line whatever its message', () => {
+  it('has a reason phrase of one printable line, whatever its message', () => {
     expect(errorReply(new StorageError('A', 400, 'one é\r\ntwo'), 'id', now, GET).reason).toBe('one ??');
   });
 
-  it('says when to come again', () => {
+  it('has Retry-After', () => {
     expect(errorReply(new StorageError('A', 503, 'busy', undefined, 1), 'id', now, GET).headers).toHaveProperty(
       'Retry-After',
       1,
@@ -68,7 +68,7 @@ describe('headers', () => {
     expect(metadataHeaders({ Colour: 'red' })).toEqual({ 'x-ms-meta-Colour': 'red' });
   });
 
-  it('of an XML answer can be added to', () => {
+  it('of an XML reply can be extended', () => {
     expect(xmlReply(200, '<A/>', { ETag: 'x' }).headers).toEqual({ 'Content-Type': 'application/xml', ETag: 'x' });
   });
 });

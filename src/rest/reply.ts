@@ -1,25 +1,25 @@
-/** Outputs and StorageErrors → status, headers, XML. */
+/** Replies: made of outputs and StorageErrors as status, headers and XML, and written to the response. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { formatIso7, formatRfc1123 } from '../base/time.ts';
 import { escapeXml } from '../base/xml.ts';
 import type { StorageError } from '../services/common/errors.ts';
-import { bearerChallenge } from './auth/challenge.ts';
+import { bearerChallenge } from './auth/bearer.ts';
 import { prepend, type StreamedDocument } from './http/streamed.ts';
 
-/** Metadata as it is stored: the case of the names is kept. */
+/** Metadata as stored: the case of the names is kept. */
 type StoredMetadata = Readonly<Record<string, string>>;
 
 export interface Reply {
   readonly status: number;
-  /** Those that are undefined are left out. The server adds request id, date, version, length of the body and the rest. */
+  /** Undefined values are left out. The server adds request id, date, version, length of the body and the other common headers. */
   readonly headers?: Readonly<Record<string, string | number | undefined>>;
-  /** A stream goes out as the client takes it; its row gives Content-Length, or says that it is chunked. However it ends, it is let go of. */
+  /** A stream is sent with back-pressure and always released; its row sets Content-Length or Transfer-Encoding. */
   readonly body?: string | Uint8Array | StreamedDocument | undefined;
-  /** The phrase behind the status, where it is not the usual one. */
+  /** The reason phrase of the status line, where it is not the default one. */
   readonly reason?: string;
 }
 
-/** Every XML answer of the service begins with a byte order mark. As text it would make two bytes of every character. */
+/** Every XML reply of Azure begins with a byte order mark. It is kept as bytes: in a string it would make V8 use two bytes per character. */
 const XML_START = Buffer.from('\ufeff<?xml version="1.0" encoding="utf-8"?>');
 
 export function xmlReply(status: number, xml: string, headers?: Reply['headers']): Reply {
@@ -27,14 +27,14 @@ export function xmlReply(status: number, xml: string, headers?: Reply['headers']
   return { status, headers: { 'Content-Type': 'application/xml', ...headers }, body };
 }
 
-/** A long document in the pieces in which it was made: to join them would hold the event loop. */
+/** A long document in the pieces in which it was produced: joining them would block the event loop. */
 export function streamedXmlReply(status: number, pieces: StreamedDocument): Reply {
   const body = prepend(XML_START, pieces);
   const coding = Symbol.asyncIterator in body ? { 'Transfer-Encoding': 'chunked' } : undefined;
   return { status, headers: { 'Content-Type': 'application/xml', ...coding }, body };
 }
 
-/** The two that nearly every answer carries, and more. Behind a spread a property costs ten times as much as in front of it. */
+/** ETag and Last-Modified, and more. A property after a spread costs ten times as much as one before it. */
 export function validatorHeaders<More extends object>(
   found: { readonly etag: string; readonly modified: bigint },
   more?: More,
@@ -48,7 +48,7 @@ export function metadataHeaders(metadata: StoredMetadata): Record<string, string
   return headers;
 }
 
-/** Those of an error that every service tells alike. */
+/** The headers of an error that are the same in every service. */
 export function errorHeaders(error: StorageError): Record<string, string | number | undefined> {
   return {
     'Retry-After': error.retryAfterSeconds,
@@ -58,7 +58,7 @@ export function errorHeaders(error: StorageError): Record<string, string | numbe
   };
 }
 
-/** As blobs, queues and files tell errors. */
+/** An error as the Blob, Queue and File services send it: XML. */
 export function errorReply(error: StorageError, requestId: string, now: bigint, { method }: IncomingMessage): Reply {
   const headers = { ...errorHeaders(error), 'x-ms-error-code': error.code };
   const reason = reasonPhrase(error.message);
@@ -72,28 +72,28 @@ export function errorReply(error: StorageError, requestId: string, now: bigint, 
   return { ...xmlReply(error.status, xml, headers), reason };
 }
 
-/** The status line takes one line of printable ASCII. */
+/** A status line is one line of printable ASCII. */
 function reasonPhrase(message: string): string {
-  const endResponse = message.indexOf('\n');
-  const line = endResponse < 0 ? message : message.slice(0, endResponse);
+  const lineEnd = message.indexOf('\n');
+  const line = lineEnd < 0 ? message : message.slice(0, lineEnd);
   return line.replace(/[^\x20-\x7e]/g, '?').slice(0, 512);
 }
 
-export interface SendOptions {
+interface SendOptions {
   readonly id: string;
   readonly now: bigint;
   readonly serverName: string;
-  /** Use the connection no more. */
+  /** Whether the connection is closed after this reply. */
   readonly close: boolean;
-  /** Whether nothing is left to do but to send; otherwise the caller ends the response. */
+  /** Otherwise the caller ends the response. */
   readonly endsResponse: boolean;
 }
 
 const CLIENT_REQUEST_ID_MAX = 1024;
-/** What goes out in one piece with its headers. */
+/** A body of at most this many bytes is sent in one write with its headers. */
 const ONE_WRITE_BYTES_MAX = 16 * 1024;
 
-/** The headers go out as one flat array, which Node writes without looking at each again, in one write with a small body. */
+/** Headers are passed as one flat array, which Node writes without validating each again, in one write with a small body. */
 export function sendReply(
   outgoing: ServerResponse,
   incoming: IncomingMessage,
@@ -131,7 +131,7 @@ export function sendReply(
     if (options.endsResponse) outgoing.end();
   } else if (length <= ONE_WRITE_BYTES_MAX) {
     outgoing.write(toLatin1(reply.body!, length), 'latin1');
-    // Ended only behind the write, which comes in the next tick: together they would be two pieces for the kernel to gather.
+    // Node writes in the next tick. The end comes after that: before it, the kernel would get two pieces to gather.
     if (options.endsResponse) process.nextTick(end, outgoing);
   } else {
     for (const piece of bodyPieces(reply.body!)) outgoing.write(piece);
@@ -139,7 +139,7 @@ export function sendReply(
   }
 }
 
-/** In bytes. A stream is not sent here: it has none. */
+/** In bytes; 0 for a stream, which sendReply does not send. */
 export function bodyLength(body: Reply['body']): number {
   if (body === undefined) return 0;
   if (typeof body === 'string') return Buffer.byteLength(body);
@@ -149,7 +149,7 @@ export function bodyLength(body: Reply['body']): number {
 
 type Body = NonNullable<Reply['body']>;
 
-/** None of a stream. */
+/** Empty for a stream. */
 export function bodyPieces(body: Body): readonly Uint8Array[] {
   if (typeof body === 'string') return [Buffer.from(body)];
   if (body instanceof Uint8Array) return [body];
@@ -160,9 +160,9 @@ function end(outgoing: ServerResponse): void {
   outgoing.end();
 }
 
-/** As a string a body joins the headers in their buffer; one byte a character, as the headers' own bytes. */
+/** As a latin1 string, one character per byte like the headers, a body joins the headers in Node's buffer. */
 function toLatin1(body: Body, length: number): string {
-  // As many bytes as characters: it is all ASCII.
+  // As many bytes as characters: all of it is ASCII.
   if (typeof body === 'string' && body.length === length) return body;
   return (Buffer.isBuffer(body) ? body : Buffer.concat(bodyPieces(body))).toString('latin1');
 }

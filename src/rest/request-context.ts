@@ -1,8 +1,8 @@
-/** A request on its way: its two ends, and what has become known of it so far. */
+/** Request context: the state of one HTTP exchange. */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { BudgetShare } from './http/byte-budget.ts';
-import type { BodyStream } from './http/request-body.ts';
+import type { RequestBody } from './http/request-body.ts';
 import type { Reply } from './reply.ts';
 import type { Routable } from './request.ts';
 
@@ -10,41 +10,34 @@ export interface RequestContext {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   readonly id: string;
-  /** The caller holds its body back until it is asked for it. */
-  awaitsContinue: boolean;
-  /** Once it is known whose account it is for. */
-  request: Routable | undefined;
-  operation: string | undefined;
-  /** Of the error that it is answered with. */
-  code: string | undefined;
-  /** A body that had not come when the request was taken up. */
-  body: BodyStream | undefined;
-  /** Too much of the body was still to come when it was answered. */
-  bodyUnread: boolean;
-  /** What its answer counts for in the memory for bodies. */
+  readonly body: RequestBody;
+  /** The bytes of the byte budget that the reply uses. */
   readonly replyShare: BudgetShare;
-  /** Headers that go with the answer, whatever it is. */
+  /** Set once the account of the request is known. */
+  request: Routable | undefined;
+  /** The name of the operation, once the request is routed. */
+  operation: string | undefined;
+  /** The code of the error reply. */
+  code: string | undefined;
+  /** Headers that are added to every reply, errors included. */
   extraHeaders: ((reply: Reply) => Reply['headers']) | undefined;
 }
 
 export function createRequestContext(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  awaitsContinue: boolean,
+  body: RequestBody,
   replyShare: BudgetShare,
 ): RequestContext {
-  const id = randomUUID();
   return {
     incoming,
     outgoing,
-    id,
-    awaitsContinue,
+    id: randomUUID(),
+    body,
+    replyShare,
     request: undefined,
     operation: undefined,
     code: undefined,
-    body: undefined,
-    bodyUnread: false,
-    replyShare,
     extraHeaders: undefined,
   };
 }

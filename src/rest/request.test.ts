@@ -16,7 +16,7 @@ function request(url: string, headers = {}) {
 }
 
 describe('the query', () => {
-  it('is known by lower-case names and decoded values', () => {
+  it('has lower-case names and decoded values', () => {
     expect({ ...parseQuery('Comp=list&prefix=a%2Fb+c%2B&x&=&&x=2') }).toEqual({
       comp: 'list',
       prefix: 'a/b c+',
@@ -25,7 +25,7 @@ describe('the query', () => {
     });
   });
 
-  it('holds no name of its own', () => {
+  it('has no inherited names', () => {
     expect(parseQuery('')['constructor' as string]).toBeUndefined();
     expect(parseQuery('a=1')['constructor' as string]).toBeUndefined();
     expect(Object.entries(parseQuery('__proto__=1'))).toEqual([['__proto__', '1']]);
@@ -53,7 +53,7 @@ describe('the version', () => {
 });
 
 describe('any request line', () => {
-  it('is an address or a clean refusal', () => {
+  it('is parsed or refused with a StorageError', () => {
     const character = fc.oneof(
       fc.constantFrom('/', '%', '?', '&', '=', '+', '#', '%2', '%00', '..'),
       fc.string({ maxLength: 3 }),

@@ -1,17 +1,18 @@
-/** The request line and the headers → Request. */
+/** Parses the request line and the headers into a Request. */
 import type { IncomingMessage } from 'node:http';
 import { QUERY_PARAMETERS_MAX } from '../base/input-limits.ts';
 import { commonErrors, errorFactory, type StorageError } from '../services/common/errors.ts';
 import type { Address } from './address.ts';
+import { isSasField, malformedField } from './auth/sas-fields.ts';
 import type { Request, Shape } from './operation.ts';
-import { checkRepeatable } from './repeated-parameters.ts';
 
 const fail = errorFactory(commonErrors);
 
-/** A request, with what the router goes by. */
+/** A request with its shape, by which the router finds the operation. */
 export type Routable = Request & { readonly shape: Shape };
 
 const NO_QUERY: Readonly<Record<string, string>> = Object.freeze(Object.create(null));
+/** x-ms-version and sv: any date of this form. */
 export const VERSION = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
 
 export function parseRequest(incoming: IncomingMessage, id: string, address: Address): Routable {
@@ -36,12 +37,12 @@ export function parseRequest(incoming: IncomingMessage, id: string, address: Add
   };
 }
 
-/** Whether it came over TLS. */
+/** Whether the request came over TLS. */
 export function isSecure({ socket }: IncomingMessage): boolean {
   return (socket as { encrypted?: boolean }).encrypted === true;
 }
 
-/** The URL of the account, as the caller knows it. */
+/** The URL of the account, as the client addressed it. */
 export function accountUrl({ secure, base, headers }: Request): string {
   return `${secure ? 'https' : 'http'}://${headers.host ?? 'localhost'}${base}/`;
 }
@@ -61,6 +62,19 @@ export function parseQuery(rawQuery: string): Readonly<Record<string, string>> {
   return query;
 }
 
+/** They select the operation, or the state of a blob that it reads. */
+const SELECTING_PARAMETERS = new Set(['comp', 'restype', 'blocklisttype', 'peekonly', 'snapshot', 'versionid']);
+
+/**
+ * Throws if this parameter, in lower case, must not be repeated: of two values one reader takes the first and another the last, and a
+ * signature, which sorts them, is valid for either order. Of all other parameters the first value counts.
+ */
+function checkRepeatable(name: string): void {
+  if (isSasField(name)) throw malformedField(`${name}, which is given more than once`);
+  if (!SELECTING_PARAMETERS.has(name)) return;
+  throw fail('InvalidQueryParameterValue', { QueryParameterName: name, Reason: 'It is given more than once.' });
+}
+
 function tooManyParameters(): StorageError {
   return fail('InvalidUri', undefined, `The query has more than ${QUERY_PARAMETERS_MAX} parameters.`);
 }
@@ -75,7 +89,7 @@ function decodeParameter(text: string, part: string): string {
   }
 }
 
-/** Any well-formed version is served, known or not. */
+/** Any well-formed version is served, whether Azure has it or not. */
 function parseVersion(text: string | string[] | undefined): string {
   if (text === undefined) return '';
   if (typeof text === 'string' && VERSION.test(text)) return text;

@@ -58,16 +58,16 @@ function refusal(of: RouteInput): StorageError {
 }
 
 describe('the router', () => {
-  it('tells operations apart by method, path, comp and restype', () => {
+  it('distinguishes operations by method, path, comp and restype', () => {
     expect(router.match(request('GET', 0, { comp: 'list' })).name).toBe('List Containers');
     expect(router.match(request('GET', 1, { restype: 'container' })).name).toBe('Get Container Properties');
     expect(router.match(request('HEAD', 1, { restype: 'container' })).name).toBe('Get Container Properties');
     expect(router.match(request('GET', 1, { restype: 'container', comp: 'list' })).name).toBe('List Blobs');
     expect(router.match(request('GET', 2, { timeout: '30' })).name).toBe('Get Blob');
-    expect(router.match(request('PUT', 2, { comp: 'tier' })).built).toBe(false);
+    expect(router.match(request('PUT', 2, { comp: 'tier' })).isImplemented).toBe(false);
   });
 
-  it('takes the row with the most tests', () => {
+  it('matches the row with the most criteria', () => {
     const both = { 'x-ms-blob-type': 'BlockBlob', 'x-ms-copy-source': 'http://a/b' };
     expect(router.match(request('PUT', 2, {}, both)).name).toBe('Put Blob From URL');
     expect(router.match(request('PUT', 2, {}, { 'x-ms-copy-source': 'http://a/b' })).name).toBe('Copy Blob');
@@ -91,7 +91,7 @@ describe('the router', () => {
     expect(refusal(request('GET', 2, { restype: 'bogus' })).details).toMatchObject({ QueryParameterName: 'restype' });
   });
 
-  it('refuses a verb that the resource does not take', () => {
+  it('refuses a method that the resource does not have', () => {
     expect(refusal(request('DELETE', 0, { comp: 'list' }))).toMatchObject({ status: 405, code: 'UnsupportedHttpVerb' });
     expect(refusal(request('POST', 2))).toMatchObject({ status: 405, code: 'UnsupportedHttpVerb' });
     expect(refusal(request('BREW', 2))).toMatchObject({ status: 405, code: 'UnsupportedHttpVerb' });
@@ -117,7 +117,7 @@ describe('the router', () => {
   });
 });
 
-describe('twins', () => {
+describe('ambiguous rows', () => {
   const plain = row('One', 'GET /{container}/{blob}', {}, { 'x-ms-a': 'x' });
 
   it('are refused at start-up', () => {
@@ -129,7 +129,7 @@ describe('twins', () => {
     );
   });
 
-  it('are none when another verb, path, value or a third row tells them apart', () => {
+  it('do not exist where another method, path, value or a third row distinguishes them', () => {
     compileRouter([plain, row('Two', 'PUT /{container}/{blob}', {}, { 'x-ms-a': 'x' })]);
     compileRouter([plain, row('Two', 'GET /{container}', {}, { 'x-ms-a': 'x' })]);
     compileRouter([plain, row('Two', 'GET /{container}/{blob}', {}, { 'x-ms-a': 'y' })]);

@@ -1,16 +1,16 @@
-/** Operation table → matcher. The row with the most tests wins; two rows for one request are refused at start-up. */
+/** Router: compiles an operation table into a matcher. The row with the most criteria wins; an ambiguous table is refused at start-up. */
 import { commonErrors, errorFactory, type StorageError } from '../services/common/errors.ts';
 import type { Operation, Request, Shape } from './operation.ts';
 
 const fail = errorFactory(commonErrors);
 
-/** What the matcher looks at. */
+/** The part of a request that decides its operation. */
 export type RouteInput = Pick<Request, 'method' | 'query' | 'headers'> & { readonly shape: Shape };
 
-export interface Router<Context> {
-  /** The row for this request, or a StorageError that says why there is none. */
+interface Router<Context> {
+  /** The row for this request. Throws a StorageError with the reason if there is none. */
   match(request: RouteInput): Operation<Context>;
-  /** All rows, those with more tests first: the order in which they are tried. */
+  /** All rows, those with more criteria first: the order in which they are tried. */
   readonly rows: readonly Operation<Context>[];
 }
 
@@ -18,9 +18,9 @@ type Criteria = Readonly<Record<string, string | true>>;
 
 interface Criterion {
   readonly name: string;
-  /** In lower case; true: whatever the value. */
+  /** In lower case; true: any value. */
   readonly value: string | true;
-  /** As it is documented, and nearly always sent. */
+  /** As documented, and nearly always sent. */
   readonly documented: string | true;
 }
 
@@ -32,11 +32,11 @@ interface Candidate<Context> {
 
 /**
  * `comp` and `restype` name the operation, so a request must match them exactly: an unknown comp never falls through to
- * the plain row. The other tests are tried within the few rows that share them.
+ * the plain row. The other criteria are tried within the few rows that share `comp` and `restype`.
  */
 export function compileRouter<Context>(table: readonly Operation<Context>[]): Router<Context> {
   checkUnambiguous(table);
-  const rows = table.toSorted((one, other) => criteriaOf(other).length - criteriaOf(one).length);
+  const rows = table.toSorted((one, other) => allCriteria(other).length - allCriteria(one).length);
   const routes = new Map<string, Candidate<Context>[]>();
   for (const row of rows) {
     const headers = parseCriteria(row.when);
@@ -67,7 +67,7 @@ function routeKey(method: string, shape: Shape, query: Criteria = {}): string {
   return !comp && !restype ? key : `${key}?${fold(comp)}&${fold(restype)}`;
 }
 
-/** Azure takes the values of these parameters and headers in any case. */
+/** Azure compares the values of these parameters and headers without regard to case. */
 function fold(value: string | true | undefined): string {
   return value === undefined ? '' : String(value).toLowerCase();
 }
@@ -82,12 +82,12 @@ function meetsAll(criteria: readonly Criterion[], values: Readonly<Record<string
   return true;
 }
 
-/** Why no row takes the request, in Azure's words. */
+/** Why no row matches the request, in Azure's words. */
 function noRouteError<Context>(request: RouteInput, rows: readonly Operation<Context>[]): StorageError {
   const { comp, restype } = request.query;
   const key = routeKey('', request.shape, request.query);
   const here = rows.filter((row) => row.shape === request.shape && row.methods.some((one) => one === request.method));
-  // A preflight is answered on every resource, so its row says nothing about the parameters of the other verbs.
+  // A preflight is valid on every resource, so its row says nothing about the parameters of other methods.
   const elsewhere = rows.filter((row) => !row.methods.some((one) => one === 'OPTIONS'));
   if (here.length === 0 || elsewhere.some((row) => routeKey('', row.shape, row.query) === key)) {
     return fail('UnsupportedHttpVerb');
@@ -105,15 +105,16 @@ function unknownParameter(name: string, value: string): StorageError {
   return fail('InvalidQueryParameterValue', { ...details, Reason: 'No operation on this resource has that value.' });
 }
 
-/** The place is right, but a header or parameter that tells the operations there apart is missing or unknown. */
+/** The route exists, but a header or parameter that distinguishes the operations on it is missing or unknown. */
 function unmetCriterionError<Context>(request: RouteInput, candidates: readonly Candidate<Context>[]): StorageError {
-  const headers = candidates.flatMap((candidate) => candidate.headers.map((test) => test.name));
+  const headers = candidates.flatMap((candidate) => candidate.headers.map((criterion) => criterion.name));
   for (const name of headers) {
     const value = request.headers[name];
     if (value !== undefined) return fail('InvalidHeaderValue', { HeaderName: name, HeaderValue: String(value) });
   }
   if (headers[0] !== undefined) return fail('MissingRequiredHeader', { HeaderName: headers[0] });
-  const parameter = candidates.flatMap((candidate) => candidate.parameters.map((test) => test.name))[0] ?? 'comp';
+  const parameter =
+    candidates.flatMap((candidate) => candidate.parameters.map((criterion) => criterion.name))[0] ?? 'comp';
   return fail('MissingRequiredQueryParameter', { QueryParameterName: parameter });
 }
 
@@ -125,14 +126,17 @@ function parseCriteria(criteria: Criteria = {}): Criterion[] {
   }));
 }
 
-/** Every test of a row, as `?name=value` for parameters and `name=value` for headers. */
-function criteriaOf<Context>(row: Operation<Context>): Criterion[] {
-  return [...parseCriteria(row.query).map((test) => ({ ...test, name: `?${test.name}` })), ...parseCriteria(row.when)];
+/** The criteria of a row; the names of parameters begin with '?'. */
+function allCriteria<Context>(row: Operation<Context>): Criterion[] {
+  return [
+    ...parseCriteria(row.query).map((criterion) => ({ ...criterion, name: `?${criterion.name}` })),
+    ...parseCriteria(row.when),
+  ];
 }
 
 /**
- * Two rows are twins when a request can pass the tests of both, neither has more tests, and no third row, with the tests
- * of both, would take that request.
+ * Two rows are ambiguous when a request can meet the criteria of both, neither has more criteria, and no third row, with
+ * the criteria of both, would match that request.
  */
 function checkUnambiguous<Context>(table: readonly Operation<Context>[]): void {
   for (const [at, one] of table.entries()) {
@@ -144,15 +148,15 @@ function checkUnambiguous<Context>(table: readonly Operation<Context>[]): void {
       ) {
         continue;
       }
-      const [left, right] = [criteriaOf(one), criteriaOf(other)];
+      const [left, right] = [allCriteria(one), allCriteria(other)];
       if (left.length !== right.length || contradict(left, right)) continue;
       const both = [...left, ...right];
       const tieBreaker = table.some((row) => {
-        const criteria = criteriaOf(row);
+        const criteria = allCriteria(row);
         return (
           criteria.length > left.length &&
           row.shape === one.shape &&
-          both.every((test) => includesCriterion(criteria, test))
+          both.every((criterion) => includesCriterion(criteria, criterion))
         );
       });
       if (!tieBreaker) throw new Error(`Two operations for one request: ${one.name} and ${other.name} (${one.route})`);
@@ -162,7 +166,7 @@ function checkUnambiguous<Context>(table: readonly Operation<Context>[]): void {
 
 function contradict(left: readonly Criterion[], right: readonly Criterion[]): boolean {
   return left.some(({ name, value }) =>
-    right.some((test) => test.name === name && test.value !== value && test.value !== true && value !== true),
+    right.some((other) => other.name === name && other.value !== value && other.value !== true && value !== true),
   );
 }
 

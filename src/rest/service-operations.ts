@@ -1,9 +1,8 @@
-/** The operations on a service itself, which all services have. */
+/** The operations on the service itself, which all services have. */
 import type { ServiceName } from '../services/common/names.ts';
 import { getServiceProperties, getServiceStats, setServiceProperties } from '../services/common/service-properties.ts';
 import type { Storage } from '../services/common/storage.ts';
-import { preflight } from './cors.ts';
-import { type Operation, operationOn, type Shape } from './operation.ts';
+import { type Operation, operationOn, preflightOperation, type Shape } from './operation.ts';
 import { xmlBody } from './params.ts';
 import { xmlReply } from './reply.ts';
 import {
@@ -16,7 +15,7 @@ import {
 const operation = operationOn<Storage>();
 const TEST = 'test/end-to-end/service-operations.test.ts';
 
-/** `shapes`: all that the service knows. */
+/** `shapes`: all shapes of the service. */
 export function serviceOperations(service: ServiceName, shapes: readonly Shape[]): readonly Operation<Storage>[] {
   const title = `${service[0]!.toUpperCase()}${service.slice(1)}`;
   return [
@@ -50,17 +49,6 @@ export function serviceOperations(service: ServiceName, shapes: readonly Shape[]
       run: getServiceStats,
       reply: (stats) => xmlReply(200, serviceStatsXml(stats)),
     }),
-    ...shapes.map((shape) =>
-      operation({
-        name: `Preflight ${title} Request`,
-        route: `OPTIONS ${shape}`,
-        permission: 'any',
-        test: TEST,
-        input: {},
-        run: async () => [],
-        // Never seen: a preflight is answered before an operation is looked for, whatever its path and query.
-        reply: (rules, request) => preflight(request, rules),
-      }),
-    ),
+    ...shapes.map((shape) => preflightOperation<Storage>(`Preflight ${title} Request`, shape, TEST)),
   ];
 }

@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Log } from '../base/log.ts';
 import { accountEndpoints } from '../rest/admin/account-endpoints.ts';
-import { certificateEndpoint } from '../rest/admin/certificate-endpoint.ts';
+import { certificateEndpoint } from '../rest/admin/management-endpoints.ts';
 import { testEndpoints } from '../rest/admin/test-endpoints.ts';
-import { createByteBudget } from '../rest/http/byte-budget.ts';
+import { ByteBudget } from '../rest/http/byte-budget.ts';
 import { createRestServer } from '../rest/http/server.ts';
 import { developmentRule } from '../rules/cors.ts';
 import { commonErrors, errorFactory } from '../services/common/errors.ts';
@@ -80,7 +80,7 @@ export async function composeServer({ config, log, rows, givenCertificate }: Ser
     accounts,
     context: storageOf,
     log,
-    memory: createByteBudget(config.bodyBytesMax),
+    budget: new ByteBudget(config.bodyBytesMax),
     analytics,
     now: rows.date,
     managementEndpoints: {

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { blobOperations } from '../../src/rest/blob/operations.ts';
-import { createByteBudget } from '../../src/rest/http/byte-budget.ts';
+import { ByteBudget } from '../../src/rest/http/byte-budget.ts';
 import { ACCOUNT, headOf, rawClient } from '../support/raw-client.ts';
 import { smallServer } from '../support/stub-server.ts';
 import { account, serverFor } from '../support/test-server.ts';
@@ -130,33 +130,33 @@ describe('Bodies that are kept whole', () => {
   it('count with all that they will be from their beginning, however many begin at once, and the others wait', async () => {
     const bound = 1_000_000;
     const length = 100_000;
-    const memory = createByteBudget(bound);
-    const { port } = await smallServer({ memory });
+    const budget = new ByteBudget(bound);
+    const { port } = await smallServer({ budget });
     const document = `<Document>${' '.repeat(length - 21)}</Document>`;
     const head = headOf('PUT', `/${ACCOUNT}/c`, { 'Content-Length': String(length) });
     const clients = Array.from({ length: 40 }, () => rawClient(port));
     for (const { socket } of clients) socket.write(head + document.slice(0, -1));
     // Three quarters of the bound.
-    await eventually(() => memory.bytesUsed()).toBe(7 * length);
+    await eventually(() => budget.bytesUsed()).toBe(7 * length);
     const small = rawClient(port);
     small.socket.write(headOf('PUT', `/${ACCOUNT}/c`, { 'Content-Length': '21' }));
     small.socket.write('<Document></Document>');
     expect((await small.answer()).status).toBe(200);
-    expect(memory.bytesUsed()).toBe(7 * length);
+    expect(budget.bytesUsed()).toBe(7 * length);
     for (const { socket } of clients) socket.write('>');
     for (const { answer } of clients) expect((await answer()).status).toBe(200);
-    expect(memory.bytesUsed()).toBe(0);
+    expect(budget.bytesUsed()).toBe(0);
   });
 
   it('are forgotten with their connections', async () => {
-    const memory = createByteBudget(1_000_000);
-    const { port } = await smallServer({ memory });
+    const budget = new ByteBudget(1_000_000);
+    const { port } = await smallServer({ budget });
     const clients = Array.from({ length: 40 }, () => rawClient(port));
     for (const { socket } of clients)
       socket.write(`${headOf('PUT', `/${ACCOUNT}/c`, { 'Content-Length': '100000' })}<Doc`);
-    await eventually(() => memory.bytesUsed()).toBe(700_000);
+    await eventually(() => budget.bytesUsed()).toBe(700_000);
     for (const { socket } of clients) socket.destroy();
-    await eventually(() => memory.bytesUsed()).toBe(0);
+    await eventually(() => budget.bytesUsed()).toBe(0);
   });
 });
 
@@ -164,26 +164,27 @@ describe('Answers that nobody takes', () => {
   const MIB = 1 << 20;
 
   /** The most that was ever counted, too. */
-  function watchedMemory(bytesMax: number) {
-    const memory = createByteBudget(bytesMax);
+  function watchedBudget(bytesMax: number) {
+    const budget = new ByteBudget(bytesMax);
     const seen = { most: 0 };
-    const add = (bytes: number, isOnItsWay?: boolean) => {
-      memory.add(bytes, isOnItsWay);
-      seen.most = Math.max(seen.most, memory.bytesUsed());
+    const add = budget.add.bind(budget);
+    budget.add = (bytes, isReadAhead) => {
+      add(bytes, isReadAhead);
+      seen.most = Math.max(seen.most, budget.bytesUsed());
     };
-    return { memory: { ...memory, add }, seen };
+    return { budget, seen };
   }
 
   it.each(['whole', 'made'])('count with all that is made of them (%s), and others are not made', async (kind) => {
     const bound = 64 * MIB;
-    const { memory, seen } = watchedMemory(bound);
-    const { port } = await smallServer({ memory });
+    const { budget, seen } = watchedBudget(bound);
+    const { port } = await smallServer({ budget });
     const clients = Array.from({ length: 20 }, () => rawClient(port));
     for (const { socket } of clients) {
       socket.pause();
       socket.write(headOf('GET', `${url(kind)}?comp=page`));
     }
-    await eventually(() => memory.bytesUsed()).toBeGreaterThan(bound / 2);
+    await eventually(() => budget.bytesUsed()).toBeGreaterThan(bound / 2);
     let answered = 0;
     for (const { socket, answer } of clients) {
       socket.resume();
@@ -192,7 +193,7 @@ describe('Answers that nobody takes', () => {
     }
     expect(answered).toBe(clients.length);
     expect(seen.most).toBeLessThanOrEqual(bound);
-    await eventually(() => memory.bytesUsed()).toBe(0);
+    await eventually(() => budget.bytesUsed()).toBe(0);
   });
 
   /** Until its last chunk has come. */
@@ -208,19 +209,19 @@ describe('Answers that nobody takes', () => {
   }
 
   it('are refused to further readers while they lie there, and are forgotten with their connections', async () => {
-    const { memory } = watchedMemory(MIB);
-    const { port } = await smallServer({ memory });
+    const { budget } = watchedBudget(MIB);
+    const { port } = await smallServer({ budget });
     const stuck = rawClient(port);
     stuck.socket.pause();
     stuck.socket.write(headOf('GET', url('whole')));
-    await eventually(() => memory.bytesUsed()).toBeGreaterThan(32 * MIB);
+    await eventually(() => budget.bytesUsed()).toBeGreaterThan(32 * MIB);
     const { socket, answer } = rawClient(port);
     socket.write(headOf('GET', url('whole')));
     expect(await answer()).toMatchObject(BUSY);
     socket.write(headOf('GET', url('b')));
     expect((await answer()).status).toBe(200);
     stuck.socket.destroy();
-    await eventually(() => memory.bytesUsed()).toBe(0);
+    await eventually(() => budget.bytesUsed()).toBe(0);
   });
 });
 
@@ -231,21 +232,22 @@ describe('Uploads that begin at once', () => {
   const PIECE_BYTES = 64 << 10;
 
   it('are read in turns, so that a newcomer waits for few bytes, and leave nothing in memory', async () => {
-    const memory = createByteBudget(512 << 20);
+    const budget = new ByteBudget(512 << 20);
     let most = 0;
     let now = 0;
     let isOver = false;
-    const chargeRead = (bytes: number) => {
+    const chargeRead = budget.chargeRead.bind(budget);
+    budget.chargeRead = (bytes) => {
       now += bytes;
       most = Math.max(most, now);
-      return memory.chargeRead(bytes);
+      return chargeRead(bytes);
     };
     const nextTurn = () => {
       now = 0;
       if (!isOver) setImmediate(nextTurn);
     };
     nextTurn();
-    const { port, gate } = await smallServer({ memory: { ...memory, chargeRead } });
+    const { port, gate } = await smallServer({ budget });
     const clients = Array.from({ length: UPLOADS }, () => rawClient(port));
     const stalled = rawClient(port);
     stalled.socket.write(headOf('PUT', url('stuck'), { 'Content-Length': String(2 * BYTES) }));
@@ -259,10 +261,10 @@ describe('Uploads that begin at once', () => {
     expect(most).toBeGreaterThan(PIECE_BYTES);
     // Two looks may fall into one turn, and each stream ends with a piece. All at once would be six times as much.
     expect(most).toBeLessThanOrEqual(3 * TURN_BYTES);
-    await eventually(() => memory.bytesUsed()).toBeGreaterThan(0);
+    await eventually(() => budget.bytesUsed()).toBeGreaterThan(0);
     stalled.socket.destroy();
     gate.open();
-    await eventually(() => memory.bytesUsed()).toBe(0);
+    await eventually(() => budget.bytesUsed()).toBe(0);
   });
 });
 

@@ -114,7 +114,7 @@ describe('A header or parameter of a feature that is missing', () => {
 });
 
 describe('An operation that is missing', () => {
-  const missing = blobOperations.filter((row) => !row.built);
+  const missing = blobOperations.filter((row) => !row.isImplemented);
 
   for (const row of missing) {
     for (const method of row.methods) {

@@ -1,4 +1,4 @@
-/** What tests of a server with made-up operations share: a key, signatures, a log to look into, and a client that is plain bytes. */
+/** For tests of a server with stub operations: a key, signatures, a recording log, and a client of plain bytes. */
 import { createHmac } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { type Log, silentLog } from '../../src/base/log.ts';
@@ -14,8 +14,8 @@ export const KEY = Buffer.from('a key that is used in this test only').toString(
 const account = { name: ACCOUNT, keys: [KEY] };
 export const testAccounts = { find: (name: string) => (name === ACCOUNT ? account : undefined) };
 
-/** The blob service's, with these operations instead of its own. */
-export function frontOf<Context>(table: readonly Operation<Context>[]): ServiceDefinition<Context> {
+/** The Blob service with these operations instead of its own. */
+export function serviceDefinition<Context>(table: readonly Operation<Context>[]): ServiceDefinition<Context> {
   return {
     service: 'blob',
     serverName: 'Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0',
@@ -55,7 +55,7 @@ export function signedHeaders(method: string, url: string, headers: Record<strin
   return { ...all, authorization: `SharedKey ${ACCOUNT}:${signature}` };
 }
 
-/** The head of a signed request, as bytes for a socket. */
+/** The head of a signed request, to be written to a socket. */
 export function headOf(method: string, url: string, sent: Record<string, string> = {}): string {
   const headers = Object.entries(signedHeaders(method, url, sent)).map(([name, value]) => `${name}: ${value}\r\n`);
   return `${method} ${url} HTTP/1.1\r\nHost: x\r\n${headers.join('')}\r\n`;
@@ -69,13 +69,13 @@ export interface RawAnswer {
 
 export interface RawClient {
   readonly socket: Socket;
-  /** Of what has come and was not taken as an answer. */
+  /** The number of bytes that were received and are not part of an answer yet. */
   bytes(): number;
-  /** The next answer; its body is as long as Content-Length says, unless it was asked for by HEAD. */
+  /** The next answer; its body has the length of Content-Length, except after HEAD. */
   answer(method?: string): Promise<RawAnswer>;
 }
 
-/** Reads as it comes, unless the socket is paused. */
+/** Receives continuously, unless the socket is paused. */
 export function rawClient(port: number): RawClient {
   const socket = connect(port, '127.0.0.1');
   let chunks: Buffer[] = [];
@@ -89,15 +89,15 @@ export function rawClient(port: number): RawClient {
   socket.on('error', () => {});
   socket.on('close', () => wake());
 
-  async function come(enough: () => boolean): Promise<void> {
-    while (!enough()) {
+  async function received(isEnough: () => boolean): Promise<void> {
+    while (!isEnough()) {
       if (socket.destroyed) throw new Error('the connection ended');
       await new Promise<void>((resolve) => {
         wake = resolve;
       });
     }
   }
-  function take(bytes: number): Buffer {
+  function consume(bytes: number): Buffer {
     const all = Buffer.concat(chunks);
     chunks = [all.subarray(bytes)];
     length = all.length - bytes;
@@ -109,12 +109,12 @@ export function rawClient(port: number): RawClient {
     bytes: () => length,
     async answer(method = 'GET') {
       let end = -1;
-      await come(() => {
+      await received(() => {
         if (chunks.length > 1) chunks = [Buffer.concat(chunks)];
         end = chunks[0]?.indexOf('\r\n\r\n') ?? -1;
         return end >= 0;
       });
-      const [status = '', ...lines] = take(end + 4)
+      const [status = '', ...lines] = consume(end + 4)
         .toString('latin1')
         .trim()
         .split('\r\n');
@@ -122,8 +122,8 @@ export function rawClient(port: number): RawClient {
         lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
       );
       const bodyLength = method === 'HEAD' ? 0 : Number(headers['content-length'] ?? 0);
-      await come(() => length >= bodyLength);
-      return { status: Number(status.split(' ')[1]), headers, body: take(bodyLength) };
+      await received(() => length >= bodyLength);
+      return { status: Number(status.split(' ')[1]), headers, body: consume(bodyLength) };
     },
   };
 }

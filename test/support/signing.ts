@@ -1,7 +1,7 @@
-/** Signs as Microsoft's pages "Authorize with Shared Key" and "Create a service SAS" say; written apart from the server. */
+/** Signs as Microsoft's pages "Authorize with Shared Key" and "Create a service SAS" describe; independent of the server's code. */
 import { createHmac } from 'node:crypto';
 
-/** A request as it goes over the wire; every character is a byte. */
+/** A request as on the wire; every character is a byte. */
 export interface Sending {
   readonly method: string;
   /** Path and query. */
@@ -13,35 +13,35 @@ export interface Signer {
   readonly account: string;
   /** In base64. */
   readonly key: string;
-  /** How the client makes bytes of the text: as it sends them, or as UTF-8 of the same characters. */
+  /** How the client encodes the string-to-sign: as the bytes that it sends, or as UTF-8 of the same characters. */
   readonly encoding?: 'latin1' | 'utf8';
 }
 
 export type Scheme = 'SharedKey' | 'SharedKeyLite';
-const textOf = {
-  SharedKey: textOfSharedKey,
-  SharedKeyLite: textOfSharedKeyLite,
-  'SharedKey of tables': textOfTables,
-  'SharedKeyLite of tables': textOfTablesLite,
+const stringsToSign = {
+  SharedKey: sharedKeyString,
+  SharedKeyLite: sharedKeyLiteString,
+  'SharedKey of tables': tableString,
+  'SharedKeyLite of tables': tableLiteString,
 };
 
 /** The value of the Authorization header. */
-export function authorizationFor(scheme: keyof typeof textOf, sending: Sending, signer: Signer): string {
-  return `${scheme.split(' ')[0]} ${signer.account}:${hmac(textOf[scheme](sending, signer), signer)}`;
+export function authorizationFor(scheme: keyof typeof stringsToSign, sending: Sending, signer: Signer): string {
+  return `${scheme.split(' ')[0]} ${signer.account}:${hmac(stringsToSign[scheme](sending, signer), signer)}`;
 }
 
-function textOfTables(sending: Sending, signer: Signer): string {
+function tableString(sending: Sending, signer: Signer): string {
   const lines = [sending.method, headerOf(sending, 'Content-MD5'), headerOf(sending, 'Content-Type')];
-  return [...lines, textOfTablesLite(sending, signer)].join('\n');
+  return [...lines, tableLiteString(sending, signer)].join('\n');
 }
 
-function textOfTablesLite(sending: Sending, { account }: Signer): string {
+function tableLiteString(sending: Sending, { account }: Signer): string {
   const comp = parametersOf(sending).find(([name]) => name === 'comp');
   const date = headerOf(sending, 'x-ms-date') || headerOf(sending, 'Date');
   return `${date}\n/${account}${pathOf(sending)}${comp ? `?comp=${comp[1]}` : ''}`;
 }
 
-function textOfSharedKey(sending: Sending, { account }: Signer): string {
+function sharedKeyString(sending: Sending, { account }: Signer): string {
   const length = headerOf(sending, 'Content-Length');
   const resource = [`/${account}${pathOf(sending)}`];
   const parameters = parametersOf(sending);
@@ -67,7 +67,7 @@ function textOfSharedKey(sending: Sending, { account }: Signer): string {
   ].join('\n');
 }
 
-function textOfSharedKeyLite(sending: Sending, { account }: Signer): string {
+function sharedKeyLiteString(sending: Sending, { account }: Signer): string {
   const comp = parametersOf(sending).find(([name]) => name === 'comp');
   return [
     sending.method,
@@ -79,7 +79,7 @@ function textOfSharedKeyLite(sending: Sending, { account }: Signer): string {
   ].join('\n');
 }
 
-/** What a SAS says, by the names of its parameters, without the signature. */
+/** The parameters of a SAS by name, without the signature. */
 export type SasParameters = Readonly<Record<string, string>>;
 
 /** The query of a SAS for a container, or for a blob in it, of version 2020-12-06 or later. */
@@ -121,7 +121,6 @@ function hmac(text: string, { key, encoding = 'latin1' }: Signer): string {
   return createHmac('sha256', Buffer.from(key, 'base64')).update(Buffer.from(text, encoding)).digest('base64');
 }
 
-/** Of a standard header that is there once. */
 function headerOf({ headers }: Sending, wanted: string): string {
   const found = headers.find(([name]) => name.toLowerCase() === wanted.toLowerCase());
   return found ? trimmed(found[1]) : '';

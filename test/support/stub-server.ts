@@ -1,4 +1,4 @@
-/** A server with a few made-up operations, whose limits a test can set. */
+/** A server with a few stub operations, whose limits a test can set. */
 import { onTestFinished } from 'vitest';
 import { ticksFromUnix } from '../../src/base/time.ts';
 import type { Source } from '../../src/content/content.ts';
@@ -8,7 +8,7 @@ import { operationOn } from '../../src/rest/operation.ts';
 import { contentBody, pathPart, xmlBody } from '../../src/rest/params.ts';
 import { streamedXmlReply } from '../../src/rest/reply.ts';
 import { StorageError } from '../../src/services/common/errors.ts';
-import { frontOf, type LogLine, logInto, testAccounts } from './raw-client.ts';
+import { type LogLine, logInto, serviceDefinition, testAccounts } from './raw-client.ts';
 
 const MIB = 1 << 20;
 const PAGE_BYTES = 16 * MIB;
@@ -16,8 +16,9 @@ const PAGE_PIECE = Buffer.alloc(MIB, 'page');
 const PIECE = Buffer.alloc(64 << 10, 'piece');
 
 export interface Gate {
-  /** What has come to the operation 'wait' and was not let through. */
+  /** Requests in the operation that waits for the gate. */
   waiting: number;
+  /** The maximum of `waiting`. */
   most: number;
   open(): void;
 }
@@ -31,7 +32,7 @@ const table = [
     test: 'none',
     input: { content: contentBody({ bytesMax: 1024 * MIB }), blob: pathPart(1) },
     run: async (gate, { content, blob }) => {
-      // Unless it is for b, one piece is taken, and no more until the gate opens.
+      // Except for the blob b, one piece is pulled, and no more until the gate opens.
       let length = 0;
       const source: Source = content.bytes();
       for await (const piece of source) {
@@ -64,9 +65,9 @@ const table = [
     run: async (_gate, { blob }) =>
       blob === 'whole'
         ? Array(PAGE_BYTES / MIB).fill(PAGE_PIECE)
-        : streamAsProduced(async (give) => {
+        : streamAsProduced(async (emit) => {
             for (let made = 0; made < PAGE_BYTES; made += MIB) {
-              give(PAGE_PIECE);
+              emit(PAGE_PIECE);
               await new Promise(setImmediate);
             }
           }),
@@ -101,10 +102,10 @@ async function* stream(): AsyncGenerator<Uint8Array> {
 
 type Options = Pick<
   RestServerOptions<unknown>,
-  'limits' | 'idleMilliseconds' | 'rateGraceMilliseconds' | 'keepAliveSeconds' | 'memory'
+  'limits' | 'idleMilliseconds' | 'rateGraceMilliseconds' | 'keepAliveSeconds' | 'budget'
 >;
 
-/** Stops when the test is over. */
+/** Closed when the test is over. */
 export async function smallServer(options: Options = {}): Promise<{ port: number; gate: Gate; logged: LogLine[] }> {
   let open = () => {};
   const opened = new Promise<void>((resolve) => {
@@ -113,7 +114,7 @@ export async function smallServer(options: Options = {}): Promise<{ port: number
   const gate = { waiting: 0, most: 0, open, opened };
   const logged: LogLine[] = [];
   const server = createRestServer({
-    definition: frontOf(table),
+    definition: serviceDefinition(table),
     accounts: testAccounts,
     access: async () => undefined,
     context: () => gate,

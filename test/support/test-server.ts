@@ -1,4 +1,4 @@
-/** A server for the tests of one file, Microsoft's client for it, and requests that this client cannot express. */
+/** A server for the tests of one file, Microsoft's clients for it, and raw requests that these clients cannot express. */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -41,13 +41,13 @@ export const version = '2025-07-05';
 type HeaderValue = string | number | readonly string[] | undefined;
 
 export interface RawRequest {
-  /** Undefined values take a header away that would be sent otherwise. */
+  /** An undefined value removes a header that is sent by default. */
   readonly headers?: Readonly<Record<string, HeaderValue>>;
   readonly body?: string | Uint8Array;
-  /** What is signed with; undefined with `unsigned`. */
+  /** The key to sign with; by default that of the account. */
   readonly key?: string;
   readonly unsigned?: boolean;
-  /** Whom to ask: blob, by default. */
+  /** The service; by default blob. */
   readonly of?: keyof Origins;
 }
 
@@ -55,7 +55,7 @@ export interface Answer {
   readonly status: number;
   readonly reason: string;
   readonly headers: IncomingHttpHeaders;
-  /** Names and values in turns, with the case of the names. */
+  /** Names and values alternating, with the case of the names. */
   readonly rawHeaders: readonly string[];
   readonly bytes: Buffer;
   readonly text: string;
@@ -66,19 +66,19 @@ export interface Running {
   readonly server: HoldfastServer;
   /** With LMDB only. */
   readonly folder: string | undefined;
-  /** What `check` looks at; not in memory. */
+  /** The location of the store for `check`; undefined in memory. */
   readonly where: Where;
-  /** The folder of the bytes; not in memory. */
+  /** The folder of the extents; not in memory. */
   readonly extents: string;
   readonly service: BlobServiceClient;
-  /** Whose every request goes to the next of the processes, as `service` does it. */
+  /** Each request goes to the next of the processes, as with `service`. */
   readonly queues: QueueServiceClient;
   readonly tables: TableServiceClient;
   /** A client of one table, which may not exist yet. */
   table(name: string): TableClient;
-  /** A new container with a name of its own. */
+  /** A new container with a unique name. */
   newContainer(): Promise<ContainerClient>;
-  /** A signed request; the path begins behind the account and is sent as it is. */
+  /** A signed request; the path begins after the account and is sent unchanged. */
   request(method: string, path: string, request?: RawRequest): Promise<Answer>;
   /** The text of a signed request, to be sent over a socket. */
   head(method: string, path: string, headers: Readonly<Record<string, HeaderValue>>): string;
@@ -90,7 +90,7 @@ export type Engine = 'LMDB' | 'memory' | 'PostgreSQL';
 
 interface EngineOptions {
   readonly start?: StartOptions;
-  /** So long on PostgreSQL that only `npm run test:postgres` does it there. */
+  /** Takes so long on PostgreSQL that only `npm run test:postgres` runs it there. */
   readonly heavy?: boolean;
 }
 
@@ -100,7 +100,7 @@ export function onEveryEngine(tests: Tests, options: EngineOptions = {}): void {
   for (const engine of ['LMDB', 'memory', 'PostgreSQL'] as const) onEngine(engine, tests, options);
 }
 
-/** Those that keep bytes in files. */
+/** Engines that keep bytes in files. */
 export function onEveryDisk(tests: Tests, options: EngineOptions = {}): void {
   for (const engine of ['LMDB', 'PostgreSQL'] as const) onEngine(engine, tests, options);
 }
@@ -112,20 +112,20 @@ export function onLmdb(tests: Tests): void {
 export function onEngine(engine: Engine, tests: Tests, { start = {}, heavy = false }: EngineOptions): void {
   if (engine !== 'PostgreSQL') {
     describe(`on ${engine}`, () => tests(serverFor(engine, start)));
-  } else if (heavy ? doesHeavy(engine) : wishes !== 'nothing') {
+  } else if (heavy ? doesHeavy(engine) : postgresTests !== 'nothing') {
     const title = `on PostgreSQL${missing ? ` (${missing})` : ''}`;
     describe.skipIf(missing)(title, { timeout: POSTGRES_TIMEOUT }, () => tests(serverFor(engine, start)));
   }
 }
 
 export function doesHeavy(engine: Engine): boolean {
-  return engine !== 'PostgreSQL' || wishes === 'everything';
+  return engine !== 'PostgreSQL' || postgresTests === 'everything';
 }
 
-/** What to do on PostgreSQL: nothing, everything, or what does not take long. */
-const wishes = process.env.HOLDFAST_TEST_ON_POSTGRES;
+/** Which tests run on PostgreSQL: 'nothing', 'everything', or by default those that are fast. */
+const postgresTests = process.env.HOLDFAST_TEST_ON_POSTGRES;
 
-/** Four servers want their turns on the processors of a test. */
+/** Four servers share the processors of a test. */
 const POSTGRES_TIMEOUT = 120_000;
 
 interface Started {
@@ -135,7 +135,7 @@ interface Started {
   readonly origins: Origins;
 }
 
-/** Starts before the tests of the surrounding describe, and ends behind them. */
+/** Starts before the tests of the surrounding describe, and stops after them. */
 export function serverFor(engine: Engine, options: StartOptions = {}): Running {
   let running: (Started & { readonly agent: Agent }) | undefined;
   let service: BlobServiceClient;
@@ -152,7 +152,7 @@ export function serverFor(engine: Engine, options: StartOptions = {}): Running {
     await running?.server.stop();
     if (running?.folder !== undefined) rmSync(running.folder, { recursive: true, force: true });
   });
-  /** The one that clients call, whoever answers behind it. */
+  /** The host that clients name, whichever process answers. */
   const host = (of: keyof Origins = 'blob') => running!.origins[of][0]!.host;
   const next = (of: keyof Origins = 'blob') => running!.origins[of][requests++ % running!.origins[of].length]!;
   const nextTable = () => next('table');
@@ -211,8 +211,8 @@ async function startOn(engine: Engine, options: StartOptions): Promise<Started> 
 }
 
 /**
- * Never tries again, so that every refusal is seen.
- * @param next where each request goes, as if a load balancer behind the URL sent it there
+ * Never retries, so that every error is seen.
+ * @param next the process for each request, as if a load balancer chose it
  */
 export function clientOf(blobUrl: string, key = accountKey, next?: () => URL): BlobServiceClient {
   const credential = new StorageSharedKeyCredential(account, key);
@@ -268,7 +268,7 @@ function send(
   path: string,
   request: RawRequest,
 ): Promise<Answer> {
-  // The server's own endpoints lie outside all accounts.
+  // Management endpoints are outside all accounts.
   const fullPath = /^\/(?:_holdfast|health)\//.test(path) ? path : `/${account}${path}`;
   return new Promise((resolve, reject) => {
     const outgoing = httpRequest({
@@ -295,7 +295,7 @@ function send(
   });
 }
 
-/** Names and values in turns, with a SharedKey signature. */
+/** Names and values alternating, with a SharedKey signature. */
 function signed(host: string, method: string, fullPath: string, request: RawRequest): string[] {
   const bodyLength = request.body === undefined ? undefined : Buffer.byteLength(request.body);
   const wanted: Record<string, HeaderValue> = {
@@ -316,7 +316,7 @@ function signed(host: string, method: string, fullPath: string, request: RawRequ
   return [...pairs.flat(), 'Authorization', authorization];
 }
 
-/** The refusal of a call of Microsoft's client. */
+/** The error of a call of Microsoft's client. */
 export async function refusal(call: Promise<unknown>): Promise<{ status: number; code: string; details: unknown }> {
   const error = await call.then(
     () => new Error('the call succeeded'),
@@ -336,7 +336,7 @@ export async function expectRefusal(call: Promise<unknown>, status: number, code
   expect([refused.status, refused.code]).toEqual([status, code]);
 }
 
-/** A refusal as it goes over the wire: the code in a header and in the body, and what else the body says. */
+/** Expects an error response: the code in a header and in the body, and these details in the body. */
 export function expectError(answer: Answer, status: number, code: string, details: Record<string, string> = {}): void {
   expect([answer.status, answer.headers['x-ms-error-code']]).toEqual([status, code]);
   expect(answer.headers['content-type']).toBe('application/xml');
@@ -350,14 +350,14 @@ export function elementOf(xml: string, name: string): string | undefined {
   return found?.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"').replaceAll('&amp;', '&');
 }
 
-/** A list over the wire, as XML. */
+/** List Blobs as XML. */
 export async function listXml(running: Running, container: string, query = ''): Promise<string> {
   const answer = await running.request('GET', `/${container}?restype=container&comp=list${query}`);
   expect(answer.status).toBe(200);
   return answer.text;
 }
 
-/** What the server says to the headers alone. */
+/** The response to the headers alone. */
 export async function answerTo(
   running: Running,
   method: string,
@@ -370,14 +370,14 @@ export async function answerTo(
   socket.on('data', (chunk) => {
     text += chunk;
   });
-  // Nothing more is sent, so the server lets go of the connection behind its answer.
+  // Nothing more is sent, so the server closes the connection after its response.
   await once(socket, 'data');
   socket.end();
   await once(socket, 'close');
   return text;
 }
 
-/** Many empty blobs: pipelined over a few connections, thousands of uploads take the least time. */
+/** Creates many empty blobs, pipelined over a few connections, which takes the least time. */
 export async function fill(
   running: Running,
   container: ContainerClient,

@@ -1,27 +1,27 @@
-/** The accounts of a running server, for `holdfast account` and `holdfast sas`. */
+/** Management endpoints for the accounts of a running server, used by `holdfast account` and `holdfast sas`. */
 import { formatIso7 } from '../../base/time.ts';
 import type { AccountDirectory, KnownAccount, StoredAccount } from '../../services/accounts/accounts.ts';
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import { jsonReply, parseJsonBody, requireToken } from './guard.ts';
 import type { ManagementEndpoints } from './management-endpoints.ts';
 
-/** As it goes over the wire, and to scripts. */
+/** The JSON form of an account; scripts rely on it. */
 export interface ListedAccount {
   readonly name: string;
   readonly created: string;
   readonly from: StoredAccount['from'];
   readonly isServed: boolean;
   readonly keyCount: number;
-  /** Only if they were asked for. */
+  /** Only on request. */
   readonly keys?: readonly string[];
 }
 
 export type NamedKeys = Pick<KnownAccount, 'name' | 'keys'>;
 
-export interface AccountEndpointOptions {
+interface AccountEndpointOptions {
   readonly accounts: AccountDirectory;
   readonly token: string;
-  /** Something is to be swept. */
+  /** Called when the sweeper has something to delete. */
   readonly onRemoved: () => void;
 }
 
@@ -50,7 +50,6 @@ export function accountEndpoints({ accounts, token, onRemoved }: AccountEndpoint
   };
 }
 
-/** Keys are shown to who asks for them. */
 export function listAccounts(accounts: AccountDirectory, withKeys: boolean): ListedAccount[] {
   return accounts.stored().map(({ id, name, from, isServed, keys }) => {
     const account = { name, created: formatIso7(id), from, isServed, keyCount: keys.length };
@@ -58,7 +57,7 @@ export function listAccounts(accounts: AccountDirectory, withKeys: boolean): Lis
   });
 }
 
-/** Without its id, which JSON cannot take. */
+/** Without the id, a bigint, which JSON does not have. */
 export function withoutId({ name, keys }: KnownAccount): NamedKeys {
   return { name, keys };
 }

@@ -1,10 +1,10 @@
-/** Who may administer the server: somebody on this machine who can read the data folder, where the token lies. */
+/** Authorization of management calls: from this machine only, and with the token in the data folder. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { asStorageError, errorFactory, errorTable, type StorageError } from '../../services/common/errors.ts';
 import type { Reply } from '../reply.ts';
-import type { ManagementCall, ManagementEndpoint } from './management-endpoints.ts';
+import { type ManagementCall, type ManagementEndpoint, readManagementBody } from './management-endpoints.ts';
 
-/** 127.0.0.0/8, also as an IPv6 socket sees it, and ::1. */
+/** 127.0.0.0/8, also as an IPv4-mapped IPv6 address, and ::1. */
 const LOOPBACK = /^(?:::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$|^::1$/i;
 
 const errors = errorTable({
@@ -14,14 +14,13 @@ const errors = errorTable({
 });
 const fail = errorFactory(errors);
 
-/** Without a token nobody may. */
 export function requireToken(token: string, endpoint: ManagementEndpoint): ManagementEndpoint {
-  const wanted = digest(`Bearer ${token}`);
+  const expected = digest(`Bearer ${token}`);
   return async (call) => {
     try {
       const { socket, headers } = call.incoming;
       if (!isLocalPeer(socket)) throw fail('NotFromHere');
-      if (!timingSafeEqual(digest(headers.authorization ?? ''), wanted)) throw fail('TokenRequired');
+      if (!timingSafeEqual(digest(headers.authorization ?? ''), expected)) throw fail('TokenRequired');
       return await endpoint(call);
     } catch (error) {
       const known = asStorageError(error);
@@ -31,26 +30,25 @@ export function requireToken(token: string, endpoint: ManagementEndpoint): Manag
   };
 }
 
-/** Of a socket. */
 interface SocketAddresses {
   readonly remoteAddress?: string | undefined;
   readonly localAddress?: string | undefined;
 }
 
-/** Who comes from the address that he comes to is here, too. */
+/** A peer whose address is the one that it connected to is on this machine, too. */
 export function isLocalPeer({ remoteAddress, localAddress }: SocketAddresses): boolean {
   if (remoteAddress === undefined) return false;
   return LOOPBACK.test(remoteAddress) || remoteAddress === localAddress;
 }
 
 export function jsonReply(status: number, value: unknown, headers?: Reply['headers']): Reply {
-  // Keys may be in it.
-  const always = { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' };
-  return { status, headers: { ...always, ...headers }, body: `${JSON.stringify(value)}\n` };
+  // The reply may contain account keys, so it is not cached.
+  const common = { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' };
+  return { status, headers: { ...common, ...headers }, body: `${JSON.stringify(value)}\n` };
 }
 
-export async function parseJsonBody({ body }: ManagementCall): Promise<Readonly<Record<string, unknown>>> {
-  const text = (await body()).toString();
+export async function parseJsonBody(call: ManagementCall): Promise<Readonly<Record<string, unknown>>> {
+  const text = (await readManagementBody(call)).toString();
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -73,7 +71,7 @@ function jsonErrorReply({ status, code, message, retryAfterSeconds }: StorageErr
   );
 }
 
-/** Of one length, whatever was sent: the comparison tells nothing by its time. */
+/** Digests have one length, whatever was sent, so the comparison takes constant time. */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }

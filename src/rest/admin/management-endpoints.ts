@@ -1,7 +1,8 @@
-/** What the server answers for itself, outside all accounts. */
+/** Management endpoints: paths of the server itself, outside all accounts. */
 import type { IncomingMessage } from 'node:http';
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import { checkSameSite } from '../../services/common/web-pages.ts';
+import type { RequestBody } from '../http/request-body.ts';
 import type { Reply } from '../reply.ts';
 
 const fail = errorFactory(commonErrors);
@@ -10,13 +11,24 @@ const BODY_BYTES_MAX = 64 * 1024;
 export interface ManagementCall {
   readonly query: Readonly<Record<string, string>>;
   readonly incoming: IncomingMessage;
-  /** Refused where it is long. */
-  body(): Promise<Buffer>;
+  readonly body: RequestBody;
 }
 
 export type ManagementEndpoint = (call: ManagementCall) => Promise<Reply>;
 /** By method and path: 'POST /_holdfast/reset'. */
 export type ManagementEndpoints = Readonly<Record<string, ManagementEndpoint>>;
+
+/** The certificate of the server's own authority, for clients that are to trust it: not a secret. */
+export function certificateEndpoint(pem: string | undefined): ManagementEndpoints {
+  if (pem === undefined) return {};
+  return {
+    'GET /_holdfast/certificate': async () => ({
+      status: 200,
+      headers: { 'Content-Type': 'application/x-pem-file' },
+      body: pem,
+    }),
+  };
+}
 
 export function healthEndpoints(isReady: () => boolean = () => true): ManagementEndpoints {
   const textReply = (status: number, text: string): Reply => ({
@@ -32,10 +44,10 @@ export function healthEndpoints(isReady: () => boolean = () => true): Management
   };
 }
 
-/** Refused to pages of other sites: their browser would send the request, whatever it then keeps from them. */
+/** Refuses requests from pages of other sites: a browser sends them, though it withholds the reply from the page. */
 export function sameSiteOnly(endpoints: ManagementEndpoints = {}): ManagementEndpoints {
-  const guarded = Object.entries(endpoints).map(([at, endpoint]): [string, ManagementEndpoint] => [
-    at,
+  const guarded = Object.entries(endpoints).map(([key, endpoint]): [string, ManagementEndpoint] => [
+    key,
     async (call) => {
       checkSameSite(call.incoming.headers);
       return endpoint(call);
@@ -44,10 +56,10 @@ export function sameSiteOnly(endpoints: ManagementEndpoints = {}): ManagementEnd
   return Object.fromEntries(guarded);
 }
 
-/** Of the body of a call, by what the headers say. */
-export function checkManagementLength({ headers }: IncomingMessage): number {
-  const declared = headers['content-length'];
-  if (declared === undefined) throw fail('MissingContentLengthHeader');
-  if (Number(declared) > BODY_BYTES_MAX) throw fail('RequestBodyTooLarge');
-  return Number(declared);
+/** Reads the body of a call. Throws if it is too long. */
+export async function readManagementBody({ body }: ManagementCall): Promise<Buffer> {
+  const length = body.declaredLength();
+  if (length > BODY_BYTES_MAX) throw fail('RequestBodyTooLarge');
+  body.sendContinue();
+  return await body.readWhole(length);
 }

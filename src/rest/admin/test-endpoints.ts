@@ -1,20 +1,20 @@
-/** For tests of other programs, in any language: they empty the server and move its time. */
+/** Management endpoints for test suites in any language: reset the server, advance its clock. */
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import { isLocalPeer } from './guard.ts';
 import type { ManagementCall, ManagementEndpoints } from './management-endpoints.ts';
 
 const fail = errorFactory(commonErrors);
 
-export interface TestControls {
+interface TestControls {
   reset(): Promise<void>;
   advance(seconds: number): Promise<void>;
-  /** Whether tests on other machines may, too. */
+  /** Whether calls from other machines are accepted. */
   readonly allowsRemote: boolean;
 }
 
-/** Whether the server lets itself be tested is for the controls to say. */
+/** The controls decide whether the server permits resets and clock changes. */
 export function testEndpoints({ reset, advance, allowsRemote }: TestControls): ManagementEndpoints {
-  /** They need no signature, so that no page of the web may reach them through somebody's browser. */
+  /** These endpoints need no signature, so web pages must not reach them through a user's browser. */
   function checkCaller({ incoming: { headers, socket } }: ManagementCall): void {
     if (headers.origin !== undefined) throw fail('AuthorizationFailure', undefined, 'No page of the web may do this.');
     if (allowsRemote || isLocalPeer(socket)) return;

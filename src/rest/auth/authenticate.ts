@@ -1,44 +1,37 @@
-/** A request → who asks. Throws if what it shows is not genuine; that it shows nothing is for others to judge. */
+/** Authentication: Shared Key, shared access signature or bearer token → identity. Throws if the credential is invalid; without one: anonymous. */
 import { commonErrors, errorFactory, type StorageError } from '../../services/common/errors.ts';
 import type { ServiceName } from '../../services/common/names.ts';
-import type { AccessPolicy } from '../../services/common/policies.ts';
 import type { Granted } from '../../services/common/storage.ts';
 import type { Request } from '../operation.ts';
 import { checkBearer } from './bearer.ts';
-import { ANONYMOUS, type Identity, OWNER } from './identity.ts';
+import { ANONYMOUS, type Identity, type LookUpAccess, OWNER } from './identity.ts';
 import { parseSas, type SentSas, type SentServiceSas } from './sas.ts';
 import { checkSas, mergePolicy } from './sas-checks.ts';
 import { accountStringToSign, isSignedBy, sasMismatch, serviceStringToSign } from './sas-strings.ts';
 import { overrideHeaders, type TableSasFields } from './service-sas.ts';
 import { type Account, authScheme, createSharedKeyCheck } from './shared-key.ts';
 
-export type { Account } from './shared-key.ts';
-
 const fail = errorFactory(commonErrors);
 
-/** The socket that a request came by; only one of TLS says that it is encrypted. */
-export interface Peer {
+/** The socket of a request; only a TLS socket has `encrypted`. */
+interface Peer {
   readonly remoteAddress?: string | undefined;
   readonly encrypted?: boolean;
 }
 
-export type LookUpPolicies = (
-  container: string,
-) => Promise<{ readonly id: bigint; readonly policies: readonly AccessPolicy[] } | undefined>;
-
-/** Waits only where a stored policy is to be looked up. */
+/** A promise only where a stored access policy must be looked up. */
 export type Authenticate = (
   account: Account,
   request: Request,
   peer: Peer,
-  lookUpPolicies: LookUpPolicies,
+  lookUpAccess: LookUpAccess,
 ) => Identity | Promise<Identity>;
 
-export interface AuthenticationOptions {
+interface AuthenticationOptions {
   readonly service: ServiceName;
-  /** The store's time, by which signatures begin and expire. */
+  /** The store's time, by which shared access signatures begin and expire. */
   readonly now: () => bigint;
-  /** Take bearer tokens, looking at their claims only. */
+  /** Accept bearer tokens, validating their claims only. */
   readonly oauth?: 'basic' | undefined;
 }
 
@@ -54,13 +47,13 @@ export function createAuthenticate({ service, now, oauth }: AuthenticationOption
     try {
       check(request);
     } catch (error) {
-      // Of a path-style secondary address some clients sign the primary path.
+      // For a path-style secondary address some clients sign the primary path.
       if (!request.secondary || request.base === '') throw error;
       check({ ...request, rawPath: primaryPath(request) });
     }
   }
 
-  return (account, request, peer, lookUpPolicies) => {
+  return (account, request, peer, lookUpAccess) => {
     const { authorization } = request.headers;
     if (authorization !== undefined) {
       if (authScheme(String(authorization)) !== 'Bearer') checkSharedKey(account, request);
@@ -75,14 +68,14 @@ export function createAuthenticate({ service, now, oauth }: AuthenticationOption
     const circumstances = { nowTicks: now(), remoteAddress, secure };
     if (sas.kind === 'service SAS' && sas.identifier !== '') {
       const container = sas.service === 'table' ? sas.table : request.container;
-      return checkWithPolicy(sas, container, lookUpPolicies, (merged) => checkSas(merged, circumstances));
+      return checkWithPolicy(sas, container, lookUpAccess, (merged) => checkSas(merged, circumstances));
     }
     checkSas(sas, circumstances);
     return identityFrom(sas);
   };
 }
 
-/** Only the first segment of the path, the account, differs: `-secondary` in any other one is part of a name. */
+/** Only the first segment of the path, the account, differs: `-secondary` in any other segment is part of a name. */
 function primaryPath({ rawPath, account }: Request): string {
   const end = rawPath.indexOf('/', 1);
   return `/${account}${end < 0 ? '' : rawPath.slice(end)}`;
@@ -97,14 +90,14 @@ function checkSignature(account: Account, { container, item: blob, query }: Requ
   if (!isSignedBy(sas, text, account.keys)) throw sasMismatch(account.name, text);
 }
 
-/** The policy is looked up with every request, so that a change of it holds at once. */
+/** The policy is looked up for every request, so that a change takes effect at once. */
 async function checkWithPolicy(
   sas: SentServiceSas,
   container: string,
-  lookUpPolicies: LookUpPolicies,
+  lookUpAccess: LookUpAccess,
   check: (merged: SentServiceSas) => void,
 ): Promise<Identity> {
-  const found = await lookUpPolicies(container);
+  const found = await lookUpAccess(container);
   const merged = mergePolicy(
     sas,
     found?.policies.find(({ id }) => id === sas.identifier),

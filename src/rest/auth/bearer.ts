@@ -1,15 +1,14 @@
 /**
- * `--oauth basic`: who issued a token, for whom and for when is looked at, its signature is not. It lets programs run that
- * know no other way to authenticate; it keeps nobody out.
+ * Bearer tokens (JWT) with `--oauth basic`: issuer, audience and lifetime are validated, the signature is not. Programs that have no other
+ * way to authenticate can run; nobody is kept out.
  */
 import { ticksFromUnix } from '../../base/time.ts';
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import type { ServiceName } from '../../services/common/names.ts';
-import { bearerChallenge } from './challenge.ts';
 
 const fail = errorFactory(commonErrors);
 
-/** Of the public cloud and the national ones. */
+/** Issuers of the public cloud and the national clouds. */
 const ISSUERS = [
   'https://sts.windows.net/',
   'https://sts.windows-ppe.net/',
@@ -27,7 +26,7 @@ const STORAGE = ['https://storage.azure.com', 'e406a681-f3d4-42a8-90b6-c2b029497
 /** Clocks of issuers and servers differ by minutes. */
 const SKEW_TICKS = 5n * 60n * 10_000_000n;
 
-export interface BearerContext {
+interface BearerContext {
   readonly account: string;
   /** A token may be for one service of the account. */
   readonly service: ServiceName;
@@ -36,7 +35,7 @@ export interface BearerContext {
 
 type Claims = Readonly<Record<string, unknown>>;
 
-/** Throws unless the header carries a token that Azure would have issued for this account, for now. */
+/** Throws unless the header has a token that Azure could have issued for this account, valid now. */
 export function checkBearer(authorization: string, context: BearerContext): void {
   const token = /^Bearer +(\S.*)$/.exec(authorization)?.[1];
   if (token === undefined) throw fail('InvalidAuthenticationInfo');
@@ -69,9 +68,18 @@ function isKnownIssuer(issuer: unknown): issuer is string {
 
 const TENANT = /^https:\/\/[^/]+\/([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})(?:\/|$)/i;
 
-/** A client whose token is refused is sent to the same tenant again: identity libraries fail when they are sent to another. */
+/** A client whose token is refused is sent to its own tenant again: identity libraries fail when they are sent to another. */
 function tenantFrom(issuer: unknown): string | undefined {
   return isKnownIssuer(issuer) ? TENANT.exec(issuer)?.[1] : undefined;
+}
+
+/** The authority of any tenant: the server itself belongs to none. */
+const ANY_TENANT = 'common';
+
+/** The WWW-Authenticate header of a 401. Microsoft's clients parse it, and some fail on any other form. */
+export function bearerChallenge(tenant = ANY_TENANT): string {
+  const authority = `https://login.microsoftonline.com/${tenant}/oauth2/authorize`;
+  return `Bearer authorization_uri=${authority} resource_id=https://storage.azure.com`;
 }
 
 function parseClaims(token: string): Claims | undefined {

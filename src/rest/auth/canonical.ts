@@ -1,6 +1,6 @@
-/** The headers and the query of a request in the form in which they are signed. */
+/** Canonicalized headers and query of Shared Key. */
 
-/** What is signed of a request. */
+/** The parts of a request that are signed. */
 export interface SignedRequest {
   readonly method: string;
   readonly rawPath: string;
@@ -9,19 +9,19 @@ export interface SignedRequest {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
-/** Clients disagree about these; none of them changes what a request means. */
+/** Clients canonicalize in different ways; none of the variants changes the meaning of a request. */
 export interface CanonicalVariant {
-  /** White space inside a value is one space, as documented; most clients leave it as it is. */
+  /** White space inside a value is folded to one space, as documented; most clients keep it. */
   readonly folded?: boolean;
-  /** Names in the order of a dictionary, as the service sorts them, instead of that of their characters. */
+  /** Names in dictionary order, as Azure sorts them, instead of the order of their characters. */
   readonly byWord?: boolean;
-  /** Bytes beyond ASCII were signed as they were sent; others sign UTF-8 and send Latin-1. */
+  /** Bytes beyond ASCII are signed as sent; other clients sign UTF-8 and send Latin-1. */
   readonly bytes?: boolean;
 }
 
 type Header = readonly [name: string, value: string];
 
-/** Of one request. What its readings share is worked out once, since a signature that is wrong is tried in all of them. */
+/** The parts that the variants of one request share are computed once, since a wrong signature is verified against all variants. */
 export class CanonicalRequest {
   readonly #request: SignedRequest;
   #byName: readonly Header[] | undefined;
@@ -33,7 +33,7 @@ export class CanonicalRequest {
     this.#request = request;
   }
 
-  /** A line for each name that begins with x-ms-. Node has taken off the space around a value. */
+  /** One line per name that begins with x-ms-. Node has trimmed the values. */
   headers({ byWord = false, folded = false }: CanonicalVariant): string {
     let text = '';
     let last = '';
@@ -46,7 +46,7 @@ export class CanonicalRequest {
     return last === '' ? '' : `${text}\n`;
   }
 
-  /** Behind a line break, a line for each name. */
+  /** One line per name, each after a line break. */
   query(variant: CanonicalVariant): string {
     if (this.#request.rawQuery === '') return '';
     const kind = variant.bytes ? 'bytes' : 'utf8';
@@ -84,7 +84,7 @@ function storageHeaders(rawHeaders: readonly string[]): Header[] {
   return found;
 }
 
-/** Most clients send their headers in order. */
+/** Most clients send their headers sorted already. */
 function sorted<Item>(items: Item[], order: (one: Item, other: Item) => number): Item[] {
   for (let at = 1; at < items.length; at++) if (order(items[at - 1]!, items[at]!) > 0) return items.sort(order);
   return items;
@@ -126,7 +126,7 @@ function decode(text: string, bytes: boolean): string {
   }
 }
 
-/** By UTF-16 units; the order of a language would sort some names another way. */
+/** By UTF-16 code units; a locale would order some names differently. */
 function byName(one: readonly [string, unknown], other: readonly [string, unknown]): number {
   return one[0] === other[0] ? 0 : one[0] < other[0] ? -1 : 1;
 }
@@ -136,7 +136,7 @@ interface KeyedHeader {
   readonly word: string;
 }
 
-/** What may stand in the name of a header, in the order of a dictionary; hyphens and apostrophes count only between equals. */
+/** The characters of header names in dictionary order; hyphens and apostrophes count only between names that are equal otherwise. */
 const RANKS = new Map(
   [...'!#$%&*.^_`|~+0123456789abcdefghijklmnopqrstuvwxyz'].map((character, rank) => [
     character,
@@ -144,7 +144,7 @@ const RANKS = new Map(
   ]),
 );
 
-/** The service sorts as .NET sorts words, and Microsoft's clients do as it does. */
+/** Azure sorts as .NET sorts words, and so do Microsoft's clients. */
 function byWord({ header: [one], word }: KeyedHeader, { header: [other], word: otherWord }: KeyedHeader): number {
   if (word !== otherWord) return word < otherWord ? -1 : 1;
   let at = 0;

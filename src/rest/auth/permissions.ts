@@ -1,9 +1,9 @@
-/** Whether a caller may do what a row of the operation table does. */
+/** Authorization: whether an identity may run an operation. */
 import { commonErrors, errorFactory, type StorageError } from '../../services/common/errors.ts';
 import type { ServiceName } from '../../services/common/names.ts';
 import type { Granted } from '../../services/common/storage.ts';
-import type { Operation, Permission, Right, Shape } from '../operation.ts';
-import type { AccountSas, Identity, ServiceSas } from './identity.ts';
+import type { Operation, Permission, Request, Right, Shape } from '../operation.ts';
+import type { AccountSas, ContainerAccess, Identity, LookUpAccess, ServiceSas } from './identity.ts';
 
 const fail = errorFactory(commonErrors);
 
@@ -34,7 +34,7 @@ const RESOURCE_TYPES: Readonly<Record<Shape, string>> = {
   '/{table}({keys})': 'o',
 };
 
-/** What the operation itself must mind; throws if the caller may not run it at all. Who is anonymous is looked at elsewhere. */
+/** The restrictions that the operation itself must enforce; throws if the identity may not run it at all. Anonymous callers: authorizeAnonymous. */
 export function authorize(
   identity: Exclude<Identity, { kind: 'anonymous' }>,
   row: OperationAccess,
@@ -46,12 +46,13 @@ export function authorize(
   else checkServiceSasScope(identity, row, name);
   if (row.permission === 'owner') throw fail('AuthorizationFailure');
   const { letters, all } = requiredLetters(row.permission);
-  const held = letters.filter((letter) => identity.permissions.includes(letter));
-  if (held.length < (all ? letters.length : Math.min(1, letters.length))) throw fail('AuthorizationPermissionMismatch');
-  const creates = held.length > 0 && held.every((letter) => letter === 'c');
+  const granted = letters.filter((letter) => identity.permissions.includes(letter));
+  if (granted.length < (all ? letters.length : Math.min(1, letters.length)))
+    throw fail('AuthorizationPermissionMismatch');
+  const onlyCreates = granted.length > 0 && granted.every((letter) => letter === 'c');
   const { container, entities } = identity.kind === 'service SAS' ? identity : {};
-  if (!creates && container === undefined && entities === undefined) return undefined;
-  return { ...(creates && { overwrite: false }), container, entities };
+  if (!onlyCreates && container === undefined && entities === undefined) return undefined;
+  return { ...(onlyCreates && { overwrite: false }), container, entities };
 }
 
 function checkAccountSasScope(
@@ -65,8 +66,8 @@ function checkAccountSasScope(
 }
 
 /**
- * A signature for a container is for what is in it: of the container's own operations it opens the list only, and of a queue's
- * those that read.
+ * A signature for a container covers the items in it: of the container's own operations it permits the list only, and of a queue's own
+ * operations the reads.
  */
 const CONTAINER_LEVEL_PERMISSION: Readonly<Partial<Record<Shape, Permission>>> = {
   '/{container}': 'list',
@@ -87,8 +88,8 @@ function requiredLetters(permission: Permission): { readonly letters: readonly s
   return { letters: rights.map((right) => LETTERS[right]), all };
 }
 
-/** Whether a container of this access level lets strangers do it. */
-export function isPublic(row: OperationAccess, level: 'blob' | 'container' | undefined): boolean {
+/** Whether a container of this access level permits the operation to anonymous callers. */
+function isPublic(row: OperationAccess, level: ContainerAccess['level']): boolean {
   if (level === undefined || row.anonymous === false) return false;
   if (row.shape === '/{container}/{blob}') return row.permission === 'read';
   return (
@@ -96,15 +97,26 @@ export function isPublic(row: OperationAccess, level: 'blob' | 'container' | und
   );
 }
 
-/** From this version on the service asks a stranger for credentials. */
+/** Throws unless the container is open to the public. */
+export async function authorizeAnonymous(
+  row: OperationAccess,
+  { container, version }: Request,
+  lookUpAccess: LookUpAccess,
+): Promise<Granted> {
+  const access = container === '' ? undefined : await lookUpAccess(container);
+  if (!access || !isPublic(row, access.level)) throw anonymousRefused(version);
+  return { container: access.id };
+}
+
+/** From this version on Azure asks an anonymous caller for credentials. */
 const CHALLENGE_SINCE = '2019-12-12';
 
-/** The service does not tell a stranger what exists. */
+/** Azure does not reveal to an anonymous caller what exists. */
 export function anonymousRefused(version: string): StorageError {
   return fail(version >= CHALLENGE_SINCE ? 'NoAuthenticationInformation' : 'ResourceNotFound');
 }
 
-/** Overrides of a signature change what a read of a blob says, and nothing else. */
+/** The header overrides of a signature apply to reads of a blob only. */
 export function responseOverrides(identity: Identity, row: OperationAccess): ServiceSas['responseHeaders'] | undefined {
   if (identity.kind !== 'service SAS' || row.permission !== 'read' || row.shape !== '/{container}/{blob}')
     return undefined;

@@ -25,7 +25,7 @@ const detailOf = (fields: Record<string, string>) =>
   refusal(() => checkSas(sasOf({ sp: 'r', ...fields }), here)).details?.AuthenticationErrorDetail;
 
 describe('a signed SAS', () => {
-  it('is good from its start until its expiry', () => {
+  it('is valid from its start until its expiry', () => {
     const sas = sasOf({ sp: 'r', st: '2024-06-01T12:00:00Z', se: '2024-06-01T12:00:01Z' });
     const verdictAt = (nowTicks: bigint) => () => checkSas(sas, { ...here, nowTicks });
     expect(verdictAt(here.nowTicks)).not.toThrow();
@@ -34,7 +34,7 @@ describe('a signed SAS', () => {
     expect(verdictAt(here.nowTicks + 10_000_000n)).toThrow(StorageError);
   });
 
-  it('tells why it is not good now', () => {
+  it('says why it is not valid now', () => {
     expect(detailOf({ se: '2024-06-01T11:00:00Z' })).toBe(
       'Signed expiry time [Sat, 01 Jun 2024 11:00:00 GMT] must be after signed start time [Sat, 01 Jun 2024 12:00:00 GMT]',
     );
@@ -47,7 +47,7 @@ describe('a signed SAS', () => {
     expect(detailOf({ st: '2024-06-02', se: '2024-06-01' })).toContain('must be after signed start time');
   });
 
-  it('for HTTPS is refused without', () => {
+  it('for HTTPS is refused over HTTP', () => {
     const sas = sasOf({ sp: 'r', se: '2030-01-01', spr: 'https' });
     expect(() => checkSas(sas, here)).not.toThrow();
     expect(refusal(() => checkSas(sas, { ...here, secure: false }))).toMatchObject({
@@ -79,7 +79,7 @@ describe('a signed SAS', () => {
 });
 
 describe('a stored access policy', () => {
-  it('says what the signature leaves open', () => {
+  it('supplies the fields that the signature leaves open', () => {
     const stored = { start: '2024-01-01T00:00:00.0000000Z', expiry: '2030-01-01T00:00:00.0000000Z', permission: 'rw' };
     const merged = mergePolicy(sasOf({ si: 'p' }), stored);
     expect(merged).toMatchObject({ start: stored.start, expiry: stored.expiry, permissions: 'rw' });
@@ -97,14 +97,14 @@ describe('a stored access policy', () => {
     expect(error).toMatchObject({ status: 403, code: 'AuthenticationFailed' });
   });
 
-  it('that is gone takes its signatures along', () => {
+  it('invalidates its signatures when it is removed', () => {
     expect(refusal(() => mergePolicy(sasOf({ si: 'p', sp: 'r', se: '2030-01-01' }), undefined))).toMatchObject({
       status: 403,
       code: 'AuthenticationFailed',
     });
   });
 
-  it('leaves nothing out together with the signature', () => {
+  it('must supply every field that the signature leaves out', () => {
     const verdictOf = (stored: { expiry?: string; permission?: string }) =>
       refusal(() => checkSas(mergePolicy(sasOf({ si: 'p' }), stored), here)).details?.AuthenticationErrorDetail;
     expect(verdictOf({ permission: 'r' })).toBe('se is mandatory. Cannot be empty');

@@ -1,20 +1,14 @@
-/** What a shared access signature allows besides its permissions. All of this is asked only of one that is signed. */
+/** Checks of a shared access signature after its HMAC: stored policy, lifetime, protocol, IP range. */
 import { formatRfc1123 } from '../../base/time.ts';
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
+import type { AccessPolicy } from '../../services/common/policies.ts';
 import { parseIpRange, parseIpv4, parseSasDate, type SentSas, type SentServiceSas } from './sas.ts';
 import { sasRefused } from './sas-fields.ts';
 
 const fail = errorFactory(commonErrors);
 
-/** What a stored access policy says, in the words of Set Container ACL. */
-export interface StoredPolicy {
-  readonly start?: string | undefined;
-  readonly expiry?: string | undefined;
-  readonly permission?: string | undefined;
-}
-
-/** A field stands in the signature or in the policy; undefined: there is no such policy (any more). */
-export function mergePolicy(sas: SentServiceSas, policy: StoredPolicy | undefined): SentServiceSas {
+/** Each field is in the signature or in the policy; undefined: the policy does not exist (any more). */
+export function mergePolicy(sas: SentServiceSas, policy: Omit<AccessPolicy, 'id'> | undefined): SentServiceSas {
   if (policy === undefined) throw sasRefused('SAS identifier cannot be found for specified signed identifier');
   return {
     ...sas,
@@ -27,11 +21,11 @@ export function mergePolicy(sas: SentServiceSas, policy: StoredPolicy | undefine
 export interface Circumstances {
   readonly nowTicks: bigint;
   readonly remoteAddress: string | undefined;
-  /** Whether it came over TLS. */
+  /** Whether the request came over TLS. */
   readonly secure: boolean;
 }
 
-/** Throws unless the signature, merged with its policy, is good here and now. */
+/** Throws unless the signature, merged with its policy, is valid now and for this connection. */
 export function checkSas(sas: SentSas, { nowTicks, remoteAddress, secure }: Circumstances): void {
   checkTime(sas, nowTicks);
   if (sas.protocol === 'https' && !secure) throw fail('AuthorizationProtocolMismatch');
@@ -61,7 +55,7 @@ function checkTime(sas: SentSas, now: bigint): void {
   }
 }
 
-/** Node shows an IPv4 peer of a socket for both families as ::ffff:1.2.3.4. */
+/** On a dual-stack socket Node shows an IPv4 peer as ::ffff:1.2.3.4. */
 function isInIpRange(address: string, range: string): boolean {
   const found = parseIpv4(address.replace(/^::ffff:/i, ''));
   const [first, last] = parseIpRange(range) ?? [];

@@ -1,11 +1,11 @@
-/** What every shared access signature carries. */
+/** The fields that every shared access signature has. */
 import { commonErrors, errorFactory, type StorageError } from '../../services/common/errors.ts';
 
 const fail = errorFactory(commonErrors);
 
 export type Query = Readonly<Record<string, string>>;
 
-/** Texts as they were sent, since they are what was signed; an absent one is empty. */
+/** Texts as sent, since these were signed; an absent field is empty. */
 export interface SasFields {
   readonly version: string;
   readonly permissions: string;
@@ -18,7 +18,7 @@ export interface SasFields {
 
 export type SentSasFields = SasFields & { readonly signature: string };
 
-/** All that a signature of any kind and service is made of, those of a user delegation key too. */
+/** The parameters of signatures of all kinds and services, user delegation included. */
 const SAS_PARAMETERS = new Set(
   (
     'sv ss srt sr st se sp sip spr sig si ses sdd saoid suoid scid skoid sktid skt ske sks skv skdutid sduoid srh srq ' +

@@ -1,4 +1,4 @@
-/** The text that a shared access signature signs, in the form of its version; and the making of new ones. */
+/** String-to-sign of shared access signatures, by version; and creation of tokens. */
 import type { StorageError } from '../../services/common/errors.ts';
 import { sign, verifySignature } from './hmac.ts';
 import type { AccountSasFields, SentSas } from './sas.ts';
@@ -13,9 +13,9 @@ import {
 } from './service-sas.ts';
 import { discloseStringToSign } from './shared-key.ts';
 
-/** What a service SAS is used for; the names are decoded. */
-export interface SasTarget {
-  /** A container or queue; a table is named by the signature itself. */
+/** The resource that a service SAS is used for; the names are decoded. */
+interface SasTarget {
+  /** A container or queue; a table is named in the signature itself. */
   readonly container: string;
   /** Empty: the container itself. */
   readonly blob?: string;
@@ -23,7 +23,7 @@ export interface SasTarget {
   readonly versionId?: string | undefined;
 }
 
-/** Versions in which the form of the text changed. */
+/** Versions in which the form of the string-to-sign changed. */
 const SERVICE_NAMED_SINCE = '2015-02-21';
 const PROTOCOL_SINCE = '2015-04-05';
 const SCOPE_SINCE = '2020-12-06';
@@ -54,14 +54,14 @@ function serviceLines(target: SasTarget, sas: ServiceSasFields): readonly string
   return lines;
 }
 
-/** Any of the account's keys, in base64, will do. */
+/** Whether any of the account's keys, in base64, made the signature. All keys are tried, so that the time does not tell which one. */
 export function isSignedBy(sas: Pick<SentSas, 'signature'>, text: string, keys: readonly string[]): boolean {
   let isSigned = false;
   for (const key of keys) isSigned = verifySignature(sas.signature, key, text) || isSigned;
   return isSigned;
 }
 
-/** The text is told only where the key is known to everyone anyway. */
+/** The string-to-sign is disclosed only where the key is public anyway. */
 export function sasMismatch(account: string, text: string): StorageError {
   const shown = discloseStringToSign(account, text);
   return sasRefused(
@@ -71,13 +71,10 @@ export function sasMismatch(account: string, text: string): StorageError {
 
 /** Defaults are empty. */
 type NewSas<Fields, Needed extends keyof Fields> = Pick<Fields, Needed> & Partial<Omit<Fields, 'kind' | 'service'>>;
-export type NewAccountSas = NewSas<
-  AccountSasFields,
-  'version' | 'permissions' | 'services' | 'resourceTypes' | 'expiry'
->;
-export type NewBlobSas = NewSas<BlobSasFields, 'version' | 'resource'>;
-export type NewQueueSas = NewSas<QueueSasFields, 'version'>;
-export type NewTableSas = NewSas<TableSasFields, 'version' | 'table'>;
+type NewAccountSas = NewSas<AccountSasFields, 'version' | 'permissions' | 'services' | 'resourceTypes' | 'expiry'>;
+type NewBlobSas = NewSas<BlobSasFields, 'version' | 'resource'>;
+type NewQueueSas = NewSas<QueueSasFields, 'version'>;
+type NewTableSas = NewSas<TableSasFields, 'version' | 'table'>;
 
 /** The query of an account SAS; the key is in base64. */
 export function accountSasToken(account: string, wanted: NewAccountSas, key: string): string {
@@ -88,7 +85,7 @@ export function accountSasToken(account: string, wanted: NewAccountSas, key: str
 
 /** The query of a service SAS for this container or blob; the key is in base64. */
 export function blobSasToken(account: string, target: SasTarget, wanted: NewBlobSas, key: string): string {
-  const sas: BlobSasFields = { ...EMPTY, ...EMPTY_OF_BLOBS, ...wanted, kind: 'service SAS', service: 'blob' };
+  const sas: BlobSasFields = { ...EMPTY, ...EMPTY_BLOB_FIELDS, ...wanted, kind: 'service SAS', service: 'blob' };
   const { resource, identifier, depth, overrides } = sas;
   const [rscc, rscd, rsce, rscl, rsct] = overrides;
   const sdd = depth === undefined ? '' : String(depth);
@@ -103,9 +100,9 @@ export function queueSasToken(account: string, queue: string, wanted: NewQueueSa
   return formatToken(sas, withoutEmpty({ si: sas.identifier }), text, key);
 }
 
-/** The query of a service SAS for the table that it names; the key is in base64. */
+/** The query of a service SAS for the table named in it; the key is in base64. */
 export function tableSasToken(account: string, wanted: NewTableSas, key: string): string {
-  const sas: TableSasFields = { ...EMPTY, ...EMPTY_OF_TABLES, ...wanted, kind: 'service SAS', service: 'table' };
+  const sas: TableSasFields = { ...EMPTY, ...EMPTY_TABLE_FIELDS, ...wanted, kind: 'service SAS', service: 'table' };
   const { table, identifier } = sas;
   const [spk, srk, epk, erk] = sas.keys;
   const text = serviceStringToSign(account, { container: table }, sas);
@@ -121,10 +118,10 @@ const EMPTY = {
   encryptionScope: '',
   identifier: '',
 } as const;
-const EMPTY_OF_BLOBS = { depth: undefined, overrides: ['', '', '', '', ''] } as const;
-const EMPTY_OF_TABLES = { keys: [undefined, undefined, undefined, undefined] } as const;
+const EMPTY_BLOB_FIELDS = { depth: undefined, overrides: ['', '', '', '', ''] } as const;
+const EMPTY_TABLE_FIELDS = { keys: [undefined, undefined, undefined, undefined] } as const;
 
-/** What is undefined is left out; empty is what an entity's key may be. */
+/** Undefined fields are left out; the key of an entity may be empty. */
 function formatToken(
   sas: AccountSasFields | ServiceSasFields,
   own: Readonly<Record<string, string | undefined>>,

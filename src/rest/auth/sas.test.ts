@@ -62,7 +62,7 @@ function readable(query: string, service: ServiceName = 'blob'): SentSas {
 }
 
 describe('the account SAS of @azure/storage-blob', () => {
-  it('is understood, and made alike', () => {
+  it('is parsed, and created with the same text', () => {
     fc.assert(
       fc.property(
         fc.record({
@@ -124,7 +124,7 @@ describe('the service SAS of @azure/storage-blob', () => {
     encryptionScope: maybe(fc.constant('scope')),
   });
 
-  it('is understood, and made alike', () => {
+  it('is parsed, and created with the same text', () => {
     fc.assert(
       fc.property(aResource, theRest, (resource, { encryptionScope, ...rest }) => {
         const mine: Partial<BlobSASSignatureValues> = resource;
@@ -157,7 +157,7 @@ describe('the service SAS of @azure/storage-blob', () => {
   });
 });
 
-/** Rights and times, or a stored policy that has them. */
+/** Permissions and times, or a stored policy with them. */
 const aGrant = <Permissions>(permissions: fc.Arbitrary<Permissions>) =>
   fc.oneof(
     fc.record({ permissions, expiresOn: aDate, startsOn: maybe(aDate) }),
@@ -166,12 +166,12 @@ const aGrant = <Permissions>(permissions: fc.Arbitrary<Permissions>) =>
 const itsUse = fc.record({ ipRange: maybe(anIpRange), protocol: maybe(aProtocol), version: aVersion });
 
 describe('the service SAS of @azure/storage-queue', () => {
-  it('is understood, and made alike', () => {
+  it('is parsed, and created with the same text', () => {
     const permissions = lettersOf('raup').map((text) => QueueSASPermissions.parse(text));
     fc.assert(
       fc.property(aGrant(permissions), itsUse, (grant, use) => {
         const identifier = 'identifier' in grant ? grant.identifier : '';
-        // Its text says "undefined" where there is no identifier: an empty one is none, too.
+        // The SDK signs "undefined" where there is no identifier: an empty identifier is the same as none.
         const values = defined({ ...grant, identifier, queueName: 'line', ...use }) as QueueSASSignatureValues;
         const sas = readable(generateQueueSASQueryParameters(values, credential).toString(), 'queue');
         if (sas.kind !== 'service SAS' || sas.service !== 'queue') throw new Error('of the wrong kind');
@@ -186,7 +186,7 @@ describe('the service SAS of @azure/storage-queue', () => {
 });
 
 describe('the service SAS of @azure/data-tables', () => {
-  // It leaves empty ones out of the query.
+  // The SDK leaves empty fields out of the query.
   const aKey = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 10 });
   const entities = fc.oneof(
     fc.constant({}),
@@ -201,7 +201,7 @@ describe('the service SAS of @azure/data-tables', () => {
     delete: fc.boolean(),
   });
 
-  it('is understood, and made alike', () => {
+  it('is parsed, and created with the same text', () => {
     const owner = new AzureNamedKeyCredential(ACCOUNT, KEY);
     fc.assert(
       fc.property(aGrant(permissions), entities, itsUse, (grant, keys, use) => {
@@ -221,7 +221,7 @@ describe('the service SAS of @azure/data-tables', () => {
   it('may begin at the empty key', () => {
     const wanted = { version: '2022-11-02', table: 'people', permissions: 'r', expiry: '2030-01-01' };
     const token = tableSasToken(ACCOUNT, { ...wanted, keys: ['', '', 'a', undefined] }, KEY);
-    // There is none before it, and it signs as none does.
+    // No key is before the empty key, and it is signed like an absent one.
     expect(readable(token, 'table')).toMatchObject({ keys: [undefined, undefined, 'a', undefined] });
   });
 });
@@ -255,7 +255,7 @@ describe('the text that a service SAS signs', () => {
     expect(serviceStringToSign('acc', target, { ...fields, version, resource })).toBe(lines.replaceAll('|', '\n'));
   });
 
-  it('names the directory, as deep as sdd says', () => {
+  it('names the directory, with the depth of sdd', () => {
     const resourceAt = (depth: number, blob = 'a/b/c') =>
       serviceStringToSign(
         'acc',
@@ -272,7 +272,7 @@ describe('the text that a service SAS signs', () => {
     expect(resourceAt(1, 'ab/c')).toBe('/blob/acc/con/ab');
   });
 
-  it('is told only where the key is known to everyone', () => {
+  it('is disclosed only where the key is public', () => {
     expect(sasMismatch('devstoreaccount1', 'the text').details?.AuthenticationErrorDetail).toContain('the text');
     expect(sasMismatch('mine', 'the text').details?.AuthenticationErrorDetail).not.toContain('the text');
   });
@@ -282,7 +282,7 @@ describe('a shared access signature', () => {
   const good = { sv: '2021-06-08', sr: 'b', sp: 'r', se: '2030-01-01', sig: 'abc=' };
   const ofAccount = { sv: '2021-06-08', ss: 'b', srt: 'sco', sp: 'rwdlacup', se: '2030-01-01', sig: 'abc=' };
 
-  it('is not seen where there is none', () => {
+  it('is absent from a query without sig and sv', () => {
     expect(parseSas({}, 'blob')).toBeUndefined();
     expect(parseSas({ comp: 'list', restype: 'container', prefix: 'sig' }, 'blob')).toBeUndefined();
   });
@@ -324,7 +324,7 @@ describe('a shared access signature', () => {
     expect(error.details?.AuthenticationErrorDetail).toContain(detail);
   });
 
-  it('may leave to a stored policy what that says', () => {
+  it('may leave fields to a stored policy', () => {
     expect(parseSas({ sv: '2021-06-08', sr: 'c', si: 'policy', sig: 'abc=' }, 'blob')).toMatchObject({
       identifier: 'policy',
       permissions: '',
@@ -332,16 +332,16 @@ describe('a shared access signature', () => {
     });
   });
 
-  it('may have the younger permissions in any order', () => {
+  it('may have the newer permissions in any order', () => {
     for (const sp of ['racwdxyltfmeopi', 'racwdxltmeiyf', 'rtx'])
       expect(parseSas({ ...good, sp }, 'blob')).toBeDefined();
   });
 
-  it('of a user is told that it is not built', () => {
+  it('of a user delegation key is refused as not implemented', () => {
     expect(refusal({ ...good, skoid: 'x' })).toMatchObject({ status: 501, code: 'NotImplemented' });
   });
 
-  it('overrides the headers of an answer, where that is signed', () => {
+  it('overrides headers of the reply, where the overrides are signed', () => {
     const query = { ...good, rscc: 'no-cache', rscd: 'inline; filename=ü', rsct: '' };
     const headers = (sv: string) => overrideHeaders(parseSas({ ...query, sv }, 'blob') as SentSas & BlobSasFields);
     const name = Buffer.from('inline; filename=ü').toString('latin1');
@@ -349,7 +349,7 @@ describe('a shared access signature', () => {
     expect(headers('2012-02-12')).toEqual({});
   });
 
-  it('takes the dates of the service', () => {
+  it('accepts all date formats of Azure', () => {
     const read = (text: string) => {
       const ticks = parseSasDate(text);
       return ticks && formatIso7(ticks);
@@ -370,7 +370,7 @@ describe('a shared access signature', () => {
       expect(read(text), text).toBeUndefined();
   });
 
-  it('whatever it says is read or refused', () => {
+  it('is parsed or refused, whatever it contains', () => {
     const aText = fc.oneof(fc.string(), fc.constantFrom('b', 'c', 'r', '2021-06-08', '2030-01-01', 'sco', '1.2.3.4'));
     const names = ['sv', 'sig', 'ss', 'srt', 'sr', 'sp', 'st', 'se', 'si', 'sip', 'spr', 'sdd', 'ses', 'rscc', 'skoid'];
     const aQuery = fc.dictionary(fc.constantFrom(...names), aText);
@@ -397,7 +397,7 @@ function refusal(query: Record<string, string>): StorageError {
   throw new Error('it was read');
 }
 
-/** As if what is undefined had not been written at all. */
+/** Without undefined fields. */
 function defined<Fields extends object>(fields: Fields): { [Name in keyof Fields]: Exclude<Fields[Name], undefined> } {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 }

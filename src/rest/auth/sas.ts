@@ -1,7 +1,8 @@
-/** Shared access signatures: what they carry in the query. Nothing here believes them; see sas-strings.ts and sas-checks.ts. */
+/** Shared access signatures: parses the query. Nothing is verified here; see sas-strings.ts and sas-checks.ts. */
 import { ticksFromUnix } from '../../base/time.ts';
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import type { ServiceName } from '../../services/common/names.ts';
+import { VERSION } from '../request.ts';
 import { malformedField, type Query, requiredField, type SasFields, type SentSasFields } from './sas-fields.ts';
 import { parseServiceSas, type ServiceSasFields } from './service-sas.ts';
 
@@ -16,15 +17,14 @@ export interface AccountSasFields extends SasFields {
 export type SentSas = (AccountSasFields | ServiceSasFields) & { readonly signature: string };
 export type SentServiceSas = Extract<SentSas, { kind: 'service SAS' }>;
 
-/** The first version with signatures that carry their version, and that with signatures of whole accounts. */
+/** The first version whose signatures name their version, and the first with account SAS. */
 const SERVICE_SAS_SINCE = '2012-02-12';
 const ACCOUNT_SAS_SINCE = '2015-04-05';
-const VERSION = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
 const SERVICES = /^[bfqt]+$/;
 const RESOURCE_TYPES = /^[sco]+$/;
 const ACCOUNT_PERMISSIONS = /^[rwdxylacuptfi]*$/;
 
-/** What a query carries; undefined: no shared access signature at all. */
+/** Undefined: the query has no shared access signature. */
 export function parseSas(query: Query, service: ServiceName): SentSas | undefined {
   if (query.sig === undefined && query.sv === undefined) return undefined;
   if (query.skoid !== undefined) {
@@ -56,12 +56,13 @@ export function parseSas(query: Query, service: ServiceName): SentSas | undefine
   return isAccountSas ? parseAccountSas(query, fields) : parseServiceSas(query, fields, service);
 }
 
-/** YYYY-MM-DD, or with a time in UTC of minutes, seconds or parts of a second. */
+/** YYYY-MM-DD, or with a time in UTC of minutes, seconds or fractions of a second. */
+export const SAS_DATE = /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,7}))?)?Z)?$/;
+
 export function parseSasDate(text: string): bigint | undefined {
-  const [, day, minute = '00:00', second = '00', fraction = ''] =
-    /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,7}))?)?Z)?$/.exec(text) ?? [];
+  const [, day, minute = '00:00', second = '00', fraction = ''] = SAS_DATE.exec(text) ?? [];
   const milliseconds = Date.parse(`${day}T${minute}:${second}Z`);
-  // A day that its month does not have would become one of the next month.
+  // Date.parse turns a day that its month does not have into one of the next month.
   if (Number.isNaN(milliseconds) || new Date(milliseconds).toISOString().slice(0, 10) !== day) return undefined;
   return ticksFromUnix(milliseconds) + BigInt(fraction.padEnd(7, '0'));
 }

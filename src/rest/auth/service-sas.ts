@@ -1,4 +1,4 @@
-/** What the signatures of one service carry besides what all have. */
+/** The fields of a service SAS that depend on the service. */
 import type { ServiceName } from '../../services/common/names.ts';
 import { malformedField, type Query, requiredField, type SasFields, type SentSasFields } from './sas-fields.ts';
 
@@ -6,16 +6,16 @@ export type ServiceSasFields = BlobSasFields | QueueSasFields | TableSasFields;
 
 interface ServiceSasBase extends SasFields {
   readonly kind: 'service SAS';
-  /** Of the stored access policy. */
+  /** The id of the stored access policy. */
   readonly identifier: string;
 }
 
-export type SasResource = 'b' | 'bs' | 'bv' | 'c' | 'd';
+type SasResource = 'b' | 'bs' | 'bv' | 'c' | 'd';
 
 export interface BlobSasFields extends ServiceSasBase {
   readonly service: 'blob';
   readonly resource: SasResource;
-  /** Of a directory: how many segments of the path belong to its name. */
+  /** For a directory: the number of path segments in its name. */
   readonly depth: number | undefined;
   /** rscc, rscd, rsce, rscl and rsct. */
   readonly overrides: readonly [
@@ -34,7 +34,7 @@ export interface QueueSasFields extends ServiceSasBase {
 export interface TableSasFields extends ServiceSasBase {
   readonly service: 'table';
   readonly table: string;
-  /** spk, srk, epk and erk: the first and the last entity; undefined: without bound. */
+  /** spk, srk, epk and erk: the first and the last entity; undefined: unbounded. */
   readonly keys: readonly [
     startPartition: string | undefined,
     startRow: string | undefined,
@@ -43,13 +43,13 @@ export interface TableSasFields extends ServiceSasBase {
   ];
 }
 
-/** In older versions sr is not signed: what is signed for a blob could be called one for a directory of its name. */
+/** In older versions sr is not signed: a signature for a blob could be passed off as one for the directory of that name. */
 export const RESOURCE_SINCE = '2018-11-09';
-/** In older versions they are not signed, so that anyone could have added them. */
+/** In older versions the overrides are not signed, so that anyone could have added them. */
 export const OVERRIDES_SINCE = '2013-08-15';
-/** Of these the order counts; clients disagree about the place of the younger ones. */
+/** Letters that must be in this order; clients disagree about the position of newer letters. */
 export const PERMISSION_ORDER: Readonly<Record<ServiceName, string>> = { blob: 'racwdl', queue: 'raup', table: 'raud' };
-/** The letters that there are. */
+/** All letters of the service. */
 export const PERMISSION_LETTERS: Readonly<Record<ServiceName, RegExp>> = {
   blob: /^[racwdxyltfmeopi]*$/,
   queue: /^[raup]*$/,
@@ -96,7 +96,7 @@ function parseBlobFields(query: Query, fields: SentSasFields): Omit<BlobSasField
 }
 
 function parseTableFields(query: Query): Omit<TableSasFields, keyof ServiceSasBase> {
-  // An empty key begins before all others, and signs as none does; as an end it could be taken away by whoever holds it.
+  // An empty start key is before all others and is signed like an absent one. So is an empty end key, which its holder could therefore remove.
   const [spk, srk] = [query.spk || undefined, query.srk || undefined];
   const { epk, erk } = query;
   if (epk === '') throw malformedField('epk');
@@ -106,7 +106,7 @@ function parseTableFields(query: Query): Omit<TableSasFields, keyof ServiceSasBa
   return { service: 'table', table: requiredField(query, 'tn'), keys: [spk, srk, epk, erk] };
 }
 
-/** The headers of a read that are to say something else than what is stored, in UTF-8 as Node sends bytes. */
+/** Headers that replace the stored ones in the reply to a read; UTF-8 bytes as latin1 characters, as Node sends headers. */
 export function overrideHeaders({ overrides }: Pick<BlobSasFields, 'overrides'>): Readonly<Record<string, string>> {
   const headers: Record<string, string> = {};
   OVERRIDE_HEADERS.forEach((name, at) => {

@@ -1,10 +1,10 @@
-/** The text that a caller signs with a key of the account, of the path and query as they were sent. */
+/** String-to-sign of Shared Key and Shared Key Lite; path and query count as sent. */
 
 import { CanonicalRequest, type CanonicalVariant, type SignedRequest } from './canonical.ts';
 
 export type { CanonicalVariant, SignedRequest } from './canonical.ts';
 
-/** `canonical` is that of the request, for those who want the texts of several readings. */
+/** `canonical`: that of the request, where the strings of several variants are wanted. */
 export type StringToSign = (
   account: string,
   request: SignedRequest,
@@ -12,7 +12,7 @@ export type StringToSign = (
   canonical?: CanonicalRequest,
 ) => string;
 
-/** From this version on a length of 0 is left out. */
+/** From this version on a Content-Length of 0 is signed as empty. */
 const NO_ZERO_SINCE = '2015-02-21';
 
 export function sharedKeyStringToSign(
@@ -23,7 +23,7 @@ export function sharedKeyStringToSign(
 ): string {
   const { headers } = request;
   const length = headers['content-length'];
-  // A line for each of these, whether it was sent or not.
+  // One line per header, whether it was sent or not.
   const lines = [
     request.method,
     headers['content-encoding'],
@@ -56,7 +56,7 @@ export function sharedKeyLiteStringToSign(
   return `${text}${canonical.headers(variant)}${resource}`;
 }
 
-/** Of tables: the date stands in its line, however it was sent. */
+/** For tables: the date has its line, whichever header it was sent in. */
 export function tableSharedKeyStringToSign(account: string, request: SignedRequest): string {
   const { headers } = request;
   const lines = [request.method, headers['content-md5'] ?? '', headers['content-type'] ?? ''];

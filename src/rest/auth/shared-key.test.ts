@@ -20,7 +20,7 @@ function signed(headers: Record<string, string>, url = '/devstoreaccount1/c/b', 
   return { method, rawPath, rawQuery, headers: lower, rawHeaders: Object.entries(headers).flat() };
 }
 
-/** Signs text that the test spells out itself. */
+/** Signs a string that the test spells out itself. */
 function withSignature(request: SignedRequest, text: string, name = account.name, scheme = 'SharedKey'): SignedRequest {
   const signature = createHmac('sha256', Buffer.from(key, 'base64')).update(text).digest('base64');
   return { ...request, headers: { ...request.headers, authorization: `${scheme} ${name}:${signature}` } };
@@ -37,7 +37,7 @@ function refusal(request: SignedRequest): StorageError {
 }
 
 describe('SharedKey', () => {
-  it('takes a signature of the documented text', () => {
+  it('accepts a signature of the documented string', () => {
     const request = signed(
       {
         'Content-Length': '11',
@@ -75,14 +75,14 @@ describe('SharedKey', () => {
     expect(() => check(withSignature(request, text))).not.toThrow();
   });
 
-  it('takes white space inside a value as it is or folded', () => {
+  it('accepts white space inside a value as sent or folded', () => {
     const request = signed({ 'x-ms-date': DATE, 'x-ms-meta-a': 'one  two' });
     const text = `GET\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:${DATE}\nx-ms-meta-a:one  two\n/devstoreaccount1/devstoreaccount1/c/b`;
     expect(() => check(withSignature(request, text))).not.toThrow();
     expect(() => check(withSignature(request, text.replace('one  two', 'one two')))).not.toThrow();
   });
 
-  it('refuses another signature and tells what was signed, for the account whose key is public', () => {
+  it('refuses another signature and discloses the string-to-sign, for the account whose key is public', () => {
     const request = signed({ 'x-ms-date': DATE });
     const error = refusal(withSignature(request, 'something else'));
     expect(error).toMatchObject({ status: 403, code: 'AuthenticationFailed' });
@@ -111,7 +111,7 @@ describe('SharedKey', () => {
     expect(refusal(withSignature(request, sharedKeyStringToSign(account.name, request))).status).toBe(403);
   });
 
-  it('refuses credentials without a form', () => {
+  it('refuses malformed credentials', () => {
     for (const authorization of ['', 'SharedKey', 'SharedKey devstoreaccount1', 'SharedKey :abc', 'Basic abc', 'x']) {
       expect(refusal(signed({ authorization, 'x-ms-date': DATE })), authorization).toMatchObject({
         status: 400,
@@ -120,12 +120,12 @@ describe('SharedKey', () => {
     }
   });
 
-  it('names the account that a signature is for when it is another one', () => {
+  it('names the account of a signature for another account', () => {
     const request = signed({ 'x-ms-date': DATE });
     expect(refusal(withSignature(request, 'x', 'other')).details?.AuthenticationErrorDetail).toContain('other');
   });
 
-  it('sorts the names of headers by their characters, or as the service does', () => {
+  it('sorts the names of headers by their characters, or as Azure does', () => {
     const request = signed({ 'x-ms-date': DATE, 'x-ms-meta-ab': '1', 'x-ms-meta-a_b': '2', 'x-ms-meta-a-b': '3' });
     const textWith = (...lines: string[]) =>
       `GET\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:${DATE}\n${lines.join('\n')}\n/devstoreaccount1/devstoreaccount1/c/b`;
@@ -135,7 +135,7 @@ describe('SharedKey', () => {
     expect(refusal(withSignature(request, textWith(ab, underscore, hyphen))).status).toBe(403);
   });
 
-  it('takes bytes beyond ASCII as UTF-8 of Latin-1, or as they are', () => {
+  it('accepts bytes beyond ASCII as UTF-8 of Latin-1, or as sent', () => {
     const asBytes = (text: string) => Buffer.from(text).toString('latin1');
     const request = signed(
       { 'x-ms-date': DATE, 'x-ms-meta-a': asBytes('é') },
@@ -164,7 +164,7 @@ describe('SharedKeyLite', () => {
     'x-ms-version': '2019-02-02',
   };
 
-  it('takes a signature of the documented text', () => {
+  it('accepts a signature of the documented string', () => {
     const request = signed(
       { ...headers, 'Content-Length': '11', Date: DATE, 'x-ms-date': DATE, 'If-Match': '*' },
       '/devstoreaccount1/c/a%20b?timeout=30&Comp=meta%64ata&x=b',
@@ -186,7 +186,7 @@ describe('SharedKeyLite', () => {
     );
   });
 
-  it('is refused with its own text, and for its date', () => {
+  it('is refused with its own string-to-sign, and for its date', () => {
     const request = signed({ 'x-ms-date': DATE });
     const error = refusal(withSignature(request, 'something else', account.name, 'SharedKeyLite'));
     expect(error.details?.AuthenticationErrorDetail).toContain(`'${sharedKeyLiteStringToSign(account.name, request)}'`);

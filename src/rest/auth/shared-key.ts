@@ -1,4 +1,4 @@
-/** SharedKey and SharedKeyLite: the caller signs what it asks with a key of the account. */
+/** Shared Key and Shared Key Lite: verifies the HMAC of a request made with a key of the account. */
 import { parseHttpDateUnix } from '../../base/time.ts';
 import { commonErrors, errorFactory, type StorageError } from '../../services/common/errors.ts';
 import type { ServiceName } from '../../services/common/names.ts';
@@ -18,16 +18,16 @@ const fail = errorFactory(commonErrors);
 
 export interface Account {
   readonly name: string;
-  /** In base64; any of them will do. */
+  /** In base64; each of them is valid. */
   readonly keys: readonly string[];
 }
 
-/** A signature is good for a quarter of an hour before and after its date. */
+/** A signature is valid for a quarter of an hour before and after its date. */
 const WINDOW_MILLISECONDS = 15 * 60 * 1_000;
-/** Its key is public: telling what was signed gives nothing away, and saves an hour of guessing. */
+/** Its key is public: disclosing the string-to-sign reveals nothing, and saves an hour of guessing. */
 const PUBLIC_ACCOUNT = 'devstoreaccount1';
 
-/** Throws unless the request carries a good signature of this account in its Authorization header. */
+/** The check throws unless the Authorization header of the request has a valid signature of this account. */
 export function createSharedKeyCheck(account: Account, service: ServiceName, wall: () => number = Date.now) {
   const [stringToSign, liteStringToSign] =
     service === 'table'
@@ -54,12 +54,12 @@ export function authScheme(authorization: string): string {
   return space < 0 ? authorization : authorization.slice(0, space);
 }
 
-/** What to tell the caller of a text that it was to sign; nothing about it to strangers of other accounts. */
+/** The string-to-sign for an error message; undefined: the caller must not see it. */
 export function discloseStringToSign(account: string, text: string): string | undefined {
   return account === PUBLIC_ACCOUNT ? text : undefined;
 }
 
-/** Readings other than the usual one are tried only where the usual one has failed. */
+/** Tried only after the usual canonical form has failed. */
 const VARIANTS: readonly CanonicalVariant[] = [
   { byWord: true },
   { folded: true },
@@ -84,10 +84,10 @@ function checkSignature(
     const bytes = variant.bytes === true;
     if (bytes && isAscii(text)) continue;
     const other = stringToSign(account, request, variant, canonical);
-    const mark = bytes ? `bytes ${other}` : other;
-    if (tried.has(mark)) continue;
-    tried.add(mark);
-    for (const key of keys) if (verifySignature(sent, key, other, bytes ? 'latin1' : 'utf8')) return;
+    const key = bytes ? `bytes ${other}` : other;
+    if (tried.has(key)) continue;
+    tried.add(key);
+    for (const accountKey of keys) if (verifySignature(sent, accountKey, other, bytes ? 'latin1' : 'utf8')) return;
   }
   const detail = `The MAC signature found in the HTTP request '${sent}' is not the same as any computed signature.`;
   const shown = discloseStringToSign(account, text);
@@ -117,7 +117,7 @@ function checkDate(request: SignedRequest, now: number): void {
   }
 }
 
-/** A credential of another account, of another kind, or of no form at all. */
+/** The credential is of another account, of another scheme, or malformed. */
 function credentialError(authorization: string, account: string): StorageError {
   const named = /^SharedKey(?:Lite)? ([^:\s]+):\S+$/.exec(authorization)?.[1];
   if (named === undefined) return fail('InvalidAuthenticationInfo');

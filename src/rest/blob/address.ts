@@ -1,6 +1,7 @@
+/** Paths of the Blob service: /container/blob. */
 import { decodePart, type ParsePath } from '../address.ts';
 
-/** A blob's name may hold any number of slashes. */
+/** The name of a blob may contain slashes. */
 export const parseBlobPath: ParsePath = (rest) => {
   if (rest === '') return { container: '', item: '', shape: '/' };
   const second = rest.indexOf('/', 1);
@@ -10,7 +11,7 @@ export const parseBlobPath: ParsePath = (rest) => {
   return { container, item, shape };
 };
 
-/** Azure takes a backslash in the name of a blob for a slash, and SDKs sign and list it so. */
+/** Azure treats a backslash in the name of a blob as a slash, and SDKs sign and list it so. */
 export function normalizeSlashes(name: string): string {
   return name.includes('\\') ? name.replaceAll('\\', '/') : name;
 }

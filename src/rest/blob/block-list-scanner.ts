@@ -1,28 +1,28 @@
-/** Block lists as clients write them, in a tenth of the time that a parser takes. */
+/** Fast path for block lists in the form that clients write: a scanner that takes a tenth of the time of an XML parser. */
 import type { BlockChoice, BlockSource } from '../../rules/block-list.ts';
 
 const START =
   /^(?:<\?xml version=(?:'1\.0'|"1\.0")(?: encoding=(?:'[uU][tT][fF]-8'|"[uU][tT][fF]-8"))? ?\?>)?[ \t\r\n]*<BlockList>/;
 const BLOCK = /([ \t\r\n]*)<(Latest|Uncommitted|Committed)>([A-Za-z0-9+/=]*)<\/\2>/y;
 const END = /^[ \t\r\n]*<\/BlockList>[ \t\r\n]*$/;
-/** Longer than any beginning, block or end of such a document. */
+/** Longer than any start, block or end of such a document. */
 const UNPARSED_MAX = 256;
 const REPLAY_BATCH = 500;
 
 export interface BlockListScanner {
   readonly blocks: BlockChoice[];
-  /** False: here is something for the parser to judge. */
+  /** False: the document has another form; the parser must take over. */
   write(bytes: Uint8Array): boolean;
-  /** Whether the document was plain to its end. */
+  /** Whether all of the document had the expected form. */
   end(): boolean;
-  /** All that was written, byte for byte. */
+  /** Everything that was written, byte for byte. */
   replay(): Iterable<Buffer>;
 }
 
 export function createBlockListScanner(onBlock: (count: number) => void): BlockListScanner {
   const blocks: BlockChoice[] = [];
   let start: string | undefined;
-  /** Before each block the same, so that what was read need not be kept. */
+  /** The same white space before each block, so that the text can be reconstructed and need not be kept. */
   let separator: string | undefined;
   let unparsed = '';
 
@@ -41,7 +41,7 @@ export function createBlockListScanner(onBlock: (count: number) => void): BlockL
   return {
     blocks,
     write(bytes) {
-      // What is beyond ASCII is not plain, in any encoding.
+      // Characters beyond ASCII are not part of the expected form, in any encoding.
       unparsed += Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
       if (start !== undefined) readBlocks(unparsed, 0);
       else {

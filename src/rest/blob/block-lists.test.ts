@@ -61,7 +61,7 @@ const document = fc
   .map(([head, blocks, tail]) => `${head}<BlockList>${blocks.join('')}${tail}</BlockList>${tail}`);
 
 describe('A block list', () => {
-  it('means what the parser says, however it is written and in whatever pieces it comes', async () => {
+  it('has the meaning that the parser gives it, in any form and any pieces', async () => {
     await fc.assert(
       fc.asyncProperty(document, fc.integer({ min: 1, max: 400 }), async (xml, pieceBytes) => {
         const found = await read(xml, pieceBytes).catch(() => 'refused' as const);
@@ -71,7 +71,7 @@ describe('A block list', () => {
     );
   });
 
-  it('is read without the parser as clients write it', () => {
+  it('is read without the parser in the form that clients write', () => {
     for (const gap of ['', '\n', '\r\n  ']) {
       const xml = `<?xml version="1.0" encoding="utf-8"?>${gap}<BlockList>${`${gap}<Latest>MDE=</Latest>`.repeat(1_000)}${gap}</BlockList>`;
       const plain = createBlockListScanner(() => {});
@@ -82,7 +82,7 @@ describe('A block list', () => {
     }
   });
 
-  it('gives back what it has read, byte for byte', () => {
+  it('can be replayed byte for byte', () => {
     fc.assert(
       fc.property(document, fc.integer({ min: 1, max: 400 }), (xml, pieceBytes) => {
         const bytes = Buffer.from(xml);
@@ -95,7 +95,7 @@ describe('A block list', () => {
     );
   });
 
-  it('is refused at the line and column of what is wrong with it', async () => {
+  it('is refused with the line and column of the error', async () => {
     const xml = `<BlockList>${'\n<Latest>MDE=</Latest>'.repeat(2_000)}\n<Newest/></BlockList>`;
     await expect(read(xml, 1_000)).rejects.toMatchObject({ details: { LineNumber: '2002', LinePosition: '2' } });
   });

@@ -1,4 +1,4 @@
-/** Block lists as XML. They may have 50,000 entries, or 150,000 on their way out: none of it in one stretch. */
+/** Block lists: XML to and from blocks. A request may have 50,000 entries, a reply 150,000, so both are processed in slices. */
 
 import { BLOCK_LIST_TEXT_MAX } from '../../base/input-limits.ts';
 import { nextSlice } from '../../base/time-slices.ts';
@@ -14,17 +14,17 @@ import { type BlockListScanner, createBlockListScanner } from './block-list-scan
 /** 50,000 of the longest ids, with room for line breaks. */
 export const BLOCK_LIST_BYTES_MAX = 8 << 20;
 
-/** Pieces that come one by one wait for a turn once they are so many; a large one at once. */
+/** After this many bytes the reader yields to the event loop: at once for a large piece, from time to time for small pieces. */
 const BYTES_PER_TICK_MAX = 4 << 10;
 
 const SOURCES: ReadonlySet<string> = new Set<BlockSource>(['Committed', 'Uncommitted', 'Latest']);
 
-/** With the checksums of the document, which are what the answer to it carries. */
+/** Also returns the checksums of the document, which the reply contains. */
 export async function readBlockList(
   sent: SentContent,
-  wants: { md5: boolean },
+  wanted: { md5: boolean },
 ): Promise<{ blocks: BlockChoice[]; hashes: Hashes }> {
-  const hash = createHasher({ md5: wants.md5 || sent.expected.md5 !== undefined });
+  const hash = createHasher({ md5: wanted.md5 || sent.expected.md5 !== undefined });
   const scanner = createBlockListScanner(checkBlockCount);
   let parser: BlockListParser | undefined;
   let bytesSinceYield = 0;
@@ -53,7 +53,7 @@ interface BlockListParser {
   end(): BlockChoice[];
 }
 
-/** Goes on behind what was written. */
+/** Replays what the scanner has read into an XML parser, which then continues. */
 async function resumeWithParser(scanner: BlockListScanner): Promise<BlockListParser> {
   const blocks: BlockChoice[] = [];
   const reader = createXmlReader((child) => checkBlockCount(blocks.push(parseBlockChoice(child))), BLOCK_LIST_TEXT_MAX);

@@ -1,4 +1,4 @@
-/** A lease as clients see it; the duration shows only while it is held. */
+/** Lease properties in headers and XML; the duration is shown only while the lease is held. */
 import type { Lease, LeaseState } from '../../rules/lease.ts';
 
 export function leaseStatus(state: LeaseState): string {
@@ -19,9 +19,9 @@ export function leaseHeaders(lease: Lease | undefined, state: LeaseState) {
 }
 
 export function leaseElements(lease: Lease | undefined, state: LeaseState): string {
-  const held = leaseDuration(lease, state);
+  const duration = leaseDuration(lease, state);
   return (
     `<LeaseStatus>${leaseStatus(state)}</LeaseStatus><LeaseState>${state}</LeaseState>` +
-    (held ? `<LeaseDuration>${held}</LeaseDuration>` : '')
+    (duration ? `<LeaseDuration>${duration}</LeaseDuration>` : '')
   );
 }

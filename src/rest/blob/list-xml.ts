@@ -1,4 +1,4 @@
-/** The XML of the Blob service, in and out. */
+/** XML of List Containers and List Blobs. */
 import { formatRfc1123 } from '../../base/time.ts';
 import { escapeXml, isXmlSafe } from '../../base/xml.ts';
 import type { ListedBlob, ListedContainer, ListedItem } from '../../services/blob/listing.ts';
@@ -6,9 +6,9 @@ import type { CopyState } from '../../services/blob/rows.ts';
 import { element, type ListParameters, metadataElements, parameterElements } from '../xml/list-elements.ts';
 import { leaseElements } from './lease-reply.ts';
 
-export function containerListStart(endpoint: string, asked: ListParameters): Buffer {
+export function containerListStart(endpoint: string, parameters: ListParameters): Buffer {
   return Buffer.from(
-    `<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}">${parameterElements(asked)}<Containers>`,
+    `<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}">${parameterElements(parameters)}<Containers>`,
   );
 }
 
@@ -33,10 +33,10 @@ export function containerElements(containers: readonly ListedContainer[], withMe
   return Buffer.from(xml);
 }
 
-export function blobListStart(endpoint: string, asked: ListParameters & { readonly container: string }): Buffer {
-  const container = escapeXml(asked.container);
+export function blobListStart(endpoint: string, parameters: ListParameters & { readonly container: string }): Buffer {
+  const container = escapeXml(parameters.container);
   return Buffer.from(
-    `<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}" ContainerName="${container}">${parameterElements(asked)}<Blobs>`,
+    `<EnumerationResults ServiceEndpoint="${escapeXml(endpoint)}" ContainerName="${container}">${parameterElements(parameters)}<Blobs>`,
   );
 }
 
@@ -44,7 +44,7 @@ export function blobListEnd(nextMarker: string): Buffer {
   return Buffer.from(`</Blobs>${element('NextMarker', nextMarker)}</EnumerationResults>`);
 }
 
-export interface IncludedFields {
+interface IncludedFields {
   readonly metadata: boolean;
   readonly copy: boolean;
 }
@@ -88,9 +88,9 @@ function copyElements({ id, source, bytes, completed }: CopyState): string {
   );
 }
 
-/** XML cannot carry every character of a name: such a name goes percent-encoded. */
+/** A name with characters that XML does not have is percent-encoded. */
 function nameElement(name: string): string {
-  // A carriage return would pass, but some clients do not undo its escape.
+  // A carriage return could be escaped, but some clients do not unescape it.
   if (isXmlSafe(name) && !name.includes('\r')) return `<Name>${escapeXml(name)}</Name>`;
   return `<Name Encoded="true">${encodeURIComponent(name)}</Name>`;
 }

@@ -5,7 +5,7 @@ import { queueOperations } from '../queue/operations.ts';
 import { tableOperations } from '../table/operations.ts';
 import { blobOperations } from './operations.ts';
 
-/** What each would do if it were passed over. */
+/** What would go wrong if each were ignored. */
 const CHANGES: Readonly<
   Record<string, 'what is answered' | 'what is stored' | 'whether it happens' | 'nothing of that'>
 > = {
@@ -48,14 +48,14 @@ const cases = rows.flatMap((row) =>
   [...row.unsupported, ...row.unsupportedUnlessLenient].map((name) => [row, name] as const),
 );
 
-describe('A header or parameter of a feature that is missing', () => {
+describe('A header or parameter of a feature that is not implemented', () => {
   it('is in this table, and nothing else is', () => {
     expect(new Set(cases.map(([, name]) => name))).toEqual(new Set(Object.keys(CHANGES)));
   });
 
   for (const [row, name] of cases) {
     const harmless = CHANGES[name] === 'nothing of that';
-    it(`${name} of ${row.name} is ${harmless ? 'passed over with --loose only' : 'refused with --loose, too'}`, () => {
+    it(`${name} of ${row.name} is ${harmless ? 'ignored with --loose only' : 'refused with --loose, too'}`, () => {
       const refusal = { status: 501, message: expect.stringContaining(name.replace('?', '')) };
       expect(fault(row, name, false)).toMatchObject(refusal);
       if (harmless) expect(fault(row, name, true)?.status).not.toBe(501);
@@ -64,9 +64,9 @@ describe('A header or parameter of a feature that is missing', () => {
   }
 });
 
-function fault(row: Operation<never>, name: string, loosely: boolean): StorageError | undefined {
+function fault(row: Operation<never>, name: string, lenient: boolean): StorageError | undefined {
   try {
-    row.read(requestWith(name), loosely);
+    row.read(requestWith(name), lenient);
     return undefined;
   } catch (error) {
     return error as StorageError;

@@ -1,4 +1,4 @@
-/** What Azure's Blob service has and this server does not yet. Each is answered by name, never by a misleading 400 or 404. */
+/** Operations of Azure's Blob service that this server does not have yet: each is refused by its name, never with a misleading 400 or 404. */
 import type { Storage } from '../../services/common/storage.ts';
 import { notImplementedOperation, type Operation } from '../operation.ts';
 

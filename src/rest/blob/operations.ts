@@ -52,7 +52,7 @@ import { serviceOperations } from '../service-operations.ts';
 import { parsePolicies, policiesXml } from '../xml/access-policies.ts';
 import { normalizeSlashes } from './address.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
-import { copySource, requireAbortAction, requireAsyncCopy, sourceConditions } from './copy-headers.ts';
+import { copySource, requireAbortAction, requireAsyncCopy, sourceConditions } from './copy-source.ts';
 import { leaseDuration, leaseHeaders, leaseStatus } from './lease-reply.ts';
 import {
   blobListElements,
@@ -84,7 +84,7 @@ const SHAPES = ['/', '/{container}', '/{container}/{blob}'] as const;
 const DATE_CONDITIONS: ConditionHeader[] = ['If-Modified-Since', 'If-Unmodified-Since'];
 const ALL_CONDITIONS: ConditionHeader[] = ['If-Match', 'If-None-Match', ...DATE_CONDITIONS];
 
-// Features that are missing: their headers are refused. These change nothing that is answered, stored or decided here.
+// Headers of features that are not implemented are refused. The first group would not change the reply, the stored data or the outcome.
 const ENCRYPTION = [
   'x-ms-encryption-key',
   'x-ms-encryption-key-sha256',
@@ -93,7 +93,7 @@ const ENCRYPTION = [
 ];
 const CONTAINER_ENCRYPTION = ['x-ms-default-encryption-scope', 'x-ms-deny-encryption-scope-override'];
 const IMMUTABILITY = ['x-ms-immutability-policy-until-date', 'x-ms-immutability-policy-mode', 'x-ms-legal-hold'];
-// And these do.
+// The second group would.
 const STRUCTURED_BODY = ['x-ms-structured-body', 'x-ms-structured-content-length'];
 const VERSION_PARAMS = ['?snapshot', '?versionid'];
 const TAGS = ['x-ms-if-tags'];
@@ -105,12 +105,12 @@ const leaseParams = {
   seconds: integerHeader('x-ms-lease-duration', { min: -1, max: 60 }),
   periodSeconds: integerHeader('x-ms-lease-break-period', { min: 0, max: 60 }),
 };
-/** Who may delete something may break a lease on it, and no more. */
+/** The delete permission suffices to break a lease, but for no other lease action. */
 const LEASE_PERMISSIONS = [
   { when: {}, permission: 'write' },
   { when: { 'x-ms-lease-action': 'break' }, permission: ['write', 'delete'] },
 ] as const;
-/** A public container opens what is committed; uncommitted blocks are for callers with a credential. */
+/** A public container exposes committed data; uncommitted blocks require a credential. */
 const BLOCK_LISTS = [
   { type: {}, anonymous: true },
   { type: { blocklisttype: 'uncommitted' }, anonymous: false },
@@ -133,11 +133,11 @@ export const blobOperations: readonly Operation<Storage>[] = [
     replyBytes: estimateListBytes,
     run: async (storage, input) => {
       const { include } = input;
-      const asked = { ...input, system: include.includes('system') };
+      const listInput = { ...input, system: include.includes('system') };
       const withMetadata = include.includes('metadata');
       const pieces = await streamAsProduced(async (append) => {
         const emit = (containers: readonly ListedContainer[]) => append(containerElements(containers, withMetadata));
-        append(containerListEnd(await listContainers(storage, asked, emit)));
+        append(containerListEnd(await listContainers(storage, listInput, emit)));
       });
       return { input, pieces };
     },
@@ -287,7 +287,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
       container,
       ...listParams,
       delimiter: query('delimiter'),
-      // The other kinds are those of features that are missing, so there is none to include.
+      // The other values belong to features that are not implemented, so there is nothing to include.
       include: listQuery('include', [
         'metadata',
         'copy',
@@ -306,9 +306,9 @@ export const blobOperations: readonly Operation<Storage>[] = [
       const { include } = input;
       const included = { metadata: include.includes('metadata'), copy: include.includes('copy') };
       const prefix = input.prefix && normalizeSlashes(input.prefix);
-      const asked = { ...input, prefix, uncommitted: include.includes('uncommittedblobs') };
+      const listInput = { ...input, prefix, uncommitted: include.includes('uncommittedblobs') };
       const pieces = await streamAsProduced(async (append) => {
-        append(blobListEnd(await listBlobs(storage, asked, (items) => append(blobListElements(items, included)))));
+        append(blobListEnd(await listBlobs(storage, listInput, (items) => append(blobListElements(items, included)))));
       });
       return { input, pieces };
     },
@@ -625,7 +625,7 @@ function metadataReply(found: Validators & { readonly metadata: Metadata }): Rep
   return { status: 200, headers: validatorHeaders(found, metadataHeaders(found.metadata)) };
 }
 
-/** One literal, not several spread into each other, which would cost more than the rest of a Get Blob's reply. */
+/** One object literal: spreading several into each other would cost more than the rest of Get Blob's reply. */
 function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string | number | undefined> {
   const { content, metadata } = found;
   const headers: Record<string, string | number | undefined> = {

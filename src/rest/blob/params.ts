@@ -1,4 +1,4 @@
-/** Readers of this service: headers that it takes only in part, for now, and limits that depend on the version. */
+/** Readers of the Blob service: headers that are supported in part, and size limits by version. */
 import type { BlockListType } from '../../services/blob/blocks.ts';
 import type { PublicAccess } from '../../services/blob/rows.ts';
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
@@ -7,7 +7,7 @@ import { bodyTooLarge, invalidHeader, invalidQuery, reader } from '../params.ts'
 
 const fail = errorFactory(commonErrors);
 
-/** Without it a container is private. */
+/** By default a container is private. */
 export const publicAccess: Reader<PublicAccess | undefined> = reader((request) => {
   const value = lowerCaseHeader(request, 'x-ms-blob-public-access');
   if (value === undefined || value === '') return undefined;
@@ -15,7 +15,7 @@ export const publicAccess: Reader<PublicAccess | undefined> = reader((request) =
   return value;
 });
 
-/** There are no snapshots yet, so that a blob and its snapshots is just the blob. */
+/** Snapshots are not implemented yet, so a blob with its snapshots is just the blob. */
 export const deleteSnapshots: Reader<void> = reader((request) => {
   const value = lowerCaseHeader(request, 'x-ms-delete-snapshots');
   if (value === 'only') throw notImplemented('x-ms-delete-snapshots: only is not implemented by this server yet.');
@@ -24,8 +24,8 @@ export const deleteSnapshots: Reader<void> = reader((request) => {
 
 const MIB = 1 << 20;
 
-/** What a body may have, by the first version with that limit, newest first. */
-export type SizeLimits = readonly (readonly [version: string, bytes: number])[];
+/** The maximal length of a body, by the first version with that limit, newest first. */
+type SizeLimits = readonly (readonly [version: string, bytes: number])[];
 
 export const PUT_BLOB_SIZES: SizeLimits = [
   ['2019-12-12', 5000 * MIB],
@@ -47,10 +47,10 @@ export function sizeLimit(limits: SizeLimits): Reader<void> {
   });
 }
 
-/** From this version on, a checksum that was not sent is answered by a CRC64, which costs less. */
+/** From this version on the reply has a CRC64, which costs less than an MD5, where the request has no checksum. */
 export const beforeCrc64: Reader<boolean> = reader(({ version }) => version !== '' && version < '2019-02-02');
 
-/** For operations that honour none: a condition that is passed over would be worse than a refusal. */
+/** For operations that honour no conditions: ignoring one would be worse than refusing it. */
 export const rejectConditions: Reader<void> = reader(({ headers }) => {
   for (const name of ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since']) {
     if (headers[name] !== undefined) throw fail('ConditionHeadersNotSupported', { HeaderName: name });

@@ -1,39 +1,186 @@
 /**
- * Memory for bodies, one for all connections of a process: how much of it is in use, and which bodies may be read in this turn of
- * the event loop. Node accepts one connection a turn, so that a turn which reads from hundreds of uploads keeps every newcomer waiting.
+ * Byte budget with admission control and back-pressure: one for the bodies of all connections of a process, and a limit on the bytes that are
+ * read per turn of the event loop. Node accepts one connection per turn, so a turn that reads from hundreds of uploads delays every new one.
  */
 
-export interface ByteBudget {
-  /**
-   * Bytes of bodies, of both directions, have come into memory; with a minus: they are gone. Those that are on their way to the disk make
-   * reading wait where there are many of them; those of a body that is kept until its end do not, or it would not come to its end.
-   */
-  add(bytes: number, isReadAhead?: boolean): void;
-  /**
-   * Counts all the bytes that something will need before any of them is there, so that many that begin at once cannot pass the bound together.
-   * What is small is let in unless all is full; what is larger waits for room, in its order. False: there was none, and nothing is counted.
-   */
-  reserve(bytes: number): boolean | Promise<boolean>;
-  /** Nothing further is to be taken. */
-  isFull(): boolean;
-  bytesUsed(): number;
-  /** Calls `resume` at once, or in a later turn: in the order in which they wait. */
-  whenReadable(resume: () => void): void;
-  /** So many bytes were read. False: whoever read them has to wait before it reads more. */
-  chargeRead(bytes: number): boolean;
-  /** A connection was accepted: others may be behind it. */
-  connectionAccepted(): void;
-  /** Whether one was accepted in this turn. */
-  isAccepting(): boolean;
+/**
+ * Read from all uploads in one turn: about 1 ms. Each upload is read in pieces of 64 KiB. A reader learns after a piece that the limit is
+ * reached, so a turn can read twice as much.
+ */
+const TICK_BYTES = 2 << 20;
+const READ_BYTES = 64 << 10;
+/** The same in a turn that has accepted a connection. */
+const ACCEPTING_TICK_BYTES = READ_BYTES;
+/** Above this amount reading waits for the disk: more bytes in memory would not make the disk faster. */
+const READ_AHEAD_SHARE = 1 / 4;
+const READ_AHEAD_BYTES_MAX = 32 << 20;
+const TRICKLE_MILLISECONDS = 10;
+/** Up to this size a reservation is small. */
+const SMALL_BYTES_MAX = 64 << 10;
+/** Larger reservations leave the rest of the budget to small ones and to streams. */
+const RESERVED_SHARE = 3 / 4;
+/** A reservation of more than this is admitted as soon as the others leave this much: otherwise it might never be. */
+const WANTED_SHARE_MAX = 1 / 4;
+/** Each waiting reservation has one piece in memory, which Node has read already. */
+const RESERVATIONS_QUEUED_MAX = 1_024;
+const RESERVATION_TIMEOUT_MILLISECONDS = 10_000;
+
+interface QueuedReservation {
+  readonly bytes: number;
+  readonly answer: (isReserved: boolean) => void;
 }
 
-/** What one body counts for. */
+export class ByteBudget {
+  readonly #bytesMax: number;
+  readonly #readAheadMax: number;
+  /** Bytes in memory, including reservations for bytes that have not arrived yet. */
+  #used = 0;
+  /** The part of #used that streams have read ahead of their consumers; reading waits for this part only. */
+  #readAhead = 0;
+  /** FIFO: a reservation never overtakes an earlier one. */
+  readonly #reservations: QueuedReservation[] = [];
+  /** FIFO of readers that wait for their turn. */
+  readonly #readers: (() => void)[] = [];
+  #tickBytesLeft = TICK_BYTES;
+  #isAccepting = false;
+  #isTickScheduled = false;
+  #isTrickling = false;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+    this.#readAheadMax = Math.min(READ_AHEAD_BYTES_MAX, bytesMax * READ_AHEAD_SHARE);
+  }
+
+  /**
+   * Charges bytes of bodies, in either direction; a negative number releases them. Bytes that were read ahead make reading wait where there are
+   * many of them. Bytes of a body that is read whole do not: the body would never be complete.
+   */
+  add(bytes: number, isReadAhead = false): void {
+    this.#used += bytes;
+    if (isReadAhead) this.#readAhead += bytes;
+    if (bytes >= 0) return;
+    this.#admitReservations();
+    this.#scheduleReads();
+  }
+
+  /**
+   * Charges all bytes of a body before any of them is in memory, so that many bodies that begin at once cannot exceed the budget together.
+   * A small reservation is admitted unless the budget is full; a larger one waits for space, in order. False: refused, nothing is charged.
+   */
+  reserve(bytes: number): boolean | Promise<boolean> {
+    const isSmall = bytes <= SMALL_BYTES_MAX;
+    const isAdmitted = isSmall ? !this.isFull() : this.#reservations.length === 0 && this.#fits(bytes);
+    if (isAdmitted) this.#used += bytes;
+    return isAdmitted || (!isSmall && this.#reservations.length < RESERVATIONS_QUEUED_MAX && this.#queue(bytes));
+  }
+
+  isFull(): boolean {
+    return this.#used >= this.#bytesMax;
+  }
+
+  bytesUsed(): number {
+    return this.#used;
+  }
+
+  /** Calls `resume` at once or in a later turn, in the order of the calls. */
+  whenReadable(resume: () => void): void {
+    if (this.#tickBytesLeft > 0 && this.#readers.length === 0 && this.#mayReadAhead()) resume();
+    else {
+      this.#readers.push(resume);
+      this.#scheduleReads();
+    }
+  }
+
+  /** Charges bytes read to the limit of this turn. False: the reader must wait with `whenReadable` before it reads more. */
+  chargeRead(bytes: number): boolean {
+    this.#tickBytesLeft -= bytes;
+    this.#scheduleTick();
+    return this.#tickBytesLeft > 0 && this.#mayReadAhead();
+  }
+
+  /** A connection was accepted in this turn: more may wait in the backlog, so this turn reads little. */
+  connectionAccepted(): void {
+    this.#isAccepting = true;
+    this.#tickBytesLeft = Math.min(this.#tickBytesLeft, ACCEPTING_TICK_BYTES);
+    this.#scheduleTick();
+  }
+
+  isAccepting(): boolean {
+    return this.#isAccepting;
+  }
+
+  #mayReadAhead(): boolean {
+    return this.#readAhead < this.#readAheadMax;
+  }
+
+  #fits(bytes: number): boolean {
+    const needed = Math.min(bytes, this.#bytesMax * WANTED_SHARE_MAX);
+    return this.#used + needed <= this.#bytesMax * RESERVED_SHARE;
+  }
+
+  #queue(bytes: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const answer = (isReserved: boolean) => {
+        clearTimeout(timer);
+        resolve(isReserved);
+      };
+      const reservation = { bytes, answer };
+      const giveUp = () => {
+        this.#reservations.splice(this.#reservations.indexOf(reservation), 1);
+        answer(false);
+        this.#admitReservations();
+      };
+      const timer = setTimeout(giveUp, RESERVATION_TIMEOUT_MILLISECONDS).unref();
+      this.#reservations.push(reservation);
+    });
+  }
+
+  #admitReservations(): void {
+    while (this.#reservations.length > 0 && this.#fits(this.#reservations[0]!.bytes)) {
+      const { bytes, answer } = this.#reservations.shift()!;
+      this.#used += bytes;
+      answer(true);
+    }
+  }
+
+  #scheduleTick(): void {
+    if (this.#isTickScheduled) return;
+    this.#isTickScheduled = true;
+    setImmediate(() => this.#startTick());
+  }
+
+  #startTick(): void {
+    this.#isTickScheduled = false;
+    this.#tickBytesLeft = this.#isAccepting ? ACCEPTING_TICK_BYTES : TICK_BYTES;
+    this.#isAccepting = false;
+    if (this.#mayReadAhead()) for (const resume of this.#readers.splice(0, this.#tickBytesLeft / READ_BYTES)) resume();
+    this.#scheduleReads();
+  }
+
+  /** While too much is read ahead, one reader at a time reads, at intervals: the consumers of the bytes in memory may be stalled. */
+  #scheduleReads(): void {
+    if (this.#readers.length === 0) return;
+    if (this.#mayReadAhead()) this.#scheduleTick();
+    else if (!this.#isTrickling) {
+      this.#isTrickling = true;
+      setTimeout(() => this.#readOne(), TRICKLE_MILLISECONDS).unref();
+    }
+  }
+
+  #readOne(): void {
+    this.#isTrickling = false;
+    this.#readers.shift()?.();
+    this.#scheduleReads();
+  }
+}
+
+/** The bytes that one reply has charged. */
 export class BudgetShare {
-  readonly #memory: ByteBudget;
+  readonly #budget: ByteBudget;
   #bytes = 0;
 
-  constructor(memory: ByteBudget) {
-    this.#memory = memory;
+  constructor(budget: ByteBudget) {
+    this.#budget = budget;
   }
 
   get bytes(): number {
@@ -42,141 +189,13 @@ export class BudgetShare {
 
   set(bytes: number): void {
     if (bytes === this.#bytes) return;
-    this.#memory.add(bytes - this.#bytes);
+    this.#budget.add(bytes - this.#bytes);
     this.#bytes = bytes;
   }
 
   async reserve(bytes: number): Promise<boolean> {
-    if (!(await this.#memory.reserve(bytes))) return false;
+    if (!(await this.#budget.reserve(bytes))) return false;
     this.#bytes += bytes;
     return true;
   }
-}
-
-/**
- * Read from all uploads in one turn: about 1 ms. Each is read in pieces of 64 KiB. Whoever has its turn finds out behind a piece that all is
- * used up, so that it can become twice as much.
- */
-const TICK_BYTES = 2 << 20;
-const READ_BYTES = 64 << 10;
-/** The same in a turn that has accepted a connection. */
-const ACCEPTING_TICK_BYTES = READ_BYTES;
-/** From here on reading waits for the disk: more in memory would not make that faster. */
-const READ_AHEAD_SHARE = 1 / 4;
-const READ_AHEAD_BYTES_MAX = 32 << 20;
-const TRICKLE_MILLISECONDS = 10;
-/** Up to here a reservation is small. */
-const SMALL_BYTES_MAX = 64 << 10;
-/** Larger reservations leave the rest to what is small and to what streams. */
-const RESERVED_SHARE = 3 / 4;
-/** Whoever wants more than this has it as soon as the other reservations leave so much: otherwise it might never be let in. */
-const WANTED_SHARE_MAX = 1 / 4;
-/** Each that waits for room has one piece in memory, which Node has read already. */
-const RESERVATIONS_QUEUED_MAX = 1_024;
-const RESERVATION_TIMEOUT_MILLISECONDS = 10_000;
-
-export function createByteBudget(bytesMax: number): ByteBudget {
-  const readAheadMax = Math.min(READ_AHEAD_BYTES_MAX, bytesMax * READ_AHEAD_SHARE);
-  const readQueue: (() => void)[] = [];
-  const reservationQueue: { readonly bytes: number; readonly answer: (isReserved: boolean) => void }[] = [];
-  let used = 0;
-  let readAhead = 0;
-  let tickBytesLeft = TICK_BYTES;
-  let isAccepting = false;
-  let isScheduled = false;
-  let isTrickling = false;
-
-  const isFull = () => used >= bytesMax;
-  const mayReadAhead = () => readAhead < readAheadMax;
-
-  const fits = (bytes: number) => used + Math.min(bytes, bytesMax * WANTED_SHARE_MAX) <= bytesMax * RESERVED_SHARE;
-
-  function queueReservation(bytes: number): Promise<boolean> {
-    return new Promise((resolve) => {
-      const answer = (isReserved: boolean) => {
-        clearTimeout(timer);
-        resolve(isReserved);
-      };
-      const one = { bytes, answer };
-      const giveUp = () => {
-        reservationQueue.splice(reservationQueue.indexOf(one), 1);
-        answer(false);
-        admitReservations();
-      };
-      const timer = setTimeout(giveUp, RESERVATION_TIMEOUT_MILLISECONDS).unref();
-      reservationQueue.push(one);
-    });
-  }
-
-  function admitReservations(): void {
-    while (reservationQueue.length > 0 && fits(reservationQueue[0]!.bytes)) {
-      const { bytes, answer } = reservationQueue.shift()!;
-      used += bytes;
-      answer(true);
-    }
-  }
-
-  function scheduleTick(): void {
-    if (isScheduled) return;
-    isScheduled = true;
-    setImmediate(startTick);
-  }
-
-  function startTick(): void {
-    isScheduled = false;
-    tickBytesLeft = isAccepting ? ACCEPTING_TICK_BYTES : TICK_BYTES;
-    isAccepting = false;
-    if (mayReadAhead()) for (const resume of readQueue.splice(0, tickBytesLeft / READ_BYTES)) resume();
-    scheduleReads();
-  }
-
-  /** Without room nothing is read until some is given back, or for a while: what holds it may be stalled. */
-  function scheduleReads(): void {
-    if (readQueue.length === 0) return;
-    if (mayReadAhead()) scheduleTick();
-    else if (!isTrickling) {
-      isTrickling = true;
-      setTimeout(readOne, TRICKLE_MILLISECONDS).unref();
-    }
-  }
-
-  function readOne(): void {
-    isTrickling = false;
-    readQueue.shift()?.();
-    scheduleReads();
-  }
-
-  return {
-    add(bytes, isReadAhead = false) {
-      used += bytes;
-      if (isReadAhead) readAhead += bytes;
-      if (bytes >= 0) return;
-      admitReservations();
-      scheduleReads();
-    },
-    reserve(bytes) {
-      const isSmall = bytes <= SMALL_BYTES_MAX;
-      const isRoom = isSmall ? !isFull() : reservationQueue.length === 0 && fits(bytes);
-      if (isRoom) used += bytes;
-      return isRoom || (!isSmall && reservationQueue.length < RESERVATIONS_QUEUED_MAX && queueReservation(bytes));
-    },
-    isFull,
-    bytesUsed: () => used,
-    whenReadable(resume) {
-      if (tickBytesLeft > 0 && readQueue.length === 0 && mayReadAhead()) return resume();
-      readQueue.push(resume);
-      scheduleReads();
-    },
-    chargeRead(bytes) {
-      tickBytesLeft -= bytes;
-      scheduleTick();
-      return tickBytesLeft > 0 && mayReadAhead();
-    },
-    connectionAccepted() {
-      isAccepting = true;
-      tickBytesLeft = Math.min(tickBytesLeft, ACCEPTING_TICK_BYTES);
-      scheduleTick();
-    },
-    isAccepting: () => isAccepting,
-  };
 }

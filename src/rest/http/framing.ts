@@ -1,6 +1,6 @@
 /**
- * What Node's parser lets through, and another reader of the same bytes, such as a proxy, could take for other requests.
- * Node refuses the rest by itself, as long as it is not told to be lenient; test/truth-tables/smuggling.ts has both.
+ * Protection against HTTP request smuggling: refuses framing that Node's parser accepts and that another parser of the same bytes, such as
+ * a proxy, may split into other requests. Node's strict parser refuses the rest; test/truth-tables/smuggling.ts has both.
  */
 import type { IncomingMessage } from 'node:http';
 import { HEADERS_MAX } from '../../base/input-limits.ts';
@@ -9,17 +9,17 @@ import { commonErrors, errorFactory, StorageError } from '../../services/common/
 const fail = errorFactory(commonErrors);
 
 const LENGTH = /^(?:0|[1-9]\d{0,14})$/;
-/** A name, which may hold an underscore as those of containers do, or an address. */
+/** A name, which may contain underscores as those of Docker containers do, or an IP address. */
 const HOST = /^(?:[\w.-]+|\[[\da-f:.]+(?:%[\w.-]+)?\])(?::\d{1,5})?$/i;
 const ABSOLUTE = /^https?:\/\/([^/?#]*)/i;
-/** A body of theirs means nothing, and some readers skip it and some do not. */
-const WITHOUT_BODY = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE']);
+/** A body of these methods has no meaning; some parsers skip it and some do not. */
+const METHODS_WITHOUT_BODY = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE']);
 
-/** Why nothing that follows on this connection can be trusted. */
+/** The error of a request after which nothing on its connection can be trusted; undefined: its framing is unambiguous. */
 export function framingFault(incoming: IncomingMessage, urlBytesMax: number): StorageError | undefined {
   const { method = '', url = '', rawHeaders, httpVersion } = incoming;
   if (rawHeaders.length > 2 * HEADERS_MAX) return tooManyHeaders();
-  // Node makes them of the raw ones when they are asked for.
+  // Node parses the raw headers on first access: after the check of their number.
   const { headers } = incoming;
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
     return fail('InvalidInput', undefined, `HTTP/${httpVersion} is not spoken here.`);
@@ -30,26 +30,26 @@ export function framingFault(incoming: IncomingMessage, urlBytesMax: number): St
       return badHeader('Transfer-Encoding', coding);
   }
   const length = headers['content-length'];
-  if (length !== undefined && (!LENGTH.test(length) || (length !== '0' && WITHOUT_BODY.has(method)))) {
+  if (length !== undefined && (!LENGTH.test(length) || (length !== '0' && METHODS_WITHOUT_BODY.has(method)))) {
     return badHeader('Content-Length', length);
   }
   return hostFault(incoming) ?? targetFault(url, method, headers.host, urlBytesMax);
 }
 
 /**
- * Whether nothing behind it is taken, though the request itself is answered. No operation takes chunks, as none of Azure's
- * does, and it is not worth following them to their end. What comes with a request for an upgrade is dropped by Node.
+ * Whether the request is the last of its connection, though it gets its reply. No operation accepts a chunked body, like none of Azure's,
+ * and reading the chunks to their end is not worth it. Bytes after a request for an upgrade are dropped by Node.
  */
 export function endsConnection({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || headers.upgrade !== undefined;
 }
 
-/** Whether something follows the headers. */
+/** Whether a body follows the headers. */
 export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 }
 
-/** Node keeps the first of several. */
+/** Of several Host headers Node keeps the first. */
 function hostFault({ rawHeaders, headers: { host }, httpVersion }: IncomingMessage): StorageError | undefined {
   let count = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {

@@ -1,18 +1,18 @@
-/** How much of the server anyone may use at once. What honest clients need lies far below. */
+/** Resource limits. Well-behaved clients stay far below them. */
 import { StorageError } from '../../services/common/errors.ts';
 
 export interface Limits {
-  /** Further ones are closed as they come. */
+  /** Further connections are closed when they are accepted. */
   readonly connectionsMax: number;
-  /** From the first moment of a connection, or the first byte of a further request on it, to the end of the headers. */
+  /** From the start of a connection, or the first byte of a later request on it, to the end of the headers. */
   readonly headersMilliseconds: number;
-  /** Who sends or takes less than this uses up the time that it would have for silence. */
+  /** A client that sends or receives more slowly uses up its idle timeout. */
   readonly bytesPerSecondMin: number;
-  /** Requests of one connection that wait for their answers; then it is not read from until half of them are answered. */
+  /** Pipelined requests of one connection. At this number the connection is not read until half of them have their replies. */
   readonly pipelinedMax: number;
-  /** Requests that run at once, and so commits that wait. Those whose bodies are on their way are not among them. */
+  /** Requests that run at once, and so commits that wait. Requests that are receiving or sending a body do not count. */
   readonly runningMax: number;
-  /** Bytes of bodies, of both directions and all connections, that are in memory. */
+  /** Bytes in memory of the bodies of all connections, in both directions. */
   readonly bodyBytesMax: number;
   readonly urlBytesMax: number;
 }
@@ -25,14 +25,14 @@ export const LIMITS: Limits = {
   pipelinedMax: 256,
   runningMax: 4_096,
   bodyBytesMax: 512 << 20,
-  // The longest name is 9 KiB when all of it is percent-encoded, and List Blobs may have two of them: prefix and marker.
+  // The longest name has 9 KiB when all of it is percent-encoded, and List Blobs may have two: prefix and marker.
   urlBytesMax: 32 << 10,
 };
 
-/** The longest legal blob name, percent-encoded, and 8 KiB of metadata in many headers are more than Node's 16 KiB. */
+/** The longest blob name, percent-encoded, and 8 KiB of metadata in many headers exceed Node's default of 16 KiB. */
 export const HEADERS_BYTES_MAX = 64 << 10;
 
-/** Comes with Retry-After; the clients of all SDKs try again. */
+/** Has Retry-After; the clients of all SDKs retry. */
 export function serverBusy(): StorageError {
   return new StorageError('ServerBusy', 503, 'The server is busy.', undefined, 1);
 }

@@ -1,10 +1,10 @@
 import { EventEmitter } from 'node:events';
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { createMinRate, waitForEvent } from './min-rate.ts';
+import { MinRate, waitForEvent } from './min-rate.ts';
 
 describe('A wait for a client', () => {
-  it('is over with the event, with the connection, or when it is ended, and leaves no listener', async () => {
+  it('ends with the event, with the connection, or by `end`, and leaves no listener', async () => {
     for (const happen of ['event', 'close', 'end']) {
       const [message, socket] = [new EventEmitter(), new Socket()];
       const before = socket.listenerCount('close');
@@ -19,7 +19,7 @@ describe('A wait for a client', () => {
     }
   });
 
-  it('watches the silence of a connection as long as any of several waits does', () => {
+  it('has the idle timer set as long as any of several waits uses it', () => {
     const [message, socket] = [new EventEmitter(), new Socket()];
     const first = waitForEvent(message, 'first', socket, 1000);
     const second = waitForEvent(message, 'second', socket, 1000);
@@ -30,13 +30,13 @@ describe('A wait for a client', () => {
     expect(socket.timeout).toBe(0);
   });
 
-  it('that is for others on the connection watches nothing', () => {
+  it('without an idle timeout sets no timer', () => {
     const [message, socket] = [new EventEmitter(), new Socket()];
     waitForEvent(message, 'event', socket).end();
     expect(socket.timeout).toBeUndefined();
   });
 
-  it('leaves alone the timer that Node starts with the same event', () => {
+  it('does not stop the timer that Node starts with the same event', () => {
     const [message, socket] = [new EventEmitter(), new Socket()];
     message.on('finish', () => socket.setTimeout(5000));
     waitForEvent(message, 'finish', socket, 1000);
@@ -46,19 +46,19 @@ describe('A wait for a client', () => {
   });
 });
 
-describe('Patience with a client', () => {
-  it('is used up by waiting, and given back by bytes, but never more than all of it', () => {
-    const patience = createMinRate(10_000, 100);
-    patience.addWait(9_000, 0);
-    patience.addWait(0, 1_000_000);
-    patience.addWait(9_999, 0);
-    expect(patience.isViolated()).toBe(false);
-    patience.addWait(1, 0);
-    expect(patience.isViolated()).toBe(true);
+describe('The minimum rate', () => {
+  it('has a budget of time that waiting spends and bytes refill, up to its maximum', () => {
+    const minRate = new MinRate(10_000, 100);
+    minRate.addWait(9_000, 0);
+    minRate.addWait(0, 1_000_000);
+    minRate.addWait(9_999, 0);
+    expect(minRate.isViolated()).toBe(false);
+    minRate.addWait(1, 0);
+    expect(minRate.isViolated()).toBe(true);
   });
 
-  it('ends for who sends less than is asked for, never for who sends more, whatever has come before', () => {
-    const [slow, steady] = [createMinRate(10_000, 100), createMinRate(10_000, 100)];
+  it('is violated by a slower sender in the end, never by a faster one, whatever was sent before', () => {
+    const [slow, steady] = [new MinRate(10_000, 100), new MinRate(10_000, 100)];
     slow.addWait(1, 1_000_000);
     let seconds = 0;
     for (; !slow.isViolated() && seconds < 1_000; seconds++) slow.addWait(1_000, 90);
@@ -67,9 +67,9 @@ describe('Patience with a client', () => {
     expect(steady.isViolated()).toBe(false);
   });
 
-  it('outlasts a stall that a burst follows', () => {
-    const patience = createMinRate(10_000, 100);
-    for (let count = 0; count < 100; count++) patience.addWait(60_000, 6_000);
-    expect(patience.isViolated()).toBe(false);
+  it('is not violated by stalls that bursts make up for', () => {
+    const minRate = new MinRate(10_000, 100);
+    for (let count = 0; count < 100; count++) minRate.addWait(60_000, 6_000);
+    expect(minRate.isViolated()).toBe(false);
   });
 });

@@ -1,37 +1,47 @@
-/** Waiting for the other end of a connection: as long as something moves. */
+/** Minimum-rate enforcement (a token bucket of time) and idle timeouts on a connection. */
 import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 
-/** Without a byte for so long, a client that is waited for loses its connection. */
+/** A client that is waited for loses its connection after this time without a byte. */
 export const IDLE_MILLISECONDS = 120_000;
-/** Waiting for a client uses it up, bytes give it back: one byte now and then does not keep a connection for ever. */
-export interface MinRate {
-  addWait(milliseconds: number, bytes: number): void;
-  isViolated(): boolean;
-}
 
-export function createMinRate(milliseconds: number, bytesPerSecondMin: number): MinRate {
-  let millisecondsLeft = milliseconds;
-  return {
-    addWait: (spent, bytes) => {
-      millisecondsLeft = Math.min(milliseconds, millisecondsLeft - spent + (bytes / bytesPerSecondMin) * 1_000);
-    },
-    isViolated: () => millisecondsLeft <= 0,
-  };
+/** Waiting for the client spends the budget of time, received bytes refill it: one byte now and then does not keep a connection for ever. */
+export class MinRate {
+  readonly #budgetMilliseconds: number;
+  readonly #bytesPerSecondMin: number;
+  #millisecondsLeft: number;
+
+  constructor(budgetMilliseconds: number, bytesPerSecondMin: number) {
+    this.#budgetMilliseconds = budgetMilliseconds;
+    this.#bytesPerSecondMin = bytesPerSecondMin;
+    this.#millisecondsLeft = budgetMilliseconds;
+  }
+
+  addWait(milliseconds: number, bytes: number): void {
+    const earned = (bytes / this.#bytesPerSecondMin) * 1_000;
+    this.#millisecondsLeft = Math.min(this.#budgetMilliseconds, this.#millisecondsLeft - milliseconds + earned);
+  }
+
+  isViolated(): boolean {
+    return this.#millisecondsLeft <= 0;
+  }
 }
 
 export interface Wait {
   readonly done: Promise<void>;
-  /** Waits no longer; `over` resolves. */
+  /** Stops waiting; `done` resolves. */
   end(): void;
 }
 
-/** How many waits on a connection watch over its silence: with pipelining one answer goes out while another body comes in. */
+/**
+ * The number of waits that use the idle timer of a socket, which is set exactly while the number is above 0. With pipelining one reply is
+ * sent while another body is received.
+ */
 const idleTimerUsers = new WeakMap<Socket, number>();
 
 /**
- * Over with the event, or when the connection is gone. Node ends a connection that its timer finds silent, and counts a part of
- * a write as a sign of life. It runs only now: while the client waits for the server, silence means nothing.
+ * Resolves with the event, or when the connection is closed. Node closes a connection whose idle timer fires, and counts a partial write
+ * as activity. The timer runs during this wait only: while the client waits for the server, silence is no fault.
  */
 export function waitForEvent(message: EventEmitter, event: string, socket: Socket, idleMilliseconds?: number): Wait {
   const { promise, resolve } = resolvable();
@@ -44,7 +54,7 @@ export function waitForEvent(message: EventEmitter, event: string, socket: Socke
     if (idleMilliseconds !== undefined) stopIdleTimer(socket);
     resolve();
   };
-  // Node's own listener for the end of an answer starts the timer of keep-alive, which is not to be stopped: so this one comes first.
+  // Node's own listener for the end of a response starts the keep-alive timer, which must not be stopped: this listener runs before it.
   message.prependOnceListener(event, end);
   socket.once('close', end);
   if (idleMilliseconds !== undefined) startIdleTimer(socket, idleMilliseconds);
@@ -63,6 +73,7 @@ function stopIdleTimer(socket: Socket): void {
   if (count === 0) socket.setTimeout(0);
 }
 
+/** Promise.withResolvers, which Node 20 does not have. */
 function resolvable(): { promise: Promise<void>; resolve: () => void } {
   let resolve = () => {};
   const promise = new Promise<void>((done) => {

@@ -1,41 +1,34 @@
-/** Answers that stream: each piece is asked for once the client has taken the one before. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+/** Response streams with back-pressure: each piece is pulled once the client has received the one before. Replies charge the byte budget. */
+import type { IncomingMessage } from 'node:http';
 import { limitPerTick } from '../../base/per-tick-limit.ts';
 import { bodyLength, bodyPieces, type Reply } from '../reply.ts';
-import type { BudgetShare } from './byte-budget.ts';
+import type { RequestContext } from '../request-context.ts';
+import { ClientDisconnected, type StreamOptions } from './body-stream.ts';
+import type { BudgetShare, ByteBudget } from './byte-budget.ts';
 import { serverBusy } from './limits.ts';
-import { IDLE_MILLISECONDS, waitForEvent } from './min-rate.ts';
-import { type BodyOptions, ClientDisconnected } from './request-body.ts';
-import { isBufferedStream, streamSlices } from './streamed.ts';
+import { waitForEvent } from './min-rate.ts';
+import { type BufferedStream, isBufferedStream, streamSlices } from './streamed.ts';
 
-export interface ResponseStream {
-  /** Asks for the first piece, so that what is wrong with it can still be answered. HEAD has none: it lets go at once. */
-  start(): Promise<void>;
-  /** Behind the head: sends all pieces. Fails with Gone, or with what is wrong; then the connection cannot be used again. */
-  sendPieces(): Promise<void>;
-  /** Nothing follows. Resolves once the client, or the system on its behalf, has taken all. */
-  end(): Promise<void>;
-  /** What is not sent will not be. */
-  release(): Promise<void>;
-  bytesSent(): number;
-}
+type Exchange = Pick<RequestContext, 'incoming' | 'outgoing' | 'replyShare'>;
 
 export function isStream(body: Reply['body']): body is AsyncIterable<Uint8Array> {
   return typeof body === 'object' && !(body instanceof Uint8Array) && Symbol.asyncIterator in body;
 }
 
 /**
- * Pieces behind large ones that go out in one turn of the event loop, of all answers together. Node takes one new connection a turn: a thousand
- * downloads must not make a turn so long that nobody else gets in.
+ * Large pieces after which the next is pulled in the same turn of the event loop, of all streams together. Node accepts one connection per
+ * turn: a thousand downloads must not make a turn so long that nobody else can connect.
  */
 const nextTurn = limitPerTick(4);
 
-/** Of an answer that is there as a whole, so much is handed to the system at once. */
+/** Of a reply that is in memory as a whole, this much is handed to the system at once. */
 const SLICE_BYTES = 64 << 10;
-/** More than the system takes at once: a client may leave it lying. */
+/** More than the system's socket buffer takes at once: a client may never receive it. */
 const UNSTREAMED_BYTES_MAX = 256 << 10;
+/** Most replies have at most this many bytes, and are sent with one write. */
+const UNCHARGED_BYTES_MAX = 16 << 10;
 
-/** A large answer goes out as a stream does, so that a client that does not take it is noticed. */
+/** A large reply is sent as a stream, so that a client that does not receive it is detected. */
 export function streamIfLarge(reply: Reply): Reply {
   const { body, headers } = reply;
   if (body === undefined || isStream(body)) return reply;
@@ -45,113 +38,152 @@ export function streamIfLarge(reply: Reply): Reply {
   return { ...reply, headers: { ...headers, 'Content-Length': length }, body: pieces };
 }
 
-/** What has changed something is answered however full the memory is, and so is what was given room before it was made. */
-export function isBudgetChecked({ method }: IncomingMessage, share: BudgetShare): boolean {
+/** Waits until the byte budget admits a reply of this many bytes, before it is produced. */
+export async function reserveReply({ incoming, replyShare }: Exchange, bytes: number): Promise<void> {
+  if (!(await replyShare.reserve(bytes))) throw serverBusy();
+  if (incoming.socket.destroyed)
+    throw new ClientDisconnected('the connection broke while its request waited for the byte budget');
+}
+
+/** Charges a reply that is sent as a whole until the client has received it. */
+export function chargeUntilSent({ incoming, outgoing, replyShare }: Exchange, bytes: number, budget: ByteBudget): void {
+  const { socket } = incoming;
+  const isCharged = bytes > UNCHARGED_BYTES_MAX && !socket.destroyed;
+  if (isCharged && isBudgetChecked(incoming, replyShare) && budget.isFull()) throw serverBusy();
+  replyShare.set(isCharged ? bytes : 0);
+  if (isCharged) void waitForEvent(outgoing, 'close', socket).done.then(() => replyShare.set(0));
+}
+
+/** A request that changed something gets its reply however full the budget is, and so does one whose reply was reserved. */
+function isBudgetChecked({ method }: IncomingMessage, share: BudgetShare): boolean {
   return method === 'GET' && share.bytes === 0;
 }
 
-export function createResponseStream(
-  body: AsyncIterable<Uint8Array>,
-  reply: Reply,
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
-  { idleMilliseconds = IDLE_MILLISECONDS, memory }: BodyOptions,
-  share: BudgetShare,
-): ResponseStream {
-  const { socket } = incoming;
-  const pieces = body[Symbol.asyncIterator]();
-  const { 'Content-Length': declaredLength, 'Transfer-Encoding': coding } = reply.headers ?? {};
-  const length = Number(declaredLength ?? Number.NaN);
-  const needsContentLength = coding === undefined;
-  let firstPiece: IteratorResult<Uint8Array> | undefined;
-  let isEnded = false;
-  let sent = 0;
-  /** Of the piece that the client is to take. */
-  let pieceBytes = 0;
-  const buffered = isBufferedStream(body) ? body : undefined;
-  const isChecked = isBudgetChecked(incoming, share);
-  const reserved = share.bytes;
-  const isOverBudget = isChecked && memory.isFull();
-  buffered?.onMore?.(() => {
-    if (!isEnded) charge(pieceBytes);
-  });
-  charge(0);
+export class ResponseStream {
+  readonly #exchange: Exchange;
+  readonly #options: StreamOptions;
+  readonly #pieces: AsyncIterator<Uint8Array>;
+  /** The body, if some of its pieces are in memory before they are pulled. */
+  readonly #buffered: BufferedStream | undefined;
+  /** Undefined: chunked. NaN: the row has forgotten it. */
+  readonly #length: number | undefined;
+  readonly #isBudgetChecked: boolean;
+  readonly #wasBudgetFull: boolean;
+  readonly #reservedBytes: number;
+  #firstPiece: IteratorResult<Uint8Array> | undefined;
+  /** True once the iterator has ended, failed or been returned: `return` is called at most once. */
+  #isEnded = false;
+  #bytesSent = 0;
+  /** The bytes of the piece that the client is receiving. */
+  #pieceBytes = 0;
 
-  /** What is made counts, whether the client takes it or not. */
-  function charge(bytes: number): void {
-    pieceBytes = bytes;
-    const inMemory = bytes + (buffered?.waiting() ?? 0);
-    share.set(buffered?.isGrowing?.() ? Math.max(reserved, inMemory) : inMemory);
+  constructor(body: AsyncIterable<Uint8Array>, reply: Reply, exchange: Exchange, options: StreamOptions) {
+    const { incoming, replyShare } = exchange;
+    const { 'Content-Length': length = Number.NaN, 'Transfer-Encoding': coding } = reply.headers ?? {};
+    this.#exchange = exchange;
+    this.#options = options;
+    this.#pieces = body[Symbol.asyncIterator]();
+    this.#buffered = isBufferedStream(body) ? body : undefined;
+    this.#length = coding === undefined ? Number(length) : undefined;
+    this.#isBudgetChecked = isBudgetChecked(incoming, replyShare);
+    this.#wasBudgetFull = options.budget.isFull();
+    this.#reservedBytes = replyShare.bytes;
+    this.#buffered?.onProduced?.(() => {
+      if (!this.#isEnded) this.#charge(this.#pieceBytes);
+    });
+    this.#charge(0);
   }
 
-  /** A stream that ended or failed has let go by itself. */
-  async function next(): Promise<IteratorResult<Uint8Array>> {
+  get bytesSent(): number {
+    return this.#bytesSent;
+  }
+
+  /** Pulls the first piece, so that a failure can still be answered with an error. HEAD has no pieces: the stream is released at once. */
+  async start(): Promise<void> {
+    const { incoming, outgoing } = this.#exchange;
+    const { socket } = incoming;
     try {
-      if (pieceBytes >= SLICE_BYTES) await nextTurn();
-      const piece = await pieces.next();
-      isEnded = piece.done === true;
-      charge(piece.done ? 0 : piece.value.length);
-      return piece;
-    } catch (error) {
-      isEnded = true;
-      throw error;
-    }
-  }
-
-  async function release(): Promise<void> {
-    pieceBytes = 0;
-    share.set(0);
-    if (isEnded) return;
-    isEnded = true;
-    await pieces.return?.();
-  }
-
-  async function start(): Promise<void> {
-    try {
-      if (needsContentLength && Number.isNaN(length)) throw new Error('a streamed answer has no Content-Length');
-      if (incoming.method === 'HEAD') return await release();
-      // Behind others on its connection it holds no piece in memory until they are through.
+      if (Number.isNaN(this.#length)) throw new Error('a streamed answer has no Content-Length');
+      if (incoming.method === 'HEAD') return await this.release();
+      // A pipelined response holds no piece in memory until the responses before it are sent.
       if (!outgoing.socket && !socket.destroyed) await waitForEvent(outgoing, 'socket', socket).done;
       if (socket.destroyed) throw new ClientDisconnected('the connection broke before the answer');
-      if (buffered ? isOverBudget : isChecked && memory.isFull()) throw serverBusy();
-      firstPiece = await next();
-      // The first ones of many can come together.
-      if (pieceBytes >= SLICE_BYTES) await nextTurn();
+      const isOverBudget = this.#buffered ? this.#wasBudgetFull : this.#options.budget.isFull();
+      if (this.#isBudgetChecked && isOverBudget) throw serverBusy();
+      this.#firstPiece = await this.#next();
+      // The first pieces of many streams can come together.
+      if (this.#pieceBytes >= SLICE_BYTES) await nextTurn();
     } catch (error) {
-      await release();
+      await this.release();
       throw error;
     }
   }
 
-  async function sendPieces(): Promise<void> {
-    let piece = firstPiece;
-    firstPiece = undefined;
+  /** After the head: sends all pieces. Fails with ClientDisconnected or with the error of the stream; the connection is unusable then. */
+  async sendPieces(): Promise<void> {
+    const { incoming, outgoing } = this.#exchange;
+    const length = this.#length;
+    let piece = this.#firstPiece;
+    this.#firstPiece = undefined;
     if (!piece) return;
     try {
-      for (; !piece.done; piece = await next()) {
-        sent += piece.value.length;
-        if (needsContentLength && sent > length)
+      for (; !piece.done; piece = await this.#next()) {
+        this.#bytesSent += piece.value.length;
+        if (length !== undefined && this.#bytesSent > length)
           throw new Error(`the answer has more than the ${length} bytes that it promised`);
-        if (!outgoing.write(piece.value)) await waitForClient('drain');
-        if (socket.destroyed) throw new ClientDisconnected('the connection broke in the middle of the answer');
+        if (!outgoing.write(piece.value)) await this.#waitForClient('drain');
+        if (incoming.socket.destroyed) throw new ClientDisconnected('the connection broke in the middle of the answer');
       }
-      if (needsContentLength && sent < length)
-        throw new Error(`the answer has only ${sent} of the ${length} bytes that it promised`);
+      if (length !== undefined && this.#bytesSent < length)
+        throw new Error(`the answer has only ${this.#bytesSent} of the ${length} bytes that it promised`);
     } finally {
-      await release();
+      await this.release();
     }
   }
 
-  async function end(): Promise<void> {
+  /** Ends the response. Resolves once the client, or the system on its behalf, has received all of it. */
+  async end(): Promise<void> {
+    const { incoming, outgoing } = this.#exchange;
     outgoing.end();
-    if (!outgoing.writableFinished) await waitForClient('finish');
-    if (socket.destroyed && !outgoing.writableFinished)
+    if (!outgoing.writableFinished) await this.#waitForClient('finish');
+    if (incoming.socket.destroyed && !outgoing.writableFinished)
       throw new ClientDisconnected('the connection broke at the end of the answer');
   }
 
-  async function waitForClient(event: 'drain' | 'finish'): Promise<void> {
-    if (!socket.destroyed) await waitForEvent(outgoing, event, socket, idleMilliseconds).done;
+  /** Pieces that were not sent yet will not be. */
+  async release(): Promise<void> {
+    this.#pieceBytes = 0;
+    this.#exchange.replyShare.set(0);
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    await this.#pieces.return?.();
   }
 
-  return { start, sendPieces, end, release, bytesSent: () => sent };
+  /** A stream that ended or failed has released its resources itself. */
+  async #next(): Promise<IteratorResult<Uint8Array>> {
+    try {
+      if (this.#pieceBytes >= SLICE_BYTES) await nextTurn();
+      const piece = await this.#pieces.next();
+      this.#isEnded = piece.done === true;
+      this.#charge(piece.done ? 0 : piece.value.length);
+      return piece;
+    } catch (error) {
+      this.#isEnded = true;
+      throw error;
+    }
+  }
+
+  /** Produced bytes are charged, whether the client has received them or not. */
+  #charge(pieceBytes: number): void {
+    this.#pieceBytes = pieceBytes;
+    const buffered = this.#buffered;
+    const inMemory = pieceBytes + (buffered?.bufferedBytes() ?? 0);
+    this.#exchange.replyShare.set(buffered?.isProducing?.() ? Math.max(this.#reservedBytes, inMemory) : inMemory);
+  }
+
+  async #waitForClient(event: 'drain' | 'finish'): Promise<void> {
+    const { incoming, outgoing } = this.#exchange;
+    const { socket } = incoming;
+    if (!socket.destroyed) await waitForEvent(outgoing, event, socket, this.#options.idleMilliseconds).done;
+  }
 }

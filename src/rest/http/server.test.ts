@@ -4,11 +4,11 @@ import { text as textOf } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
-  frontOf,
   headOf,
   type LogLine,
   logInto,
   rawClient,
+  serviceDefinition,
   signedHeaders,
   testAccounts,
 } from '../../../test/support/raw-client.ts';
@@ -79,7 +79,7 @@ let port: number;
 
 function start(): RestServer {
   return createRestServer({
-    definition: frontOf(table),
+    definition: serviceDefinition(table),
     accounts: testAccounts,
     access: async () => undefined,
     context: ({ name }) => ({ account: name }),
@@ -144,8 +144,8 @@ function send(
 
 const BLOB = '/devstoreaccount1/c/b';
 
-describe('every answer', () => {
-  it('carries request id, date, server, version and the id of the client', async () => {
+describe('every response', () => {
+  it('has request id, date, server, version and client request id', async () => {
     const { status, headers, body } = await ask('GET', BLOB, { 'x-ms-client-request-id': 'mine' });
     expect({ status, body }).toEqual({ status: 200, body: '[b]' });
     expect(headers).toMatchObject({
@@ -179,7 +179,7 @@ describe('every answer', () => {
   });
 });
 
-describe('a refusal', () => {
+describe('an error response', () => {
   it('is XML with code, request id and time', async () => {
     const { status, reason, headers, body } = await ask('GET', '/devstoreaccount1/c/gone');
     expect({ status, reason }).toEqual({ status: 404, reason: 'The specified blob does not exist.' });
@@ -190,7 +190,7 @@ describe('a refusal', () => {
     expect((await ask('HEAD', '/devstoreaccount1/c/gone')).body).toBe('');
   });
 
-  it('says when the store is unavailable', async () => {
+  it('has Retry-After when the store is unavailable', async () => {
     const { status, headers, body } = await ask('GET', '/devstoreaccount1/c/full');
     expect(status).toBe(503);
     expect(headers).toMatchObject({ 'x-ms-error-code': 'ServerBusy', 'retry-after': '1' });
@@ -210,24 +210,24 @@ describe('a refusal', () => {
     }
   });
 
-  it('names what was tried when the account is unknown', async () => {
+  it('names the candidates when the account is unknown', async () => {
     const { status, body } = await ask('GET', '/nobody/c/b');
     expect(status).toBe(400);
     expect(body).toMatch(/InvalidUri.*nobody/s);
   });
 
-  it('names an operation that is not built', async () => {
+  it('names an operation that is not implemented', async () => {
     const { status, body } = await ask('PUT', `${BLOB}?comp=tier`, {}, '');
     expect(status).toBe(501);
     expect(body).toMatch(/Set Blob Tier.*docs\/operations\.md/);
   });
 
-  it('comes for a wrong signature before anything else', async () => {
+  it('is for the wrong signature before anything else', async () => {
     const headers = signedHeaders('GET', '/devstoreaccount1/c/other', {});
     expect((await send('GET', '/devstoreaccount1/c/bug', headers)).status).toBe(403);
   });
 
-  it('comes for a version without a form, and not for a newer one', async () => {
+  it('is sent for a malformed version, and not for a newer one', async () => {
     expect((await ask('GET', BLOB, { 'x-ms-version': 'newest' })).body).toContain(
       '<HeaderName>x-ms-version</HeaderName>',
     );
@@ -249,7 +249,7 @@ describe('a body', () => {
     expect({ status, code: headers['x-ms-error-code'] }).toEqual({ status: 411, code: 'MissingContentLengthHeader' });
   });
 
-  it('that is too large is refused, and the refusal reaches a sender that reads only once it has sent all', async () => {
+  it('that is too large is refused, and the error reaches a client that reads only after it has sent everything', async () => {
     const length = 8 * 1024 * 1024;
     const socket = connect(port, '127.0.0.1');
     socket.write(headOf('PUT', BLOB, { 'Content-Length': String(length) }));
@@ -281,7 +281,7 @@ describe('a body', () => {
     agent.destroy();
   });
 
-  it('that is held back is asked for after a look, and not after a refusal', async () => {
+  it('that waits for 100 Continue is requested after the precheck, and not after an error', async () => {
     const asked = async (length: number): Promise<string> => {
       const socket = connect(port, '127.0.0.1');
       socket.write(headOf('PUT', BLOB, { 'Content-Length': String(length), Expect: '100-continue' }));
@@ -301,7 +301,7 @@ describe('a body', () => {
     expect(await asked(5_000_000)).toMatch(/^HTTP\/1.1 413 .*Connection: close/s);
   });
 
-  it('that was to be held back and comes at once is taken after the look', async () => {
+  it('that does not wait for 100 Continue is read after the precheck', async () => {
     const { socket, answer } = rawClient(port);
     looks = 0;
     for (let turn = 1; turn <= 2; turn++) {
@@ -312,7 +312,7 @@ describe('a body', () => {
     socket.destroy();
   });
 
-  it('that breaks off ends the request without an answer', async () => {
+  it('that breaks off ends the request without a response', async () => {
     const before = logged.length;
     const socket = connect(port, '127.0.0.1');
     socket.write(`${headOf('PUT', BLOB, { 'Content-Length': '100' })}part`, () => socket.destroy());
@@ -321,10 +321,10 @@ describe('a body', () => {
   });
 });
 
-describe('a caller that is not let in', () => {
+describe('a refused caller', () => {
   const lines = (from: number) => logged.slice(from).filter(({ message }) => message === 'refused');
 
-  it('is in the log once a second, without a signature that could be used', async () => {
+  it('is in the log once per second, with the signature redacted', async () => {
     const before = logged.length;
     for (const name of ['sig', 'SIG', '%73ig', 's%49g', '%73%69%67']) {
       await send('GET', `${BLOB}?sv=2020-02-10&sr=b&${name}=SECRET`, {});
@@ -335,7 +335,7 @@ describe('a caller that is not let in', () => {
   });
 });
 
-describe('the endpoints of the server itself', () => {
+describe('the management endpoints', () => {
   it('need no signature', async () => {
     expect(await send('GET', '/health/live', {})).toMatchObject({ status: 200, body: 'live\n' });
     expect(await send('GET', '/health/ready', {})).toMatchObject({ status: 200, body: 'ready\n' });
@@ -345,7 +345,7 @@ describe('the endpoints of the server itself', () => {
 });
 
 describe('closing', () => {
-  it('finishes running requests, takes no new ones, and does not wait for idle connections', async () => {
+  it('finishes running requests, accepts no new ones, and does not wait for idle connections', async () => {
     const closable = start();
     const at = await closable.listen(0, '127.0.0.1');
     await ask('GET', BLOB, {}, undefined, at);
@@ -360,7 +360,7 @@ describe('closing', () => {
     await closed;
   });
 
-  it('cuts what is left after the time of grace', async () => {
+  it('cuts the remaining connections after the grace time', async () => {
     const closable = start();
     const at = await closable.listen(0, '127.0.0.1');
     const before = release;
@@ -382,7 +382,7 @@ describe('any bytes', () => {
     return answer === '' ? undefined : Number(/^HTTP\/1.1 (\d{3})/.exec(answer)?.[1]);
   }
 
-  it('in place of a request get a clean 4xx or nothing', async () => {
+  it('in place of a request get a well-formed 4xx or nothing', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ minLength: 1 }), async (bytes) => {
         const status = await statusOf(Buffer.concat([bytes, Buffer.from('\r\n\r\n')]));
@@ -395,7 +395,7 @@ describe('any bytes', () => {
     );
   });
 
-  it('in path, query, headers and XML of a signed request get a clean 4xx', async () => {
+  it('in path, query, headers and XML of a signed request get a well-formed 4xx', async () => {
     const junk = fc.string({
       unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)),
       maxLength: 30,

@@ -10,22 +10,22 @@ async function joined(pieces: StreamedDocument): Promise<string> {
   return text;
 }
 
-describe('Pieces of a document', () => {
-  it('are there at once if they are few', async () => {
-    const pieces = await streamAsProduced(async (give) => give(bytes('all')));
+describe('A streamed document', () => {
+  it('is an array if it has few pieces', async () => {
+    const pieces = await streamAsProduced(async (emit) => emit(bytes('all')));
     expect(pieces).toEqual([bytes('all')]);
     expect(await joined(prepend(bytes('first, '), pieces))).toBe('first, all');
   });
 
-  it('can be taken while the rest is made', async () => {
+  it('can be pulled while the rest is produced', async () => {
     let finish = () => {};
-    const pieces = await streamAsProduced(async (give) => {
-      give(bytes('a'));
-      give(bytes('b'));
+    const pieces = await streamAsProduced(async (emit) => {
+      emit(bytes('a'));
+      emit(bytes('b'));
       await new Promise<void>((resolve) => {
         finish = resolve;
       });
-      give(bytes('c'));
+      emit(bytes('c'));
     });
     const taken = (prepend(bytes('>'), pieces) as AsyncIterable<Uint8Array>)[Symbol.asyncIterator]();
     for (const text of ['>', 'a', 'b']) expect((await taken.next()).value).toEqual(bytes(text));
@@ -35,11 +35,11 @@ describe('Pieces of a document', () => {
     expect((await taken.next()).done).toBe(true);
   });
 
-  it('are all made though nobody takes them', async () => {
+  it('is produced completely though nobody pulls it', async () => {
     let made = 0;
-    await streamAsProduced(async (give) => {
+    await streamAsProduced(async (emit) => {
       for (; made < 20; made++) {
-        give(bytes('x'));
+        emit(bytes('x'));
         await turn();
       }
     });
@@ -47,39 +47,39 @@ describe('Pieces of a document', () => {
     expect(made).toBe(20);
   });
 
-  it('tell how many bytes lie there, and whether there will be more', async () => {
+  it('has the number of buffered bytes, and whether more will be produced', async () => {
     let finish = () => {};
-    const made = await streamAsProduced(async (give) => {
-      for (const text of ['aaaa', 'bb']) give(bytes(text));
+    const made = await streamAsProduced(async (emit) => {
+      for (const text of ['aaaa', 'bb']) emit(bytes(text));
       await new Promise<void>((resolve) => {
         finish = resolve;
       });
-      give(bytes('c'));
+      emit(bytes('c'));
     });
     const pieces = prepend(bytes('>'), made) as BufferedStream;
-    const heard: [number, boolean][] = [];
-    pieces.onMore!(() => heard.push([pieces.waiting(), pieces.isGrowing!()]));
-    expect(pieces.waiting()).toBe(6);
+    const notified: [number, boolean][] = [];
+    pieces.onProduced!(() => notified.push([pieces.bufferedBytes(), pieces.isProducing!()]));
+    expect(pieces.bufferedBytes()).toBe(6);
     for (const left of [6, 2]) {
       await pieces.next();
-      expect(pieces.waiting()).toBe(left);
+      expect(pieces.bufferedBytes()).toBe(left);
     }
     finish();
     await turn();
-    expect(heard).toEqual([
+    expect(notified).toEqual([
       [3, true],
       [3, false],
     ]);
   });
 
-  it('fail where what makes them does: at once, or behind those that were made', async () => {
+  it('fails where its producer does: at once, or after the pieces that were produced', async () => {
     const fails = streamAsProduced(async () => {
       throw new Error('at once');
     });
     await expect(fails).rejects.toThrow('at once');
-    const pieces = await streamAsProduced(async (give) => {
+    const pieces = await streamAsProduced(async (emit) => {
       for (let made = 0; made < 3; made++) {
-        give(bytes('x'));
+        emit(bytes('x'));
         await turn();
       }
       throw new Error('later');

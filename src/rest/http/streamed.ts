@@ -1,54 +1,54 @@
-/** Documents in pieces: few are there at once, many go out while the rest of them is made. */
+/** Streamed documents: short ones as arrays of pieces, long ones sent while the rest is produced. */
 
 export type StreamedDocument = readonly Uint8Array[] | AsyncIterable<Uint8Array>;
 
-/** Pieces of which some are there before they are asked for. */
+/** A stream of which some pieces are in memory before they are pulled. */
 export interface BufferedStream extends AsyncIterableIterator<Uint8Array> {
-  /** Bytes that are there and were not asked for yet. */
-  waiting(): number;
-  /** Whether more will be made. */
-  isGrowing?(): boolean;
-  /** Calls this whenever there are more, and when there will be none. */
-  onMore?(heard: () => void): void;
+  /** Bytes that are in memory and were not pulled yet. */
+  bufferedBytes(): number;
+  /** Whether more will be produced. */
+  isProducing?(): boolean;
+  /** Calls the listener after each piece that is produced, and at the end. */
+  onProduced?(listener: () => void): void;
 }
 
 export function isBufferedStream(pieces: AsyncIterable<Uint8Array>): pieces is BufferedStream {
-  return 'waiting' in pieces;
+  return 'bufferedBytes' in pieces;
 }
 
-/** All of them, in slices. */
+/** All bytes of the pieces, in slices of at most `sliceBytes`. */
 export function streamSlices(pieces: readonly Uint8Array[], sliceBytes: number): BufferedStream {
-  let waiting = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  let buffered = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const slices = (async function* () {
     for (const piece of pieces) {
       for (let at = 0; at < piece.length; at += sliceBytes) {
         const slice = piece.subarray(at, at + sliceBytes);
-        waiting -= slice.length;
+        buffered -= slice.length;
         yield slice;
       }
     }
   })();
-  return Object.assign(slices, { waiting: () => waiting });
+  return Object.assign(slices, { bufferedBytes: () => buffered });
 }
 
-/** So many that it pays to begin with them. */
+/** A document with fewer pieces is an array. */
 const PIECES_BEFORE_STREAMING = 2;
 
 /**
- * What `make` gives until it ends. It is never kept waiting, since it may hold a snapshot: what the client has not taken yet waits
- * here, as it would if all of it went out at once.
+ * The pieces that `produce` emits, in order. The producer never waits for the client, since it may hold a snapshot: pieces that the client
+ * has not received yet are buffered here, as they would be if the document were sent as a whole.
  */
 export async function streamAsProduced(
   produce: (emit: (piece: Uint8Array) => void) => Promise<void>,
 ): Promise<StreamedDocument> {
   const pieces: Uint8Array[] = [];
   let ended = false;
-  let waiting = 0;
+  let buffered = 0;
   let wake: () => void = () => {};
   let notifyListener: () => void = () => {};
   const producing = produce((piece) => {
     pieces.push(piece);
-    waiting += piece.length;
+    buffered += piece.length;
     wake();
     notifyListener();
   }).finally(() => {
@@ -56,7 +56,7 @@ export async function streamAsProduced(
     wake();
     notifyListener();
   });
-  // Who takes the pieces hears of it.
+  // A failure is thrown where the pieces are pulled.
   producing.catch(() => {});
   const waitForMore = () =>
     new Promise<void>((resolve) => {
@@ -71,20 +71,20 @@ export async function streamAsProduced(
     for (;;) {
       const piece = pieces.shift();
       if (piece) {
-        waiting -= piece.length;
+        buffered -= piece.length;
         yield piece;
       } else if (!ended) await waitForMore();
       else break;
     }
     await producing;
   })();
-  const onMore = (hears: () => void) => {
-    notifyListener = hears;
+  const onProduced = (listener: () => void) => {
+    notifyListener = listener;
   };
-  return Object.assign(stream, { waiting: () => waiting, isGrowing: () => !ended, onMore });
+  return Object.assign(stream, { bufferedBytes: () => buffered, isProducing: () => !ended, onProduced });
 }
 
-/** All of them, behind this one. */
+/** All pieces of the document, after the first one given here. */
 export function prepend(first: Uint8Array, pieces: StreamedDocument): StreamedDocument {
   if (!(Symbol.asyncIterator in pieces)) return [first, ...pieces];
   const all = (async function* () {
@@ -92,6 +92,6 @@ export function prepend(first: Uint8Array, pieces: StreamedDocument): StreamedDo
     yield* pieces;
   })();
   if (!isBufferedStream(pieces)) return all;
-  const { waiting, isGrowing, onMore } = pieces;
-  return Object.assign(all, { waiting, isGrowing, onMore });
+  const { bufferedBytes, isProducing, onProduced } = pieces;
+  return Object.assign(all, { bufferedBytes, isProducing, onProduced });
 }

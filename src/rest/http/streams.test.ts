@@ -1,4 +1,4 @@
-/** Bodies that stream, in both directions, on a server with made-up operations. */
+/** Streamed bodies in both directions, on a server with stub operations. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -6,11 +6,11 @@ import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
   ACCOUNT,
-  frontOf,
   headOf,
   type LogLine,
   logInto,
   rawClient,
+  serviceDefinition,
   testAccounts,
 } from '../../../test/support/raw-client.ts';
 import { ticksFromUnix } from '../../base/time.ts';
@@ -19,7 +19,7 @@ import type { SentContent } from '../../services/common/upload.ts';
 import { operationOn } from '../operation.ts';
 import { contentBody, pathPart } from '../params.ts';
 import type { Reply } from '../reply.ts';
-import { ClientDisconnected } from './request-body.ts';
+import { ClientDisconnected } from './body-stream.ts';
 import { createRestServer, type RestServer } from './server.ts';
 
 const MIB = 1 << 20;
@@ -30,7 +30,7 @@ const logged: LogLine[] = [];
 /** What the next uploads and downloads do. */
 let upload: (content: SentContent) => Promise<unknown>;
 let download: () => Reply;
-let looksAt = async (): Promise<void> => {};
+let precheck = async (): Promise<void> => {};
 
 const operation = operationOn<null>();
 const table = [
@@ -40,7 +40,7 @@ const table = [
     permission: 'write',
     test: 'none',
     input: { blob: pathPart(1), content: contentBody({ bytesMax: 1024 * MIB }) },
-    precheck: () => looksAt(),
+    precheck: () => precheck(),
     run: (_storage, { content }) => upload(content),
     reply: (output) => ({ status: 201, headers: { 'x-ms-output': String(output) } }),
   }),
@@ -57,7 +57,7 @@ const table = [
 
 function start(idleMilliseconds?: number): RestServer {
   return createRestServer({
-    definition: frontOf(table),
+    definition: serviceDefinition(table),
     accounts: testAccounts,
     access: async () => undefined,
     context: () => null,
@@ -70,7 +70,7 @@ function start(idleMilliseconds?: number): RestServer {
 
 let server: RestServer;
 let port: number;
-/** As the server sees them, in the order in which they came. */
+/** On the server's side, in the order of arrival. */
 const exchanges: { request: IncomingMessage; response: ServerResponse }[] = [];
 const note = (message: unknown) => exchanges.push(message as (typeof exchanges)[number]);
 
@@ -84,12 +84,12 @@ afterAll(async () => {
   await server.close();
 });
 afterEach(() => {
-  looksAt = async () => {};
+  precheck = async () => {};
   exchanges.length = 0;
   logged.length = 0;
 });
 
-/** Byte n is n mod 251, so that a piece in the wrong place is seen. */
+/** Byte n is n mod 251, so that a misplaced piece is detected. */
 function pattern(from: number, to: number): Buffer {
   return to > from ? Buffer.alloc(to - from, PERIOD.subarray(from % 251, (from % 251) + 251)) : Buffer.alloc(0);
 }
@@ -99,11 +99,11 @@ interface Source {
   readonly stream: AsyncIterable<Uint8Array>;
   pulled: number;
   started: number;
-  /** How often it was let go of. */
+  /** How often it was released. */
   ended: number;
 }
 
-/** Lets go as a file would: when it ends, when it fails, or when it is returned, begun or not. */
+/** Releases its resources as a file would: when it ends, fails or is returned, started or not. */
 function sourceOf(length: number, { failAt = Infinity, gate = async () => {}, piece = PIECE } = {}): Source {
   let over = false;
   const end = () => {
@@ -144,7 +144,7 @@ function sources(length: number, options?: Parameters<typeof sourceOf>[1]): Sour
   return made;
 }
 
-/** An upload whose pieces are counted, with how it ended. */
+/** An upload that verifies its pieces and records how it ended. */
 function counted() {
   const seen = { begun: 0, length: 0, ended: 0, error: undefined as unknown, right: true };
   upload = async (content) => {
@@ -175,7 +175,7 @@ function gated() {
   return { opened, open };
 }
 
-/** The same, which begins to read only once it is opened. */
+/** The same, which starts to read when `open` is called. */
 function gatedUpload() {
   const { opened, open } = gated();
   const seen = counted();
@@ -199,8 +199,8 @@ async function turns(): Promise<void> {
   for (let count = 0; count < 50; count++) await turn();
 }
 
-describe('A body on its way in', () => {
-  it('is whole when it is small, and a stream when it is not', async () => {
+describe('A request body', () => {
+  it('is read whole when it is small, and is a stream otherwise', async () => {
     const seen: SentContent[] = [];
     upload = async (content) => {
       seen.push(content);
@@ -224,7 +224,7 @@ describe('A body on its way in', () => {
     socket.destroy();
   });
 
-  it('is whole when it is small and comes in parts', async () => {
+  it('is read whole when it is small and arrives in parts', async () => {
     let whole: Buffer | undefined;
     upload = async (content) => {
       whole = content.whole;
@@ -241,7 +241,7 @@ describe('A body on its way in', () => {
     socket.destroy();
   });
 
-  it('is read only as it is asked for', async () => {
+  it('is read only as it is pulled', async () => {
     const { open, seen } = gatedUpload();
     const { socket, answer } = rawClient(port);
     const length = 64 * MIB;
@@ -257,7 +257,7 @@ describe('A body on its way in', () => {
     socket.destroy();
   });
 
-  it('that breaks off anywhere ends with Gone, once, and no answer', async () => {
+  it('that breaks off anywhere fails with ClientDisconnected, once, without a response', async () => {
     const length = 2 * MIB;
     const all = pattern(0, length);
     await fc.assert(
@@ -287,7 +287,7 @@ describe('A body on its way in', () => {
     expect(exchanges.every(({ request }) => request.socket.destroyed)).toBe(true);
   });
 
-  it('that broke off before anybody asked for it ends with Gone', async () => {
+  it('that broke off before it was pulled fails with ClientDisconnected', async () => {
     const { open, seen } = gatedUpload();
     const { socket } = rawClient(port);
     socket.write(putHead(MIB));
@@ -319,18 +319,21 @@ describe('A body on its way in', () => {
     ],
   ];
 
-  it.each(refusing)('that is large and refused %s gets its answer to a sender that sends all first', async (_, run) => {
-    upload = run;
-    const { socket, answer } = rawClient(port);
-    const length = 8 * MIB;
-    socket.write(putHead(length));
-    await new Promise((resolve) => socket.write(Buffer.alloc(length), resolve));
-    const { status, headers } = await answer();
-    expect({ status, connection: headers.connection }).toEqual({ status: 409, connection: 'close' });
-    socket.destroy();
-  });
+  it.each(refusing)(
+    'that is large and refused %s gets its response to a client that sends everything first',
+    async (_, run) => {
+      upload = run;
+      const { socket, answer } = rawClient(port);
+      const length = 8 * MIB;
+      socket.write(putHead(length));
+      await new Promise((resolve) => socket.write(Buffer.alloc(length), resolve));
+      const { status, headers } = await answer();
+      expect({ status, connection: headers.connection }).toEqual({ status: 409, connection: 'close' });
+      socket.destroy();
+    },
+  );
 
-  it.each(refusing)('that has little left and is refused %s leaves the connection usable', async (_, run) => {
+  it.each(refusing)('that has a short rest and is refused %s leaves the connection usable', async (_, run) => {
     const { socket, answer } = rawClient(port);
     for (let round = 0; round < 3; round++) {
       upload = run;
@@ -349,7 +352,7 @@ describe('A body on its way in', () => {
     socket.destroy();
   });
 
-  it('is asked for after the look, and never when the look refuses', async () => {
+  it('is requested after the precheck, and never when the precheck fails', async () => {
     const seen = counted();
     const length = MIB;
     const { socket, answer } = rawClient(port);
@@ -358,7 +361,7 @@ describe('A body on its way in', () => {
     expect(seen.begun).toBe(1);
     socket.write(pattern(0, length));
     expect((await answer()).headers['x-ms-output']).toBe(String(length));
-    looksAt = () => Promise.reject(conflict());
+    precheck = () => Promise.reject(conflict());
     socket.write(putHead(length, { Expect: '100-continue' }));
     const { status, headers } = await answer();
     expect({ status, connection: headers.connection }).toEqual({ status: 409, connection: 'close' });
@@ -367,7 +370,7 @@ describe('A body on its way in', () => {
   });
 });
 
-describe('An answer that streams', () => {
+describe('A streamed response', () => {
   it('is sent whole, with one line in the log when it has ended', async () => {
     const made = sources(5 * MIB + 1);
     const { socket, answer } = rawClient(port);
@@ -392,7 +395,7 @@ describe('An answer that streams', () => {
     socket.destroy();
   });
 
-  it('is pulled only as the client takes it', async () => {
+  it('is pulled only as the client receives it', async () => {
     const length = 64 * MIB;
     const made = sources(length);
     const { socket, bytes, answer } = rawClient(port);
@@ -412,7 +415,7 @@ describe('An answer that streams', () => {
     socket.destroy();
   });
 
-  it('lets go once of its source when the client goes, wherever that is', async () => {
+  it('releases its source once when the client disconnects, at any point', async () => {
     const length = 16 * MIB;
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 0, max: length }), fc.boolean(), async (taken, politely) => {
@@ -438,7 +441,7 @@ describe('An answer that streams', () => {
     expect(errorsLogged()).toEqual([]);
   });
 
-  it('lets go of its source when the client went before the first piece', async () => {
+  it('releases its source when the client disconnected before the first piece', async () => {
     const { opened, open } = gated();
     const made = sources(MIB, { gate: () => opened });
     const { socket } = rawClient(port);
@@ -451,7 +454,7 @@ describe('An answer that streams', () => {
     expect(errorsLogged()).toEqual([]);
   });
 
-  it('to HEAD is let go of without being begun', async () => {
+  it('to HEAD is released without being started', async () => {
     const made = sources(MIB);
     const { socket, answer } = rawClient(port);
     socket.write(headOf('HEAD', URL));
@@ -489,7 +492,7 @@ describe('An answer that streams', () => {
     socket.write(`${headOf('GET', URL)}GET /small HTTP/1.1\r\nHost: x\r\n\r\n`);
     await answer().catch(() => {});
     await eventually(() => socket.destroyed).toBe(true);
-    // Of one that was complete nothing is left; of the next one nothing came.
+    // The first response was complete; of the next one nothing was received.
     expect(bytes()).toBeLessThan(promised);
     await expect(answer()).rejects.toThrow();
     expect(source.ended).toBe(1);
@@ -509,7 +512,7 @@ describe('An answer that streams', () => {
     socket.destroy();
   });
 
-  it('is not answered into when the client sends what is not HTTP', async () => {
+  it('is not interrupted by an error response when the client sends bytes that are not HTTP', async () => {
     const made = sources(64 * MIB);
     const { socket, bytes, answer } = rawClient(port);
     socket.pause();
@@ -524,7 +527,7 @@ describe('An answer that streams', () => {
 });
 
 describe('A connection', () => {
-  it('carries streams and small answers one behind the other, asked for at once', async () => {
+  it('carries pipelined streams and small responses in order', async () => {
     const made = sources(MIB);
     const seen = counted();
     const { socket, answer } = rawClient(port);
@@ -554,7 +557,7 @@ describe('A connection', () => {
     socket.destroy();
   });
 
-  it('is ended by the timer of keep-alive when nothing follows a stream', async () => {
+  it('is closed by the keep-alive timer when nothing follows a stream', async () => {
     counted();
     sources(MIB);
     const uploading = rawClient(port);
@@ -573,7 +576,7 @@ describe('A connection', () => {
     downloading.socket.destroy();
   });
 
-  it('with many streams asked for at once holds a piece of one of them, and lets go of all when it ends', async () => {
+  it('with many pipelined streams holds a piece of one of them, and releases all when it is closed', async () => {
     const warnings: Error[] = [];
     const warned = (warning: Error) => warnings.push(warning);
     process.on('warning', warned);
@@ -592,7 +595,7 @@ describe('A connection', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('is cut when its client falls silent in the middle of a body', async () => {
+  it('is cut when its client is silent in the middle of a body', async () => {
     const impatient = start(50);
     const at = await impatient.listen(0, '127.0.0.1');
     const seen = counted();
@@ -613,7 +616,7 @@ describe('A connection', () => {
     await impatient.close();
   });
 
-  it('is not cut because the server takes its time', async () => {
+  it('is not cut because the server is slow', async () => {
     const impatient = start(20);
     const at = await impatient.listen(0, '127.0.0.1');
     const pause = () => new Promise<void>((resolve) => setTimeout(resolve, 100));
@@ -655,7 +658,7 @@ describe('Closing', () => {
     expect(made[0]!.ended).toBe(1);
   });
 
-  it('cuts them after the time of grace, and waits until they have let go', async () => {
+  it('cuts them after the grace time, and waits until they have released their resources', async () => {
     const closable = start();
     const at = await closable.listen(0, '127.0.0.1');
     const seen = counted();

@@ -41,7 +41,7 @@ async function listening(handshakeMilliseconds?: number) {
 }
 
 describe('A TLS handshake', () => {
-  it('that does not come is cut, and told at level debug only', async () => {
+  it('that never starts is cut, and logged at level debug only', async () => {
     const { port, logged } = await listening(50);
     const socket = connect(port);
     await once(socket.resume(), 'close');
@@ -55,7 +55,7 @@ describe('A TLS handshake', () => {
     await once(socket.resume(), 'close');
   });
 
-  it('that fails for want of trust is no more than a line at level debug', async () => {
+  it('that fails for lack of trust is one line at level debug', async () => {
     const { port, logged } = await listening();
     await expect(once(connectTls({ port, servername: 'localhost' }), 'secureConnect')).rejects.toThrow();
     const trusting = connectTls({ port, servername: 'localhost', ca: authority.root });
@@ -64,7 +64,7 @@ describe('A TLS handshake', () => {
     expect(logged.filter(({ level }) => level !== 'debug')).toEqual([]);
   });
 
-  it('that is an HTTP request gets an answer in HTTP', async () => {
+  it('that is an HTTP request gets a response in HTTP', async () => {
     const { port, logged } = await listening();
     const socket = connect(port);
     socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');

@@ -8,7 +8,7 @@ import type { RequestContext } from '../request-context.ts';
 import { parseTablePath } from '../table/address.ts';
 import { buildAccessRecord, sentBodyBytes } from './analytics-record.ts';
 
-interface Asked {
+interface SentRequest {
   readonly url?: string;
   readonly method?: string;
   readonly headers?: Record<string, string>;
@@ -17,8 +17,8 @@ interface Asked {
   readonly complete?: boolean;
 }
 
-function answered(asked: Asked, reply: Parameters<typeof buildAccessRecord>[2] = { status: 200 }) {
-  const { url = '/me/c/b', method = 'GET', headers = {}, service = 'blob', complete = true } = asked;
+function accessRecord(sent: SentRequest, reply: Parameters<typeof buildAccessRecord>[2] = { status: 200 }) {
+  const { url = '/me/c/b', method = 'GET', headers = {}, service = 'blob', complete = true } = sent;
   const socket = { remoteAddress: '10.0.0.1', remotePort: 4362 };
   const all = { host: 'here:10000', ...headers };
   const rawHeaders = Object.entries(all).flat();
@@ -29,12 +29,12 @@ function answered(asked: Asked, reply: Parameters<typeof buildAccessRecord>[2] =
     'the-id',
     parseAddress(url, undefined, (name) => name === 'me', path),
   );
-  const exchange = { incoming, request, id: 'the-id', operation: asked.operation, code: undefined } as RequestContext;
-  return buildAccessRecord(exchange, service, reply, 7, { now: MONDAY, milliseconds: 1.5, serverMilliseconds: 1 })!;
+  const ctx = { incoming, request, id: 'the-id', operation: sent.operation, code: undefined } as RequestContext;
+  return buildAccessRecord(ctx, service, reply, 7, { now: MONDAY, milliseconds: 1.5, serverMilliseconds: 1 })!;
 }
 
-describe('What is told of a request', () => {
-  it.each<[Asked, string | undefined]>([
+describe('The access record of a request', () => {
+  it.each<[SentRequest, string | undefined]>([
     [{ operation: 'Get Blob' }, 'GetBlob'],
     [{ operation: 'Lease Blob', headers: { 'x-ms-lease-action': 'Acquire' } }, 'AcquireBlobLease'],
     [{ operation: 'Lease Container', headers: { 'x-ms-lease-action': 'break' } }, 'BreakContainerLease'],
@@ -43,7 +43,7 @@ describe('What is told of a request', () => {
     [{ operation: 'Query Tables', service: 'table', url: "/me/Tables('t')" }, 'QueryTable'],
     [{ operation: 'Get Entity', service: 'table' }, 'QueryEntity'],
     [{}, undefined],
-  ])('names %j %s', (asked, name) => expect(answered(asked).operation).toBe(name));
+  ])('names %j %s', (sent, name) => expect(accessRecord(sent).operation).toBe(name));
 
   it.each([
     ['GET', 'read'],
@@ -53,39 +53,42 @@ describe('What is told of a request', () => {
     ['PUT', 'write'],
     ['POST', 'write'],
     ['MERGE', 'write'],
-  ])('says of %s that it is a %s', (method, kind) => expect(answered({ method }).kind).toBe(kind));
+  ])('counts %s as a %s', (method, kind) => expect(accessRecord({ method }).kind).toBe(kind));
 
-  it.each<[Asked, string]>([
+  it.each<[SentRequest, string]>([
     [{ headers: { authorization: 'SharedKey me:x' } }, 'key'],
     [{ headers: { authorization: 'Bearer x' } }, 'token'],
     [{ url: '/me/c/b?sv=1&sig=x' }, 'SAS'],
     [{}, 'anonymous'],
-  ])('says of %j that %s asked', (asked, by) => expect(answered(asked).by).toBe(by));
+  ])('has the credential kind of %j: %s', (sent, by) => expect(accessRecord(sent).by).toBe(by));
 
-  it('has whole addresses, and no signature in them', () => {
-    expect(answered({ url: '/me/c/b%20c?sv=1&sig=secret' })).toMatchObject({
+  it('has absolute URLs without signatures', () => {
+    expect(accessRecord({ url: '/me/c/b%20c?sv=1&sig=secret' })).toMatchObject({
       url: 'http://here:10000/me/c/b%20c?sv=1&sig=XXXXX',
       objectKey: '/me/c/b%20c',
       from: '10.0.0.1:4362',
     });
-    expect(answered({ url: 'http://here/me/c/b?sig=secret' }).url).toBe('http://here/me/c/b?sig=XXXXX');
+    expect(accessRecord({ url: 'http://here/me/c/b?sig=secret' }).url).toBe('http://here/me/c/b?sig=XXXXX');
   });
 
-  it('counts a body only if all of it has come', () => {
+  it('counts a body only if all of it was received', () => {
     const headers = { 'content-length': '12' };
-    expect(answered({ method: 'PUT', headers })).toMatchObject({ bytesIn: 12, contentLength: '12', bytesOut: 7 });
-    expect(answered({ method: 'PUT', headers, complete: false })).toMatchObject({ bytesIn: 0, contentLength: '12' });
+    expect(accessRecord({ method: 'PUT', headers })).toMatchObject({ bytesIn: 12, contentLength: '12', bytesOut: 7 });
+    expect(accessRecord({ method: 'PUT', headers, complete: false })).toMatchObject({
+      bytesIn: 0,
+      contentLength: '12',
+    });
   });
 
-  it('begins when the request did, and has no status if nobody took the answer', () => {
-    expect(answered({})).toMatchObject({ started: MONDAY - 15_000n, status: 200 });
-    const exchange = { request: undefined } as RequestContext;
-    expect(buildAccessRecord(exchange, 'blob', undefined, 0, { now: 0n, milliseconds: 0, serverMilliseconds: 0 })).toBe(
+  it('has the start time of the request, and no status if the client disconnected', () => {
+    expect(accessRecord({})).toMatchObject({ started: MONDAY - 15_000n, status: 200 });
+    const ctx = { request: undefined } as RequestContext;
+    expect(buildAccessRecord(ctx, 'blob', undefined, 0, { now: 0n, milliseconds: 0, serverMilliseconds: 0 })).toBe(
       undefined,
     );
   });
 
-  it('knows how long a body is that is no stream', () => {
+  it('has the length of a body that is not a stream', () => {
     expect(sentBodyBytes({ status: 200, body: 'ä' }, 'GET')).toBe(2);
     expect(sentBodyBytes({ status: 200, body: Buffer.alloc(3) }, 'GET')).toBe(3);
     expect(sentBodyBytes({ status: 200, body: [Buffer.alloc(3), Buffer.alloc(4)] }, 'GET')).toBe(7);

@@ -1,4 +1,4 @@
-/** What Storage Analytics is told of a request once it is answered. */
+/** Access record of one request for Storage Analytics. */
 import type { AccessRecord, RequestKind } from '../../rules/analytics/access-record.ts';
 import type { ServiceName } from '../../services/common/names.ts';
 import type { Method } from '../operation.ts';
@@ -8,18 +8,18 @@ import type { RequestContext } from '../request-context.ts';
 import { redactedUrl } from './request-log.ts';
 
 export interface Analytics {
-  /** Whether anybody wants to know. */
+  /** Whether logging or metrics are enabled for any account. */
   readonly isOn: boolean;
   record(request: AccessRecord): void;
 }
 
-export interface Timing {
+interface Timing {
   readonly now: bigint;
   readonly milliseconds: number;
   readonly serverMilliseconds: number;
 }
 
-/** Undefined: it is not known whose account it was for. Without a reply: there was nobody to answer. */
+/** Undefined: the request names no account of this server. No reply: the client disconnected. */
 export function buildAccessRecord(
   ctx: RequestContext,
   service: ServiceName,
@@ -75,7 +75,7 @@ const KINDS: Readonly<Partial<Record<Method, RequestKind>>> = {
   DELETE: 'delete',
 };
 
-/** As a proxy is asked, it is whole already. */
+/** In a request to a proxy the URL is absolute already. */
 function absoluteUrl(incoming: RequestContext['incoming'], request: Routable): string {
   const url = redactedUrl(incoming, 'XXXXX')!;
   return url.startsWith('/') ? `${accountUrl({ ...request, base: '' }).slice(0, -1)}${url}` : url;
@@ -83,14 +83,14 @@ function absoluteUrl(incoming: RequestContext['incoming'], request: Routable): s
 
 const CONDITIONS = ['If-Modified-Since', 'If-Unmodified-Since', 'If-Match', 'If-None-Match'];
 
-/** Whether it is genuine or not. */
+/** By the credential that was sent, valid or not. */
 function credentialKind({ headers, query }: Routable): AccessRecord['by'] {
   const { authorization } = headers;
   if (authorization !== undefined) return /^bearer /i.test(String(authorization)) ? 'token' : 'key';
   return query.sig === undefined ? 'anonymous' : 'SAS';
 }
 
-/** The names are those of the REST reference, written together, but for a few. */
+/** The operation names of the REST reference without spaces, with a few exceptions. */
 function analyticsOperation(name: string | undefined, request: Routable, service: ServiceName): string | undefined {
   if (request.method === 'OPTIONS') return `${capitalize(service)}PreflightRequest`;
   if (name === undefined) return undefined;
@@ -103,12 +103,12 @@ function analyticsOperation(name: string | undefined, request: Routable, service
 
 const capitalize = (word: string): string => `${word.charAt(0).toUpperCase()}${word.slice(1)}`;
 
-/** Each with the colon, the space and the end of its line. */
+/** Each header counts with its colon, space and line end. */
 function countHeaderBytes(rawHeaders: readonly string[]): number {
   return rawHeaders.reduce((sum, text) => sum + text.length + 2, 0);
 }
 
-/** Of a body that is no stream. */
+/** For a body that is not a stream. */
 export function sentBodyBytes({ body }: Reply, method: string | undefined): number {
   return method === 'HEAD' ? 0 : bodyLength(body);
 }

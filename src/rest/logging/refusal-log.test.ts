@@ -9,8 +9,8 @@ function refusals() {
   return { lines, time, refused };
 }
 
-describe('The log of who is not let in', () => {
-  it('has a line for each source and second, with the number of those that have none', () => {
+describe('The log of refused requests', () => {
+  it('has one line per source and second, with the number of unlogged requests', () => {
     const { lines, time, refused } = refusals();
     for (let at = 0; at < 100; at++) refused('10.0.0.1', { code: 'AuthenticationFailed' });
     refused('10.0.0.2', { code: 'AuthenticationFailed' });
@@ -29,7 +29,7 @@ describe('The log of who is not let in', () => {
     expect(lines[3]!.fields).not.toHaveProperty('unlogged');
   });
 
-  it('takes the addresses of one network of IPv6 for one source, and IPv4 in IPv6 for IPv4', () => {
+  it('counts an IPv6 /64 network as one source, and IPv4-mapped addresses as IPv4', () => {
     const { lines, refused } = refusals();
     for (const address of ['2001:db8:1:2::1', '2001:db8:1:2:ffff::9', '2001:db8:1:3::1', '::1', '::ffff:10.0.0.1']) {
       refused(address, {});
@@ -45,7 +45,7 @@ describe('The log of who is not let in', () => {
     ]);
   });
 
-  it('keeps a bounded number of sources and lines a second, whoever comes', () => {
+  it('keeps a bounded number of sources and lines per second', () => {
     const { lines, time, refused } = refusals();
     for (let at = 0; at < 5_000; at++) refused(`10.0.${at >> 8}.${at & 255}`, {});
     expect(lines).toHaveLength(1_001);

@@ -1,20 +1,20 @@
-/** Who is not let in is logged once for each source and second: a flood of bad signatures must not become a flood of lines. */
+/** Rate-limited log of refused requests, one line per source and second: a flood of bad signatures must not become a flood of lines. */
 import type { Log } from '../../base/log.ts';
 
-export interface RefusalLog {
-  /** `details` are logged as they are: nothing secret belongs among them. */
+interface RefusalLog {
+  /** `details` are logged as they are: they must not contain secrets. */
   refused(remoteAddress: string | undefined, details: Readonly<Record<string, unknown>>): void;
 }
 
 const WINDOW_MILLISECONDS = 1_000;
-/** Further ones share a line. */
+/** Further sources share one line. */
 const SOURCES_MAX = 1_000;
-const OTHERS = 'others';
+const OTHER_SOURCES = 'others';
 
 interface Source {
-  /** When its last line was written. */
+  /** The time of its last line. */
   since: number;
-  /** Refused since then. */
+  /** Requests refused since then. */
   unlogged: number;
 }
 
@@ -22,7 +22,7 @@ export function createRefusalLog(log: Log, now: () => number = () => performance
   const sources = new Map<string, Source>();
   let sweptAt = -Infinity;
 
-  /** Who has nothing left to say is forgotten. A source whose last number was not told yet stays until it comes again, or room is needed. */
+  /** Forgets sources whose window has passed. Until space is needed, a source with unlogged requests stays, to be counted in its next line. */
   function sweep(time: number): void {
     if (time - sweptAt < WINDOW_MILLISECONDS) return;
     sweptAt = time;
@@ -33,7 +33,7 @@ export function createRefusalLog(log: Log, now: () => number = () => performance
     const name = addressPrefix(remoteAddress);
     if (sources.has(name)) return name;
     if (sources.size >= SOURCES_MAX) sweep(time);
-    return sources.size >= SOURCES_MAX ? OTHERS : name;
+    return sources.size >= SOURCES_MAX ? OTHER_SOURCES : name;
   }
 
   return {
@@ -52,7 +52,7 @@ export function createRefusalLog(log: Log, now: () => number = () => performance
   };
 }
 
-/** An owner of IPv6 addresses has at least 2^64 of them. */
+/** IPv6 addresses by their /64 prefix: one client has at least 2^64 addresses. */
 function addressPrefix(remoteAddress = 'unknown'): string {
   const address = remoteAddress.replace(/^::ffff:(?=\d+\.)/i, '');
   if (!address.includes(':')) return address;

@@ -1,4 +1,4 @@
-/** What the log tells of requests. A signature in a URL is left out: who can read the log could use it. */
+/** Log lines of requests. Signatures in URLs are redacted: a reader of the log could use them. */
 import type { IncomingMessage } from 'node:http';
 import type { Log } from '../../base/log.ts';
 import type { StorageError } from '../../services/common/errors.ts';
@@ -6,15 +6,14 @@ import type { Reply } from '../reply.ts';
 import type { RequestContext } from '../request-context.ts';
 import { createRefusalLog } from './refusal-log.ts';
 
-export interface RequestLog {
-  /** `started` is a time of performance.now, as for the others. */
+interface RequestLog {
+  /** `started` is a time of performance.now(), here and below. */
   answered(ctx: RequestContext, reply: Reply, started: number, bytes?: number): void;
-  /** It took longer than it should. */
   slow(ctx: RequestContext, reply: Reply, started: number, bytes?: number): void;
-  /** A bug, or damage; `answer cut` if it came in the middle of the answer. */
+  /** A bug or corrupt data; `cut` if the failure interrupted a reply of which this many bytes were sent. */
   failed(ctx: RequestContext, error: unknown, cut?: { readonly bytes: number }): void;
   clientDisconnected(ctx: RequestContext, bytes?: number): void;
-  /** The caller was not let in. */
+  /** Authentication or authorization failed. */
   refused(ctx: RequestContext, code: unknown, details?: StorageError['details']): void;
 }
 
@@ -47,7 +46,7 @@ function responseFields(ctx: RequestContext, reply: Reply, started: number, byte
   return { ...requestFields(ctx), status: reply.status, code, ms, bytes };
 }
 
-/** `hidden` stands for the signature. */
+/** `hidden` replaces the signature. */
 export function redactedUrl({ url }: IncomingMessage, hidden = '...'): string | undefined {
   const question = url?.indexOf('?') ?? -1;
   if (url === undefined || question < 0) return url;
@@ -63,12 +62,12 @@ function withoutSignature(part: string, hidden: string): string {
   return SIGNATURE.test(name) ? `${name}=${hidden}` : part;
 }
 
-/** Told by its name: the layer that finds damage is out of sight from here. */
+/** Recognized by the name of the error: the layer that detects corruption must not be imported here. */
 function failureMessage(error: unknown): string {
   return error instanceof Error && error.name === 'Damaged' ? 'damaged bytes' : 'bug';
 }
 
-/** Of what was to be signed the first line will do. */
+/** Without the string-to-sign, which has many lines. */
 function refusalReason(details: StorageError['details']): { reason?: string } {
   const reason = details?.AuthenticationErrorDetail?.split(/ String to sign | Server used /)[0];
   return reason === undefined ? {} : { reason };

@@ -11,5 +11,5 @@ export const tableService: ServiceDefinition<Storage> = {
   table: tableOperations,
   parsePath: parseTablePath,
   errorReply: tableErrorReply,
-  methodOf: effectiveMethod,
+  effectiveMethod,
 };

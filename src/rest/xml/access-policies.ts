@@ -1,7 +1,8 @@
-/** Stored access policies as XML, in and out: what the ACL of a container, queue or table consists of. */
+/** Stored access policies, the ACL of a container, queue or table: XML to and from AccessPolicy. */
 import { escapeXml, findChild, type XmlElement } from '../../base/xml.ts';
 import type { ServiceName } from '../../services/common/names.ts';
 import type { AccessPolicy } from '../../services/common/policies.ts';
+import { SAS_DATE } from '../auth/sas.ts';
 import { PERMISSION_LETTERS } from '../auth/service-sas.ts';
 import { checkElementName, invalidNode } from './xml-nodes.ts';
 
@@ -42,14 +43,12 @@ export function parsePolicies(root: XmlElement | undefined, service: ServiceName
   return policies;
 }
 
-const POLICY_DATE = /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,7}))?)?Z)?$/;
-
-/** Dates come back with seven digits, however they were sent. */
+/** Dates are stored with seven fractional digits, whatever their precision was when sent. */
 function parsePolicyDate<Name extends string>(policy: XmlElement | undefined, tag: string, name: Name) {
   const found = policy && findChild(policy, tag);
   const text = found?.text.trim();
   if (!text) return {};
-  const [, day, minute = '00:00', second = '00', fraction = ''] = POLICY_DATE.exec(text) ?? [];
+  const [, day, minute = '00:00', second = '00', fraction = ''] = SAS_DATE.exec(text) ?? [];
   if (!day || Number.isNaN(Date.parse(`${day}T${minute}:${second}Z`)))
     throw invalidNode(found!, `${tag} is not a date.`);
   return { [name]: `${day}T${minute}:${second}.${fraction.padEnd(7, '0')}Z` } as { [key in Name]: string };

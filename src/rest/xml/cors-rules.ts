@@ -1,4 +1,4 @@
-/** CORS rules as the properties of every service hold them. The limits are those of Microsoft's reference. */
+/** CORS rules in the service properties: XML to and from CorsRule. The limits are those of Microsoft's reference. */
 import { escapeXml, type XmlElement } from '../../base/xml.ts';
 import type { CorsRule } from '../../rules/cors.ts';
 import { CORS_METHODS } from '../../services/common/cors.ts';
@@ -12,7 +12,7 @@ import {
 } from './xml-nodes.ts';
 
 const RULES_MAX = 5;
-/** Of all values together, without the tags. */
+/** Limit on all values together, without the tags. */
 const BYTES_MAX = 2 * 1024;
 const ORIGINS_MAX = 64;
 const LITERAL_HEADERS_MAX = 64;
@@ -21,7 +21,7 @@ const LENGTH_MAX = 256;
 const AGE_MAX = 2 ** 31 - 1;
 
 const ORIGIN = /^(?:\*|[^\s*]+:\/\/\*\.[^\s*]+|[^\s*]+)$/;
-/** A token of HTTP, and a star at its end. */
+/** An HTTP token, optionally with a star at its end. */
 const HEADER_NAME = /^(?:[!#$%&'+\-.^_`|~\w]+\*?|\*)$/;
 
 export function parseCorsRules(cors: XmlElement): CorsRule[] {
@@ -80,7 +80,7 @@ function parseMethods(element: XmlElement): string[] {
   return methods;
 }
 
-/** Literal names first, as they are told back. */
+/** Literal names first: the order in which Azure returns them. */
 function parseHeaderNames(element: XmlElement | undefined): string[] {
   if (!element) return [];
   const names = splitValues(element);

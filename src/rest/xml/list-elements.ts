@@ -1,7 +1,7 @@
-/** Elements that lists of any service have. */
+/** XML elements of list replies that the services share. */
 import { escapeXml } from '../../base/xml.ts';
 
-/** What was asked for, which a list repeats. */
+/** The parameters of the request, which a list reply repeats. */
 export interface ListParameters {
   readonly prefix?: string | undefined;
   readonly marker?: string | undefined;

@@ -1,4 +1,4 @@
-/** The properties of a service as XML, in and out. */
+/** Service properties: XML to and from ServiceProperties; and service stats. */
 
 import { formatRfc1123 } from '../../base/time.ts';
 import { findChild, type XmlElement } from '../../base/xml.ts';
@@ -24,10 +24,10 @@ import {
   requiredChild,
 } from './xml-nodes.ts';
 
-/** From this version on a policy says whether what it keeps may be removed for good. */
+/** From this version on a retention policy has AllowPermanentDelete. */
 const PERMANENT_DELETE_SINCE = '2020-02-10';
 
-/** What all services have, and what only the Blob service has. */
+/** Elements of all services, and those of the Blob service only. */
 const COMMON = ['Logging', 'HourMetrics', 'MinuteMetrics', 'Cors'];
 const BLOB_ONLY = ['DefaultServiceVersion', 'DeleteRetentionPolicy', 'StaticWebsite'];
 
@@ -154,7 +154,7 @@ export function serviceStatsXml({ status, lastSync }: ServiceStats): string {
   return `<StorageServiceStats><GeoReplication>${replication}</GeoReplication></StorageServiceStats>`;
 }
 
-/** How far the copy is behind is asked at the copy. */
+/** The replication lag is asked at the secondary address. */
 export const requireSecondary = reader((request): void => {
   if (!request.secondary) throw invalidQuery('comp', 'stats', 'Ask at the secondary address of the account.');
 });

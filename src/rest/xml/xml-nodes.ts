@@ -1,11 +1,11 @@
-/** Reading the elements of a document that was sent, and what is wrong with them. */
+/** Parses and validates elements of XML request bodies. */
 import { findChild, type XmlElement } from '../../base/xml.ts';
 import { commonErrors, errorFactory, type StorageError } from '../../services/common/errors.ts';
 import { invalidXml } from '../params.ts';
 
 const fail = errorFactory(commonErrors);
 
-/** What is wrong with an element as a whole. Azure counts to its end tag. */
+/** An element is invalid as a whole. Azure reports the position of its end tag. */
 export function invalidNode({ endLine, endColumn }: XmlElement, reason: string): StorageError {
   return invalidXml(endLine, endColumn, reason);
 }
@@ -14,13 +14,13 @@ export function invalidValue({ name, text }: XmlElement, reason: string): Storag
   return fail('InvalidXmlNodeValue', { XmlNodeName: name, XmlNodeValue: text, Reason: reason });
 }
 
-/** Children of these names and no others. */
+/** Throws unless the element has one of these names. */
 export function checkElementName(element: XmlElement, ...names: string[]): void {
   if (names.includes(element.name)) return;
   throw invalidXml(element.line, element.column, `The element ${element.name} is not expected here.`);
 }
 
-/** The children by name: these only, none of them twice. */
+/** The children by name. Throws for other names and for duplicates. */
 export function childrenByName(parent: XmlElement, names: readonly string[]): ReadonlyMap<string, XmlElement> {
   const parts = new Map<string, XmlElement>();
   for (const child of parent.children) {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import type { Request } from '../operation.ts';
 import { parseCopySource } from './copy-source.ts';
-import type { Request } from './operation.ts';
 
 const PATH = { host: 'localhost:10000', base: '/mine' };
 const HOST = { host: 'mine.blob.localhost:10000', base: '' };
 
-function askedBy({ host, base }: typeof PATH, source: string, readsHosts = true): Request {
+function requestFrom({ host, base }: typeof PATH, source: string, readsHosts = true): Request {
   const own = { id: 'id', account: 'mine', secondary: false, secure: false, version: '2021-06-08' };
   const headers = { host, 'x-ms-copy-source': source };
   return {
@@ -26,7 +26,7 @@ describe('A copy source', () => {
     [HOST, 'https://mine.blob.core.windows.net/c/b'],
     [{ host: 'mine.example:10000', base: '/mine' }, 'http://mine.example:10000/mine/c/b'],
   ])('of a request to %j is this server at %s', (caller, source) => {
-    expect(parseCopySource(askedBy(caller, source))).toMatchObject({ account: 'mine', container: 'c', item: 'b' });
+    expect(parseCopySource(requestFrom(caller, source))).toMatchObject({ account: 'mine', container: 'c', item: 'b' });
   });
 
   it.each([
@@ -34,13 +34,13 @@ describe('A copy source', () => {
     [PATH, 'https://other.blob.core.windows.net/c/b'],
     [HOST, 'http://elsewhere:10000/mine/c/b'],
   ])('of a request to %j is another server at %s', (caller, source) => {
-    expect(() => parseCopySource(askedBy(caller, source))).toThrow('another server');
+    expect(() => parseCopySource(requestFrom(caller, source))).toThrow('another server');
   });
 
-  it('is no account of its host where the path alone names accounts', () => {
-    expect(() => parseCopySource(askedBy(PATH, 'https://mine.blob.core.windows.net/c/b', false))).toThrow(
+  it('has no account in its host where only the path names accounts', () => {
+    expect(() => parseCopySource(requestFrom(PATH, 'https://mine.blob.core.windows.net/c/b', false))).toThrow(
       'another server',
     );
-    expect(parseCopySource(askedBy(PATH, 'http://127.0.0.1:10000/mine/c/b', false))).toMatchObject({ item: 'b' });
+    expect(parseCopySource(requestFrom(PATH, 'http://127.0.0.1:10000/mine/c/b', false))).toMatchObject({ item: 'b' });
   });
 });
