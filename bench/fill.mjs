@@ -1,7 +1,7 @@
 /**
  * node fill.mjs <folder> blobs|messages|entities <container, queue or table> <number>: puts blobs or messages of 1 KiB, or the entities
  * of table-loops.mjs, into a data folder that no server uses, far faster than requests could, through the project's own row functions.
- * node fill.mjs <folder> --trash: prints how many blobs of deleted containers the sweeper has still to give back.
+ * node fill.mjs <folder> --trash: prints how many blobs of deleted containers the sweeper has still to remove.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync } from 'node:fs';

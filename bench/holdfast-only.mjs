@@ -1,4 +1,4 @@
-/** Rows that only Holdfast runs: it is held against itself. */
+/** Rows that only Holdfast runs: it is compared with itself. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { interleave, measure, ratioOf, spread, summary } from './measure.mjs';
 import { count } from './pairs.mjs';

@@ -1,4 +1,4 @@
-/** The load: a process of its own, which takes one order at a time from the bench and answers with what it measured. */
+/** Load generator: a process of its own, which runs one order of the bench at a time and answers with its measurements. */
 import { randomUUID } from 'node:crypto';
 import { connect, maker } from './http.mjs';
 import { loops as blobLoops } from './loops.mjs';
@@ -36,7 +36,7 @@ async function measure(spec) {
     spec.leases = await prepareBlobs(connection, spec);
     connection.close();
   }
-  // What it makes ahead may take longer than a server keeps a connection that nobody uses.
+  // Preparing requests may take longer than a server keeps an idle connection.
   const client = loops[spec.loop](spec);
   const connections = await Promise.all(
     Array.from({ length: clients }, (_, number) => connect(ports[number % ports.length])),

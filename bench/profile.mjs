@@ -53,7 +53,7 @@ function microseconds() {
   return Number(process.hrtime.bigint() / 1_000n);
 }
 
-/** Self time by function, as a share of what was not idle, between the end of the warm-up and the end of the load. */
+/** Self time by function, as a share of the time that was not idle, between the end of the warm-up and the end of the load. */
 function print({ nodes, samples, timeDeltas, startTime }) {
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const times = new Map();

@@ -37,14 +37,14 @@ export const queueStage = {
   async run(bench) {
     await withPair(bench, async (pair) => {
       for (const server of Object.values(pair)) await createQueues(bench, server, 'filled', ...crowd.queues);
-      // Before the Puts: Azurite looks at every message of all queues.
+      // Before the Puts: Azurite scans every message of all queues.
       await crowdRow(bench, pair, crowd);
       for (const row of putRows) await pairRow(bench, pair, row);
     });
   },
 };
 
-/** Azurite looks at each message: one pair of servers for each depth. */
+/** Azurite scans all messages: one pair of servers for each depth. */
 export function depthStage(depth) {
   return {
     titles: [pairTitle(depth)],

@@ -1,4 +1,4 @@
-/** Damages the extent files of a data folder in ways that chance chooses, and knows which blobs each damage concerns. */
+/** Corrupts the extent files of a data folder at random, and knows which blobs each corruption affects. */
 import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { randomOf } from '../support/random.mjs';
@@ -19,7 +19,7 @@ interface Piece {
 
 export interface Damage {
   readonly kind: 'flip' | 'cut' | 'swap';
-  /** Blobs of which bytes or checksums are not what was written. */
+  /** Blobs of which bytes or checksums differ from what was written. */
   readonly touched: ReadonlySet<string>;
   /** Blobs of which a header is not. Their bytes can still be served. */
   readonly beheaded: ReadonlySet<string>;
@@ -35,7 +35,7 @@ export function damagesOf(location: string, contents: ReadonlyMap<string, readon
   const whole: Image = new Map(readdirSync(folder).map((file) => [file, readFileSync(join(folder, file))]));
   const pieces = [...contents].flatMap(([path, stretches]) => stretches.map((bytes) => pieceOf(whole, path, bytes)));
 
-  /** In place: a server that has a file open meets what is in it. */
+  /** In place: a server that has the file open reads the new bytes. */
   function write(image: Image): void {
     for (const [file, bytes] of image) {
       writeFileSync(join(folder, file), bytes, { flag: 'r+' });
@@ -103,7 +103,7 @@ function oneDamage(random: Random, image: Image, pieces: readonly Piece[]): { ki
   return { kind, after: swap(random, image, pieces) };
 }
 
-/** What a disk does that writes to the wrong place: sectors, the blocks that have a checksum, or whole chunks change places. */
+/** Misdirected writes: sectors, the blocks that have a checksum, or whole chunks are swapped. */
 function swap(random: Random, image: Image, pieces: readonly Piece[]): Image {
   const [one, other] = [random.oneOf(pieces), random.oneOf(pieces)];
   const shorter = Math.min(one.to - one.from, other.to - other.from);

@@ -7,14 +7,14 @@ import { randomOf } from '../support/random.mjs';
 import { bytesOf } from '../support/seeded-bytes.mjs';
 import { type Damage, damagesOf } from './corrupt-extents.ts';
 
-/** Of bytes and checksums of blobs: what hits a header or the space between two chunks does not count. */
+/** Corruptions of bytes and checksums of blobs: one in a header or between two chunks does not count. */
 const DAMAGES = 1_000;
 const FEWEST = 50;
 const LIVES = 3;
 
 type Contents = Map<string, readonly Buffer[]>;
 
-describe('Damage to extents', () => {
+describe('Corruption of extents', () => {
   it('is found by every read that meets it, and no wrong byte is served', { timeout: 180_000 }, async () => {
     const location = newFolder();
     const contents: Contents = new Map();
@@ -48,7 +48,7 @@ describe('Damage to extents', () => {
     expect(await check(location)).toMatchObject({ findings: [] });
   });
 
-  it('is found where the files of two extents have changed places', async () => {
+  it('is found where the files of two extents are swapped', async () => {
     const location = newFolder();
     const contents: Contents = new Map();
     let server = await serve(location);
@@ -72,7 +72,7 @@ async function restarted(server: Server, location: string): Promise<Server> {
   return serve(location);
 }
 
-/** One extent a life, since each begins another. */
+/** One extent for each start of a server, since each start begins another. */
 async function write(client: Client, life: number, contents: Contents): Promise<void> {
   await client.createContainer('one');
   const put = async (name: string, lengths: readonly number[]) => {
@@ -124,7 +124,7 @@ async function readAll(client: Client, contents: Contents, random: ReturnType<ty
   return sorted([...failed]);
 }
 
-/** For every blob a line of level error that says so. */
+/** Every corrupt blob has a line of level error. */
 async function expectAlarms(server: Server, from: number, damages: readonly Damage[]): Promise<void> {
   const touched = new Set(damages.flatMap((damage) => [...damage.touched]));
   const beheaded = damages.flatMap((damage) => [...damage.beheaded].filter((path) => !damage.touched.has(path)));

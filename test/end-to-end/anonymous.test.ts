@@ -35,7 +35,7 @@ async function open(running: Running, access?: 'blob' | 'container') {
   return { container, seen, blob: seen.getBlockBlobClient('dir/blob') };
 }
 
-describe('A stranger', () => {
+describe('An anonymous caller', () => {
   onEveryEngine((running) => {
     it('sees nothing of a private container', async () => {
       const { seen, blob } = await open(running);
@@ -138,7 +138,7 @@ describe('A stranger', () => {
       expect(answer.headers.get('etag')).toMatch(/^"0x[0-9A-F]+"$/);
     });
 
-    it('who shows a wrong signature is no stranger', async () => {
+    it('with a wrong signature is refused, not anonymous', async () => {
       const { container } = await open(running, 'container');
       const path = `/${container.containerName}/dir/blob`;
       const sas = await running.request('GET', `${path}?sv=2022-11-02&sr=b&sp=r&se=2099-01-01&sig=AAAA`, {
@@ -153,20 +153,23 @@ describe('A stranger', () => {
 
 describe('The access of a container', () => {
   onEveryEngine((running) => {
-    it.each([undefined, 'blob', 'container'] as const)('is told wherever it can be seen: %s', async (access) => {
-      const { container } = await open(running, access);
-      expect((await container.getProperties()).blobPublicAccess).toBe(access);
-      const acl = await container.getAccessPolicy();
-      expect(acl.blobPublicAccess).toBe(access);
-      const prefix = container.containerName;
-      const found = [];
-      for await (const item of running.service.listContainers({ prefix })) found.push(item.properties.publicAccess);
-      expect(found).toEqual([access]);
-      const { text } = await running.request('GET', `/?comp=list&prefix=${prefix}`);
-      expect(elementOf(text, 'PublicAccess')).toBe(access);
-    });
+    it.each([undefined, 'blob', 'container'] as const)(
+      'is returned by every operation that has it: %s',
+      async (access) => {
+        const { container } = await open(running, access);
+        expect((await container.getProperties()).blobPublicAccess).toBe(access);
+        const acl = await container.getAccessPolicy();
+        expect(acl.blobPublicAccess).toBe(access);
+        const prefix = container.containerName;
+        const found = [];
+        for await (const item of running.service.listContainers({ prefix })) found.push(item.properties.publicAccess);
+        expect(found).toEqual([access]);
+        const { text } = await running.request('GET', `/?comp=list&prefix=${prefix}`);
+        expect(elementOf(text, 'PublicAccess')).toBe(access);
+      },
+    );
 
-    it('is kept by Set Container Metadata, and set anew with the policies', async () => {
+    it('is kept by Set Container Metadata, and replaced with the policies', async () => {
       const { container } = await open(running, 'blob');
       await container.setMetadata({ a: 'b' });
       expect((await container.getProperties()).blobPublicAccess).toBe('blob');

@@ -27,7 +27,7 @@ const expectXmlError = (answer: Awaited<ReturnType<typeof ask>>, status: number,
   );
 };
 
-describe('What Set Table ACL stores and Get Table ACL tells', () => {
+describe('What Set Table ACL stores and Get Table ACL returns', () => {
   onEveryEngine((running) => {
     it('is empty at first, and is given back as it was set', async () => {
       const table = await newTable(running);
@@ -99,7 +99,7 @@ describe('A shared access signature', () => {
     });
     const entity = (partitionKey: string, rowKey: string) => ({ partitionKey, rowKey, a: 1 });
 
-    it('for a table allows what its letters say, alone and in transactions', async () => {
+    it('for a table permits the operations of its letters, single and in transactions', async () => {
       const table = await newTable(running);
       const { tableName: name } = table;
       await table.createEntity(entity('p', 'r'));
@@ -182,7 +182,7 @@ describe('A shared access signature', () => {
       expect(await rowKeysOf(table)).toEqual(['1', '1', '2', '25', '1', '2', '1']);
     });
 
-    it('with an empty end of its range is refused: whoever holds it could leave that out', async () => {
+    it('with an empty end of its range is refused: its holder could leave that out', async () => {
       const table = await newTable(running);
       const { tableName: name } = table;
       const sas = generateTableSas(name, credential, { permissions: letters('r'), expiresOn: from(1) });

@@ -52,7 +52,7 @@ export async function failover(options: FailoverOptions): Promise<FailoverResult
   const url = new URL(cluster.url);
   url.port = String(address.port);
   const shared = ['--partition', url.href, '--extents', extents];
-  // A connection that a server closed for being idle would look like one that was lost.
+  // A connection that a server closed for being idle would look like a lost one.
   const flags = [...shared, '--blobKeepAliveTimeout', '600'];
   const servers = [serverOf(flags), serverOf(flags), serverOf(flags)];
   onTestFinished(() => stopServers(servers));

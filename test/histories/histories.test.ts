@@ -1,4 +1,4 @@
-/** What sixteen clients are told by a server as users run it, held against every order in which it can have happened. */
+/** Linearizability: answers to sixteen clients of a server as users run it, checked against a model. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { root, type Server, serverOf, startServers, stopServers } from '../support/server-processes.ts';
@@ -28,8 +28,8 @@ async function killTwice(more: More, server: Server): Promise<void> {
   await more(400);
 }
 
-describe('What sixteen clients are told has an order', { timeout: 120_000 }, () => {
-  it('in memory, also when the server stands still for a while', async () => {
+describe('The history of sixteen clients is linearizable', { timeout: 120_000 }, () => {
+  it('in memory, even when the server is paused for a while', async () => {
     const violations = await load(MEMORY, async (more, server) => {
       await more(600);
       server.pause();
@@ -40,13 +40,13 @@ describe('What sixteen clients are told has an order', { timeout: 120_000 }, () 
     expect(violations).toEqual([]);
   });
 
-  it('on disk, also when the server is killed and started again', async () => {
+  it('on disk, even when the server is killed and restarted', async () => {
     expect(await load(onDisk(), killTwice)).toEqual([]);
   });
 });
 
-describe('The order is missed', { timeout: 120_000 }, () => {
-  it('when a server forgets what it has said', async () => {
+describe('The checker finds a violation', { timeout: 120_000 }, () => {
+  it('when a server forgets an acknowledged write', async () => {
     expect(await load(MEMORY, killTwice)).not.toEqual([]);
   });
 

@@ -41,7 +41,7 @@ describe.skipIf(missing)(`Three processes on PostgreSQL${missing ? ` (${missing}
   }
 
   const timeout = 180_000 + minutes * 90_000;
-  it('tell what has an order, with connections cut inside commits, processes stopped and killed', {
+  it('have a linearizable history, with connections cut inside commits, processes stopped and killed', {
     timeout,
   }, async () => {
     const { url, proxy, servers, resolved, options } = await startThree();
@@ -81,12 +81,12 @@ describe.skipIf(missing)(`Three processes on PostgreSQL${missing ? ` (${missing}
       replace: "return 'conflict'",
     },
   ];
-  describe.skipIf(isLong)('are found out', { timeout: 300_000 }, () => {
+  describe.skipIf(isLong)('with a planted bug are found out', { timeout: 300_000 }, () => {
     for (const bug of bugs) {
       it(bug.title, async () => {
         const { proxy, options } = await startThree(planted(bug));
         proxy.chance = CUT_CHANCE;
-        // How many commits are cut while somebody else writes is chance.
+        // How many commits are cut while another client writes is random.
         let violations: readonly string[] = [];
         for (let round = 0; round < ROUNDS_MAX && violations.length === 0; round++) {
           violations = report(await record(options, (more) => more(1_000)));

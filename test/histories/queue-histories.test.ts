@@ -31,8 +31,10 @@ async function killed(more: More, server: Server, settle: Settle): Promise<void>
   server.resume();
 }
 
-describe('What sixteen clients of a few queues are told has an order', { timeout: 120_000 + minutes * 90_000 }, () => {
-  it('on disk, also when the server is killed and started again', async () => {
+describe('The history of sixteen clients of a few queues is linearizable', {
+  timeout: 120_000 + minutes * 90_000,
+}, () => {
+  it('on disk, even when the server is killed and restarted', async () => {
     const end = performance.now() + minutes * 60_000;
     const violations = await load(async (more, server, settle) => {
       for (let round = 0; round < 2 || performance.now() < end; round++) await killed(more, server, settle);
@@ -43,7 +45,7 @@ describe('What sixteen clients of a few queues are told has an order', { timeout
 });
 
 describe.skipIf(minutes > 0)('One consumer', { timeout: 120_000 }, () => {
-  it('gets messages in the order in which they can be seen, and of those at once first the one put first', async () => {
+  it('gets messages in the order in which they become visible, and of simultaneous ones first the one put first', async () => {
     const server = serverOf(['--location', temporaryFolder(), '--test-clock']);
     onTestFinished(() => stopServers([server]));
     await startServers([server]);
@@ -71,7 +73,7 @@ describe.skipIf(minutes > 0)('One consumer', { timeout: 120_000 }, () => {
   });
 });
 
-describe.skipIf(minutes > 0)('The order of queues is missed', { timeout: 120_000 }, () => {
+describe.skipIf(minutes > 0)('The checker of queues finds a violation', { timeout: 120_000 }, () => {
   const taking = 'services/queue/dequeue.js';
   const messages = 'services/queue/messages.js';
   const bugs: Bug[] = [

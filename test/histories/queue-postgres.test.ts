@@ -38,7 +38,7 @@ describe.skipIf(missing)(`Queues of three processes on PostgreSQL${missing ? ` (
   }
 
   const timeout = 180_000 + minutes * 90_000;
-  it('tell what has an order, with connections cut inside commits, processes stopped and killed', {
+  it('have a linearizable history, with connections cut inside commits, processes stopped and killed', {
     timeout,
   }, async () => {
     const { url, proxy, servers, options } = await startThree();
@@ -62,7 +62,7 @@ describe.skipIf(missing)(`Queues of three processes on PostgreSQL${missing ? ` (
     expect(violations).toEqual([]);
   });
 
-  it.skipIf(isLong)('hand each of 2,000 messages to one of 64 consumers', { timeout: 180_000 }, async () => {
+  it.skipIf(isLong)('deliver each of 2,000 messages to one of 64 consumers', { timeout: 180_000 }, async () => {
     const { servers } = await startThree();
     const queue = 'one-for-all';
     const connected = connections();
@@ -113,7 +113,7 @@ describe.skipIf(missing)(`Queues of three processes on PostgreSQL${missing ? ` (
       replace: "return 'conflict'",
     },
   ];
-  describe.skipIf(isLong)('are found out', { timeout: 300_000 }, () => {
+  describe.skipIf(isLong)('with a planted bug are found out', { timeout: 300_000 }, () => {
     for (const bug of bugs) {
       it(bug.title, async () => {
         const { proxy, options } = await startThree(planted(bug));

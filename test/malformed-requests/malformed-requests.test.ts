@@ -4,7 +4,7 @@ import { play } from './play.mjs';
 
 const COUNT = 50_000;
 
-describe('A server that gets requests of any form', () => {
+describe('A server that gets malformed requests', () => {
   it('answers each within 5 s, with an error of the service and never a bug', { timeout: 300_000 }, async () => {
     const seed = Number(process.env.HOLDFAST_SEED ?? 4);
     const { faults, done, seen, output } = await play({ seed, count: COUNT });

@@ -11,12 +11,12 @@ const ENTITIES_MAX = 150;
 
 type Random = ReturnType<typeof randomOf>;
 
-describe('A server that gets texts of any form for its tables', () => {
+describe('A server that gets malformed filters, entities and transactions', () => {
   for (const [engine, count] of [['memory', 2_500] as const, ['LMDB', 1_000] as const])
     onEngine(
       engine,
       (running) => {
-        it('does them or refuses them cleanly, and of what it refuses nothing is done', {
+        it('runs or refuses each, and a refused one changes nothing', {
           timeout: 240_000,
         }, async () => {
           const seed = Number(process.env.HOLDFAST_SEED ?? 6);

@@ -1,4 +1,4 @@
-/** Processes that are killed in the middle of transactions: each is there as a whole or not at all, and what was acknowledged is there. */
+/** Processes that are killed in the middle of transactions: each is applied as a whole or not at all, and acknowledged ones are applied. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -27,7 +27,7 @@ describe('The first command after a clone', () => {
     expect(stderr).toContain('installing packages');
   });
 
-  it('says in one line that the installation failed', () => {
+  it('reports a failed installation in one line', () => {
     const tree = treeWithGreeting({ installed: false });
     tree.write('npm-cli.js', 'process.exit(1)');
     const { status, stderr } = run(tree, { npm_execpath: join(tree.folder, 'npm-cli.js') });
@@ -65,7 +65,7 @@ describe('The build', () => {
     expect(run(tree).stderr).toBe('');
   });
 
-  it('takes packages in with their licences, but for those that are installed beside it', () => {
+  it('bundles packages with their licences, except those that are installed beside it', () => {
     const tree = treeWithGreeting({ installed: true });
     tree.write(
       'src/bin/holdfast.ts',
@@ -78,7 +78,7 @@ describe('The build', () => {
     expect(readFileSync(join(tree.folder, 'dist/licences.txt'), 'utf8')).toMatch(/^pino \S+\n\nThe MIT License/m);
   });
 
-  it('takes no package in that has no licence to go with it', () => {
+  it('bundles no package without a licence', () => {
     const tree = treeWithGreeting({ installed: true });
     const manifest = JSON.parse(readFileSync(join(tree.folder, 'package.json'), 'utf8'));
     delete manifest.dependencies.saxes;

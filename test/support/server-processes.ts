@@ -12,7 +12,7 @@ export interface Server {
   kill(signal?: NodeJS.Signals): Promise<void>;
   pause(): void;
   resume(): void;
-  /** What it has printed, in all its lives. */
+  /** Its output, over all restarts. */
   printed(): string;
 }
 

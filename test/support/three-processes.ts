@@ -49,7 +49,7 @@ export async function startThree({ blobKeepAliveSeconds: keepAlive = 600 }: Star
 
   async function advance(seconds: number): Promise<void> {
     await post(first, `clock/advance?seconds=${seconds}`);
-    // The others learn it with their next read, and what reads nothing, as a SAS that has expired, within a second.
+    // The others learn the time with their next read; requests that read nothing, as with an expired SAS, within a second.
     await Promise.all(origins.blob.slice(1).map((origin) => post(origin, 'clock/advance?seconds=0')));
   }
 
