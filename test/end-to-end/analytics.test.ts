@@ -227,7 +227,7 @@ describe('Logs', () => {
       expect(await logsOf(running, 'table')).toEqual([]);
     });
 
-    it('are in a container that is listed only by its name, from which clients can only read and delete', async () => {
+    it('are in a container that is listed only with include=system, and from which clients can only read and delete', async () => {
       const listed = async (includeSystem: boolean) => {
         const names: string[] = [];
         for await (const { name } of running.service.listContainers({ includeSystem })) names.push(name);

@@ -169,7 +169,7 @@ describe('Lease Blob', () => {
   });
 
   onLmdb((running) => {
-    it('refuses headers that contradict the action', async () => {
+    it('refuses missing and invalid headers', async () => {
       const { container, blob } = await newBlob(running);
       const id = randomUUID();
       const lease = (headers: Record<string, string | number>) =>

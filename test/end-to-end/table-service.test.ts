@@ -62,7 +62,7 @@ describe('The Table service itself', () => {
       expect(geoReplication).toMatchObject({ status: 'live' });
     });
 
-    it('answers that an operation is not implemented', async () => {
+    it('refuses verbs and paths that the service does not have', async () => {
       const { tableName } = await newTable(running);
       const codeOf = async (method: string, path: string, headers = {}) => {
         const body = method === 'POST' || method === 'PUT' ? { body: '{"PartitionKey":"p","RowKey":"r"}' } : {};

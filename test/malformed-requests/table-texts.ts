@@ -1,4 +1,4 @@
-/** Texts that the Table service reads, right in themselves, and ways to spoil them. */
+/** Generators of valid filters, entities and batches of the Table service, and mutations of their text. */
 import type { randomOf } from '../support/random.mjs';
 
 type Random = ReturnType<typeof randomOf>;
@@ -155,7 +155,7 @@ const ODD = [
 ].map((text) => (text === '\xff' ? Buffer.of(0xff, 0xfe) : Buffer.from(text)));
 
 /** @param another one like it, to take from */
-export function spoilt(random: Random, bytes: Buffer, another: () => Buffer): Buffer<ArrayBuffer> {
+export function mutated(random: Random, bytes: Buffer, another: () => Buffer): Buffer<ArrayBuffer> {
   const at = random.below(bytes.length + 1);
   const to = Math.min(bytes.length, at + 1 + random.below(random.chance(0.5) ? 4 : 60));
   const [before, taken, behind] = [bytes.subarray(0, at), bytes.subarray(at, to), bytes.subarray(to)];
