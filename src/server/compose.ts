@@ -6,10 +6,12 @@ import { accountEndpoints } from '../rest/admin/account-endpoints.ts';
 import { certificateEndpoint } from '../rest/admin/certificate-endpoint.ts';
 import { testEndpoints } from '../rest/admin/test-endpoints.ts';
 import { createByteBudget } from '../rest/http/byte-budget.ts';
-import { createRestServer, type RestServer } from '../rest/http/server.ts';
+import { createRestServer, type RestServer, type RestServerOptions } from '../rest/http/server.ts';
 import { developmentRule } from '../rules/cors.ts';
+import type { KnownAccount } from '../services/accounts/accounts.ts';
 import type { ServiceName } from '../services/common/names.ts';
 import { getCorsRules, getDefaultVersion } from '../services/common/service-properties.ts';
+import type { Storage } from '../services/common/storage.ts';
 import { removeAdminFile, writeAdminFile } from './admin-file.ts';
 import { CannotListen, type Config, describeDataLocation, developmentAccount, type Endpoint } from './config.ts';
 import { formatConnectionString, formatOrigin, type Origins } from './endpoints.ts';
@@ -143,18 +145,19 @@ class ComposedServer {
       memory: createByteBudget(config.bodyBytesMax),
       analytics,
       now: rows.date,
-      own: {
+      managementEndpoints: {
         ...testEndpoints({ ...this.controls, allowsRemote: config.testClock }),
         ...accountEndpoints({ accounts, token: this.token, onRemoved: sweeper.wake }),
         ...certificateEndpoint(certificate?.authority?.certificate),
       },
       tls: certificate?.tls,
-      loose: config.looseMode,
+      lenient: config.looseMode,
       pathStyleOnly: config.pathStyleOnly,
       hostNames: listHostNames(config),
       oauth: config.oauth,
       isReady: () => this.stopped === undefined && !partition.isBroken() && storage.isCurrent(),
-    };
+      // A spread is not checked for unknown properties.
+    } satisfies Partial<RestServerOptions<Storage, KnownAccount>>;
     return config.endpoints.map((endpoint) => {
       const { service, keepAliveSeconds } = endpoint;
       const rest = createRestServer({
