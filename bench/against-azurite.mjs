@@ -3,7 +3,7 @@ import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { freemem } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { nameOf } from './loops.mjs';
+import { nameOf } from './blob-loops.mjs';
 import { spread } from './measure.mjs';
 import { clientsOf, count, crowdRow, pairRow, withPair } from './pairs.mjs';
 import { runScript, startServer } from './servers.mjs';
@@ -86,7 +86,7 @@ export function filledStage(blobs) {
     async run(bench) {
       bench.say(`filling ${count(blobs)} blobs`);
       const folders = { holdfast: bench.newFolder(), azurite: bench.newFolder() };
-      await runScript('fill.mjs', [folders.holdfast, 'blobs', 'filled', blobs]);
+      await runScript('fill-holdfast.mjs', [folders.holdfast, 'blobs', 'filled', blobs]);
       await fillAzurite(bench, folders.azurite, blobs);
       await withPair(
         bench,

@@ -5,7 +5,7 @@
 import { createHash, createHmac, randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { open } from 'lmdb';
-import { accountKey } from './http.mjs';
+import { accountKey } from './http-client.mjs';
 
 const [folder, ...ports] = process.argv.slice(2);
 const key = Buffer.from(accountKey, 'base64');

@@ -1,7 +1,7 @@
 /** Load generator: a process of its own, which runs one order of the bench at a time and answers with its measurements. */
 import { randomUUID } from 'node:crypto';
-import { connect, maker } from './http.mjs';
-import { loops as blobLoops } from './loops.mjs';
+import { loops as blobLoops } from './blob-loops.mjs';
+import { connect, maker } from './http-client.mjs';
 import { queueLoops } from './queue-loops.mjs';
 import { tableLoops } from './table-loops.mjs';
 

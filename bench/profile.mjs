@@ -25,7 +25,12 @@ process.on('exit', () => {
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
 
 mkdirSync(data, { recursive: true });
-await runScript('fill.mjs', [data, { blob: 'blobs', queue: 'messages', table: 'entities' }[service], 'filled', BLOBS]);
+await runScript('fill-holdfast.mjs', [
+  data,
+  { blob: 'blobs', queue: 'messages', table: 'entities' }[service],
+  'filled',
+  BLOBS,
+]);
 const server = await startServer('holdfast', data, [
   '--cpu-prof',
   '--cpu-prof-interval=500',

@@ -1,5 +1,5 @@
-/** Client loops of queues, as in loops.mjs. */
-import { maker } from './http.mjs';
+/** Client loops of queues, as in blob-loops.mjs. */
+import { maker } from './http-client.mjs';
 
 export const MESSAGE = 'x'.repeat(1_024);
 const body = `<?xml version="1.0" encoding="utf-8"?><QueueMessage><MessageText>${MESSAGE}</MessageText></QueueMessage>`;

@@ -50,7 +50,7 @@ export function depthStage(depth) {
     titles: [pairTitle(depth)],
     async run(bench) {
       const folders = { holdfast: bench.newFolder(), azurite: bench.newFolder() };
-      await runScript('fill.mjs', [folders.holdfast, 'messages', 'filled', depth]);
+      await runScript('fill-holdfast.mjs', [folders.holdfast, 'messages', 'filled', depth]);
       await fillAzurite(bench, folders.azurite, depth);
       await withPair(
         bench,
@@ -87,7 +87,7 @@ export const queueGrowthStage = {
   titles: [pairTitle(1_000_000), growthTitle],
   long: true,
   async run(bench) {
-    const fill = (folder, depth) => runScript('fill.mjs', [folder, 'messages', 'filled', depth]);
+    const fill = (folder, depth) => runScript('fill-holdfast.mjs', [folder, 'messages', 'filled', depth]);
     await withSizes(bench, fill, async (sides) => {
       await growthRow(bench, sides, {
         title: growthTitle,

@@ -4,7 +4,7 @@ import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { connect, maker } from './http.mjs';
+import { connect, maker } from './http-client.mjs';
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const azuriteMain = here('node_modules/azurite/dist/src/azurite.js');

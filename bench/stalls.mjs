@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { attacks } from '../test/growth/attacks.mjs';
 import { bytesOf, send } from '../test/support/raw-requests.mjs';
-import { connect as connectKept } from './http.mjs';
+import { connect as connectKept } from './http-client.mjs';
 import { table } from './report.mjs';
 import { startServer } from './servers.mjs';
 

@@ -1,6 +1,7 @@
-/** Client loops of tables, as in loops.mjs. */
-import { account, headerIn, maker } from './http.mjs';
-import { anyOf, SIGNED_AHEAD } from './loops.mjs';
+/** Client loops of tables, as in blob-loops.mjs. */
+
+import { anyOf, SIGNED_AHEAD } from './blob-loops.mjs';
+import { account, headerIn, maker } from './http-client.mjs';
 
 export const ENTITIES_A_PARTITION = 1_000;
 export const ENTITIES_A_BATCH = 100;

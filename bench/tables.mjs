@@ -76,7 +76,7 @@ export const tableGrowthStage = {
   titles: [...Object.values(growing), besideTitle],
   deep: true,
   async run(bench) {
-    const fill = (folder, entities) => runScript('fill.mjs', [folder, 'entities', 'filled', entities]);
+    const fill = (folder, entities) => runScript('fill-holdfast.mjs', [folder, 'entities', 'filled', entities]);
     await withSizes(bench, fill, async (sides) => {
       for (const [loop, title] of Object.entries(growing)) {
         await growthRow(bench, sides, {

@@ -1,4 +1,4 @@
-/** Containers that are open to strangers, by Microsoft's client without a credential. */
+/** Containers with public access, by Microsoft's client without a credential. */
 import {
   AnonymousCredential,
   BlobServiceClient,
@@ -18,7 +18,7 @@ import {
   type Running,
 } from '../support/test-server.ts';
 
-const stranger = (running: Running) =>
+const anonymousService = (running: Running) =>
   new BlobServiceClient(
     running.server.blobUrl,
     newPipeline(new AnonymousCredential(), { retryOptions: { maxTries: 1 } }),
@@ -31,7 +31,7 @@ async function open(running: Running, access?: 'blob' | 'container') {
   const container = running.service.getContainerClient(`open-to-${access ?? 'none'}-${made}`);
   await container.create({ ...(access && { access }), metadata: { of: 'container' } });
   await container.getBlockBlobClient('dir/blob').upload('for all', 7, { metadata: { of: 'blob' } });
-  const seen = stranger(running).getContainerClient(container.containerName);
+  const seen = anonymousService(running).getContainerClient(container.containerName);
   return { container, seen, blob: seen.getBlockBlobClient('dir/blob') };
 }
 
@@ -46,7 +46,7 @@ describe('An anonymous caller', () => {
         () => seen.listBlobsFlat().next(),
       ];
       for (const call of calls) await expectRefusal(call(), 401, 'NoAuthenticationInformation');
-      const missing = stranger(running).getContainerClient('not-there').getBlobClient('blob');
+      const missing = anonymousService(running).getContainerClient('not-there').getBlobClient('blob');
       await expectRefusal(missing.download(), 401, 'NoAuthenticationInformation');
     });
 
@@ -82,8 +82,8 @@ describe('An anonymous caller', () => {
         () => blob.upload('', 0),
         () => blob.stageBlock('YQ==', 'a', 1),
         () => blob.getBlobLeaseClient().acquireLease(15),
-        () => stranger(running).listContainers().next(),
-        () => stranger(running).getProperties(),
+        () => anonymousService(running).listContainers().next(),
+        () => anonymousService(running).getProperties(),
       ];
       for (const call of calls) await expectRefusal(call(), 401, 'NoAuthenticationInformation');
     });

@@ -6,9 +6,9 @@ const OTHER_KEY = Buffer.from('another key').toString('base64');
 describe('SharedKey', () => {
   onLmdb((running) => {
     it('refuses another key', async () => {
-      const stranger = clientOf(running.server.blobUrl, OTHER_KEY);
-      await expectRefusal(stranger.getAccountInfo(), 403, 'AuthenticationFailed');
-      await expectRefusal(stranger.createContainer('abcd'), 403, 'AuthenticationFailed');
+      const otherKey = clientOf(running.server.blobUrl, OTHER_KEY);
+      await expectRefusal(otherKey.getAccountInfo(), 403, 'AuthenticationFailed');
+      await expectRefusal(otherKey.createContainer('abcd'), 403, 'AuthenticationFailed');
       expect(await running.service.getContainerClient('abcd').exists()).toBe(false);
     });
 

@@ -301,8 +301,8 @@ describe('A shared access signature', () => {
       const sas = generateBlobSASQueryParameters({ containerName: 'two-keys', ...wanted }, by).toString();
       await containerWith(container, sas).listBlobsFlat().next();
     }
-    const stranger = containerSas(container, 'l');
-    await expectRefusal(containerWith(container, stranger).listBlobsFlat().next(), 403, 'AuthenticationFailed');
+    const otherAccountKey = containerSas(container, 'l');
+    await expectRefusal(containerWith(container, otherAccountKey).listBlobsFlat().next(), 403, 'AuthenticationFailed');
   });
 });
 

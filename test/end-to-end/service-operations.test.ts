@@ -76,9 +76,9 @@ onEveryEngine((running: Running) => {
           'access-control-max-age': '9',
         });
       }
-      const stranger = await ask('OPTIONS', path, from('https://other.example'));
-      expect(stranger.status).toBe(403);
-      expect(stranger.text).toContain('CorsPreflightFailure');
+      const otherOrigin = await ask('OPTIONS', path, from('https://other.example'));
+      expect(otherOrigin.status).toBe(403);
+      expect(otherOrigin.text).toContain('CorsPreflightFailure');
     });
 
     it('sends CORS headers to pages of an allowed origin, with refusals too', async () => {

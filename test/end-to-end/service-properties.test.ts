@@ -111,8 +111,8 @@ describe('Set Blob Service Properties', () => {
       expect((await ask('?restype=container', { headers: { 'x-ms-version': '2018-03-28' } })).headers).toMatchObject({
         'x-ms-version': '2018-03-28',
       });
-      const stranger = await ask('/none', { unsigned: true });
-      expect([stranger.status, stranger.headers['x-ms-version']]).toEqual([404, '2019-02-02']);
+      const anonymous = await ask('/none', { unsigned: true });
+      expect([anonymous.status, anonymous.headers['x-ms-version']]).toEqual([404, '2019-02-02']);
       await running.service.setProperties({ defaultServiceVersion: '2025-01-05' });
       expect((await ask('/none', { unsigned: true })).status).toBe(401);
     });

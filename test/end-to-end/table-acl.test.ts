@@ -252,9 +252,9 @@ describe('A shared access signature', () => {
       const headers = { Accept: 'application/xml' };
       const xml = await ask(running, 'GET', path, { headers, key: Buffer.alloc(64).toString('base64') });
       expectXmlError(xml, 403, 'AuthenticationFailed');
-      const stranger = await ask(running, 'GET', path, { unsigned: true });
-      expect(stranger.status).toBe(401);
-      expect(stranger.headers['www-authenticate']).toBeDefined();
+      const anonymous = await ask(running, 'GET', path, { unsigned: true });
+      expect(anonymous.status).toBe(401);
+      expect(anonymous.headers['www-authenticate']).toBeDefined();
       const batch = { 'Content-Type': 'multipart/mixed; boundary=b' };
       expect((await ask(running, 'POST', '/$batch', { unsigned: true, headers: batch, body: '' })).status).toBe(401);
     });

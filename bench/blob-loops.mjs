@@ -1,6 +1,6 @@
 /** Client loops: each repeats its requests until the time is up, and reports every answer by `done(status, milliseconds)`. */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { connect, headerIn, maker } from './http.mjs';
+import { connect, headerIn, maker } from './http-client.mjs';
 
 const BODY = 'x'.repeat(1_024);
 /** Requests that are signed before the clock runs: at one client the signature would be a third of the time. */
