@@ -8,14 +8,14 @@ import { tableLoops } from './table-loops.mjs';
 const loops = { ...blobLoops, ...tableLoops, ...queueLoops };
 
 process.on('message', (spec) =>
-  obey(spec).then(
+  runOrder(spec).then(
     (result) => process.send({ result }),
     (error) => process.send({ error: error.stack }),
   ),
 );
 process.on('disconnect', () => process.exit());
 
-async function obey(spec) {
+async function runOrder(spec) {
   return spec.loop ? measure(spec) : await request(spec);
 }
 

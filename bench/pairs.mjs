@@ -5,11 +5,11 @@ import { startServer } from './servers.mjs';
 export const count = (number) => number.toLocaleString('en');
 export const clientsOf = (clients) => (clients === 1 ? '1 client' : `${clients} clients`);
 
-export async function withPair(bench, body, folders = { holdfast: bench.newFolder(), azurite: bench.newFolder() }) {
+export async function withPair(bench, fn, folders = { holdfast: bench.newFolder(), azurite: bench.newFolder() }) {
   const pair = {};
   try {
     for (const kind of Object.keys(folders)) pair[kind] = await startServer(kind, folders[kind]);
-    await body(pair);
+    await fn(pair);
   } finally {
     for (const server of Object.values(pair)) await server.stop();
     for (const folder of Object.values(folders)) bench.removeFolder(folder);

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { newPipeline, QueueClient, StorageSharedKeyCredential } from '@azure/storage-queue';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { restartableServer } from '../support/restartable-servers.ts';
 import { checkFolder } from '../support/server-process.mjs';
-import { serverOf } from '../support/server-processes.ts';
 import { account, accountKey } from '../support/test-server.ts';
 import { type Delivery, faultsOf, HIDDEN_SECONDS, startHost } from './message-loop.ts';
 
@@ -26,7 +26,7 @@ const FOR_EVER = { messageTimeToLive: -1 };
 describe('The loop of two hosts over a queue, whose server is killed twice', () => {
   it('works on every message, loses none, and gets none before its time', { timeout: 240_000 }, async () => {
     const location = mkdtempSync(join(tmpdir(), 'holdfast-loop-'));
-    const server = serverOf(['--location', location, '--test-clock', '--log-level', 'warn']);
+    const server = restartableServer(['--location', location, '--test-clock', '--log-level', 'warn']);
     onTestFinished(async () => {
       await server.kill();
       rmSync(location, { recursive: true, force: true });

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Cluster } from '../support/postgres-cluster.ts';
-import type { Server } from '../support/server-processes.ts';
+import type { Server } from '../support/restartable-servers.ts';
 
 export async function killAndRestart(server: Server): Promise<void> {
   await server.kill();

@@ -1,7 +1,7 @@
 /** Linearizability: answers to sixteen clients of a server as users run it, checked against a model. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { root, type Server, serverOf, startServers, stopServers } from '../support/server-processes.ts';
+import { restartableServer, root, type Server, startServers, stopServers } from '../support/restartable-servers.ts';
 import { report } from './explain.ts';
 import { type More, record } from './load.ts';
 import { type Bug, planted, temporaryFolder } from './planted-bugs.ts';
@@ -11,7 +11,7 @@ const onDisk = () => ['--location', temporaryFolder(), '--test-clock'];
 
 /** @param copy of the repository, with a bug */
 async function load(flags: readonly string[], work: (more: More, server: Server) => Promise<void>, copy = root) {
-  const server = serverOf(flags, copy);
+  const server = restartableServer(flags, copy);
   onTestFinished(() => stopServers([server]));
   await startServers([server]);
   const seed = Date.now() % 2 ** 31;

@@ -1,7 +1,7 @@
 /** Clients that work on a few blobs at once, in every way that can collide, and record the answers. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Server } from '../support/server-processes.ts';
+import type { Server } from '../support/restartable-servers.ts';
 import { connect } from '../support/signed-client.mjs';
 import { type Answer, INFINITE, type Operation, type Request } from './history.ts';
 import { LEASE_SECONDS } from './model.ts';

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startCuttingProxy } from '../support/cutting-proxy.ts';
 import { type Cluster, missing, startCluster } from '../support/postgres-cluster.ts';
-import { root, serverOf, startServers, stopServers } from '../support/server-processes.ts';
+import { restartableServer, root, startServers, stopServers } from '../support/restartable-servers.ts';
 import { report } from './explain.ts';
 import { databaseIn, killAndRestart, resolvedOutcomes, standStill, terminateBackends } from './faults.ts';
 import { record } from './load.ts';
@@ -29,7 +29,11 @@ describe.skipIf(missing)(`Three processes on PostgreSQL${missing ? ` (${missing}
     const proxy = await startCuttingProxy(url);
     onTestFinished(() => proxy.close());
     const flags = ['--partition', proxy.url, '--extents', temporaryFolder(), '--test-clock'];
-    const servers = [serverOf(flags, copy), serverOf(flags, copy), serverOf(flags, copy)] as const;
+    const servers = [
+      restartableServer(flags, copy),
+      restartableServer(flags, copy),
+      restartableServer(flags, copy),
+    ] as const;
     onTestFinished(() => stopServers(servers));
     await startServers(servers);
     const seed = Date.now() % 2 ** 31;

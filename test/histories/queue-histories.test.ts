@@ -1,7 +1,7 @@
 /** `npm run test:histories -- --queue --minutes 3` does it for longer. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { root, type Server, serverOf, startServers, stopServers } from '../support/server-processes.ts';
+import { restartableServer, root, type Server, startServers, stopServers } from '../support/restartable-servers.ts';
 import { connections, type More } from './load.ts';
 import { type Bug, planted, temporaryFolder } from './planted-bugs.ts';
 import { FOREVER, messagesOf, type Operation, type Request } from './queue-history.ts';
@@ -13,7 +13,7 @@ const minutes = Number(process.env.HOLDFAST_HISTORIES_MINUTES ?? 0);
 
 /** @param copy of the repository, with a bug */
 async function load(work: (more: More, server: Server, settle: Settle) => Promise<void>, copy = root) {
-  const server = serverOf(['--location', temporaryFolder(), '--test-clock'], copy);
+  const server = restartableServer(['--location', temporaryFolder(), '--test-clock'], copy);
   onTestFinished(() => stopServers([server]));
   await startServers([server]);
   const seed = Date.now() % 2 ** 31;
@@ -46,7 +46,7 @@ describe('The history of sixteen clients of a few queues is linearizable', {
 
 describe.skipIf(minutes > 0)('One consumer', { timeout: 120_000 }, () => {
   it('gets messages in the order in which they become visible, and of simultaneous ones first the one put first', async () => {
-    const server = serverOf(['--location', temporaryFolder(), '--test-clock']);
+    const server = restartableServer(['--location', temporaryFolder(), '--test-clock']);
     onTestFinished(() => stopServers([server]));
     await startServers([server]);
     const connected = connections();

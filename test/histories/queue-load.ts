@@ -1,6 +1,6 @@
 /** Clients that work on a few queues at once, in every way that can collide, and record the answers. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Server, startServers, stopServers } from '../support/server-processes.ts';
+import { type Server, startServers, stopServers } from '../support/restartable-servers.ts';
 import {
   CLOCK_MOVES_MILLISECONDS,
   connections,

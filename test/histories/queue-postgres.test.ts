@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startCuttingProxy } from '../support/cutting-proxy.ts';
 import { type Cluster, missing, startCluster } from '../support/postgres-cluster.ts';
-import { root, serverOf, startServers, stopServers } from '../support/server-processes.ts';
+import { restartableServer, root, startServers, stopServers } from '../support/restartable-servers.ts';
 import { databaseIn, killAndRestart, resolvedOutcomes, standStill, terminateBackends } from './faults.ts';
 import { connections } from './load.ts';
 import { type Bug, planted, temporaryFolder } from './planted-bugs.ts';
@@ -31,7 +31,11 @@ describe.skipIf(missing)(`Queues of three processes on PostgreSQL${missing ? ` (
     const proxy = await startCuttingProxy(url);
     onTestFinished(() => proxy.close());
     const flags = ['--partition', proxy.url, '--extents', temporaryFolder(), '--test-clock'];
-    const servers = [serverOf(flags, copy), serverOf(flags, copy), serverOf(flags, copy)] as const;
+    const servers = [
+      restartableServer(flags, copy),
+      restartableServer(flags, copy),
+      restartableServer(flags, copy),
+    ] as const;
     onTestFinished(() => stopServers(servers));
     await startServers(servers);
     return { url, proxy, servers, options: { servers, seed: Date.now() % 2 ** 31, rest: isLong ? 20 : 0 } };

@@ -19,7 +19,7 @@ export interface Server {
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** @param folder a repository, or a copy that has `dist` and `node_modules` */
-export function serverOf(flags: readonly string[], folder = root): Server {
+export function restartableServer(flags: readonly string[], folder = root): Server {
   let program: ReturnType<typeof run> | undefined;
   let origin: string | undefined;
   let former = '';
