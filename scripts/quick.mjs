@@ -3,9 +3,22 @@
  * files: what does not fit into a minute on two cores any more belongs here. A pattern is a file, or a folder and `/**`.
  */
 export const quickExcludes = [
+  'src/extents/local.test.ts',
+  'src/partition/lmdb/engine.test.ts',
+  'src/partition/model.test.ts',
+  'src/partition/postgres/engine.test.ts',
+  'src/partition/postgres/failures.test.ts',
+  'src/partition/postgres/pages.test.ts',
+  'src/partition/postgres/races.test.ts',
+  'src/services/blob/long-block-lists.test.ts',
   'test/anomalies/**',
   'test/clients/**',
   'test/crash/**',
+  'test/end-to-end/https.test.ts',
+  'test/end-to-end/lease-tables.test.ts',
+  'test/end-to-end/list-blobs.test.ts',
+  'test/end-to-end/put-block-list.test.ts',
+  'test/end-to-end/uploads.test.ts',
   'test/growth/**',
   'test/histories/**',
   'test/malformed-requests/**',
