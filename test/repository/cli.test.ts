@@ -162,7 +162,7 @@ interface Bodies {
 
 function server({ start = '', stop = '', check = 'return { notes: [], findings: [] }' }: Bodies = {}): string {
   return `import { writeFileSync } from 'node:fs';
-import { CannotListen, StartError } from './config.js';
+import { CannotListen, StartError } from './server/config.js';
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 export async function start() {
   ${start};

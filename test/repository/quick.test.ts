@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -12,11 +12,16 @@ const testFiles = ['src', 'test']
   .map((file) => file.replaceAll(sep, '/'))
   .filter((file) => file.endsWith('.test.ts'));
 
+const matches = (file: string, pattern: string) =>
+  pattern.endsWith('/**') ? file.startsWith(pattern.slice(0, -2)) : file === pattern;
+
 describe('The patterns that test:quick leaves out', () => {
   it.each(quickExcludes)('match a test file: %s', (pattern) => {
-    const matched = testFiles.filter((file) =>
-      pattern.endsWith('/**') ? file.startsWith(pattern.slice(0, -2)) : file === pattern,
-    );
-    expect(matched).not.toEqual([]);
+    expect(testFiles.filter((file) => matches(file, pattern))).not.toEqual([]);
+  });
+
+  it('cover every file that mocks a module, since the mock would reach later files of the process', () => {
+    const quick = testFiles.filter((file) => !quickExcludes.some((pattern) => matches(file, pattern)));
+    expect(quick.filter((file) => /^vi\.mock\(/m.test(readFileSync(join(root, file), 'utf8')))).toEqual([]);
   });
 });
