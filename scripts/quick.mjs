@@ -14,6 +14,7 @@ export const quickExcludes = [
   'src/partition/postgres/pages.test.ts',
   'src/partition/postgres/races.test.ts',
   'src/services/blob/long-block-lists.test.ts',
+  'src/hashing/crc32.test.ts',
   'test/anomalies/**',
   'test/clients/**',
   'test/crash/**',

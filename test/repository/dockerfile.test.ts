@@ -49,8 +49,8 @@ describe('The Dockerfile', () => {
     const run = steps.filter((step) => step.startsWith('RUN ')).join('\n');
     const links = [...run.matchAll(/ln -s \/holdfast\/(\S+) \/usr\/local\/bin\/(\S+)/g)];
     expect(Object.fromEntries(links.map(([, file, name]) => [name, file]))).toEqual(bin);
-    const executable = /cd \/holdfast\/dist && chmod \+x ([^&]*)/.exec(run)?.[1]?.trim().split(' ');
-    expect(executable?.map((file) => `dist/${file}`)).toEqual(Object.values(bin));
+    expect(run).toContain('chmod +x /holdfast/dist/bin/*.js ');
+    for (const file of Object.values(bin)) expect(file).toMatch(/^dist\/bin\/[^/]+\.js$/);
   });
 
   it('leaves no package manager in the image', () => {

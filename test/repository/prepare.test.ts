@@ -61,7 +61,7 @@ describe('The build', () => {
   it('does not run for a changed test', () => {
     const tree = treeWithGreeting({ installed: true });
     run(tree);
-    tree.write('src/cli.test.ts', 'export {};\n');
+    tree.write('src/bin/holdfast.test.ts', 'export {};\n');
     expect(run(tree).stderr).toBe('');
   });
 
@@ -109,7 +109,7 @@ function treeWithGreeting(options: { installed: boolean }): Tree {
 
 function greeting(word?: string): string {
   const spoken = word ? JSON.stringify(word) : 'word';
-  return `import { word } from './word.ts';\nconsole.log(${spoken}, ...process.argv.slice(2), ...(word ? [] : ['']));\n`;
+  return `import { word } from '../word.ts';\nconsole.log(${spoken}, ...process.argv.slice(2), ...(word ? [] : ['']));\n`;
 }
 
 function run(tree: Tree, env?: Record<string, string>) {
