@@ -3,7 +3,7 @@ import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { freemem } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { nameOf } from './loops.mjs';
+import { nameOf } from './blob-loops.mjs';
 import { spread } from './measure.mjs';
 import { clientsOf, count, crowdRow, pairRow, withPair } from './pairs.mjs';
 import { runScript, startServer } from './servers.mjs';
@@ -86,7 +86,7 @@ export function filledStage(blobs) {
     async run(bench) {
       bench.say(`filling ${count(blobs)} blobs`);
       const folders = { holdfast: bench.newFolder(), azurite: bench.newFolder() };
-      await runScript('fill.mjs', [folders.holdfast, 'blobs', 'filled', blobs]);
+      await runScript('fill-holdfast.mjs', [folders.holdfast, 'blobs', 'filled', blobs]);
       await fillAzurite(bench, folders.azurite, blobs);
       await withPair(
         bench,
@@ -126,12 +126,12 @@ const large = {
   commit: 'Put Block List of 10,000 blocks',
 };
 
-/** About what a row of large writes fills, of both servers together. */
+/** About as many bytes as a row of large writes fills, of both servers together. */
 const WRITTEN_BYTES = 6 * 2 ** 30;
 
 /**
- * On a virtual machine, memory that nobody used for a while is the host's again, and to get a page back costs more than to write it: ten times as
- * much, for `dd` too. What is written and removed first is there for both.
+ * On a virtual machine, memory that was unused for a while belongs to the host again, and getting a page back costs ten times as much as writing
+ * it, for `dd` too. Pages that are written and removed first are there for both.
  */
 function warmMemory(bench) {
   const file = join(bench.newFolder(), 'warm');

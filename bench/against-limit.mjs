@@ -1,4 +1,4 @@
-/** Rows at one client, beside what this machine leaves to any server on node:http: docs/adr/0008. */
+/** Rows at one client, beside the limit that this machine sets to any server on node:http: docs/adr/0008. */
 import { createContainers } from './against-azurite.mjs';
 import { interleave, ratioOf, summary } from './measure.mjs';
 import { withPair } from './pairs.mjs';

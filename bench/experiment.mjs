@@ -1,11 +1,11 @@
 /**
- * The least that could be called a storage service: node:http, an HMAC per request, routes by hand, lmdb with fdatasync before each
- * answer. No leases, conditions, ranges, types, limits or errors. What it reaches against Azurite says what a target is worth here.
+ * A minimal storage service: node:http, an HMAC per request, hand-written routes, lmdb with fdatasync before each answer. No leases,
+ * conditions, ranges, types, limits or errors. Its ratio to Azurite shows which targets are realistic on this machine.
  */
 import { createHash, createHmac, randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { open } from 'lmdb';
-import { accountKey } from './http.mjs';
+import { accountKey } from './http-client.mjs';
 
 const [folder, ...ports] = process.argv.slice(2);
 const key = Buffer.from(accountKey, 'base64');

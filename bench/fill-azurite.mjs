@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { nameOf } from './loops.mjs';
+import { nameOf } from './blob-loops.mjs';
 
 const require = createRequire(new URL('node_modules/azurite/package.json', import.meta.url));
 const Loki = require('lokijs');

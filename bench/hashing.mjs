@@ -1,5 +1,5 @@
 /**
- * node bench/hashing.mjs: what MD5 and CRC64 cost, and what handing them to a thread costs.
+ * node bench/hashing.mjs: the cost of MD5 and CRC64, and of handing them to a thread.
  * The limits in src/hashing/hash-pool.ts and thread.ts were chosen by these figures.
  */
 import { hash, randomBytes } from 'node:crypto';
@@ -49,7 +49,7 @@ for (const threads of [1, 2]) {
   await hashers.close();
 }
 
-/** As a socket does: one piece a turn of the event loop. */
+/** As a socket does: one chunk a turn of the event loop. */
 async function feed(bytes, hashing) {
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
     await hashing.update(bytes.subarray(at, at + PIECE_BYTES));

@@ -1,4 +1,4 @@
-/** Rows that only Holdfast runs: it is held against itself. */
+/** Rows that only Holdfast runs: it is compared with itself. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { interleave, measure, ratioOf, spread, summary } from './measure.mjs';
 import { count } from './pairs.mjs';
@@ -12,7 +12,7 @@ export const flatStage = {
     const containers = { '10,000': 'few', '100,000': 'many' };
     bench.say('filling both sizes');
     for (const [blobs, container] of Object.entries(containers)) {
-      await runScript('fill.mjs', [folder, 'blobs', container, blobs.replace(',', '')]);
+      await runScript('fill-holdfast.mjs', [folder, 'blobs', container, blobs.replace(',', '')]);
     }
     const server = await startServer('holdfast', folder);
     try {
@@ -41,7 +41,7 @@ export const deleteStage = {
     const blobs = bench.quick ? 100_000 : 1_000_000;
     const folder = bench.newFolder();
     bench.say(`filling ${count(blobs)} blobs for Delete Container`);
-    await runScript('fill.mjs', [folder, 'blobs', 'filled', blobs]);
+    await runScript('fill-holdfast.mjs', [folder, 'blobs', 'filled', blobs]);
     const server = await startServer('holdfast', folder);
     try {
       const container = (name, method, query = {}) => ({
@@ -69,7 +69,7 @@ export const deleteStage = {
         swept.push(await measure(load, server, { ...put(), milliseconds }));
       }
       const sweptSeconds = (performance.now() - deleted) / 1_000;
-      const left = Number(await runScript('fill.mjs', [folder, '--trash']));
+      const left = Number(await runScript('fill-holdfast.mjs', [folder, '--deletions']));
       const progress =
         left === 0
           ? 'THE SWEEPER WAS DONE BEFORE THE ROUNDS WERE'
@@ -107,7 +107,7 @@ export const growthStage = {
   titles: ['Put Blob', 'Get Blob'].map((operation) => `${operation} at 1,000,000 blobs against 1,000`),
   deep: true,
   async run(bench) {
-    const fill = (folder, blobs) => runScript('fill.mjs', [folder, 'blobs', 'filled', blobs]);
+    const fill = (folder, blobs) => runScript('fill-holdfast.mjs', [folder, 'blobs', 'filled', blobs]);
     await withSizes(bench, fill, async (sides) => {
       for (const [title, loop] of [
         [growthStage.titles[1], 'get'],

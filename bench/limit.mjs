@@ -1,5 +1,5 @@
 /**
- * What is left of this machine for any server on node:http at one client: the same bytes on the wire, nothing decided, nothing kept.
+ * The limit of this machine for any server on node:http at one client: the same bytes on the wire, nothing decided, nothing stored.
  * A Put writes its body to a file that has its size already, and syncs it, before it is answered.
  */
 import { fdatasync, openSync, write, writeSync } from 'node:fs';

@@ -1,21 +1,21 @@
-/** The load: a process of its own, which takes one order at a time from the bench and answers with what it measured. */
+/** Load generator: a process of its own, which runs one order of the bench at a time and answers with its measurements. */
 import { randomUUID } from 'node:crypto';
-import { connect, maker } from './http.mjs';
-import { loops as blobLoops } from './loops.mjs';
+import { loops as blobLoops } from './blob-loops.mjs';
+import { connect, maker } from './http-client.mjs';
 import { queueLoops } from './queue-loops.mjs';
 import { tableLoops } from './table-loops.mjs';
 
 const loops = { ...blobLoops, ...tableLoops, ...queueLoops };
 
 process.on('message', (spec) =>
-  obey(spec).then(
+  runOrder(spec).then(
     (result) => process.send({ result }),
     (error) => process.send({ error: error.stack }),
   ),
 );
 process.on('disconnect', () => process.exit());
 
-async function obey(spec) {
+async function runOrder(spec) {
   return spec.loop ? measure(spec) : await request(spec);
 }
 
@@ -36,7 +36,7 @@ async function measure(spec) {
     spec.leases = await prepareBlobs(connection, spec);
     connection.close();
   }
-  // What it makes ahead may take longer than a server keeps a connection that nobody uses.
+  // Preparing requests may take longer than a server keeps an idle connection.
   const client = loops[spec.loop](spec);
   const connections = await Promise.all(
     Array.from({ length: clients }, (_, number) => connect(ports[number % ports.length])),

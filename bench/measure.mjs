@@ -5,7 +5,7 @@ export function order(load, server, spec) {
   return load.run({ ...spec, ports: server.ports[spec.service ?? 'blob'] });
 }
 
-/** One side in one round: what the load saw, and what the server's process used for it. */
+/** One side in one round: the measurements of the load, and the resources that the server's process used. */
 export async function measure(load, server, spec) {
   const before = await server.sample();
   const result = await order(load, server, spec);
@@ -29,7 +29,7 @@ function warmUpOf(spec) {
 }
 
 /**
- * A B A B ..., so that what disturbs the machine disturbs both. First rounds warm both up and are not counted.
+ * A B A B ..., so that a disturbance of the machine hits both. First rounds warm both up and are not counted.
  * `warmUp`: with what, before them.
  */
 export async function interleave({ load, rounds, milliseconds }, sides, specOf, warmUp = warmUpOf) {
@@ -72,7 +72,7 @@ function incrementsPerSecond(rounds, side) {
   return spread(rounds.map((round) => (round[side].increments / round[side].elapsed) * 1_000)).median;
 }
 
-/** How often the one side's number goes into the other's, round by round. */
+/** The ratio of the two sides, round by round. */
 export function ratioOf(rounds, one, other, field = 'opsPerSecond') {
   return spread(rounds.map((round) => round[one][field] / round[other][field]));
 }

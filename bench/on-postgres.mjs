@@ -1,4 +1,4 @@
-/** npm run bench -- --postgres: the same work on PostgreSQL beside LMDB, for orientation. Nothing is held against a target. */
+/** npm run bench -- --postgres: the same work on PostgreSQL beside LMDB, for orientation: there are no targets. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,22 +1,22 @@
-/** Rows that both servers run, interleaved: what those of all services have in common. */
+/** Rows that both servers run, interleaved: the part that all services share. */
 import { interleave, ratioOf, summary } from './measure.mjs';
 import { startServer } from './servers.mjs';
 
 export const count = (number) => number.toLocaleString('en');
 export const clientsOf = (clients) => (clients === 1 ? '1 client' : `${clients} clients`);
 
-export async function withPair(bench, body, folders = { holdfast: bench.newFolder(), azurite: bench.newFolder() }) {
+export async function withPair(bench, fn, folders = { holdfast: bench.newFolder(), azurite: bench.newFolder() }) {
   const pair = {};
   try {
     for (const kind of Object.keys(folders)) pair[kind] = await startServer(kind, folders[kind]);
-    await body(pair);
+    await fn(pair);
   } finally {
     for (const server of Object.values(pair)) await server.stop();
     for (const folder of Object.values(folders)) bench.removeFolder(folder);
   }
 }
 
-/** @param field what is compared, where it is not the rate: a time */
+/** @param field the measurement that is compared, if not the rate: a time */
 export async function pairRow(bench, pair, { title, meaning, spec, field, warmUp }) {
   if (!bench.wanted(title)) return;
   bench.say(title);
@@ -34,7 +34,7 @@ export async function pairRow(bench, pair, { title, meaning, spec, field, warmUp
   bench.add(row);
 }
 
-/** 64 clients on one thing, and 64 on as many: what is left of the rate. */
+/** 64 clients on one resource, and 64 on as many: the share of the rate that contention leaves. */
 export async function crowdRow(bench, pair, { title, meaning, thing, spec }) {
   if (!bench.wanted(title)) return;
   bench.say(title);

@@ -1,4 +1,4 @@
-/** Loaded into each measured server (`node --import`): answers what its process has used, so that src stays free of it. */
+/** Loaded into each measured server (`node --import`): answers with the resources that its process has used, so that src needs no code for it. */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { isMainThread } from 'node:worker_threads';
 
@@ -10,7 +10,7 @@ if (isMainThread && process.send) {
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MILLISECONDS });
   delay.enable();
   process.on('message', () => {
-    // What is recorded is the time between two ticks of a timer: the delay is what exceeds its period.
+    // The time between two ticks of a timer is recorded: the delay is what exceeds its period.
     const late = (nanoseconds) => Math.max(0, nanoseconds / 1e6 - RESOLUTION_MILLISECONDS);
     const { user, system } = process.cpuUsage();
     process.send({

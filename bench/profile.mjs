@@ -25,7 +25,12 @@ process.on('exit', () => {
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
 
 mkdirSync(data, { recursive: true });
-await runScript('fill.mjs', [data, { blob: 'blobs', queue: 'messages', table: 'entities' }[service], 'filled', BLOBS]);
+await runScript('fill-holdfast.mjs', [
+  data,
+  { blob: 'blobs', queue: 'messages', table: 'entities' }[service],
+  'filled',
+  BLOBS,
+]);
 const server = await startServer('holdfast', data, [
   '--cpu-prof',
   '--cpu-prof-interval=500',
@@ -53,7 +58,7 @@ function microseconds() {
   return Number(process.hrtime.bigint() / 1_000n);
 }
 
-/** Self time by function, as a share of what was not idle, between the end of the warm-up and the end of the load. */
+/** Self time by function, as a share of the time that was not idle, between the end of the warm-up and the end of the load. */
 function print({ nodes, samples, timeDeltas, startTime }) {
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const times = new Map();

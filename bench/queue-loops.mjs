@@ -1,10 +1,10 @@
-/** What one client of queues does, as in loops.mjs. */
-import { maker } from './http.mjs';
+/** Client loops of queues, as in blob-loops.mjs. */
+import { maker } from './http-client.mjs';
 
 export const MESSAGE = 'x'.repeat(1_024);
 const body = `<?xml version="1.0" encoding="utf-8"?><QueueMessage><MessageText>${MESSAGE}</MessageText></QueueMessage>`;
 
-/** All Puts of one queue are one text, and all Gets: each is signed once. What deletes a message has its receipt signed with it. */
+/** All Puts of one queue are one text, and all Gets: each is signed once. A Delete is signed with its receipt. */
 function clientOf(queue) {
   const path = `/${queue}/messages`;
   const putting = maker('POST', { body })(path);
@@ -30,7 +30,7 @@ export const queueLoops = {
     return () => (timed) => put(timed);
   },
 
-  /** One operation is both; what was taken is replaced beside the clock, so that the queue stays as deep as it is. */
+  /** One operation is both; dequeued messages are replaced outside of the measured time, so that the queue keeps its depth. */
   getAndDelete({ queue }) {
     const { put, getAndDelete } = clientOf(queue);
     return () => async (_timed, _note, record, send) => {

@@ -37,20 +37,20 @@ export const queueStage = {
   async run(bench) {
     await withPair(bench, async (pair) => {
       for (const server of Object.values(pair)) await createQueues(bench, server, 'filled', ...crowd.queues);
-      // Before the Puts: Azurite looks at every message of all queues.
+      // Before the Puts: Azurite scans every message of all queues.
       await crowdRow(bench, pair, crowd);
       for (const row of putRows) await pairRow(bench, pair, row);
     });
   },
 };
 
-/** Azurite looks at each message: one pair of servers for each depth. */
+/** Azurite scans all messages: one pair of servers for each depth. */
 export function depthStage(depth) {
   return {
     titles: [pairTitle(depth)],
     async run(bench) {
       const folders = { holdfast: bench.newFolder(), azurite: bench.newFolder() };
-      await runScript('fill.mjs', [folders.holdfast, 'messages', 'filled', depth]);
+      await runScript('fill-holdfast.mjs', [folders.holdfast, 'messages', 'filled', depth]);
       await fillAzurite(bench, folders.azurite, depth);
       await withPair(
         bench,
@@ -87,7 +87,7 @@ export const queueGrowthStage = {
   titles: [pairTitle(1_000_000), growthTitle],
   long: true,
   async run(bench) {
-    const fill = (folder, depth) => runScript('fill.mjs', [folder, 'messages', 'filled', depth]);
+    const fill = (folder, depth) => runScript('fill-holdfast.mjs', [folder, 'messages', 'filled', depth]);
     await withSizes(bench, fill, async (sides) => {
       await growthRow(bench, sides, {
         title: growthTitle,

@@ -1,4 +1,4 @@
-/** The result as Markdown, which is also what the terminal shows. */
+/** The result as Markdown, for the terminal, too. */
 import { LOOP_P99_MAX, verdictOf } from './targets.mjs';
 
 export function judge(row) {

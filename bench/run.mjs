@@ -1,4 +1,4 @@
-/** npm run bench [-- --quick | --deep | --postgres | --stalls] [--only <pattern>]; README.md says what it does. */
+/** npm run bench [-- --quick | --deep | --postgres | --stalls] [--only <pattern>]; see README.md. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, totalmem } from 'node:os';
@@ -137,7 +137,7 @@ await load.stop();
 
 const text = flags.postgres ? postgresMarkdown({ environment, rows }) : markdown({ environment, rows, left });
 console.log(`\n${text}`);
-// Some rows alone are for whoever works on them; results are of all rows.
+// A run of some rows is for development; results are of all rows.
 const kind = flags.quick ? 'quick' : flags.deep ? 'deep' : 'default';
 const isPart = flags.only !== '' || (flags.postgres && flags.quick);
 const file = isPart ? join('.cache', 'part') : join('results', flags.postgres ? 'postgres' : kind);

@@ -4,7 +4,7 @@ import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { connect, maker } from './http.mjs';
+import { connect, maker } from './http-client.mjs';
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const azuriteMain = here('node_modules/azurite/dist/src/azurite.js');
@@ -63,7 +63,7 @@ export const kinds = {
   },
 };
 
-/** Beside the project, never in it: it is only what the bench compares with. */
+/** Installed beside the project, never in it: only the bench needs Azurite. */
 export function installAzurite() {
   const wanted = JSON.parse(readFileSync(here('package.json'), 'utf8')).dependencies.azurite;
   const manifest = here('node_modules/azurite/package.json');
@@ -112,10 +112,10 @@ export async function startServer(kind, location, nodeFlags = [], flags = []) {
   if (ports.table) await until(() => answers(ports.table, { service: 'table', headers: acceptJson }, '/Tables'));
   return {
     kind,
-    /** By service, for those who order from the load. */
+    /** By service, for orders to the load. */
     ports: Object.fromEntries(Object.entries(ports).map(([service, port]) => [service, [port]])),
     startMilliseconds,
-    /** Since the last call, but for the CPU time, which is that of its whole life. */
+    /** Since the last call, but for the CPU time, which is that since its start. */
     sample: () => ask(child, 'sample'),
     privateMegabytes: () => privateMegabytes(child.pid),
     stop: () => stopChild(child),
@@ -202,7 +202,7 @@ function freePort() {
   });
 }
 
-/** What the process itself holds: pages of a mapped file are the system's, even where nobody else maps them. Linux only. */
+/** Anonymous memory of the process: pages of a mapped file belong to the page cache. Linux only. */
 function privateMegabytes(pid) {
   try {
     const [, kilobytes] = /^Anonymous: +(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'));

@@ -1,10 +1,10 @@
-/** npm run bench -- --stalls: how long another client waits while one sends what costs the most. Nothing is held against a target. */
+/** npm run bench -- --stalls: how long another client waits while one sends the most expensive requests: there are no targets. */
 import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { attacks } from '../test/growth/attacks.mjs';
 import { bytesOf, send } from '../test/support/raw-requests.mjs';
-import { connect as connectKept } from './http.mjs';
+import { connect as connectKept } from './http-client.mjs';
 import { table } from './report.mjs';
 import { startServer } from './servers.mjs';
 
@@ -86,7 +86,7 @@ async function pingNew(port) {
   connection.close();
 }
 
-/** Each stalls behind its first bytes; all go away once the server has had time for them. */
+/** Each stalls after its first bytes; all disconnect once the server has had time for them. */
 async function beginUploads(port) {
   const container = { method: 'PUT', path: '/stalls', query: ['restype=container'], allowed: true };
   await send(port, container);

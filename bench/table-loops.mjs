@@ -1,6 +1,7 @@
-/** What one client of tables does, as in loops.mjs. */
-import { account, headerIn, maker } from './http.mjs';
-import { anyOf, SIGNED_AHEAD } from './loops.mjs';
+/** Client loops of tables, as in blob-loops.mjs. */
+
+import { anyOf, SIGNED_AHEAD } from './blob-loops.mjs';
+import { account, headerIn, maker } from './http-client.mjs';
 
 export const ENTITIES_A_PARTITION = 1_000;
 export const ENTITIES_A_BATCH = 100;
@@ -51,7 +52,7 @@ function inTurn(ahead, requestOf) {
 }
 
 export const tableLoops = {
-  /** New entities, spread over so many partitions. */
+  /** New entities, spread over this many partitions. */
   insert({ table, run, partitions }) {
     const entityOf = (number) => entity(partitionOf('filled', number % partitions), `${run}-${padded(number)}`);
     const make = maker('POST', { service: 'table', headers: noContent, body: entityOf(0) });
@@ -94,7 +95,7 @@ export const tableLoops = {
     };
   },
 
-  /** Looks at every entity, page after page, and finds none; then from the beginning. */
+  /** Scans every entity, page after page, without a match; then from the beginning. */
   queryNothing({ table }) {
     let from = {};
     return () => async (timed, note) => {

@@ -8,7 +8,7 @@ import { runScript, startLoad } from './servers.mjs';
 import { ENTITIES_A_BATCH, ENTITIES_A_PARTITION } from './table-loops.mjs';
 
 const ENTITIES = 100_000;
-/** Azurite writes its whole database five seconds after a change: that is not part of what a Get costs. */
+/** Azurite writes its whole database five seconds after a change: that is no cost of a Get. */
 const SAVED_MILLISECONDS = 8_000;
 const shape = 'entities of seven properties, 380 bytes as JSON, partitions of 1,000';
 const filled = { service: 'table', table: 'filled' };
@@ -76,7 +76,7 @@ export const tableGrowthStage = {
   titles: [...Object.values(growing), besideTitle],
   deep: true,
   async run(bench) {
-    const fill = (folder, entities) => runScript('fill.mjs', [folder, 'entities', 'filled', entities]);
+    const fill = (folder, entities) => runScript('fill-holdfast.mjs', [folder, 'entities', 'filled', entities]);
     await withSizes(bench, fill, async (sides) => {
       for (const [loop, title] of Object.entries(growing)) {
         await growthRow(bench, sides, {

@@ -1,4 +1,4 @@
-/** By row: what the experiment reached against Azurite where the floors were set, and the floor: docs/adr/0024. */
+/** By row: the ratio of the experiment to Azurite on the machine where the floors were set, and the floor: docs/adr/0024. */
 const experiment = {
   'Put Blob 1 KiB, 1 client': [2.7, 2.5],
   'Put Blob 1 KiB, 64 clients': [17, 12],
@@ -17,7 +17,7 @@ const shares = Object.entries(experiment).map(([title, [reached, floor]]) => [
   { atLeast: true, floor: Math.round((100 * floor) / reached) / 100 },
 ]);
 
-/** What each row must hold and what it is out for. Ratios are Holdfast's against Azurite's in the same round, or another's. */
+/** The floor and the target of each row. Ratios are Holdfast's to Azurite's in the same round, or to another's. */
 export const targets = {
   ...Object.fromEntries(shares),
   'Put Blob 1 KiB, 1 client, against the limit': { atLeast: true, floor: 0.5, aim: 0.75 },

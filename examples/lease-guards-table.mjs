@@ -1,13 +1,13 @@
 /**
  * A lock for a table, as Azure Storage has it: tables know no leases, so that a lease on a blob of one's own choice stands for
- * the table, and everyone who changes the table takes that lease first.
+ * the table, and every client that changes the table acquires that lease first.
  *
  *   node examples/lease-guards-table.mjs [connection string]
  *
  * Without one it is that of AZURE_STORAGE_CONNECTION_STRING, or the development storage.
  *
  * Four workers move money between accounts. Each account lies in a partition of its own, where no transaction of the table
- * reaches both, and nobody uses If-Match: only the lease keeps them from spoiling each other's work.
+ * reaches both, and no client uses If-Match: only the lease prevents lost updates.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -20,7 +20,7 @@ const RENEW_MILLISECONDS = 5_000;
 const RETRY_MILLISECONDS = 100;
 
 /**
- * Runs the work while nobody else holds the lock. The signal tells it that the lock is lost: whoever was not heard of for as long as
+ * Runs the work while no other client holds the lock. The signal tells it that the lock is lost: whoever was not heard of for as long as
  * a lease lasts must not write any more, because another may have begun.
  * @template T
  * @param {import('@azure/storage-blob').BlockBlobClient} lock a blob that exists

@@ -1,4 +1,4 @@
-/** What some tests need beyond Node, from Debian. Installs what is missing where that is possible, and says so where it is not. */
+/** Debian packages that some tests need beyond Node. Installs missing ones as root on Debian, and prints them elsewhere. */
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -37,7 +37,7 @@ export function ensureDebianPackages() {
   }
 }
 
-/** The server; clients of PostgreSQL alone lie in the same folder. */
+/** The server: a folder with only the clients of PostgreSQL does not count. */
 function hasPostgres() {
   const folder = '/usr/lib/postgresql';
   return (

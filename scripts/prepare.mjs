@@ -1,4 +1,4 @@
-/** Installs and builds what is missing or stale, with nothing but Node: the first command after a clone comes through here. */
+/** Installs packages and builds dist and build if they are missing or stale, with nothing but Node: every npm script starts here. */
 import { createHash } from 'node:crypto';
 import * as fs from 'node:fs';
 import { join, relative } from 'node:path';
@@ -13,7 +13,7 @@ export async function ensureInstalled() {
   const { spawnSync } = await import('node:child_process');
   const options = ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'];
   const npm = process.env.npm_execpath ?? '';
-  // Windows starts npm.cmd only through a shell; the script behind it runs everywhere.
+  // Windows starts npm.cmd only through a shell; the script that it wraps runs everywhere.
   const { status, error } = npm.endsWith('npm-cli.js')
     ? spawnSync(process.execPath, [npm, ...options], { cwd: root, stdio: ['ignore', 2, 2] })
     : spawnSync('npm', options, { cwd: root, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' });
@@ -22,28 +22,28 @@ export async function ensureInstalled() {
 
 /**
  * Builds from src, unless that was done from just these sources: dist, which users run, with the types; and build, the same module
- * by module, for tests and benches that look inside.
- * With `tolerant`, type errors are printed and what was emitted is used: the type check is a test of its own.
+ * by module, for tests and benches of single modules.
+ * With `tolerant`, type errors are printed and the emitted files are used: the type check is a test of its own.
  */
 export async function ensureBuilt({ tolerant = false } = {}) {
   const folders = ['build', 'dist'];
-  const stampOf = (folder) => join(root, folder, '.built-from');
-  const fingerprint = fingerprintOfSources();
-  if (folders.every((folder) => readText(stampOf(folder)) === fingerprint)) return;
+  const fingerprintFile = (folder) => join(root, folder, '.built-from');
+  const fingerprint = hashSources();
+  if (folders.every((folder) => readText(fingerprintFile(folder)) === fingerprint)) return;
   console.error('holdfast: building ...');
   const fresh = join(root, `.build-${process.pid}`);
   try {
     const { bundle } = await import('./bundle.mjs');
-    // Both come to their end, before what they wrote is moved or removed.
+    // Both have ended before their files are moved or removed.
     const bundling = bundle(root, join(fresh, 'dist')).catch((error) => error);
     const [status, fault] = await Promise.all([compile(fresh), bundling]);
     if (fault) throw fault;
     if (status !== 0 && !(tolerant && fs.existsSync(join(fresh, 'build')))) throw new Error('The build failed.');
     for (const folder of folders) {
-      fs.rmSync(stampOf(folder), { force: true });
+      fs.rmSync(fingerprintFile(folder), { force: true });
       replaceFiles(join(fresh, folder), join(root, folder));
     }
-    if (status === 0) for (const folder of folders) fs.writeFileSync(stampOf(folder), fingerprint);
+    if (status === 0) for (const folder of folders) fs.writeFileSync(fingerprintFile(folder), fingerprint);
   } finally {
     fs.rmSync(fresh, { recursive: true, force: true });
   }
@@ -61,7 +61,7 @@ async function compile(fresh) {
   return status;
 }
 
-/** npm writes the hidden lock file last, so a package that it names with the right contents is there. */
+/** npm writes the hidden lock file last, so a package that it names with the right contents is installed. */
 function installed() {
   const present = packagesIn(join(root, 'node_modules', '.package-lock.json'));
   if (!present) return false;
@@ -79,7 +79,7 @@ function packagesIn(lockFile) {
   return text === undefined ? undefined : JSON.parse(text).packages;
 }
 
-function fingerprintOfSources() {
+function hashSources() {
   const hash = createHash('sha256');
   const settings = ['tsconfig.json', 'tsconfig.build.json', 'scripts/bundle.mjs', 'package.json', 'package-lock.json'];
   const sources = filesUnder(join(root, 'src')).filter((file) => !file.endsWith('.test.ts'));
@@ -92,7 +92,7 @@ function fingerprintOfSources() {
   return hash.digest('hex');
 }
 
-/** File by file and by rename: a server or a test that runs from dist meanwhile never meets half a file. */
+/** File by file and by rename: a server or a test that runs from dist meanwhile never reads half a file. */
 function replaceFiles(from, to) {
   const wanted = new Set(filesUnder(from));
   for (const file of wanted) {

@@ -1,14 +1,14 @@
 /**
- * node scripts/replay-report.mjs <results.json>: holds a replay of recorded answers of the real service against
- * docs/differences.md. Prints every severe or medium difference that no row there names, and fails if there is one.
+ * node scripts/replay-report.mjs <results.json>: verifies a replay of recorded answers of the real service against
+ * docs/differences.md. Prints every severe or medium difference that no row there lists, and fails if there is one.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { root } from './prepare.mjs';
 
-/** Operations that are not built say so and point here; docs/operations.md names them. */
-const UNBUILT = 'docs/operations.md';
+/** The answer of an operation that is not implemented refers to this page. */
+const NOT_IMPLEMENTED_PAGE = 'docs/operations.md';
 const HEADING = /^operation,part,recorded,answered( after that)?$/;
 
 /** The rows of all tables with this heading; `*` stands for any text. */
@@ -16,28 +16,28 @@ export function readRows(page) {
   const rows = [];
   let heading;
   for (const line of page.split('\n')) {
-    const cells = line.startsWith('|') ? cellsOf(line) : [];
+    const cells = line.startsWith('|') ? splitCells(line) : [];
     const headed = HEADING.exec(cells.join());
     if (headed || cells.length === 0) heading = headed;
     else if (heading && !/^-+$/.test(cells[0])) {
-      rows.push({ line, patterns: cells.map(patternOf), afterwards: heading[1] !== undefined, used: 0 });
+      rows.push({ line, patterns: cells.map(compilePattern), afterwards: heading[1] !== undefined, used: 0 });
     }
   }
   return rows;
 }
 
-/** Differences by what they are, with how often and where they occur, and how many there were. */
-export function unlisted(results, rows) {
+/** Kinds of differences that no row lists, with their count and an example, and the number of all differences. */
+export function findUnlisted(results, rows) {
   const found = new Map();
   let differences = 0;
   for (const { cassette, results: answers } of results.cassettes) {
     for (const answer of answers) {
-      if (answer.got?.status === 501 && answer.got.body?.includes(UNBUILT)) continue;
+      if (answer.got?.status === 501 && answer.got.body?.includes(NOT_IMPLEMENTED_PAGE)) continue;
       for (const { severity, field, how, recorded, got } of answer.findings ?? []) {
         if (severity === 'minor') continue;
         differences++;
         const texts = [answer.op, field, recorded ?? '', got || how].map(String);
-        const row = rows.find((each) => names(each, texts, answer.after));
+        const row = rows.find((each) => matches(each, texts, answer.after));
         if (row) row.used++;
         else {
           const line = texts.join(' | ');
@@ -50,18 +50,18 @@ export function unlisted(results, rows) {
   return { found, differences };
 }
 
-function names({ patterns, afterwards }, texts, after) {
+function matches({ patterns, afterwards }, texts, after) {
   return (after || !afterwards) && patterns.every((pattern, at) => pattern.test(texts[at]));
 }
 
-function cellsOf(line) {
+function splitCells(line) {
   return line
     .split('|')
     .slice(1, -1)
     .map((cell) => cell.trim().replaceAll('`', ''));
 }
 
-function patternOf(text) {
+function compilePattern(text) {
   const words = text.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
   return new RegExp(`^${words.join('.*')}$`, 's');
 }
@@ -69,7 +69,7 @@ function patternOf(text) {
 function report([file]) {
   if (!file) throw new Error('Name the JSON file of a replay.');
   const rows = readRows(readFileSync(join(root, 'docs', 'differences.md'), 'utf8'));
-  const { found, differences } = unlisted(JSON.parse(readFileSync(file, 'utf8')), rows);
+  const { found, differences } = findUnlisted(JSON.parse(readFileSync(file, 'utf8')), rows);
   for (const [line, { count, example }] of found) console.log(`not listed, ${count} times: ${line} (${example})`);
   for (const { line } of rows.filter((row) => row.used === 0)) console.log(`listed, but not seen: ${line}`);
   console.log(`${differences} differences of operations that are built, ${found.size} kinds of them not listed`);

@@ -1,6 +1,6 @@
 /**
- * node scripts/run.mjs <file> [arguments]: makes the repository ready, then runs the file in this same process,
- * so that signals reach it directly and a start costs no second Node.
+ * node scripts/run.mjs <file> [arguments]: installs and builds if needed, then runs the file in this same process,
+ * so that signals reach it directly and a start needs no second Node.
  */
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';

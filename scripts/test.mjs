@@ -5,17 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ensureDebianPackages } from './debian-packages.mjs';
 import { ensureInstalled, root } from './prepare.mjs';
+import { quickExcludes } from './quick.mjs';
 import { summarise } from './summary.mjs';
 
-/** Slow, or in need of more than Node. */
-const notQuick = [
-  'test/anomalies/**',
-  'test/clients/**',
-  'test/crash/**',
-  'test/histories/**',
-  'test/repository/**',
-  '**/*.slow.test.ts',
-];
+const SLOWEST_COUNT = 5;
 
 const words = process.argv.slice(2);
 const quick = words.includes('--quick');
@@ -46,8 +39,9 @@ function runTests() {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-test-'));
   const report = join(folder, 'report.json');
   try {
-    const excludes = quick ? notQuick.map((glob) => `--exclude=${glob}`) : [];
-    const status = node('vitest/vitest.mjs', ['run', ...excludes, ...vitestArguments], {
+    // A new process for each file would take most of the minute.
+    const quickArguments = quick ? ['--no-isolate', ...quickExcludes.map((pattern) => `--exclude=${pattern}`)] : [];
+    const status = node('vitest/vitest.mjs', ['run', ...quickArguments, ...vitestArguments], {
       HOLDFAST_TEST_REPORT: report,
       ...(quick && { HOLDFAST_TEST_ON_POSTGRES: 'nothing' }),
     });
@@ -56,12 +50,20 @@ function runTests() {
       results.passed += outcome.passed;
       results.failed.push(...outcome.failed);
       results.skipped.push(...outcome.skipped);
+      if (quick) printSlowest(outcome.files);
     }
     if (status !== 0 && !outcome?.failed.length) results.failed.push(`vitest ended with ${status ?? 'a signal'}`);
     else if (!outcome) results.failed.push('vitest left no report');
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** So that a file that grew slow is noticed, and leaves the quick run. */
+function printSlowest(files) {
+  const slowest = files.sort((one, other) => other.milliseconds - one.milliseconds).slice(0, SLOWEST_COUNT);
+  const seconds = (milliseconds) => `${(milliseconds / 1_000).toFixed(1)} s`.padStart(8);
+  console.log(`\nslowest files\n${slowest.map((each) => `${seconds(each.milliseconds)}  ${each.file}`).join('\n')}`);
 }
 
 function readReport(file) {

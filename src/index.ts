@@ -1,9 +1,9 @@
-/** What `import { start } from 'holdfast'` gives. It loads little itself: the rest comes once the rows are open. */
+/** The library: what `import { start } from 'holdfast'` gives. Most modules are loaded while the rows are being opened. */
 import { type Log, openLog } from './base/log.ts';
 import type { HoldfastServer } from './server/compose.ts';
 import { type Config, resolveConfig, StartError, type StartOptions } from './server/config.ts';
 import { openOwnedPartition } from './server/open-partition.ts';
-import type * as store from './server/open-storage.ts';
+import type * as storage from './server/open-storage.ts';
 import { readCertificate } from './server/tls/certificate.ts';
 
 export type { HoldfastServer } from './server/compose.ts';
@@ -20,10 +20,10 @@ export async function start(options: StartOptions = {}): Promise<HoldfastServer>
   return composeServer({ config, log, rows, givenCertificate });
 }
 
-export const check: typeof store.check = async (...words) => (await import('./server/open-storage.ts')).check(...words);
+export const check: typeof storage.check = async (...args) => (await import('./server/open-storage.ts')).check(...args);
 
-export const withAccounts: typeof store.withAccounts = async (...words) =>
-  (await import('./server/open-storage.ts')).withAccounts(...words);
+export const withAccounts: typeof storage.withAccounts = async (...args) =>
+  (await import('./server/open-storage.ts')).withAccounts(...args);
 
 function openConfiguredLog({ log }: Config): Log {
   try {

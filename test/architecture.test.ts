@@ -1,4 +1,4 @@
-/** Who imports whom in src, and what leans the wrong way. The layers are explained in ARCHITECTURE.md. */
+/** Layer check: which modules of src import which, and which imports are against the layers of ARCHITECTURE.md. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, posix, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,29 +13,29 @@ interface Import {
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** What the layers above know of the rows. */
-const ofPartition = ['partition/partition.ts', 'partition/keys.ts', 'partition/values.ts'];
+/** The interface of the partition for the layers above it. */
+const partitionInterface = ['partition/partition.ts', 'partition/keys.ts', 'partition/values.ts'];
 
-/** Layer → the folders and files it may lean on, besides itself. "types of x": by `import type` only. */
-const mayLeanOn: Readonly<Record<string, readonly string[]>> = {
+/** Layer → the layers and files that it may import, besides its own. "types of x": by `import type` only. */
+const allowedImports: Readonly<Record<string, readonly string[]>> = {
   base: [],
   hashing: ['base'],
   rules: ['base'],
   partition: ['base'],
   extents: ['base', 'hashing'],
-  content: ['base', 'hashing', ...ofPartition, 'extents/extents.ts'],
-  services: ['rules', 'content', 'base', 'hashing', ...ofPartition],
+  content: ['base', 'hashing', ...partitionInterface, 'extents/extents.ts'],
+  services: ['rules', 'content', 'base', 'hashing', ...partitionInterface],
   rest: ['services', 'base', 'hashing', 'types of rules'],
 };
 
-/** Where choices are made: these see everything, and nothing below sees them. */
-const top = ['index.ts', 'bin', 'cli', 'server'];
+/** The composition root and its programs: they may import every layer, and no layer imports them. */
+const topLayers = ['index.ts', 'bin', 'cli', 'server'];
 
-/** Packages that the build puts into dist, with their licences. */
+/** Packages that the build bundles into dist, with their licences. */
 const bundled = ['pino'];
 
-/** By the only file that knows them. */
-const engines: Readonly<Record<string, readonly string[]>> = {
+/** Implementations of interfaces, by the only file that may import them. */
+const implementations: Readonly<Record<string, readonly string[]>> = {
   'server/open-partition.ts': [
     'partition/lmdb/engine.ts',
     'partition/memory/engine.ts',
@@ -49,14 +49,27 @@ describe('The layers', () => {
   const imports = files.flatMap(importsOf);
   const inside = imports.filter(({ to }) => to.endsWith('.ts'));
 
-  it('lean downwards only', () => {
-    console.log(whoImportsWhom(inside));
+  it('depend on lower layers only', () => {
+    console.log(formatImportGraph(inside));
     expect(inside.length).toBeGreaterThan(20);
-    expect(inside.map(wrongLean).filter((fault) => fault !== undefined)).toEqual([]);
+    expect(inside.map(importFault).filter((fault) => fault !== undefined)).toEqual([]);
   });
 
-  it('have a name: every folder and every file of src is known here', () => {
-    expect(files.map(layerOf).filter((layer) => !(layer in mayLeanOn) && !top.includes(layer))).toEqual([]);
+  it('are all listed here: every folder and every file of src belongs to one', () => {
+    expect(files.map(layerOf).filter((layer) => !(layer in allowedImports) && !topLayers.includes(layer))).toEqual([]);
+  });
+
+  it('declare no type twice: within a layer a name means one thing', () => {
+    const declaration = /^(?:export )?(?:declare )?(?:abstract )?(?:type|interface|class|enum) (\w+)/gm;
+    const filesByName = new Map<string, string[]>();
+    for (const file of files) {
+      for (const [, name] of codeOf(file).matchAll(declaration)) {
+        const qualified = `${layerOf(file)}: ${name}`;
+        filesByName.set(qualified, [...(filesByName.get(qualified) ?? []), file]);
+      }
+    }
+    expect(filesByName.size).toBeGreaterThan(100);
+    expect([...filesByName].filter(([, declaredIn]) => declaredIn.length > 1)).toEqual([]);
   });
 
   it('keep the rules free of I/O, clocks and waiting', () => {
@@ -66,17 +79,17 @@ describe('The layers', () => {
     expect(files.filter((file) => layerOf(file) === 'rules' && impure.test(codeOf(file)))).toEqual([]);
   });
 
-  it('use no package that the published one does not bring along', () => {
+  it('use no package that the published one does not install or bundle', () => {
     const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
     const packages = imports.filter(({ from, to }) => !to.endsWith('.ts') && !from.includes('conformance'));
-    const brought = [...Object.keys(dependencies), ...bundled];
-    const strangers = packages.filter(({ to }) => !to.startsWith('node:') && !brought.includes(to));
-    expect(strangers).toEqual([]);
+    const available = [...Object.keys(dependencies), ...bundled];
+    const missing = packages.filter(({ to }) => !to.startsWith('node:') && !available.includes(to));
+    expect(missing).toEqual([]);
   });
 });
 
-describe('The judgement on an import', () => {
-  const judged: [from: string, to: string, typeOnly: boolean, right: boolean][] = [
+describe('An import', () => {
+  const cases: [from: string, to: string, typeOnly: boolean, allowed: boolean][] = [
     ['base/xml.ts', 'base/time.ts', false, true],
     ['base/xml.ts', 'rules/names.ts', true, false],
     ['rules/lease.ts', 'partition/partition.ts', true, false],
@@ -109,37 +122,37 @@ describe('The judgement on an import', () => {
     ['partition/transact.ts', 'partition/memory/engine.ts', false, false],
     ['partition/conformance/reads.ts', 'partition/memory/engine.ts', false, true],
   ];
-  it.each(judged)('of %s on %s (types only: %s) is right: %s', (from, to, typeOnly, right) => {
-    expect(wrongLean({ from, to, typeOnly }) === undefined).toBe(right);
+  it.each(cases)('by %s of %s (types only: %s) is allowed: %s', (from, to, typeOnly, allowed) => {
+    expect(importFault({ from, to, typeOnly }) === undefined).toBe(allowed);
   });
 });
 
-function wrongLean({ from, to, typeOnly }: Import): string | undefined {
+function importFault({ from, to, typeOnly }: Import): string | undefined {
   const [lower, upper] = [layerOf(to), layerOf(from)];
   const fault = `${from} -> ${to}`;
-  if (Object.values(engines).flat().includes(to))
-    return engines[from]?.includes(to) || from.includes('conformance') ? undefined : fault;
-  if (top.includes(upper)) return undefined;
-  if (lower === upper) return sideways(from, to) ? fault : undefined;
-  const allowed = mayLeanOn[upper] ?? [];
+  if (Object.values(implementations).flat().includes(to))
+    return implementations[from]?.includes(to) || from.includes('conformance') ? undefined : fault;
+  if (topLayers.includes(upper)) return undefined;
+  if (lower === upper) return isSideways(from, to) ? fault : undefined;
+  const allowed = allowedImports[upper] ?? [];
   return allowed.includes(lower) || allowed.includes(to) || (typeOnly && allowed.includes(`types of ${lower}`))
     ? undefined
     : fault;
 }
 
-/** Data Lake works on the rows of blobs; Storage Analytics writes blobs and entities; maintenance walks over all rows. */
-const knows: Readonly<Record<string, readonly string[]>> = {
+/** Data Lake works on the rows of blobs; Storage Analytics writes blobs and entities; maintenance scans all rows. */
+const allowedServices: Readonly<Record<string, readonly string[]>> = {
   datalake: ['blob'],
   analytics: ['blob', 'table'],
   maintenance: ['blob', 'queue', 'table', 'accounts'],
 };
 
-/** Otherwise services do not know each other; what two of them need moves down. */
-function sideways(from: string, to: string): boolean {
+/** Otherwise services do not import each other: what two of them need moves to a lower layer, or to services/common. */
+function isSideways(from: string, to: string): boolean {
   const [layer, area] = from.split('/');
   const [, otherArea] = to.split('/');
   if (layer !== 'services' || area === otherArea || otherArea === 'common') return false;
-  return !knows[area!]?.includes(otherArea!);
+  return !allowedServices[area!]?.includes(otherArea!);
 }
 
 /** The first folder; of a file in src itself, its name. */
@@ -170,11 +183,11 @@ function importsOf(file: string): Import[] {
   });
 }
 
-function whoImportsWhom(inside: readonly Import[]): string {
-  const lines = new Map<string, Set<string>>();
+function formatImportGraph(inside: readonly Import[]): string {
+  const graph = new Map<string, Set<string>>();
   for (const { from, to } of inside) {
     const upper = layerOf(from);
-    if (upper !== layerOf(to)) lines.set(upper, (lines.get(upper) ?? new Set()).add(layerOf(to)));
+    if (upper !== layerOf(to)) graph.set(upper, (graph.get(upper) ?? new Set()).add(layerOf(to)));
   }
-  return [...lines].map(([upper, lower]) => `${upper.padEnd(10)} -> ${[...lower].sort().join(', ')}`).join('\n');
+  return [...graph].map(([upper, lower]) => `${upper.padEnd(10)} -> ${[...lower].sort().join(', ')}`).join('\n');
 }

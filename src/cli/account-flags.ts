@@ -1,4 +1,4 @@
-/** holdfast account: what its words mean. */
+/** Flags and arguments of `holdfast account`. */
 
 import { StartError } from '../server/config.ts';
 import { suggestion } from './arguments.ts';
@@ -9,7 +9,7 @@ type Action = (typeof actions)[number];
 
 interface CommonFlags {
   readonly location: string;
-  /** Instead of the folder. */
+  /** URL of a shared store, instead of the folder. */
   readonly partition: string | undefined;
   readonly json: boolean;
 }

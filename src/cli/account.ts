@@ -1,4 +1,4 @@
-/** holdfast account */
+/** `holdfast account`: lists, adds and removes accounts, and rotates their keys. */
 import { resolve } from 'node:path';
 import type { ListedAccount, NamedKeys } from '../rest/admin/account-endpoints.ts';
 import { resolveConfig } from '../server/config.ts';
@@ -6,12 +6,12 @@ import { formatConnectionString, formatOrigin, type Origins } from '../server/en
 import type { AccountCommand } from './account-flags.ts';
 import { type AdminClient, withAdminClient } from './admin-client.ts';
 
-/** Where a server that is started without flags will be. */
+/** Where a server listens that is started without flags. */
 export const DEFAULT_ORIGINS: Origins = Object.fromEntries(
   resolveConfig().endpoints.map(({ service, host, port }) => [service, formatOrigin('http', host, port)]),
 );
 
-/** What is to be printed. */
+/** Returns the text to print. */
 export function runAccount(command: AccountCommand): Promise<string> {
   const { partition, location } = command;
   return withAdminClient(partition === undefined ? resolve(location) : { partition }, (accounts) =>

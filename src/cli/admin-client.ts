@@ -1,4 +1,4 @@
-/** The accounts of a folder, for a command: through the server that works on it, or in the folder itself if none does. */
+/** Client of the admin endpoints: changes the accounts of a folder through the server that runs on it, or in the folder itself if none does. */
 import { type IncomingMessage, request as overHttp } from 'node:http';
 import { request as overHttps } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,7 +12,7 @@ import type { AccountDirectory } from '../services/accounts/accounts.ts';
 import { asStorageError } from '../services/common/errors.ts';
 
 export interface AdminClient {
-  /** Of the server that runs; undefined: none does. */
+  /** Of the running server; undefined: none runs. */
   readonly origins: Origins | undefined;
   list(withKeys: boolean): Promise<readonly ListedAccount[]>;
   add(name: string, keys: readonly string[] | undefined): Promise<NamedKeys>;
@@ -25,21 +25,21 @@ const TIMEOUT_MILLISECONDS = 60_000;
 const LOCK_WAIT_MILLISECONDS = 5_000;
 const RETRY_MILLISECONDS = 100;
 
-/** In a folder, or in a store that servers may share. Every refusal is a StartError. */
+/** For a folder, or for a shared store. Every refusal is a StartError. */
 export async function withAdminClient<T>(
   where: string | { readonly partition: string },
-  work: (accounts: AdminClient) => Promise<T>,
+  work: (client: AdminClient) => Promise<T>,
 ): Promise<T> {
   const deadline = performance.now() + LOCK_WAIT_MILLISECONDS;
   for (;;) {
     const admin = typeof where === 'string' ? findAdminFile(where) : undefined;
     try {
       if (admin && (await isRunning(admin))) return await work(serverClient(admin));
-      // If a server uses the folder after all, its lock says so.
+      // If a server uses the folder after all, the lock of the folder refuses.
       const { withAccounts } = await import('../index.ts');
       return await withAccounts(where, (accounts) => work(offlineClient(accounts)));
     } catch (error) {
-      // Another command is soon through, and a server that starts can soon be asked.
+      // Another command releases the lock soon, and a server that is starting can soon be asked.
       if (error instanceof DirectoryInUse && performance.now() < deadline) {
         await sleep(RETRY_MILLISECONDS);
         continue;
@@ -82,7 +82,7 @@ function serverClient(admin: AdminFile): AdminClient {
   };
 }
 
-/** What a killed server has left leads nowhere, or to somebody else. */
+/** The file of a killed server names a port that is closed, or that another process has taken. */
 async function isRunning(admin: AdminFile): Promise<boolean> {
   try {
     const { status } = await sendRequest(admin, 'GET', '');
@@ -120,7 +120,7 @@ async function sendRequest(admin: AdminFile, method: string, path: string, value
   };
   const incoming = await new Promise<IncomingMessage>((resolve, reject) => {
     const options = { method, headers, agent: false, timeout: TIMEOUT_MILLISECONDS };
-    // Its certificate is often its own, and the address came from its own folder.
+    // The certificate is often self-signed, and the address came from the server's own folder.
     const request =
       url.protocol === 'https:'
         ? overHttps(url, { ...options, rejectUnauthorized: false }, resolve)

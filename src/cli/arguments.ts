@@ -1,4 +1,4 @@
-/** Reads flags by a table of them, and prints the table. */
+/** Command line parser: reads flags by a table of them, and prints the table as help. */
 import { parseArgs } from 'node:util';
 import { StartError } from '../server/config.ts';
 
@@ -16,17 +16,13 @@ export type Values<Table extends Flags> = {
   readonly [Name in keyof Table]?: Table[Name]['type'] extends 'boolean' ? true : string;
 };
 
-/** What the words on a command line say. */
 export interface ParsedArguments<Table extends Flags> {
   readonly values: Values<Table>;
-  /** What is no flag. */
+  /** Words that are neither a flag nor its value. */
   readonly positionals: readonly string[];
 }
 
-/**
- * @param otherwise what to say of a flag that is not in the table, if there is more to say than that
- * @param others names that are spelt in several ways, too
- */
+/** Throws a StartError for a flag that is not in the table, or without its value. */
 export function parseArguments<const Table extends Flags>(
   words: readonly string[],
   flags: Table,
@@ -47,7 +43,7 @@ export function parseArguments<const Table extends Flags>(
     if (flag.type === 'boolean') {
       if (value !== undefined && !BOOLEAN.test(value))
         throw new StartError(`${rawName} is true or false, not ${value}: write just ${rawName}.`);
-      // Of a flag that is given twice the last counts.
+      // If a flag is given twice, the last one counts.
       if (value?.toLowerCase() === 'false') delete values[name];
       else values[name] = true;
     } else {
@@ -72,7 +68,7 @@ function canonicalFlag(word: string, flags: Flags): string {
 
 const BOOLEAN = /^(?:true|false)$/i;
 
-/** Azurite takes --loose true, too: the next word is the value of the flag. */
+/** Azurite also accepts `--loose true`: the next word is the value of the flag. */
 function joinBooleanValues(words: readonly string[], flags: Flags): string[] {
   const joined: string[] = [];
   for (const word of words) {
@@ -98,7 +94,7 @@ export function formatFlags(flags: Flags): string {
   return rows.join('\n');
 }
 
-/** The one of these that was probably meant, as a sentence to be added. */
+/** A sentence that names the known word nearest to a misspelt one; empty if none is near. */
 export function suggestion(word: string, known: readonly string[], prefix = ''): string {
   const [near] = known
     .map((name) => ({ name, distance: editDistance(normalizeName(word), normalizeName(name)) }))

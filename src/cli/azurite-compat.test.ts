@@ -4,13 +4,13 @@ import { azurite, azuriteFor, holdfast } from './azurite-compat.ts';
 const at = { service: 'blob', scheme: 'http', host: '0.0.0.0', port: 10_000 } as const;
 
 describe('Under the name azurite', () => {
-  it('takes the flags of all services', () => {
+  it('accepts the flags of all services', () => {
     const words = ['--queueHost', '0.0.0.0', '--table-port=10002'];
     expect(azurite.filterArguments(words)).toEqual({ words });
     expect(azurite.services).toEqual(['blob', 'queue', 'table']);
   });
 
-  it('speaks in the words that tools wait for, with the address as it was asked for', () => {
+  it('prints the lines that tools wait for, with the address as it was configured', () => {
     expect(azurite.startingLines(at)).toEqual(['Azurite Blob service is starting at http://0.0.0.0:10000']);
     expect(azurite.listeningLines(at)).toEqual([
       'Azurite Blob service is successfully listening at http://0.0.0.0:10000',
@@ -23,8 +23,8 @@ describe('Under the name azurite', () => {
 
 describe('The version', () => {
   it('is the number alone under the names of the emulator, for scripts that parse it', () => {
-    for (const surface of [azurite, azuriteFor('blob'), azuriteFor('queue'), azuriteFor('table')]) {
-      expect(surface.version('1.2.3')).toBe('1.2.3');
+    for (const flavour of [azurite, azuriteFor('blob'), azuriteFor('queue'), azuriteFor('table')]) {
+      expect(flavour.version('1.2.3')).toBe('1.2.3');
     }
     expect(holdfast.version('1.2.3')).toBe('holdfast 1.2.3');
   });
@@ -33,7 +33,7 @@ describe('The version', () => {
 describe('Under the name azurite-blob', () => {
   const azuriteBlob = azuriteFor('blob');
 
-  it('is silent about other services until they are named', () => {
+  it('warns only if flags of other services are given', () => {
     expect(azuriteBlob.services).toEqual(['blob']);
     expect(azuriteBlob.filterArguments(['--silent']).warning).toBeUndefined();
     expect(azuriteBlob.filterArguments(['--queuePort', '0'])).toEqual({
@@ -42,7 +42,7 @@ describe('Under the name azurite-blob', () => {
     });
   });
 
-  it('passes over the flags of other services, with their values', () => {
+  it('ignores the flags of other services, with their values', () => {
     const words = [
       '--blobHost',
       '0.0.0.0',
@@ -63,7 +63,7 @@ describe('Under the name azurite-blob', () => {
     ]);
   });
 
-  it('takes no flag for the value of one that lacks its own', () => {
+  it('does not treat a flag as the value of one that lacks its own', () => {
     expect(azuriteBlob.filterArguments(['--queueHost', '--silent', '--tablePort']).words).toEqual(['--silent']);
   });
 
@@ -72,7 +72,7 @@ describe('Under the name azurite-blob', () => {
     expect(azuriteBlob.filterArguments(words).words).toEqual(words);
   });
 
-  it('speaks in the words of both programs of the emulator', () => {
+  it('prints the lines of both programs of the emulator', () => {
     expect(azuriteBlob.startingLines(at)).toEqual(['Azurite Blob service is starting on 0.0.0.0:10000']);
     expect(azuriteBlob.listeningLines(at)).toEqual([
       'Azurite Blob service successfully listens on http://0.0.0.0:10000',
@@ -82,7 +82,7 @@ describe('Under the name azurite-blob', () => {
 });
 
 describe('Under the name holdfast', () => {
-  it('passes over nothing', () => {
+  it('ignores nothing', () => {
     expect(holdfast.filterArguments(['--queueHost', 'x'])).toEqual({ words: ['--queueHost', 'x'] });
   });
 });

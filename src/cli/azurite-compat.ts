@@ -1,13 +1,13 @@
-/** What the program is called, and what differs under the names of the Azurite emulator: tools start it by them and wait for its lines. */
+/** Names of the program: under those of the Azurite emulator it prints the lines that tools wait for. */
 import { serviceTitle } from '../server/endpoints.ts';
 import { type ServiceName, serviceNames } from '../services/common/names.ts';
 
 export interface CliFlavour {
-  /** At the head of its messages. */
+  /** Prefix of its messages. */
   readonly name: string;
-  /** Which services it has. */
+  /** The services that it serves. */
   readonly services: readonly ServiceName[];
-  /** The command line without what is passed over, and the message that says so. */
+  /** The command line without the flags that this program ignores, and a warning that names them. */
   filterArguments(words: readonly string[]): { readonly words: readonly string[]; readonly warning?: string };
   startingLines(at: ListenAddress): readonly string[];
   listeningLines(at: ListenAddress): readonly string[];
@@ -15,11 +15,11 @@ export interface CliFlavour {
   closedLines(service: ServiceName): readonly string[];
   /** What --version prints. */
   version(number: string): string;
-  /** Whether --silent is about these lines too. */
+  /** Whether --silent suppresses these lines, too. */
   readonly honoursSilent: boolean;
 }
 
-/** As it was asked for, not as it can be reached: who waits for 0.0.0.0 compares the text. */
+/** As it was configured, not as it can be reached: tools that wait for 0.0.0.0 compare the text. */
 export interface ListenAddress {
   readonly service: ServiceName;
   readonly scheme: 'http' | 'https';
@@ -68,7 +68,7 @@ export function azuriteFor(service: ServiceName): CliFlavour {
       return { words: kept, warning: `this is the ${service} service; passed over: ${ignored.join(', ')}.` };
     },
     startingLines: (at) => [`Azurite ${serviceTitle(service)} service is starting on ${hostAndPort(at)}`],
-    // The emulator's programs word it differently, and there are tools that wait for either.
+    // The emulator's programs print different lines, and there are tools that wait for either.
     listeningLines: (at) => [
       `Azurite ${serviceTitle(service)} service successfully listens on ${origin(at)}`,
       ...listeningLines(at),
@@ -82,15 +82,15 @@ function listeningLines(at: ListenAddress): readonly string[] {
 
 const SERVICE_FLAG = /^--(blob|queue|table)(?:host|port|keepalivetimeout)$/;
 
-/** Tools that start the emulator name all its services, also when their users want one of them only. */
+/** Tools that start the emulator give the flags of all services, even if only one is started. */
 function withoutOtherServices(words: readonly string[], service: ServiceName): { kept: string[]; ignored: string[] } {
   const kept: string[] = [];
   const ignored: string[] = [];
   for (let index = 0; index < words.length; index++) {
     const word = words[index]!;
     const [flag = ''] = word.split('=', 1);
-    const [, of = service] = SERVICE_FLAG.exec(`--${flag.slice(2).replaceAll('-', '').toLowerCase()}`) ?? [];
-    if (!flag.startsWith('--') || of === service) {
+    const [, flagService = service] = SERVICE_FLAG.exec(`--${flag.slice(2).replaceAll('-', '').toLowerCase()}`) ?? [];
+    if (!flag.startsWith('--') || flagService === service) {
       kept.push(word);
       continue;
     }

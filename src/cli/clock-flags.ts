@@ -1,4 +1,4 @@
-/** holdfast clock: what its words mean. */
+/** Flags of `holdfast clock`. */
 import { StartError } from '../server/config.ts';
 import { DEFAULT_LOCATION, defineSubcommand, json, location } from './subcommand.ts';
 

@@ -1,4 +1,4 @@
-/** holdfast clock */
+/** `holdfast clock`: compares the time of the data with the clock of this machine, and sets it back. */
 import { resolve } from 'node:path';
 import { silentLog } from '../base/log.ts';
 import { formatIso7, TICKS_PER_SECOND, ticksFromUnix } from '../base/time.ts';
@@ -7,7 +7,7 @@ import { readClockLead, readSupportedFormat, writeFormatFile } from '../server/d
 import { openOwnedPartition, openReadOnlyEngine } from '../server/open-partition.ts';
 import type { ClockCommand } from './clock-flags.ts';
 
-/** What is to be printed. */
+/** Returns the text to print. */
 export async function runClock({ location, setBack, json }: ClockCommand): Promise<string> {
   const folder = resolve(location);
   if (readSupportedFormat(folder) === undefined)
@@ -31,7 +31,7 @@ interface Times {
   readonly data: bigint;
 }
 
-/** A server may work on the folder meanwhile. */
+/** Reads only: a server may run on the folder meanwhile. */
 async function readTime(folder: string): Promise<Times> {
   const engine = await openReadOnlyEngine(folder);
   try {
@@ -41,7 +41,7 @@ async function readTime(folder: string): Promise<Times> {
   }
 }
 
-/** The stamps of the store go on from the highest, so that no ETag comes twice; what is called its date follows the machine's clock. */
+/** Commit timestamps continue from the highest, so that no ETag repeats; the date that clients see follows the machine's clock. */
 async function setTimeBack(folder: string): Promise<Times> {
   const rows = await openOwnedPartition({ location: folder }, silentLog);
   try {

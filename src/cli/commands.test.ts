@@ -56,28 +56,34 @@ describe('holdfast sas', () => {
   it('is of the whole account, for reading and listing, for an hour', () => {
     const before = Date.now();
     const sas = read('');
-    expect(sas).toMatchObject({ subject: { of: 'account', services: 'bqt', resourceTypes: 'sco' }, permissions: 'rl' });
+    expect(sas).toMatchObject({
+      subject: { kind: 'account', services: 'bqt', resourceTypes: 'sco' },
+      permissions: 'rl',
+    });
     expect(Date.parse(sas?.expiry ?? '')).toBeGreaterThanOrEqual(Math.floor(before / 1_000) * 1_000 + 3_600_000);
     expect(sas?.expiry).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
   });
 
   const subjects: [line: string, subject: object, permissions: string][] = [
-    ['-c box', { of: 'blob', container: 'box', blob: undefined }, 'rl'],
-    ['-c box -b blob', { of: 'blob', container: 'box', blob: 'blob' }, 'r'],
-    ['-q line', { of: 'queue', queue: 'line' }, 'r'],
-    ['--queue line -p raup', { of: 'queue', queue: 'line' }, 'raup'],
-    ['-t people', { of: 'table', table: 'people', keys: [undefined, undefined, undefined, undefined] }, 'r'],
+    ['-c box', { kind: 'blob', container: 'box', blob: undefined }, 'rl'],
+    ['-c box -b blob', { kind: 'blob', container: 'box', blob: 'blob' }, 'r'],
+    ['-q line', { kind: 'queue', queue: 'line' }, 'r'],
+    ['--queue line -p raup', { kind: 'queue', queue: 'line' }, 'raup'],
+    ['-t people', { kind: 'table', table: 'people', keys: [undefined, undefined, undefined, undefined] }, 'r'],
     [
       '--table people --start-pk a --end-pk b --end-rk c',
-      { of: 'table', table: 'people', keys: ['a', undefined, 'b', 'c'] },
+      { kind: 'table', table: 'people', keys: ['a', undefined, 'b', 'c'] },
       'r',
     ],
   ];
-  it.each(subjects)('%s is for it, and for reading unless it says more', (line, subject, permissions) => {
-    expect(read(line)).toMatchObject({ subject, permissions, form: 'url', urls: {} });
-  });
+  it.each(subjects)(
+    '%s is for that resource, and for reading unless --permissions is given',
+    (line, subject, permissions) => {
+      expect(read(line)).toMatchObject({ subject, permissions, form: 'url', urls: {} });
+    },
+  );
 
-  it('knows where services are if it is told', () => {
+  it('takes the URLs of services from flags', () => {
     expect(read('--queue-url http://q/x/ --table-url https://t')?.urls).toEqual({
       queue: 'http://q/x',
       table: 'https://t',
@@ -100,7 +106,7 @@ describe('holdfast sas', () => {
     expect(() => read(line)).toThrow(fault);
   });
 
-  it('leaves to a policy what is not said', () => {
+  it('leaves to a policy what is not given', () => {
     expect(read('-c box --policy readers')).toMatchObject({ permissions: undefined, expiry: undefined });
     expect(read('-c box --policy readers -p r -e 2030-01-01')).toMatchObject({
       permissions: 'r',
@@ -108,7 +114,7 @@ describe('holdfast sas', () => {
     });
   });
 
-  it('takes a time of the day, too', () => {
+  it('accepts a time of the day, too', () => {
     expect(read('-e 2030-01-01T12:30Z')?.expiry).toBe('2030-01-01T12:30:00Z');
   });
 
@@ -127,7 +133,7 @@ describe('holdfast clock', () => {
     expect(parseCommand(['clock', ...line.split(' ').filter(Boolean)])).toEqual({ command: 'clock', clock });
   });
 
-  it('refuses what it does not know, and has help of its own', () => {
+  it('refuses unknown words, and has help of its own', () => {
     expect(() => parseCommand(['clock', 'set-back'])).toThrow('Unexpected set-back');
     expect(() => parseCommand(['clock', '--partition', 'postgres://host/x'])).toThrow('There is no flag --partition');
     expect(parseCommand(['clock', '--help'])).toEqual({ command: 'help', topic: 'clock' });

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { progressBar } from './progress-bar.ts';
 
-describe('the progress bar', () => {
+describe('The progress bar', () => {
   const terminal = (isTTY: boolean) => {
     const written: string[] = [];
     return { written, isTTY, write: (text: string) => written.push(text) > 0 };
   };
 
-  it('writes one line again and again, and clears it', () => {
+  it('rewrites one line in place, and clears it', () => {
     const screen = terminal(true);
     const bar = progressBar(screen as never);
     bar.show({ what: 'counting rows', done: 1_000, total: undefined });

@@ -4,7 +4,7 @@ import type { CheckProgress } from '../services/maintenance/check.ts';
 const CLEAR_LINE = '\r\x1b[K';
 const CELLS = 30;
 
-/** One line that is written again and again, on a terminal only. */
+/** Progress bar: one line that is rewritten in place, on a terminal only. */
 export function progressBar(terminal: Pick<WriteStream, 'isTTY' | 'write'>) {
   let shown = '';
   function print(line: string): void {

@@ -1,14 +1,11 @@
-/** The program under one of its names: reads the command line, and does what it says. */
-import { existsSync, readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
-import type { Where } from '../index.ts';
+/** Entry point of the programs in bin/: parses the command line and runs the command. */
+import { readFileSync } from 'node:fs';
 import { CannotListen, StartError } from '../server/config.ts';
 import type { CliFlavour } from './azurite-compat.ts';
-import { progressBar } from './progress-bar.ts';
 import { serve } from './serve.ts';
 import { helpText, parseCommand } from './start-flags.ts';
 
-/** `program`: the URL of a file in bin/, whose place beside package.json is the same in a bundle and in single modules. */
+/** @param program the URL of a file in bin/, from which package.json has the same relative path in dist and in build */
 export async function main(flavour: CliFlavour, program: string): Promise<void> {
   try {
     await run(flavour, () => readVersion(program));
@@ -25,7 +22,7 @@ async function run(flavour: CliFlavour, version: () => string): Promise<void> {
   const command = parseCommand(words, process.env);
   if (command.command === 'help') console.log(helpText(command.topic));
   else if (command.command === 'version') console.log(flavour.version(version()));
-  else if (command.command === 'check') await runCheck(command.where);
+  else if (command.command === 'check') await (await import('./check.ts')).runCheck(command.where);
   else if (command.command === 'account') console.log(await (await import('./account.ts')).runAccount(command.account));
   else if (command.command === 'sas') console.log(await (await import('./sas.ts')).runSas(command.sas));
   else if (command.command === 'clock') console.log(await (await import('./clock.ts')).runClock(command.clock));
@@ -35,26 +32,11 @@ async function run(flavour: CliFlavour, version: () => string): Promise<void> {
   }
 }
 
-async function runCheck(where: Where): Promise<void> {
-  const isFolder = typeof where === 'string';
-  const folder = resolve(isFolder ? where : where.extents);
-  if (!existsSync(folder))
-    throw new StartError(`There is no folder ${folder}: name the data by --${isFolder ? 'location' : 'extents'}.`);
-  const { check } = await import('../index.ts');
-  const bar = progressBar(process.stderr);
-  const { notes, findings } = await check(isFolder ? folder : { ...where, extents: folder }, bar.show).finally(
-    bar.clear,
-  );
-  for (const line of [...notes, ...findings]) console.log(line);
-  console.log(findings.length === 0 ? 'Everything is in order.' : `${findings.length} findings.`);
-  process.exitCode = findings.length === 0 ? 0 : 1;
-}
-
 function readVersion(program: string): string {
   return JSON.parse(readFileSync(new URL('../../package.json', program), 'utf8')).version;
 }
 
-/** What the user can put right, in one line; undefined: a bug, whose stack is wanted. */
+/** One line about an error that the user can correct; undefined: a bug, whose stack is wanted. */
 function userMessage(error: unknown): string | undefined {
   if (error instanceof StartError) return error.message;
   if (!(error instanceof Error)) return undefined;

@@ -1,4 +1,4 @@
-/** holdfast sas: what its words mean. */
+/** Flags and arguments of `holdfast sas`. */
 import { unixFromTicks } from '../base/time.ts';
 import { parseSasDate } from '../rest/auth/sas.ts';
 import type { TableSasFields } from '../rest/auth/service-sas.ts';
@@ -8,31 +8,31 @@ import { type ServiceName, serviceNames } from '../services/common/names.ts';
 import type { Flags, Values } from './arguments.ts';
 import { defineSubcommand, location, partition, partitionFrom } from './subcommand.ts';
 
-/** What a signature is for. */
+/** The resource that a signature opens. */
 export type SasSubject =
-  | { readonly of: 'account'; readonly services: string; readonly resourceTypes: string }
-  | { readonly of: 'blob'; readonly container: string; readonly blob: string | undefined }
-  | { readonly of: 'queue'; readonly queue: string }
-  | { readonly of: 'table'; readonly table: string; readonly keys: TableSasFields['keys'] };
+  | { readonly kind: 'account'; readonly services: string; readonly resourceTypes: string }
+  | { readonly kind: 'blob'; readonly container: string; readonly blob: string | undefined }
+  | { readonly kind: 'queue'; readonly queue: string }
+  | { readonly kind: 'table'; readonly table: string; readonly keys: TableSasFields['keys'] };
 
 export const sasForms = ['url', 'token', 'connection-string'] as const;
 export type SasForm = (typeof sasForms)[number];
 
 export interface SasCommand {
   readonly location: string | undefined;
-  /** Instead of the folder. */
+  /** URL of a shared store, instead of the folder. */
   readonly partition: string | undefined;
   readonly account: string | undefined;
   readonly subject: SasSubject;
   readonly permissions: string | undefined;
-  /** ISO 8601, as it is signed; undefined: as the policy says. */
+  /** ISO 8601, as it is signed; undefined: the stored access policy has it. */
   readonly start: string | undefined;
   readonly expiry: string | undefined;
   readonly ip: string | undefined;
   readonly httpsOnly: boolean;
   readonly policy: string | undefined;
   readonly form: SasForm;
-  /** Where services are that do not run from this folder. */
+  /** Of services that are not those of the running server. */
   readonly urls: Readonly<Partial<Record<ServiceName, string>>>;
 }
 
@@ -79,7 +79,7 @@ export const sas = defineSubcommand({
     if (surplus !== undefined) throw new StartError(`Unexpected ${surplus}: flags begin with --.`);
     const { policy, permissions, expiry, start, ip } = values;
     const subject = parseSubject(values);
-    if (subject.of === 'account' && policy !== undefined)
+    if (subject.kind === 'account' && policy !== undefined)
       throw new StartError('--policy needs --container, --queue or --table: these have policies.');
     const form = sasForms.find((each) => each === (values.as ?? 'url'));
     if (form === undefined) throw new StartError(`--as is ${sasForms.join(', ')}, not ${values.as}.`);
@@ -110,17 +110,17 @@ function parseSubject(words: SasValues): SasSubject {
   if (table !== undefined) {
     if (srk !== undefined && spk === undefined) throw new StartError('--start-rk needs --start-pk.');
     if (erk !== undefined && epk === undefined) throw new StartError('--end-rk needs --end-pk.');
-    return { of: 'table', table, keys: [spk, srk, epk, erk] };
+    return { kind: 'table', table, keys: [spk, srk, epk, erk] };
   }
-  if (queue !== undefined) return { of: 'queue', queue };
-  if (container !== undefined) return { of: 'blob', container, blob: blob && normalizeSlashes(blob) };
+  if (queue !== undefined) return { kind: 'queue', queue };
+  if (container !== undefined) return { kind: 'blob', container, blob: blob && normalizeSlashes(blob) };
   if (services !== undefined && !/^[bqt]+$/.test(services))
     throw new StartError(`--services are letters of b, q and t, not ${services}.`);
-  return { of: 'account', services: services ?? 'bqt', resourceTypes: resourceTypes ?? 'sco' };
+  return { kind: 'account', services: services ?? 'bqt', resourceTypes: resourceTypes ?? 'sco' };
 }
 
 function defaultPermissions(subject: SasSubject): string {
-  return subject.of === 'account' || (subject.of === 'blob' && subject.blob === undefined) ? 'rl' : 'r';
+  return subject.kind === 'account' || (subject.kind === 'blob' && subject.blob === undefined) ? 'rl' : 'r';
 }
 
 function parseUrls(words: SasValues): SasCommand['urls'] {
@@ -135,7 +135,7 @@ function parseUrls(words: SasValues): SasCommand['urls'] {
   return urls;
 }
 
-/** To the second, as all versions take it. */
+/** To the second: all service versions accept that form. */
 function parseTime(flag: string, text: string, now: number): string {
   const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
   const at = unit ? now + Number(count) * UNIT_SECONDS[unit]! * 1_000 : parseUtc(text);

@@ -1,4 +1,4 @@
-/** holdfast sas */
+/** `holdfast sas`: signs a shared access signature and prints URLs with it. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseSas } from '../rest/auth/sas.ts';
@@ -14,14 +14,14 @@ import type { SasCommand, SasSubject } from './sas-flags.ts';
 import { DEFAULT_LOCATION } from './subcommand.ts';
 
 const VERSION = '2022-11-02';
-/** Of the fields in the query. */
+/** By the query parameter that the flag sets. */
 const FLAG_BY_FIELD: Readonly<Record<string, string>> = {
   sp: '--permissions',
   sip: '--ip',
   srt: '--resource-types',
 };
 
-/** What is to be printed: a URL for each service, or what else was asked for. */
+/** Returns the text to print: a URL for each service, or the form that --as names. */
 export async function runSas(command: SasCommand): Promise<string> {
   const { subject, form } = command;
   const { account, origins } = await findSigner(command);
@@ -33,7 +33,7 @@ export async function runSas(command: SasCommand): Promise<string> {
     const url = command.urls[service] ?? (origin === undefined ? undefined : `${origin}/${account.name}`);
     return url === undefined ? [] : [[service, url] as const];
   });
-  // An account may well have services that this server leaves to others.
+  // The running server may serve only some of the services of an account.
   if (endpoints.length === 0) {
     const [service] = servicesFor(subject);
     throw new StartError(`The server that runs has no ${service} service: say where one is by --${service}-url.`);
@@ -44,27 +44,28 @@ export async function runSas(command: SasCommand): Promise<string> {
 }
 
 function servicesFor(subject: SasSubject): readonly ServiceName[] {
-  if (subject.of !== 'account') return [subject.of];
+  if (subject.kind !== 'account') return [subject.kind];
   return serviceNames.filter((service) => subject.services.includes(service[0]!));
 }
 
 function subjectPath(subject: SasSubject): string {
-  if (subject.of === 'account') return '/';
-  if (subject.of === 'queue') return `/${encodeURIComponent(subject.queue)}`;
-  if (subject.of === 'table') return `/${encodeURIComponent(subject.table)}`;
+  if (subject.kind === 'account') return '/';
+  if (subject.kind === 'queue') return `/${encodeURIComponent(subject.queue)}`;
+  if (subject.kind === 'table') return `/${encodeURIComponent(subject.table)}`;
   const parts = [subject.container, ...(subject.blob?.split('/') ?? [])];
   return parts.map((part) => `/${encodeURIComponent(part)}`).join('');
 }
 
-/** Whoever made a mistake learns it here, not from the server later. */
-function checkToken(token: string, { of }: SasSubject): void {
+/** Reports a wrong flag now: a server would refuse the signature only when it is used. */
+function checkToken(token: string, { kind }: SasSubject): void {
   try {
-    parseSas(Object.fromEntries(new URLSearchParams(token)), of === 'account' ? 'blob' : of);
+    parseSas(Object.fromEntries(new URLSearchParams(token)), kind === 'account' ? 'blob' : kind);
   } catch (error) {
     const detail = asStorageError(error)?.details?.AuthenticationErrorDetail ?? '';
     const field = /: (\w+)\.?$/.exec(detail)?.[1] ?? '';
     if (!Object.hasOwn(FLAG_BY_FIELD, field)) throw error;
-    const order = field === 'sp' && of !== 'account' ? `: its letters come in the order ${PERMISSION_ORDER[of]}` : '';
+    const order =
+      field === 'sp' && kind !== 'account' ? `: its letters come in the order ${PERMISSION_ORDER[kind]}` : '';
     throw new StartError(`${FLAG_BY_FIELD[field]} is nothing that a signature takes${order}.`);
   }
 }
@@ -96,12 +97,12 @@ async function findSigner({
 function createToken(command: SasCommand, { name, keys: [key = ''] }: Account): string {
   const { subject, permissions = '', start = '', expiry = '', ip = '', httpsOnly, policy: identifier = '' } = command;
   const common = { version: VERSION, permissions, start, expiry, ip, protocol: httpsOnly ? 'https' : '' };
-  if (subject.of === 'account') {
+  if (subject.kind === 'account') {
     const { services, resourceTypes } = subject;
     return accountSasToken(name, { ...common, services, resourceTypes }, key);
   }
-  if (subject.of === 'queue') return queueSasToken(name, subject.queue, { ...common, identifier }, key);
-  if (subject.of === 'table') {
+  if (subject.kind === 'queue') return queueSasToken(name, subject.queue, { ...common, identifier }, key);
+  if (subject.kind === 'table') {
     const { table, keys } = subject;
     return tableSasToken(name, { ...common, identifier, table, keys }, key);
   }

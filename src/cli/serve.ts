@@ -1,4 +1,4 @@
-/** A server in the foreground: from the command line until a signal, or a message of the parent, ends it. */
+/** Runs a server in the foreground until a signal, or a message of the parent process, ends it. */
 import { endProcess } from '../base/end-process.ts';
 import type { HoldfastServer } from '../index.ts';
 import { describeDataLocation, resolveConfig, type StartOptions } from '../server/config.ts';
@@ -18,14 +18,14 @@ export async function serve(flavour: CliFlavour, serveOptions: ServeOptions): Pr
   const printLines = (lines: readonly string[]) => {
     if (!silent || !flavour.honoursSilent) for (const line of lines) console.log(line);
   };
-  // Who waited for its lines may close the pipe then. That ends no server.
+  // A tool that waited for these lines may close the pipe afterwards: the server goes on.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   const config = resolveConfig(options);
   const scheme = config.https ? 'https' : 'http';
   const listening = config.endpoints.map(({ service, host, port }): ListenAddress => ({ service, scheme, host, port }));
   for (const at of listening) printLines(flavour.startingLines(at));
   const starting = import('../index.ts').then(({ start }) => start(options));
-  // From the first moment: a start can take long, and must be as easy to end.
+  // Before the start has finished: it can take long, and a signal must end it, too.
   stopOnSignals(flavour.name, async () => {
     for (const service of services) printLines(flavour.closingLines(service));
     await (await starting).stop();
@@ -50,17 +50,17 @@ function serviceUrl(server: HoldfastServer, service: ServiceName): string {
   return server[`${service}Url`];
 }
 
-/** A URL leaves out the port that its scheme has anyway. */
+/** A URL leaves out the default port of its scheme. */
 function portFrom({ port, protocol }: URL): number {
   return Number(port) || (protocol === 'https:' ? 443 : 80);
 }
 
 const underNpm = process.env.npm_lifecycle_event !== undefined;
 
-/** Ctrl-C under npm arrives twice, from the terminal and from npm, which passes it on: that is one wish. */
+/** Ctrl-C under npm arrives twice, from the terminal and forwarded by npm: the two count as one. */
 const DUPLICATE_SIGNAL_MS = underNpm ? 500 : 0;
 
-/** The first signal stops the server, which finishes the requests that run; the second ends at once. */
+/** The first signal stops the server after its running requests; the second ends the process at once. */
 function stopOnSignals(name: string, stop: () => Promise<void>): void {
   let firstAt: number | undefined;
   const onSignal = (signal: NodeJS.Signals): void => {
@@ -79,24 +79,24 @@ function stopOnSignals(name: string, stop: () => Promise<void>): void {
   };
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);
-  // Windows has no signals that could be caught: there a parent that forked the emulator sends this.
+  // Windows has no signals that a process can catch: a parent that forked the emulator sends this message instead.
   process.on('message', (message) => message === 'shutdown' && onSignal('SIGTERM'));
   process.channel?.unref();
   if (underNpm) onOrphaned(() => onSignal('SIGTERM'));
 }
 
-/** Leaves a moment in which the last lines reach a pipe: on Windows they do not at once. */
+/** Gives the last lines time to reach a pipe: on Windows writes to pipes are asynchronous. */
 function exitSoon(code: number): void {
   process.exitCode = code;
   setTimeout(() => process.exit(), 100).unref();
 }
 
-/** npm passes SIGTERM to the shell between itself and us, and some shells die of it without telling us. */
-function onOrphaned(act: () => void): void {
+/** npm sends SIGTERM to the shell that it started this process with, and some shells end without forwarding it. */
+function onOrphaned(callback: () => void): void {
   const parent = process.ppid;
   const watch = setInterval(() => {
     if (process.ppid === parent) return;
     clearInterval(watch);
-    act();
+    callback();
   }, 200).unref();
 }

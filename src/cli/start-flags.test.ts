@@ -48,12 +48,12 @@ describe('The command line', () => {
     expect(parseCommand(split(line))).toEqual({ command: 'start', options, silent: line === '-s' });
   });
 
-  it('takes the accounts of AZURITE_ACCOUNTS and minds no other variable', () => {
+  it('reads the accounts of AZURITE_ACCOUNTS and ignores the other variables of Azurite', () => {
     const env = { AZURITE_ACCOUNTS: 'one:a2V5', AZURITE_SKIP_API_VERSION_CHECK: 'true' };
     expect(parseCommand([], env)).toMatchObject({ options: { accounts: [{ name: 'one', keys: ['a2V5'] }] } });
   });
 
-  it('takes the rows that processes share from HOLDFAST_PARTITION, unless a flag names others', () => {
+  it('reads the URL of a shared store from HOLDFAST_PARTITION, unless a flag gives another place', () => {
     const env = { HOLDFAST_PARTITION: ROWS };
     expect(parseCommand(split('--extents x'), env)).toMatchObject({ options: { partition: ROWS, extents: 'x' } });
     const other = 'postgresql://other/rows';

@@ -1,4 +1,4 @@
-/** The command line, with the flags that users of the Azurite emulator know. */
+/** Commands, and the flags of `start`: those of the Azurite emulator, and a few more. */
 
 import {
   type LogFormat,
@@ -233,7 +233,7 @@ function parseList(text: string): string[] {
   return text.split(',').map((part) => part.trim());
 }
 
-/** Test containers write it with decimals. */
+/** Testcontainers gives the number with decimals. */
 function parseMegabytes(flag: FlagName, text: string): number {
   if (/^\d{1,7}(?:\.\d{1,9})?$/.test(text)) return Math.floor(Number(text) * 1024 * 1024);
   throw new StartError(`--${flag} is a number of megabytes, not ${text}.`);

@@ -1,14 +1,14 @@
+/** A subcommand: its flags, its help, and the flags that several subcommands share. */
 import { isPartitionUrl, StartError } from '../server/config.ts';
 import type { Flags, ParsedArguments } from './arguments.ts';
 
-/** Behind `holdfast`, with what it does: a line each. */
+/** Lines of the help: the words after `holdfast`, and what the command does. */
 export type Usage = readonly (readonly [words: string, does: string])[];
 
-/** A command with flags of its own, and its help. */
 export interface Subcommand<Table extends Flags, Read> {
   readonly usage: Usage;
   readonly flags: Table;
-  /** Throws a StartError for what cannot be done. */
+  /** Throws a StartError for flags that contradict each other. */
   parse(line: ParsedArguments<Table>, env: NodeJS.ProcessEnv): Read;
 }
 
@@ -30,7 +30,7 @@ export const partition = {
   help: 'rows that processes share: postgres://... (HOLDFAST_PARTITION)',
 } as const;
 
-/** The one of the environment, unless a folder is named. Throws a StartError. */
+/** The URL given by flag; that of the environment only if no folder is named. Throws a StartError. */
 export function partitionFrom(
   values: { readonly partition?: string | undefined; readonly location?: string | undefined },
   env: NodeJS.ProcessEnv,

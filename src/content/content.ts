@@ -2,9 +2,7 @@
 import type { ChunkLocation } from '../extents/extents.ts';
 import type { Key } from '../partition/keys.ts';
 import type { Snapshot, Transaction } from '../partition/partition.ts';
-import type { ChunkRef, ContentId, RefCounting, Segment } from './rows.ts';
-
-type AccountId = bigint;
+import type { AccountId, ChunkRef, ContentId, RefCounting, Segment } from './rows.ts';
 
 /** Bytes that are durable, and that no row names yet. */
 export interface UploadedContent {

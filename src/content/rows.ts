@@ -4,7 +4,7 @@ import { decodeKey, encodeKey, type Key, keysUnder, type Range } from '../partit
 import type { Row, Timestamp } from '../partition/partition.ts';
 import { decodeValue, encodeValue } from '../partition/values.ts';
 
-type AccountId = bigint;
+export type AccountId = bigint;
 
 /** Names a content or a chunk: the epoch of the process that made it, and a number that the process gives once. */
 export interface Id {

@@ -1,27 +1,27 @@
-/** How a command finds the server that works on a folder, and shows that it may read the folder. */
+/** The file by which a command finds the server that runs on a folder; its token proves that the command can read the folder. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { StartError } from './config.ts';
 import type { Origins } from './endpoints.ts';
 
 export interface AdminFile {
-  /** Of the service that takes commands, without a path. */
+  /** Of the service whose admin endpoints are called, without a path. */
   readonly url: string;
   /** Of all services. */
   readonly origins: Origins;
-  /** Of this start. */
+  /** Bearer token of the admin endpoints, new with each start. */
   readonly token: string;
 }
 
 const adminFilePath = (location: string): string => join(location, 'admin.json');
 
 export function writeAdminFile(location: string, { url, origins, token }: AdminFile): void {
-  // A file that a killed server has left keeps its mode when it is written again.
+  // A file left by a killed server would keep its mode if it were overwritten.
   rmSync(adminFilePath(location), { force: true });
   writeFileSync(adminFilePath(location), `${JSON.stringify({ url, origins, token })}\n`, { mode: 0o600, flag: 'wx' });
 }
 
-/** Undefined if there is none, or none that can be read: whoever asks learns from the folder's lock whether a server runs. */
+/** Undefined if there is none or it is incomplete: the lock of the folder decides whether a server runs. */
 export function readAdminFile(location: string): AdminFile | undefined {
   try {
     const { url, origins, token } = JSON.parse(readFileSync(adminFilePath(location), 'utf8')) as Record<
@@ -37,7 +37,7 @@ export function readAdminFile(location: string): AdminFile | undefined {
   }
 }
 
-/** Leaves that of another server, which may have taken the folder. */
+/** Keeps the file of another server, which may have taken over the folder. */
 export function removeAdminFile(location: string, token: string): void {
   if (readAdminFile(location)?.token === token) rmSync(adminFilePath(location), { force: true });
 }

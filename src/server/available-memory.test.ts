@@ -4,7 +4,7 @@ import { availableMemory, defaultBodyBytesMax, defaultMemoryBytesMax } from './a
 const MIB = 1 << 20;
 const GIB = 1 << 30;
 
-describe('The memory that there is', () => {
+describe('The available memory', () => {
   it.each([
     ['the machine has', 8 * GIB, 0, 8 * GIB],
     ['the container has', 8 * GIB, 256 * MIB, 256 * MIB],
@@ -23,11 +23,11 @@ describe('The memory that there is', () => {
     [256 * MIB, 32 * MIB],
     [2 * GIB, 256 * MIB],
     [64 * GIB, 512 * MIB],
-  ])('of %i bytes leaves %i for bodies on their way', (available, bytes) => {
+  ])('of %i bytes leaves %i for bodies in transit', (available, bytes) => {
     expect(defaultBodyBytesMax(available)).toBe(bytes);
   });
 
-  it('leaves half of it for data in memory', () => {
+  it('is left to data in memory by half', () => {
     expect(defaultMemoryBytesMax(GIB)).toBe(GIB / 2);
   });
 });

@@ -1,4 +1,4 @@
-/** Puts a server together, on rows that are open. */
+/** Composition root: builds the services and their HTTP servers on an open partition. */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Log } from '../base/log.ts';
@@ -6,18 +6,19 @@ import { accountEndpoints } from '../rest/admin/account-endpoints.ts';
 import { certificateEndpoint } from '../rest/admin/management-endpoints.ts';
 import { testEndpoints } from '../rest/admin/test-endpoints.ts';
 import { ByteBudget } from '../rest/http/byte-budget.ts';
-import { createRestServer } from '../rest/http/server.ts';
+import { createRestServer, type RestServer, type RestServerOptions } from '../rest/http/server.ts';
 import { developmentRule } from '../rules/cors.ts';
-import { commonErrors, errorFactory } from '../services/common/errors.ts';
+import type { KnownAccount } from '../services/accounts/accounts.ts';
 import type { ServiceName } from '../services/common/names.ts';
 import { getCorsRules, getDefaultVersion } from '../services/common/service-properties.ts';
-import { emptyAccount } from '../services/maintenance/reset.ts';
-import { type AdminFile, removeAdminFile, writeAdminFile } from './admin-file.ts';
-import { CannotListen, type Config, describeDataLocation, developmentAccount } from './config.ts';
-import { formatConnectionString, formatOrigin } from './endpoints.ts';
+import type { Storage } from '../services/common/storage.ts';
+import { removeAdminFile, writeAdminFile } from './admin-file.ts';
+import { CannotListen, type Config, describeDataLocation, developmentAccount, type Endpoint } from './config.ts';
+import { formatConnectionString, formatOrigin, type Origins } from './endpoints.ts';
 import type { OwnedPartition } from './open-partition.ts';
-import { openStorage } from './open-storage.ts';
+import { type OpenedStorage, openStorage } from './open-storage.ts';
 import { serviceDefinitions } from './services.ts';
+import { createTestControls, type TestControls } from './test-controls.ts';
 import type { Authority, ServerCertificate } from './tls/certificate.ts';
 
 export interface HoldfastServer {
@@ -27,7 +28,7 @@ export interface HoldfastServer {
   readonly blobUrl: string;
   readonly queueUrl: string;
   readonly tableUrl: string;
-  /** With https: 'auto', whom clients have to trust. */
+  /** With https: 'auto', the authority that clients have to trust. */
   readonly authority: Authority | undefined;
   /** Finishes the running requests, for up to ten seconds, and closes everything. */
   stop(): Promise<void>;
@@ -39,127 +40,150 @@ export interface HoldfastServer {
   };
 }
 
-const fail = errorFactory(commonErrors);
-
 export interface ServerParts {
   readonly config: Config;
   readonly log: Log;
   readonly rows: OwnedPartition;
-  /** The user's own. */
+  /** The one that the user named. */
   readonly givenCertificate: ServerCertificate | undefined;
 }
 
-/** Closes the rows when it stops, or fails. */
+/** Closes the rows when the server stops, or when its start fails. */
 export async function composeServer({ config, log, rows, givenCertificate }: ServerParts): Promise<HoldfastServer> {
-  const store = await openStorage(rows, config, log);
-  const { partition, accounts, sweeper, analytics, storageOf, closeStorage, certificate = givenCertificate } = store;
+  const storage = await openStorage(rows, config, log);
+  const certificate = storage.certificate ?? givenCertificate;
   for (const warning of certificate?.warnings ?? []) log.warn(warning);
+  const server = new ComposedServer({ config, log, rows, storage, certificate });
+  await server.listen();
+  return server.handle();
+}
 
-  let stopped: Promise<void> | undefined;
-  const token = randomBytes(32).toString('base64url');
-  const allowsTestControls = config.testClock || config.inMemory;
-  // A store that is shared is open to commands without this process.
-  const adminFolder = config.shared ? undefined : config.location;
-  async function reset(): Promise<void> {
-    if (!allowsTestControls) throw testControlsRefused('Emptying the server');
-    for (const account of accounts.list()) await emptyAccount(storageOf(account));
-    await analytics.reset();
-  }
-  async function advance(seconds: number): Promise<void> {
-    if (!allowsTestControls) throw testControlsRefused('Moving the clock');
-    if (!(seconds >= 0) || seconds > 1e9)
-      throw fail('OutOfRangeInput', undefined, 'seconds must be a number from 0 to 1e9.');
-    await partition.clock.advance(BigInt(Math.round(seconds * 1e7)));
-    // Something may have become due.
-    sweeper.wake();
-    await analytics.settle();
+interface ComposedParts extends Omit<ServerParts, 'givenCertificate'> {
+  readonly storage: OpenedStorage;
+  readonly certificate: ServerCertificate | undefined;
+}
+
+interface Listener {
+  readonly endpoint: Endpoint;
+  readonly rest: RestServer;
+}
+
+class ComposedServer {
+  private readonly parts: ComposedParts;
+  private readonly controls: TestControls;
+  /** Of this start: it stands in the admin file, so a command that can read the data folder can show it. */
+  private readonly token = randomBytes(32).toString('base64url');
+  /** Undefined for a shared store, which commands open without this process. */
+  private readonly adminFolder: string | undefined;
+  private readonly listeners: readonly Listener[];
+  /** Where the services listen: complete once `listen` has resolved. */
+  private origins: Origins = {};
+  /** Set by the first stop: from then on the server is not ready. */
+  private stopped: Promise<void> | undefined;
+
+  constructor(parts: ComposedParts) {
+    const { config, storage } = parts;
+    this.parts = parts;
+    this.controls = createTestControls({ ...storage, allowed: config.testClock || config.inMemory });
+    this.adminFolder = config.shared ? undefined : config.location;
+    this.listeners = this.createListeners();
   }
 
-  const developmentRules = config.cors.length > 0 ? [developmentRule(config.cors)] : [];
-  const common = {
-    accounts,
-    context: storageOf,
-    log,
-    budget: new ByteBudget(config.bodyBytesMax),
-    analytics,
-    now: rows.date,
-    managementEndpoints: {
-      ...testEndpoints({ reset, advance, allowsRemote: config.testClock }),
-      ...accountEndpoints({ accounts, token, onRemoved: sweeper.wake }),
-      ...certificateEndpoint(certificate?.authority?.certificate),
-    },
-    tls: certificate?.tls,
-    lenient: config.looseMode,
-    pathStyleOnly: config.pathStyleOnly,
-    hostNames: listHostNames(config),
-    oauth: config.oauth,
-    isReady: () => stopped === undefined && !partition.isBroken() && store.isCurrent(),
-  };
-  const servers = config.endpoints.map((endpoint) => {
-    const { service, keepAliveSeconds } = endpoint;
-    const rest = createRestServer({
-      ...common,
-      ...serviceDefinitions[service],
-      defaultVersion: (storage) => getDefaultVersion(storage, service),
-      corsRules: async (storage) => [...developmentRules, ...(await getCorsRules(storage, service))],
-      keepAliveSeconds,
-    });
-    return { endpoint, rest };
-  });
-  function stop(): Promise<void> {
-    stopped ??= (async () => {
-      if (adminFolder !== undefined) removeAdminFile(adminFolder, token);
-      await Promise.all(servers.map(({ rest }) => rest.close()));
-      await closeStorage();
+  /** Closes everything if one of the services cannot listen. */
+  async listen(): Promise<void> {
+    const { certificate, storage } = this.parts;
+    for (const { endpoint, rest } of this.listeners) {
+      const { service, host, port } = endpoint;
+      try {
+        const origin = formatOrigin(certificate ? 'https' : 'http', host, await rest.listen(port, host));
+        this.origins = { ...this.origins, [service]: origin };
+      } catch (error) {
+        await Promise.all(this.listeners.map((listener) => listener.rest.close(0)));
+        await storage.closeStorage();
+        throw new CannotListen(endpoint, error as NodeJS.ErrnoException);
+      }
+    }
+    this.writeAdminFile();
+  }
+
+  /** Functions that need no `this`: callers may take the object apart. */
+  handle(): HoldfastServer {
+    const { config, log, storage, certificate } = this.parts;
+    const { accounts } = storage;
+    const firstAccount = accounts.find((config.accounts?.[0] ?? developmentAccount).name) ?? accounts.list()[0];
+    const serviceUrl = (service: ServiceName) =>
+      this.origins[service] ? `${this.origins[service]}/${firstAccount?.name ?? ''}` : '';
+    const urls = { blobUrl: serviceUrl('blob'), queueUrl: serviceUrl('queue'), tableUrl: serviceUrl('table') };
+    log.info({ ...urls, location: config.inMemory ? 'memory' : describeDataLocation(config) }, 'listening');
+    return {
+      ...urls,
+      connectionString: formatConnectionString(firstAccount, this.origins),
+      authority: certificate?.authority,
+      stop: () => this.stop(),
+      reset: this.controls.reset,
+      clock: { advance: this.controls.advance },
+    };
+  }
+
+  private stop(): Promise<void> {
+    this.stopped ??= (async () => {
+      if (this.adminFolder !== undefined) removeAdminFile(this.adminFolder, this.token);
+      await Promise.all(this.listeners.map(({ rest }) => rest.close()));
+      await this.parts.storage.closeStorage();
     })();
-    return stopped;
+    return this.stopped;
   }
-  const origins: { [Service in ServiceName]?: string } = {};
-  for (const { endpoint, rest } of servers) {
-    const { service, host, port } = endpoint;
+
+  private createListeners(): Listener[] {
+    const { config, log, rows, storage, certificate } = this.parts;
+    const { accounts, sweeper, analytics, storageFor, partition } = storage;
+    const developmentRules = config.cors.length > 0 ? [developmentRule(config.cors)] : [];
+    const common = {
+      accounts,
+      context: storageFor,
+      log,
+      budget: new ByteBudget(config.bodyBytesMax),
+      analytics,
+      now: rows.date,
+      managementEndpoints: {
+        ...testEndpoints({ ...this.controls, allowsRemote: config.testClock }),
+        ...accountEndpoints({ accounts, token: this.token, onRemoved: sweeper.wake }),
+        ...certificateEndpoint(certificate?.authority?.certificate),
+      },
+      tls: certificate?.tls,
+      lenient: config.looseMode,
+      pathStyleOnly: config.pathStyleOnly,
+      hostNames: listHostNames(config),
+      oauth: config.oauth,
+      isReady: () => this.stopped === undefined && !partition.isBroken() && storage.isCurrent(),
+      // A spread is not checked for unknown properties.
+    } satisfies Partial<RestServerOptions<Storage, KnownAccount>>;
+    return config.endpoints.map((endpoint) => {
+      const { service, keepAliveSeconds } = endpoint;
+      const rest = createRestServer({
+        ...common,
+        ...serviceDefinitions[service],
+        defaultVersion: (context) => getDefaultVersion(context, service),
+        corsRules: async (context) => [...developmentRules, ...(await getCorsRules(context, service))],
+        keepAliveSeconds,
+      });
+      return { endpoint, rest };
+    });
+  }
+
+  /** A server that cannot write into its folder can still serve. */
+  private writeAdminFile(): void {
+    const { adminFolder, origins, token } = this;
+    if (adminFolder === undefined) return;
     try {
-      origins[service] = formatOrigin(certificate ? 'https' : 'http', host, await rest.listen(port, host));
+      writeAdminFile(adminFolder, { url: Object.values(origins)[0]!, origins, token });
     } catch (error) {
-      await Promise.all(servers.map((server) => server.rest.close(0)));
-      await closeStorage();
-      throw new CannotListen(endpoint, error as NodeJS.ErrnoException);
+      this.parts.log.warn({ err: error }, 'commands will not find this server');
     }
   }
-  if (adminFolder !== undefined)
-    tryWriteAdminFile(adminFolder, { url: Object.values(origins)[0]!, origins, token }, log);
-  const firstAccount = accounts.find((config.accounts?.[0] ?? developmentAccount).name) ?? accounts.list()[0];
-  const serviceUrl = (service: ServiceName) =>
-    origins[service] ? `${origins[service]}/${firstAccount?.name ?? ''}` : '';
-  const urls = { blobUrl: serviceUrl('blob'), queueUrl: serviceUrl('queue'), tableUrl: serviceUrl('table') };
-  log.info({ ...urls, location: config.inMemory ? 'memory' : describeDataLocation(config) }, 'listening');
-  return {
-    ...urls,
-    connectionString: formatConnectionString(firstAccount, origins),
-    authority: certificate?.authority,
-    stop,
-    reset,
-    clock: { advance },
-  };
 }
 
-/** Those that were given, and those that the machine has anyway. */
+/** The configured names, and those that the machine has anyway. */
 function listHostNames({ allowedHosts, endpoints }: Config): readonly string[] {
   return [...allowedHosts, ...[hostname(), ...endpoints.map(({ host }) => host)].map((name) => name.toLowerCase())];
-}
-
-/** A server that cannot write into its folder can still serve. */
-function tryWriteAdminFile(location: string, admin: AdminFile, log: Log): void {
-  try {
-    writeAdminFile(location, admin);
-  } catch (error) {
-    log.warn({ err: error }, 'commands will not find this server');
-  }
-}
-
-function testControlsRefused(what: string) {
-  return fail(
-    'AuthorizationFailure',
-    undefined,
-    `${what} needs a server that was started with --test-clock or in memory.`,
-  );
 }

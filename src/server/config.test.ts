@@ -53,7 +53,7 @@ describe('Config', () => {
     }
   });
 
-  it('picks every port that is not named when one of them is to be picked', () => {
+  it('picks every port that is not given if one of them is 0', () => {
     const portsOf = (options: StartOptions) => resolveConfig(options).endpoints.map(({ port }) => port);
     expect(portsOf({ queuePort: 0 })).toEqual([0, 0, 0]);
     expect(portsOf({ blobPort: 0, tablePort: 7 })).toEqual([0, 0, 7]);
@@ -87,11 +87,11 @@ describe('Config', () => {
     expect(() => resolveConfig({ inMemory: true, location: 'data' })).toThrow(StartError);
   });
 
-  it('bounds data in memory by half of what there is', () => {
+  it('limits data in memory to half of the memory', () => {
     expect(resolveConfig({ inMemory: true }).memoryBytesMax).toBe(defaultMemoryBytesMax());
   });
 
-  it('refuses bearer tokens over HTTP, origins that are none, and a limit on memory that is not used', () => {
+  it('refuses bearer tokens over HTTP, invalid origins, and a limit on memory without data in memory', () => {
     expect(() => resolveConfig({ oauth: 'basic' })).toThrow('over HTTPS only');
     expect(() => resolveConfig({ cors: ['example.com'] })).toThrow('example.com is not an origin');
     expect(() => resolveConfig({ allowedHosts: ['a.example:80'] })).toThrow('a.example:80 is not the name of a host');
@@ -113,7 +113,7 @@ describe('AZURITE_ACCOUNTS', () => {
     ]);
   });
 
-  it('may have a second key that is not base64, as Azurite takes it, or that is nothing', () => {
+  it('may have a second key that is not base64, as in Azurite, or an empty one', () => {
     const keysOf = (second: string) => parseAccounts(`one:${KEY}:${second}`)[0]!.keys;
     for (const second of ['c2Vjc', 'c2Vjc!', 'my-second_key', 'a2V5']) {
       expect(keysOf(second)).toEqual([KEY, Buffer.from(second, 'base64').toString('base64')]);

@@ -1,15 +1,15 @@
-/** Flags, environment and the library's options become one frozen Config. */
+/** Configuration: validates the options of `start()` and completes them to one frozen Config. */
 import { resolve } from 'node:path';
 import { accountKeysFault, accountNameFault } from '../rules/account-names.ts';
 import { type ServiceName, serviceNames } from '../services/common/names.ts';
 import { defaultBodyBytesMax, defaultMemoryBytesMax } from './available-memory.ts';
 
-/** Something that the user can put right: its message is one line that says what and how. */
+/** An error that the user can correct: the message is one line that says what is wrong and what to do. */
 export class StartError extends Error {
   override readonly name = 'StartError';
 }
 
-/** A service could not be reached by anyone where it was to listen; `cause` says why. */
+/** A service cannot listen on its address; `cause` has the reason. */
 export class CannotListen extends Error {
   override readonly name = 'CannotListen';
   readonly endpoint: Endpoint;
@@ -53,17 +53,17 @@ export interface CertificateFiles {
 }
 
 type ServiceOptions = {
-  /** What the service listens on: 127.0.0.1. */
+  /** The address that the service listens on: 127.0.0.1. */
   readonly [Name in `${ServiceName}Host`]?: string;
 } & {
-  /** 10000, 10001 and 10002; 0 picks a free port, also for those that are not named. */
+  /** 10000, 10001 and 10002; 0 picks a free port, also for the services whose port is not given. */
   readonly [Name in `${ServiceName}Port`]?: number;
 } & {
-  /** How long an idle connection stays open: 5. */
+  /** Seconds that an idle connection stays open: 5. */
   readonly [Name in `${ServiceName}KeepAliveSeconds`]?: number;
 };
 
-/** What `start()` takes; everything has a default. */
+/** Options of `start()`; everything has a default. */
 export interface StartOptions extends ServiceOptions {
   /** Which services to serve: all of them. */
   readonly services?: readonly ServiceName[];
@@ -73,27 +73,27 @@ export interface StartOptions extends ServiceOptions {
   readonly location?: string;
   /** postgres://...: rows that any number of processes share. Then `location` only keeps certificates. */
   readonly partition?: string;
-  /** With `partition`: the folder of bytes that they share. */
+  /** With `partition`: the folder of bytes that the processes share. */
   readonly extents?: string;
   /** Instead of devstoreaccount1 and those of earlier starts. */
   readonly accounts?: readonly Account[];
   /** Let tests move the server's time and empty the server. */
   readonly testClock?: boolean;
-  /** Serve HTTPS, with a certificate of one's own or with one that the server makes and keeps. */
+  /** Serve HTTPS, with the given certificate or with a self-signed one that the server makes and keeps. */
   readonly https?: 'auto' | CertificateFiles;
-  /** Take bearer tokens by what they claim, without a look at who signed them. Only with https. */
+  /** Accept bearer tokens by their claims, without verifying their signature. Only with https. */
   readonly oauth?: 'basic';
-  /** Pass over headers and parameters of missing features, instead of refusing them. */
+  /** Ignore headers and parameters of missing features, instead of refusing them. */
   readonly looseMode?: boolean;
-  /** The account is the first segment of the path, whatever the host is called. */
+  /** Read the account from the first segment of the path, whatever the host name is. */
   readonly pathStyleOnly?: boolean;
   /** Origins whose pages may do everything, whatever the service properties say; '*' is all of them. */
   readonly cors?: readonly string[];
-  /** Names of this server by which web pages may ask over plain HTTP, besides localhost and the like. */
+  /** Names of this server by which web pages may call over plain HTTP, besides localhost and the like. */
   readonly allowedHosts?: readonly string[];
-  /** In memory: how many bytes of blobs of more than 16 KiB, and of blocks, are held before uploads are refused: half of the memory. */
+  /** In memory: bytes of blobs of more than 16 KiB, and of blocks, beyond which uploads are refused: half of the memory. */
   readonly memoryBytesMax?: number;
-  /** Bytes of bodies on their way, in both directions and all services, before further ones are refused: an eighth of the memory, at most 512 MiB. */
+  /** Bytes of bodies in transit, in both directions and all services, beyond which requests are refused: an eighth of the memory, at most 512 MiB. */
   readonly bodyBytesMax?: number;
   /** Nothing is logged without it. */
   readonly log?: LogOptions;
@@ -115,7 +115,7 @@ export interface Config {
   readonly shared: { readonly partition: string; readonly extents: string } | undefined;
   /** One for each service that is served. */
   readonly endpoints: readonly Endpoint[];
-  /** Of the environment, so to speak. */
+  /** Undefined: the accounts that are stored. */
   readonly accounts: readonly Account[] | undefined;
   readonly testClock: boolean;
   readonly https: 'auto' | CertificateFiles | undefined;
@@ -172,7 +172,7 @@ const DEFAULT_PORTS: Readonly<Record<ServiceName, number>> = { blob: 10_000, que
 function resolveEndpoints(options: StartOptions): readonly Endpoint[] {
   const { services = serviceNames } = options;
   if (services.length === 0) throw new StartError('services: at least one is to be served.');
-  // Who leaves one port open wants to be in nobody's way.
+  // A caller that asks for one free port wants no fixed port to be taken, either.
   const usesFreePorts = services.some((service) => options[`${service}Port`] === 0);
   const endpoints = serviceNames
     .filter((service) => services.includes(service))
@@ -200,7 +200,7 @@ function resolveSharedStore({ inMemory, partition, extents, location, https }: S
     throw new StartError('A folder of bytes (extents) goes with rows that are shared: give --partition, too.');
   }
   if (inMemory) throw new StartError('Data is kept either in memory (inMemoryPersistence) or in --partition.');
-  // It may hold a password: it is not repeated.
+  // The URL may hold a password: the message does not repeat it.
   if (!isPartitionUrl(partition)) throw new StartError(`partition: it is a URL, as in ${PARTITION_EXAMPLE}.`);
   if (extents === undefined) {
     throw new StartError('With --partition the bytes lie in a folder that all processes share: name it by --extents.');
@@ -215,7 +215,7 @@ export function isPartitionUrl(text: string): boolean {
   return /^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text);
 }
 
-/** Where the data is, for people. Without the password. */
+/** Where the data is, for messages: without the password. */
 export function describeDataLocation({ inMemory, location, shared }: Config): string {
   if (inMemory) return 'in memory, gone at the end';
   if (!shared) return location!;
@@ -269,13 +269,13 @@ export function parseAccounts(text: string): readonly Account[] {
   return accounts;
 }
 
-/** Azurite takes of a second key what of it is base64. Of nothing no key can be made: whoever signs with nothing would be the owner. */
+/** Azurite decodes of a second key whatever is base64. An empty result is no key: an empty key would sign for the owner. */
 function parseSecondKey(text: string): string[] {
   const bytes = Buffer.from(text, 'base64');
   return bytes.length === 0 ? [] : [bytes.toString('base64')];
 }
 
-/** Says which entry by its number only: where parts are mixed up, the name may be a key. */
+/** Names an entry by its number only: where parts are mixed up, the name may be a key. */
 function accountsFault(accounts: readonly Account[]): string | undefined {
   if (accounts.length === 0) return 'it names no account';
   const names = new Set<string>();

@@ -1,4 +1,4 @@
-/** The folder of the data: whether this process may use it, and what lies where. */
+/** The data directory: its layout, its format version, and the lock that one process holds on it. */
 import { readFileSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolderDurably, writeFileDurably } from '../base/durable-files.ts';
@@ -6,19 +6,19 @@ import { removeReserveFile } from '../partition/lmdb/space-guard.ts';
 import { StartError } from './config.ts';
 import { DirectoryInUse, type DirectoryLock, lockDirectory } from './directory-lock.ts';
 
-/** Of everything in the folder. A newer one is refused; so is the first one, which no release has written. */
+/** Version of everything in the folder. A newer one is refused; so is version 1, which no release has written. */
 const FORMAT = 4;
-/** Such a folder is taken over with its first start, and refused by older versions since: 2 had no log, and 3 another one. */
+/** The first start upgrades such a folder, and older versions refuse it from then on: 2 had no write-ahead log, and 3 another one. */
 const UPGRADABLE_FORMATS: readonly number[] = [2, 3];
 
 export interface DataDirectory {
   /** Where the rows lie. */
   readonly rows: string;
-  /** How far its stamps lie ahead of the date, because its time was set back. */
+  /** Ticks by which commit timestamps are ahead of the date, because the time of the data was set back. */
   readonly lead: bigint;
-  /** What the user should know of this folder. */
+  /** For the user, about the file system of this folder. */
   readonly warning: string | undefined;
-  /** Before a write to its rows: ends the process if its lock is gone. */
+  /** Called before each write to the rows: calls `onLost` if the lock is gone. */
   checkLock(): void;
   release(): void;
 }
@@ -26,14 +26,14 @@ export interface DataDirectory {
 export const rowsPath = (location: string): string => join(location, 'rows');
 /** The bytes of larger contents. */
 export const extentsPath = (location: string): string => join(location, 'extents');
-/** What --https auto has made. */
+/** The certificates of --https auto. */
 export const certificatesPath = (location: string): string => join(location, 'tls');
 
-/** Throws a StartError, with a way out, if the folder cannot be used. */
+/** Throws a StartError if the folder cannot be used. */
 export function openDataDirectory(location: string, onLost: () => void): DataDirectory {
   try {
     readSupportedFormat(location);
-    // The keys of the accounts lie in it.
+    // For the owner only: the folder holds the keys of the accounts.
     makeFolderDurably(location, 0o700);
     makeFolderDurably(rowsPath(location), 0o700);
     const lock = acquireLock(location, onLost);
@@ -59,7 +59,7 @@ export function openDataDirectory(location: string, onLost: () => void): DataDir
   }
 }
 
-/** Without space for the file of the lock, the ballast is given up: what is stored can still be read and deleted. */
+/** On a full disk the reserve file makes room for the lock file: stored data can still be read and deleted. */
 function acquireLock(location: string, onLost: () => void): DirectoryLock {
   try {
     return lockDirectory(location, onLost);
@@ -70,7 +70,7 @@ function acquireLock(location: string, onLost: () => void): DirectoryLock {
   }
 }
 
-/** Versions up to format 3 held the folder by a file that they touched every two seconds. */
+/** Versions up to format 3 marked the folder as used by a file that they touched every two seconds. */
 function checkNoOlderServer(location: string): void {
   const file = join(location, 'in-use');
   const stat = statSync(file, { throwIfNoEntry: false });
@@ -82,7 +82,7 @@ function checkNoOlderServer(location: string): void {
   rmSync(file);
 }
 
-/** Refuses a folder that this version cannot read; undefined: nothing was ever stored in it. */
+/** Throws for a folder that this version cannot read; undefined: the folder has no data yet. */
 export function readSupportedFormat(location: string): number | undefined {
   const format = readFormatFile(location)?.format;
   if (format === undefined) return undefined;
@@ -99,6 +99,7 @@ export function readClockLead(location: string): bigint {
 
 interface FormatFile {
   readonly format: number;
+  /** Written only by the holder of the lock (`clock --set-back`). */
   readonly lead: bigint;
 }
 
@@ -116,7 +117,7 @@ function readFormatFile(location: string): FormatFile | undefined {
   }
 }
 
-/** For whoever holds the folder. */
+/** The caller holds the lock of the folder. */
 export function writeFormatFile(location: string, lead: bigint): void {
   const description = { format: FORMAT, ...(lead > 0n && { lead: String(lead) }) };
   writeFileDurably(formatFilePath(location), `${JSON.stringify(description)}\n`, { mode: 0o644 });

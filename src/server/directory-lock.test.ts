@@ -18,9 +18,9 @@ function newFolder(): string {
   return folder;
 }
 
-describe('The lock of a folder', () => {
+describe('The lock of the data directory', () => {
   for (const [way, tryLock, isMissing] of ways) {
-    it(`is had once in a process, too, and again after its release: ${way}`, ({ skip }) => {
+    it(`excludes a second holder in the same process, too, until it is released: ${way}`, ({ skip }) => {
       skip(isMissing, 'the program flock is not installed');
       const folder = newFolder();
       const lock = lockDirectory(folder, () => {}, tryLock);
@@ -30,7 +30,7 @@ describe('The lock of a folder', () => {
     });
   }
 
-  it('belongs to the file that is in the folder, also when that was replaced while it was taken', () => {
+  it('is on the file that is in the folder, even if that was replaced during the locking', () => {
     const folder = newFolder();
     let tries = 0;
     const lock = lockDirectory(
@@ -49,7 +49,7 @@ describe('The lock of a folder', () => {
   it.each<[string, (file: string) => void]>([
     ['was removed', (file) => rmSync(file)],
     ['has another in its place', (file) => renameSync(`${file}.other`, file)],
-  ])('is known to be gone before the next write when its file %s', (_, change) => {
+  ])('is reported lost before the next write when its file %s', (_, change) => {
     const folder = newFolder();
     const file = join(folder, 'holdfast.lock');
     let lost = 0;
@@ -63,7 +63,7 @@ describe('The lock of a folder', () => {
     expect(lost).toBe(1);
   });
 
-  it('is asked for in vain where there is none to be had', () => {
+  it('is refused where the file system has no locks', () => {
     const noLocks: TryLock = () => {
       throw new StartError('no locks');
     };

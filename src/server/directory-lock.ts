@@ -1,6 +1,6 @@
 /**
- * The lock of a data folder: an exclusive lock of the kernel on a file in it. It ends with the process that holds it, however
- * that ends, and a process that is only paused keeps it. The file stays: to remove it would let a second process lock another.
+ * Exclusive advisory lock (flock) on a file of the data directory. The kernel releases it when its process ends, however that
+ * ends; a process that is only paused keeps it. The file is never removed: a second process could then lock a new one.
  */
 import { spawnSync } from 'node:child_process';
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, statSync, writeSync } from 'node:fs';
@@ -9,16 +9,16 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { StartError } from './config.ts';
 
-/** Of a server, or for a moment of a command. */
+/** By a server, or for a moment by a command. */
 export class DirectoryInUse extends StartError {}
 
 export interface DirectoryLock {
-  /** Before a write: the loss of the lock is noticed now, not at the next look. */
+  /** Called before each write: notices the loss of the lock at once, not at the next periodic check. */
   check(): void;
   release(): void;
 }
 
-/** False: another open file has the lock. Throws where there is no lock to be had. */
+/** False: another open file has the lock. Throws where the file system has no locks. */
 export type TryLock = (descriptor: number) => boolean;
 
 const CHECK_MILLISECONDS = 1_000;
@@ -35,7 +35,7 @@ export function lockDirectory(location: string, onLost: () => void, tryLock: Try
   }, CHECK_MILLISECONDS).unref();
   return {
     check() {
-      // The file has no name any more: it was removed, or another took its place.
+      // No name leads to the file any more: it was removed or replaced.
       if (fstatSync(descriptor).nlink === 0) onLost();
     },
     release() {
@@ -50,7 +50,7 @@ function openLocked(file: string, location: string, tryLock: TryLock): number {
     const descriptor = openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600);
     try {
       if (!tryLock(descriptor)) throw new DirectoryInUse(inUseMessage(location, file));
-      // Somebody may have replaced the file between the two calls: then what is locked is of no use.
+      // If the file was replaced between the two calls, this lock is on a file that no other process opens.
       if (isSameFile(descriptor, file)) return descriptor;
     } catch (error) {
       closeSync(descriptor);
@@ -60,7 +60,7 @@ function openLocked(file: string, location: string, tryLock: TryLock): number {
   }
 }
 
-/** Whether the name still leads to the open file. An error that says nothing about that, for want of descriptors say, is no proof. */
+/** Whether the name still leads to the open file. Only ENOENT is proof that it does not: other errors, as for want of descriptors, say nothing. */
 function isSameFile(descriptor: number, file: string): boolean {
   const held = fstatSync(descriptor, { bigint: true });
   try {
@@ -71,13 +71,13 @@ function isSameFile(descriptor: number, file: string): boolean {
   }
 }
 
-/** For the message that another process shows; a full disk is no reason not to start. */
+/** For the message of a process that finds the folder locked; a full disk is no reason not to start. */
 function writeOwner(descriptor: number): void {
   try {
     ftruncateSync(descriptor);
     writeSync(descriptor, `process ${process.pid} on ${hostname()}\n`, 0);
   } catch {
-    // The lock holds without it.
+    // The lock does not need it.
   }
 }
 
@@ -85,7 +85,7 @@ function inUseMessage(location: string, file: string): string {
   return `The folder ${location} is in use by another Holdfast${readOwner(file)}: stop it, or choose another folder by --location.`;
 }
 
-/** Windows lets nobody read what another process has locked. */
+/** On Windows a file that another process has locked cannot be read. */
 function readOwner(file: string): string {
   try {
     const owner = readFileSync(file, 'utf8').trim();
@@ -129,7 +129,7 @@ function loadNativeLock(): TryLock | undefined {
   };
 }
 
-/** util-linux and busybox have it. A lock by flock(2) belongs to the open file, which the program shares with this process. */
+/** util-linux and busybox have the command. A lock by flock(2) belongs to the open file description, which the command shares with this process. */
 export function lockByFlockCommand(descriptor: number): boolean {
   const stdio = ['ignore', 'ignore', 'pipe', descriptor] as const;
   const { status, error, stderr } = spawnSync('flock', ['-x', '-n', '3'], { stdio: [...stdio] });

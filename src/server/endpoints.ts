@@ -1,5 +1,4 @@
-/** Where clients find the server, in the words that they take. */
-
+/** Origins and connection strings by which clients reach the server. */
 import type { ServiceName } from '../services/common/names.ts';
 import type { Account } from './config.ts';
 
@@ -11,13 +10,13 @@ export function formatOrigin(scheme: 'http' | 'https', host: string, port: numbe
   return `${scheme}://${reachableHost(host)}:${port}`;
 }
 
-/** A host that clients can connect to, where the server listens on all of them. */
+/** A server that listens on all addresses is reached by loopback. */
 function reachableHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
   return host.includes(':') ? `[${host}]` : host;
 }
 
-/** As every SDK takes it. Empty if there is no account to connect to. */
+/** As every SDK accepts it; empty if there is no account to connect to. */
 export function formatConnectionString(account: Account | undefined, origins: Origins): string {
   if (!account) return '';
   const { name, keys } = account;
@@ -27,7 +26,7 @@ export function formatConnectionString(account: Account | undefined, origins: Or
   return `DefaultEndpointsProtocol=${protocol};AccountName=${name};AccountKey=${keys[0]};${endpoints.join('')}`;
 }
 
-/** As the service is called in sentences and names. */
+/** The name of the service with a capital letter, as Azure writes it. */
 export function serviceTitle(service: string): string {
   return `${service[0]!.toUpperCase()}${service.slice(1)}`;
 }

@@ -41,66 +41,68 @@ async function newStore() {
     partition,
     warnings,
     options,
-    living: async () => [...(await partition.read(activeEpochs))],
-    async bury(epoch: bigint) {
+    activeEpochs: async () => [...(await partition.read(activeEpochs))],
+    async evict(epoch: bigint) {
       await partition.transact(epochKey(epoch), async (tx) => tx.remove(epochKey(epoch)));
     },
   };
 }
 
 describe('A process that shares a store', () => {
-  it('has another life once it was declared dead, and its uploads of before fail', async () => {
+  it('has a new incarnation after an eviction, and uploads of the old one fail', async () => {
     const store = await newStore();
-    const lives = await openServerMembership(store.options(true));
-    const first = lives.current();
-    const [epoch] = await store.living();
-    let go = () => {};
+    const membership = await openServerMembership(store.options(true));
+    const first = membership.current();
+    const [epoch] = await store.activeEpochs();
+    let openGate = () => {};
     const gate = new Promise<void>((resolve) => {
-      go = resolve;
+      openGate = resolve;
     });
     const upload = first.content.upload(7n, sent(gate), BYTES.length, WANTS);
-    const taken = await first.content.upload(7n, sent(), BYTES.length, WANTS);
-    await store.bury(epoch!);
-    await vi.waitFor(() => expect(lives.current()).not.toBe(first), 5_000);
-    expect(lives.current().isCurrent()).toBe(true);
+    const uploaded = await first.content.upload(7n, sent(), BYTES.length, WANTS);
+    await store.evict(epoch!);
+    await vi.waitFor(() => expect(membership.current()).not.toBe(first), 5_000);
+    expect(membership.current().isCurrent()).toBe(true);
     expect(first.isCurrent()).toBe(false);
-    go();
+    openGate();
     await expect(upload).rejects.toThrow(Unavailable);
-    const late = store.partition.transact(encodeKey(['test']), (tx) => first.content.commitUpload(tx, 7n, taken));
+    const late = store.partition.transact(encodeKey(['test']), (tx) => first.content.commitUpload(tx, 7n, uploaded));
     await expect(late).rejects.toThrow(Unavailable);
     expect(() => first.content.beginRead()).toThrow(Unavailable);
-    const again = await lives.current().content.upload(7n, sent(), BYTES.length, WANTS);
-    await store.partition.transact(encodeKey(['test']), (tx) => lives.current().content.commitUpload(tx, 7n, again));
+    const again = await membership.current().content.upload(7n, sent(), BYTES.length, WANTS);
+    await store.partition.transact(encodeKey(['test']), (tx) =>
+      membership.current().content.commitUpload(tx, 7n, again),
+    );
     expect(store.warnings).toEqual([expect.stringContaining('declared this process dead')]);
-    await lives.close();
-    expect(await store.living()).toEqual([]);
+    await membership.close();
+    expect(await store.activeEpochs()).toEqual([]);
   });
 
-  it('tries again until it can begin anew', async () => {
+  it('tries again until it can rejoin', async () => {
     const store = await newStore();
-    const lives = await openServerMembership(failing(store.options(true), (opened) => opened === 2));
-    const first = lives.current();
-    await store.bury((await store.living())[0]!);
-    await vi.waitFor(() => expect(lives.current()).not.toBe(first), 5_000);
+    const membership = await openServerMembership(failing(store.options(true), (call) => call === 2));
+    const first = membership.current();
+    await store.evict((await store.activeEpochs())[0]!);
+    await vi.waitFor(() => expect(membership.current()).not.toBe(first), 5_000);
     expect(store.warnings).toContain('cannot begin anew');
-    expect(await store.living()).toHaveLength(1);
-    await lives.close();
+    expect(await store.activeEpochs()).toHaveLength(1);
+    await membership.close();
   });
 
-  it('ends also while it cannot begin anew', async () => {
+  it('closes even while it cannot rejoin', async () => {
     const store = await newStore();
-    const lives = await openServerMembership(failing(store.options(true), (opened) => opened > 1));
-    await store.bury((await store.living())[0]!);
+    const membership = await openServerMembership(failing(store.options(true), (call) => call > 1));
+    await store.evict((await store.activeEpochs())[0]!);
     await vi.waitFor(() => expect(store.warnings).toContain('cannot begin anew'), 5_000);
-    await lives.close();
-    expect(await store.living()).toEqual([]);
+    await membership.close();
+    expect(await store.activeEpochs()).toEqual([]);
   });
 
-  it('ends also when the store gives no answers', async () => {
+  it('closes even when the store gives no answers', async () => {
     const store = await newStore();
     const { partition, ...rest } = store.options(true);
     let isDown = false;
-    const lives = await openServerMembership({
+    const membership = await openServerMembership({
       ...rest,
       partition: {
         ...partition,
@@ -108,16 +110,16 @@ describe('A process that shares a store', () => {
       },
     });
     isDown = true;
-    await lives.close();
+    await membership.close();
     expect(store.warnings).toContain('leaving failed');
   });
 
-  it('says once that its beats fail, however long they do, and once that they come through again', async () => {
+  it('logs one warning when heartbeats begin to fail, however long they do, and one when they succeed again', async () => {
     const store = await newStore();
     const { partition, ...rest } = store.options(true);
     let isDown = false;
     let refused = 0;
-    const lives = await openServerMembership({
+    const membership = await openServerMembership({
       ...rest,
       partition: {
         ...partition,
@@ -125,55 +127,55 @@ describe('A process that shares a store', () => {
           isDown && ++refused ? Promise.reject(new Unavailable('no')) : partition.transact(...given),
       },
     });
-    const told = ['a beat failed', 'beats come through again'];
+    const logged = ['a beat failed', 'beats come through again'];
     for (const outages of [1, 2]) {
       refused = 0;
       isDown = true;
       await vi.waitFor(() => expect(refused).toBeGreaterThan(5), 5_000);
-      expect(store.warnings).toEqual([...told, ...told].slice(0, 2 * outages - 1));
+      expect(store.warnings).toEqual([...logged, ...logged].slice(0, 2 * outages - 1));
       isDown = false;
       await vi.waitFor(() => expect(store.warnings).toHaveLength(2 * outages), 5_000);
     }
-    expect(store.warnings).toEqual([...told, ...told]);
-    await lives.close();
+    expect(store.warnings).toEqual([...logged, ...logged]);
+    await membership.close();
   });
 
-  it('hears with its beats of accounts that others have added', async () => {
+  it('learns with its heartbeats of accounts that other processes have added', async () => {
     const store = await newStore();
     const options = store.options(true);
-    const lives = await openServerMembership(options);
+    const membership = await openServerMembership(options);
     const other = await openAccounts(store.partition, undefined, { isShared: true });
     await other.add('mine');
     await vi.waitFor(() => expect(options.accounts.find('mine')).toBeDefined(), 5_000);
-    await lives.close();
+    await membership.close();
   });
 });
 
 describe('A process that owns its store', () => {
-  it('declares the one before it dead, and has one life', async () => {
+  it('fences the process before it, and is never evicted', async () => {
     const store = await newStore();
-    const lives = [
+    const memberships = [
       await openServerMembership(store.options(false)),
       await openServerMembership(store.options(false)),
     ] as const;
-    expect(await store.living()).toHaveLength(1);
-    const taken = await lives[0].current().content.upload(7n, sent(), BYTES.length, WANTS);
+    expect(await store.activeEpochs()).toHaveLength(1);
+    const uploaded = await memberships[0].current().content.upload(7n, sent(), BYTES.length, WANTS);
     const late = store.partition.transact(encodeKey(['test']), (tx) =>
-      lives[0].current().content.commitUpload(tx, 7n, taken),
+      memberships[0].current().content.commitUpload(tx, 7n, uploaded),
     );
     await expect(late).rejects.toThrow(Unavailable);
-    for (const each of lives) await each.close();
+    for (const each of memberships) await each.close();
     expect(store.warnings).toEqual([]);
   });
 });
 
-/** Extents cannot be opened where `fails` says so, by how often it was tried. */
-function failing(options: ServerMembershipOptions, fails: (opened: number) => boolean): ServerMembershipOptions {
-  let opened = 0;
+/** `openExtents` throws in the calls that `fails` names, counted from 1. */
+function failing(options: ServerMembershipOptions, fails: (call: number) => boolean): ServerMembershipOptions {
+  let calls = 0;
   return {
     ...options,
     openExtents(...given) {
-      if (fails(++opened)) throw new Error('planted');
+      if (fails(++calls)) throw new Error('planted');
       return options.openExtents(...given);
     },
   };

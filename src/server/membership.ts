@@ -1,6 +1,7 @@
 /**
- * What a process is between two deaths. Who shares a store with others may be declared dead, because it was stopped for a while
- * or cut off: then it begins again, under another epoch and with new extents, and what was on its way fails.
+ * Membership of this server: it joins the store with an epoch (the fencing token of its commits), sends heartbeats, and rejoins
+ * as a new incarnation after an eviction. A process that shares a store is evicted when it was stopped for a while or cut off;
+ * its next incarnation has another epoch and new extents, and uploads and downloads of the evicted one fail.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createFailureLog, type FailureLog } from '../base/failure-log.ts';
@@ -16,10 +17,11 @@ import type { HashPool } from '../hashing/hash-pool.ts';
 import type { Partition } from '../partition/partition.ts';
 import type { AccountDirectory } from '../services/accounts/accounts.ts';
 import { type Sweeper, startSweeper } from '../services/maintenance/sweeper.ts';
+import { CloseStack } from './close-stack.ts';
 
 export interface ServerMembershipOptions {
   readonly partition: Partition;
-  readonly openExtents: (epoch: bigint, onDamage: (error: Error) => void) => Extents | Promise<Extents>;
+  readonly openExtents: (epoch: bigint, onCorruption: (error: Error) => void) => Extents | Promise<Extents>;
   readonly hashers: HashPool;
   readonly accounts: AccountDirectory;
   /** Otherwise this process owns the store. */
@@ -31,59 +33,85 @@ export interface ServerMembershipOptions {
 export interface Incarnation {
   readonly content: ContentStore;
   readonly sweeper: Pick<Sweeper, 'wake'>;
-  /** Whether the others know that it lives. */
+  /** Whether the other members have seen a recent heartbeat of this one. */
   isCurrent(): boolean;
-  close(): Promise<void>;
-}
-
-export interface ServerMembership {
-  /** The present one; it may be another at any time. */
-  current(): Incarnation;
   close(): Promise<void>;
 }
 
 const RETRY_MILLISECONDS = 1_000;
 
 export async function openServerMembership(options: ServerMembershipOptions): Promise<ServerMembership> {
-  const { log } = options;
-  // Beats and beginnings are tried again every other second, for as long as a database may be away.
-  const heartbeats = createFailureLog(log, { begins: 'a beat failed', isOver: 'beats come through again' });
-  const rejoins = createFailureLog(log, { begins: 'cannot begin anew', isOver: 'has begun anew' });
-  const closings = new Set<Promise<void>>();
-  let isClosing = false;
-  const first = openIncarnation(options, heartbeats, onEvicted);
-  let rejoined: Promise<unknown> = first;
-  let incarnation = await first;
+  const membership = new ServerMembership(options);
+  await membership.join();
+  return membership;
+}
 
-  function onEvicted(): void {
-    log.warn('the others have declared this process dead: uploads and downloads that were under way fail');
-    rejoined = rejoined.then(rejoin);
+export class ServerMembership {
+  private readonly options: ServerMembershipOptions;
+  private readonly heartbeats: FailureLog;
+  private readonly rejoins: FailureLog;
+  /** Written by `join`, then by `rejoin` only. */
+  private incarnation!: Incarnation;
+  /** The last rejoin: each is chained to the one before, so one runs at a time. */
+  private rejoined: Promise<unknown> = Promise.resolve();
+  /** Evicted incarnations whose requests have not all ended. */
+  private readonly closings = new Set<Promise<void>>();
+  private isClosing = false;
+
+  constructor(options: ServerMembershipOptions) {
+    this.options = options;
+    // Both are retried every other second for as long as the database is away.
+    this.heartbeats = createFailureLog(options.log, { begins: 'a beat failed', isOver: 'beats come through again' });
+    this.rejoins = createFailureLog(options.log, { begins: 'cannot begin anew', isOver: 'has begun anew' });
   }
 
-  async function rejoin(): Promise<void> {
-    const closing = incarnation.close().catch((error: unknown) => log.warn({ err: error }, 'closing failed'));
-    closings.add(closing);
-    void closing.then(() => closings.delete(closing));
-    while (!isClosing) {
+  async join(): Promise<void> {
+    const first = this.open();
+    // An eviction before the first incarnation is open waits for it.
+    this.rejoined = first;
+    this.incarnation = await first;
+  }
+
+  /** The present incarnation; an eviction replaces it at any time. */
+  current(): Incarnation {
+    return this.incarnation;
+  }
+
+  async close(): Promise<void> {
+    this.isClosing = true;
+    await this.rejoined;
+    await Promise.all([...this.closings, this.incarnation.close()]);
+  }
+
+  private open(): Promise<Incarnation> {
+    return openIncarnation(this.options, this.heartbeats, () => {
+      this.options.log.warn(
+        'the others have declared this process dead: uploads and downloads that were under way fail',
+      );
+      this.rejoined = this.rejoined.then(() => this.rejoin());
+    });
+  }
+
+  private async rejoin(): Promise<void> {
+    this.closeInBackground(this.incarnation);
+    while (!this.isClosing) {
       try {
-        incarnation = await openIncarnation(options, heartbeats, onEvicted);
-        rejoins.succeeded();
+        this.incarnation = await this.open();
+        this.rejoins.succeeded();
         return;
       } catch (error) {
-        rejoins.failed(error);
+        this.rejoins.failed(error);
         await sleep(RETRY_MILLISECONDS);
       }
     }
   }
 
-  return {
-    current: () => incarnation,
-    async close() {
-      isClosing = true;
-      await rejoined;
-      await Promise.all([...closings, incarnation.close()]);
-    },
-  };
+  private closeInBackground(evicted: Incarnation): void {
+    const { log } = this.options;
+    const closing = evicted.close().catch((error: unknown) => log.warn({ err: error }, 'closing failed'));
+    this.closings.add(closing);
+    void closing.then(() => this.closings.delete(closing));
+  }
 }
 
 async function openIncarnation(
@@ -91,73 +119,55 @@ async function openIncarnation(
   heartbeats: FailureLog,
   onEvicted: () => void,
 ): Promise<Incarnation> {
-  const { partition, hashers, accounts, log } = options;
-  const closing: (() => Promise<void>)[] = [];
-  let closed: Promise<void> | undefined;
-  function close(): Promise<void> {
-    closed ??= (async () => {
-      for (const end of closing.reverse()) await end();
-    })();
-    return closed;
-  }
+  const { partition, hashers, accounts, log, isShared } = options;
+  const opened = new CloseStack();
   try {
     let onHeartbeat = () => {};
-    const { epoch, lowWatermark, reads, isLeader, isCurrent, leave } = await acquireEpoch(
-      options,
-      heartbeats,
-      onEvicted,
-      () => onHeartbeat(),
-    );
-    // While beats fail, this does for the same reason.
+    const member = await acquireEpoch(options, heartbeats, onEvicted, () => onHeartbeat());
+    const { epoch, lowWatermark, reads, isLeader, isCurrent, leave } = member;
+    // While heartbeats fail, background work fails for the same reason: one warning is enough.
     const logFailure = (text: string) => (error: unknown) =>
       log[heartbeats.isFailing ? 'debug' : 'warn']({ err: error }, text);
-    // If the store gives no answer, the others find out by themselves.
-    closing.push(() => leave().catch((error: unknown) => log.warn({ err: error }, 'leaving failed')));
+    // If the store gives no answer, the other members notice the missing heartbeats.
+    opened.push(() => leave().catch((error: unknown) => log.warn({ err: error }, 'leaving failed')));
     const onCorruption = (error: Error) => {
-      // Of one that the others count among the dead, they do not wait for the reads.
+      // The other members do not wait for the reads of an evicted one, whose chunks may be gone.
       if (isCurrent()) log.error({ err: error }, 'damaged');
       else log.warn({ err: error }, 'this process has lost touch with the store');
     };
     const extents = await options.openExtents(epoch, onCorruption);
-    closing.push(() => extents.close());
+    opened.push(() => extents.close());
     const content = createContentStore({ partition, extents, epoch, reads, hashers });
     const sweeper = startSweeper({
       ...{ partition, content, lowWatermark, isLeader, removed: () => accounts.removed() },
       accounts: () => [...accounts.stored().map(({ id }) => id), ...accounts.removed()],
       onFailure: logFailure('sweeping failed'),
     });
-    closing.push(() => sweeper.stop());
+    opened.push(() => sweeper.stop());
     const collector = startCollector({
-      ...{
-        partition,
-        extents,
-        epoch,
-        lowWatermark,
-        isLeader,
-        pinnedExtents: content.pinnedExtents,
-        isOwner: !options.isShared,
-      },
+      ...{ partition, extents, epoch, lowWatermark, isLeader, onCorruption },
+      pinnedExtents: content.pinnedExtents,
+      isOwner: !isShared,
       onFailure: logFailure('collecting failed'),
-      onCorruption,
     });
-    closing.push(() => collector.stop());
+    opened.push(() => collector.stop());
     onHeartbeat = () => {
       accounts.refresh().then(() => sweeper.wake(), logFailure('reading the accounts failed'));
     };
     sweeper.wake();
-    return { content, sweeper, isCurrent, close };
+    return { content, sweeper, isCurrent, close: () => opened.close() };
   } catch (error) {
-    await close();
+    await opened.close();
     throw error;
   }
 }
 
-/** As the owner of the store, or as one of several. */
+/** As the owner of the store, or as one of several members. */
 async function acquireEpoch(
   { partition, isShared, heartbeatMilliseconds }: ServerMembershipOptions,
   heartbeats: FailureLog,
   onEvicted: () => void,
-  onBeat: () => void,
+  onHeartbeat: () => void,
 ) {
   const reads = createActiveReads();
   if (!isShared) {
@@ -170,7 +180,7 @@ async function acquireEpoch(
     ...{ partition, reads, onEvicted, onFailure: heartbeats.failed },
     onHeartbeat() {
       heartbeats.succeeded();
-      onBeat();
+      onHeartbeat();
     },
     ...(heartbeatMilliseconds !== undefined && { everyMilliseconds: heartbeatMilliseconds }),
   });

@@ -1,4 +1,4 @@
-/** Opens the rows that a configuration names: the only file that knows their engines. */
+/** Opens the storage engine that a configuration names (LMDB, memory, PostgreSQL): the only file that knows the engines. */
 import { endProcess } from '../base/end-process.ts';
 import type { Log } from '../base/log.ts';
 import { TICKS_PER_SECOND, ticksFromUnix } from '../base/time.ts';
@@ -11,10 +11,10 @@ import { openPartition } from '../partition/transact.ts';
 import { type Config, StartError } from './config.ts';
 import { openDataDirectory, readSupportedFormat, rowsPath } from './data-directory.ts';
 
-/** For this process to write; whoever has them closes them. */
+/** A partition that this process writes and has to close. */
 export interface OwnedPartition {
   readonly partition: Partition;
-  /** The time without what it was set back by: what clients mean by it. */
+  /** The date that clients see: the time of the store minus the lead that `clock --set-back` left. */
   date(): Instant;
   close(): Promise<void>;
 }
@@ -37,7 +37,7 @@ export async function openOwnedPartition(
     log.error(
       'the lock of the data folder is gone, and another process may have taken the folder: this one ends at once',
     );
-    // A clean close would write into what may belong to the other one.
+    // A clean close would write into a folder that may belong to another process now.
     endProcess();
   });
   if (folder.warning) log.warn(folder.warning);
@@ -72,7 +72,7 @@ function ownedPartitionOn(engine: Engine, lead = 0n): OwnedPartition {
   return { partition, date: () => partition.clock.now() - lead, close: () => partition.close() };
 }
 
-/** To look at, whoever works on them meanwhile: of a folder, or of what several processes share. */
+/** For reads only, of a folder or of a shared store; servers may write meanwhile. */
 export async function openReadOnlyEngine(where: string | SharedPartition): Promise<Engine> {
   if (typeof where !== 'string') return openPostgresEngine(where.partition);
   if (readSupportedFormat(where) === undefined) throw new StartError(`There is no data of Holdfast in ${where}.`);
@@ -86,7 +86,7 @@ export async function openReadOnlyEngine(where: string | SharedPartition): Promi
   }
 }
 
-/** Loaded where it is wanted: most servers do without. */
+/** Loaded on demand: most servers do not use PostgreSQL. */
 async function openPostgresEngine(url: string, onResolved: (outcome: Outcome) => void = () => {}): Promise<Engine> {
   const { openPostgres, CannotOpen } = await import('../partition/postgres/engine.ts');
   try {

@@ -1,4 +1,4 @@
-/** What works on the rows and bytes that a configuration names: the only file that knows the engines of bytes. */
+/** Opens content, accounts, sweeper and analytics on an open partition: the only file that knows the implementations of extents. */
 import { existsSync } from 'node:fs';
 import { createFailureLog } from '../base/failure-log.ts';
 import { type Log, openLog } from '../base/log.ts';
@@ -14,6 +14,7 @@ import { type AccountDirectory, type KnownAccount, openAccounts } from '../servi
 import { type Analytics, startAnalytics } from '../services/analytics/analytics.ts';
 import type { Granted, Storage } from '../services/common/storage.ts';
 import { type CheckProgress, type CheckReport, check as checkStore } from '../services/maintenance/check.ts';
+import { CloseStack } from './close-stack.ts';
 import { type Config, developmentAccount, resolveConfig } from './config.ts';
 import { certificatesPath, extentsPath, readClockLead } from './data-directory.ts';
 import { openServerMembership } from './membership.ts';
@@ -21,57 +22,56 @@ import { type OwnedPartition, openOwnedPartition, openReadOnlyEngine } from './o
 import { claimExtents } from './shared-extents.ts';
 import type { ServerCertificate } from './tls/certificate.ts';
 
-/** Rows and bytes, with all that works on them. */
+/** The open partition and extents, with everything that works on them. */
 export interface OpenedStorage {
   readonly partition: Partition;
   readonly accounts: AccountDirectory;
   readonly sweeper: Storage['sweeper'];
   readonly analytics: Analytics;
-  /** Whether others that share the store know that this process lives. */
+  /** Whether the other members of a shared store have seen a recent heartbeat of this process. */
   isCurrent(): boolean;
-  readonly storageOf: (account: KnownAccount, granted?: Granted) => Storage;
+  readonly storageFor: (account: KnownAccount, granted?: Granted) => Storage;
   /** Made for https: 'auto'. */
   readonly certificate: ServerCertificate | undefined;
   closeStorage(): Promise<void>;
 }
 
-/** Takes the rows over, and closes them if it fails. */
+/** Takes over the rows, and closes them if it fails. */
 export async function openStorage(rows: OwnedPartition, config: Config, log: Log): Promise<OpenedStorage> {
   const { partition } = rows;
-  const closing: (() => unknown)[] = [rows.close];
-  async function closeStorage(): Promise<void> {
-    for (const close of closing.splice(0).reverse()) await close();
-  }
+  const opened = new CloseStack();
+  opened.push(rows.close);
   try {
-    // Here, because the lock of the folder is ours now.
+    // After the rows are open: their lock on the data folder keeps other processes from writing a certificate.
     const certificate = config.https === 'auto' ? await selfSignedCertificate(config) : undefined;
     const isShared = config.shared !== undefined;
     if (config.shared) await claimExtents(partition, config.shared.extents);
     const accountSources = { environment: config.accounts, developmentKeys: developmentAccount.keys };
     const accounts = await openAccounts(partition, accountSources, { isShared });
     const hashers = openHashPool();
-    closing.push(() => hashers.close());
+    opened.push(() => hashers.close());
     const openExtents = (epoch: bigint, onCorruption: (error: Error) => void) =>
       openConfiguredExtents(config, epoch, onCorruption);
     const membership = await openServerMembership({ partition, openExtents, hashers, accounts, isShared, log });
-    closing.push(() => membership.close());
+    opened.push(() => membership.close());
     const sweeper = { wake: () => membership.current().sweeper.wake() };
     const settings = { refresh: () => analytics.refresh() };
-    const storageOf = ({ id: account }: Pick<KnownAccount, 'id'>, granted?: Granted): Storage => {
+    const storageFor = ({ id: account }: Pick<KnownAccount, 'id'>, granted?: Granted): Storage => {
       return { partition, account, content: membership.current().content, sweeper, granted, settings };
     };
     const analyticsFailures = createFailureLog(log, { begins: 'analytics failed', isOver: 'analytics works again' });
     const analytics = await startAnalytics({
-      ...{ partition, date: rows.date, storageOf, accounts: () => accounts.list() },
+      ...{ partition, date: rows.date, storageOf: storageFor, accounts: () => accounts.list() },
       onFailure: analyticsFailures.failed,
       onWorked: analyticsFailures.succeeded,
       onDropped: (what, count) => log.warn({ count }, `${what} were dropped: there were too many to keep in memory`),
     });
-    closing.push(() => analytics.stop());
+    opened.push(() => analytics.stop());
     const isCurrent = () => membership.current().isCurrent();
-    return { partition, accounts, sweeper, analytics, isCurrent, storageOf, certificate, closeStorage };
+    const closeStorage = () => opened.close();
+    return { partition, accounts, sweeper, analytics, isCurrent, storageFor, certificate, closeStorage };
   } catch (error) {
-    await closeStorage();
+    await opened.close();
     throw error;
   }
 }
@@ -95,7 +95,7 @@ function openConfiguredExtents(
   return openLocalExtents({ folder: extentsPath(location), epoch, onCorruption });
 }
 
-/** What a command does with the accounts of a folder that no server uses, or of a store that any number of them may. */
+/** Opens the accounts for a command: of a folder that no server uses, or of a store that servers share. */
 export async function withAccounts<T>(
   where: string | { readonly partition: string },
   work: (accounts: AccountDirectory) => Promise<T>,
@@ -115,15 +115,14 @@ export interface CheckResult extends CheckReport {
   readonly notes: readonly string[];
 }
 
-/** A folder, or what several processes share. */
+/** A data folder, or a shared store. */
 export type Where = string | { readonly partition: string; readonly extents: string };
 
-/** Looks at all rows and bytes; servers may work on them meanwhile. */
+/** Reads and verifies all rows and bytes; servers may write meanwhile. */
 export async function check(where: Where, onProgress?: (progress: CheckProgress) => void): Promise<CheckResult> {
   const engine = await openReadOnlyEngine(where);
   const folder = typeof where === 'string' ? extentsPath(where) : where.extents;
   const partition = openPartition(engine);
-  // It never writes, so that no process has the epoch 0.
   let corruption: Error | undefined;
   const onCorruption = (error: Error) => {
     corruption = error;
@@ -133,6 +132,7 @@ export async function check(where: Where, onProgress?: (progress: CheckProgress)
     corruption = undefined;
     return last;
   };
+  // A check never writes, so no extents get the epoch 0.
   const extents = existsSync(folder)
     ? await openLocalExtents({ folder, epoch: 0n, onCorruption })
     : openMemoryExtents({ epoch: 0n });

@@ -1,5 +1,4 @@
-/** The services that there are, each with its front end and with what opens its containers to others than the owner. */
-
+/** The services: each with its REST definition, and with the access policies of its containers. */
 import { blobService } from '../rest/blob/service.ts';
 import type { PipelineOptions } from '../rest/pipeline.ts';
 import { queueService } from '../rest/queue/service.ts';

@@ -14,8 +14,8 @@ function newFolder(): string {
 
 const newStore = () => openPartition(openMemory());
 
-describe('The folder of bytes of a shared store', () => {
-  it('is claimed once, by whoever of all is first', async () => {
+describe('The extents folder of a shared store', () => {
+  it('is claimed once, by the first process', async () => {
     const store = newStore();
     const folder = join(newFolder(), 'deep');
     await Promise.all(Array.from({ length: 8 }, () => claimExtents(store, folder)));
@@ -23,7 +23,7 @@ describe('The folder of bytes of a shared store', () => {
     await claimExtents(store, folder);
   });
 
-  it('is refused if it is not mounted, so to speak', async () => {
+  it('is refused without its marker, as when it is not mounted', async () => {
     const store = newStore();
     await claimExtents(store, newFolder());
     const other = newFolder();
@@ -51,7 +51,7 @@ describe('The folder of bytes of a shared store', () => {
     await expect(claimExtents(newStore(), join(file, 'below'))).rejects.toThrow('choose another by --extents');
   });
 
-  it('is refused if its mark cannot be read', async () => {
+  it('is refused if its marker cannot be read', async () => {
     const folder = newFolder();
     for (const text of ['', '{', '{"format":2,"store":"x"}', 'null']) {
       writeFileSync(join(folder, 'holdfast-store.json'), text);

@@ -1,4 +1,4 @@
-/** The folder of bytes that belongs to a store of rows. With another one, bytes would be missing, or taken for those of the dead. */
+/** Ownership marker: binds a folder of extents to one store of rows. With the folder of another store, chunks would be missing, or collected as garbage. */
 import { randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ interface StoreRow {
   readonly id: string;
 }
 
-/** The first process of a store makes the folder its own; all others must find it so. Throws a StartError. */
+/** The first process of a store marks the folder; all later ones verify the mark. Throws a StartError. */
 export async function claimExtents(partition: Partition, folder: string): Promise<void> {
   try {
     await claimFolder(partition, folder);
@@ -75,7 +75,7 @@ function parseMarker(text: string): { format?: unknown; store?: unknown } {
   }
 }
 
-/** Other processes may start at the same moment: the mark of one of them is that of all. */
+/** Processes may start at the same moment: the marker is created exclusively, and the losers read it. */
 async function writeMarker(folder: string): Promise<string | undefined> {
   makeFolderDurably(folder);
   const id = randomUUID();

@@ -17,7 +17,7 @@ const CONTENT = 'some content';
 /** In extents, in two chunks. */
 const LARGE = Buffer.alloc(9 << 20, 'large ');
 
-/** What happens to the file of the only extent, in which a blob `two/large` lies. */
+/** Corruptions of the file of the only extent, which holds a blob `two/large`. */
 const losses: { readonly what: string; readonly act: (file: string) => void; readonly findings: RegExp[] }[] = [
   {
     what: 'a bit that has changed',
@@ -99,7 +99,7 @@ const damages: Damage[] = [
 ];
 
 describe('holdfast check', () => {
-  it('finds every damage and names it', async () => {
+  it('finds every corrupt row and names it', async () => {
     const sound = await newData();
     for (const { what, act, findings } of damages) {
       const location = copyOf(sound);
@@ -107,12 +107,12 @@ describe('holdfast check', () => {
       const before = readFileSync(join(location, 'rows', 'data.mdb'));
       const found = (await check(location)).findings;
       expect({ what, found }).toEqual({ what, found: findings.map((finding) => expect.stringMatching(finding)) });
-      // It only looks.
+      // A check writes nothing.
       expect(readFileSync(join(location, 'rows', 'data.mdb')).equals(before)).toBe(true);
     }
   });
 
-  it('finds what happened to the bytes, and whose they are', async () => {
+  it('finds corrupt bytes, and names their blob', async () => {
     const sound = await newData();
     expect((await check(sound)).findings).toEqual([]);
     for (const { what, act, findings } of losses) {

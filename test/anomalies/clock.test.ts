@@ -46,7 +46,7 @@ async function statusOfSigned(server: Server): Promise<number> {
 }
 
 describe('Data whose time is ahead', () => {
-  it('is told of at the start, and by holdfast clock, beside a server too', async () => {
+  it('is reported at the start, and by holdfast clock, even beside a running server', async () => {
     const location = newFolder();
     await folderOfTheFuture(location);
     const server = await serve(location);

@@ -1,4 +1,4 @@
-/** Damages the extent files of a data folder in ways that chance chooses, and knows which blobs each damage concerns. */
+/** Corrupts the extent files of a data folder at random, and knows which blobs each corruption affects. */
 import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { randomOf } from '../support/random.mjs';
@@ -17,12 +17,12 @@ interface Piece {
   readonly to: number;
 }
 
-export interface Damage {
+export interface Corruption {
   readonly kind: 'flip' | 'cut' | 'swap';
-  /** Blobs of which bytes or checksums are not what was written. */
-  readonly touched: ReadonlySet<string>;
+  /** Blobs of which bytes or checksums differ from what was written. */
+  readonly corrupted: ReadonlySet<string>;
   /** Blobs of which a header is not. Their bytes can still be served. */
-  readonly beheaded: ReadonlySet<string>;
+  readonly lostHeaders: ReadonlySet<string>;
 }
 
 const HEADER_BYTES = 64;
@@ -30,12 +30,12 @@ const BLOCK_BYTES = 64 << 10;
 const DRAWS = 30;
 
 /** @param contents by path, in the stretches that were put at once; no two are alike */
-export function damagesOf(location: string, contents: ReadonlyMap<string, readonly Buffer[]>) {
+export function openExtentCorruptor(location: string, contents: ReadonlyMap<string, readonly Buffer[]>) {
   const folder = join(location, 'extents');
   const whole: Image = new Map(readdirSync(folder).map((file) => [file, readFileSync(join(folder, file))]));
   const pieces = [...contents].flatMap(([path, stretches]) => stretches.map((bytes) => pieceOf(whole, path, bytes)));
 
-  /** In place: a server that has a file open meets what is in it. */
+  /** In place: a server that has the file open reads the new bytes. */
   function write(image: Image): void {
     for (const [file, bytes] of image) {
       writeFileSync(join(folder, file), bytes, { flag: 'r+' });
@@ -46,22 +46,22 @@ export function damagesOf(location: string, contents: ReadonlyMap<string, readon
   return {
     files: whole.size,
     /** Several at once, of which no two concern the same blob. */
-    damage(random: Random): Damage[] {
+    corrupt(random: Random): Corruption[] {
       let image = whole;
-      const damages: Damage[] = [];
+      const corruptions: Corruption[] = [];
       const taken = new Set<string>();
       for (let draw = 0; draw < DRAWS; draw++) {
-        const { kind, after } = oneDamage(random, image, pieces);
-        const touched = changed(pieces, image, after, ({ from, to }) => [from, to]);
-        const beheaded = changed(pieces, image, after, ({ start, from }) => [start, from]);
-        const concerned = [...touched, ...beheaded];
-        if (concerned.some((path) => taken.has(path))) continue;
-        for (const path of concerned) taken.add(path);
-        damages.push({ kind, touched, beheaded });
+        const { kind, after } = corruptOnce(random, image, pieces);
+        const corrupted = changed(pieces, image, after, ({ from, to }) => [from, to]);
+        const lostHeaders = changed(pieces, image, after, ({ start, from }) => [start, from]);
+        const affected = [...corrupted, ...lostHeaders];
+        if (affected.some((path) => taken.has(path))) continue;
+        for (const path of affected) taken.add(path);
+        corruptions.push({ kind, corrupted, lostHeaders });
         image = after;
       }
       write(image);
-      return damages;
+      return corruptions;
     },
     restore: () => write(whole),
   };
@@ -87,7 +87,11 @@ function changed(
   return new Set(pieces.filter((piece) => !at(before, piece).equals(at(after, piece))).map(({ path }) => path));
 }
 
-function oneDamage(random: Random, image: Image, pieces: readonly Piece[]): { kind: Damage['kind']; after: Image } {
+function corruptOnce(
+  random: Random,
+  image: Image,
+  pieces: readonly Piece[],
+): { kind: Corruption['kind']; after: Image } {
   const file = random.oneOf([...image.keys()]);
   const bytes = image.get(file)!;
   const kind = random.oneOf(['flip', 'flip', 'flip', 'flip', 'cut', 'swap', 'swap'] as const);
@@ -103,7 +107,7 @@ function oneDamage(random: Random, image: Image, pieces: readonly Piece[]): { ki
   return { kind, after: swap(random, image, pieces) };
 }
 
-/** What a disk does that writes to the wrong place: sectors, the blocks that have a checksum, or whole chunks change places. */
+/** Misdirected writes: sectors, the blocks that have a checksum, or whole chunks are swapped. */
 function swap(random: Random, image: Image, pieces: readonly Piece[]): Image {
   const [one, other] = [random.oneOf(pieces), random.oneOf(pieces)];
   const shorter = Math.min(one.to - one.from, other.to - other.from);

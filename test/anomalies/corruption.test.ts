@@ -5,42 +5,42 @@ import { check } from '../../src/index.ts';
 import { type Client, newFolder, type Server, serve } from '../support/disposable-servers.ts';
 import { randomOf } from '../support/random.mjs';
 import { bytesOf } from '../support/seeded-bytes.mjs';
-import { type Damage, damagesOf } from './corrupt-extents.ts';
+import { type Corruption, openExtentCorruptor } from './corrupt-extents.ts';
 
-/** Of bytes and checksums of blobs: what hits a header or the space between two chunks does not count. */
+/** Corruptions of bytes and checksums of blobs: one in a header or between two chunks does not count. */
 const DAMAGES = 1_000;
 const FEWEST = 50;
-const LIVES = 3;
+const STARTS = 3;
 
 type Contents = Map<string, readonly Buffer[]>;
 
-describe('Damage to extents', () => {
+describe('Corruption of extents', () => {
   it('is found by every read that meets it, and no wrong byte is served', { timeout: 180_000 }, async () => {
     const location = newFolder();
     const contents: Contents = new Map();
     let server = await serve(location);
-    for (let life = 0; life < LIVES; life++) {
-      if (life > 0) server = await restarted(server, location);
-      await write(server.client, life, contents);
+    for (let start = 0; start < STARTS; start++) {
+      if (start > 0) server = await restarted(server, location);
+      await write(server.client, start, contents);
     }
     const seed = Date.now() % 2 ** 31;
     const random = randomOf(seed);
-    const damages = damagesOf(location, contents);
-    expect(damages.files).toBe(LIVES);
+    const corruptor = openExtentCorruptor(location, contents);
+    expect(corruptor.files).toBe(STARTS);
 
     const counts = { flip: 0, cut: 0, swap: 0 };
     const count = () => counts.flip + counts.cut + counts.swap;
     const fewest = () => Math.min(...Object.values(counts));
     // How many there are of each kind is chance: as many as it takes.
     while (count() < DAMAGES || fewest() <= FEWEST) {
-      const done = damages.damage(random);
+      const done = corruptor.corrupt(random);
       const logged = server.stdout().length;
-      const touched = await readAll(server.client, contents, random);
-      expect(touched, `seed ${seed}`).toEqual(sorted(done.flatMap((one) => [...one.touched])));
+      const corrupted = await readAll(server.client, contents, random);
+      expect(corrupted, `seed ${seed}`).toEqual(sorted(done.flatMap((one) => [...one.corrupted])));
       await expectAlarms(server, logged, done);
-      expect(await namedByCheck(location), `seed ${seed}`).toEqual(touched);
-      damages.restore();
-      for (const { kind, touched } of done) if (touched.size > 0) counts[kind]++;
+      expect(await namedByCheck(location), `seed ${seed}`).toEqual(corrupted);
+      corruptor.restore();
+      for (const { kind, corrupted } of done) if (corrupted.size > 0) counts[kind]++;
     }
     console.log(`seed ${seed}: all found of`, counts);
     expect(fewest()).toBeGreaterThan(FEWEST);
@@ -48,7 +48,7 @@ describe('Damage to extents', () => {
     expect(await check(location)).toMatchObject({ findings: [] });
   });
 
-  it('is found where the files of two extents have changed places', async () => {
+  it('is found where the files of two extents are swapped', async () => {
     const location = newFolder();
     const contents: Contents = new Map();
     let server = await serve(location);
@@ -72,11 +72,11 @@ async function restarted(server: Server, location: string): Promise<Server> {
   return serve(location);
 }
 
-/** One extent a life, since each begins another. */
-async function write(client: Client, life: number, contents: Contents): Promise<void> {
+/** One extent for each start of a server, since each start begins another. */
+async function write(client: Client, start: number, contents: Contents): Promise<void> {
   await client.createContainer('one');
   const put = async (name: string, lengths: readonly number[]) => {
-    const path = `one/${life}-${name}`;
+    const path = `one/${start}-${name}`;
     const stretches = lengths.map((length, at) => bytesOf(`${path}-${at}`, length));
     contents.set(path, stretches);
     if (stretches.length === 1) {
@@ -124,18 +124,18 @@ async function readAll(client: Client, contents: Contents, random: ReturnType<ty
   return sorted([...failed]);
 }
 
-/** For every blob a line of level error that says so. */
-async function expectAlarms(server: Server, from: number, damages: readonly Damage[]): Promise<void> {
-  const touched = new Set(damages.flatMap((damage) => [...damage.touched]));
-  const beheaded = damages.flatMap((damage) => [...damage.beheaded].filter((path) => !damage.touched.has(path)));
+/** Every corrupt blob has a line of level error. */
+async function expectAlarms(server: Server, from: number, corruptions: readonly Corruption[]): Promise<void> {
+  const corrupted = new Set(corruptions.flatMap((each) => [...each.corrupted]));
+  const lostHeaders = corruptions.flatMap((each) => [...each.lostHeaders].filter((path) => !each.corrupted.has(path)));
   const alarms = () => {
     const lines = server.stdout().slice(from);
     return {
-      blobs: [...touched].filter((path) => !new RegExp(`ERROR .*damaged.*/${path}(?:\\s|$)`, 'm').test(lines)),
-      headers: Math.min([...lines.matchAll(/its header is not what was written/g)].length, beheaded.length),
+      blobs: [...corrupted].filter((path) => !new RegExp(`ERROR .*damaged.*/${path}(?:\\s|$)`, 'm').test(lines)),
+      headers: Math.min([...lines.matchAll(/its header is not what was written/g)].length, lostHeaders.length),
     };
   };
-  await expect.poll(alarms, { timeout: 10_000 }).toEqual({ blobs: [], headers: beheaded.length });
+  await expect.poll(alarms, { timeout: 10_000 }).toEqual({ blobs: [], headers: lostHeaders.length });
 }
 
 async function namedByCheck(location: string): Promise<string[]> {

@@ -18,7 +18,7 @@ function ownerOf(location: string): number {
 }
 
 describe('The lock of the data folder', () => {
-  it('keeps a second server out, which says so in one line', async () => {
+  it('refuses a second server, with one line', async () => {
     const location = newFolder();
     const first = await serve(location);
     expect(await refusal(location)).toContain(`in use by another Holdfast (process ${first.pid} on ${hostname()})`);
@@ -48,7 +48,7 @@ describe('The lock of the data folder', () => {
     }
   });
 
-  it('is free at once though nobody has heard yet that its owner was killed', async ({ skip }) => {
+  it('is free at once after its owner was killed, even before the parent has reaped it', async ({ skip }) => {
     skip(process.platform !== 'linux', 'a zombie is found by /proc');
     const location = newFolder();
     await serve(location, { before: NEVER_REAPING });

@@ -18,7 +18,7 @@ const CALLS = 'openat,read,readv,recvfrom,recvmsg,fdatasync,fsync,msync,pwrite64
 describe('Durability', () => {
   beforeEach(({ skip }) => skip(noStrace !== undefined, noStrace));
 
-  it('answers nobody before the files are durable that the next start needs', async () => {
+  it('answers no request before the files are durable that the next start needs', async () => {
     const folder = newFolder();
     const trace = join(folder, 'trace');
     const files = `${CALLS},mkdir,mkdirat,rename,renameat,renameat2,link,linkat`;
@@ -39,7 +39,7 @@ describe('Durability', () => {
     const folders = ['not', 'not/yet', 'not/yet/there', 'rows', 'extents', 'tls'];
     const logs = ['rows/wal-0', 'rows/wal-1'];
     expect(new Set(found)).toEqual(new Set([...folders, 'holdfast.json', ...logs, ...certificates]));
-    // What is not renamed into place is written by those who sync it, or needed by nobody.
+    // Files that are not renamed into place are synced by their writers, or not needed.
     const written = calls.filter(
       (call) => call.name === 'openat' && /O_CREAT/.test(call.text) && call.text.includes(location),
     );
@@ -114,7 +114,7 @@ describe('Durability', () => {
     for (let i = 0; i < 40; i++) answers.push(await client.putBlob(`one/${i}`, Buffer.from(`content ${i}`)));
     const refusedFrom = answers.findIndex(({ status }) => status !== 201);
     expect(refusedFrom).toBeGreaterThan(0);
-    // Of a commit that was in the group nobody knows whether it is on disk.
+    // The outcome of a commit that was in the group is unknown.
     expect([500, 503]).toContain(answers[refusedFrom]?.status);
     for (const { status, code, body } of answers.slice(refusedFrom + 1)) {
       expect({ status, code }).toEqual({ status: 503, code: 'ServerBusy' });
@@ -175,7 +175,7 @@ describe('Durability', () => {
   });
 });
 
-/** The line that says so is printed. */
+/** Waits for the line that reports it. */
 function isReady({ name, text }: Call): boolean {
   return name.startsWith('write') && text.includes('is successfully listening');
 }
@@ -221,7 +221,7 @@ async function failSyncs(pid: number, file: string): Promise<void> {
   strace.stderr.setEncoding('utf8').on('data', (text) => {
     said += text;
   });
-  // With all threads that it has then: the line tells how many.
+  // With all threads that the process has then: the line has their number.
   await expect.poll(() => said, { timeout: 10_000 }).toMatch(/Process \d+ attached/);
 }
 

@@ -10,7 +10,7 @@ import { callsOf } from './strace.ts';
 const IMAGES = 4;
 const traceTo = (file: string): string[] => ['-o', file, '-e', `trace=${TRACED}`];
 
-/** The kernel takes pages for written whose sync has failed, and shows them: only another write brings them to the disk. */
+/** The kernel marks pages clean whose sync has failed, and still returns them: only another write brings them to the disk. */
 describe('After a failed sync', () => {
   beforeEach(({ skip }) => skip(noStrace !== undefined, noStrace));
 

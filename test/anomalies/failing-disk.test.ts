@@ -11,7 +11,7 @@ const SIZES = { small: 1_000, large: 100_000 };
 /** A store without writes makes a checkpoint after a second. */
 const CHECKPOINT_MILLISECONDS = 3_000;
 
-describe('A disk whose writes fail, whatever the kernel says of the next sync', () => {
+describe('A disk whose writes fail, whatever the next sync reports', () => {
   let reason: string | undefined;
   beforeAll(async () => {
     reason = await noLoopDisk({ failing: true });
@@ -32,7 +32,7 @@ describe('A disk whose writes fail, whatever the kernel says of the next sync', 
       disk.setFailing(true);
       expect((await client.putBlob('one/failed', contentOf(100, SIZES[size]))).status).toBeGreaterThanOrEqual(500);
       disk.setFailing(false);
-      // The kernel has forgotten: the next sync would succeed, and confirm what never reached the disk.
+      // The kernel reports an error once: the next sync would succeed, and confirm pages that never reached the disk.
       if (size === 'small') {
         expect((await client.putBlob('one/next', contentOf(101))).status).toBeGreaterThanOrEqual(500);
         expect((await fetch(`${new URL(server.origin).origin}/health/ready`)).status).toBe(503);

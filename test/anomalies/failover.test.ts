@@ -10,7 +10,7 @@ const isLong = rounds > 1;
 describe.skipIf(missing)(`A primary that dies under load${missing ? ` (${missing})` : ''}`, () => {
   const timeout = 60_000 + rounds * 60_000;
 
-  it('takes no acknowledged write with it if its standby is synchronous', { timeout }, async () => {
+  it('loses no acknowledged write if its standby is synchronous', { timeout }, async () => {
     const { faults, acknowledged, outageSeconds } = await failover({
       rounds,
       extents: newFolder(),

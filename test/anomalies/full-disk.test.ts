@@ -14,7 +14,7 @@ const DISK_BYTES = 48 << 20;
 describe('A full disk', () => {
   beforeEach(({ skip }) => skip(noMount !== undefined, noMount));
 
-  it('refuses writes, goes on with reads and deletes, and takes writes again once blobs are deleted', async () => {
+  it('refuses writes, serves reads and deletes, and accepts writes again once blobs are deleted', async () => {
     const { server, data, disk } = await serveOnDisk();
     const { client } = server;
     const counts: number[] = [];
@@ -35,7 +35,7 @@ describe('A full disk', () => {
     await expectSound(server, data);
   });
 
-  it('refuses blocks, leaves those that were taken to be committed, and has their space again when they are gone', async () => {
+  it('refuses blocks, can commit those that were accepted, and reuses their space when they are deleted', async () => {
     const { server, data, disk } = await serveOnDisk();
     const { client } = server;
     const ids: string[] = [];
@@ -62,7 +62,7 @@ describe('A full disk', () => {
     await expectSound(server, data);
   });
 
-  it('takes writes again once half of the blobs are deleted, although none of their extents is empty then', async () => {
+  it('accepts writes again once half of the blobs are deleted, although none of their extents is empty then', async () => {
     const { server, data } = await serveOnDisk(200 << 20);
     const { client } = server;
     const count = await fill(client);
@@ -107,7 +107,7 @@ describe('A full disk', () => {
     await expectSound(server, data);
   });
 
-  it('keeps deletes going when others have taken the last byte, and takes writes again when they give it back', async () => {
+  it('serves deletes when other files have taken the last byte, and accepts writes again when those are removed', async () => {
     const { server, data, disk } = await serveOnDisk();
     const { client } = server;
     for (let i = 0; i < 15; i++) expect((await client.putBlob(`one/${i}`, contentOf(i))).status).toBe(201);
@@ -143,7 +143,7 @@ describe('A full disk', () => {
   });
 });
 
-/** Rows alone: what is short of space is the log, and the checkpoint behind it. */
+/** Rows only: the write-ahead log runs out of space, and then the checkpoint. */
 describe('A full disk under the rows', () => {
   beforeEach(({ skip }) => skip(noMount !== undefined, noMount));
 
@@ -234,7 +234,7 @@ async function expectSound(server: Server, location: string): Promise<void> {
   expect(await checkFolder(location)).toMatchObject({ code: 0 });
 }
 
-/** Comparing so many bytes by `toEqual` takes seconds. */
+/** `toEqual` takes seconds for this many bytes. */
 async function isContent(client: Client, path: string, bytes: Buffer): Promise<boolean> {
   return (await client.getBlob(path)).body.equals(bytes);
 }
@@ -243,7 +243,7 @@ function contentOf(number: number): Buffer {
   return Buffer.alloc(BLOB_BYTES, String(number));
 }
 
-/** Somebody else's file, as large as it can be. */
+/** A file of another program, as large as it can be. */
 function eatDisk(disk: string): string {
   const name = join(disk, 'foreign');
   const file = openSync(name, 'w');

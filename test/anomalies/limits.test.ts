@@ -1,4 +1,4 @@
-/** What is bounded, and what an answer never shows. */
+/** Limits on connections, memory and pipelining, and what an answer never reveals. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
@@ -56,7 +56,7 @@ describe('Requests that run at once', () => {
     expect((await answer()).status).toBe(200);
   });
 
-  it('are not those whose bodies are on their way', async () => {
+  it('do not include those with a body in transit', async () => {
     const { port } = await smallServer({ limits: { runningMax: 3 } });
     const document = headOf('PUT', `/${ACCOUNT}/c`, { 'Content-Length': '100' });
     const content = headOf('PUT', url('b'), { 'Content-Length': '100000' });
@@ -93,7 +93,7 @@ describe('Bodies in memory', () => {
     expect((await ask(headOf('GET', url('stream')))).status).toBe(200);
   });
 
-  it('are forgotten with their connections, and when the rest of a body is not wanted', async () => {
+  it('are released with their connections, and when the rest of a body is discarded', async () => {
     const { port, gate } = await smallServer({ limits: { bodyBytesMax: 100_000 } });
     const refused = rawClient(port);
     refused.socket.write(headOf('PUT', url('refused'), { 'Content-Length': '400000' }));
@@ -126,7 +126,7 @@ describe('Bodies in memory', () => {
   });
 });
 
-describe('Bodies that are kept whole', () => {
+describe('Bodies that are buffered', () => {
   it('count with all that they will be from their beginning, however many begin at once, and the others wait', async () => {
     const bound = 1_000_000;
     const length = 100_000;
@@ -160,7 +160,7 @@ describe('Bodies that are kept whole', () => {
   });
 });
 
-describe('Answers that nobody takes', () => {
+describe('Answers that the client does not read', () => {
   const MIB = 1 << 20;
 
   /** The most that was ever counted, too. */
@@ -231,7 +231,7 @@ describe('Uploads that begin at once', () => {
   const TURN_BYTES = 2 << 20;
   const PIECE_BYTES = 64 << 10;
 
-  it('are read in turns, so that a newcomer waits for few bytes, and leave nothing in memory', async () => {
+  it('are read round-robin, so that a new request waits for few bytes, and leave nothing in memory', async () => {
     const budget = new ByteBudget(512 << 20);
     let most = 0;
     let now = 0;
@@ -259,7 +259,7 @@ describe('Uploads that begin at once', () => {
     for (const { answer } of clients) expect((await answer()).status).toBe(201);
     isOver = true;
     expect(most).toBeGreaterThan(PIECE_BYTES);
-    // Two looks may fall into one turn, and each stream ends with a piece. All at once would be six times as much.
+    // Two samples may fall into one tick, and each stream ends with a chunk. All at once would be six times as much.
     expect(most).toBeLessThanOrEqual(3 * TURN_BYTES);
     await eventually(() => budget.bytesUsed()).toBeGreaterThan(0);
     stalled.socket.destroy();
@@ -268,8 +268,8 @@ describe('Uploads that begin at once', () => {
   });
 });
 
-describe('Requests one behind the other on a connection', () => {
-  it('are answered in their order, and no more of them are taken up than a few reads hold', async () => {
+describe('Pipelined requests', () => {
+  it('are answered in their order, and no more of them are started than a few reads hold', async () => {
     const { port, gate } = await smallServer();
     const { socket, answer } = rawClient(port);
     const count = 3_000;
@@ -395,7 +395,7 @@ describe('A refusal', () => {
     expect(codes.size).toBeGreaterThan(8);
   }, 120_000);
 
-  it('of bytes that are no HTTP says nothing but that', async () => {
+  it('to bytes that are no HTTP reveals nothing else', async () => {
     const socket = running.socket();
     socket.end(`nonsense /${account} HTTP/1.1\r\n\r\n`);
     expect(await textOf(socket)).toBe('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');

@@ -87,7 +87,7 @@ async function writeUntil(
   return acknowledged;
 }
 
-/** Opened twice: what the first has made of it must be what the second finds. */
+/** Opened twice: the second recovery must find what the first has left. */
 async function faultsIn(rows: string, acknowledged: readonly Acknowledged[]): Promise<string[]> {
   const faults: string[] = [];
   for (const life of ['first', 'second']) {

@@ -1,4 +1,4 @@
-/** What a power cut may leave of the files: everything that no finished sync confirmed can be anything. */
+/** Simulates a power cut on recorded system calls: bytes that no finished sync confirmed can be anything. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Call, isSync, isWrite } from './strace.ts';
@@ -10,7 +10,7 @@ export interface Unconfirmed {
   readonly length: number;
 }
 
-/** The calls that it takes to know: which descriptors write through, where others stand, and what is synced. */
+/** The system calls that are needed: opens (which descriptors write through), seeks, writes and syncs. */
 export const TRACED = 'openat,close,pwrite64,pwritev,pwritev2,write,writev,lseek,fdatasync,fsync';
 
 /**
@@ -48,7 +48,7 @@ export function unconfirmedIn(calls: readonly Call[], folder: string): Unconfirm
   return found;
 }
 
-/** What is left of the one where the other was written over it. */
+/** The parts of one range that another does not cover. */
 function outside(one: Unconfirmed, other: Unconfirmed): Unconfirmed[] {
   const [end, otherEnd] = [one.position + one.length, other.position + other.length];
   if (one.file !== other.file || otherEnd <= one.position || end <= other.position) return [one];

@@ -1,4 +1,4 @@
-/** Runs test/partition/sequence.mjs, under strace if wanted, and looks at what it has left. */
+/** Runs test/partition/sequence.mjs, under strace if wanted, and reads the rows that it has left. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -17,7 +17,7 @@ interface Options extends Partial<LmdbOptions> {
   readonly from: number;
   readonly to: number;
   readonly strace?: readonly string[];
-  /** What ends it, once it has no more to do. */
+  /** How it ends, once it has no more to do. */
   readonly end: 'close' | 'kill';
 }
 
@@ -41,7 +41,7 @@ export async function runSequence({ location, from, to, strace, end, ...options 
 export const committed = (ended: readonly Ended[]): number[] =>
   ended.filter(({ error }) => error === undefined).map(({ i }) => i);
 
-/** Those of these rows that are not there as they were written. Opened twice: the first must leave what it found. */
+/** The rows that are not stored as they were written. Opened twice: recovery must be repeatable. */
 export async function missingIn(location: string, rows: readonly number[]): Promise<number[]> {
   const missing: number[] = [];
   for (let life = 0; life < 2; life++) {

@@ -1,4 +1,4 @@
-/** Clients that hold what they have and hardly move. The times that they are given are shortened here. */
+/** Clients that send or read too slowly. The server's limits are shortened here. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -24,7 +24,7 @@ function dribbler(port: number, first: string, milliseconds = 20): Slow {
   });
   socket.write(first);
   const timer = setInterval(() => socket.writable && socket.write('x'), milliseconds);
-  // It may find out by a reset: what it sends after the server has closed is not taken.
+  // The client may see a reset: bytes that arrive after the server has closed are refused.
   const closed = new Promise<void>((resolve) => socket.once('close', () => resolve())).finally(() =>
     clearInterval(timer),
   );
@@ -39,7 +39,7 @@ const slowHeaders = (port: number) => dribbler(port, 'GET / HTTP/1.1\r\nHost: x\
 const slowBody = (port: number) => dribbler(port, headOf('PUT', BLOB, { 'Content-Length': String(MIB) }));
 
 describe('A client that is slow', () => {
-  it('with its headers is told so and cut, and one that says nothing is cut', async () => {
+  it('with its headers is answered 408 and disconnected, and a silent one is disconnected', async () => {
     const { port } = await smallServer({ limits: { headersMilliseconds: 200 } });
     const slow = slowHeaders(port);
     const silent = connect(port, '127.0.0.1');
@@ -48,21 +48,21 @@ describe('A client that is slow', () => {
     expect(slow.text()).toMatch(/^HTTP\/1\.1 408 /);
   });
 
-  it('with its headers cannot take its time again in a second request of its connection', async () => {
+  it('with its headers has the same limit in a second request of its connection', async () => {
     const { port } = await smallServer({ limits: { headersMilliseconds: 200 } });
     const slow = dribbler(port, `${headOf('GET', BLOB)}GET / HTTP/1.1\r\nHost: x\r\nx-ms-meta-a: `);
     await slow.closed;
     expect(slow.text()).toMatch(/^HTTP\/1\.1 200 .*HTTP\/1\.1 408 /s);
   });
 
-  it('with its body is cut though it is never silent, whether it streams or is read whole', async () => {
+  it('with its body is disconnected though it is never silent, whether the body is streamed or buffered', async () => {
     const { port, logged } = await smallServer({ rateGraceMilliseconds: 200 });
     const document = headOf('PUT', `/${ACCOUNT}/c`, { 'Content-Length': '1000' });
     await Promise.all([slowBody(port).closed, dribbler(port, document).closed]);
     expect(logged.filter(({ level }) => level === 'error')).toEqual([]);
   });
 
-  it('with a body that was refused already is cut as well', async () => {
+  it('with a body that was refused already is disconnected as well', async () => {
     const { port } = await smallServer({ idleMilliseconds: 200 });
     const refused = dribbler(port, headOf('PUT', '/nobody/c/b', { 'Content-Length': '200000' }));
     await refused.closed;
@@ -104,7 +104,7 @@ describe('A client that does not read its answer', () => {
 });
 
 describe('Hundreds of clients that are slow', () => {
-  it('with headers and bodies cost little memory, are cut, and nobody else notices', async () => {
+  it('with headers and bodies cost little memory, are disconnected, and do not disturb other clients', async () => {
     const each = 200;
     const { port } = await smallServer({ limits: { headersMilliseconds: 3_000 }, rateGraceMilliseconds: 3_000 });
     await ask(port);

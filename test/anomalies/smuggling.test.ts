@@ -1,4 +1,4 @@
-/** Requests that a reader in front of the server could take for others, each with a signed Delete Blob behind it. */
+/** Requests that a proxy could parse differently than the server, each followed by a signed Delete Blob. */
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { serverFor } from '../support/test-server.ts';
@@ -12,7 +12,7 @@ interface Outcome {
   readonly deleted: boolean;
 }
 
-/** Ends when the server closes the connection, or with the answer to the request behind. */
+/** Ends when the server closes the connection, or with the answer to the second request. */
 async function outcomeOf(bytes: string, pieces = 1): Promise<Outcome> {
   const container = await running.newContainer();
   const path = `/${container.containerName}/victim`;
@@ -86,7 +86,7 @@ describe('A request for an upgrade', () => {
 });
 
 describe('Bytes that are no request', () => {
-  it('are answered behind the requests before them, in order', async () => {
+  it('are answered after the requests before them, in order', async () => {
     const before = running.head('GET', '/?comp=list', {});
     const { statuses, deleted } = await outcomeOf(`${before}${before}nonsense\r\n\r\n`);
     expect({ statuses, deleted }).toEqual({ statuses: [200, 200, 400], deleted: false });

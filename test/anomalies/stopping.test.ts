@@ -10,7 +10,7 @@ import { checkFolder } from '../support/server-process.mjs';
 const BODY = Buffer.alloc(200_000, 'slow');
 
 describe('A signal', () => {
-  it('lets it finish an upload that is under way, take no new connection, and end with 0', async () => {
+  it('lets it finish an upload that is under way, refuses new connections, and ends it with 0', async () => {
     const location = newFolder();
     const server = await serve(location);
     await server.client.createContainer('one');

@@ -1,4 +1,4 @@
-/** Reads what strace wrote: which calls a server made, and whether an answer left before its commit was on disk. */
+/** Parses the output of strace: the system calls of a server, and whether an answer left before its commit was on disk. */
 
 export interface Call {
   readonly name: string;
@@ -23,7 +23,7 @@ export function callsOf(trace: string): Call[] {
       const call = unfinished.get(thread);
       if (!call) continue;
       unfinished.delete(thread);
-      // strace pads what it has to say about the result.
+      // strace pads the column of the result.
       call.text += resumed[1]!.replace(/\) +=/, ') =');
       call.exit = at;
     } else if (started) {
@@ -40,7 +40,7 @@ export function callsOf(trace: string): Call[] {
 
 /**
  * Every answer 201 to the Put Blob of a marked blob must come after a write of the marked bytes to the log and an fdatasync that
- * began after it. LMDB's file gets them later: a checkpoint never holds what the log may lose.
+ * began after it. LMDB's file gets them later: a checkpoint never holds a commit that the log may lose.
  */
 export function unsafeAnswers(calls: readonly Call[], marks: ReadonlyMap<string, string>): string[] {
   const { logWrites, dataWrites, syncs } = rowsIn(calls);
@@ -61,7 +61,7 @@ export function unsafeAnswers(calls: readonly Call[], marks: ReadonlyMap<string,
 export interface Upload {
   /** Path and query, as they were sent. */
   readonly target: string;
-  /** What must be in extents when it is answered: chunks, each with a mark as its first bytes. */
+  /** Chunks that must be in extents when the request is answered, each with a marker as its first bytes. */
   readonly chunks: readonly { readonly mark: string; readonly length: number }[];
 }
 
@@ -98,7 +98,7 @@ function exchangeIn(calls: readonly Call[], target: string): { request: Call; an
   return answer?.text.includes('"HTTP/1.1 201') ? { request, answer } : `${target}: it was not answered 201`;
 }
 
-/** What happens to the rows. */
+/** Calls on the files of rows. */
 function rowsIn(calls: readonly Call[]) {
   const writesTo = (file: RegExp) => calls.filter((call) => isWrite(call) && file.test(call.text));
   return {
@@ -111,7 +111,7 @@ function rowsIn(calls: readonly Call[]) {
 const HEADER_BYTES = 64;
 const CHECKED_BYTES = 64 << 10;
 
-/** What happens to the files of extents. */
+/** Calls on the files of extents. */
 function extentsIn(calls: readonly Call[]) {
   const inExtents = calls.filter(({ text }) => /[/]extents[/]\d+-\d+["> ]/.test(text));
   const writes = inExtents.filter(isWrite).map((call) => {

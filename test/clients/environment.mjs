@@ -1,4 +1,4 @@
-/** What the programs find in their environment. */
+/** The environment variables of the client programs. */
 import { fileURLToPath } from 'node:url';
 import { BlobServiceClient } from '@azure/storage-blob';
 import { built } from './steps.mjs';

@@ -1,4 +1,4 @@
-/** Each client: how it is had, and what it does. */
+/** The newest release of each client: how it is installed, and what it runs. */
 import { cpSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -51,7 +51,7 @@ async function go({ folder, server, print }) {
     .slice(1)
     .filter((version) => !version.includes('-'));
   let refusal;
-  // A module proxy need not have what the newest release leans on.
+  // A module proxy need not have the dependencies of the newest release.
   for (const version of releases.reverse().slice(0, 12)) {
     try {
       await fetched('go', ['get', `${GO_SDK}@${version}`], options);

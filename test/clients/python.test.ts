@@ -21,7 +21,7 @@ describe("Microsoft's SDK for Python", () => {
   topic(running, 'tables', undefined, noPythonTables);
 });
 
-/** `more` gives what else the script finds in its environment. */
+/** @param more further environment variables of the script */
 function topic(
   running: Running,
   name: string,

@@ -60,7 +60,7 @@ describe('rclone', () => {
     }
   });
 
-  it('brings with sync what was changed and added, and takes away what was deleted', async (context) => {
+  it('copies changed and added files with sync, and deletes removed ones', async (context) => {
     if (noRclone) return context.skip(noRclone);
     const remote = newRemote(running);
     const { folder } = newTree();

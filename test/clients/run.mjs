@@ -1,6 +1,6 @@
 /**
  * npm run test:clients [-- --only python,go]: the newest clients of others, fetched into a folder of their own, against a server on
- * this disk. What cannot be had here is skipped, with the reason.
+ * this disk. A client that cannot be installed here is skipped, with the reason.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** Steps of fetching, building and running a client: what fails in the first is no fault of anybody's here. */
+/** Steps of fetching, building and running a client: a failure to fetch is a skip, not a failure. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 

@@ -12,7 +12,7 @@ import { leaseHeaders } from './steps.mjs';
 const KIB = 2 ** 10;
 const MIB = 2 ** 20;
 const ABREAST = 4;
-/** Of a list. The service commits what has more entries than 400 in slices. */
+/** Entries of a list. The service commits lists of more than 400 entries in slices. */
 const LONG = 401;
 const CONTENT_BYTES_MAX = 20 * MIB;
 

@@ -1,4 +1,4 @@
-/** What must be on a server, what is there, and how the two differ. */
+/** Expected and actual contents of a server, and the difference. */
 import { createHash } from 'node:crypto';
 
 /**
@@ -20,7 +20,7 @@ export function copyOf({ containers, blobs, staged }) {
 }
 
 /**
- * All that the server shows of these containers, or what is wrong with it at first sight.
+ * All that the server lists of these containers, or the inconsistencies within the listing itself.
  * @param {ReturnType<import('../support/signed-client.mjs').connect>} client
  * @param {string[]} containers
  * @returns {Promise<{ world: World } | string>}

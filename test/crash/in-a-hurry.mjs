@@ -1,6 +1,6 @@
 /**
- * For `node --import`: extents and segments of the log are small, and the collector hardly rests. What a server does in hours with gigabytes, it does in
- * a second with what a test can write, so that a kill meets it at work.
+ * For `node --import`: extents and segments of the log are small, and the collector hardly pauses. Work that takes hours and gigabytes otherwise takes
+ * a second and what a test can write, so that a kill interrupts it.
  */
 import { register } from 'node:module';
 import { isMainThread } from 'node:worker_threads';

@@ -18,9 +18,9 @@ export interface Delivery {
   readonly text: string;
   readonly dequeueCount: number;
   readonly takenAt: number;
-  /** Nobody else may get it before. */
+  /** No other client may get it before. */
   hiddenUntil: number;
-  /** It was to be given back, whether or not the server said that it was. */
+  /** The client tried to make it visible again, whether or not the server confirmed it. */
   returned: boolean;
   deleted: boolean;
 }
@@ -106,7 +106,7 @@ export function startHost(options: HostOptions) {
 
   const ended = loop();
   return {
-    /** What the timer of a host does at half of the time. A message that cannot be renewed is worked on all the same. */
+    /** Renews at half of the visibility timeout, as the timer of a host does. A message that cannot be renewed is processed all the same. */
     async renew(): Promise<void> {
       await Promise.all(
         [...held].map(async (one) => {
@@ -127,7 +127,7 @@ export function startHost(options: HostOptions) {
   };
 }
 
-/** Undefined: it failed, as far as anybody knows. */
+/** Undefined: it failed, or its outcome is unknown. */
 async function quietly<T>(call: () => Promise<T> | undefined): Promise<T | undefined> {
   try {
     return await call();
@@ -136,7 +136,7 @@ async function quietly<T>(call: () => Promise<T> | undefined): Promise<T | undef
   }
 }
 
-/** What must not be, of all times that messages were handed out. */
+/** Violations in the record of all deliveries. */
 export function faultsOf(deliveries: readonly Delivery[]): string[] {
   const faults: string[] = [];
   for (const id of new Set(deliveries.map((delivery) => delivery.id))) {

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { newPipeline, QueueClient, StorageSharedKeyCredential } from '@azure/storage-queue';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { restartableServer } from '../support/restartable-servers.ts';
 import { checkFolder } from '../support/server-process.mjs';
-import { serverOf } from '../support/server-processes.ts';
 import { account, accountKey } from '../support/test-server.ts';
 import { type Delivery, faultsOf, HIDDEN_SECONDS, startHost } from './message-loop.ts';
 
@@ -26,7 +26,7 @@ const FOR_EVER = { messageTimeToLive: -1 };
 describe('The loop of two hosts over a queue, whose server is killed twice', () => {
   it('works on every message, loses none, and gets none before its time', { timeout: 240_000 }, async () => {
     const location = mkdtempSync(join(tmpdir(), 'holdfast-loop-'));
-    const server = serverOf(['--location', location, '--test-clock', '--log-level', 'warn']);
+    const server = restartableServer(['--location', location, '--test-clock', '--log-level', 'warn']);
     onTestFinished(async () => {
       await server.kill();
       rmSync(location, { recursive: true, force: true });
@@ -69,7 +69,7 @@ describe('The loop of two hosts over a queue, whose server is killed twice', () 
 
     async function produce(): Promise<void> {
       for (let at = 0; at < MESSAGES; at++) {
-        // Whoever does not know whether it was put puts it again.
+        // A client that does not know whether the message was put puts it again.
         while (
           !(await queue()
             ?.sendMessage(`m-${at}`, FOR_EVER)
@@ -81,7 +81,7 @@ describe('The loop of two hosts over a queue, whose server is killed twice', () 
       producing = false;
     }
 
-    /** Half of the time that a message hides goes by; then all hosts renew what they hold. */
+    /** Half of the visibility timeout passes; then all hosts renew their messages. */
     async function tick(): Promise<void> {
       const origin = server.origin();
       if (origin === undefined) return pause(10);
@@ -124,14 +124,14 @@ describe('The loop of two hosts over a queue, whose server is killed twice', () 
     expect([...done.keys()].filter((text) => aside.has(text))).toEqual([]);
     const { peekedMessageItems } = await poison()!.peekMessages({ numberOfMessages: 32 });
     expect(new Set(peekedMessageItems.map(({ messageText }) => messageText))).toEqual(aside);
-    // Otherwise nothing was seen of what a crash leaves behind.
+    // Otherwise the test has seen no effect of a crash.
     expect(deliveries.length).toBeGreaterThan(MESSAGES);
     await server.kill('SIGTERM');
     expect(await checkFolder(location)).toMatchObject({ code: 0 });
   });
 });
 
-describe('What is looked for in the times that messages were handed out', () => {
+describe('The check of deliveries', () => {
   const delivery = (more: Partial<Delivery>): Delivery => ({
     id: 'id',
     text: 'm',

@@ -15,7 +15,7 @@ const IN_A_HURRY = { imports: [new URL('./in-a-hurry.mjs', import.meta.url).href
 /** @typedef {ReturnType<typeof connect>} Client */
 /** @typedef {{ verify: (client: Client) => Promise<string[]>, removeAll: (client: Client) => Promise<unknown> }} Part */
 
-/** What a server says when it did not do what it should: no crash is an excuse for it. */
+/** Lines in the log of a server that no crash excuses. */
 const COMPLAINT = /^\S+ (?:ERROR|FATAL|WARN(?! +slow request))/m;
 
 /** How a server's life ends. @typedef {(server: Awaited<ReturnType<typeof startServer>>) => Promise<unknown>} End */
@@ -102,7 +102,7 @@ export async function crash({ location, rounds, seed, end = (server) => server.k
     }
   }
 
-  /** Of all that write: what they do by a client of the server. @template T @param {(part: Part) => (client: Client) => Promise<T>} act */
+  /** Runs the same action on all writers, each with a client of the server. @template T @param {(part: Part) => (client: Client) => Promise<T>} act */
   function ofEach(act) {
     const ofBlobs = [counter, ...writers].map((part) => withClient(connect(server.origin), act(part)));
     return Promise.all([...ofBlobs, ...tableWriters.map((part) => withClient(tableClient(server), act(part)))]);

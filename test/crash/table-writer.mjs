@@ -1,10 +1,10 @@
 /**
- * One client of the Table service that writes by transactions and knows what it left: what every answer confirmed, and at most one
+ * One client of the Table service that writes by transactions and knows the expected state: what every answer confirmed, and at most one
  * request that was never answered, which happened as a whole or did not happen.
  */
 
 /**
- * `serial` is that of the last replacement, `merged` that of the last merge behind it.
+ * `serial` is that of the last replacement, `merged` that of the last merge after it.
  * @typedef {{ serial: string, merged: string | undefined, length: number, etag: string | undefined }} Entity
  * @typedef {Map<string, Entity> | undefined} World by row key; undefined: the table is not there
  * @typedef {ReturnType<import('../support/signed-client.mjs').connect>} Client
@@ -48,7 +48,7 @@ export function newTableWriter(number) {
       return random.oneOf([replace, merge, mergeIfMatch, remove])(table, key, mark, length, entity);
     });
     if (random.chance(0.2)) return alone(client, random.oneOf(parts));
-    // What the last part is refused for undoes all before it.
+    // A refusal of the last part undoes all before it.
     if (parts.length < ROWS && found.size > 0 && random.chance(0.15)) {
       const taken = [...found.keys()].find((key) => !keys.includes(key));
       if (taken) return refused(client, [...parts, insert(table, taken, mark, 1)]);
@@ -86,7 +86,7 @@ export function newTableWriter(number) {
       }
     },
 
-    /** What is wrong with what the server shows now, in plain words. @param {Client} client */
+    /** Differences between the server and the expected state, as text. @param {Client} client */
     async verify(client) {
       const found = await observe(client, table);
       const without = differences(table, world, found, seen);

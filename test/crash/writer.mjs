@@ -1,5 +1,5 @@
 /**
- * One client that writes and knows what it left: the world that every answer confirmed, and the requests that were never
+ * One client that writes and knows the expected state: what every answer confirmed, and the requests that were never
  * answered, each of which happened or did not. Nothing else may be found after a crash.
  */
 import { putBlockList, putBlocks } from './block-steps.mjs';
@@ -91,7 +91,7 @@ export function newWriter(number) {
       }
     },
 
-    /** What is wrong with what the server shows now, in plain words. @param {Client} client */
+    /** Differences between the server and the expected state, as text. @param {Client} client */
     async verify(client) {
       const found = await observe(client, containers);
       if (typeof found === 'string') return [found];

@@ -1,5 +1,5 @@
 /**
- * Random entities and filters of the Table service, and what a filter means, written for plainness and without the
+ * Random entities and filters of the Table service, and an evaluator of filters, written for simplicity and without the
  * server's code: values are kept as the text that stands for them.
  */
 import fc from 'fast-check';

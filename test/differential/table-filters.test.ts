@@ -5,7 +5,7 @@ import { compileFilter, type KeyBounds, keyRangesFrom, parseFilter } from '../..
 import { anyCondition, anyEntity, type Entity, filterText, isMet, type Value } from './naive-filter.ts';
 
 describe('What a filter of a query finds', () => {
-  it('is what a plain reading of it says, for any entity', () => {
+  it('means what the naive evaluator computes, for any entity', () => {
     let met = 0;
     let runs = 0;
     fc.assert(
@@ -22,7 +22,7 @@ describe('What a filter of a query finds', () => {
       }),
       { numRuns: 3_000 },
     );
-    // Neither answer may be the rare one, or the test says little.
+    // Neither answer may be rare, or the test proves little.
     expect(met).toBeGreaterThan(runs * 0.2);
     expect(met).toBeLessThan(runs * 0.8);
   });

@@ -1,4 +1,4 @@
-/** Random entities and queries over the wire: what is found, in which order, on which page, and what is left of each value. */
+/** Random entities and queries over the wire: which entities are found, in which order, on which page, and with which values. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ask, newTable } from '../support/tables.ts';
@@ -28,7 +28,7 @@ describe('What a query finds over the wire', { timeout: 120_000 }, () => {
     onEngine(
       engine,
       (running) => {
-        it('is what a plain reading of it says, page by page, with every value as it was sent', async () => {
+        it('is what the naive evaluator computes, page by page, with every value as it was sent', async () => {
           const found = { entities: 0, pages: 0, asked: 0 };
           const property = fc.asyncProperty(
             anyTable,

@@ -135,7 +135,7 @@ describe('An account that is removed', () => {
     expect(await statusOf(clientOf(folder, 'first', keys[0]))).toBe(200);
   });
 
-  it('gives its data back, and refuses requests under way cleanly', async () => {
+  it('frees its space, and refuses requests under way cleanly', async () => {
     const { folder, server } = await serverIn();
     const { keys } = await add(folder, 'mine');
     const service = clientOf(folder, 'mine', keys[0]);
@@ -170,7 +170,7 @@ describe('An account that is removed', () => {
     expect(statuses).toContain(400);
     await expect.poll(async () => (await check(folder)).blobs, { timeout: 20_000 }).toBe(0);
     await server.stop();
-    // What was on its way last is found by the next start.
+    // Uploads that were under way at the end are collected by the next start.
     const { server: next } = await serverIn({ location: folder });
     await expect.poll(async () => (await check(folder)).bytes, { timeout: 20_000 }).toBe(0);
     await next.stop();

@@ -17,13 +17,13 @@ interface Asked {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Whose key signs. */
+  /** The account whose key signs. */
   readonly signer?: string;
   /** The target that is signed, where it is another one. */
   readonly signed?: string;
 }
 
-/** A request whose host is what it says, not where it goes. */
+/** A request whose Host header differs from the address that it is sent to. */
 async function ask(running: Running, host: string, target: string, asked: Asked = {}) {
   const { method = 'GET', body, signer = account, signed = target } = asked;
   const { port } = new URL(running.server.blobUrl);
@@ -84,7 +84,7 @@ describe('The account of a request', () => {
     expect(listed.text).not.toContain('<Name>');
   });
 
-  it('is not taken from a signature', async () => {
+  it('is not derived from a signature', async () => {
     const refused = await ask(running, 'other.blob.localhost', '/?comp=list');
     expect([refused.status, refused.code]).toEqual([403, 'AuthenticationFailed']);
   });
@@ -172,7 +172,7 @@ describe('A secondary address', () => {
     }
   });
 
-  it('takes no writes', async () => {
+  it('refuses writes', async () => {
     const container = await running.newContainer();
     await container.getBlockBlobClient('blob').upload('x', 1);
     const there = secondary().getContainerClient(container.containerName);

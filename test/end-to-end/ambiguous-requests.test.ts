@@ -29,7 +29,7 @@ const READS: Readonly<Record<ServiceName, string>> = {
   table: "/table(PartitionKey='p',RowKey='r')",
 };
 
-/** A read by what the query says. */
+/** A read that the query authorizes. */
 function read(of: ServiceName, parts: readonly string[]) {
   const path = READS[of];
   const target = `${path}${path.includes('?') ? '&' : '?'}${parts.join('&')}`;
@@ -37,7 +37,7 @@ function read(of: ServiceName, parts: readonly string[]) {
 }
 
 describe.each(['blob', 'queue', 'table'] as const)('A shared access signature of the %s service', (of) => {
-  it('is taken where it says everything once', async () => {
+  it('is accepted if each parameter occurs once', async () => {
     expect((await read(of, sasWith({ spr: 'https,http', sip: '127.0.0.1', st: '2020-01-01' }))).status).toBe(200);
   });
 
@@ -60,7 +60,7 @@ describe.each(['blob', 'queue', 'table'] as const)('A shared access signature of
 });
 
 describe('The source of a copy', () => {
-  it('is refused where its signature says something twice', async () => {
+  it('is refused if a field of its signature occurs twice', async () => {
     const copyFrom = (parts: readonly string[]) => {
       const url = `${running.server.blobUrl}/container/blob?${parts.join('&')}`;
       return running.request('PUT', '/container/copy', { headers: { 'x-ms-copy-source': url } });
@@ -70,7 +70,7 @@ describe('The source of a copy', () => {
   });
 });
 
-describe('A request that says twice what it asks for', () => {
+describe('A request with a repeated parameter or header', () => {
   it.each([
     ['comp', 'blob', '/container?restype=container&comp=list&comp=acl'],
     ['comp', 'queue', '/queue?comp=metadata&Comp=acl'],

@@ -23,7 +23,7 @@ const logging = (kinds: string, version = '1.0', days?: number) => ({
   retentionPolicy: days === undefined ? off : { enabled: true, days },
 });
 
-/** All processes read the settings again, and write what they have gathered. */
+/** All processes read the settings again, and write their buffered records. */
 const settle = (running: Running) => running.server.clock.advance(0);
 
 type Columns = Record<string, number | bigint | string>;
@@ -81,7 +81,7 @@ describe('Metrics', () => {
       const hours = await metricsIn(running, '$MetricsHourPrimaryTransactionsBlob');
       const all = hours['user;All']!;
       const byUs = 1 + 1 + 4 + 1 + 1 + 1;
-      // What was set while they were on is counted in some of the processes.
+      // The Set itself is counted in some of the processes.
       expect(all.TotalRequests).toBeGreaterThanOrEqual(byUs);
       expect(all).toMatchObject({
         SASSuccess: 1,
@@ -103,7 +103,7 @@ describe('Metrics', () => {
       expect(hours['user;GetBlob']!.TotalEgress).toBeGreaterThan(25);
       expect(hours['user;PutBlob']).toMatchObject({ TotalRequests: 1, Success: 1, TotalIngress: 5, TotalEgress: 0 });
       expect(hours['user;CreateContainer']).toMatchObject({ TotalRequests: 1, Success: 1 });
-      // The client looks at each blob before it takes it.
+      // The client reads the properties of each blob before it downloads it.
       expect(hours['user;GetBlobProperties']).toMatchObject({ TotalRequests: 5, Success: 4, ClientOtherError: 1 });
 
       const minutes = await metricsIn(running, '$MetricsMinutePrimaryTransactionsBlob');
@@ -159,7 +159,7 @@ describe('Metrics', () => {
 
 describe('Logs', () => {
   onEveryEngine((running) => {
-    it('tell each request in a line', async () => {
+    it('have a line for each request', async () => {
       await running.service.setProperties({ blobAnalyticsLogging: logging('rwd') });
       await settle(running);
       const container = await running.newContainer();
@@ -187,7 +187,7 @@ describe('Logs', () => {
       expect(put[27]).toMatch(/^"azsdk-js/);
     });
 
-    it('hide signatures, name errors, and pass over strangers that were not let in', async () => {
+    it('hide signatures, name errors, and omit refused anonymous requests', async () => {
       const container = await running.newContainer();
       const blob = container.getBlockBlobClient('none');
       const expiresOn = new Date(Date.now() + 3_600_000);
@@ -227,7 +227,7 @@ describe('Logs', () => {
       expect(await logsOf(running, 'table')).toEqual([]);
     });
 
-    it('lie in a container that shows itself to who asks for it, and that clients read and delete from only', async () => {
+    it('are in a container that is listed only with include=system, and from which clients can only read and delete', async () => {
       const listed = async (includeSystem: boolean) => {
         const names: string[] = [];
         for await (const { name } of running.service.listContainers({ includeSystem })) names.push(name);
@@ -248,7 +248,7 @@ describe('Logs', () => {
       expect((await logsOf(running)).map(({ name }) => name)).not.toContain(first!.name);
     });
 
-    it('and metrics go when they are older than they are to be kept', async () => {
+    it('and metrics are deleted after their retention', async () => {
       await running.service.setProperties({
         blobAnalyticsLogging: logging('rwd', '1.0', 2),
         hourMetrics: metrics(false, 2),

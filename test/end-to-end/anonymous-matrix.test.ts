@@ -1,4 +1,4 @@
-/** Every cell of the table of what an anonymous caller may do, asked of a server over HTTP. */
+/** Every cell of the table of anonymous access, tested over HTTP. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { parseQuery } from '../../src/rest/request.ts';
 import { compileRouter } from '../../src/rest/router.ts';
@@ -46,7 +46,7 @@ async function differenceAt(level: Level, row: AnonymousRow): Promise<string | u
   const answer = await running.request(method, path, { unsigned: true, of: service, headers });
   const said = `${answer.status} ${answer.headers['x-ms-error-code'] ?? ''}`;
   const isOpen = open === 'always' || (open !== 'never' && LEVELS.indexOf(level) >= LEVELS.indexOf(open));
-  // An operation that is not built is open to nobody yet.
+  // An operation that is not implemented refuses every caller.
   const meant =
     isOpen && operationOf(row).isImplemented ? answer.status === 200 : said === '401 NoAuthenticationInformation';
   return meant ? undefined : `${row.operation}, ${request}: ${said}`;
@@ -62,7 +62,7 @@ describe('A caller without any credential', () => {
     for (const row of anonymousRows) expect(operationOf(row).name, row.request).toBe(row.operation);
   });
 
-  it.each(LEVELS)('may do what the table says where the container is open to: %s', async (level) => {
+  it.each(LEVELS)('has the permissions of the table at the access level: %s', async (level) => {
     const differences: string[] = [];
     for (const row of anonymousRows) {
       const difference = await differenceAt(level, row);

@@ -1,4 +1,4 @@
-/** Containers that are open to strangers, by Microsoft's client without a credential. */
+/** Containers with public access, by Microsoft's client without a credential. */
 import {
   AnonymousCredential,
   BlobServiceClient,
@@ -18,7 +18,7 @@ import {
   type Running,
 } from '../support/test-server.ts';
 
-const stranger = (running: Running) =>
+const anonymousService = (running: Running) =>
   new BlobServiceClient(
     running.server.blobUrl,
     newPipeline(new AnonymousCredential(), { retryOptions: { maxTries: 1 } }),
@@ -31,11 +31,11 @@ async function open(running: Running, access?: 'blob' | 'container') {
   const container = running.service.getContainerClient(`open-to-${access ?? 'none'}-${made}`);
   await container.create({ ...(access && { access }), metadata: { of: 'container' } });
   await container.getBlockBlobClient('dir/blob').upload('for all', 7, { metadata: { of: 'blob' } });
-  const seen = stranger(running).getContainerClient(container.containerName);
+  const seen = anonymousService(running).getContainerClient(container.containerName);
   return { container, seen, blob: seen.getBlockBlobClient('dir/blob') };
 }
 
-describe('A stranger', () => {
+describe('An anonymous caller', () => {
   onEveryEngine((running) => {
     it('sees nothing of a private container', async () => {
       const { seen, blob } = await open(running);
@@ -46,7 +46,7 @@ describe('A stranger', () => {
         () => seen.listBlobsFlat().next(),
       ];
       for (const call of calls) await expectRefusal(call(), 401, 'NoAuthenticationInformation');
-      const missing = stranger(running).getContainerClient('not-there').getBlobClient('blob');
+      const missing = anonymousService(running).getContainerClient('not-there').getBlobClient('blob');
       await expectRefusal(missing.download(), 401, 'NoAuthenticationInformation');
     });
 
@@ -82,8 +82,8 @@ describe('A stranger', () => {
         () => blob.upload('', 0),
         () => blob.stageBlock('YQ==', 'a', 1),
         () => blob.getBlobLeaseClient().acquireLease(15),
-        () => stranger(running).listContainers().next(),
-        () => stranger(running).getProperties(),
+        () => anonymousService(running).listContainers().next(),
+        () => anonymousService(running).getProperties(),
       ];
       for (const call of calls) await expectRefusal(call(), 401, 'NoAuthenticationInformation');
     });
@@ -138,7 +138,7 @@ describe('A stranger', () => {
       expect(answer.headers.get('etag')).toMatch(/^"0x[0-9A-F]+"$/);
     });
 
-    it('who shows a wrong signature is no stranger', async () => {
+    it('with a wrong signature is refused, not anonymous', async () => {
       const { container } = await open(running, 'container');
       const path = `/${container.containerName}/dir/blob`;
       const sas = await running.request('GET', `${path}?sv=2022-11-02&sr=b&sp=r&se=2099-01-01&sig=AAAA`, {
@@ -153,20 +153,23 @@ describe('A stranger', () => {
 
 describe('The access of a container', () => {
   onEveryEngine((running) => {
-    it.each([undefined, 'blob', 'container'] as const)('is told wherever it can be seen: %s', async (access) => {
-      const { container } = await open(running, access);
-      expect((await container.getProperties()).blobPublicAccess).toBe(access);
-      const acl = await container.getAccessPolicy();
-      expect(acl.blobPublicAccess).toBe(access);
-      const prefix = container.containerName;
-      const found = [];
-      for await (const item of running.service.listContainers({ prefix })) found.push(item.properties.publicAccess);
-      expect(found).toEqual([access]);
-      const { text } = await running.request('GET', `/?comp=list&prefix=${prefix}`);
-      expect(elementOf(text, 'PublicAccess')).toBe(access);
-    });
+    it.each([undefined, 'blob', 'container'] as const)(
+      'is returned by every operation that has it: %s',
+      async (access) => {
+        const { container } = await open(running, access);
+        expect((await container.getProperties()).blobPublicAccess).toBe(access);
+        const acl = await container.getAccessPolicy();
+        expect(acl.blobPublicAccess).toBe(access);
+        const prefix = container.containerName;
+        const found = [];
+        for await (const item of running.service.listContainers({ prefix })) found.push(item.properties.publicAccess);
+        expect(found).toEqual([access]);
+        const { text } = await running.request('GET', `/?comp=list&prefix=${prefix}`);
+        expect(elementOf(text, 'PublicAccess')).toBe(access);
+      },
+    );
 
-    it('is kept by Set Container Metadata, and set anew with the policies', async () => {
+    it('is kept by Set Container Metadata, and replaced with the policies', async () => {
       const { container } = await open(running, 'blob');
       await container.setMetadata({ a: 'b' });
       expect((await container.getProperties()).blobPublicAccess).toBe('blob');

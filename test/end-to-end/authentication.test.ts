@@ -6,13 +6,13 @@ const OTHER_KEY = Buffer.from('another key').toString('base64');
 describe('SharedKey', () => {
   onLmdb((running) => {
     it('refuses another key', async () => {
-      const stranger = clientOf(running.server.blobUrl, OTHER_KEY);
-      await expectRefusal(stranger.getAccountInfo(), 403, 'AuthenticationFailed');
-      await expectRefusal(stranger.createContainer('abcd'), 403, 'AuthenticationFailed');
+      const otherKey = clientOf(running.server.blobUrl, OTHER_KEY);
+      await expectRefusal(otherKey.getAccountInfo(), 403, 'AuthenticationFailed');
+      await expectRefusal(otherKey.createContainer('abcd'), 403, 'AuthenticationFailed');
       expect(await running.service.getContainerClient('abcd').exists()).toBe(false);
     });
 
-    it('takes the signature of what was asked, and of nothing else', async () => {
+    it('accepts the signature of this request, and of no other', async () => {
       const { containerName } = await running.newContainer();
       const put = (headers: Record<string, string>, body = 'x') =>
         running.request('PUT', `/${containerName}/blob`, {
@@ -42,13 +42,13 @@ describe('SharedKey', () => {
       );
     });
 
-    it('refuses a request without any, and says what it takes', async () => {
+    it('refuses a request without any, and names the accepted schemes', async () => {
       const answer = await running.request('GET', '/?comp=list', { unsigned: true });
       expectError(answer, 401, 'NoAuthenticationInformation');
       expect(answer.headers['www-authenticate']).toBeDefined();
     });
 
-    it('refuses a date too far from now, whatever the test clock says', async () => {
+    it('refuses a date too far from now, whatever the test clock is', async () => {
       await running.server.clock.advance(86_400);
       expect((await running.request('GET', '/?comp=list')).status).toBe(200);
       for (const minutes of [-20, 20]) {
@@ -62,7 +62,7 @@ describe('SharedKey', () => {
       );
     });
 
-    it('refuses other credentials that are not genuine, and names what it takes only with a flag', async () => {
+    it('refuses other credentials that are not genuine, and names the Bearer scheme only with a flag', async () => {
       const unsigned = { unsigned: true };
       expectError(await running.request('GET', '/c/b?sv=2020-02-10&sig=x', unsigned), 403, 'AuthenticationFailed');
       const ask = (Authorization: string) => running.request('GET', '/?comp=list', { headers: { Authorization } });
@@ -89,7 +89,7 @@ describe('SharedKey', () => {
       ],
     });
 
-    it('takes either key of an account, and shows it nothing of the other', async () => {
+    it('accepts either key of an account, which sees nothing of other accounts', async () => {
       for (const key of keys) await clientOf(running.server.blobUrl, key).getAccountInfo();
       await clientOf(running.server.blobUrl, keys[0]).createContainer('mine');
       const foreign = clientOf(running.server.blobUrl.replace(account, 'other'), keys[0]);

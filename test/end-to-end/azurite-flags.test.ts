@@ -1,4 +1,4 @@
-/** A flag of the emulator that changes what a request gets: --loose. */
+/** The flag of the emulator that changes answers: --loose. */
 import { describe, expect, it } from 'vitest';
 import { expectError, expectRefusal, serverFor } from '../support/test-server.ts';
 

@@ -40,7 +40,7 @@ function list(service: ServiceName, authorization?: string) {
 }
 
 describe.each(SERVICES)('A bearer token for the %s service', (service) => {
-  it('opens the account, by its claims alone', async () => {
+  it('gives access to the account, by its claims only', async () => {
     expect((await list(service, `Bearer ${tokenWith({})}`)).status).toBe(200);
   });
 

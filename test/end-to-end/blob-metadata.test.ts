@@ -4,7 +4,7 @@ import { expectError, expectRefusal, onEveryEngine, onLmdb } from '../support/te
 
 describe('Get Blob Metadata', () => {
   onEveryEngine((running) => {
-    it('answers with metadata and identity alone', async () => {
+    it('answers with metadata, ETag and Last-Modified only', async () => {
       const container = await running.newContainer();
       const metadata = { One: '1', two_: 'zwei', __proto__x: 'own', Class: 'a, b' };
       const { etag } = (await container.uploadBlockBlob('blob', 'x', 1, { metadata })).response;

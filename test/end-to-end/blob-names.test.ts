@@ -31,7 +31,7 @@ describe('The name of a blob', () => {
       await blob.delete();
     });
 
-    it('may be any text, also control characters and dots alone', async () => {
+    it('may be any text, even control characters and only dots', async () => {
       const container = await running.newContainer();
       const text = fc.oneof(
         fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }),

@@ -37,7 +37,7 @@ onEngine('PostgreSQL', (running) => conditionTables(movingServer(running)), { he
 
 function conditionTables(server: StillServer): void {
   let made = 0;
-  /** Stands in for what a blob that is not there would have. */
+  /** Values for a blob that does not exist. */
   let neighbour: Said;
 
   beforeAll(async () => {
@@ -72,7 +72,7 @@ function conditionTables(server: StillServer): void {
     return new Date(Date.parse(lastModified) + seconds * 1000).toUTCString();
   }
 
-  /** What a refused request must leave as it was. */
+  /** State that a refused request must not change. */
   function seen({ status, headers }: Said) {
     return {
       status,
@@ -88,7 +88,7 @@ function conditionTables(server: StillServer): void {
     const { operation, exists, asked, verdict, status, code } = cell;
     const target = await newTarget(cell);
     const before = await look(server, target);
-    // Dates are held against Last-Modified, not against the present.
+    // Dates are compared with Last-Modified, not with the present.
     await server.wait(10);
     const answer = await call(server, operation.name, target, headersOf(asked, exists ? before : neighbour));
     expect({ status: answer.status, code: answer.code }).toEqual({ status, code });
@@ -113,7 +113,7 @@ function conditionTables(server: StillServer): void {
 
   const isOfGetBlob = ({ operation }: ConditionCell) => operation.name === 'Get Blob';
 
-  /** It is no row of the tables: what it does is what Get Blob does. */
+  /** No row of the tables: it behaves as Get Blob. */
   function ofGetBlobMetadata(cell: ConditionCell): ConditionCell {
     const name = 'Get Blob Metadata';
     return { ...cell, title: cell.title.replace('Get Blob', name), operation: { ...cell.operation, name } };

@@ -61,7 +61,7 @@ describe('Set Container ACL', () => {
       await set({ ifUnmodifiedSince: lastModified });
     });
 
-    it('sets the public access level, and takes it back where none is sent', async () => {
+    it('sets the public access level, and removes it if none is sent', async () => {
       const container = await running.newContainer();
       for (const level of ['blob', 'container', undefined] as const) {
         await container.setAccessPolicy(level);
@@ -92,7 +92,7 @@ describe('Set Container ACL', () => {
       expect((await container.getAccessPolicy()).signedIdentifiers).toEqual([]);
     });
 
-    it('takes five policies and ids of 64 characters, and nothing at all', async () => {
+    it('accepts five policies, ids of 64 characters, and no policy at all', async () => {
       const { containerName } = await running.newContainer();
       const set = (body: string) => running.request('PUT', `/${containerName}?restype=container&comp=acl`, { body });
       const five = [1, 2, 3, 4, 5].map((id) => one(String(id).repeat(64))).join('');

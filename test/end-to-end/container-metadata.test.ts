@@ -4,7 +4,7 @@ import { expectError, expectRefusal, onEveryEngine, onLmdb } from '../support/te
 
 describe('Get Container Metadata', () => {
   onEveryEngine((running) => {
-    it('answers with metadata and identity alone', async () => {
+    it('answers with metadata, ETag and Last-Modified only', async () => {
       const container = await running.newContainer();
       const { etag } = await container.setMetadata({ Key: 'Value' });
       for (const method of ['GET', 'HEAD']) {
@@ -39,7 +39,7 @@ describe('Set Container Metadata', () => {
       await set(new Date(lastModified!.getTime() - 1_000));
     });
 
-    it('needs no lease id, but takes none that is wrong', async () => {
+    it('needs no lease id, but refuses a wrong one', async () => {
       const container = await running.newContainer();
       const set = (leaseId?: string) => container.setMetadata({ a: '1' }, leaseId ? { conditions: { leaseId } } : {});
       await expectRefusal(set(randomUUID()), 412, 'LeaseNotPresentWithContainerOperation');

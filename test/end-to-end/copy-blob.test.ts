@@ -13,7 +13,7 @@ describe('Copy Blob', () => {
       return { from: container.getBlockBlobClient('from'), to: container.getBlockBlobClient('sub/to') };
     }
 
-    it.each([10, 100_000, 20 << 20])('copies a blob of %i bytes and says that it is done', async (length) => {
+    it.each([10, 100_000, 20 << 20])('copies a blob of %i bytes and reports success', async (length) => {
       const { from, to } = await pair();
       const bytes = randomBytes(length);
       await from.uploadData(bytes, {
@@ -57,7 +57,7 @@ describe('Copy Blob', () => {
       expect(await textOf(from)).toBe('a1b2');
     });
 
-    it('takes metadata that is sent instead of that of the source', async () => {
+    it('stores the metadata of the request instead of that of the source', async () => {
       const { from, to } = await pair();
       await from.upload('x', 1, { metadata: { a: '1', b: '2' } });
       await to.beginCopyFromURL(from.url, { metadata: { c: '3' } });
@@ -180,7 +180,7 @@ describe('Copy Blob', () => {
   });
 
   onLmdb((running) => {
-    it('refuses sources that it cannot copy from, and says why', async () => {
+    it('refuses sources that it cannot copy from, with the reason', async () => {
       const container = await running.newContainer();
       const from = container.getBlockBlobClient('from');
       await from.upload('x', 1);
@@ -209,7 +209,7 @@ describe('Copy Blob', () => {
       expect((await copy(from.url.replace('127.0.0.1', 'localhost'))).status).toBe(202);
     });
 
-    it('takes the host of its account for this server, whatever its domain', async () => {
+    it('accepts the host of its account as this server, whatever its domain', async () => {
       const container = await running.newContainer();
       const { containerName } = container;
       const from = container.getBlockBlobClient('from');

@@ -46,8 +46,8 @@ describe('Preflight Blob Request', () => {
       }
       expectError(await running.request('OPTIONS', '/c', ask('PUT', 'authorization')), 403, 'CorsPreflightFailure');
       expectError(await running.request('OPTIONS', '/c', ask('POST')), 403, 'CorsPreflightFailure');
-      const stranger = await running.request('OPTIONS', '/c', ask('DELETE', 'x-ms-date', 'null'));
-      expect([stranger.status, stranger.headers['access-control-allow-origin']]).toEqual([200, 'null']);
+      const otherOrigin = await running.request('OPTIONS', '/c', ask('DELETE', 'x-ms-date', 'null'));
+      expect([otherOrigin.status, otherOrigin.headers['access-control-allow-origin']]).toEqual([200, 'null']);
       await running.service.setProperties({ cors: [] });
       expectError(await running.request('OPTIONS', '/c', ask('PUT')), 403, 'CorsPreflightFailure');
     });
@@ -97,9 +97,9 @@ describe('A request of a page', () => {
       expect([written.status, written.headers.vary]).toEqual([201, undefined]);
       expect(written.headers['access-control-allow-origin']).toBe(page);
 
-      const stranger = await from('GET', '/b', 'https://other.example');
-      expect([stranger.status, stranger.headers['access-control-allow-origin']]).toEqual([200, undefined]);
-      expect(stranger.headers.vary).toBe('Origin');
+      const otherOrigin = await from('GET', '/b', 'https://other.example');
+      expect([otherOrigin.status, otherOrigin.headers['access-control-allow-origin']]).toEqual([200, undefined]);
+      expect(otherOrigin.headers.vary).toBe('Origin');
 
       const removed = await from('DELETE', '/b', 'https://other.example');
       expect([removed.status, removed.headers['access-control-allow-origin']]).toEqual([202, '*']);

@@ -14,7 +14,7 @@ describe('Create Container', () => {
       expect((await container.createIfNotExists()).succeeded).toBe(false);
     });
 
-    it('lets containers be told apart by their names alone', async () => {
+    it('distinguishes containers by their names only', async () => {
       const one = await running.newContainer();
       const other = await running.newContainer();
       await one.uploadBlockBlob('blob', 'one', 3);
@@ -47,7 +47,7 @@ describe('Create Container', () => {
       expectError(await create(name), 400, 'OutOfRangeInput');
     });
 
-    it('takes the public access level, and no other word for it', async () => {
+    it('accepts the public access levels, and no other value', async () => {
       for (const access of ['blob', 'container'] as const) {
         const container = running.service.getContainerClient(`c-${randomUUID()}`);
         await container.create({ access });
@@ -69,7 +69,7 @@ describe('Create Container', () => {
       expectError(await create(name, { 'x-ms-default-encryption-scope': 'scope' }), 501, 'NotImplemented');
     });
 
-    it('is told from other operations by restype', async () => {
+    it('is distinguished from other operations by restype', async () => {
       expectError(await running.request('PUT', '/abcd'), 400, 'MissingRequiredQueryParameter');
     });
   });

@@ -13,7 +13,7 @@ describe('Delete Blob', () => {
       await expectRefusal(blob.delete(), 404, 'BlobNotFound');
     });
 
-    it('takes uncommitted blocks along', async () => {
+    it('deletes uncommitted blocks, too', async () => {
       const blob = (await running.newContainer()).getBlockBlobClient('blob');
       await blob.upload('x'.repeat(50_000), 50_000);
       await blob.stageBlock('AAAA', 'x', 1);
@@ -64,7 +64,7 @@ describe('Delete Blob', () => {
       await remove({ leaseId, ifMatch: etag });
     });
 
-    it('says which of the two is missing', async () => {
+    it('reports whether the blob or the container is missing', async () => {
       const container = await running.newContainer();
       expect((await container.getBlobClient('blob').deleteIfExists()).succeeded).toBe(false);
       const nowhere = running.service.getContainerClient('not-there');
@@ -73,7 +73,7 @@ describe('Delete Blob', () => {
   });
 
   onLmdb((running) => {
-    it('takes "include" for snapshots, of which there are none, and refuses "only"', async () => {
+    it('accepts "include" for snapshots, of which there are none, and refuses "only"', async () => {
       const container = await running.newContainer();
       const blob = container.getBlockBlobClient('blob');
       await blob.upload('x', 1);

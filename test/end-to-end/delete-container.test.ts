@@ -38,7 +38,7 @@ describe('Delete Container', () => {
       await remove({ ifUnmodifiedSince: lastModified });
     });
 
-    it('takes only the id of the lease while leased', async () => {
+    it('accepts only the id of the lease while leased', async () => {
       const container = await running.newContainer();
       const remove = (leaseId?: string) => container.delete(leaseId ? { conditions: { leaseId } } : {});
       await expectRefusal(remove(randomUUID()), 412, 'LeaseNotPresentWithContainerOperation');
@@ -48,7 +48,7 @@ describe('Delete Container', () => {
       await remove(leaseId);
     });
 
-    it('needs no id once the lease has run out, and takes none', async () => {
+    it('needs no id once the lease has expired, and refuses one', async () => {
       const container = await running.newContainer();
       const lease = container.getBlobLeaseClient();
       await lease.acquireLease(15);

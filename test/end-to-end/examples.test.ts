@@ -1,4 +1,4 @@
-/** What lies under examples/, run as a user runs it. */
+/** The programs in examples/, run as a user runs them. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';

@@ -35,7 +35,7 @@ describe('Get Blob Properties', () => {
       expect([nowhere.status, nowhere.headers['x-ms-error-code']]).toEqual([404, 'ContainerNotFound']);
     });
 
-    it('tells whether the blob exists', async () => {
+    it('shows whether the blob exists', async () => {
       const container = await running.newContainer();
       const blob = container.getBlockBlobClient('blob');
       expect(await blob.exists()).toBe(false);

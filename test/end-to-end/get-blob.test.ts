@@ -47,7 +47,7 @@ describe('Get Blob', () => {
       expect(Buffer.from(part.blobContentMD5!)).toEqual(createHash('md5').update(bytes).digest());
       expect((await blob.downloadToBuffer(1_000, 500)).equals(bytes.subarray(1_000, 1_500))).toBe(true);
       expect((await blob.download(9_999)).contentRange).toBe('bytes 9999-9999/10000');
-      // An end behind the end of the blob is cut off.
+      // An end beyond the end of the blob is cut off.
       expect((await blob.download(9_000, 5_000)).contentRange).toBe('bytes 9000-9999/10000');
     });
 
@@ -80,7 +80,7 @@ describe('Get Blob', () => {
       await expectRefusal(blob.download(bytes.length), 416, 'InvalidRange');
     });
 
-    it('goes on with the blob as it was when it is overwritten, or deleted, in the middle', async () => {
+    it('goes on with the old content when the blob is overwritten, or deleted, in the middle', async () => {
       const blob = (await running.newContainer()).getBlockBlobClient('blob');
       const bytes = randomBytes(30 * MIB);
       await blob.upload(bytes, bytes.length);
@@ -93,7 +93,7 @@ describe('Get Blob', () => {
       expect(Buffer.concat(await (second as Readable).toArray()).equals(Buffer.alloc(MIB))).toBe(true);
     });
 
-    it('answers 304 without a body to who has the newest state', async () => {
+    it('answers 304 without a body to a client that has the newest state', async () => {
       const container = await running.newContainer();
       const { etag, lastModified } = (await container.uploadBlockBlob('blob', 'x', 1)).response;
       const get = (headers: Record<string, string>) =>
@@ -109,7 +109,7 @@ describe('Get Blob', () => {
       expect((await get({ 'If-Match': `"0x1", ${etag}` })).status).toBe(200);
     });
 
-    it('says which of the two is missing', async () => {
+    it('reports whether the blob or the container is missing', async () => {
       const container = await running.newContainer();
       await expectRefusal(container.getBlobClient('blob').download(), 404, 'BlobNotFound');
       const nowhere = running.service.getContainerClient('not-there').getBlobClient('blob');
@@ -118,7 +118,7 @@ describe('Get Blob', () => {
       await expectRefusal(container.getBlobClient('blob').download(0, 1, { conditions }), 404, 'BlobNotFound');
     });
 
-    it('needs no lease id, but takes none that is wrong', async () => {
+    it('needs no lease id, but refuses a wrong one', async () => {
       const blob = (await running.newContainer()).getBlockBlobClient('blob');
       await blob.upload('x', 1);
       const get = (leaseId?: string) => blob.download(0, 1, leaseId ? { conditions: { leaseId } } : {});

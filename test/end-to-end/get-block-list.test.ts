@@ -35,7 +35,7 @@ describe('Get Block List', () => {
       expect(other.text).not.toContain('<CommittedBlocks');
     });
 
-    it('shows no blocks of a blob that was put whole', async () => {
+    it('lists no blocks of a blob that Put Blob wrote', async () => {
       const blob = await newBlob();
       await blob.upload('x'.repeat(50_000), 50_000);
       const answer = await running.request('GET', `${pathOf(blob)}?comp=blocklist&blocklisttype=all`);

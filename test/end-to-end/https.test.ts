@@ -1,4 +1,4 @@
-/** The server over TLS, with certificates that it makes: to Microsoft's client, to plain HTTPS, and to what is neither. */
+/** The server over TLS, with certificates that it makes: to Microsoft's client, to plain HTTPS, and to connections that are neither. */
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -30,7 +30,7 @@ interface HttpsAnswer {
   readonly reused: boolean;
 }
 
-/** What an owner of the account may do, in a query. */
+/** All permissions of an account SAS, as a query. */
 function sas(protocol = SASProtocol.HttpsAndHttp): string {
   return generateAccountSASQueryParameters(
     {
@@ -63,7 +63,7 @@ describe('Over HTTPS with a certificate of its own', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** The path begins behind the account. */
+  /** The path begins after the account. */
   function call(
     method: string,
     path: string,
@@ -130,7 +130,7 @@ describe('Over HTTPS with a certificate of its own', () => {
     expect((await call('GET', '?comp=list')).reused).toBe(true);
   });
 
-  it('takes and gives large bodies', async () => {
+  it('uploads and downloads large bodies', async () => {
     const body = randomBytes(24 << 20);
     const put = await call('PUT', '/photos/large', { body, headers: { 'x-ms-blob-type': 'BlockBlob' } });
     expect(put.status).toBe(201);
@@ -144,7 +144,7 @@ describe('Over HTTPS with a certificate of its own', () => {
     expect((await call('PUT', '/missing/expected', { body, headers })).status).toBe(404);
   });
 
-  it('tells the authority to anyone', async () => {
+  it('serves the certificate of the authority without authentication', async () => {
     const outgoing = request(new URL('/_holdfast/certificate', origin), { agent });
     outgoing.end();
     const found = await answerOf(outgoing);
@@ -163,13 +163,13 @@ describe('Over HTTPS with a certificate of its own', () => {
     await expect(once(socket(old), 'secureConnect')).rejects.toThrow(/protocol version|unsupported protocol/i);
   });
 
-  it('is said to who speaks HTTP, with 400', async () => {
+  it('is reported to a client that speaks HTTP, with 400', async () => {
     const { status, text } = await answerOf(getPlain({ host: origin.hostname, port: origin.port }));
     expect(status).toBe(400);
     expect(text).toContain('https://');
   });
 
-  it('closes a connection that says neither, and goes on', async () => {
+  it('closes a connection that speaks neither, and goes on', async () => {
     const opened = connectPlain(Number(origin.port), origin.hostname);
     opened.on('error', () => {});
     opened.end('no TLS and no HTTP\r\n\r\n');
@@ -178,7 +178,7 @@ describe('Over HTTPS with a certificate of its own', () => {
     expect((await call('GET', '?comp=list')).status).toBe(200);
   });
 
-  it('takes a SAS for HTTPS, which is refused over HTTP', async () => {
+  it('accepts a SAS for HTTPS, which is refused over HTTP', async () => {
     const secured = await start({ inMemory: true, blobPort: 0, https: 'auto' });
     const plain = await start({ inMemory: true, blobPort: 0 });
     try {
@@ -206,7 +206,7 @@ describe('Stopping a server over HTTPS', () => {
     const closed = all.map((each) => once(each, 'close'));
     for (const each of all) each.on('error', () => {});
     await Promise.all([once(waiting, 'secureConnect'), once(silent, 'secureConnect'), once(mute, 'connect')]);
-    // The head of a record, whose rest never comes.
+    // The header of a TLS record, without the rest.
     halfway.write(Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01]));
     waiting.write('GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n');
     await once(waiting, 'data');

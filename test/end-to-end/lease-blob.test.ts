@@ -55,7 +55,7 @@ describe('Lease Blob', () => {
       expect(answer.headers['x-ms-lease-id']).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
     });
 
-    it('lets one hold it, who may renew it, until it runs out', async () => {
+    it('has one holder, which can renew it, until it expires', async () => {
       const { blob } = await newBlob(running);
       const mine = blob.getBlobLeaseClient();
       const theirs = blob.getBlobLeaseClient();
@@ -72,7 +72,7 @@ describe('Lease Blob', () => {
       await write(blob, theirs.leaseId);
     });
 
-    it('renews an expired lease only if nobody has written or taken it meanwhile', async () => {
+    it('renews an expired lease only if the blob was neither written nor leased meanwhile', async () => {
       const { blob } = await newBlob(running);
       const lease = blob.getBlobLeaseClient();
       await lease.acquireLease(15);
@@ -169,7 +169,7 @@ describe('Lease Blob', () => {
   });
 
   onLmdb((running) => {
-    it('refuses headers that make no sense', async () => {
+    it('refuses missing and invalid headers', async () => {
       const { container, blob } = await newBlob(running);
       const id = randomUUID();
       const lease = (headers: Record<string, string | number>) =>

@@ -46,7 +46,7 @@ async function newTarget(resource: Resource, steps: readonly Step[]): Promise<Ta
   return target;
 }
 
-/** What a lease must leave alone. */
+/** State that a lease must not change. */
 async function identityOf(target: Target) {
   const { headers } = await look(server, target);
   return { etag: headers.etag, lastModified: headers['last-modified'] };
@@ -117,7 +117,7 @@ describe('Lease Blob and Lease Container', () => {
     expect(leaseActionCells).toHaveLength(65);
     expect(leaseBreakCells).toHaveLength(24);
     expect(leaseHistoryCells).toHaveLength(21);
-    // Twelve of the histories are those of a blob or of a container alone.
+    // Twelve of the histories are only of a blob or only of a container.
     expect(actionRuns).toHaveLength(2 * (65 + 24 + 21) - 12);
     expect(elapseRuns).toHaveLength(2 * 8);
   });

@@ -125,7 +125,7 @@ describe('List Blobs', () => {
       });
     });
 
-    it('goes on behind what was deleted or made between two pages', async () => {
+    it('continues after blobs that were deleted or created between two pages', async () => {
       const container = await running.newContainer();
       for (const name of ['a', 'b/1', 'b/2', 'c', 'd']) await put(running, container, name);
       const pages = container.listBlobsByHierarchy('/').byPage({ maxPageSize: 2 });
@@ -142,7 +142,7 @@ describe('List Blobs', () => {
       expect(second.blobItems.map(({ name }: { name: string }) => name)).toEqual(['cc', 'd']);
     });
 
-    it('seeks past the many blobs behind one prefix', async () => {
+    it('seeks past the many blobs of one prefix', async () => {
       const container = await running.newContainer();
       for (const folder of ['a', 'b']) await fill(running, container, 600, (at) => `${folder}/${at}`);
       for (const name of ['a', 'a0', 'c']) await put(running, container, name);
@@ -153,7 +153,7 @@ describe('List Blobs', () => {
       expect(await byHierarchy(container, '1', 'a/59', 3)).toEqual(expectedUnder('a/59', '1'));
     });
 
-    it('says that the container is missing', async () => {
+    it('reports a missing container', async () => {
       const nowhere = running.service.getContainerClient('not-there');
       await expectRefusal(nowhere.listBlobsFlat().next(), 404, 'ContainerNotFound');
     });
@@ -193,7 +193,7 @@ describe('List Blobs', () => {
       expect(blob).toContain('<OrMetadata /></Blob>');
     });
 
-    it('begins the next page where its own marker says, also with another prefix', async () => {
+    it('begins the next page at its own marker, also with another prefix', async () => {
       const container = await running.newContainer();
       for (const name of ['a', 'b', 'c', 'd']) await put(running, container, name);
       const first = await listXml(running, container.containerName, '&maxresults=2');

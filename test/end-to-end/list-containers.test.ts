@@ -29,7 +29,7 @@ describe('List Containers', () => {
       expect(withMetadata!.metadata).toEqual({ Key: 'a<b' });
     });
 
-    it('goes on behind a container that was deleted between two pages', async () => {
+    it('continues after a container that was deleted between two pages', async () => {
       const prefix = `d${randomUUID().slice(0, 8)}`;
       for (const name of ['a', 'b', 'c']) await running.service.createContainer(prefix + name);
       const pages = running.service.listContainers({ prefix }).byPage({ maxPageSize: 1 });

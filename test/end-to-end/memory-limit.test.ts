@@ -8,7 +8,7 @@ describe('A limit on data in memory', () => {
   const MIB = 1 << 20;
   const running = serverFor('memory', { memoryBytesMax: 16 * MIB });
 
-  it('refuses uploads beyond it as a full disk would, serves what is there, and takes more once some is deleted', async () => {
+  it('refuses uploads beyond it as a full disk would, serves stored blobs, and accepts more once some are deleted', async () => {
     const container = await running.newContainer();
     const bytes = Buffer.alloc(5 * MIB, 'x');
     const upload = (name: string) => container.getBlockBlobClient(name).upload(bytes, bytes.length);
@@ -30,7 +30,7 @@ describe('A limit on data in memory', () => {
 });
 
 describe('A limit on bodies in memory', () => {
-  it('is one for all services: a body of a queue keeps one of a blob out', async () => {
+  it('is one for all services: a body of a queue leaves no room for one of a blob', async () => {
     const server = await start({ inMemory: true, blobPort: 0, bodyBytesMax: 10_000 });
     onTestFinished(() => server.stop());
     const [blobs, queues] = [server.blobUrl, server.queueUrl].map((url) => Number(new URL(url).port));
@@ -50,7 +50,7 @@ describe('A limit on bodies in memory', () => {
     const upload = () =>
       new Promise<string>((resolve) => {
         const socket = begin(blobs!, '/container/blob', 'PUT', 1_000);
-        // What is taken waits for the rest, and is given up.
+        // The accepted part waits for the rest, and is discarded.
         socket.setTimeout(500, () => socket.destroy());
         socket.once('data', (bytes) => resolve(bytes.toString().slice(0, 12)));
         socket.once('close', () => resolve('taken'));

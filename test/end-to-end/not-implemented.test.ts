@@ -37,7 +37,7 @@ describe('An operation that is not built yet', () => {
       await expectRefusal(container.getPageBlobClient('disk').create(512), 501, 'NotImplemented');
     });
 
-    it('is Blob Batch on an account or a container, whatever the client says of the kind of resource', async () => {
+    it('is Blob Batch on an account or a container, whatever restype is sent', async () => {
       const container = await running.newContainer();
       for (const client of [running.service.getBlobBatchClient(), container.getBlobBatchClient()]) {
         await expectRefusal(client.deleteBlobs([container.getBlobClient('a')]), 501, 'NotImplemented');
@@ -52,7 +52,7 @@ describe('An operation that is not built yet', () => {
       }
     });
 
-    it('is told from what the service does not have', async () => {
+    it('differs from an operation that Azure does not have', async () => {
       const { containerName } = await running.newContainer();
       const ask = (method: string, path: string) => running.request(method, path);
       expectError(await ask('GET', `/${containerName}/blob?comp=nothing`), 400, 'InvalidQueryParameterValue');

@@ -54,7 +54,7 @@ function send({ method, query }: PermissionRow, path: string, parts: string[], h
   return running.request(method, `${path}?${all}`, { unsigned: true, headers: { ...headers }, ...content });
 }
 
-/** What differs from the table, in one line. */
+/** The difference from the table, as one line. */
 async function ask(cell: PermissionCell): Promise<string | undefined> {
   const { path, headers, body } = requestOf(cell.row);
   const answer = await send(cell.row, path, sasOf(cell, path), headers, body);
@@ -87,7 +87,7 @@ describe('Permissions of a shared access signature', () => {
 
   for (const row of permissionRows) {
     const name = row.variant === undefined ? row.operation : `${row.operation} (${row.variant})`;
-    it(`open and close ${name} as the table says`, async () => expect(await askAll(cellsOf(row))).toEqual([]));
+    it(`permit or refuse ${name} as in the table`, async () => expect(await askAll(cellsOf(row))).toEqual([]));
   }
 
   it.each(['z', 'R', 'rr', 'wr', 'u', 'r w', 'é'])('are refused as no permissions: %j', async (letters) => {
@@ -97,7 +97,7 @@ describe('Permissions of a shared access signature', () => {
   });
 });
 
-describe('A stranger', () => {
+describe('An anonymous caller', () => {
   beforeAll(async () => {
     const container = running.service.getContainerClient('open-none');
     await container.create();
@@ -115,7 +115,7 @@ describe('A stranger', () => {
   });
 });
 
-describe('Who may create only', () => {
+describe('A signature that permits only to create', () => {
   const put = { 'x-ms-blob-type': 'BlockBlob' };
   const asCreator = (method: string, name: string, headers: object, query = '', body = 'mine'): Promise<Answer> => {
     const path = `/${CONTAINER}/${name}`;

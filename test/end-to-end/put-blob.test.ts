@@ -78,7 +78,7 @@ describe('Put Blob', () => {
       expect(await blob.getProperties()).toMatchObject({ metadata: {}, contentType: 'application/octet-stream' });
     });
 
-    it('takes an empty blob, and such as are larger than a row', async () => {
+    it('accepts empty blobs, and blobs larger than a row', async () => {
       const container = await running.newContainer();
       await container.uploadBlockBlob('empty', '', 0);
       expect(await container.getBlobClient('empty').getProperties()).toMatchObject({ contentLength: 0 });
@@ -143,7 +143,7 @@ describe('Put Blob', () => {
   });
 
   onLmdb((running) => {
-    it('holds the body against each checksum that comes with it', async () => {
+    it('verifies the body by each checksum in the request', async () => {
       const container = await running.newContainer();
       const path = `/${container.containerName}/blob`;
       const put = (headers: Record<string, string>) =>
@@ -169,7 +169,7 @@ describe('Put Blob', () => {
       expect((await put({ 'x-ms-content-crc64': 'YeJLfssylmU=' })).status).toBe(201);
     });
 
-    it('holds a body that is streamed against its checksums, too, and keeps the blob as it was', async () => {
+    it('verifies a streamed body by its checksums, too, and keeps the old blob on a mismatch', async () => {
       const container = await running.newContainer();
       await container.uploadBlockBlob('blob', 'older', 5);
       const bytes = randomBytes(3 * MIB);
@@ -228,7 +228,7 @@ describe('Put Blob', () => {
       await blob.upload('again', 5);
     });
 
-    it('decides before the body when the caller waits to be asked for it', async () => {
+    it('decides before the body on Expect: 100-continue', async () => {
       const container = await running.newContainer();
       const headers = { ...TYPE, 'Content-Length': 5, Expect: '100-continue' };
       const path = `/${container.containerName}/blob`;
@@ -278,7 +278,7 @@ describe('Put Blob', () => {
       expect(await container.getBlobClient('blob').exists()).toBe(false);
     });
 
-    it('takes the order of checks from the service: the lease comes before the conditions', async () => {
+    it('checks in the order of the service: the lease before the conditions', async () => {
       const blob = (await running.newContainer()).getBlockBlobClient('blob');
       await blob.upload('1', 1);
       await blob.getBlobLeaseClient().acquireLease(-1);

@@ -17,7 +17,7 @@ describe('Put Block List', () => {
       expect(await blocksOf(blob)).toEqual({ committed: ['c', 'a', 'd'], uncommitted: [] });
     });
 
-    it('takes a block as often as it is listed', async () => {
+    it('uses a block as often as it is listed', async () => {
       const blob = await newBlob();
       await stage(blob, 'a1', 'b2');
       await blob.commitBlockList([id('a'), id('b'), id('a'), id('a')]);
@@ -26,7 +26,7 @@ describe('Put Block List', () => {
       expect(await textOf(blob)).toBe('a1a1');
     });
 
-    it('takes blocks from the list that is named', async () => {
+    it('uses blocks from the list that is named', async () => {
       const blob = await newBlob();
       await stage(blob, 'a1', 'b1');
       await commit(running, blob, [
@@ -45,7 +45,7 @@ describe('Put Block List', () => {
       expect(await textOf(blob)).toBe('a1a2a2b1c2');
     });
 
-    it('refuses a list with a block that is not where it is looked for, and changes nothing', async () => {
+    it('refuses a list with a block that the named list does not have, and changes nothing', async () => {
       const blob = await newBlob();
       await stage(blob, 'a1', 'b1');
       await blob.commitBlockList([id('a')]);
@@ -63,7 +63,7 @@ describe('Put Block List', () => {
       expect(await blocksOf(blob)).toEqual({ committed: ['a'], uncommitted: ['c'] });
     });
 
-    it('replaces what was put whole, whose bytes are no block', async () => {
+    it('replaces the content of Put Blob, which is no block', async () => {
       const blob = await newBlob();
       await blob.upload('x'.repeat(100_000), 100_000, { metadata: { a: '1' } });
       await stage(blob, 'a1');
@@ -130,7 +130,7 @@ describe('Put Block List', () => {
       expect((await blob.getProperties()).leaseState).toBe('leased');
     });
 
-    it('takes lists that are too long for one commit', async () => {
+    it('commits lists that are too long for one transaction', async () => {
       const blob = await newBlob();
       const names = Array.from({ length: 1_100 }, (_, at) => String(at).padStart(4, '0'));
       for (let from = 0; from < names.length; from += 100) {
@@ -159,7 +159,7 @@ describe('Put Block List', () => {
   onLmdb((running) => {
     const newBlob = async () => (await running.newContainer()).getBlockBlobClient('blob');
 
-    it('takes 50,000 blocks and refuses one more', async () => {
+    it('accepts 50,000 blocks and refuses one more', async () => {
       const blob = await newBlob();
       await stage(blob, 'a1', 'b2');
       const choices: Choice[] = Array.from({ length: 50_000 }, (_, at) => ['Latest', at % 2 === 0 ? 'a' : 'b']);
@@ -207,7 +207,7 @@ describe('Put Block List', () => {
       expect(await blocksOf(blob)).toEqual({ committed: [], uncommitted: ['a'] });
     });
 
-    it('takes space around elements and ids', async () => {
+    it('accepts white space around elements and ids', async () => {
       const blob = await newBlob();
       await stage(blob, 'a1');
       const body = '\ufeff<?xml version="1.0"?>\r\n<BlockList>\r\n  <Latest>\r\n YQ==\t</Latest>\n</BlockList>\n';

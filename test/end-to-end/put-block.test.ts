@@ -11,7 +11,7 @@ describe('Put Block', () => {
   onEveryEngine((running) => {
     const newBlob = async () => (await running.newContainer()).getBlockBlobClient('blob');
 
-    it('makes a blob of uncommitted blocks, which nobody can read', async () => {
+    it('creates a blob of uncommitted blocks, which cannot be read', async () => {
       const blob = await newBlob();
       await stage(blob, 'a', 'b');
       expect(await blocksOf(blob)).toEqual({ committed: [], uncommitted: ['a', 'b'] });
@@ -23,7 +23,7 @@ describe('Put Block', () => {
       await blob.upload('whole', 5, { conditions: { ifNoneMatch: '*' } });
     });
 
-    it('leaves a committed blob and its ETag alone', async () => {
+    it('does not change a committed blob or its ETag', async () => {
       const blob = await newBlob();
       const { etag } = await blob.upload('whole', 5);
       await stage(blob, 'a');
@@ -41,7 +41,7 @@ describe('Put Block', () => {
       expect(await textOf(blob)).toBe('new');
     });
 
-    it('takes a block that is larger than a chunk', async () => {
+    it('accepts a block that is larger than a chunk', async () => {
       const blob = await newBlob();
       const bytes = randomBytes(20 * MIB + 1);
       await blob.stageBlock(id('a'), bytes, bytes.length);
@@ -113,7 +113,7 @@ describe('Put Block', () => {
       expect(older.headers).not.toHaveProperty('x-ms-content-crc64');
     });
 
-    it('holds the bytes against the checksum, and stages nothing that does not match', async () => {
+    it('verifies the bytes by the checksum, and stores nothing that does not match', async () => {
       const blob = await newBlob();
       const put = (headers: Record<string, string>, body: string | Buffer) =>
         running.request('PUT', `${pathOf(blob)}?comp=block&blockid=${id('a')}`, { headers, body });
@@ -169,7 +169,7 @@ describe('Put Block', () => {
       expect(answer).toContain(`<MaxLimit>${length - 1}</MaxLimit>`);
     });
 
-    it('decides before the body when the caller waits to be asked for it', async () => {
+    it('decides before the body on Expect: 100-continue', async () => {
       const blob = await newBlob();
       await stage(blob, 'a');
       const headers = { 'Content-Length': 5, Expect: '100-continue' };
@@ -184,7 +184,7 @@ describe('Put Block', () => {
       await expectRefusal(blob.stageBlock(id('a'), 'a', 1), 404, 'ContainerNotFound');
     });
 
-    it('takes blocks side by side, each once', async () => {
+    it('accepts concurrent blocks, each once', async () => {
       const blob = await newBlob();
       const names = Array.from({ length: 100 }, (_, at) => String(at).padStart(3, '0'));
       await Promise.all(names.map((name) => blob.stageBlock(id(name), name, 3)));

@@ -1,4 +1,4 @@
-/** Get and Set Queue ACL, and what the stored access policies mean to signatures. */
+/** Get and Set Queue ACL, and the effect of stored access policies on signatures. */
 import {
   generateQueueSASQueryParameters,
   type QueueClient,
@@ -47,7 +47,7 @@ describe('Get Queue ACL and Set Queue ACL', () => {
       await expectRefusal(holder.setAccessPolicy([]), 403, 'AuthorizationFailure');
     });
 
-    it('counts at once when a policy is changed, and when it is taken away', async () => {
+    it('takes effect at once when a policy is changed, and when it is removed', async () => {
       const queue = await newQueue(running);
       const holder = queueWith(queue, sasOf(queue, { identifier: 'policy' }));
       const set = (permissions: string, expiresOn = EXPIRY, id = 'policy') =>
@@ -69,7 +69,7 @@ describe('Get Queue ACL and Set Queue ACL', () => {
       await expectRefusal(holder.peekMessages(), 403, 'AuthenticationFailed');
     });
 
-    it('goes with its queue: one made anew under the name has none of it', async () => {
+    it('is deleted with its queue: a new one of the same name has none of it', async () => {
       const queue = await newQueue(running);
       await queue.setAccessPolicy([{ id: 'policy', accessPolicy: { permissions: 'r', expiresOn: EXPIRY } as never }]);
       const holder = queueWith(queue, sasOf(queue, { identifier: 'policy' }));

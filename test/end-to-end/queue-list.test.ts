@@ -19,7 +19,7 @@ describe('List Queues', () => {
       expect(full).toEqual(Array(3).fill({ kind: '<x & "y">' }));
     });
 
-    it('gives pages of the size that is asked for, and no empty one behind the last', async () => {
+    it('returns pages of the requested size, and no empty one after the last', async () => {
       const prefix = newName();
       const names = Array.from({ length: 6 }, (_, i) => `${prefix}-${i}`);
       await make(names);
@@ -30,7 +30,7 @@ describe('List Queues', () => {
       expect(pages).toEqual([names.slice(0, 2), names.slice(2, 4), names.slice(4)]);
     });
 
-    it('goes on where it was, whatever is made and removed in between', async () => {
+    it('continues where it was, whatever is created and deleted in between', async () => {
       const prefix = newName();
       await make(['b', 'd', 'f'].map((end) => `${prefix}-${end}`));
       const [first] = [await running.queues.listQueues({ prefix }).byPage({ maxPageSize: 2 }).next()];
@@ -61,7 +61,7 @@ describe('List Queues', () => {
       expectError(answer, 400, 'OutOfRangeQueryParameterValue', { QueryParameterName: 'maxresults' });
     });
 
-    it('takes any number of results to be up to 5000', async () => {
+    it('accepts any number of results and returns at most 5000', async () => {
       expect((await ask(running, 'GET', '/?comp=list&maxresults=100000')).status).toBe(200);
     });
 

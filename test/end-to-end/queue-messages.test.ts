@@ -9,7 +9,7 @@ const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', 
 
 describe('Put Message', () => {
   onEveryEngine((running) => {
-    it('tells all that is known of what was put', async () => {
+    it('returns all properties of the new message', async () => {
       const queue = await newQueue(running);
       const put = await queue.sendMessage('text');
       expect(put._response.status).toBe(201);
@@ -19,7 +19,7 @@ describe('Put Message', () => {
       expect(put.nextVisibleOn).toEqual(put.insertedOn);
     });
 
-    it('has this document for an answer, and for older versions none', async () => {
+    it('answers with this document, and older versions with none', async () => {
       const queue = await newQueue(running);
       const put = (version: string) =>
         ask(running, 'POST', `/${queue.name}/messages`, { body: bodyOf('t'), headers: { 'x-ms-version': version } });
@@ -47,7 +47,7 @@ describe('Put Message', () => {
       expect(await textsIn(queue)).toEqual(['later']);
     });
 
-    it('keeps a message as long as it lives', async () => {
+    it('keeps a message for its time to live', async () => {
       const queue = await newQueue(running);
       await queue.sendMessage('short', { messageTimeToLive: 10 });
       await queue.sendMessage('default');
@@ -128,7 +128,7 @@ describe('The text of a message', () => {
   ];
 
   onEveryEngine((running) => {
-    it.each(texts)('comes back as it went: %s', async (_, text) => {
+    it.each(texts)('is returned as it was sent: %s', async (_, text) => {
       const queue = await newQueue(running);
       const body = bodyOf(escaped(text).replaceAll('\r', '&#13;'));
       expect((await ask(running, 'POST', `/${queue.name}/messages`, { body })).status).toBe(201);
@@ -183,7 +183,7 @@ describe('The text of a message', () => {
       }
     });
 
-    it('is refused before it is sent where its length says enough', async () => {
+    it('is refused by its Content-Length before it is sent', async () => {
       const queue = await newQueue(running);
       const body = bodyOf('a'.repeat(500_000));
       const answer = await ask(running, 'POST', `/${queue.name}/messages`, { body });
@@ -229,7 +229,7 @@ describe('Get Messages', () => {
       ]);
     });
 
-    it('takes one message for half a minute, where nothing else is asked', async () => {
+    it('dequeues one message for 30 seconds by default', async () => {
       const queue = await newQueue(running);
       await queue.sendMessage('a');
       await queue.sendMessage('b');
@@ -245,7 +245,7 @@ describe('Get Messages', () => {
       expect(seconds).toBeLessThanOrEqual(30);
     });
 
-    it('takes nothing by the address that is for reading only', async () => {
+    it('dequeues nothing at the secondary address', async () => {
       const queue = await newQueue(running);
       await queue.sendMessage('stays');
       const path = `-secondary/${queue.name}/messages`;
@@ -267,7 +267,7 @@ describe('Get Messages', () => {
       expect(await textsIn(queue)).toEqual([]);
     });
 
-    it('gives each message to one of many who ask at once', async () => {
+    it('delivers each message to one of many concurrent consumers', async () => {
       const queue = await newQueue(running);
       for (let i = 0; i < 48; i++) await queue.sendMessage(`m${i}`);
       const answers = await Promise.all(
@@ -312,7 +312,7 @@ describe('Get Messages', () => {
 
 describe('Peek Messages', () => {
   onEveryEngine((running) => {
-    it('changes nothing, and tells neither receipt nor time', async () => {
+    it('changes nothing, and returns neither receipt nor time', async () => {
       const queue = await newQueue(running);
       for (const text of ['a', 'b', 'c']) await queue.sendMessage(text);
       for (const query of ['peekonly=true', 'peekonly=True&numofmessages=1']) {
@@ -337,7 +337,7 @@ describe('Peek Messages', () => {
 
 describe('Clear Messages', () => {
   onEveryEngine((running) => {
-    it('is refused where a receipt says that one message was meant', async () => {
+    it('is refused with a pop receipt, which means a single message', async () => {
       const queue = await newQueue(running);
       await queue.sendMessage('stays');
       const answer = await running.request('DELETE', `/${queue.name}/messages/?popreceipt=AAAA`, { of: 'queue' });
@@ -345,7 +345,7 @@ describe('Clear Messages', () => {
       expect((await queue.peekMessages()).peekedMessageItems).toHaveLength(1);
     });
 
-    it('removes all, hidden ones too, and what comes then stays', async () => {
+    it('removes all, invisible ones too, and later messages stay', async () => {
       const queue = await newQueue(running);
       for (const text of ['a', 'b', 'c']) await queue.sendMessage(text);
       const { receivedMessageItems } = await queue.receiveMessages({ visibilityTimeout: 10 });

@@ -13,7 +13,7 @@ describe('Create Queue', () => {
       expect(approximateMessagesCount).toBe(0);
     });
 
-    it('says 204 where the same queue is there, and leaves it alone', async () => {
+    it('answers 204 if the same queue exists, and does not change it', async () => {
       const queue = await newQueue(running, { a: '1', b: '2' });
       await queue.sendMessage('kept');
       expect((await queue.create({ metadata: { b: '2', a: '1' } }))._response.status).toBe(204);
@@ -64,7 +64,7 @@ describe('Create Queue', () => {
       expect((await ask(running, 'DELETE', `/${name}/`)).status).toBe(204);
     });
 
-    it('takes no metadata that cannot be kept', async () => {
+    it('refuses metadata that cannot be stored', async () => {
       const make = (headers: Record<string, string>) => ask(running, 'PUT', `/${newName()}`, { headers });
       expectError(await make({ 'x-ms-meta-': 'nameless' }), 400, 'EmptyMetadataKey');
       expectError(await make({ 'x-ms-meta-a-b': 'no C# name' }), 400, 'InvalidMetadata');
@@ -156,7 +156,7 @@ describe('Get Queue Metadata and Set Queue Metadata', () => {
       expect(await count()).toBe(2);
     });
 
-    it('is answered to HEAD as to GET, and is not to be kept by anyone', async () => {
+    it('is answered to HEAD as to GET, and must not be cached', async () => {
       const queue = await newQueue(running, { a: '1' });
       for (const method of ['GET', 'HEAD']) {
         const answer = await ask(running, method, `/${queue.name}?comp=metadata`);

@@ -1,4 +1,4 @@
-/** Update Message and Delete Message: what a pop receipt opens, and for how long. */
+/** Update Message and Delete Message: what a pop receipt permits, and for how long. */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { ask, bodyOf, newQueue, takeOne, textsIn } from '../support/queues.ts';
@@ -21,7 +21,7 @@ describe('Update Message', () => {
       expect([again.insertedOn, again.expiresOn]).toEqual([taken.insertedOn, taken.expiresOn]);
     });
 
-    it('leaves the text alone where none is sent, and makes it visible at once with 0', async () => {
+    it('keeps the text if none is sent, and makes the message visible at once with 0', async () => {
       const queue = await newQueue(running);
       await queue.sendMessage('kept');
       const taken = await takeOne(queue);
@@ -33,7 +33,7 @@ describe('Update Message', () => {
       expect((await takeOne(queue)).dequeueCount).toBe(2);
     });
 
-    it('tells receipt and time in headers, in these words', async () => {
+    it('returns receipt and time in headers', async () => {
       const queue = await newQueue(running);
       const { messageId, popReceipt } = await queue.sendMessage('text');
       const path = `/${queue.name}/messages/${messageId}?popreceipt=${encodeURIComponent(popReceipt)}&visibilitytimeout=5`;
@@ -80,7 +80,7 @@ describe('Update Message', () => {
       expect(await textsIn(queue)).toEqual(['text']);
     });
 
-    it('is done by one of those who hold the same receipt', async () => {
+    it('succeeds for one of the clients with the same receipt', async () => {
       const queue = await newQueue(running);
       await queue.sendMessage('text');
       const { messageId, popReceipt } = await takeOne(queue);
@@ -97,7 +97,7 @@ describe('Update Message', () => {
 
 describe('A pop receipt', () => {
   onEveryEngine((running) => {
-    it('of Put Message opens the message until somebody takes it', async () => {
+    it('of Put Message is valid until the message is dequeued', async () => {
       const queue = await newQueue(running);
       const put = await queue.sendMessage('text');
       const { popReceipt } = await queue.updateMessage(put.messageId, put.popReceipt, 'changed', 0);
@@ -121,7 +121,7 @@ describe('A pop receipt', () => {
       await expectRefusal(queue.deleteMessage(second.messageId, third.popReceipt!), 404, 'MessageNotFound');
     });
 
-    it('is valid when the message can be seen again, as long as nobody has taken it', async () => {
+    it('stays valid when the message is visible again, until it is dequeued', async () => {
       const queue = await newQueue(running);
       await queue.sendMessage('text');
       const { messageId, popReceipt } = await takeOne(queue, 1);

@@ -40,7 +40,7 @@ describe('A service SAS for a queue', () => {
       await expectRefusal(processor!.peekMessages(), 403, 'AuthorizationPermissionMismatch');
     });
 
-    it('opens this queue and no other, and nothing of the account', async () => {
+    it('permits this queue and no other, and nothing of the account', async () => {
       const [queue, other] = [await newQueue(running), await newQueue(running)];
       const sas = queueSas(queue.name, 'raup');
       await expectRefusal(queueWith(other, sas).peekMessages(), 403, 'AuthenticationFailed');
@@ -105,13 +105,13 @@ describe('An account SAS', () => {
   });
 });
 
-/** As Microsoft's pages on the two kinds of signatures have it. What is allowed changes nothing that the others need. */
+/** As Microsoft's pages on the two kinds of signatures have it. An allowed request changes nothing that the other rows need. */
 interface Row {
   readonly operation: string;
   readonly method: string;
   readonly path: string;
   readonly body?: string;
-  /** What an account SAS must be for, and which letters will do; none: keys alone. */
+  /** Resource types of an account SAS, and the permissions of which one suffices; none: only with the key. */
   readonly types: 's' | 'c' | 'o';
   readonly letters: string;
   /** Those of a service SAS; undefined: it opens nothing here. */
@@ -161,7 +161,7 @@ describe('The permissions of a shared access signature', () => {
     expect(new Set(built).size).toBe(17);
   });
 
-  it.each(rows)('of an account open and close $operation as the table says', async (row) => {
+  it.each(rows)('of an account permit or refuse $operation as in the table', async (row) => {
     const fields = { sv: '2022-11-02', se: '2099-01-01T00:00:00Z' };
     for (const types of ['s', 'c', 'o', 'sco'.replace(row.types, ''), 'sco']) {
       for (const letters of [
@@ -197,7 +197,7 @@ describe('The permissions of a shared access signature', () => {
     },
   );
 
-  it('are asked of everyone: a stranger may do nothing', async () => {
+  it('are required of every caller: anonymous access is refused', async () => {
     for (const row of rows) {
       const answer = await ask(running, row.method, row.path, { unsigned: true, ...(row.body && { body: row.body }) });
       expectError(answer, 401, 'NoAuthenticationInformation');

@@ -1,4 +1,4 @@
-/** What the Queue service says of itself: properties, CORS, stats, and operations that are not built. */
+/** The Queue service itself: properties, CORS, stats, and operations that are not implemented. */
 import {
   newPipeline,
   QueueServiceClient,
@@ -51,7 +51,7 @@ describe('Queue Service Properties', () => {
       expect((await running.queues.getProperties()).cors).toEqual([]);
     });
 
-    it('are those of the queues alone', async () => {
+    it('are those of the Queue service only', async () => {
       await running.service.setProperties({ cors: [] });
       await running.queues.setProperties({ cors: [rule] });
       expect((await running.service.getProperties()).cors).toEqual([]);
@@ -117,7 +117,7 @@ describe('Get Queue Service Stats', () => {
         newPipeline(new StorageSharedKeyCredential(account, accountKey), { retryOptions: { maxTries: 1 } }),
       );
 
-    it('tells at the secondary address that nothing is behind, and is right', async () => {
+    it('reports at the secondary address that replication is live, and is right', async () => {
       const { geoReplication } = await secondary().getStatistics();
       expect(geoReplication?.status).toBe('live');
       const queue = await newQueue(running);
@@ -150,7 +150,7 @@ describe('A request that the Queue service cannot serve', () => {
       expectError(await ask(running, method, path, { headers: { 'Content-Length': 0 } }), status, code);
     });
 
-    it('is told so before its body is read', async () => {
+    it('is answered before its body is read', async () => {
       const queue = await newQueue(running);
       const long = await ask(running, 'POST', `/${queue.name}/messages`, {
         headers: { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' },

@@ -1,4 +1,4 @@
-/** What this server does not do it refuses: nothing is taken, stored and then without effect. */
+/** Settings and headers that this server does not implement are refused: none is accepted and ignored. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { blobOperations } from '../../src/rest/blob/operations.ts';
 import type { Operation } from '../../src/rest/operation.ts';
@@ -11,7 +11,7 @@ const BLOB = '/kept/blob';
 type Row = Pick<Operation<never>, 'name' | 'shape' | 'query' | 'when'>;
 type Headers = Readonly<Record<string, string>>;
 
-/** What a row's request needs besides that which singles it out. */
+/** What a row's request needs besides the parameters that route it. */
 interface Completion {
   readonly path?: string;
   readonly query?: Headers;
@@ -134,7 +134,7 @@ describe('Public access', () => {
     });
   }
 
-  it('is asked of both operations that take it', () => expect(rows).toHaveLength(2));
+  it('is checked for both operations that accept it', () => expect(rows).toHaveLength(2));
 });
 
 describe('Delete Blob', () => {
@@ -168,7 +168,7 @@ describe('Set Blob Service Properties', () => {
     expectRefused(() => set(version + xml), 501, 'NotImplemented', word),
   );
 
-  it('takes a document in which all of that is switched off', async () => {
+  it('accepts a document in which all of that is switched off', async () => {
     const off = [
       `<Logging><Version>1.0</Version><Delete>false</Delete><Read>false</Read><Write>false</Write>${none}</Logging>`,
       `<HourMetrics><Version>1.0</Version><Enabled>false</Enabled>${none}</HourMetrics>`,
@@ -181,11 +181,11 @@ describe('Set Blob Service Properties', () => {
     expect((await running.request('GET', '/?restype=service&comp=properties')).text).toContain(version);
   });
 
-  it('refuses a setting that nobody knows', () =>
+  it('refuses an unknown setting', () =>
     expectRefused(() => set(`${version}<Teleport><Enabled>true</Enabled></Teleport>`), 400, 'InvalidXmlDocument'));
 });
 
-describe('A header that says one thing only', () => {
+describe('A single-valued header', () => {
   const [early, late] = ['Mon, 16 Nov 2026 07:00:00 GMT', 'Tue, 17 Nov 2099 07:00:00 GMT'];
   const guid = '11111111-1111-1111-1111-111111111111';
 
@@ -200,7 +200,7 @@ describe('A header that says one thing only', () => {
     ['PUT', 'Content-Type', { 'Content-Type': ['a/b', 'c/d'] }],
     ['COPY', 'x-ms-source-if-modified-since', { 'x-ms-source-if-modified-since': [early, late] }],
     ['COPY', 'x-ms-source-if-unmodified-since', { 'x-ms-source-if-unmodified-since': [late, early] }],
-  ])('is not sent twice: %s with two of %s', async (method, name, headers) => {
+  ])('is refused if it is sent twice: %s with two of %s', async (method, name, headers) => {
     const copy = { 'x-ms-copy-source': `${running.server.blobUrl}${BLOB}` };
     const own = method === 'PUT' ? { 'x-ms-blob-type': 'BlockBlob' } : method === 'COPY' ? copy : {};
     const before = await picture();

@@ -110,7 +110,7 @@ describe('An account SAS', () => {
 
 describe('A service SAS', () => {
   onEveryEngine((running) => {
-    it('for a blob opens this blob and no other', async () => {
+    it('for a blob permits this blob and no other', async () => {
       const blob = await newBlob(running);
       const sas = blobSas(blob, 'r');
       expect((await blobWith(blob, sas).downloadToBuffer()).toString()).toBe('content');
@@ -140,7 +140,7 @@ describe('A service SAS', () => {
       await expectRefusal(elsewhere.listBlobsFlat().next(), 403, 'AuthenticationFailed');
     });
 
-    it('says other headers than those that are stored', async () => {
+    it('overrides stored content headers', async () => {
       const blob = await newBlob(running);
       await blob.setHTTPHeaders({ blobContentType: 'text/plain', blobCacheControl: 'no-store' });
       const overrides = {
@@ -231,7 +231,7 @@ describe('The fields of a service SAS', () => {
     }
   });
 
-  it('is good only from where it says', async () => {
+  it('is valid only from its IP range', async () => {
     const blob = await newBlob(running);
     const get = (ipRange: { start: string; end?: string }) =>
       blobWith(blob, blobSas(blob, 'r', { ipRange })).getProperties();
@@ -241,7 +241,7 @@ describe('The fields of a service SAS', () => {
     await expectRefusal(get({ start: '127.0.0.2', end: '127.0.0.9' }), 403, 'AuthorizationSourceIPMismatch');
   });
 
-  it('is good only over what it says', async () => {
+  it('is valid only over its protocol', async () => {
     const blob = await newBlob(running);
     await blobWith(blob, blobSas(blob, 'r', { protocol: SASProtocol.HttpsAndHttp })).getProperties();
     const https = blobWith(blob, blobSas(blob, 'r', { protocol: SASProtocol.Https }));
@@ -268,7 +268,7 @@ describe('The fields of a service SAS', () => {
     }
   });
 
-  it('tells in its refusal what the server signed, since everyone knows this key', async () => {
+  it('has the string to sign in its refusal, since this key is well known', async () => {
     const blob = await newBlob(running, 'plain');
     const sas = blobSas(blob, 'r').replace(/sig=[^&]*/, 'sig=AAAA');
     const answer = await running.request('GET', pathOf(blob, sas), { unsigned: true });
@@ -276,7 +276,7 @@ describe('The fields of a service SAS', () => {
     expect(answer.text).toContain(`/blob/${account}/${blob.containerName}/plain`);
   });
 
-  it('is not looked at beside a signature of the key', async () => {
+  it('is ignored beside a Shared Key signature', async () => {
     const blob = await newBlob(running, 'plain');
     const path = `/${blob.containerName}/plain?sv=2022-11-02&sr=b&sp=r&se=2000-01-01&sig=x`;
     const answer = await running.request('GET', path);
@@ -301,8 +301,8 @@ describe('A shared access signature', () => {
       const sas = generateBlobSASQueryParameters({ containerName: 'two-keys', ...wanted }, by).toString();
       await containerWith(container, sas).listBlobsFlat().next();
     }
-    const stranger = containerSas(container, 'l');
-    await expectRefusal(containerWith(container, stranger).listBlobsFlat().next(), 403, 'AuthenticationFailed');
+    const otherAccountKey = containerSas(container, 'l');
+    await expectRefusal(containerWith(container, otherAccountKey).listBlobsFlat().next(), 403, 'AuthenticationFailed');
   });
 });
 

@@ -46,7 +46,7 @@ describe('Every answer', () => {
       );
     });
 
-    it('comes over one connection, also behind refusals', async () => {
+    it('comes over one connection, also after refusals', async () => {
       const container = await running.newContainer();
       await container.uploadBlockBlob('there', 'last bytes', 10);
       const { containerName } = container;
@@ -64,7 +64,7 @@ describe('Every answer', () => {
       expect(text.endsWith('last bytes')).toBe(true);
     });
 
-    it('is 400 to what is no HTTP, and the server goes on', async () => {
+    it('is 400 to bytes that are no HTTP, and the server goes on', async () => {
       const socket = running.socket();
       socket.write('\u0016\u0003\u0001 no HTTP at all\r\n\r\n');
       const [answer] = await once(socket, 'data');
@@ -77,7 +77,7 @@ describe('Every answer', () => {
 
 describe('The health of the server', () => {
   onEveryEngine((running) => {
-    it('is told without a signature', async () => {
+    it('needs no signature', async () => {
       for (const path of ['/health/live', '/health/ready']) {
         expect((await running.request('GET', path, { unsigned: true })).status).toBe(200);
       }
@@ -96,7 +96,7 @@ describe('The clock', () => {
       expect(after - before).toBeGreaterThanOrEqual(3_600_000);
     });
 
-    it('is moved by a request, and whoever looks next sees what has run out', async () => {
+    it('is moved by a request, and the next request sees expired leases', async () => {
       const blob = (await running.newContainer()).getBlockBlobClient('blob');
       await blob.upload('x', 1);
       for (let round = 0; round < 3; round++) {

@@ -1,4 +1,4 @@
-/** What can be asked of every service itself. Blobs stand for all of them in service-properties, service-stats and cors.test.ts. */
+/** Operations on the service itself, for every service. Blobs stand for all of them in service-properties, service-stats and cors.test.ts. */
 import { describe, expect, it } from 'vitest';
 import { type Answer, onEveryEngine, type RawRequest, type Running } from '../support/test-server.ts';
 
@@ -40,7 +40,7 @@ onEveryEngine((running: Running) => {
       headers: { Origin: site, 'Access-Control-Request-Method': 'PUT', 'Access-Control-Request-Headers': 'x-ms-date' },
     });
 
-    it(`${set} changes what it names, and ${get} tells it, for this service alone`, async () => {
+    it(`${set} changes the elements that it names, and ${get} returns them, for this service only`, async () => {
       const changed = await ask('PUT', PROPERTIES, { body: document(ruleFor(origin)) });
       expect([changed.status, changed.text]).toEqual([202, '']);
       const told = await ask('GET', PROPERTIES);
@@ -76,12 +76,12 @@ onEveryEngine((running: Running) => {
           'access-control-max-age': '9',
         });
       }
-      const stranger = await ask('OPTIONS', path, from('https://other.example'));
-      expect(stranger.status).toBe(403);
-      expect(stranger.text).toContain('CorsPreflightFailure');
+      const otherOrigin = await ask('OPTIONS', path, from('https://other.example'));
+      expect(otherOrigin.status).toBe(403);
+      expect(otherOrigin.text).toContain('CorsPreflightFailure');
     });
 
-    it('tells pages of an allowed origin what they may see, with refusals too', async () => {
+    it('sends CORS headers to pages of an allowed origin, with refusals too', async () => {
       await ask('PUT', PROPERTIES, { body: document(ruleFor(origin)) });
       for (const target of [PROPERTIES, '/nothing-of-this-name?comp=metadata']) {
         const answer = await ask('GET', target, { headers: { Origin: origin } });
@@ -92,7 +92,7 @@ onEveryEngine((running: Running) => {
       }
     });
 
-    it(`${stats} tells at the secondary address that nothing is behind, and is refused at the primary`, async () => {
+    it(`${stats} reports at the secondary address that replication is live, and is refused at the primary`, async () => {
       expect((await ask('GET', '-secondary/?restype=service&comp=stats')).text).toMatch(
         /<GeoReplication><Status>live<\/Status><LastSyncTime>[^<]+ GMT<\/LastSyncTime><\/GeoReplication>/,
       );

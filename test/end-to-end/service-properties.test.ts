@@ -31,7 +31,7 @@ const noLogging = { version: '1.0', read: false, write: false, deleteProperty: f
 
 describe('Get Blob Service Properties', () => {
   onEveryEngine((running) => {
-    it('says what is switched on: nothing, at first', async () => {
+    it('returns the settings: all off at first', async () => {
       const properties = await running.service.getProperties();
       const metrics = { version: '1.0', enabled: false, retentionPolicy: { enabled: false } };
       expect(properties).toMatchObject({
@@ -89,7 +89,7 @@ describe('Set Blob Service Properties', () => {
         ...Object.assign({}, ...parts),
         cors: [{ ...one, allowedHeaders: 'content-type,x-ms-*' }],
       });
-      // What was read can be written back, which changes nothing.
+      // A document that was read can be written back, which changes nothing.
       await service.setProperties(set);
       const again = await service.getProperties();
       expect({ ...again, ...noise }).toEqual({ ...set, ...noise });
@@ -111,8 +111,8 @@ describe('Set Blob Service Properties', () => {
       expect((await ask('?restype=container', { headers: { 'x-ms-version': '2018-03-28' } })).headers).toMatchObject({
         'x-ms-version': '2018-03-28',
       });
-      const stranger = await ask('/none', { unsigned: true });
-      expect([stranger.status, stranger.headers['x-ms-version']]).toEqual([404, '2019-02-02']);
+      const anonymous = await ask('/none', { unsigned: true });
+      expect([anonymous.status, anonymous.headers['x-ms-version']]).toEqual([404, '2019-02-02']);
       await running.service.setProperties({ defaultServiceVersion: '2025-01-05' });
       expect((await ask('/none', { unsigned: true })).status).toBe(401);
     });
@@ -228,7 +228,7 @@ describe('Set Blob Service Properties', () => {
       expectError(await put(body), 400, code);
     });
 
-    it('takes all that the limits allow', async () => {
+    it('accepts everything within the limits', async () => {
       const full = rule({
         AllowedOrigins: many(64, (at) => `o${at}`).join(),
         AllowedMethods: 'delete,GET,HEAD,MERGE,POST,OPTIONS,PUT,PATCH',
@@ -242,12 +242,12 @@ describe('Set Blob Service Properties', () => {
       expect((await put(cors(star))).status).toBe(202);
     });
 
-    it('takes True and False for what Python says', async () => {
+    it('accepts True and False, as Python writes them', async () => {
       const body = document('<DeleteRetentionPolicy><Enabled>False</Enabled></DeleteRetentionPolicy>');
       expect((await put(body)).status).toBe(202);
     });
 
-    it('says where the document is wrong, counting to the end of the element', async () => {
+    it('reports the position of the fault, at the end of the element', async () => {
       const answer = await put(`<StorageServiceProperties>\n${retention('0')}</StorageServiceProperties>`);
       expect(elementOf(answer.text, 'LineNumber')).toBe('2');
       expect(elementOf(answer.text, 'LinePosition')).toBe(String(retention('0').lastIndexOf('/') + 2));
@@ -314,5 +314,5 @@ describe('Logging and metrics', () => {
   });
 });
 
-/** What differs between any two answers. */
+/** Headers that differ between any two answers. */
 const noise = { _response: undefined, requestId: undefined, clientRequestId: undefined, date: undefined };

@@ -5,7 +5,7 @@ describe('Get Blob Service Stats', () => {
   onEveryEngine((running) => {
     const secondary = () => clientOf(running.server.blobUrl.replace(/\/?$/, '-secondary'));
 
-    it('tells at the secondary address that nothing is behind', async () => {
+    it('reports at the secondary address that replication is live', async () => {
       const { geoReplication, date } = await secondary().getStatistics();
       expect(geoReplication?.status).toBe('live');
       expect(geoReplication?.lastSyncOn.valueOf()).toBeGreaterThanOrEqual(date!.valueOf() - 1_000);

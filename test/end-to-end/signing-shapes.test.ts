@@ -19,7 +19,7 @@ describe.each(['SharedKey', 'SharedKeyLite'] as const)('%s', (scheme) => {
     it.each(signingShapes[part])('is refused when a bit is flipped, with $what', async (shape) => {
       const expected = shape.refused?.status ?? 403;
       expect(await statusOf(shape, scheme, flipped)).toBe(expected);
-      // What is signed is changed behind the signature.
+      // The request is changed after it was signed.
       expect(await statusOf(shape, scheme, undefined, ['x-ms-meta-z', 'added'])).toBe(expected);
     });
   });
@@ -86,7 +86,7 @@ function plainStatus(path: string): Promise<number> {
   return exchanged(running, { method: 'GET', target: `/${account}${path}`, headers });
 }
 
-/** Sends bytes and gives the status of what comes; 0 is a connection that was closed without a word. */
+/** Sends bytes and returns the status of the answer; 0: the connection was closed without one. */
 async function exchanged({ socket: open }: Running, { method, target, headers }: Sending, body = ''): Promise<number> {
   const socket = open();
   let answer = '';

@@ -1,4 +1,4 @@
-/** Stored access policies behind shared access signatures. */
+/** Shared access signatures that name a stored access policy. */
 import { once } from 'node:events';
 import {
   AnonymousCredential,
@@ -45,7 +45,7 @@ describe('A stored access policy', () => {
       await expectRefusal(blob.delete(), 403, 'AuthorizationPermissionMismatch');
     });
 
-    it('counts at once when it is changed, and when it is taken away', async () => {
+    it('takes effect at once when it is changed, and when it is removed', async () => {
       const { container, set, blob } = await under({ permissions: 'r', expiresOn: from(1) });
       await blob.download();
       await set({ permissions: 'w', expiresOn: from(1) });
@@ -105,14 +105,14 @@ describe('A stored access policy', () => {
       }
     });
 
-    it('creates only, where it says so', async () => {
+    it('permits only to create, if it has only that permission', async () => {
       const { client } = await under({ permissions: 'c', expiresOn: from(1) });
       const made = client.getBlockBlobClient('made');
       await made.upload('one', 3);
       await expectRefusal(made.upload('two', 3), 403, 'UnauthorizedBlobOverwrite');
     });
 
-    it('goes with its container: one made anew under the name has none of it', async () => {
+    it('is deleted with its container: a new one of the same name has none of it', async () => {
       const { container, blob } = await under({ permissions: 'rw', expiresOn: from(1) });
       await blob.download();
       await container.delete();

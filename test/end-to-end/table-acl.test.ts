@@ -27,7 +27,7 @@ const expectXmlError = (answer: Awaited<ReturnType<typeof ask>>, status: number,
   );
 };
 
-describe('What Set Table ACL stores and Get Table ACL tells', () => {
+describe('What Set Table ACL stores and Get Table ACL returns', () => {
   onEveryEngine((running) => {
     it('is empty at first, and is given back as it was set', async () => {
       const table = await newTable(running);
@@ -99,7 +99,7 @@ describe('A shared access signature', () => {
     });
     const entity = (partitionKey: string, rowKey: string) => ({ partitionKey, rowKey, a: 1 });
 
-    it('for a table allows what its letters say, alone and in transactions', async () => {
+    it('for a table permits the operations of its letters, single and in transactions', async () => {
       const table = await newTable(running);
       const { tableName: name } = table;
       await table.createEntity(entity('p', 'r'));
@@ -182,7 +182,7 @@ describe('A shared access signature', () => {
       expect(await rowKeysOf(table)).toEqual(['1', '1', '2', '25', '1', '2', '1']);
     });
 
-    it('with an empty end of its range is refused: whoever holds it could leave that out', async () => {
+    it('with an empty end of its range is refused: its holder could leave that out', async () => {
       const table = await newTable(running);
       const { tableName: name } = table;
       const sas = generateTableSas(name, credential, { permissions: letters('r'), expiresOn: from(1) });
@@ -252,9 +252,9 @@ describe('A shared access signature', () => {
       const headers = { Accept: 'application/xml' };
       const xml = await ask(running, 'GET', path, { headers, key: Buffer.alloc(64).toString('base64') });
       expectXmlError(xml, 403, 'AuthenticationFailed');
-      const stranger = await ask(running, 'GET', path, { unsigned: true });
-      expect(stranger.status).toBe(401);
-      expect(stranger.headers['www-authenticate']).toBeDefined();
+      const anonymous = await ask(running, 'GET', path, { unsigned: true });
+      expect(anonymous.status).toBe(401);
+      expect(anonymous.headers['www-authenticate']).toBeDefined();
       const batch = { 'Content-Type': 'multipart/mixed; boundary=b' };
       expect((await ask(running, 'POST', '/$batch', { unsigned: true, headers: batch, body: '' })).status).toBe(401);
     });

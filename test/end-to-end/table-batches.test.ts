@@ -105,7 +105,7 @@ describe('Entity Group Transaction', () => {
       expect(await rowKeysOf(table)).toEqual(['2', '3', '4', '5']);
     });
 
-    it('takes a hundred changes', async () => {
+    it('accepts a hundred changes', async () => {
       const table = await newTable(running);
       const actions = Array.from({ length: 100 }, (_, at): TransactionAction => {
         return ['create', { partitionKey: 'p', rowKey: String(at), text: 'x'.repeat(1_000) }];
@@ -139,7 +139,7 @@ describe('Entity Group Transaction', () => {
       );
     });
 
-    it('shows what was inserted to those who do not refuse it', async () => {
+    it('returns inserted entities unless Prefer declines them', async () => {
       const { tableName: table } = await newTable(running);
       const part = insert(table, '1', { a: 1.0, b: '5', 'b@odata.type': 'Edm.Int64' });
       const headers = { 'Content-Type': 'application/json', Accept: 'application/json;odata=nometadata' };
@@ -186,7 +186,7 @@ describe('Entity Group Transaction', () => {
       );
     });
 
-    it('says which of the changes is to blame, and makes none', async () => {
+    it('reports the index of the refused change, and applies none', async () => {
       const { tableName: table } = await newTable(running);
       await changes(running, [insert(table, 'there')]);
       const missing = newName();
@@ -280,7 +280,7 @@ describe('Entity Group Transaction', () => {
       expect(await rowKeysOf(running.table(table))).toEqual(['there']);
     });
 
-    it('knows verbs in a header', async () => {
+    it('accepts X-HTTP-Method in a part', async () => {
       const { tableName: table } = await newTable(running);
       await changes(running, [insert(table, '1', { a: 1 })]);
       const headers = { 'X-HTTP-Method': 'MERGE', 'If-Match': '*', 'Content-Type': 'application/json' };

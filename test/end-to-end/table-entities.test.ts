@@ -27,7 +27,7 @@ describe('Entities', () => {
     };
 
     describe('Insert Entity', () => {
-      it('gives back every type as it was sent', async () => {
+      it('returns every type as it was sent', async () => {
         const table = await newTable(running);
         const { etag } = await table.createEntity(everything);
         const found = await table.getEntity('p', 'r');
@@ -72,7 +72,7 @@ describe('Entities', () => {
         });
       });
 
-      it('shows nothing, or says that it shows it, as the caller prefers', async () => {
+      it('returns no content, or the entity, as the Prefer header asks', async () => {
         const { tableName } = await newTable(running);
         const insert = (rowKey: string, headers = {}) =>
           ask(running, 'POST', `/${tableName}`, { headers, body: `{"PartitionKey":"p","RowKey":"${rowKey}"}` });
@@ -198,7 +198,7 @@ describe('Entities', () => {
         expect(more).toEqual({ a: 1, c: null });
       });
 
-      it('says that it is not there', async () => {
+      it('answers that the entity does not exist', async () => {
         const table = await newTable(running);
         await expectRefused(table.getEntity('p', 'r'), 404, 'ResourceNotFound');
         await expectRefused(running.table(newName()).getEntity('p', 'r'), 404, 'TableNotFound');
@@ -214,7 +214,7 @@ describe('Entities', () => {
       }
       const entity = { partitionKey: 'p', rowKey: 'r', b: 3 };
 
-      it('replace, or leave what is not sent', async () => {
+      it('replace all properties, or keep those that are not sent', async () => {
         const { table } = await withEntity();
         await table.updateEntity(entity, 'Merge');
         expect(await table.getEntity('p', 'r')).toMatchObject({ a: 1, b: 3 });
@@ -222,7 +222,7 @@ describe('Entities', () => {
         expect((await table.getEntity('p', 'r')).a).toBeUndefined();
       });
 
-      it('give each write an ETag of its own, which rises, and which the answer tells', async () => {
+      it('give each write a new, rising ETag, which the answer has', async () => {
         const { table, etag } = await withEntity();
         const etags = [etag];
         for (let at = 0; at < 20; at++) {
@@ -293,7 +293,7 @@ describe('Entities', () => {
         expect(JSON.parse((await ask(running, 'GET', path)).text)).toMatchObject({ a: 1, b: 2 });
       });
 
-      it('go through POST for those who have no other verb', async () => {
+      it('work through POST with X-HTTP-Method', async () => {
         const { tableName } = await newTable(running);
         const path = entityPath(tableName, 'p', 'r');
         const tunnel = (verb: string, headers = {}, body = '') =>
@@ -347,7 +347,7 @@ describe('Entities', () => {
         expect(await table.getEntity('p', 'r')).toMatchObject({ a: 1, b: 2 });
       });
 
-      it('lose no update among many who go by ETags', async () => {
+      it('lose no update among many clients that use ETags', async () => {
         const { table } = await withEntity();
         const [clients, each] = [4, 5];
         const raise = async () => {

@@ -113,7 +113,7 @@ describe('Query Entities', () => {
           'x-ms-continuation-nextpartitionkey': '1!4!cA--',
           'x-ms-continuation-nextrowkey': '1!4!cjI-',
         });
-        // A partition alone is a place, too.
+        // A continuation may have a partition key only.
         const next = await ask(running, 'GET', `/${table.tableName}()?NextPartitionKey=1!4!cA--`);
         expect(JSON.parse(next.text).value).toHaveLength(5);
         const past = await ask(running, 'GET', `/${table.tableName}()?NextPartitionKey=1!4!cQ--&NextRowKey=`);
@@ -130,7 +130,7 @@ describe('Query Entities', () => {
         expectOdataError(await ask(running, 'GET', `/${newName()}()?$top=0`), 404, 'TableNotFound');
       });
 
-      it('stay within 4 MiB, whatever is selected, and go on behind that', async () => {
+      it('stay within 4 MiB, whatever is selected, and continue after that', async () => {
         const table = await newTable(running);
         const actions = Array.from(
           { length: 200 },

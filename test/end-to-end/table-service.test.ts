@@ -49,7 +49,7 @@ describe('The Table service itself', () => {
       expect([foreign.status, foreign.headers['access-control-allow-origin']]).toEqual([200, undefined]);
     });
 
-    it('tells how far its copy is, at the address of the copy, which can be read from', async () => {
+    it('reports the state of replication at the secondary address, which can be read from', async () => {
       const table = await newTable(running);
       await table.createEntity({ partitionKey: 'p', rowKey: 'r' });
       const { origin } = new URL(running.server.tableUrl);
@@ -62,7 +62,7 @@ describe('The Table service itself', () => {
       expect(geoReplication).toMatchObject({ status: 'live' });
     });
 
-    it('says of what it does not have that it does not', async () => {
+    it('refuses verbs and paths that the service does not have', async () => {
       const { tableName } = await newTable(running);
       const codeOf = async (method: string, path: string, headers = {}) => {
         const body = method === 'POST' || method === 'PUT' ? { body: '{"PartitionKey":"p","RowKey":"r"}' } : {};

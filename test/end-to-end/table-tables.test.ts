@@ -37,7 +37,7 @@ describe('Tables', () => {
         expect(again.headers['preference-applied']).toBe('return-no-content');
       });
 
-      it('takes names in any case for one, and keeps the first', async () => {
+      it('treats names that differ in case as one, and keeps the first spelling', async () => {
         const name = `Mixed${newName()}`;
         await running.tables.createTable(name);
         const upper = await ask(running, 'POST', '/Tables', { body: `{"TableName":"${name.toUpperCase()}"}` });
@@ -84,7 +84,7 @@ describe('Tables', () => {
         expect(one.map(({ name }) => name)).toEqual([names[2]]);
       });
 
-      it('tells where to go on', async () => {
+      it('returns a continuation token', async () => {
         const prefix = newName();
         for (const letter of ['a', 'b']) await running.tables.createTable(prefix + letter);
         const query = `$filter=${encodeURIComponent(`TableName ge '${prefix}'`)}&$top=1`;

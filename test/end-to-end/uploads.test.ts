@@ -52,7 +52,7 @@ describe("Microsoft's client", () => {
       expect(found.map(sha256)).toEqual(all.map(sha256));
     });
 
-    it('lets go of an upload that is aborted in the middle, and leaves the blob as it was', async () => {
+    it('discards an upload that is aborted in the middle, and keeps the old blob', async () => {
       const blob = (await running.newContainer()).getBlockBlobClient('blob');
       await blob.upload('as it was', 9);
       const abort = new AbortController();
@@ -69,7 +69,7 @@ describe("Microsoft's client", () => {
       expect((await blob.downloadToBuffer()).equals(bytes)).toBe(true);
     });
 
-    it('lets go of a download that is aborted in the middle', async () => {
+    it('ends a download that is aborted in the middle', async () => {
       const blob = (await running.newContainer()).getBlockBlobClient('blob');
       const bytes = randomBytes(32 * MIB);
       await blob.uploadData(bytes);

@@ -1,4 +1,4 @@
-/** What a browser sends for a web page to a server whose key everyone knows: writes without a preflight, and names that lead here. */
+/** Requests of a browser for a web page to a server with the well-known key: writes without a preflight, and DNS rebinding. */
 import { request as httpRequest } from 'node:http';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { accountSas } from '../support/raw-signing.mjs';
@@ -52,7 +52,7 @@ describe('A web page', () => {
     expect(await messages()).toBe(1);
   });
 
-  it('takes no message by an image or a link', async () => {
+  it('dequeues no message for an image or a link', async () => {
     const take = (site: string) =>
       running.request('GET', `/queue/messages?visibilitytimeout=1&${SAS}`, {
         of: 'queue',

@@ -1,19 +1,19 @@
-/** Clients that write blobs, try again when they are refused, and know of each blob what it can be. */
+/** Clients that write blobs, retry when they are refused, and know the possible contents of each blob. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bodyOf } from '../histories/requests.ts';
 import { connect } from '../support/signed-client.mjs';
 
 export const CONTAINER = 'failover';
 const CLIENTS = 16;
-/** Besides, who only read: the others wait for their commits while there is no primary. */
+/** Clients that only read: those that write wait for their commits while there is no primary. */
 const READERS = 4;
 /** Inline in a row, and in extents. */
 const LENGTHS = [100, 1_024, 40_000];
 const REST_MILLISECONDS = 10;
 const RETRY_MILLISECONDS = 250;
-/** No answer takes longer: behind it stands the longest time-out of the server. */
+/** Longer than the longest time-out of the server: no answer takes longer. */
 const PATIENCE_MILLISECONDS = 60_000;
-/** So many are told. */
+/** At most this many are reported. */
 export const FAULTS_MAX = 50;
 
 type Connection = ReturnType<typeof connect>;
@@ -37,7 +37,7 @@ export interface Load {
   /** How often each other answer was given since this was asked last. */
   refusals(): Record<string, number>;
   stop(): Promise<void>;
-  /** Holds every blob against what it can be. */
+  /** Verifies every blob against its possible contents. */
   verify(): Promise<{ blobs: number; unknown: number; happened: number }>;
   readonly faults: string[];
 }
@@ -193,7 +193,7 @@ export async function startLoad(origins: readonly string[]): Promise<Load> {
   };
 }
 
-/** Undefined where there is none. A body that is not whole is no content that anybody wrote. */
+/** Undefined where there is none. An incomplete body is no content that was written. */
 function contentOf({ status, body }: Answer): string | undefined {
   if (status !== 200) return undefined;
   const content = body.subarray(0, body.indexOf('\n')).toString();

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { startCluster } from '../support/postgres-cluster.ts';
+import { restartableServer, root, startServers, stopServers } from '../support/restartable-servers.ts';
 import { run } from '../support/server-process.mjs';
-import { root, serverOf, startServers, stopServers } from '../support/server-processes.ts';
 import { FAULTS_MAX, type Load, startLoad } from './load.ts';
 import { halt, killNode, type Node, nodeAt, type Standby, startStandby } from './standby.ts';
 import { startSwitch, type Target } from './switch.ts';
@@ -52,9 +52,9 @@ export async function failover(options: FailoverOptions): Promise<FailoverResult
   const url = new URL(cluster.url);
   url.port = String(address.port);
   const shared = ['--partition', url.href, '--extents', extents];
-  // A connection that a server closed for being idle would look like one that was lost.
+  // A connection that a server closed for being idle would look like a lost one.
   const flags = [...shared, '--blobKeepAliveTimeout', '600'];
-  const servers = [serverOf(flags), serverOf(flags), serverOf(flags)];
+  const servers = [restartableServer(flags), restartableServer(flags), restartableServer(flags)];
   onTestFinished(() => stopServers(servers));
   await startServers(servers);
   const load = await startLoad(servers.map((server) => server.origin()!));

@@ -1,4 +1,4 @@
-/** PostgreSQL with a standby, and what happens to them. */
+/** PostgreSQL with a standby, and the faults that hit them. */
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { chownSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ export interface Node {
 }
 
 export interface Standby extends Node {
-  /** What it receives is kept from now on, and not seen by who asks it. */
+  /** From now on received WAL is stored but not replayed: queries do not see it. */
   pauseReplay(): Promise<void>;
   promote(): Promise<void>;
   drop(): void;
@@ -63,7 +63,7 @@ export async function startStandby(primary: Node, { synchronous }: { synchronous
       await ask(url.href, 'select pg_wal_replay_pause()');
     },
     async promote() {
-      // It does not wait for the end: what is still to be replayed may have to wait for the snapshot of this very question.
+      // It does not wait for the end: replay may have to wait for the snapshot of this very query.
       await ask(url.href, 'select pg_promote(false)');
       const still = 'select pg_is_in_recovery() as standby';
       while ((await ask<{ standby: boolean }>(url.href, still)).standby) await sleep(20);
@@ -82,7 +82,7 @@ export function killNode({ pid }: Pick<Node, 'pid'>): void {
   process.kill(pid, 'SIGKILL');
 }
 
-/** Stops the process of this name that sends, or receives, what a standby has to know. */
+/** Stops the process of this name: the WAL sender or receiver. */
 export function halt(node: Node, name: 'walsender' | 'walreceiver'): { goOn(): void } {
   const halted = childrenOf(node.pid).filter(({ title }) => title.includes(name));
   if (halted.length === 0) throw new Error(`PostgreSQL has no ${name}.`);

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 
-/** A port; or nobody: connections are refused, or lead nowhere and nothing is heard of them. */
+/** A port; or none: connections are refused, or accepted by nothing that answers. */
 export type Target = number | 'refused' | 'silent';
 
 export interface Switch {

@@ -1,5 +1,5 @@
 /**
- * What a client can send much of in one request. Each is measured at n and at 2n, the largest that is taken: in steps by
+ * Inputs that a client can make large in one request. Each is measured at n and at 2n, the largest that is accepted: in steps by
  * growth.test.ts, and by `npm run bench -- --stalls` in milliseconds that another client waits.
  */
 import { HEADERS_MAX, QUERY_PARAMETERS_MAX } from '../../build/base/input-limits.js';
@@ -14,8 +14,8 @@ import { tableAttacks } from './table-attacks.mjs';
  * @property {number} n
  * @property {(n: number) => Request} request
  * @property {number} status of the answers at n and 2n
- * @property {{ n: number, status: number } | undefined} [past] the first n that is too large, and what that is answered with
- * @property {number} [stepsMax] where the work is done in turns that let others in
+ * @property {{ n: number, status: number } | undefined} [past] the first n that is too large, and its answer
+ * @property {number} [stepsMax] where the work is done in slices between which other requests run
  * @property {(send: (request: Request) => Promise<{ status: number, text: string }>) => Promise<void>} [prepare] once, before the first request
  */
 

@@ -8,7 +8,7 @@ import {
 
 /** @typedef {import('./attacks.mjs').Attack} Attack */
 
-/** The parser takes slices of a document, between which others have their turn. */
+/** The parser works in slices of a document, between which other requests run. */
 const IN_TURNS = 60_000_000;
 const CONTAINER = 'bodies';
 const QUEUE = 'bodies';

@@ -1,4 +1,4 @@
-/** Work grows with what a request holds, not with its square, and ends at a bound. */
+/** The work for a request grows linearly with its size, and has a bound. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { send } from '../support/raw-requests.mjs';
 import { attacks } from './attacks.mjs';
@@ -11,9 +11,9 @@ const STEPS_MAX = 2_000_000;
 const FAR = 4;
 /** To receive a body, to join it and to make text of it. */
 const STEPS_PER_BYTE = 4;
-/** A refusal says what is wrong, and does not send back all that was sent. */
+/** A refusal names the fault, and does not echo the whole request. */
 const REFUSAL_MAX = 8 << 10;
-/** The first may find what a smaller request has left. */
+/** The first measurement may profit from the caches of a smaller request. */
 const ROUNDS = 3;
 
 describe('What one request holds', () => {
@@ -49,7 +49,7 @@ describe('What one request holds', () => {
     });
 
     if (!past) return;
-    it('is refused when it is too much, and costs no more than what is taken, however much it is', async () => {
+    it('is refused beyond its limit, and costs no more than the largest accepted one, however large it is', async () => {
       const most = await stepsOf(2 * n, status);
       for (const size of [past.n, FAR * past.n]) {
         const received = STEPS_PER_BYTE * Buffer.byteLength(request(size).body ?? '');

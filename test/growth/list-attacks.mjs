@@ -1,9 +1,9 @@
-/** Attacks by lists of what has long metadata or text; see attacks.mjs. */
+/** Attacks by lists of items with long metadata or text; see attacks.mjs. */
 
 /** @typedef {import('./attacks.mjs').Attack} Attack */
 /** @typedef {import('../support/raw-requests.mjs').Request} Request */
 
-/** A list is made in slices of few bytes, between which others have their turn. */
+/** A list is written in slices of few bytes, between which other requests run. */
 const IN_TURNS = 60_000_000;
 const ITEMS = 100;
 const MESSAGES = 32;

@@ -32,7 +32,7 @@ countUnseen(globalThis, ['decodeURIComponent', 'encodeURIComponent'], ofArgument
 countUnseen(JSON, ['parse'], ofArgument);
 countUnseen(JSON, ['stringify'], (_, _words, text) => lengthOf(text));
 countUnseen(Object, ['keys', 'values', 'entries'], (_, _words, found) => lengthOf(found));
-// What spreading and destructuring pass over.
+// Elements that spreading and destructuring iterate over.
 for (const iterable of [[], new Map(), new Set()])
   countUnseen(Object.getPrototypeOf(iterable[Symbol.iterator]()), ['next'], () => 1);
 

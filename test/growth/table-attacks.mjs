@@ -12,7 +12,7 @@ import {
 /** @typedef {import('./attacks.mjs').Attack} Attack */
 /** @typedef {import('../support/raw-requests.mjs').Request} Request */
 
-/** What is done in slices, between which others have their turn. */
+/** Work in slices, between which other requests run. */
 const IN_TURNS = 60_000_000;
 const TABLE = 'growth';
 const ROWS = 1_000;

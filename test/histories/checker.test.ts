@@ -7,7 +7,7 @@ import { hasOrder, history } from './random-histories.ts';
 
 type Told = Answer | 'no answer';
 
-/** One operation a line: from, to, what, and what came back. */
+/** One operation a line: call, return, request, and answer. */
 function told(...lines: [called: number, returned: number, request: Request, answer: Told][]): Operation[] {
   return lines.map(([called, at, request, answer], client) => ({
     ...{ blob: 'blob', client, request, called },
@@ -27,7 +27,7 @@ const wrote = (etag: string): Answer => ({ etag });
 const refused = (code: string): Answer => ({ refused: code });
 const done: Answer = {};
 
-/** The client whose answer cannot be; clients are numbered by their lines. */
+/** The client whose answer is impossible; clients are numbered by their lines. */
 function culprits(operations: readonly Operation[]): number[] {
   return checkHistory(operations).map(({ failing }) => failing.client);
 }
@@ -183,7 +183,7 @@ describe('The checker accepts', () => {
     it(title, () => expect(checkHistory(operations).map(explain)).toEqual([]));
   }
 
-  it('what one after the other did, told as if they had overlapped, with answers lost', () => {
+  it('sequential operations, recorded as if they had overlapped, with answers lost', () => {
     const shape = { lengthMax: 150, spread: 6, unanswered: 1 };
     fc.assert(
       fc.property(history(shape), (operations) => {
@@ -195,7 +195,7 @@ describe('The checker accepts', () => {
 });
 
 describe('The checker', () => {
-  it('says of small histories what trying every order says, also when one answer is made wrong', () => {
+  it('agrees with a brute-force search on small histories, also when one answer is falsified', () => {
     const seen = { right: 0, wrong: 0 };
     const shape = { lengthMax: 7, spread: 3, unanswered: 2 };
     fc.assert(
@@ -228,7 +228,7 @@ describe('The checker', () => {
     expect(found).toBeGreaterThan(100);
   });
 
-  it('names the first answer that has no place, and what the blob could have been', () => {
+  it('names the first answer that fits nowhere, and the possible states of the blob', () => {
     const operations = told(
       [0, 1, put('a'), wrote('a')],
       [2, 3, put('b'), wrote('b')],
@@ -253,7 +253,7 @@ describe('The checker', () => {
     ]);
   });
 
-  it('looks at each blob by itself', () => {
+  it('checks each blob by itself', () => {
     const one = told([0, 1, put('a'), wrote('a')], [2, 3, get, saw('a')]);
     const other = told([0, 1, put('b'), wrote('b')], [2, 3, get, refused('BlobNotFound')]);
     const both = [...one, ...other.map((operation) => ({ ...operation, blob: 'other' }))];
@@ -272,7 +272,7 @@ describe('The checker', () => {
   });
 });
 
-/** There the checker is lenient: an ETag that it cannot place may be that of any write that nobody saw. */
+/** There the checker is lenient: an ETag that it cannot place may be that of any write that no read has seen. */
 function tellsOfUnseen(operations: readonly Operation[]): boolean {
   const told = operations.map(({ request, returned }) => ({
     kind: request.kind,
@@ -296,7 +296,7 @@ function withWrongAnswer(operations: readonly Operation[], one: number, other: n
   return operations.with(operations.indexOf(target), { ...target, returned: { at, answer: wrong } });
 }
 
-/** After a put whose successor was told to be written, too: it reads the former. */
+/** A stale read: after a put whose successor was acknowledged, too, it reads the former. */
 function withStaleRead(operations: readonly Operation[], which: number): Operation[] | undefined {
   const puts = operations.filter(
     ({ request, returned }) => request.kind === 'put' && returned && 'etag' in returned.answer,

@@ -10,7 +10,7 @@ export interface Violation {
   readonly prefix: readonly Operation[];
   /** Its last answer. */
   readonly failing: Operation;
-  /** Some of what the blob can have been without it. */
+  /** Some of the possible states of the blob without it. */
   readonly states: readonly State[];
 }
 
@@ -34,7 +34,7 @@ function seemsRight(operations: readonly Operation[], options: SearchOptions): b
   }
 }
 
-/** What has no order has none with more behind it, so that the end can be sought by halves. Throws Undecided. */
+/** A history without an order has none with more appended, so the end can be found by bisection. Throws Undecided. */
 function shortest(blob: string, operations: readonly Operation[], options: SearchOptions): Violation {
   const answered = operations
     .filter(({ returned }) => returned)
@@ -56,7 +56,7 @@ function shortest(blob: string, operations: readonly Operation[], options: Searc
   };
 }
 
-/** As it stood with this answer: who has no answer then may never get one. */
+/** The history as of this answer: operations that have none by then may never get one. */
 function until(operations: readonly Operation[], { returned: end }: Operation): Operation[] {
   return begunUntil(operations, end!.at).map((operation) => {
     if (!operation.returned || operation.returned.at <= end!.at) return operation;

@@ -5,7 +5,7 @@ import { describeState } from './model.ts';
 
 const LINES_MAX = 40;
 
-/** A violation as text: what failed, what it could have found, and how it came to that. */
+/** A violation as text: the failed operation, its possible answers, and the operations that led there. */
 export function explain({ blob, reason, prefix, failing, states }: Violation): string {
   const last = prefix.slice(-LINES_MAX);
   const left = prefix.length - last.length;
@@ -19,7 +19,7 @@ export function explain({ blob, reason, prefix, failing, states }: Violation): s
   ].join('\n');
 }
 
-/** Checks what was recorded, and prints how much it was. @returns the violations, as text */
+/** Checks a recorded history, and prints its size. @returns the violations, as text */
 export function report({ operations, unknown, unreadable }: Recorded): string[] {
   const started = performance.now();
   const lost = unreadable.map((blob) => `${blob}: it cannot be read any more, ${JSON.stringify(unknown)}`);

@@ -1,8 +1,8 @@
-/** What happens to processes on PostgreSQL. */
+/** Faults that are injected into processes on PostgreSQL. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Cluster } from '../support/postgres-cluster.ts';
-import type { Server } from '../support/server-processes.ts';
+import type { Server } from '../support/restartable-servers.ts';
 
 export async function killAndRestart(server: Server): Promise<void> {
   await server.kill();
@@ -43,7 +43,7 @@ async function query(url: string, text: string): Promise<void> {
   }
 }
 
-/** How commits came out whose connection was lost, as the servers' logs tell. */
+/** Outcomes of commits whose connection was lost, from the logs of the servers. */
 export function resolvedOutcomes(servers: readonly Server[]): Record<string, number> {
   const outcomes: Record<string, number> = {};
   for (const server of servers) {

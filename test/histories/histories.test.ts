@@ -1,7 +1,7 @@
-/** What sixteen clients are told by a server as users run it, held against every order in which it can have happened. */
+/** Linearizability: answers to sixteen clients of a server as users run it, checked against a model. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { root, type Server, serverOf, startServers, stopServers } from '../support/server-processes.ts';
+import { restartableServer, root, type Server, startServers, stopServers } from '../support/restartable-servers.ts';
 import { report } from './explain.ts';
 import { type More, record } from './load.ts';
 import { type Bug, planted, temporaryFolder } from './planted-bugs.ts';
@@ -11,7 +11,7 @@ const onDisk = () => ['--location', temporaryFolder(), '--test-clock'];
 
 /** @param copy of the repository, with a bug */
 async function load(flags: readonly string[], work: (more: More, server: Server) => Promise<void>, copy = root) {
-  const server = serverOf(flags, copy);
+  const server = restartableServer(flags, copy);
   onTestFinished(() => stopServers([server]));
   await startServers([server]);
   const seed = Date.now() % 2 ** 31;
@@ -28,8 +28,8 @@ async function killTwice(more: More, server: Server): Promise<void> {
   await more(400);
 }
 
-describe('What sixteen clients are told has an order', { timeout: 120_000 }, () => {
-  it('in memory, also when the server stands still for a while', async () => {
+describe('The history of sixteen clients is linearizable', { timeout: 120_000 }, () => {
+  it('in memory, even when the server is paused for a while', async () => {
     const violations = await load(MEMORY, async (more, server) => {
       await more(600);
       server.pause();
@@ -40,13 +40,13 @@ describe('What sixteen clients are told has an order', { timeout: 120_000 }, () 
     expect(violations).toEqual([]);
   });
 
-  it('on disk, also when the server is killed and started again', async () => {
+  it('on disk, even when the server is killed and restarted', async () => {
     expect(await load(onDisk(), killTwice)).toEqual([]);
   });
 });
 
-describe('The order is missed', { timeout: 120_000 }, () => {
-  it('when a server forgets what it has said', async () => {
+describe('The checker finds a violation', { timeout: 120_000 }, () => {
+  it('when a server forgets an acknowledged write', async () => {
     expect(await load(MEMORY, killTwice)).not.toEqual([]);
   });
 

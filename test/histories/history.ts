@@ -1,11 +1,11 @@
-/** What clients asked of one server or several, when, and what they were told. */
+/** A history: requests of clients to one or several servers, with the times of call and return, and the answers. */
 
 export type Request =
   | {
       readonly kind: 'put';
       /** No other put of the history has it. */
       readonly content: string;
-      /** One that a put or a get has told. */
+      /** One that a put or a get has returned. */
       readonly ifMatch?: string | undefined;
       readonly ifNoneMatch?: '*' | undefined;
       readonly leaseId?: string | undefined;

@@ -1,7 +1,7 @@
-/** Clients that work on a few blobs at once, in every way that can collide, and write down what they were told. */
+/** Clients that work on a few blobs at once, in every way that can collide, and record the answers. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Server } from '../support/server-processes.ts';
+import type { Server } from '../support/restartable-servers.ts';
 import { connect } from '../support/signed-client.mjs';
 import { type Answer, INFINITE, type Operation, type Request } from './history.ts';
 import { LEASE_SECONDS } from './model.ts';
@@ -12,7 +12,7 @@ export interface LoadOptions {
   readonly seed: number;
   readonly clients?: number;
   readonly blobs?: number;
-  /** Whether somebody moves the servers' time; they need a test clock. */
+  /** Whether the load moves the servers' time; they need a test clock. */
   readonly movesClock?: boolean;
   /** Milliseconds that each client rests between two operations: a long load need not be a heavy one. */
   readonly rest?: number;
@@ -22,7 +22,7 @@ export interface Recorded {
   readonly operations: readonly Operation[];
   /** Why there was no answer, and how often. */
   readonly unknown: Readonly<Record<string, number>>;
-  /** What nobody could read any more in the end, and why. */
+  /** Blobs that could not be read in the end, and why. */
   readonly unreadable: readonly string[];
 }
 
@@ -38,7 +38,7 @@ export const CLOCK_MOVES_MILLISECONDS = 400;
 /** A server that was killed or paused is back long before. */
 const LAST_READS_MAX = 60;
 
-/** Resolves when so many more operations were answered. */
+/** Resolves when this many more operations were answered. */
 export type More = (answers: number) => Promise<void>;
 
 /** Goes on while the work does. Ends with a read of every blob at every server. */
@@ -52,7 +52,7 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
   const lengthOf = (content: string): number => lengths.get(content) ?? 0;
   const random = randomOf(options.seed);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
-  /** What anybody was told last. */
+  /** The last values that any client has received. */
   const leases = new Map<string, string>();
   let written = 0;
   let answers = 0;
@@ -92,7 +92,7 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
     own.close();
   }
 
-  /** Later requests name what they know: the client's own ETag, and anybody's lease. */
+  /** Later requests use known values: the client's own ETag, and the lease of any client. */
   function remember(blob: string, request: Request, answer: Answer, etags: Map<string, string>): void {
     if ('refused' in answer) return;
     if (request.kind === 'acquire') leases.set(blob, request.leaseId);

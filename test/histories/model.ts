@@ -1,4 +1,4 @@
-/** One blob as Azure describes it, in one step after the other; written apart from the server. */
+/** Sequential model of one blob, after Azure's documentation; it shares no code with the server. */
 import { type Answer, INFINITE, type Operation, type Request } from './history.ts';
 
 export type Lease =
@@ -20,7 +20,7 @@ export interface Step {
   readonly answer: Answer;
 }
 
-/** What only the history knows of an operation. */
+/** Facts about an operation that only the history has. */
 export interface Circumstances {
   /** That a put gives. */
   readonly etag: string;
@@ -67,7 +67,7 @@ export function step(state: State, request: Request, { etag, called }: Circumsta
 
 /**
  * The lease may have ended by itself: if so much time can have passed, or if time was moved after it was asked for. For its
- * seconds may count from any moment since then, as they do for a holder who is careful.
+ * seconds may count from any moment since then, as they do for a careful holder.
  */
 export function expired(state: State, now: number, moves: readonly Operation[]): State {
   const since = state?.lease?.state === 'leased' ? state.lease.since : undefined;
@@ -101,7 +101,7 @@ function refusalOfUse(lease: Lease | undefined, leaseId: string | undefined, use
 
 function refusalOfPut(state: State, request: Extract<Request, { kind: 'put' }>): string | undefined {
   if (request.ifMatch !== undefined && request.ifMatch !== state?.etag) return 'ConditionNotMet';
-  // Who holds the lease knows that the blob is there.
+  // A lease proves that the blob exists.
   return request.ifNoneMatch && state && request.leaseId === undefined ? 'BlobAlreadyExists' : undefined;
 }
 

@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { root } from '../support/server-processes.ts';
+import { root } from '../support/restartable-servers.ts';
 
 export interface Bug {
   readonly title: string;
@@ -13,7 +13,7 @@ export interface Bug {
   readonly replace: string;
 }
 
-/** The folder of the copy, which is a repository to `serverOf`. */
+/** The folder of the copy, which is a repository to `restartableServer`. */
 export function planted({ title, file, find, replace }: Bug): string {
   const copy = temporaryFolder();
   cpSync(join(root, 'build'), join(copy, 'dist'), { recursive: true });

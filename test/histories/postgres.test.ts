@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startCuttingProxy } from '../support/cutting-proxy.ts';
 import { type Cluster, missing, startCluster } from '../support/postgres-cluster.ts';
-import { root, serverOf, startServers, stopServers } from '../support/server-processes.ts';
+import { restartableServer, root, startServers, stopServers } from '../support/restartable-servers.ts';
 import { report } from './explain.ts';
 import { databaseIn, killAndRestart, resolvedOutcomes, standStill, terminateBackends } from './faults.ts';
 import { record } from './load.ts';
@@ -29,7 +29,11 @@ describe.skipIf(missing)(`Three processes on PostgreSQL${missing ? ` (${missing}
     const proxy = await startCuttingProxy(url);
     onTestFinished(() => proxy.close());
     const flags = ['--partition', proxy.url, '--extents', temporaryFolder(), '--test-clock'];
-    const servers = [serverOf(flags, copy), serverOf(flags, copy), serverOf(flags, copy)] as const;
+    const servers = [
+      restartableServer(flags, copy),
+      restartableServer(flags, copy),
+      restartableServer(flags, copy),
+    ] as const;
     onTestFinished(() => stopServers(servers));
     await startServers(servers);
     const seed = Date.now() % 2 ** 31;
@@ -41,7 +45,7 @@ describe.skipIf(missing)(`Three processes on PostgreSQL${missing ? ` (${missing}
   }
 
   const timeout = 180_000 + minutes * 90_000;
-  it('tell what has an order, with connections cut inside commits, processes stopped and killed', {
+  it('have a linearizable history, with connections cut inside commits, processes stopped and killed', {
     timeout,
   }, async () => {
     const { url, proxy, servers, resolved, options } = await startThree();
@@ -81,12 +85,12 @@ describe.skipIf(missing)(`Three processes on PostgreSQL${missing ? ` (${missing}
       replace: "return 'conflict'",
     },
   ];
-  describe.skipIf(isLong)('are found out', { timeout: 300_000 }, () => {
+  describe.skipIf(isLong)('with a planted bug are found out', { timeout: 300_000 }, () => {
     for (const bug of bugs) {
       it(bug.title, async () => {
         const { proxy, options } = await startThree(planted(bug));
         proxy.chance = CUT_CHANCE;
-        // How many commits are cut while somebody else writes is chance.
+        // How many commits are cut while another client writes is random.
         let violations: readonly string[] = [];
         for (let round = 0; round < ROUNDS_MAX && violations.length === 0; round++) {
           violations = report(await record(options, (more) => more(1_000)));

@@ -17,7 +17,7 @@ import { history } from './random-queue-histories.ts';
 
 type Line = [called: number, returned: number, request: Request, answer: Answer | 'no answer'];
 
-/** One operation a line: from, to, what, and what came back. Clients are numbered by their lines. */
+/** One operation a line: call, return, request, and answer. Clients are numbered by their lines. */
 function told(...lines: Line[]): Operation[] {
   return lines.map(([called, at, request, answer], client) => ({
     ...{ queue: isOfAll(request) ? '' : 'queue', client, request, called },
@@ -85,7 +85,7 @@ const advance: Request = { kind: 'advance' };
 const settled: Request = { kind: 'settled' };
 const clear: Request = { kind: 'clear' };
 
-/** The clients whose answer cannot be. */
+/** The clients whose answer is impossible. */
 const culprits = (operations: readonly Operation[]): number[] =>
   checkHistory(operations).map(({ failing }) => failing.client);
 const putM: Line = [0, 1, put('m'), wasPut('m')];
@@ -440,7 +440,7 @@ describe('The checker of queues allows', () => {
   });
 });
 
-describe('The checker of queues, of histories that were made right,', () => {
+describe('The checker of queues, on histories that are valid by construction,', () => {
   it.each([
     ['without overlaps', { lengthMax: 200, spread: 0.4, unanswered: 0 }],
     ['with overlaps', { lengthMax: 200, spread: 8, unanswered: 0 }],
@@ -452,18 +452,18 @@ describe('The checker of queues, of histories that were made right,', () => {
     fc.assert(property, { numRuns: 50 });
   });
 
-  it('finds one message that comes with a wrong count', () => {
+  it('finds one message with a wrong dequeue count', () => {
     spoil({ lengthMax: 100, spread: 8, unanswered: 0 }, (messages) => [
       { ...messages[0]!, dequeueCount: messages[0]!.dequeueCount! + 1 },
       ...messages.slice(1),
     ]);
   });
 
-  it('finds one answer that there is nothing, though there was', () => {
+  it('finds one empty answer although a message was visible', () => {
     spoil({ lengthMax: 100, spread: 0.4, unanswered: 0 }, () => []);
   });
 
-  it('finds one message that comes with a text that nobody wrote', () => {
+  it('finds one message with a text that was never put', () => {
     spoil({ lengthMax: 100, spread: 8, unanswered: 0 }, (messages) => [
       { ...messages[0]!, text: 'another' },
       ...messages.slice(1),

@@ -1,5 +1,5 @@
 /**
- * Whether a history of queues is linearizable, message by message: what happens to one is nothing to the others, but that an
+ * Checks whether a history of queues is linearizable, message by message: operations on one do not affect the others, except that an
  * answer "nothing is there" speaks of all of them at once, and so does Clear Messages.
  */
 import { grouped } from './history.ts';
@@ -22,9 +22,9 @@ export interface Violation {
   readonly about: string;
   readonly reason: string;
   readonly failing: Operation;
-  /** What led there, by the time of the calls. */
+  /** The operations that led there, by the time of their calls. */
   readonly before: readonly Operation[];
-  /** What the message can have been before. */
+  /** Possible states of the message before. */
   readonly states: readonly string[];
 }
 
@@ -35,7 +35,7 @@ interface Known {
   readonly step: number;
   /** In which it is there no more. */
   readonly expires: number;
-  /** What names it, or tells of it. */
+  /** Operations that name it, or return it. */
   readonly named: readonly Operation[];
 }
 
@@ -106,7 +106,7 @@ function namedIn(operations: readonly Operation[]): Map<string, Operation[]> {
 const tellingsOf = (id: string, named: readonly Operation[]): Told[] =>
   named.flatMap((operation) => messagesOf(operation).filter((told) => told.id === id));
 
-/** It says something of every message, or may have taken any. */
+/** It constrains every message, or may have dequeued any. */
 function concernsAll(operation: Operation): boolean {
   const { request, returned } = operation;
   if (request.kind === 'clear') return true;
@@ -168,7 +168,7 @@ function seemsRight(history: readonly Done[]): boolean {
   }
 }
 
-/** As it stood with this answer: who has no answer then may never get one. */
+/** The history as of this answer: operations that have none by then may never get one. */
 function until(history: readonly Done[], { returned: end }: Done): Done[] {
   return history
     .filter(({ called }) => called <= end!)
@@ -179,7 +179,7 @@ function until(history: readonly Done[], { returned: end }: Done): Done[] {
     });
 }
 
-/** From then on it is gone for certain, and what is said of the whole queue is nothing to it. */
+/** From then on the message is certainly deleted, and answers about the whole queue do not constrain it. */
 function endOf({ id, put, named, expires }: Known, ofAll: readonly Lasting[], time: Time): number {
   const born = put.returned?.at ?? Math.min(...named.flatMap(({ returned }) => returned?.at ?? []));
   const ends = [...named, ...ofAll.map(({ operation }) => operation)].flatMap(({ request, called, returned }) => {
@@ -190,7 +190,7 @@ function endOf({ id, put, named, expires }: Known, ofAll: readonly Lasting[], ti
   return Math.min(expires === FOREVER ? Infinity : time.reachedAt(expires), ...ends);
 }
 
-/** What the operation is to this message. */
+/** The effect of the operation on this message. */
 function deedsOf(operation: Operation, { id, put, step, expires }: Known, time: Time): Deed[] {
   const { request, returned } = operation;
   const at = time.during(operation);

@@ -1,7 +1,7 @@
 /** `npm run test:histories -- --queue --minutes 3` does it for longer. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { root, type Server, serverOf, startServers, stopServers } from '../support/server-processes.ts';
+import { restartableServer, root, type Server, startServers, stopServers } from '../support/restartable-servers.ts';
 import { connections, type More } from './load.ts';
 import { type Bug, planted, temporaryFolder } from './planted-bugs.ts';
 import { FOREVER, messagesOf, type Operation, type Request } from './queue-history.ts';
@@ -13,7 +13,7 @@ const minutes = Number(process.env.HOLDFAST_HISTORIES_MINUTES ?? 0);
 
 /** @param copy of the repository, with a bug */
 async function load(work: (more: More, server: Server, settle: Settle) => Promise<void>, copy = root) {
-  const server = serverOf(['--location', temporaryFolder(), '--test-clock'], copy);
+  const server = restartableServer(['--location', temporaryFolder(), '--test-clock'], copy);
   onTestFinished(() => stopServers([server]));
   await startServers([server]);
   const seed = Date.now() % 2 ** 31;
@@ -31,8 +31,10 @@ async function killed(more: More, server: Server, settle: Settle): Promise<void>
   server.resume();
 }
 
-describe('What sixteen clients of a few queues are told has an order', { timeout: 120_000 + minutes * 90_000 }, () => {
-  it('on disk, also when the server is killed and started again', async () => {
+describe('The history of sixteen clients of a few queues is linearizable', {
+  timeout: 120_000 + minutes * 90_000,
+}, () => {
+  it('on disk, even when the server is killed and restarted', async () => {
     const end = performance.now() + minutes * 60_000;
     const violations = await load(async (more, server, settle) => {
       for (let round = 0; round < 2 || performance.now() < end; round++) await killed(more, server, settle);
@@ -43,8 +45,8 @@ describe('What sixteen clients of a few queues are told has an order', { timeout
 });
 
 describe.skipIf(minutes > 0)('One consumer', { timeout: 120_000 }, () => {
-  it('gets messages in the order in which they can be seen, and of those at once first the one put first', async () => {
-    const server = serverOf(['--location', temporaryFolder(), '--test-clock']);
+  it('gets messages in the order in which they become visible, and of simultaneous ones first the one put first', async () => {
+    const server = restartableServer(['--location', temporaryFolder(), '--test-clock']);
     onTestFinished(() => stopServers([server]));
     await startServers([server]);
     const connected = connections();
@@ -71,7 +73,7 @@ describe.skipIf(minutes > 0)('One consumer', { timeout: 120_000 }, () => {
   });
 });
 
-describe.skipIf(minutes > 0)('The order of queues is missed', { timeout: 120_000 }, () => {
+describe.skipIf(minutes > 0)('The checker of queues finds a violation', { timeout: 120_000 }, () => {
   const dequeue = 'services/queue/dequeue.js';
   const messages = 'services/queue/messages.js';
   const bugs: Bug[] = [

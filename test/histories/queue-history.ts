@@ -1,11 +1,11 @@
-/** What clients asked of queues, when, and what they were told. */
+/** A history of queues: requests of clients, the times of call and return, and the answers. */
 
 /**
  * The servers' time moves in steps so long that everything else is short beside them. Messages hide and live for some steps less a
  * part of one: whether such an instant is past depends on the number of steps alone. See docs/adr/0017-linearizability-checking.md.
  */
 export const STEP_SECONDS = 240;
-/** Of so many steps; none: it hides not at all. */
+/** In steps; undefined: the message stays visible. */
 export const hiddenSeconds = (steps: number): number => (steps === 0 ? 0 : (steps - 0.5) * STEP_SECONDS);
 export const lifeSeconds = (steps: number): number => (steps === FOREVER ? -1 : (steps - 0.25) * STEP_SECONDS);
 export const FOREVER = Infinity;
@@ -28,7 +28,7 @@ export interface Held {
   readonly receipt: string;
 }
 
-/** A message as it was told. Times are the server's, in whole seconds. */
+/** A message as an answer has it. Times are the server's, in whole seconds. */
 export interface Told {
   readonly id: string;
   readonly inserted: number;
@@ -62,7 +62,7 @@ export const messagesOf = ({ returned }: Operation): readonly Told[] =>
 
 export const isRefused = ({ returned }: Operation): boolean => returned !== undefined && 'refused' in returned.answer;
 
-/** The receipts that it was told. */
+/** The receipts in its answer. */
 export function heldAfter(operation: Operation): Held[] {
   const { request, returned } = operation;
   if (request.kind === 'update' && returned && 'receipt' in returned.answer)

@@ -1,6 +1,6 @@
-/** Clients that work on a few queues at once, in every way that can collide, and write down what they were told. */
+/** Clients that work on a few queues at once, in every way that can collide, and record the answers. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Server, startServers, stopServers } from '../support/server-processes.ts';
+import { type Server, startServers, stopServers } from '../support/restartable-servers.ts';
 import {
   CLOCK_MOVES_MILLISECONDS,
   connections,
@@ -27,7 +27,7 @@ export interface Recorded {
   readonly unknown: Readonly<Record<string, number>>;
 }
 
-/** What a client may name: its own messages by their newest receipts, and whatever anybody was told lately. */
+/** Messages that a client may name: its own by their newest receipts, and those that any client received lately. */
 interface Receipts {
   own: Held[];
   readonly lately: Held[];
@@ -179,7 +179,7 @@ export async function record(
     connected.close();
   }
 
-  /** The first instant that is told is one before time moves. */
+  /** The first recorded instant is one before time moves. */
   async function begin(client: number): Promise<void> {
     const connected = connections();
     const connection = connected.to(servers[0]!.originOf('Queue')!);

@@ -1,11 +1,11 @@
-/** One message of a queue, to which one thing happens after the other; written apart from the server's rules. */
+/** Sequential model of one message of a queue; it shares no code with the server. */
 import type { Steps } from './queue-time.ts';
 
-/** `undefined`: nobody has put it yet. */
+/** `undefined`: it has not been put yet. */
 export type State = undefined | 'gone' | Alive;
 
 export interface Alive {
-  /** The newest. None: it went with an answer that nobody got. */
+  /** The newest. None: it was in an answer that was lost. */
   readonly receipt: string | undefined;
   readonly dequeueCount: number;
   readonly text: string;
@@ -15,7 +15,7 @@ export interface Alive {
   readonly expires: number;
 }
 
-/** What an operation does to this message, or says of it. `at` are the steps in which it may have happened. */
+/** The effect of an operation on this message, or its answer about it. `at` are the steps in which it may have happened. */
 export type Deed =
   | {
       readonly kind: 'put';
@@ -38,7 +38,7 @@ export type Deed =
       readonly next: string | undefined;
     }
   | { readonly kind: 'delete'; readonly at: Steps; readonly receipt: string }
-  /** Refused: nobody holds it by this receipt. */
+  /** Refused: the receipt is not the newest. */
   | { readonly kind: 'miss'; readonly at: Steps; readonly receipt: string }
   /** Refused: it would hide past its end. */
   | { readonly kind: 'exceed'; readonly at: Steps; readonly receipt: string; readonly hidden: number }
@@ -51,7 +51,7 @@ interface Told {
   readonly text: string;
 }
 
-/** What it leaves, the same object if nothing; or 'wrong' where it cannot have happened. */
+/** The next state, the same object if nothing changes; or 'wrong' if the operation is impossible. */
 export function after(state: State, deed: Deed): State | 'wrong' {
   if (deed.kind === 'settled') return state;
   if (deed.kind === 'put') return state === undefined ? born(deed) : 'wrong';

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startCuttingProxy } from '../support/cutting-proxy.ts';
 import { type Cluster, missing, startCluster } from '../support/postgres-cluster.ts';
-import { root, serverOf, startServers, stopServers } from '../support/server-processes.ts';
+import { restartableServer, root, startServers, stopServers } from '../support/restartable-servers.ts';
 import { databaseIn, killAndRestart, resolvedOutcomes, standStill, terminateBackends } from './faults.ts';
 import { connections } from './load.ts';
 import { type Bug, planted, temporaryFolder } from './planted-bugs.ts';
@@ -31,14 +31,18 @@ describe.skipIf(missing)(`Queues of three processes on PostgreSQL${missing ? ` (
     const proxy = await startCuttingProxy(url);
     onTestFinished(() => proxy.close());
     const flags = ['--partition', proxy.url, '--extents', temporaryFolder(), '--test-clock'];
-    const servers = [serverOf(flags, copy), serverOf(flags, copy), serverOf(flags, copy)] as const;
+    const servers = [
+      restartableServer(flags, copy),
+      restartableServer(flags, copy),
+      restartableServer(flags, copy),
+    ] as const;
     onTestFinished(() => stopServers(servers));
     await startServers(servers);
     return { url, proxy, servers, options: { servers, seed: Date.now() % 2 ** 31, rest: isLong ? 20 : 0 } };
   }
 
   const timeout = 180_000 + minutes * 90_000;
-  it('tell what has an order, with connections cut inside commits, processes stopped and killed', {
+  it('have a linearizable history, with connections cut inside commits, processes stopped and killed', {
     timeout,
   }, async () => {
     const { url, proxy, servers, options } = await startThree();
@@ -62,7 +66,7 @@ describe.skipIf(missing)(`Queues of three processes on PostgreSQL${missing ? ` (
     expect(violations).toEqual([]);
   });
 
-  it.skipIf(isLong)('hand each of 2,000 messages to one of 64 consumers', { timeout: 180_000 }, async () => {
+  it.skipIf(isLong)('deliver each of 2,000 messages to one of 64 consumers', { timeout: 180_000 }, async () => {
     const { servers } = await startThree();
     const queue = 'one-for-all';
     const connected = connections();
@@ -113,7 +117,7 @@ describe.skipIf(missing)(`Queues of three processes on PostgreSQL${missing ? ` (
       replace: "return 'conflict'",
     },
   ];
-  describe.skipIf(isLong)('are found out', { timeout: 300_000 }, () => {
+  describe.skipIf(isLong)('with a planted bug are found out', { timeout: 300_000 }, () => {
     for (const bug of bugs) {
       it(bug.title, async () => {
         const { proxy, options } = await startThree(planted(bug));

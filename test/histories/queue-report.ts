@@ -2,7 +2,7 @@ import { checkHistory, explain } from './queue-checker.ts';
 import { isRefused, messagesOf } from './queue-history.ts';
 import type { Recorded } from './queue-load.ts';
 
-/** Checks what was recorded, and prints how much it was. @returns the violations, as text */
+/** Checks a recorded history, and prints its size. @returns the violations, as text */
 export function report({ operations, unknown }: Recorded): string[] {
   const started = performance.now();
   const violations = checkHistory(operations).map(explain);

@@ -1,4 +1,4 @@
-/** The search of search.ts, for one message: its deeds are few, and what happened before is mostly told by its receipts. */
+/** The search of search.ts, for one message: its operations are few, and its receipts mostly determine their order. */
 import { grouped } from './history.ts';
 import { after, type Deed, isRefusal, type State } from './queue-model.ts';
 
@@ -6,7 +6,7 @@ import { after, type Deed, isRefusal, type State } from './queue-model.ts';
 export interface Done {
   readonly deed: Deed;
   readonly called: number;
-  /** Missing: nobody was told. */
+  /** Missing: no answer arrived. */
   readonly returned?: number | undefined;
   /** The step that time had come to then, at most. */
   readonly step?: number | undefined;
@@ -23,7 +23,7 @@ interface Node {
   /** The next event. */
   readonly at: number;
   readonly state: State;
-  /** Deeds that have their place and whose answer is still to come. */
+  /** Operations that are placed and have not returned yet. */
   readonly placed: readonly Done[];
   /** Of every kind of unanswered deed, how many have happened. */
   readonly used: readonly number[];
@@ -37,14 +37,14 @@ interface Event {
   readonly isReturn: boolean;
 }
 
-/** Some of what the message can be after all these; none: no order of them is right. */
+/** Some possible states of the message after all these; none: no order of them is valid. */
 export function statesAfter(history: readonly Done[], statesMax = STATES_MAX): State[] {
   const events = eventsOf(history);
   const underWay = underWayAt(events);
   const ends = events.filter(({ done, isReturn }) => isReturn && done.deed.kind === 'settled').map(({ at }) => at);
   const unanswered = unansweredIn(history, ends);
 
-  /** Walks on to the first answer that has no place. What changes nothing is placed as soon as it can be. */
+  /** Advances to the first answer that fits nowhere. An operation that changes nothing is placed as soon as possible. */
   function walk({ at, state, placed, used }: Node): Node {
     const now = new Set(placed);
     for (; at < events.length; at++) {
@@ -81,7 +81,7 @@ export function statesAfter(history: readonly Done[], statesMax = STATES_MAX): S
     });
   }
 
-  /** Somebody has yet to be told that it was taken less often. */
+  /** A later answer still has a lower dequeue count. */
   const counts = events.flatMap(({ done, isReturn }, at) => {
     const { deed } = done;
     if (!isReturn || (deed.kind !== 'take' && deed.kind !== 'see')) return [];
@@ -127,7 +127,7 @@ function until(deed: Deed, to: number): Deed {
   return 'at' in deed && deed.at.to > to ? { ...deed, at: { ...deed.at, to } } : deed;
 }
 
-/** Of what it does, nothing is left to do later. */
+/** Placing it later would have no other effect. */
 function mayBePlacedAnywhere(deed: Deed, state: State): boolean {
   return (
     isRefusal(deed) || deed.kind === 'see' || deed.kind === 'exceed' || (deed.kind === 'clear' && state === 'gone')
@@ -146,7 +146,7 @@ function eventsOf(history: readonly Done[]): Event[] {
   return events.sort((one, other) => one.at - other.at || Number(one.isReturn) - Number(other.isReturn));
 }
 
-/** For each return, who was under way: in the order of their returns, the next last, as the search wants them. */
+/** For each return, the pending operations, in descending order of their returns, as the search wants them. */
 function underWayAt(events: readonly Event[]): Done[][] {
   const now = new Set<Done>();
   return events.map(({ done, isReturn }) => {

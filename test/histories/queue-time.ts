@@ -7,23 +7,23 @@ export interface Steps {
 }
 
 export interface Time {
-  /** Of an instant that some answer tells. */
+  /** Of an instant that some answer has. */
   stepOf(instant: number): number;
-  /** While the operation was under way, as far as anybody can know. */
+  /** While the operation was pending, as far as the history shows. */
   during(operation: Operation): Steps;
   /** By then, at least. */
   atLeast(at: number): number;
   atMost(at: number): number;
   /** From then on it has come to this step for certain. */
   reachedAt(step: number): number;
-  /** What was told and cannot have been. */
+  /** Answers with an impossible time. */
   readonly faults: readonly { readonly operation: Operation; readonly reason: string }[];
 }
 
 /** How long a step of a history can last, so that the next instant is one of the next step. */
 const STEP_LASTS_SECONDS_MAX = STEP_SECONDS / 2 - 20;
 
-/** When the server did it, if it told. */
+/** The server's time of the operation, if its answer has it. */
 export function doneAt(operation: Operation): number | undefined {
   const { request, returned } = operation;
   if (request.kind === 'put') return messagesOf(operation)[0]?.inserted;
@@ -52,7 +52,7 @@ export function timeIn(operations: readonly Operation[]): Time {
   const isNotPassed = highest(known.map(({ operation, step }) => ({ at: -operation.called, step: -step })));
   const atLeast = (at: number) => Math.max(moved(at), isReached(at) ?? 0);
   const atMost = (at: number) => Math.min(moving(at), -(isNotPassed(-at) ?? -Infinity));
-  /** By step, when somebody was first told of it or a later one. */
+  /** By step, when an answer first had it or a later one. */
   const firstTold: number[] = [];
   for (const { operation, step } of known) {
     firstTold[step] = Math.min(firstTold[step] ?? Infinity, operation.returned!.at);
@@ -83,7 +83,7 @@ export function timeIn(operations: readonly Operation[]): Time {
   };
 }
 
-/** Instants of one step lie near each other, and those of the next about a step behind. The first that is told is of the first step. */
+/** Instants of one step lie near each other, and those of the next about a step later. The first recorded one is of the first step. */
 function stepsOf(operations: readonly Operation[]) {
   const instants = operations.flatMap((operation) => {
     const all = [...messagesOf(operation).map(({ inserted }) => inserted), doneAt(operation)];
@@ -94,7 +94,7 @@ function stepsOf(operations: readonly Operation[]) {
   let [last, step] = [Infinity, 0];
   for (const { instant, operation } of instants.sort((one, other) => one.instant - other.instant)) {
     const gap = Math.max(0, instant - last);
-    // Rounded seconds, and servers that start again a moment ahead or behind.
+    // Rounded seconds, and servers that restart a moment ahead or late.
     const passed = Math.floor((gap + 20) / STEP_SECONDS);
     if (gap - passed * STEP_SECONDS > STEP_LASTS_SECONDS_MAX) misfit ??= operation;
     step += passed;

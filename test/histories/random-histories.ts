@@ -1,4 +1,4 @@
-/** Histories that are right because they were made so: one operation after the other, told as if they had overlapped. */
+/** Generator of valid histories: sequential operations, recorded as if they had overlapped. */
 import fc from 'fast-check';
 import { INFINITE, type Operation, type Request } from './history.ts';
 import { expired, LEASE_SECONDS, movesIn, type State, step } from './model.ts';
@@ -11,7 +11,7 @@ export interface Shape {
   readonly unanswered: number;
 }
 
-/** A choice of what a client might do, for which the state has the words. */
+/** A random request whose ETag and lease come from the state. */
 interface Choice {
   readonly kind: Request['kind'];
   /** 0 none, 1 that of the blob as it is, 2 another. */
@@ -94,7 +94,7 @@ function placeRest(rest: readonly Operation[], state: State, moves: readonly Ope
   const ended = expired(state, due, moves);
   if (ended && placeRest(rest, ended, moves)) return true;
   return rest.some((operation, i) => {
-    // Nobody who was called after somebody's answer comes before him.
+    // An operation that was called after the return of another one comes after it.
     if (operation.called > due) return false;
     const { request, called, returned } = operation;
     const told = returned?.answer ?? {};

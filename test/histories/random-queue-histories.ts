@@ -1,4 +1,4 @@
-/** Histories of a queue that are right because they were made so: one operation after the other, told as if they had overlapped. */
+/** Generator of valid histories of a queue: sequential operations, recorded as if they had overlapped. */
 import fc from 'fast-check';
 import {
   type Answer,
@@ -63,7 +63,7 @@ export function history({ lengthMax, spread, unanswered }: Shape): fc.Arbitrary<
     const operations: Operation[] = [
       { queue: 'queue', client: -1, request: first, called: -9, returned: { at: -8, answer: queue.act(first, -1) } },
     ];
-    /** Clients know only what they were told. */
+    /** Clients know only their answers. */
     let settled = -Infinity;
     const told: Held[] = [{ id: 'm-1', receipt: 'r-1' }];
     for (const [i, made] of choices.entries()) {

@@ -26,7 +26,7 @@ export async function perform(blob: string, request: Request, wire: Wire): Promi
   return attempt(wire, sendingOf(blob, request, wire), (answer) => outcomeOf(request, answer, wire));
 }
 
-/** @param read makes of it what the answer was */
+/** @param read parses the response into an answer */
 export async function attempt<T>(
   { connection, patience }: Pick<Wire, 'connection' | 'patience'>,
   [method, target, options]: Sent,
@@ -96,7 +96,7 @@ function outcomeOf(request: Request, { status, code, headers, body }: Received, 
   return { answer: { content: contentOf(body, wire), etag, lease } };
 }
 
-/** A body that is not whole is no content that anybody wrote. */
+/** An incomplete body is no content that was written. */
 function contentOf(body: Buffer, { lengthOf }: Wire): string {
   const content = body.subarray(0, body.indexOf('\n')).toString();
   return body.equals(bodyOf(content, lengthOf(content))) ? content : `torn ${content} (${body.length} bytes)`;

@@ -18,7 +18,7 @@ export function isLinearizable(operations: readonly Operation[], options: Search
   return search(operations, { ...options, statesMax: 1 }).length > 0;
 }
 
-/** Some of what the blob can be after these. */
+/** Some possible states of the blob after these. */
 export function endStates(operations: readonly Operation[], options: SearchOptions = {}): State[] {
   return search(operations, { ...options, statesMax: STATES_MAX });
 }
@@ -27,7 +27,7 @@ const STATES_MAX = 4;
 const NODES_MAX = 1_000_000;
 /** Bits of a small integer. */
 const SLOTS_MAX = 30;
-/** The content that a put leaves whose answer nobody has, if nobody has read it; and a lease that only its own request names. */
+/** Content of a put without an answer that no read has returned; and a lease that only its own request names. */
 const UNSEEN = 'unseen';
 /** How many ways to one place are compared with the next: the first are those that used least. */
 const WAYS_COMPARED_MAX = 16;
@@ -43,7 +43,7 @@ interface Node {
   /** The next event. */
   readonly at: number;
   readonly state: State;
-  /** Operations whose place is found and whose answer is still to come: one bit for each slot. */
+  /** Operations that are placed and have not returned yet: one bit for each slot. */
   readonly placed: number;
   /** Of every kind of unanswered operation, how many have happened. */
   readonly used: readonly number[];
@@ -70,7 +70,7 @@ function search(operations: readonly Operation[], options: SearchOptions & { sta
     const next = after(state, operation);
     return agrees(next.answer, operation.returned!.answer, known) ? next : undefined;
   };
-  /** A content does not come back: as long as somebody has yet to see it, it stays. */
+  /** Content is never restored: while a later read still returns it, it cannot be overwritten. */
   const mayFollow = ({ at, placed, state: next }: Node, former: State): boolean => {
     if (!former || former.content === next?.content) return true;
     if ((lastSeen.get(former.etag) ?? -1) >= at) return false;
@@ -79,7 +79,7 @@ function search(operations: readonly Operation[], options: SearchOptions & { sta
     });
   };
 
-  /** Walks on to the first answer that has no place. What changes nothing is placed as soon as it can be. */
+  /** Advances to the first answer that fits nowhere. An operation that changes nothing is placed as soon as possible. */
   function walk(node: Node): Node {
     const { state } = node;
     let { at, placed } = node;
@@ -97,7 +97,7 @@ function search(operations: readonly Operation[], options: SearchOptions & { sta
     return { ...node, at, placed };
   }
 
-  /** What can have happened next, the likeliest last. */
+  /** Possible next operations, the likeliest last. */
   function successors(node: Node): Node[] {
     const { at, state, placed } = node;
     const nodes: Node[] = [{ ...node, isLast: true }];
@@ -167,7 +167,7 @@ function keyOf(state: State): string {
   return lease ? `${content}/${lease.state}/${lease.id}/${'since' in lease ? lease.since : ''}` : content;
 }
 
-/** Of the put that nobody saw, an ETag may be told that nobody can place. */
+/** An ETag that the search cannot place may belong to a put that no read has returned. */
 function agrees(expected: Answer, told: Answer, known: ReadonlySet<string>): boolean {
   if ('refused' in expected || 'refused' in told) {
     return 'refused' in expected && 'refused' in told && expected.refused === told.refused;
@@ -176,7 +176,7 @@ function agrees(expected: Answer, told: Answer, known: ReadonlySet<string>): boo
   return expected.etag === told.etag && expected.content === told.content && expected.lease === told.lease;
 }
 
-/** By content: as the put was told, or else as a reader was. */
+/** By content: from the answer of the put, or else of a read. */
 function etagsOf(operations: readonly Operation[]): Map<string, string> {
   const etags = new Map<string, string>();
   for (const pass of ['get', 'put']) {
@@ -189,7 +189,7 @@ function etagsOf(operations: readonly Operation[]): Map<string, string> {
   return etags;
 }
 
-/** The ETags that must still stand for its answer: it was told them, or was done because of them. */
+/** The ETags that must still be current for its answer: it returned them, or its condition named them. */
 function needsOf({ request, returned }: Operation): readonly (string | undefined)[] {
   const { answer } = returned!;
   if ('refused' in answer) return [];
@@ -216,7 +216,7 @@ function eventsOf(operations: readonly Operation[]): Event[] {
   return events.sort((one, other) => one.at - other.at || Number(one.isReturn) - Number(other.isReturn));
 }
 
-/** A number for each operation that no other has meanwhile; and for each return, who was under way. */
+/** A slot for each operation that no concurrent one has; and for each return, the pending operations. */
 function slotsOf(events: readonly Event[]) {
   const slots = new Map<Operation, number>();
   const underWay: Operation[][] = [];
@@ -253,7 +253,7 @@ function unansweredIn(operations: readonly Operation[], etags: ReadonlyMap<strin
   return [...kinds.values()].map((same) => same.sort((one, other) => one.called - other.called));
 }
 
-/** Without what nobody can ever tell apart. */
+/** Without differences that no later operation can observe. */
 function blur(request: Request, etags: ReadonlyMap<string, string>, named: ReadonlyMap<string, number>): Request {
   const isNamedOnce = (id: string) => named.get(id) === 1;
   if (request.kind === 'put' && !etags.has(request.content)) return { ...request, content: UNSEEN };

@@ -1,4 +1,4 @@
-/** One client's blobs of all sizes: it puts, overwrites and deletes them, and knows what must be in each. */
+/** One client's blobs of all sizes: it puts, overwrites and deletes them, and knows the expected content of each. */
 import { bytesOf } from '../support/seeded-bytes.mjs';
 
 const KIB = 2 ** 10;

@@ -1,4 +1,4 @@
-/** A cgroup that bounds the memory of what runs in it, page cache included. Version 1 and 2. */
+/** A cgroup that limits the memory of its processes, page cache included. Versions 1 and 2. */
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -122,7 +122,7 @@ async function load(server, { location, gib, seed, print }) {
     return at === blocks && length === 0 ? undefined : `the download ended in block ${at}`;
   }
 
-  /** What the slow ones leave when they vanish: nothing. */
+  /** Slow clients that disconnect leave nothing in memory. */
   async function afterwards() {
     slow.vanish();
     const client = connect(server.origin);

@@ -11,7 +11,7 @@ const PHASE_MILLISECONDS = 20_000;
 const PHASES = 3;
 /** Each sends one byte in so long. */
 const BYTE_EVERY_MILLISECONDS = 5_000;
-/** What the server gives them, and some time to look. */
+/** The time limit of the server, and a margin. */
 const HEADERS_CUT_SECONDS = 20 + 10;
 const BODY_CUT_SECONDS = 120 + 30;
 const EACH_BYTES_MAX = 64 * 1024;
@@ -82,7 +82,7 @@ export async function slowClients({ location, print }) {
 
 /**
  * @param {string} origin
- * @param {boolean} again whether who is cut comes again
+ * @param {boolean} again whether a disconnected client reconnects
  */
 function startSlow(origin, again) {
   const { hostname, port } = new URL(origin);

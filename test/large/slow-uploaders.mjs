@@ -4,7 +4,7 @@ import { connect } from '../support/signed-client.mjs';
 
 const DECLARED_BYTES = 1 << 20;
 const BYTES = Buffer.alloc(300, 'slow ');
-/** A second is so long, and in each turn a part of them sends: together they send all the time. */
+/** Milliseconds of a tick: in each a part of the clients sends, so that together they send all the time. */
 const TURNS = 10;
 
 /** @param {string} origin @param {string} container @param {number} count */

@@ -1,6 +1,6 @@
 /**
  * A steady small load in a thread of its own: blobs of a few KiB are put, read and compared. A request that has to begin late
- * is counted from when it should have begun, so that a stalled server cannot hide behind requests that were never sent.
+ * is counted from when it should have begun, so that a stalled server cannot hide by requests that were never sent.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';

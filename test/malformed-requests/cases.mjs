@@ -1,15 +1,15 @@
-/** Case N of a seed: a request of the corpus, spoilt and signed again. The same two numbers make the same case. */
+/** Case N of a seed: a request of the corpus, mutated and signed again. The same two numbers make the same case. */
 import { readFileSync } from 'node:fs';
 import { randomOf } from '../support/random.mjs';
 import { ACCOUNT, accountSas, serviceSas, sharedKey } from '../support/raw-signing.mjs';
 import { mutations } from './mutations.mjs';
 import { oddValues } from './odd-values.mjs';
-import { whole, wireMutations } from './wire-mutations.mjs';
+import { joinMessage, wireMutations } from './wire-mutations.mjs';
 
-/** @typedef {import('./mutations.mjs').Plain} Plain */
+/** @typedef {import('./mutations.mjs').RequestParts} RequestParts */
 /** @typedef {import('./mutations.mjs').Random} Random */
-/** `apart`: what comes behind it on its connection may be taken for a part of it. */
-/** @typedef {{ method: string, bytes: Buffer, apart: boolean, how: string[] }} Case */
+/** `ownConnection`: bytes that follow on the same connection may be read as a part of the request. */
+/** @typedef {{ method: string, bytes: Buffer, ownConnection: boolean, how: string[] }} Case */
 
 export const containers = Array.from({ length: 32 }, (_, at) => `pool-${at}`);
 export const blobs = ['one', 'two', 'three', 'dir/four'];
@@ -24,13 +24,13 @@ const corpus = readFileSync(new URL('corpus.jsonl', import.meta.url), 'utf8')
   .filter(Boolean)
   .map((line) => JSON.parse(line));
 
-/** By operation: those with the most shapes must not be all that is asked. What has few shapes is mostly not built. */
-const groups = [...new Set(corpus.map(operationOf))]
-  .map((operation) => corpus.filter((request) => operationOf(request) === operation))
+/** By route, so that routes with many shapes do not dominate. Those with few shapes are mostly not implemented. */
+const groups = [...new Set(corpus.map(routeOf))]
+  .map((operation) => corpus.filter((request) => routeOf(request) === operation))
   .filter((group) => group.length >= 3);
 
 /** @param {number} seed @param {number} number @param {string} host @returns {Case} */
-export function caseOf(seed, number, host) {
+export function makeCase(seed, number, host) {
   const random = randomOf(Math.imul(seed + 1, 0x9e3779b1) ^ Math.imul(number + 1, 0x85ebca6b));
   const container = random.chance(0.9) ? random.oneOf(containers) : `other-${random.below(3)}`;
   const blob = random.chance(0.85) ? random.oneOf(blobs) : `new-${random.below(20)}`;
@@ -41,13 +41,13 @@ export function caseOf(seed, number, host) {
       .replaceAll('{container}', container)
       .replaceAll('{blob}', blob);
   const alike = random.chance(0.6) ? random.oneOf(groups) : corpus;
-  const request = plainOf(random.oneOf(alike));
+  const request = copyRequest(random.oneOf(alike));
   const how = [];
-  const apart = random.chance(0.12);
+  const ownConnection = random.chance(0.12);
   const count = random.chance(0.12) ? 0 : random.chance(0.65) ? 1 : 2 + random.below(4);
   for (let done = 0; done < count; done++) {
     const name = random.oneOf(names);
-    mutations[name]?.(random, request, plainOf(random.oneOf(random.chance(0.6) ? alike : corpus)));
+    mutations[name]?.(random, request, copyRequest(random.oneOf(random.chance(0.6) ? alike : corpus)));
     how.push(name);
   }
   const { method } = request;
@@ -62,10 +62,10 @@ export function caseOf(seed, number, host) {
   how.push(authorize(random, method, path, query, headers));
   const target = query.length > 0 ? `${path}?${query.join('&')}` : path;
   const head = `${method} ${target} HTTP/1.1\r\n${headers.map(([name, value]) => `${name}: ${value}`).join('\r\n')}`;
-  if (!apart) return { method, bytes: whole(head, body), apart: mayHangOn(headers), how };
+  if (!ownConnection) return { method, bytes: joinMessage(head, body), ownConnection: affectsFraming(headers), how };
   const name = random.oneOf(wireNames);
   how.push(name);
-  return { method, bytes: wireMutations[name]?.(random, head, body) ?? body, apart, how };
+  return { method, bytes: wireMutations[name]?.(random, head, body) ?? body, ownConnection, how };
 }
 
 /** @param {[string, string]} header */
@@ -74,14 +74,14 @@ function isVersion([name]) {
 }
 
 /** @param {(typeof corpus)[number]} recorded */
-function operationOf({ method, path, headers }) {
+function routeOf({ method, path, headers }) {
   const [place = '', query = ''] = path.split('?');
   const copies = headers.some(([name]) => name === 'x-ms-copy-source');
   return `${method} ${place.split('/').length} ${/comp=\w+/.exec(query)?.[0]} ${copies}`;
 }
 
-/** @param {(typeof corpus)[number]} recorded @returns {Plain} */
-function plainOf({ method, path, headers, body, base64 }) {
+/** @param {(typeof corpus)[number]} recorded @returns {RequestParts} */
+function copyRequest({ method, path, headers, body, base64 }) {
   const question = path.indexOf('?');
   return {
     method,
@@ -94,7 +94,7 @@ function plainOf({ method, path, headers, body, base64 }) {
 }
 
 /**
- * Adds what proves who asks. Most ask as the owner: what others may not do reaches no operation.
+ * Adds credentials. Most cases have the account key: a refused caller reaches no operation.
  * @param {Random} random @param {string} method @param {string} path @param {string[]} query @param {[string, string][]} headers
  */
 function authorize(random, method, path, query, headers) {
@@ -102,7 +102,9 @@ function authorize(random, method, path, query, headers) {
   if (lot < 4) return 'anonymous';
   if (lot < 10) {
     query.push(
-      ...accountSas(oddly(random, { sv: '2021-06-08', ss: 'b', srt: 'sco', sp: 'rwdlac', se: '2040-01-01T00:00:00Z' })),
+      ...accountSas(
+        withOddField(random, { sv: '2021-06-08', ss: 'b', srt: 'sco', sp: 'rwdlac', se: '2040-01-01T00:00:00Z' }),
+      ),
     );
     return 'with an account SAS';
   }
@@ -114,7 +116,10 @@ function authorize(random, method, path, query, headers) {
       ? { [random.oneOf(['rscc', 'rscd', 'rsce', 'rscl', 'rsct'])]: random.oneOf(oddValues) }
       : {};
     query.push(
-      ...serviceSas(sr === 'c' ? place.split('/').slice(0, 2).join('/') : place, oddly(random, { ...fields, ...more })),
+      ...serviceSas(
+        sr === 'c' ? place.split('/').slice(0, 2).join('/') : place,
+        withOddField(random, { ...fields, ...more }),
+      ),
     );
     return 'with a service SAS';
   }
@@ -125,7 +130,7 @@ function authorize(random, method, path, query, headers) {
 }
 
 /** @param {Random} random @param {Record<string, string>} fields */
-function oddly(random, fields) {
+function withOddField(random, fields) {
   if (random.chance(0.3)) {
     const name = random.oneOf([...Object.keys(fields), 'st', 'sip', 'spr', 'si']);
     fields[name] = random.oneOf([
@@ -141,8 +146,8 @@ function oddly(random, fields) {
   return fields;
 }
 
-/** Headers that say how long the request is or what becomes of the connection. @param {[string, string][]} headers */
-function mayHangOn(headers) {
+/** Headers about the length of the request or the fate of the connection. @param {[string, string][]} headers */
+function affectsFraming(headers) {
   return headers.some(
     ([name]) =>
       /^(?:content-length|transfer-encoding|connection|upgrade|expect|te)$/i.test(name) && name !== 'Content-Length',

@@ -1,4 +1,4 @@
-/** A client that trusts nothing: raw bytes out, and answers held against the grammar of HTTP. */
+/** A strict HTTP client: sends raw bytes, and verifies answers against the grammar of HTTP. */
 import { connect } from 'node:net';
 
 /** @typedef {{ status: number, headers: Map<string, string>, body: Buffer, chunked: boolean }} Answer */
@@ -34,18 +34,18 @@ export function openConnection(port) {
 
   /** @param {number} count */
   function take(count) {
-    const taken = bytes.subarray(0, count);
+    const head = bytes.subarray(0, count);
     bytes = bytes.subarray(count);
-    return taken;
+    return head;
   }
 
   /** @param {string} method */
-  async function head(method) {
+  async function readHead(method) {
     if (!(await until(() => bytes.includes('\r\n\r\n')))) {
       if (bytes.length > 0) throw new Fault(`half an answer: ${bytes.toString('latin1').slice(0, 200)}`);
       return undefined;
     }
-    return headOf(
+    return parseHead(
       method,
       take(bytes.indexOf('\r\n\r\n') + 4)
         .toString('latin1')
@@ -61,7 +61,7 @@ export function openConnection(port) {
   }
 
   async function chunks() {
-    const pieces = [];
+    const parts = [];
     for (;;) {
       if (!(await until(() => bytes.includes('\r\n')))) throw new Fault('the body ended within its chunks');
       const line = take(bytes.indexOf('\r\n') + 2)
@@ -69,10 +69,10 @@ export function openConnection(port) {
         .slice(0, -2);
       if (!/^[0-9a-f]{1,8}$/i.test(line)) throw new Fault(`no length of a chunk: ${line.slice(0, 50)}`);
       const length = Number.parseInt(line, 16);
-      const piece = await exactly(length + 2);
-      if (piece.toString('latin1', length) !== '\r\n') throw new Fault('a chunk is longer than it says');
-      if (length === 0) return Buffer.concat(pieces);
-      pieces.push(piece.subarray(0, length));
+      const part = await exactly(length + 2);
+      if (part.toString('latin1', length) !== '\r\n') throw new Fault('a chunk is longer than it says');
+      if (length === 0) return Buffer.concat(parts);
+      parts.push(part.subarray(0, length));
     }
   }
 
@@ -86,7 +86,7 @@ export function openConnection(port) {
     /** The next answer, or undefined if the server closes the connection instead. @param {string} method */
     async answer(method) {
       for (;;) {
-        const found = await head(method);
+        const found = await readHead(method);
         if (!found) return undefined;
         const { status, headers } = found;
         if (status < 200) continue;
@@ -99,25 +99,25 @@ export function openConnection(port) {
         return answer;
       }
     },
-    /** When the server has closed it too. What comes until then must begin as an answer does. */
+    /** Resolves when the server has closed it, too. Further bytes must begin as an answer does. */
     async end() {
       await until(() => false);
       const rest = bytes.toString('latin1', 0, 9);
-      if (rest !== '' && rest !== 'HTTP/1.1 ') throw new Fault(`bytes behind the answer: ${rest}`);
+      if (rest !== '' && rest !== 'HTTP/1.1 ') throw new Fault(`bytes after the answer: ${rest}`);
     },
     destroy: () => void socket.destroy(),
   };
 }
 
 /** @param {string} method @param {string} text */
-function headOf(method, text) {
+function parseHead(method, text) {
   const [first = '', ...lines] = text.split('\r\n');
   const status = /^HTTP\/1\.1 (\d{3}) [\t\x20-\x7e]*$/.exec(first)?.[1];
   if (status === undefined) throw new Fault(`no status line: ${first.slice(0, 200)}`);
   /** @type {Map<string, string>} */
   const headers = new Map();
   for (const line of lines) {
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they must not occur
     const found = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+): ?([^\x00-\x08\x0a-\x1f\x7f]*)$/.exec(line);
     if (!found) throw new Fault(`no header: ${line.slice(0, 200)}`);
     const name = (found[1] ?? '').toLowerCase();
@@ -126,7 +126,7 @@ function headOf(method, text) {
   }
   const length = headers.get('content-length');
   if (length !== undefined && !/^\d+$/.test(length)) throw new Fault(`Content-Length is ${length}`);
-  if (length !== undefined && headers.has('transfer-encoding')) throw new Fault('two ways to tell the length');
+  if (length !== undefined && headers.has('transfer-encoding')) throw new Fault('two lengths');
   const bare = method === 'HEAD' || Number(status) < 200 || status === '204' || status === '304';
   if (length === undefined && !headers.has('transfer-encoding') && !bare) throw new Fault('the answer has no length');
   return { status: Number(status), headers };

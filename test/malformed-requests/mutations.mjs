@@ -1,19 +1,19 @@
-/** Ways to spoil a request before it is signed, so that what is spoilt reaches the operations. */
+/** Mutations of a request before it is signed, so that they reach the operations. */
 import { oddDocuments, oddHeaders, oddMethods, oddQueries, oddSegments, oddValues } from './odd-values.mjs';
 
 /** @typedef {ReturnType<typeof import('../support/random.mjs').randomOf>} Random */
 /** @typedef {import('../support/raw-signing.mjs').Pair} Pair */
 /**
- * Text is Latin-1: one character is one byte on the wire. The path begins behind the account, the query is in its parts.
- * The version is a header, kept apart because so little comes of what it is spoilt with.
- * @typedef {{ method: string, path: string, query: string[], version: string, headers: Pair[], body: Buffer }} Plain
+ * Text is Latin-1: one character is one byte on the wire. The path begins after the account, the query is split into its parameters.
+ * The version is separate from the other headers: mutations of it reveal little.
+ * @typedef {{ method: string, path: string, query: string[], version: string, headers: Pair[], body: Buffer }} RequestParts
  */
 
 const LONG_BODY_BYTES = 70_000;
 
 /**
- * Each takes chance, what it spoils and another request to take from.
- * @type {Readonly<Record<string, (random: Random, request: Plain, other: Plain) => void>>}
+ * Each gets a source of randomness, the request that it changes, and another one to copy from.
+ * @type {Readonly<Record<string, (random: Random, request: RequestParts, other: RequestParts) => void>>}
  */
 export const mutations = {
   'a parameter is dropped': (random, { query }) => void query.splice(random.below(query.length), 1),
@@ -87,7 +87,7 @@ export const mutations = {
   },
   'a value is flipped': (random, { headers }) => {
     const at = random.below(headers.length);
-    if (headers[at]) headers[at] = [headers[at][0], printable(flipped(random, headers[at][1]))];
+    if (headers[at]) headers[at] = [headers[at][0], withoutControlCharacters(flipped(random, headers[at][1]))];
   },
   'there is a lot of metadata': (random, { headers }) => {
     const count = 1 + random.below(200);
@@ -114,7 +114,7 @@ export const mutations = {
   'the body is an odd document': (random, request) => {
     request.body = Buffer.from(random.oneOf(oddDocuments), 'latin1');
   },
-  'a tag is spoilt': (random, request) => {
+  'a tag is changed': (random, request) => {
     const text = request.body.toString('latin1');
     const tags = text.match(/<[^>]*>/g);
     if (!tags) return;
@@ -125,7 +125,7 @@ export const mutations = {
       'latin1',
     );
   },
-  'a text is spoilt': (random, request) => {
+  'a text is changed': (random, request) => {
     const put = random.oneOf(oddValues);
     const text = request.body.toString('latin1').replace(/>[^<]+</, () => `>${put}<`);
     request.body = Buffer.from(text, 'latin1');
@@ -173,8 +173,8 @@ function flipped(random, text) {
   return text.slice(0, at) + letter + text.slice(at + 1);
 }
 
-/** What would end the header is for mutations of the wire. @param {string} value */
-function printable(value) {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken away
+/** Characters that would end the header belong to the mutations of the wire. @param {string} value */
+function withoutControlCharacters(value) {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are removed
   return value.replace(/[\x00-\x08\x0a-\x1f\x7f]/g, '?');
 }

@@ -1,16 +1,16 @@
-/** Sends cases to a server in batches, over many connections, and gathers what was wrong. */
+/** Fuzzer: sends cases to a server in batches, over many connections, and collects the faults. */
 
 import { ACCOUNT, sharedKey } from '../support/raw-signing.mjs';
-import { blobs, caseOf, containers } from './cases.mjs';
-import { faultIn } from './check-answer.mjs';
+import { blobs, containers, makeCase } from './cases.mjs';
+import { findFault } from './check-answer.mjs';
 import { Fault, openConnection } from './connection.mjs';
 import { startServer } from './server.mjs';
-import { whole } from './wire-mutations.mjs';
+import { joinMessage } from './wire-mutations.mjs';
 
 const CONNECTIONS = 48;
-/** Behind each the server is emptied: what the cases left must neither pile up nor stand in the way of the next. */
+/** Cases after which the server is emptied: their leftovers must neither pile up nor affect later cases. */
 const BATCH = 2_500;
-const PATIENCE_MILLISECONDS = 5_000;
+const TIMEOUT_MILLISECONDS = 5_000;
 const FAULTS_MAX = 20;
 const GROWTH_BYTES_MAX = 160 * 2 ** 20;
 
@@ -38,7 +38,7 @@ export async function play({ seed, count, first = 0, location, onProgress }) {
       memory.push(await server.memoryBytes());
       onProgress?.(done);
     }
-    await lookAtAll(server.port);
+    await readEverything(server.port);
     const early = Math.max(...memory.slice(0, 4));
     const late = memory.at(-1) ?? 0;
     if (late > early + GROWTH_BYTES_MAX) throw new Fault(`memory grew from ${early} to ${late} bytes`);
@@ -50,11 +50,11 @@ export async function play({ seed, count, first = 0, location, onProgress }) {
   return { faults, done, seen, memory, output: server.output() };
 }
 
-/** One case alone, and all that is to see of it. @param {{ seed: number, number, location?: string | undefined }} options */
+/** One case, its answer and its fault. @param {{ seed: number, number, location?: string | undefined }} options */
 export async function replay({ seed, number, location }) {
   const server = await startServer(location);
   await prepare(server.port);
-  const one = caseOf(seed, number, `127.0.0.1:${server.port}`);
+  const one = makeCase(seed, number, `127.0.0.1:${server.port}`);
   const connection = openConnection(server.port);
   const { answer, what } = await exchange(connection, one);
   connection.destroy();
@@ -72,21 +72,21 @@ async function batch(port, seed, from, to, faults, seen) {
     let connection = openConnection(port);
     while (next < to && faults.length < FAULTS_MAX) {
       const number = next++;
-      const one = caseOf(seed, number, `127.0.0.1:${port}`);
-      const used = one.apart ? openConnection(port) : connection;
+      const one = makeCase(seed, number, `127.0.0.1:${port}`);
+      const used = one.ownConnection ? openConnection(port) : connection;
       let { answer, what } = await exchange(used, one);
-      if (!one.apart && answer === undefined && !used.isUsable()) {
+      if (!one.ownConnection && answer === undefined && !used.isUsable()) {
         // A server may close an idle connection just when it is used again: only a new one proves that there is no answer.
         connection = openConnection(port);
         ({ answer, what } = await exchange(connection, one));
       }
       const word = answer ? `${answer.status} ${answer.headers.get('x-ms-error-code') ?? ''}`.trim() : 'closed';
       seen.set(word, (seen.get(word) ?? 0) + 1);
-      if (what !== undefined) faults.push({ number, what, how: one.how, request: shown(one.bytes) });
-      const isOver = one.apart || what !== undefined || answer?.headers.get('connection') === 'close';
+      if (what !== undefined) faults.push({ number, what, how: one.how, request: printable(one.bytes) });
+      const isOver = one.ownConnection || what !== undefined || answer?.headers.get('connection') === 'close';
       if (!isOver && used.isUsable()) continue;
       used.destroy();
-      if (!one.apart) {
+      if (!one.ownConnection) {
         connection.destroy();
         connection = openConnection(port);
       }
@@ -103,21 +103,21 @@ async function exchange(connection, one) {
   /** @type {NodeJS.Timeout | undefined} */
   let timer;
   const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Fault('no answer within 5 s')), PATIENCE_MILLISECONDS);
+    timer = setTimeout(() => reject(new Fault('no answer within 5 s')), TIMEOUT_MILLISECONDS);
   });
-  const asked = async () => {
+  const exchanged = async () => {
     connection.send(one.bytes);
-    // Half of a request is over when the client says so.
-    if (one.apart) connection.endSending();
+    // An incomplete request ends when the client ends the connection.
+    if (one.ownConnection) connection.endSending();
     const answer = await connection.answer(method);
-    if (!answer) return { what: one.apart ? undefined : 'closed without an answer' };
-    if (!one.apart && connection.surplus() > 0)
-      return { answer, what: `${connection.surplus()} bytes behind the answer` };
-    if (one.apart) await connection.end();
-    return { answer, what: faultIn(answer, method) };
+    if (!answer) return { what: one.ownConnection ? undefined : 'closed without an answer' };
+    if (!one.ownConnection && connection.surplus() > 0)
+      return { answer, what: `${connection.surplus()} bytes after the answer` };
+    if (one.ownConnection) await connection.end();
+    return { answer, what: findFault(answer, method) };
   };
   try {
-    return await /** @type {Promise<any>} */ (Promise.race([asked(), late]));
+    return await /** @type {Promise<any>} */ (Promise.race([exchanged(), late]));
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     return { what: error.message };
@@ -126,32 +126,32 @@ async function exchange(connection, one) {
   }
 }
 
-/** Empties the server, and makes what the cases ask for. @param {number} port */
+/** Empties the server, and creates the resources that the cases name. @param {number} port */
 async function prepare(port) {
   const connection = openConnection(port);
-  const say = async (/** @type {string} */ method, /** @type {string} */ path, headers = {}, body = '') => {
+  const send = async (/** @type {string} */ method, /** @type {string} */ path, headers = {}, body = '') => {
     const answer = await request(connection, port, method, path, headers, body);
     if (answer.status >= 300) throw new Fault(`${method} ${path}: ${answer.status} ${answer.body}`);
   };
-  await say('POST', '/_holdfast/reset');
+  await send('POST', '/_holdfast/reset');
   for (const container of containers) {
-    await say('PUT', `/${ACCOUNT}/${container}?restype=container`);
+    await send('PUT', `/${ACCOUNT}/${container}?restype=container`);
     for (const blob of blobs) {
       const type = { 'x-ms-blob-type': 'BlockBlob', 'x-ms-meta-made': 'before' };
-      await say('PUT', `/${ACCOUNT}/${container}/${blob}`, type, `what ${blob} holds `.repeat(50));
+      await send('PUT', `/${ACCOUNT}/${container}/${blob}`, type, `what ${blob} holds `.repeat(50));
     }
-    await say('PUT', `/${ACCOUNT}/${container}/one?comp=block&blockid=YQ==`, {}, 'a block');
+    await send('PUT', `/${ACCOUNT}/${container}/one?comp=block&blockid=YQ==`, {}, 'a block');
   }
   connection.destroy();
 }
 
 /** Everything that is listed can be read, and a write still works. @param {number} port */
-async function lookAtAll(port) {
+async function readEverything(port) {
   const connection = openConnection(port);
   const get = async (/** @type {string} */ path) => {
     const answer = await request(connection, port, 'GET', `/${ACCOUNT}${path}`);
     if (answer.status !== 200) throw new Fault(`at the end GET ${path}: ${answer.status} ${answer.body}`);
-    const what = faultIn(answer, 'GET');
+    const what = findFault(answer, 'GET');
     if (what !== undefined) throw new Fault(`at the end GET ${path}: ${what}`);
     return answer.body.toString();
   };
@@ -200,16 +200,16 @@ async function request(connection, port, method, target, more = {}, body = '') {
   const [path = '', query = ''] = target.split('?');
   headers.push(['Authorization', sharedKey(method, path, query, headers)]);
   const lines = headers.map(([name, value]) => `${name}: ${value}`);
-  connection.send(whole([`${method} ${target} HTTP/1.1`, ...lines].join('\r\n'), Buffer.from(body)));
+  connection.send(joinMessage([`${method} ${target} HTTP/1.1`, ...lines].join('\r\n'), Buffer.from(body)));
   const answer = await connection.answer(method);
   if (!answer) throw new Fault(`${method} ${target}: closed without an answer`);
   return answer;
 }
 
 /** @param {Buffer} bytes */
-export function shown(bytes) {
+export function printable(bytes) {
   const text = bytes.toString('latin1');
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are shown as escapes
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are printable as escapes
   return text.replace(/[^\x0a\x20-\x7e]/g, (letter) =>
     letter === '\r' ? '' : `\\x${letter.charCodeAt(0).toString(16).padStart(2, '0')}`,
   );

@@ -1,4 +1,4 @@
-/** node test/malformed-requests/record.mjs: makes corpus.jsonl anew of what the end-to-end tests send, one request of each shape. */
+/** node test/malformed-requests/record.mjs: records corpus.jsonl from the end-to-end tests, one request of each shape. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const recorder = new URL('recorder.mjs', import.meta.url).href;
-/** What signing makes anew, and what says nothing about a request. */
+/** Headers that signing adds again, and headers without meaning for a request. */
 const LEFT_OUT =
   /^(?:host|authorization|x-ms-date|date|connection|user-agent|accept|accept-encoding|accept-language|keep-alive|x-ms-client-request-id|traceparent|content-length|transfer-encoding|expect)$/;
 const GUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi;

@@ -12,7 +12,7 @@ if (file !== undefined) {
     const chunks = [];
     let bytes = 0;
     const { push } = request;
-    // What is pushed is seen here without a listener, which would make the body flow.
+    // Overriding `push` sees the body without a listener, which would make it flow.
     request.push = (chunk, encoding) => {
       if (chunk === null) write();
       else if (bytes < BODY_BYTES_MAX) chunks.push(Buffer.from(chunk));

@@ -1,13 +1,13 @@
 /**
- * npm run test:malformed-requests [-- --count 1000000 --seed 1 --lmdb | --seed 1 --case 5]: requests of our own tests, spoilt in every
- * way and signed again, to a server in memory or in a folder. With --case one of them alone, and what came of it.
+ * npm run test:malformed-requests [-- --count 1000000 --seed 1 --lmdb | --seed 1 --case 5]: recorded requests of
+ * our own tests, mutated and signed again, to a server in memory or in a folder. With --case one of them, and its answer.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { check } from '../../dist/index.js';
-import { play, replay, shown } from './play.mjs';
+import { play, printable, replay } from './play.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -19,7 +19,7 @@ const { values } = parseArgs({
   },
 });
 const seed = Number(values.seed);
-const folder = values.lmdb ? mkdtempSync(join(tmpdir(), 'holdfast-mutated-')) : undefined;
+const folder = values.lmdb ? mkdtempSync(join(tmpdir(), 'holdfast-malformed-')) : undefined;
 process.on('exit', () => folder && rmSync(folder, { recursive: true, force: true }));
 const location = folder && join(folder, 'data');
 
@@ -56,11 +56,11 @@ async function playMany() {
 /** @param {number} number */
 async function showOne(number) {
   const { one, answer, what, output } = await replay({ seed, number, location });
-  console.log(`${one.how.join('; ')}\n\n${shown(one.bytes)}\n`);
+  console.log(`${one.how.join('; ')}\n\n${printable(one.bytes)}\n`);
   if (answer) {
     console.log(answer.status);
     for (const [name, value] of answer.headers) console.log(`${name}: ${value}`);
-    console.log(`\n${shown(answer.body).slice(0, 2_000)}`);
+    console.log(`\n${printable(answer.body).slice(0, 2_000)}`);
   }
   console.log(what === undefined ? 'Nothing is wrong.' : `fault: ${what}\n${output}`);
 }

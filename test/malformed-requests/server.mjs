@@ -1,4 +1,4 @@
-/** A server as a process of its own, so that it can crash, and a way to ask how much memory it holds. */
+/** A server in a child process, so that it can crash, which reports its memory on request. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -39,21 +39,21 @@ export async function startServer(location) {
     end = { code, signal };
   });
   /** @returns {Promise<{ port: number, bytes: number }>} */
-  const said = async () => {
+  const nextMessage = async () => {
     const first = await Promise.race([once(child, 'message'), ended]);
     if (!first) throw new Error(`the server ended: ${JSON.stringify(end)}\n${output}`);
     return first[0];
   };
-  const { port } = await said();
+  const { port } = await nextMessage();
   return {
     port,
-    /** How it ended, if it did. */
+    /** Exit code and signal, once it has ended. */
     end: () => end,
-    /** The last that it logged. */
+    /** The end of its log. */
     output: () => output,
     async memoryBytes() {
       child.send('memory');
-      return (await said()).bytes;
+      return (await nextMessage()).bytes;
     },
     async stop() {
       if (!end) child.send('stop');

@@ -1,4 +1,4 @@
-/** Ways to spoil a request behind its signature: its length, its framing, its bytes. */
+/** Mutations of a request after it is signed: its length, its framing, its bytes. */
 
 /** @typedef {import('./mutations.mjs').Random} Random */
 
@@ -8,7 +8,7 @@
  */
 export const wireMutations = {
   'bits flip': (random, head, body) => {
-    const bytes = whole(head, body);
+    const bytes = joinMessage(head, body);
     for (let times = 1 + random.below(4); times > 0; times--) {
       const at = random.below(bytes.length);
       bytes[at] = (bytes[at] ?? 0) ^ (1 << random.below(8));
@@ -16,35 +16,37 @@ export const wireMutations = {
     return bytes;
   },
   'bytes are missing': (random, head, body) => {
-    const bytes = whole(head, body);
+    const bytes = joinMessage(head, body);
     const from = random.below(bytes.length);
     return Buffer.concat([bytes.subarray(0, from), bytes.subarray(from + 1 + random.below(20))]);
   },
   'bytes come twice': (random, head, body) => {
-    const bytes = whole(head, body);
+    const bytes = joinMessage(head, body);
     const from = random.below(bytes.length);
     return Buffer.concat([bytes.subarray(0, from + random.below(50)), bytes.subarray(from)]);
   },
   'it is cut': (random, head, body) => {
-    const bytes = whole(head, body);
+    const bytes = joinMessage(head, body);
     return bytes.subarray(0, random.below(bytes.length));
   },
   'the length is too large': (random, head, body) =>
-    whole(withLength(head, body.length + 1 + random.below(1_000)), body),
-  'the length is too small': (random, head, body) => whole(withLength(head, random.below(body.length + 1)), body),
+    joinMessage(withLength(head, body.length + 1 + random.below(1_000)), body),
+  'the length is too small': (random, head, body) => joinMessage(withLength(head, random.below(body.length + 1)), body),
   'the length is none': (random, head, body) =>
-    whole(withLength(head, random.oneOf(['-1', 'x', '', '1e3', '+5', '0x5', '5, 5', '1'.repeat(30)])), body),
-  'the length comes twice': (random, head, body) => whole(`${head}\r\nContent-Length: ${random.below(100)}`, body),
+    joinMessage(withLength(head, random.oneOf(['-1', 'x', '', '1e3', '+5', '0x5', '5, 5', '1'.repeat(30)])), body),
+  'the length comes twice': (random, head, body) =>
+    joinMessage(`${head}\r\nContent-Length: ${random.below(100)}`, body),
   'it is chunked': (random, head, body) => {
     const chunked = `${head.replace(/\r\nContent-Length: [^\r]*/i, '')}\r\nTransfer-Encoding: chunked`;
     const at = random.below(body.length + 1);
     return Buffer.concat([
-      whole(chunked, Buffer.alloc(0)),
+      joinMessage(chunked, Buffer.alloc(0)),
       ...[body.subarray(0, at), body.subarray(at)].map(chunkOf),
       chunkOf(Buffer.alloc(0)),
     ]);
   },
-  'it is chunked and has a length': (_, head, body) => whole(`${head}\r\nTransfer-Encoding: chunked`, chunkOf(body)),
+  'it is chunked and has a length': (_, head, body) =>
+    joinMessage(`${head}\r\nTransfer-Encoding: chunked`, chunkOf(body)),
   'its chunks are broken': (random, head, body) => {
     const chunked = `${head.replace(/\r\nContent-Length: [^\r]*/i, '')}\r\nTransfer-Encoding: ${random.oneOf(['chunked', 'gzip, chunked', 'xchunked', 'chunked, chunked', 'identity'])}`;
     const text = random.oneOf([
@@ -57,17 +59,17 @@ export const wireMutations = {
       '\r\n',
       '3\r\nabcd\r\n',
     ]);
-    return Buffer.concat([whole(chunked, Buffer.alloc(0)), Buffer.from(text), body]);
+    return Buffer.concat([joinMessage(chunked, Buffer.alloc(0)), Buffer.from(text), body]);
   },
   'a header is broken': (random, head, body) =>
-    whole(
+    joinMessage(
       `${head}\r\n${random.oneOf(['no colon', ': empty', 'a b: c', ' folded: x', 'x\0: y', 'x: \0', 'x: a\rb', 'x: a\nb: c', '\tx: y', 'x : y', 'é: ü'])}`,
       body,
     ),
-  'there is no host': (_, head, body) => whole(head.replace(/\r\nHost: [^\r]*/i, ''), body),
-  'there are two hosts': (_, head, body) => whole(`${head}\r\nHost: other`, body),
+  'there is no host': (_, head, body) => joinMessage(head.replace(/\r\nHost: [^\r]*/i, ''), body),
+  'there are two hosts': (_, head, body) => joinMessage(`${head}\r\nHost: other`, body),
   'the protocol is another': (random, head, body) =>
-    whole(
+    joinMessage(
       head.replace(
         'HTTP/1.1',
         random.oneOf(['HTTP/1.0', 'HTTP/2.0', 'HTTP/1.2', 'HTTP/0.9', 'http/1.1', 'HTTP/1.1 ', '', 'RTSP/1.0']),
@@ -77,7 +79,7 @@ export const wireMutations = {
   'lines end without a return': (_, head, body) =>
     Buffer.concat([Buffer.from(`${head.replaceAll('\r\n', '\n')}\n\n`, 'latin1'), body]),
   'the target has another form': (random, head, body) =>
-    whole(
+    joinMessage(
       head.replace(
         / (\S*) /,
         (_, target) =>
@@ -86,18 +88,18 @@ export const wireMutations = {
       body,
     ),
   'it is asked to continue': (random, head, body) =>
-    whole(`${head}\r\nExpect: ${random.oneOf(['100-continue', '100-Continue', 'x', ''])}`, body),
+    joinMessage(`${head}\r\nExpect: ${random.oneOf(['100-continue', '100-Continue', 'x', ''])}`, body),
   'it is upgraded': (random, head, body) =>
-    whole(`${head}\r\nConnection: Upgrade\r\nUpgrade: ${random.oneOf(['websocket', 'h2c', 'TLS/1.0'])}`, body),
+    joinMessage(`${head}\r\nConnection: Upgrade\r\nUpgrade: ${random.oneOf(['websocket', 'h2c', 'TLS/1.0'])}`, body),
   'the connection is to close': (random, head, body) =>
-    whole(`${head}\r\nConnection: ${random.oneOf(['close', 'Close, keep-alive', 'x', ''])}`, body),
+    joinMessage(`${head}\r\nConnection: ${random.oneOf(['close', 'Close, keep-alive', 'x', ''])}`, body),
   'its head is too long': (random, head, body) =>
-    whole(`${head}\r\nx-long: ${'x'.repeat(random.oneOf([8_000, 16_000, 65_000, 70_000]))}`, body),
-  'there are very many headers': (_, head, body) => whole(`${head}${'\r\na: b'.repeat(3_000)}`, body),
+    joinMessage(`${head}\r\nx-long: ${'x'.repeat(random.oneOf([8_000, 16_000, 65_000, 70_000]))}`, body),
+  'there are very many headers': (_, head, body) => joinMessage(`${head}${'\r\na: b'.repeat(3_000)}`, body),
 };
 
 /** @param {string} head @param {Buffer} body */
-export function whole(head, body) {
+export function joinMessage(head, body) {
   return Buffer.concat([Buffer.from(`${head}\r\n\r\n`, 'latin1'), body]);
 }
 

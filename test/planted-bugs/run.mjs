@@ -1,5 +1,5 @@
 /**
- * npm run test:planted-bugs [words of a name]: plants each known bug in a copy of the repository and runs the tests that guard
+ * npm run test:planted-bugs -- [words of a name]: plants each known bug in a copy of the repository and runs the tests that guard
  * against it. A bug that they do not find is a failure.
  */
 import { spawn } from 'node:child_process';
@@ -7,7 +7,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { mutants } from './bugs.mjs';
+import { plantedBugs } from './bugs.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const copied = [
@@ -21,24 +21,24 @@ const copied = [
   'vitest.config.ts',
 ];
 const wanted = process.argv.slice(2).join(' ');
-const chosen = mutants.filter(({ name }) => name.includes(wanted));
+const chosen = plantedBugs.filter(({ name }) => name.includes(wanted));
 
-const folder = mkdtempSync(join(tmpdir(), 'holdfast-mutants-'));
+const folder = mkdtempSync(join(tmpdir(), 'holdfast-planted-bugs-'));
 let missed = 0;
 try {
   for (const entry of copied) cpSync(join(root, entry), join(folder, entry), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction');
 
-  // Tests that fail without any bug would find every one.
+  // A test that fails without any bug would seem to find every one.
   const all = [...new Set(chosen.flatMap(({ tests }) => tests.filter((word) => word.endsWith('.test.ts'))))];
   console.log(`without a bug: ${all.length} test files ...`);
   const { code, output } = await runTests(all);
   if (code !== 0) throw new Error(`The tests fail without any bug:\n${output.slice(-3_000)}`);
 
-  for (const [at, mutant] of chosen.entries()) {
-    const found = await isFound(mutant);
+  for (const [index, bug] of chosen.entries()) {
+    const found = await isFound(bug);
     if (!found) missed++;
-    console.log(`${at + 1}/${chosen.length} ${found ? 'found ' : 'MISSED'} ${mutant.name}`);
+    console.log(`${index + 1}/${chosen.length} ${found ? 'found ' : 'MISSED'} ${bug.name}`);
   }
 } finally {
   rmSync(folder, { recursive: true, force: true });
@@ -49,14 +49,14 @@ process.exitCode = missed === 0 && chosen.length > 0 ? 0 : 1;
 async function isFound({ name, file, find, replace, tests }) {
   const path = join(folder, file);
   const source = readFileSync(path, 'utf8');
-  if (source.split(find).length !== 2) throw new Error(`${name}: its line is not there once in ${file}.`);
+  if (source.split(find).length !== 2) throw new Error(`${name}: its text does not occur exactly once in ${file}.`);
   writeFileSync(
     path,
     source.replace(find, () => replace),
   );
   try {
     const { code, output } = await runTests(tests);
-    // Red for another reason, such as a type error or no test at all, proves nothing.
+    // A failure for another reason, such as a type error or no test at all, proves nothing.
     if (code !== 0 && !/Tests .*failed/.test(output)) throw new Error(`${name}: no test ran:\n${output.slice(-3_000)}`);
     return code !== 0;
   } finally {
@@ -64,10 +64,10 @@ async function isFound({ name, file, find, replace, tests }) {
   }
 }
 
-function runTests(words) {
+function runTests(vitestArguments) {
   return new Promise((resolve) => {
     const vitest = join(folder, 'node_modules', 'vitest', 'vitest.mjs');
-    const child = spawn(process.execPath, [vitest, 'run', '--bail=1', '--no-color', ...words], {
+    const child = spawn(process.execPath, [vitest, 'run', '--bail=1', '--no-color', ...vitestArguments], {
       cwd: folder,
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...process.env, NO_COLOR: '1' },

@@ -6,7 +6,7 @@ const CLIENTS = 32;
 /** `npm run test:large` races for longer. */
 const length = Number(process.env.HOLDFAST_RACE_LENGTH ?? 1);
 const timeout = 120_000 * length;
-/** A list is committed at once or, if it is long, prepared in slices: both are to look the same. */
+/** A list is committed at once or, if it is long, prepared in slices: both must have the same effect. */
 const lists = [
   { kind: 'short', blocks: 24, rounds: 4 * length },
   { kind: 'long', blocks: 1_050, rounds: length },
@@ -16,7 +16,7 @@ const listsOn = ({ engine }: Running) => (doesHeavy(engine) ? lists : lists.slic
 describe('32 clients and the blocks of one blob', () => {
   onEveryDisk(
     (running) => {
-      it('put all of them, and whoever commits finds each', async () => {
+      it('put all of them, and the commit finds each', async () => {
         const blob = await newBlob(running);
         const idsOf = (client: number) => [0, 1, 2, 3].map((at) => client * 4 + at);
         await everyClient(async (client) => {
@@ -98,9 +98,9 @@ describe('Put Block List', () => {
           // The first round meets uncommitted blocks only, the later ones mostly committed ones.
           for (let round = 0; round < rounds + 2; round++) {
             const replaced = everyNumber(24).map((at) => (at * 7919) % blocks);
-            // What is replaced is an uncommitted block in some rounds, a committed one in others.
+            // The replaced block is uncommitted in some rounds, committed in others.
             if (round % 2 === 1) for (const id of replaced) await blob.putBlock(id, `before ${round}`);
-            // One after another, far apart in the list: at any moment those before are new and those behind are old.
+            // One after another, far apart in the list: at any moment those before are new and those after are old.
             let acknowledged = 0;
             let begun = 0;
             const replacing = (async () => {
@@ -123,7 +123,7 @@ describe('Put Block List', () => {
             expect(count).toBeLessThanOrEqual(most);
 
             await replacing;
-            // What came too late for that list is there for the next.
+            // A block that came too late for that list is there for the next.
             expect((await blob.commit(everyNumber(blocks))).status).toBe(201);
             const last = await blob.read();
             for (const id of replaced) expect(last[id]).toBe(contentOf(id, `round ${round}`));
@@ -144,7 +144,7 @@ describe('Put Block List', () => {
               later(round, () => running.request('DELETE', blob.path)),
             ]);
             expect(removed.status).toBe(202);
-            // The delete takes the uncommitted blocks along, so that a list behind it finds none.
+            // The delete discards the uncommitted blocks, so that a later list finds none.
             if (list.status !== 201) expect(list.headers['x-ms-error-code']).toBe('InvalidBlockList');
             expect((await running.request('HEAD', blob.path)).status).toBe(404);
           }
@@ -228,7 +228,7 @@ describe('Put Block List', () => {
             expect(lease.status).toBe(201);
             if (list.status !== 201)
               expect([list.status, list.headers['x-ms-error-code']]).toEqual([412, 'LeaseIdMissing']);
-            // To acquire a lease changes no ETag: it tells which blob was leased.
+            // Acquiring a lease changes no ETag: the ETag shows which blob was leased.
             expect(lease.headers.etag).toBe(list.headers.etag ?? before.headers.etag);
             const id = { 'x-ms-lease-id': lease.headers['x-ms-lease-id'] };
             if (list.status !== 201) expect((await blob.commit(everyNumber(blocks), id)).status).toBe(201);
@@ -284,7 +284,7 @@ async function newBlob(running: Running) {
 
 /** Nothing that lost a race stays for ever, and nothing is counted wrongly. */
 function leavesNothingBehind(running: Running): void {
-  it('and nothing is left behind', async () => {
+  it('and nothing is left over', async () => {
     expect((await check(running.where)).findings).toEqual([]);
   });
 }
@@ -308,7 +308,7 @@ function lastOf(answers: readonly Answer[]): Answer {
   return answers.reduce((last, answer) => (tag(answer) > tag(last) ? answer : last));
 }
 
-/** Some turns of the event loop later, in each round more: the two meet at different points. */
+/** Some ticks of the event loop later, in each round more: the two requests interleave differently. */
 async function later<T>(round: number, act: () => Promise<T>): Promise<T> {
   for (let turn = 0; turn < (round * 37) % 150; turn++) await new Promise((resolve) => setImmediate(resolve));
   return act();

@@ -35,14 +35,14 @@ describe('64 clients on one blob', () => {
       }
     });
 
-    it('that claim it as the stores of event processors do: nobody owns what another was told is his', async () => {
+    it('that claim it as the checkpoint stores of event processors do: no two own it at once', async () => {
       const { containerName, ...container } = await newContainer(running);
       const claim = (owner: number, condition: Record<string, string>) =>
         running.request('PUT', `/${containerName}/partition?comp=metadata`, {
           headers: { 'x-ms-meta-ownerid': `client ${owner}`, ...condition },
         });
       const claimants = Array.from({ length: 20 }, (_, at) => at);
-      // Nobody has it: who uploads it first owns it. To set the metadata of what is there is never a first claim.
+      // Unclaimed: the first upload owns it. Setting the metadata of an existing blob is never a first claim.
       const first = await Promise.all([
         ...claimants.map((at) => container.upload('partition', '', claimOf(at))),
         ...claimants.map((at) => claim(at, { 'If-None-Match': '*' })),
@@ -53,7 +53,7 @@ describe('64 clients on one blob', () => {
         for (const { status, headers } of again) {
           expect([round, status, headers['x-ms-error-code']]).toEqual([round, 412, 'ConditionNotMet']);
         }
-        // The owner is gone: who saw its ETag takes over, and he alone.
+        // The owner is gone: exactly one client that saw its ETag takes over.
         const { etag } = (await running.request('HEAD', `/${containerName}/partition`)).headers;
         const taken = await Promise.all(claimants.map((at) => claim(at, { 'If-Match': etag! })));
         const winners = taken.filter(({ status }) => status === 200);

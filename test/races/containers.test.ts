@@ -14,7 +14,7 @@ describe('Deleting a container', () => {
         });
       for (let round = 0; round < 25; round++) {
         expect((await create()).status).toBe(201);
-        // What is empty when it is deleted is swept at once, so that a late blob would stay for ever.
+        // A container that is empty when it is deleted is swept at once, so a late blob would stay for ever.
         const before = Array.from({ length: round % 2 === 0 ? 0 : 12 }, (_, at) => put(at));
         const removed = running.request('DELETE', `/${name}?restype=container`);
         const after = Array.from({ length: 12 }, (_, at) => put(at));
@@ -23,7 +23,7 @@ describe('Deleting a container', () => {
           if (status !== 201) expect([status, headers['x-ms-error-code']]).toEqual([404, 'ContainerNotFound']);
         }
       }
-      // What the deleted ones held goes little by little, and all of it.
+      // The contents of the deleted ones are swept in slices, completely.
       await expect.poll(async () => (await check(running.where)).blobs, { timeout: 20_000 }).toBe(0);
       expect((await check(running.where)).findings).toEqual([]);
       await create();

@@ -22,7 +22,7 @@ describe('A lease that many want', () => {
       }
     });
 
-    it('is a mutex: who holds it reads and writes without a condition, and no update is lost', async () => {
+    it('is a mutex: its holder reads and writes without a condition, and no update is lost', async () => {
       const clients = 6;
       const countsEach = 3;
       const plain = await running.newContainer();
@@ -53,7 +53,7 @@ describe('A lease that many want', () => {
       expect(Number(await plain.getBlobClient('counter').downloadToBuffer())).toBe(clients * countsEach);
     });
 
-    it('lets nobody write with an id that another one has replaced or let run out', async () => {
+    it('refuses writes with an id that was replaced or has expired', async () => {
       const { containerName } = await running.newContainer();
       const path = `/${containerName}/blob`;
       const put = (id: string | undefined, body: string) => {
@@ -65,13 +65,13 @@ describe('A lease that many want', () => {
         const id = randomUUID();
         const acquire = { 'x-ms-lease-action': 'acquire', 'x-ms-lease-duration': 15, 'x-ms-proposed-lease-id': id };
         expect((await running.request('PUT', `${path}?comp=lease`, { headers: acquire })).status).toBe(201);
-        // The holder writes while the lease runs out and strangers try: whoever succeeds, all is decided in one order.
+        // The holder writes while the lease expires and other clients try: whichever succeeds, there is one order.
         const writes = Array.from({ length: 16 }, (_, at) => put(at % 2 === 0 ? id : undefined, `${round}-${at}`));
         await running.server.clock.advance(15);
         const answers = await Promise.all(writes);
         const tags = (holder: boolean) =>
           answers.flatMap(({ headers }, at) => ((at % 2 === 0) === holder && headers.etag ? [headers.etag] : []));
-        // Once a stranger could write, the lease is forgotten.
+        // Once another client could write, the lease is gone.
         for (const mine of tags(true)) for (const theirs of tags(false)) expect(mine < theirs).toBe(true);
         const late = await put(id, 'too late');
         expect(late.status).toBe(412);

@@ -20,7 +20,7 @@ async function open(count = 3) {
   return cluster;
 }
 
-/** @param gate the second half comes behind it */
+/** @param gate the second half is sent after it */
 async function put(process: Process, blob: string, bytes: Buffer, gate?: Promise<void>) {
   const body = {
     length: bytes.length,
@@ -54,7 +54,7 @@ const copy = (process: Process, from: string, to: string) =>
     ...{ sourceConditions: {}, sourceLeaseId: undefined, metadata: [] },
   });
 
-/** Nothing of what is gone takes space any more. */
+/** Deleted contents take no space any more. */
 async function expectClean(cluster: Cluster): Promise<void> {
   await cluster.settle();
   expect(await cluster.trash()).toEqual([]);
@@ -103,7 +103,7 @@ describe('A reader in another process', () => {
 });
 
 describe('The process that is elected', () => {
-  it('sweeps what all have deleted; the others leave it alone', async () => {
+  it('sweeps the deletions of all; the others do not sweep', async () => {
     const cluster = await open();
     const [one, two] = cluster.processes as [Process, Process, Process];
     await put(two, 'blob', bytesOfSeed(1, 50_000));
@@ -121,7 +121,7 @@ describe('The process that is elected', () => {
   });
 });
 
-describe('A process that is declared dead', () => {
+describe('An evicted process', () => {
   it('fails its uploads, and begins anew by itself', async () => {
     const cluster = await open();
     const [one, two] = cluster.processes as [Process, Process, Process];
@@ -139,7 +139,7 @@ describe('A process that is declared dead', () => {
     two.sleeps = true;
     await cluster.evictSleeping();
     await cluster.settle();
-    // Its half is gone, and what is left of it would be, too.
+    // Its first half is collected, and the rest would be, too.
     expect((await cluster.extents()).filter((name) => name.startsWith(`${epoch}-`))).toEqual([]);
     go();
     await expect(upload).rejects.toThrow(Unavailable);
@@ -170,7 +170,7 @@ describe('A process that is declared dead', () => {
     await cluster.close();
   });
 
-  it('has its pending contents swept, and cannot add to them; those of the living are left alone', async () => {
+  it('has its pending contents swept, and cannot add to them; those of other members are not swept', async () => {
     const cluster = await open();
     const [one, two, three] = cluster.processes as [Process, Process, Process];
     const begin = async ({ partition, content }: Process) => {
@@ -205,7 +205,7 @@ describe('A process that is declared dead', () => {
 });
 
 describe('Clients of several processes at once', () => {
-  it('find their bytes whatever is swept, copied together and declared dead meanwhile', async () => {
+  it('find their bytes whatever is swept, compacted and evicted meanwhile', async () => {
     const cluster = await open();
     const [one, two, three] = cluster.processes as [Process, Process, Process];
     const processes = cluster.processes;
@@ -310,7 +310,7 @@ describe('Processes on one store', () => {
     },
   );
 
-  it('lose nothing that is live or being read, and give all else back', async () => {
+  it('lose nothing that is live or being read, and free all other space', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 60, maxLength: 160 }), async (steps) => {
         const world = await newWorld();
@@ -327,7 +327,7 @@ describe('Processes on one store', () => {
     const uploads: { go: () => void; done: Promise<void> }[] = [];
     const reads: { process: Process; epoch: bigint; stream: AsyncIterator<Buffer>; bytes: Buffer }[] = [];
     let seed = 0;
-    /** Only one that was declared dead may fail, and it says why. */
+    /** Only an evicted process may fail, with Unavailable. */
     const isFenced = async (process: Process, epoch: bigint, error: unknown) => {
       if (!(error instanceof Unavailable || error instanceof CorruptChunk)) throw error;
       await process.beat();

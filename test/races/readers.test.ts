@@ -8,7 +8,7 @@ describe('A reader', () => {
       const path = `/${containerName}/blob`;
       const full = await running.newContainer();
       await fill(running, full, 600, (at) => `blob-${at}`);
-      /** By number: what has been answered to the writer. */
+      /** By number: the answers to the writer. */
       const etags = new Map<number, string>();
       let acknowledged = -1;
       let begun = 0;

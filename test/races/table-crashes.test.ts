@@ -1,4 +1,4 @@
-/** Processes that are killed in the middle of transactions: each is there as a whole or not at all, and what was acknowledged is there. */
+/** Processes that are killed in the middle of transactions: each is applied as a whole or not at all, and acknowledged ones are applied. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { newTableWriter } from '../crash/table-writer.mjs';
 import { missing } from '../support/postgres-cluster.ts';
 import { randomOf } from '../support/random.mjs';
-import { type Server, serverOf, startServers, stopServers } from '../support/server-processes.ts';
+import { restartableServer, type Server, startServers, stopServers } from '../support/restartable-servers.ts';
 import { connectToTables } from '../support/signed-client.mjs';
 
 const WRITERS = 6;
@@ -18,7 +18,7 @@ describe('Transactions of a process that is killed', { timeout: 240_000 }, () =>
   it('are done as a whole or not at all, on LMDB', async () => {
     const location = mkdtempSync(join(tmpdir(), 'holdfast-tables-'));
     onTestFinished(() => rmSync(location, { recursive: true, force: true }));
-    await expectWhole([serverOf(['--location', location, '--log-level', 'warn'])], location);
+    await expectWhole([restartableServer(['--location', location, '--log-level', 'warn'])], location);
   });
 
   const isWanted = process.env.HOLDFAST_TEST_ON_POSTGRES !== 'nothing';
@@ -27,7 +27,10 @@ describe('Transactions of a process that is killed', { timeout: 240_000 }, () =>
     const extents = mkdtempSync(join(tmpdir(), 'holdfast-extents-'));
     onTestFinished(() => rmSync(extents, { recursive: true, force: true }));
     const flags = ['--partition', partition, '--extents', extents, '--log-level', 'warn'];
-    await expectWhole([serverOf(flags), serverOf(flags), serverOf(flags)], { partition, extents });
+    await expectWhole([restartableServer(flags), restartableServer(flags), restartableServer(flags)], {
+      partition,
+      extents,
+    });
   });
 });
 

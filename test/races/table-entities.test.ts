@@ -25,7 +25,7 @@ describe('Clients of a table', { timeout: 120_000 }, () => {
         expect(etags).toContain(found.etag);
       });
 
-      it('lose none of several entities, alone and in transactions over all of them', async () => {
+      it('lose none of several entities, in single writes and in transactions over all of them', async () => {
         const table = await newTable(running);
         const rowKeys = ['a', 'b', 'c', 'd'];
         for (const rowKey of rowKeys) await table.createEntity({ partitionKey: 'p', rowKey, count: 0, kept: rowKey });
@@ -103,7 +103,7 @@ describe('Clients of a table', { timeout: 120_000 }, () => {
         for (const answer of refused) expectOdataError(answer, 404, 'ResourceNotFound');
       });
 
-      it('that insert and delete it do so in turns', async () => {
+      it('that insert and delete it alternate', async () => {
         const { tableName } = await newTable(running);
         const path = entityPath(tableName, 'p', 'r');
         const tally = { inserted: 0, deleted: 0 };
@@ -127,7 +127,7 @@ describe('Clients of a table', { timeout: 120_000 }, () => {
         expect(tally.inserted).toBeGreaterThan(1);
       });
 
-      it('that merge a property each into what may not be there yet: all of them are kept', async () => {
+      it('that merge a property each into an entity that may not exist yet: all of them are kept', async () => {
         const { tableName } = await newTable(running);
         for (const round of [1, 2, 3]) {
           const path = entityPath(tableName, 'p', `r${round}`);

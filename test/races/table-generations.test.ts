@@ -50,7 +50,7 @@ describe('A reader of a partition whose entities are replaced by transactions', 
       expect(reads).toBeGreaterThan(0);
     });
 
-    it('that come and go as a whole sees all of them or none', async () => {
+    it('that are inserted and deleted as a whole sees all of them or none', async () => {
       const table = await newTable(running);
       let rounds = 0;
       const writer = async () => {
@@ -72,7 +72,7 @@ describe('A reader of a partition whose entities are replaced by transactions', 
       expect([...seen].filter((count) => count !== 0 && count !== ENTITIES)).toEqual([]);
     });
 
-    it('nor does one that asks for each entity alone see time go back', async () => {
+    it('that asks for each entity separately never sees time go back', async () => {
       const table = await newTable(running);
       await table.submitTransaction(generation('upsert', 0));
       let isOver = false;
@@ -82,7 +82,7 @@ describe('A reader of a partition whose entities are replaced by transactions', 
       };
       const reader = async () => {
         let newest = 0;
-        // What one entity shows has happened to all of them.
+        // A generation that one entity shows has reached all of them.
         for (let at = 0; !isOver; at = (at + 7) % ENTITIES) {
           const { partitionKey, rowKey } = keys[at]!;
           const found = await table.getEntity<{ generation: number }>(partitionKey, rowKey);
@@ -99,7 +99,7 @@ function generation(kind: 'upsert' | 'update', number: number): TransactionActio
   return keys.map((key) => [kind, { ...key, generation: number, filler: 'f'.repeat(400) }, 'Replace']);
 }
 
-/** A page is read in slices of 200 rows, between which others have their turn: one of them ends amid the generation. */
+/** A page is read in slices of 200 rows, between which other requests run: one slice ends amid the generation. */
 async function fillNeighbours(table: TableClient): Promise<void> {
   const neighbours = { a: 100, b: 75, z: 50 };
   for (const [partitionKey, length] of Object.entries(neighbours))

@@ -13,7 +13,7 @@ const length = Number(process.env.HOLDFAST_RACE_LENGTH ?? 1);
 const writesEach = 8 * length;
 const timeout = 120_000 * length;
 
-/** A connection that nobody uses for a while is not to be closed just when it is used again. */
+/** An idle connection must not be closed just when it is used again. */
 const options = { start: { blobKeepAliveSeconds: 600 }, heavy: true };
 
 describe('A reader of a blob of 4 MiB', () => {
@@ -35,7 +35,7 @@ describe('A reader of a blob of 4 MiB', () => {
 
   describe('while extents are compacted', () => {
     onEveryDisk((running) => {
-      it('gets the same, and what nobody touches stays as it is', { timeout: 2 * timeout }, async () => {
+      it('gets the same, and untouched blobs stay as they are', { timeout: 2 * timeout }, async () => {
         const { containerName } = await running.newContainer();
         const sparse = await fillSparsely(running, `/${containerName}`);
         await putBlocks(running, `/${containerName}/ordered`);
@@ -52,12 +52,12 @@ describe('A reader of a blob of 4 MiB', () => {
     }, options);
   });
 
-  describe('that takes its time', () => {
+  describe('that reads slowly', () => {
     onEveryEngine((running) => {
       it('gets all of what it began with, though that was overwritten and deleted meanwhile', { timeout }, async () => {
         const { containerName } = await running.newContainer();
         const path = `/${containerName}/blob`;
-        // So many blocks that where they lie is not looked up at once, and more bytes than the system keeps for a reader.
+        // More blocks than one lookup of chunk references, and more bytes than the socket buffers hold.
         const ids = Array.from({ length: 160 }, (_, at) => String(at).padStart(3, '0'));
         for (const id of ids) await putBlock(running, path, id, bytesOf(id, MIB / 4));
         expect((await commit(running, path, ids)).status).toBe(201);
@@ -83,7 +83,7 @@ describe('A reader of a blob of 4 MiB', () => {
 
 type Write = (path: string, version: string) => Promise<Answer>;
 
-/** A version is named in the metadata, so that one answer tells its bytes, its ETag and which write it says it is of. */
+/** The metadata names the version, so that one answer has its bytes, its ETag and the write that they must be of. */
 function overwriting(running: Running): Write {
   return (path, version) =>
     running.request('PUT', path, {
@@ -124,7 +124,7 @@ const contentOfOrder: ContentOf = (version, from = 0, to = SIZE) =>
     }),
   );
 
-/** Two write versions, many read them; each answer is held against the version that it says it is of. */
+/** Two write versions, many read them; each answer is verified against the version that it names. */
 async function hunt(running: Running, path: string, write: Write, contentOf: ContentOf): Promise<void> {
   const versions = new Map<string, string>();
   let writing = 2;
@@ -160,7 +160,7 @@ async function hunt(running: Running, path: string, write: Write, contentOf: Con
     while (writing > 0) await read(0, SIZE);
   };
 
-  /** A little of it, so often that some are always about to find out what to read. */
+  /** Short ranges, so frequent that some read is always between lookup and read. */
   const littleReader = async (seed: number) => {
     const random = randomOf(seed);
     while (writing > 0) {
@@ -186,7 +186,7 @@ async function hunt(running: Running, path: string, write: Write, contentOf: Con
   await Promise.all([writer(1), writer(2), wholeReader(), rangeReader(1), ...little]);
 }
 
-/** Fills extents with what is deleted, and a little in each that stays: none of them can go without being compacted. */
+/** Fills extents with blobs that are deleted, and a few that stay: no extent can be removed without compaction. */
 async function fillSparsely(running: Running, container: string) {
   const put = overwriting(running);
   const stays = Array.from({ length: 7 }, (_, at) => `stays-${at}`);
@@ -224,7 +224,7 @@ function commit(running: Running, path: string, ids: readonly string[], version 
   return running.request('PUT', `${path}?comp=blocklist`, { headers, body });
 }
 
-/** A printed difference of megabytes helps nobody. */
+/** A printed difference of megabytes is useless. */
 function expectBytes(found: Buffer, wanted: Buffer, what: string): void {
   if (found.equals(wanted)) return;
   const length = Math.min(found.length, wanted.length);

@@ -73,7 +73,7 @@ describe.each(['running', 'stopped'])('holdfast account on a %s server', (state)
 });
 
 describe('holdfast account', () => {
-  it('says that there is no folder, and leaves none behind', async () => {
+  it('reports a missing folder, and creates none', async () => {
     const folder = newFolder();
     for (const words of [['list'], ['add', 'mine'], ['remove', 'mine']])
       expect(await refused(folder, 'account', ...words)).toMatch(/no data of Holdfast in .*holdfast-data.*in memory/);
@@ -99,7 +99,7 @@ describe('holdfast account', () => {
     expect(await holdfast(other, 'account', 'list')).not.toContain('mine');
   });
 
-  it('says who uses the folder if it cannot ask the server', async () => {
+  it('names the process that uses the folder if it cannot ask the server', async () => {
     const folder = newFolder();
     await serverIn(folder);
     writeFileSync(join(folder, 'holdfast-data', 'admin.json'), 'damaged');
@@ -267,7 +267,7 @@ describe('holdfast sas', () => {
     expect((await fetch(url)).status).toBe(200);
   });
 
-  it('takes the key of a stopped server from its folder, or that of the default account without any', async () => {
+  it('reads the key of a stopped server from its folder, or uses the default account without any', async () => {
     const folder = newFolder();
     const bare = await sas(folder, '--blob-url', 'https://example.test/devstoreaccount1/', '--container', 'box');
     expect(bare).toMatch(/^https:\/\/example\.test\/devstoreaccount1\/box\?sv=/);
@@ -326,7 +326,7 @@ async function stop(program: Program): Promise<void> {
   expect(await program.ended).toEqual({ code: 0, signal: null });
 }
 
-/** What a command prints. */
+/** The output of a command. */
 async function holdfast(cwd: string, ...words: string[]): Promise<string> {
   const program = start(cwd, ...words);
   const { code } = await program.ended;

@@ -87,7 +87,7 @@ describe('azurite', () => {
     expect(said).toContain(`azurite: Port ${port} is in use`);
   });
 
-  it('goes on when nobody reads its output any more', async () => {
+  it('goes on when its output is no longer read', async () => {
     const child = spawn(process.execPath, [join(root, 'dist', 'bin', 'azurite.js'), ...MEMORY], {
       cwd: newFolder(),
       stdio: ['ignore', 'pipe', 'ignore'],
@@ -191,7 +191,7 @@ Azurite ${title} service successfully closed
     expect(program.stderr()).toBe('');
   });
 
-  it('serves what it is called after, and prints a connection string of that alone', async () => {
+  it('serves the service in its name, and prints a connection string of only that', async () => {
     const program = azurite([...MEMORY_ONLY, ...port], { name: `azurite-${name}` });
     await program.printed('is successfully listening at ');
     const connection = /connection string {2}(\S+)/.exec(program.stdout())?.[1] ?? '';
@@ -199,7 +199,7 @@ Azurite ${title} service successfully closed
     await use(connection);
   });
 
-  it('passes over the flags of the others, and says so in one line', async () => {
+  it('ignores the flags of other services, with a warning of one line', async () => {
     const others = services.filter((each) => each !== title).map((each) => each.toLowerCase());
     const words = others.flatMap((each) => [`--${each}Host`, '0.0.0.0', `--${each}Port=10000`]);
     const program = azurite([...MEMORY_ONLY, ...words, ...port], { name: `azurite-${name}` });

@@ -47,7 +47,7 @@ describe('holdfast start', () => {
     expect(await program.ended).toEqual({ code: null, signal: 'SIGTERM' });
   });
 
-  it('takes the echo of a signal that npm passes on for the same signal', async () => {
+  it('treats a signal that npm forwards as the same signal', async () => {
     const stop = "console.log('stopping'); await wait(300)";
     const program = runCli(server({ stop }), [], { npm_lifecycle_event: 'start' });
     await program.printed(READY);
@@ -57,7 +57,7 @@ describe('holdfast start', () => {
     expect(await program.ended).toEqual({ code: 0, signal: null });
   });
 
-  it.skipIf(process.platform === 'win32')('stops when the shell that npm put before it dies', async () => {
+  it.skipIf(process.platform === 'win32')('stops when the shell that npm started it with dies', async () => {
     const folder = cliFolder(server({ stop: "writeFileSync('stopped', '')" }));
     // A shell that has more to do stays between, as the one of npm does on many systems.
     const command = `"${process.execPath}" dist/bin/holdfast.js; true`;
@@ -94,7 +94,7 @@ describe('holdfast start', () => {
       /^holdfast: Cannot write \/data \(EACCES\): .*--location.*\n$/,
     ],
   ];
-  it.each(errors)('tells %s in one line and ends with 1', async (_, code, line) => {
+  it.each(errors)('reports %s in one line and ends with 1', async (_, code, line) => {
     const program = cli(server({ start: `throw ${code}` }));
     expect(await program.ended).toEqual({ code: 1, signal: null });
     expect(program.stderr()).toMatch(line);
@@ -106,7 +106,7 @@ describe('holdfast start', () => {
     expect(program.stderr()).toContain('at ');
   });
 
-  it('tells an unknown flag and a bad account string without loading the server', async () => {
+  it('reports an unknown flag and a bad account string without loading the server', async () => {
     const broken = "throw new Error('loaded')";
     const flag = cli(broken, '--blobProt', '1');
     expect((await flag.ended).code).toBe(1);
@@ -136,7 +136,7 @@ describe('holdfast check', () => {
     expect(program.stdout()).toBe('a blob without a container\n1 findings.\n');
   });
 
-  it('says that there is no such folder', async () => {
+  it('reports a missing folder', async () => {
     const program = cli(server(), 'check', '--location', 'nowhere');
     expect((await program.ended).code).toBe(1);
     expect(program.stderr()).toMatch(/^holdfast: There is no folder \S+nowhere: .*\n$/);

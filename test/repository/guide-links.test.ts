@@ -22,7 +22,7 @@ describe('The documentation', () => {
     expect(listed).toEqual(there.sort());
   });
 
-  it('goes along in the package as far as pages of the package lead to it', () => {
+  it('is in the package if a page of the package links to it', () => {
     const inPackage = (file: string) => /^(docs|README\.md$|CHANGELOG\.md$|LICENSE$)/.test(file);
     const outside = pages
       .filter((page) => page.startsWith(`docs${sep}guide`))

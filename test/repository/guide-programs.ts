@@ -1,4 +1,4 @@
-/** The programs of a page of the guide, run one after the other as a reader would who types them into files of one folder. */
+/** The programs of a page of the guide, run one after the other in files of one folder. */
 import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { root } from '../support/repository-copy.ts';
 
 /** How the blocks of a language become programs. */
 export interface Language {
-  /** The word behind the three backticks. */
+  /** The word after the three backticks. */
   readonly block: string;
   /** The ending of the files. */
   readonly ending: string;
@@ -20,7 +20,7 @@ export const python: Language = { block: 'python', ending: 'py', command: debian
 
 export interface GuideProgram {
   readonly text: string;
-  /** What the page says that it prints, in a block `text` right behind the program. */
+  /** The output according to the page: a block `text` right after the program. */
   readonly prints: string | undefined;
   /** Where it begins on the page. */
   readonly line: number;

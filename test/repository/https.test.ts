@@ -29,7 +29,7 @@ function ask(url: string, ca: string): Promise<{ status: number; text: string }>
 }
 
 describe('holdfast --https auto', () => {
-  it('makes a certificate, tells how to trust it, and keeps it over a restart', async () => {
+  it('makes a certificate, prints how to trust it, and keeps it over a restart', async () => {
     const folder = newFolder();
     const file = join(folder, 'data', 'tls', 'ca.pem');
     let trusted: string | undefined;

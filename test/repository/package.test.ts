@@ -22,17 +22,17 @@ describe('The package', () => {
 
   it('holds what runs and the documentation, no tests, no source maps, no suites for tests', () => {
     console.log(`${packed.files.length} files, ${packed.size} bytes, ${packed.unpackedSize} bytes unpacked`);
-    const strangers = packed.files.filter(
+    const unexpected = packed.files.filter(
       (file) =>
         !/^(dist\/.*\.(js|d\.ts)|dist\/licences\.txt|docs\/.*\.md|package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(
           file,
         ) || /\.test\.|\.map$|conformance/.test(file),
     );
-    expect(strangers).toEqual([]);
+    expect(unexpected).toEqual([]);
   });
 
   it('is small', () => {
-    expect(packed.size).toBeLessThan(500_000);
+    expect(packed.size).toBeLessThan(520_000);
   });
 
   it('holds its executables, which begin with the line that starts Node', () => {

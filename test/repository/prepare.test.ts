@@ -27,7 +27,7 @@ describe('The first command after a clone', () => {
     expect(stderr).toContain('installing packages');
   });
 
-  it('says in one line that the installation failed', () => {
+  it('reports a failed installation in one line', () => {
     const tree = treeWithGreeting({ installed: false });
     tree.write('npm-cli.js', 'process.exit(1)');
     const { status, stderr } = run(tree, { npm_execpath: join(tree.folder, 'npm-cli.js') });
@@ -61,11 +61,11 @@ describe('The build', () => {
   it('does not run for a changed test', () => {
     const tree = treeWithGreeting({ installed: true });
     run(tree);
-    tree.write('src/cli.test.ts', 'export {};\n');
+    tree.write('src/bin/holdfast.test.ts', 'export {};\n');
     expect(run(tree).stderr).toBe('');
   });
 
-  it('takes packages in with their licences, but for those that are installed beside it', () => {
+  it('bundles packages with their licences, except those that are installed beside it', () => {
     const tree = treeWithGreeting({ installed: true });
     tree.write(
       'src/bin/holdfast.ts',
@@ -78,7 +78,7 @@ describe('The build', () => {
     expect(readFileSync(join(tree.folder, 'dist/licences.txt'), 'utf8')).toMatch(/^pino \S+\n\nThe MIT License/m);
   });
 
-  it('takes no package in that has no licence to go with it', () => {
+  it('bundles no package without a licence', () => {
     const tree = treeWithGreeting({ installed: true });
     const manifest = JSON.parse(readFileSync(join(tree.folder, 'package.json'), 'utf8'));
     delete manifest.dependencies.saxes;
@@ -109,7 +109,7 @@ function treeWithGreeting(options: { installed: boolean }): Tree {
 
 function greeting(word?: string): string {
   const spoken = word ? JSON.stringify(word) : 'word';
-  return `import { word } from './word.ts';\nconsole.log(${spoken}, ...process.argv.slice(2), ...(word ? [] : ['']));\n`;
+  return `import { word } from '../word.ts';\nconsole.log(${spoken}, ...process.argv.slice(2), ...(word ? [] : ['']));\n`;
 }
 
 function run(tree: Tree, env?: Record<string, string>) {

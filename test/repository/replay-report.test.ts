@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readRows, unlisted } from '../../scripts/replay-report.mjs';
+import { findUnlisted, readRows } from '../../scripts/replay-report.mjs';
 
 const page = `Some text | with a bar.
 
@@ -30,7 +30,7 @@ function unlistedIn(op: string, finding: Partial<Finding>, { after = false, got 
   const results = {
     cassettes: [{ cassette: 'one', results: [{ i: 3, op, after, got, findings: [{ ...status, ...finding }] }] }],
   };
-  return [...unlisted(results, readRows(page)).found.keys()];
+  return [...findUnlisted(results, readRows(page)).found.keys()];
 }
 
 describe('the report on a replay', () => {
@@ -47,7 +47,7 @@ describe('the report on a replay', () => {
     expect(unlistedIn('blob HEAD blob', { got: '404' })).toHaveLength(1);
   });
 
-  it('accepts a consequence only behind an earlier difference of its scenario', () => {
+  it('accepts a consequence only after an earlier difference of its scenario', () => {
     expect(unlistedIn('blob GET blob', {}, { after: true })).toEqual([]);
     expect(unlistedIn('blob GET blob', {})).toHaveLength(1);
   });

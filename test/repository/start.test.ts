@@ -24,7 +24,7 @@ describe('holdfast', () => {
     expect(await program.ended).toEqual({ code: 0, signal: null });
   });
 
-  it('leaves no file behind in memory', async () => {
+  it('leaves no file in memory', async () => {
     const folder = newFolder();
     const program = holdfast(folder, '--inMemoryPersistence', '--blobPort', '0');
     await program.printed(READY);

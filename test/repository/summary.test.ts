@@ -30,7 +30,7 @@ describe('The summary of npm test', () => {
 describe('npm test', () => {
   const passing = "import { it } from 'vitest';\n\nit('passes', () => {});\n";
 
-  it('counts types, lint, passed, failed and skipped tests, and tells the reason of a skip', () => {
+  it('counts types, lint, passed, failed and skipped tests, and prints the reason of a skip', () => {
     const { stdout, status } = npmTest({
       'src/a.test.ts': `import { describe, expect, it } from 'vitest';
 

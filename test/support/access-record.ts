@@ -3,7 +3,7 @@ import type { AccessRecord } from '../../src/rules/analytics/access-record.ts';
 
 export const MONDAY = ticksFromUnix(Date.UTC(2026, 10, 16, 9, 5, 7));
 
-/** A Put Blob that succeeded, but for what is said of it. */
+/** The record of a successful Put Blob, with these fields changed. */
 export function anAnswered(parts: Partial<AccessRecord>): AccessRecord {
   return {
     account: 'me',

@@ -1,4 +1,4 @@
-/** What the tests of blocks share. */
+/** Helpers for tests of blocks. */
 import type { BlockBlobClient } from '@azure/storage-blob';
 import type { Answer, Running } from './test-server.ts';
 

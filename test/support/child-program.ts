@@ -1,4 +1,4 @@
-/** A program that runs beside a test, with what it printed so far. */
+/** A child process of a test, with its output so far. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { onTestFinished } from 'vitest';

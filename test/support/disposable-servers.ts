@@ -1,4 +1,4 @@
-/** What the tests of anomalies share: servers in processes of their own, folders and disks that vanish with the test. */
+/** For tests of anomalies: servers in child processes, and folders and disks that are removed with the test. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -12,7 +12,7 @@ export async function extentBytes(location) {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-/** What the folder may take for so many bytes of blobs. @param {number} live */
+/** Bytes that the folder may use for these bytes of blobs. @param {number} live */
 export function bound(live) {
   return 1.3 * live + 256 * MIB;
 }

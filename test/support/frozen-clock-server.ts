@@ -30,7 +30,7 @@ export function stillServer(): StillServer {
   return movingServer(serverFor('memory'));
 }
 
-/** Its time goes on: for what does not mind some seconds. */
+/** Its time goes on: for tests that do not depend on a few seconds. */
 export function movingServer(running: Running): StillServer {
   return {
     async send(method, path, headers = {}, body = '') {

@@ -1,4 +1,4 @@
-/** What the tests with programs of others need, and why they are skipped where it is missing. */
+/** Third-party programs that tests need, and the reason of the skip where one is missing. */
 import { spawnSync } from 'node:child_process';
 import { debianPython } from '../../scripts/debian-packages.mjs';
 

@@ -1,6 +1,6 @@
 /**
- * A real ext4 on a loop device. Its power can be cut: what the file system had not sent to the device by then is gone, as it would be
- * with a machine that lost its power. A failing disk can also be told to refuse writes. Root on Linux alone can do this.
+ * A real ext4 on a loop device. Its power can be cut: data that the file system had not sent to the device by then is lost, as with a
+ * machine that loses its power. A failing disk can also refuse writes. Only for root on Linux.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
@@ -78,7 +78,7 @@ export async function newLoopDisk(megabytes, { failing = false } = {}) {
       else rmSync(failure);
     },
 
-    /** Cuts the power, and mounts what is left. A server is stopped first: it acknowledges nothing after the cut. @param {Server} [server] */
+    /** Cuts the power, and mounts the disk again. A server is stopped first: it acknowledges nothing after the cut. @param {Server} [server] */
     async cutPower(server) {
       server?.signal('SIGSTOP');
       const cut = join(folder, 'cut');

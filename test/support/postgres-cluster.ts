@@ -9,9 +9,9 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface ClusterOptions {
-  /** Off where only what is seen while the machine runs is tested. */
+  /** Off where the test does not crash the machine. */
   fsync?: boolean;
-  /** A user who must show this password; the others need none. */
+  /** A user that needs this password; the others need none. */
   password?: { readonly user: string; readonly password: string };
   settings?: Readonly<Record<string, string>>;
 }

@@ -1,4 +1,4 @@
-/** One PostgreSQL for all test files of a run: started when the first of them asks for a database, dropped behind the last. */
+/** One PostgreSQL for all test files of a run: started when the first of them asks for a database, dropped after the last. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -7,7 +7,7 @@ import { ACCOUNT, accountSas } from './raw-signing.mjs';
  * @typedef {object} Request
  * @property {Service} [service] blob
  * @property {string} [method] GET
- * @property {string} [path] behind the account
+ * @property {string} [path] after the account
  * @property {readonly string[]} [query] names, or names with their values, encoded
  * @property {readonly (readonly [name: string, value: string])[]} [headers]
  * @property {string | Buffer} [body]

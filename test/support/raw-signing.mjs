@@ -1,4 +1,4 @@
-/** Signatures over requests of any form, written apart from the server's: most mutations must get past authentication. */
+/** Signatures over requests of any form; shares no code with the server. Most malformed requests must pass authentication. */
 import { createHmac } from 'node:crypto';
 
 export const ACCOUNT = 'devstoreaccount1';

@@ -1,4 +1,4 @@
-/** Bytes that a seed gives. Any stretch of them can be made again, so that nobody has to keep them. */
+/** Pseudo-random bytes from a seed. Any range can be generated again, so tests need not store them. */
 import { createCipheriv, createHash } from 'node:crypto';
 
 const CIPHER_BLOCK = 16;

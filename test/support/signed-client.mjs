@@ -1,4 +1,4 @@
-/** Signed requests without an SDK: nothing is tried again, and what was not answered is known as such. */
+/** Signed requests without an SDK: no retries, and a request without an answer is known as such. */
 import { createHmac } from 'node:crypto';
 import { Agent, request } from 'node:http';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { HoldfastServer, StartOptions } from 'holdfast';
 import { inject } from 'vitest';
-import { serverOf, startServers, stopServers } from './server-processes.ts';
+import { restartableServer, startServers, stopServers } from './restartable-servers.ts';
 
 /** Of all processes. */
 export type Origins = Readonly<Record<'blob' | 'queue' | 'table', readonly URL[]>>;
@@ -22,7 +22,7 @@ export async function startThree({ blobKeepAliveSeconds: keepAlive = 600 }: Star
   const extents = mkdtempSync(join(tmpdir(), 'holdfast-extents-'));
   const keepAlives = ['blob', 'queue', 'table'].flatMap((name) => [`--${name}KeepAliveTimeout`, String(keepAlive)]);
   const words = ['--partition', partition, '--extents', extents, '--test-clock', '--log-level', 'warn', ...keepAlives];
-  const servers = [serverOf(words), serverOf(words), serverOf(words)];
+  const servers = [restartableServer(words), restartableServer(words), restartableServer(words)];
   // A hook that fails keeps the others from running, also the one that would stop these; then the test process is ended so.
   function onTerminated(): void {
     for (const server of servers) void server.kill();
@@ -49,7 +49,7 @@ export async function startThree({ blobKeepAliveSeconds: keepAlive = 600 }: Star
 
   async function advance(seconds: number): Promise<void> {
     await post(first, `clock/advance?seconds=${seconds}`);
-    // The others learn it with their next read, and what reads nothing, as a SAS that has expired, within a second.
+    // The others learn the time with their next read; requests that read nothing, as with an expired SAS, within a second.
     await Promise.all(origins.blob.slice(1).map((origin) => post(origin, 'clock/advance?seconds=0')));
   }
 

@@ -1,5 +1,5 @@
 /**
- * What a caller without any credential may do, operation by operation and by the access level of the container, written down from
+ * Permissions of a caller without any credential, operation by operation and by the access level of the container, written down from
  * Microsoft's pages on anonymous read access to containers and blobs, and not from the server's own tables.
  *
  * Where they are silent: nothing of queues and tables is open, and a preflight is answered to every page.
@@ -12,7 +12,7 @@ export type OpenAt = 'blob' | 'container' | 'never' | 'always';
 export interface AnonymousRow {
   readonly service: ServiceName;
   readonly operation: string;
-  /** The method, and what follows the account. */
+  /** The method, and the path after the account. */
   readonly request: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly open: OpenAt;

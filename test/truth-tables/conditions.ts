@@ -1,5 +1,5 @@
 /**
- * What each conditional header does to each operation. ETags are 'current' or 'other'; dates stand to the resource's
+ * The effect of each conditional header on each operation. ETags are 'current' or 'other'; dates stand to the resource's
  * Last-Modified: 'earlier' or 'later' by a second or more, or the 'same' second.
  */
 export type ETag = 'current' | 'other';
@@ -76,7 +76,7 @@ const answers: Record<Exclude<Verdict, 'proceed' | 'missing'>, { status: number;
   MultipleConditionHeadersNotSupported: { status: 400, code: 'MultipleConditionHeadersNotSupported' },
 };
 
-/** T and F: the condition, alone, would hold or not; '-': not sent; several characters: any of them. */
+/** T and F: the condition by itself is true or false; '-': not sent; several characters: any of them. */
 export interface TruthRow {
   ifMatch: string;
   ifUnmodifiedSince: string;
@@ -193,7 +193,7 @@ export const writeCells: ConditionCell[] = blobWrites.flatMap((operation) =>
   }),
 );
 
-/** What a container operation does not take is ignored. */
+/** Headers that a container operation does not support are ignored. */
 // biome-ignore format: a table
 const containerRows: [asked: Asked, bothDates: Verdict, setMetadata: Verdict][] = [
   //                                                          takes both dates  takes If-Modified-Since only

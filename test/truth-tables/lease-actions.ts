@@ -1,6 +1,6 @@
 /**
- * What each lease action does in each state, for blobs and containers alike. Plain data: the rules and the service over
- * HTTP are both held against it. 'A', 'B' and 'C' stand for lease ids, 'new' for one that the service makes.
+ * The effect of each lease action in each state, for blobs and containers alike. Plain data: the rules and the service over
+ * HTTP are both tested against it. 'A', 'B' and 'C' stand for lease ids, 'new' for one that the service makes.
  */
 export type Id = 'A' | 'B' | 'C';
 export type Resource = 'blob' | 'container';
@@ -154,7 +154,7 @@ export const leaseBreakCells: LeaseActionCell[] = breakRows.flatMap(([name, ...o
   ),
 );
 
-/** What time alone makes of each state. */
+/** The next state when only time passes. */
 export const leaseElapseCells: { title: string; steps: readonly Step[]; after: After }[] = [
   elapse('available', 3600, { state: 'available' }),
   elapse('leased', 39, { state: 'leased', id: 'A', secondsLeft: 1 }),

@@ -1,4 +1,4 @@
-/** Who may use what is leased: use by state, for blobs and containers, with the operations that stand for each use. */
+/** Access to leased resources: use by state, for blobs and containers, with the operations that represent each use. */
 import { type After, type Id, type Resource, type Step, situations } from './lease-actions.ts';
 
 export type Use = 'read' | 'write';
@@ -13,7 +13,7 @@ export interface LeaseUseCell {
   verdict: UseVerdict;
   /** 412 with this code; absent where the operation succeeds with its own status. */
   code?: string;
-  /** The lease behind the operation, unless that deleted the resource. */
+  /** The lease after the operation, unless that deleted the resource. */
   after: After;
 }
 
@@ -48,7 +48,7 @@ export const missingBlobCells: { title: string; leaseId?: Id; verdict: UseVerdic
 
 const states = ['available', 'leased', 'breaking', 'broken', 'expired'] as const;
 
-/** 'forgets': the operation succeeds, and a blob's lease is gone behind it. */
+/** 'forgets': the operation succeeds, and removes the lease of a blob. */
 type Cell = UseVerdict | 'forgets';
 
 // biome-ignore format: a table

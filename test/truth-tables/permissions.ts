@@ -1,13 +1,13 @@
 /**
- * Who may do what without a key, as Microsoft's pages "Create an account SAS" and "Create a service SAS" have it, written
+ * Permissions of signatures, as Microsoft's pages "Create an account SAS" and "Create a service SAS" have it, written
  * down from them and not from the server's own table.
  *
  * Where the two differ: an account SAS opens a container's own operations, a service SAS for the container only its list.
- * Where they are silent: a container's access policies are for keys alone; Get Account Information is for whoever has been
+ * Where they are silent: a container's access policies need the key; Get Account Information is for every caller that has been
  * given anything at all.
  */
 
-/** What a signature is for: a service, a container or an object; a service SAS: a blob, a container, a directory. */
+/** The resource type of a signature: a service, a container or an object; a service SAS: a blob, a container, a directory. */
 export type ResourceType = 's' | 'c' | 'o';
 export type SignedResource = 'b' | 'c' | 'd';
 
@@ -19,7 +19,7 @@ export interface PermissionRow {
   /** {fresh} is a name that nothing has yet. */
   readonly path: string;
   readonly query?: string;
-  /** They let no allowed request change what the others need. */
+  /** With these an allowed request changes nothing that other rows need. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   /** Any of these letters will do; 'any': whichever there is. */
@@ -30,7 +30,7 @@ export interface PermissionRow {
 export const ACCOUNT_LETTERS = [...'rwdxylacuptfi'];
 export const SERVICE_LETTERS = [...'racwdxyltfmeopi'];
 
-/** Comes behind authorization: the request is allowed and does nothing. */
+/** Checked after authorization: the request is allowed and does nothing. */
 const UNMET = { 'If-Match': '"0x1"' };
 const UNMET_DATE = { 'If-Unmodified-Since': 'Thu, 01 Jan 1970 00:00:00 GMT' };
 const LEASE_ID = 'aaaaaaaa-0000-4000-8000-00000000000a';
@@ -92,7 +92,7 @@ export const permissionRows: readonly PermissionRow[] = [
   { operation: 'Get Block List', method: 'GET', path: BLOB, query: 'comp=blocklist', ...object('r') },
 ];
 
-/** Answered to everyone before anybody asks who it is. */
+/** Answered before authentication. */
 export const forEveryone: readonly string[] = ['Preflight Blob Request'];
 
 export interface PermissionCell {
@@ -156,7 +156,7 @@ export function cellsOf(row: PermissionRow): PermissionCell[] {
   return cells;
 }
 
-/** A signature for something else than what the URL names is no signature of it. */
+/** A signature for another resource than that of the URL is refused. */
 function serviceCode({ path, service }: PermissionRow, resource: SignedResource): string {
   if (service.on.includes(resource)) return 'AuthorizationPermissionMismatch';
   return path !== '/' && resource === 'c' ? 'AuthorizationFailure' : 'AuthenticationFailed';

@@ -1,4 +1,4 @@
-/** Requests that are hard to sign alike: what goes over the wire, byte by byte. Paths begin behind the account. */
+/** Requests whose canonical form is hard to compute alike: the bytes on the wire. Paths begin after the account. */
 
 export interface SigningShape {
   readonly what: string;
@@ -7,12 +7,12 @@ export interface SigningShape {
   readonly path: string;
   /** Besides Host, x-ms-version and a date. */
   readonly headers?: readonly (readonly [name: string, value: string])[];
-  /** Which header carries the date; x-ms-date if nothing is said. */
+  /** Which header carries the date; x-ms-date by default. */
   readonly dated?: 'Date' | 'both';
   readonly body?: string;
   /** The client signs UTF-8 of the characters that it sends as Latin-1. */
   readonly signedAsUtf8?: true;
-  /** Refused with this status before anyone asks who signed it, by Node's parser or for its address. */
+  /** Refused with this status before authentication, by Node's parser or for its address. */
   readonly refused?: { readonly status: number; readonly by: 'parser' | 'address' };
 }
 

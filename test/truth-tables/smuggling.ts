@@ -1,5 +1,5 @@
 /**
- * Requests that two readers could take for different ones, each followed by a request that must not be run. `by` says who
+ * Requests that two HTTP parsers could read differently, each followed by a request that must not be run. `by` says which part
  * refuses it: Node's parser, or src/rest/http/framing.ts because the parser lets it through.
  */
 
@@ -174,7 +174,7 @@ export const smuggling: readonly Shape[] = [
   ...rows('framing', 417, { 'an expectation that nobody can meet': post('Expect: 200-ok', 'Content-Length: 0') }),
 ];
 
-/** Odd, but there is one way to read them; what follows is a request of its own. */
+/** Odd, but unambiguous: the bytes that follow are a request of their own. */
 export const unambiguous: Readonly<Record<string, string>> = {
   'Content-Length behind a tab': post('Content-Length:\t0'),
   'Content-Length with an underscore, a header like any other': post('Content_Length: 40'),
@@ -186,7 +186,7 @@ export const unambiguous: Readonly<Record<string, string>> = {
   'Host with an underscore, as containers have it': head(GET, 'Host: my_azurite:10000'),
 };
 
-/** Answered as if nobody had asked for an upgrade, and then closed: clients of Java ask for HTTP/2 in this way. */
+/** Answered as if no upgrade were requested, and then closed: clients of Java request HTTP/2 in this way. */
 export const upgrades: Readonly<Record<string, string>> = {
   'an upgrade to HTTP/2': get(
     'Connection: Upgrade, HTTP2-Settings',

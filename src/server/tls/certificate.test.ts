@@ -97,7 +97,7 @@ describe('The certificate of --cert', () => {
     'cert.pem encrypted.pem open-sesame',
     'cert.pem key.pem not-needed',
     'site.pfx - open-sesame',
-  ])('is taken from %s', (line) => {
+  ])('is loaded from %s', (line) => {
     const { warnings, authority: own } = readCertificate(files(line), now);
     expect([warnings, own]).toEqual([[], undefined]);
   });
@@ -136,7 +136,7 @@ describe('The certificate of --cert', () => {
   });
 
   it.each(['cert.pem key.pem', 'site.pfx - open-sesame'])(
-    'is taken from %s out of its time, with a warning',
+    'is loaded from %s outside of its validity, with a warning',
     (line) => {
       const after = readCertificate(files(line), new Date('2200-01-01T00:00:00Z'));
       expect(after.warnings[0]).toMatch(/expired on .* GMT/);

@@ -1,4 +1,4 @@
-/** The certificate that --cert names: PEM with a key, or a PFX. Whatever is wrong with it is said in one line before the start. */
+/** Loads the certificate that --cert names: PEM with a key, or a PFX. Every fault is a StartError of one line. */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Duplex } from 'node:stream';
@@ -8,16 +8,16 @@ import { type CertificateFiles, StartError } from '../config.ts';
 
 export interface ServerCertificate {
   readonly tls: TlsOptions;
-  /** What the user should know. */
+  /** For the log. */
   readonly warnings: readonly string[];
-  /** Whom clients have to trust, if the server has made it. */
+  /** The authority that clients have to trust, if the server has made it. */
   readonly authority?: Authority;
 }
 
 export interface Authority {
   /** In PEM. */
   readonly certificate: string;
-  /** Where it lies; undefined: in memory only. */
+  /** Path of its file; undefined: in memory only. */
   readonly file: string | undefined;
 }
 
@@ -47,7 +47,7 @@ function readPem({ cert, key, password }: CertificateFiles, pem: string, now: Da
       `The key in ${key ?? cert} is not that of the certificate in ${cert}: in a chain, the server's own certificate comes first.`,
     );
   }
-  // OpenSSL does not take every key and signature that can be read.
+  // OpenSSL refuses some keys and signatures that can be parsed.
   const tls = { cert: pem, key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() };
   try {
     createSecureContext(tls);

@@ -1,4 +1,4 @@
-/** Writes DER, the form of certificates: only the few types that one needs. */
+/** DER encoder (ASN.1) for certificates: only the types that they need. */
 
 /** A complete value: tag, length, bytes. */
 export type Der = Buffer;
@@ -15,7 +15,7 @@ export function set(...parts: readonly Der[]): Der {
 export function integer(value: number | Uint8Array): Der {
   const bytes = typeof value === 'number' ? [value] : [...value];
   while (bytes.length > 1 && bytes[0] === 0) bytes.shift();
-  // The first bit is the sign.
+  // The highest bit is the sign.
   if (bytes[0]! >= 0x80) bytes.unshift(0);
   return tagged(0x02, Buffer.from(bytes));
 }
@@ -37,13 +37,13 @@ export function utf8(text: string): Der {
   return tagged(0x0c, Buffer.from(text));
 }
 
-/** Up to 2049 the year has two digits, as RFC 5280 wants it. */
+/** UTCTime (a year of two digits) up to 2049, GeneralizedTime from then on: RFC 5280. */
 export function time(at: Date): Der {
   const digits = `${at.toISOString().replaceAll(/[-:T]|\.\d+Z/g, '')}Z`;
   return at.getUTCFullYear() < 2050 ? tagged(0x17, Buffer.from(digits.slice(2))) : tagged(0x18, Buffer.from(digits));
 }
 
-/** From its usual form: 2.5.29.17. */
+/** @param dotted as in 2.5.29.17 */
 export function objectId(dotted: string): Der {
   const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number);
   return tagged(0x06, Buffer.from([first * 40 + second, ...rest.flatMap(septets)]));

@@ -22,8 +22,8 @@ function made(folder: string | undefined, { at = now, host = '127.0.0.1', machin
   return { certificate: new X509Certificate(tls.cert), issuer, key: tls.key, authority: authority!, warnings };
 }
 
-describe('The certificate that is made', () => {
-  it('names what the server can be reached by, and is signed by its authority', () => {
+describe('The self-signed certificate', () => {
+  it('names all hosts that the server can be reached by, and is signed by its authority', () => {
     const { certificate, issuer, authority, warnings } = made(newFolder(), { host: 'files.example' });
     expect(certificate.subjectAltName).toBe(
       'DNS:localhost, DNS:*.localhost, DNS:*.blob.localhost, DNS:*.queue.localhost, DNS:*.table.localhost, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1, DNS:box, DNS:files.example',
@@ -63,7 +63,7 @@ describe('The certificate that is made', () => {
     expect(later.authority).toEqual(first.authority);
   });
 
-  it('is renewed when its names are others, by the same authority', () => {
+  it('is renewed by the same authority when its names change', () => {
     const folder = newFolder();
     const first = made(folder, { host: 'files.example' });
     const second = made(folder, { host: '127.0.0.1' });
@@ -71,7 +71,7 @@ describe('The certificate that is made', () => {
     expect(second.authority).toEqual(first.authority);
   });
 
-  it('leaves out a name that its authority was not made for, and says so', () => {
+  it('leaves out a name outside of the constraints of its authority, with a warning', () => {
     const folder = newFolder();
     made(folder);
     const { certificate, warnings } = made(folder, { machine: 'other' });
@@ -80,7 +80,7 @@ describe('The certificate that is made', () => {
     expect(warnings[0]).toContain('does not name other');
   });
 
-  it.each(['certificate.pem', 'key.pem'])('is made anew where %s is missing or damaged', (name) => {
+  it.each(['certificate.pem', 'key.pem'])('is replaced where %s is missing or damaged', (name) => {
     const folder = newFolder();
     const first = made(folder);
     writeFileSync(join(folder, name), 'no PEM');
@@ -91,7 +91,7 @@ describe('The certificate that is made', () => {
     expect(third.authority).toEqual(first.authority);
   });
 
-  it('is not made by an authority that is damaged, or has lost its key: clients trust it', () => {
+  it('is not replaced if its authority, which clients trust, is damaged or has lost its key', () => {
     const folder = newFolder();
     made(folder);
     for (const damage of [
@@ -104,7 +104,7 @@ describe('The certificate that is made', () => {
     }
   });
 
-  it('has a new authority where a start was killed before the first was whole', () => {
+  it('has a new authority if a start was killed before the first was complete', () => {
     const folder = newFolder();
     const first = made(folder);
     rmSync(join(folder, 'ca.pem'));
@@ -114,7 +114,7 @@ describe('The certificate that is made', () => {
     expect(issuer.verify(new X509Certificate(authority.certificate).publicKey)).toBe(true);
   });
 
-  it('has a new authority when the old one has expired, and says so', () => {
+  it('has a new authority, with a warning, when the old one has expired', () => {
     const folder = newFolder();
     const first = made(folder);
     const { authority, warnings } = made(folder, { at: days(3_650) });
@@ -123,7 +123,7 @@ describe('The certificate that is made', () => {
     expect(made(folder, { at: days(3_650) }).authority).toEqual(authority);
   });
 
-  it('leaves no file in memory, and tells how to get the authority', () => {
+  it('leaves no file in memory, and its instructions say how to get the authority', () => {
     const { authority } = made(undefined);
     expect(authority.file).toBeUndefined();
     const text = trustInstructions(authority, 'https://127.0.0.1:1');

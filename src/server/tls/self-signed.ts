@@ -1,4 +1,4 @@
-/** --https auto: an authority that clients trust once, and a certificate that it vouches for, renewed at the start when that is due. */
+/** --https auto: a self-signed CA with a name-constrained issuer, and a server certificate that is renewed at start when due. */
 import { createPrivateKey, type KeyObject, randomBytes, X509Certificate } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -12,13 +12,13 @@ import { hasExactNames, type KeyedCertificate, makeAuthority, makeCertificate, p
 
 const DAY_MILLISECONDS = 86_400_000;
 const AUTHORITY_DAYS = 3_650;
-/** macOS takes no more than 825. */
+/** macOS accepts at most 825. */
 const CERTIFICATE_DAYS = 800;
-/** A server that is started at least once a year never shows one that has expired. */
+/** A server that is started at least once a year never presents an expired certificate. */
 const RENEW_DAYS = 400;
 
 export interface SelfSignedOptions {
-  /** Where it is kept; undefined: in memory. */
+  /** Where the certificates are stored; undefined: in memory. */
   readonly folder: string | undefined;
   /** Where the server listens. */
   readonly hosts: readonly string[];
@@ -36,7 +36,7 @@ interface LoadedAuthority extends CertificateAndKey {
   readonly root: string;
 }
 
-/** With a folder, whoever calls this holds the data folder: no other process writes there. */
+/** With a folder, the caller holds the lock of the data directory: no other process writes there. */
 export function ensureSelfSignedCertificate({
   folder,
   hosts,
@@ -66,7 +66,7 @@ export function ensureSelfSignedCertificate({
   };
 }
 
-/** How clients come to trust the authority, one line each. */
+/** Commands by which clients trust the authority, one line each. */
 export function trustInstructions(authority: Authority, origin: string): string {
   const file = authority.file ?? 'holdfast-ca.pem';
   const get = authority.file === undefined ? `\n  get it    curl -k -o ${file} ${origin}/_holdfast/certificate` : '';
@@ -108,12 +108,12 @@ function createAuthority(
   now: Date,
   files: CertificatePaths | undefined,
 ): LoadedAuthority {
-  // Each has a name of its own: in lists of those that are trusted, they can be told apart.
+  // A unique name: lists of trusted authorities then tell two of them apart.
   const commonName = `Holdfast on ${machine} ${randomBytes(4).toString('hex')}`;
   const made = makeAuthority(commonName, names, validityFrom(now, AUTHORITY_DAYS));
   if (files) {
     makeFolderDurably(dirname(files.root));
-    // The root comes last: where it is, the issuer is too, also after a kill.
+    // The root is written last: a root without its issuer is never found, even after a kill.
     rmSync(files.root, { force: true });
     writePair(files.issuerKey, files.issuer, made);
     writeFileDurably(files.root, made.root, { mode: 0o644 });
@@ -142,7 +142,7 @@ function readAuthority(files: CertificatePaths, folder: string): LoadedAuthority
   return { root, ...issuer };
 }
 
-/** Nobody trusts the certificate itself: where anything is not as it should be, a new one takes its place. */
+/** Clients trust the authority, not the certificate: a certificate with any fault is replaced. */
 function readValidCertificate(
   files: CertificatePaths,
   authority: LoadedAuthority,
@@ -176,7 +176,7 @@ function parsePair(pem: string | undefined, keyPem: string | undefined): Certifi
   }
 }
 
-/** Where the certificate is, its key is too, also after a kill. */
+/** The key is written first: a certificate without its key is never found, even after a kill. */
 function writePair(keyFile: string, certificateFile: string, { certificate, key }: KeyedCertificate): void {
   rmSync(certificateFile, { force: true });
   writeFileDurably(keyFile, key, { mode: 0o600 });
@@ -192,7 +192,7 @@ function readIfExists(file: string): string | undefined {
   }
 }
 
-/** From yesterday on: the clocks of others may be slow. */
+/** Valid from yesterday on: the clocks of clients may be slow. */
 function validityFrom(now: Date, days: number) {
   const at = (day: number) => new Date(now.getTime() + day * DAY_MILLISECONDS);
   return { from: at(-1), until: at(days) };

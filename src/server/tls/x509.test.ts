@@ -11,7 +11,7 @@ const names = ['localhost', '*.blob.localhost', 'box.example', '127.0.0.1', '::1
 const authority = makeAuthority('An authority', names, validity);
 const opened = { certificate: new X509Certificate(authority.certificate), key: createPrivateKey(authority.key) };
 
-/** What a client that trusts the authority alone finds in the handshake; undefined: nothing wrong. */
+/** The error of a TLS handshake with a client that trusts only this authority; undefined: none. */
 async function handshake(
   certificateNames: readonly string[],
   host: string,
@@ -36,7 +36,7 @@ async function handshake(
 }
 
 describe('An authority', () => {
-  it('is a root that signs itself, and an issuer below it, which alone has a key', () => {
+  it('is a self-signed root, and an issuer below it, which alone has a key', () => {
     const { certificate, key } = opened;
     const root = new X509Certificate(authority.root);
     for (const each of [root, certificate]) {
@@ -56,16 +56,16 @@ describe('An authority', () => {
     expect(permits(each, 'example.com')).toBe(false);
   });
 
-  it.each(['localhost', 'a.blob.localhost', 'box.example'])('vouches for %s', async (host) => {
+  it.each(['localhost', 'a.blob.localhost', 'box.example'])('can sign for %s', async (host) => {
     expect(await handshake(names, host)).toBeUndefined();
   });
 
-  it.each(['example.com', 'localhost.example.com', '192.0.2.8', 'fe80::1:3'])('cannot vouch for %s', async (name) => {
+  it.each(['example.com', 'localhost.example.com', '192.0.2.8', 'fe80::1:3'])('cannot sign for %s', async (name) => {
     expect(permits(opened.certificate, name)).toBe(false);
     expect(await handshake(['localhost', name], 'localhost')).toBe('permitted subtree violation');
   });
 
-  it('knows what it may vouch for', () => {
+  it('knows its name constraints', () => {
     for (const name of [...names, 'any.localhost', '127.1.2.3']) expect(permits(opened.certificate, name)).toBe(true);
     for (const name of ['notlocalhost', '128.0.0.1', '::2', 'other.example']) {
       expect(permits(opened.certificate, name)).toBe(false);
@@ -74,11 +74,11 @@ describe('An authority', () => {
 });
 
 describe('A certificate', () => {
-  it('is for its names only', async () => {
+  it('is valid for its names only', async () => {
     expect(await handshake(['localhost'], 'box.example')).toBe('ERR_TLS_CERT_ALTNAME_INVALID');
   });
 
-  it('is for its time only', async () => {
+  it('is valid in its time only', async () => {
     const over = { from: validity.from, until: new Date(Date.now() - 1_000) };
     expect(await handshake(names, 'localhost', over)).toBe('CERT_HAS_EXPIRED');
     const later = { from: new Date(Date.now() + DAY_MILLISECONDS), until: new Date('2051-01-01T00:00:00Z') };

@@ -1,4 +1,4 @@
-/** Makes certificates: an authority that can vouch for a few names only, and what it vouches for. */
+/** X.509 certificates: a CA with name constraints, and server certificates that it signs. */
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import {
@@ -31,20 +31,20 @@ const ECDSA_WITH_SHA256 = sequence(objectId('1.2.840.10045.4.3.2'));
 const SERVER_AUTH_USAGE = extension('2.5.29.37', false, sequence(objectId('1.3.6.1.5.5.7.3.1')));
 
 export interface GeneratedAuthority extends KeyedCertificate {
-  /** In PEM: what clients are to trust. Its own key is gone. */
+  /** In PEM: the certificate that clients trust. Its key is discarded. */
   readonly root: string;
 }
 
 /**
- * Whoever trusts the root trusts servers with these names, and with what is below them, only. Some clients do not apply the
- * constraints of what they trust directly. So the root vouches for one issuer, which has them too, and then loses its key.
+ * A client that trusts the root trusts only servers with these names and subdomains of them. Some clients do not apply the
+ * constraints of a root that they trust directly. So the root signs one issuer, which has the constraints too, and its key is discarded.
  */
 export function makeAuthority(commonName: string, names: readonly string[], validity: Validity): GeneratedAuthority {
   const [rootKeys, keys] = [0, 1].map(() => generateKeyPairSync('ec', { namedCurve: 'P-256' })) as [Keys, Keys];
   const permitted = [...new Map(names.map(nameConstraint).map((der) => [der.toString('hex'), der])).values()];
   const extensions = (authoritiesBelow: number) => [
     extension('2.5.29.19', true, sequence(boolean(true), integer(authoritiesBelow))),
-    extension('2.5.29.15', true, bitString(Buffer.from([0b0000_0110]), 1)), // it signs certificates
+    extension('2.5.29.15', true, bitString(Buffer.from([0b0000_0110]), 1)), // keyCertSign, cRLSign
     extension('2.5.29.30', true, sequence(explicitTag(0, ...permitted))),
   ];
   const name = distinguishedName(commonName);
@@ -54,7 +54,7 @@ export function makeAuthority(commonName: string, names: readonly string[], vali
   return { root: root.certificate, ...issue({ ...common, subject, ...keys, extensions: extensions(0) }) };
 }
 
-/** Of a server. The names are host names, wildcards and addresses. */
+/** A server certificate. The names are host names, wildcards and addresses. */
 export function makeCertificate(
   authority: { readonly certificate: X509Certificate; readonly key: KeyObject },
   names: readonly string[],
@@ -63,7 +63,7 @@ export function makeCertificate(
   const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const extensions = [
     extension('2.5.29.19', true, sequence()), // no authority
-    extension('2.5.29.15', true, bitString(Buffer.from([0b1000_0000]), 7)), // it signs handshakes
+    extension('2.5.29.15', true, bitString(Buffer.from([0b1000_0000]), 7)), // digitalSignature
     extension('2.5.29.17', false, sequence(...names.map(generalName))),
   ];
   const issuer = distinguishedName(/^CN=(.*)$/m.exec(authority.certificate.subject)?.[1] ?? '');
@@ -71,7 +71,7 @@ export function makeCertificate(
   return issue({ subject: distinguishedName(names[0]!), issuer, ...pair, signer, validity, extensions });
 }
 
-/** Whether an issuer that was made here can vouch for the name. */
+/** Whether the name constraints of an authority made here permit the name. */
 export function permits(authority: X509Certificate, name: string): boolean {
   return authority.raw.includes(nameConstraint(name));
 }
@@ -141,7 +141,7 @@ function generalName(name: string): Der {
   return isIP(name) ? implicitTag(7, addressBytes(name)) : implicitTag(2, Buffer.from(name));
 }
 
-/** What of the authority's constraints covers a name. */
+/** The name constraint that covers a name. */
 function nameConstraint(name: string): Der {
   if (isIP(name) === 0)
     return sequence(implicitTag(2, Buffer.from(/(?:^|\.)localhost$/.test(name) ? 'localhost' : name)));
@@ -154,7 +154,7 @@ function nameConstraint(name: string): Der {
 
 function addressBytes(address: string): Buffer {
   if (isIP(address) === 4) return Buffer.from(address.split('.').map(Number));
-  // The form that a URL gives it has hexadecimal groups only.
+  // URL normalizes an address to hexadecimal groups.
   const { hostname } = new URL(`http://[${address.replace(/%.*/, '')}]`);
   const [before, after] = hostname
     .slice(1, -1)

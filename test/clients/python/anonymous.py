@@ -6,7 +6,7 @@ from harness import OPTIONS, URL, check, equal, new_container, refused, run
 NO_ANONYMOUS_ACCESS = (401, 'NoAuthenticationInformation')
 
 
-def stranger(container):
+def anonymous_client(container):
     return ContainerClient(URL, container.container_name, **OPTIONS)
 
 
@@ -18,7 +18,7 @@ def filled(**options):
 
 @check('reads nothing of a private container')
 def private():
-    guest = stranger(filled())
+    guest = anonymous_client(filled())
     refused(*NO_ANONYMOUS_ACCESS, guest.get_blob_client('blob').download_blob)
     refused(*NO_ANONYMOUS_ACCESS, lambda: list(guest.list_blobs()))
     refused(*NO_ANONYMOUS_ACCESS, lambda: guest.upload_blob('new', b'x'))
@@ -29,7 +29,7 @@ def private():
 def blob_level():
     container = filled(public_access=PublicAccess.Blob)
     equal(container.get_container_properties().public_access, 'blob')
-    guest = stranger(container)
+    guest = anonymous_client(container)
     equal(guest.download_blob('blob').readall(), b'bytes')
     equal(guest.get_blob_client('blob').get_blob_properties().metadata, {'a': 'b'})
     refused(*NO_ANONYMOUS_ACCESS, lambda: list(guest.list_blobs()))
@@ -39,7 +39,7 @@ def blob_level():
 @check('reads blobs and their list at the level of containers')
 def container_level():
     container = filled(public_access=PublicAccess.Container)
-    guest = stranger(container)
+    guest = anonymous_client(container)
     equal([each.name for each in guest.list_blobs()], ['blob'])
     equal(guest.download_blob('blob').readall(), b'bytes')
     equal(guest.get_container_properties().public_access, 'container')

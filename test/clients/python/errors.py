@@ -26,8 +26,8 @@ def kinds():
     raised(ResourceExistsError, lambda: blob.upload_blob(b'x'))
     etag = {'etag': '"0x8D0000000000000"', 'match_condition': MatchConditions.IfNotModified}
     raised(ResourceModifiedError, lambda: blob.upload_blob(b'y', overwrite=True, **etag))
-    stranger = BlobClient.from_blob_url(blob.url, credential='AAAA', retry_total=0)
-    raised(ClientAuthenticationError, stranger.download_blob)
+    wrong_key = BlobClient.from_blob_url(blob.url, credential='AAAA', retry_total=0)
+    raised(ClientAuthenticationError, wrong_key.download_blob)
 
 
 @check('carry the request id and say what is wrong')

@@ -166,8 +166,8 @@ def of_container():
     guest.upload_blob('three', bytes(5_000_000))
     equal(hashlib.md5(guest.download_blob('three').readall()).digest(), hashlib.md5(bytes(5_000_000)).digest())
     refused(403, 'AuthorizationPermissionMismatch', lambda: guest.delete_blob('one'))
-    stranger = container_with(filled('one'), container_sas(container, 'rl'))
-    refused(403, 'AuthenticationFailed', lambda: stranger.download_blob('one'))
+    wrong_container = container_with(filled('one'), container_sas(container, 'rl'))
+    refused(403, 'AuthenticationFailed', lambda: wrong_container.download_blob('one'))
     refused(403, 'AuthorizationFailure', guest.get_container_access_policy)
 
 

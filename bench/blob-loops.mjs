@@ -1,9 +1,9 @@
-/** What one client does, over and over, until the time is up. Each loop answers through `done(status, milliseconds)`. */
+/** Client loops: each repeats its requests until the time is up, and reports every answer by `done(status, milliseconds)`. */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { connect, headerIn, maker } from './http.mjs';
+import { connect, headerIn, maker } from './http-client.mjs';
 
 const BODY = 'x'.repeat(1_024);
-/** Requests that are signed before the clock runs: at one client the signature would be a third of what is measured. */
+/** Requests that are signed before the clock runs: at one client the signature would be a third of the time. */
 export const SIGNED_AHEAD = 20_000;
 const blockBlob = { 'x-ms-blob-type': 'BlockBlob' };
 export const nameOf = (number) => `blob-${String(number).padStart(8, '0')}`;
@@ -118,7 +118,7 @@ export const loops = {
     };
   },
 
-  /** Read the number, write it back one higher if nobody else did. */
+  /** Reads the number and writes it back one higher if it has not changed. */
   ifMatchCounter({ container, run, blobs }) {
     const read = maker('GET');
     return (client) => {

@@ -1,5 +1,5 @@
 /**
- * A client that costs a fraction of what it measures: signed requests as text, keep-alive sockets, and just enough of a
+ * An HTTP client that costs a fraction of the server that it measures: signed requests as text, keep-alive sockets, and just enough of a
  * parser for the answers of the two servers.
  */
 import { createHmac } from 'node:crypto';
@@ -76,7 +76,7 @@ export function connect(port) {
       }),
     );
     socket.on('data', (data) => {
-      // What nobody wants is only counted.
+      // A body that the caller does not want is only counted.
       if (answer && !waiting.keep && !answer.chunked && answer.status < 400) chunks = [];
       else chunks.push(data);
       size += data.length;

@@ -12,14 +12,14 @@ export interface Server {
   kill(signal?: NodeJS.Signals): Promise<void>;
   pause(): void;
   resume(): void;
-  /** What it has printed, in all its lives. */
+  /** Its output, over all restarts. */
   printed(): string;
 }
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** @param folder a repository, or a copy that has `dist` and `node_modules` */
-export function serverOf(flags: readonly string[], folder = root): Server {
+export function restartableServer(flags: readonly string[], folder = root): Server {
   let program: ReturnType<typeof run> | undefined;
   let origin: string | undefined;
   let former = '';

@@ -1,7 +1,7 @@
 /**
- * node fill.mjs <folder> blobs|messages|entities <container, queue or table> <number>: puts blobs or messages of 1 KiB, or the entities
+ * node fill-holdfast.mjs <folder> blobs|messages|entities <container, queue or table> <number>: puts blobs or messages of 1 KiB, or the entities
  * of table-loops.mjs, into a data folder that no server uses, far faster than requests could, through the project's own row functions.
- * node fill.mjs <folder> --trash: prints how many blobs of deleted containers the sweeper has still to give back.
+ * node fill-holdfast.mjs <folder> --deletions: prints how many blobs of deleted containers the sweeper has still to remove.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
@@ -26,8 +26,8 @@ import { readQueue } from '../build/services/queue/rows.js';
 import { encodeEntity, entityKey } from '../build/services/table/entity-rows.js';
 import { readTableId } from '../build/services/table/rows.js';
 import { createTable } from '../build/services/table/tables.js';
-import { account, accountKey } from './http.mjs';
-import { nameOf } from './loops.mjs';
+import { nameOf } from './blob-loops.mjs';
+import { account, accountKey } from './http-client.mjs';
 import { MESSAGE } from './queue-loops.mjs';
 import { entity, keysOf } from './table-loops.mjs';
 
@@ -36,7 +36,7 @@ const COMMITS_AT_ONCE = 4;
 const TICKS_A_WEEK = 7n * 86_400n * 10_000_000n;
 
 const [folder, what, parent, number] = process.argv.slice(2);
-if (what === '--trash') console.log(await blobsInTrash());
+if (what === '--deletions') console.log(await countDeletedBlobs());
 else await fill(Number(number));
 
 async function fill(count) {
@@ -44,7 +44,7 @@ async function fill(count) {
   const partition = openPartition(await openLmdb({ location: rowsPath(folder) }));
   const { id } = (await openAccounts(partition, { developmentKeys: [accountKey] })).find(account);
   const storage = { partition, account: id, sweeper: { wake() {} } };
-  const { anchor, put } = await { blobs, messages, entities }[what](storage);
+  const { queueKey, put } = await { blobs, messages, entities }[what](storage);
   let next = 0;
   await Promise.all(
     Array.from({ length: COMMITS_AT_ONCE }, async () => {
@@ -52,7 +52,7 @@ async function fill(count) {
         const from = next;
         next = Math.min(count, from + ROWS_A_COMMIT);
         const to = next;
-        await partition.transact(anchor(from), async (tx) => put(tx, from, to));
+        await partition.transact(queueKey(from), async (tx) => put(tx, from, to));
       }
     }),
   );
@@ -68,7 +68,7 @@ async function blobs(storage) {
   const head = { length: bytes.length, crc64: crc64Base64(bytes), content: { contentMd5 }, metadata: {} };
   const inline = encodeBytes(bytes);
   return {
-    anchor: (from) => blobKey(id, containerId, nameOf(from)),
+    queueKey: (from) => blobKey(id, containerId, nameOf(from)),
     put(tx, from, to) {
       const value = encodeBlobRecord({ ...head, created: tx.timestamp });
       for (let at = from; at < to; at++) {
@@ -84,7 +84,7 @@ async function messages(storage) {
   const queue = await storage.partition.read((at) => readQueue(at, storage, parent));
   const text = Buffer.from(MESSAGE);
   return {
-    anchor: (from) => messageKey(queue, BigInt(from), { inserted: 0n, salt: 0n }),
+    queueKey: (from) => messageKey(queue, BigInt(from), { inserted: 0n, salt: 0n }),
     put(tx, from, to) {
       const rest = { visibleAt: tx.now, expires: tx.now + TICKS_A_WEEK, nonce: 0n, dequeueCount: 0, text };
       for (let at = from; at < to; at++) {
@@ -102,7 +102,7 @@ async function entities(storage) {
   const { properties } = readEntity(Buffer.from(entity('', '')));
   const keyAt = (at) => entityKey(storage.account, id, ...keysOf(at));
   return {
-    anchor: keyAt,
+    queueKey: keyAt,
     put(tx, from, to) {
       for (let at = from; at < to; at++) {
         const [partitionKey, rowKey] = keysOf(at);
@@ -112,15 +112,15 @@ async function entities(storage) {
   };
 }
 
-async function blobsInTrash() {
+async function countDeletedBlobs() {
   const partition = openPartition(openLmdbReadOnly(rowsPath(folder)));
   const { id } = (await openAccounts(partition)).find(account);
   let count = 0;
   await partition.read(async (at) => {
     for (const row of await at.scan(deletionsIn(id), { limit: 1_000 })) {
-      const trash = decodeDeletion(row);
-      if (trash.kind !== 'container') continue;
-      const heads = blobKeyPrefix(id, BigInt(trash.container), '');
+      const deletion = decodeDeletion(row);
+      if (deletion.kind !== 'container') continue;
+      const heads = blobKeyPrefix(id, BigInt(deletion.container), '');
       count += (await at.scan({ from: heads, to: prefixEnd(heads) }, { limit: 10_000_000 })).length;
     }
   });
