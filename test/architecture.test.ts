@@ -103,7 +103,7 @@ describe('An import', () => {
     ['content/content-store.ts', 'partition/values.ts', false, true],
     ['content/content-store.ts', 'partition/transact.ts', false, false],
     ['content/content-store.ts', 'services/common/storage.ts', true, false],
-    ['content/content-store.ts', 'rules/etag.ts', true, false],
+    ['content/content-store.ts', 'rules/conditions.ts', true, false],
     ['extents/local.ts', 'base/log.ts', false, true],
     ['extents/local.ts', 'partition/partition.ts', true, false],
     ['extents/local.ts', 'content/rows.ts', true, false],

@@ -6,7 +6,7 @@
 /** Of the query, in all services; Azure's longest operation with a shared access signature has about 30. rest/request.ts: 400. */
 export const QUERY_PARAMETERS_MAX = 256;
 
-/** Of a request, metadata included; clients send fewer than 200. rest/http/framing.ts: 431. */
+/** Of a request, metadata included; clients send fewer than 200. rest/http/connections.ts: 431. */
 export const HEADERS_MAX = 1_024;
 
 /** Of one element in the body of a request; none of Azure's has more than one. base/xml.ts: 400. */

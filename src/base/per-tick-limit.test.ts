@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { limitPerTick } from './per-tick-limit.ts';
+import { limitPerTick } from './time-slices.ts';
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 

@@ -1,5 +1,4 @@
 /** Cooperative scheduling: long work runs in slices that yield to the event loop. */
-import { limitPerTick } from './per-tick-limit.ts';
 
 function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
@@ -34,4 +33,26 @@ async function continueSliced<Value>(steps: SlicedWork<Value>, ready: Promise<vo
     if (step.done) return step.value;
     await nextSlice();
   }
+}
+
+/** Rate limit: at most `perTick` operations in one tick of the event loop; the others wait for the next ticks, first come, first served. */
+export function limitPerTick(perTick: number): () => Promise<void> | undefined {
+  const waiting: (() => void)[] = [];
+  let started = 0;
+
+  function nextTick(): void {
+    const released = waiting.splice(0, perTick);
+    started = released.length;
+    if (started > 0) setImmediate(nextTick);
+    for (const release of released) release();
+  }
+
+  return () => {
+    if (started === 0) setImmediate(nextTick);
+    if (started < perTick && waiting.length === 0) {
+      started++;
+      return undefined;
+    }
+    return new Promise((resolve) => waiting.push(resolve));
+  };
 }

@@ -2,7 +2,7 @@
 import { unixFromTicks } from '../base/time.ts';
 import { parseSasDate } from '../rest/auth/sas.ts';
 import type { TableSasFields } from '../rest/auth/service-sas.ts';
-import { normalizeSlashes } from '../rest/blob/address.ts';
+import { normalizeSlashes } from '../rest/blob/params.ts';
 import { StartError } from '../server/config.ts';
 import { type ServiceName, serviceNames } from '../services/common/names.ts';
 import type { Flags, Values } from './arguments.ts';

@@ -1,6 +1,6 @@
 /** Batched writes with back-pressure: while one batch is written, the next one is collected. */
 import { setImmediate as eventLoopTick } from 'node:timers/promises';
-import { limitPerTick } from '../base/per-tick-limit.ts';
+import { limitPerTick } from '../base/time-slices.ts';
 import type { Source } from './content.ts';
 
 /** Batches of all sources that start in one tick of the event loop: each takes a quarter of a millisecond. */

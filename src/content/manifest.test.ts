@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { account, openStore } from '../../test/support/content-store.ts';
 import { encodeKey } from '../partition/keys.ts';
-import { decodeCounter, type Partition, type Transaction } from '../partition/partition.ts';
+import type { Partition, Transaction } from '../partition/partition.ts';
+import { decodeCounter } from '../partition/values.ts';
 import { DanglingReference } from './content.ts';
 import { takeOverEpoch } from './membership/epochs.ts';
 import { addChunks } from './refcounts.ts';

@@ -4,7 +4,8 @@
  */
 import { crc32 as zlibCrc32 } from 'node:zlib';
 import { compileFold, FOLD_BYTES_MAX, type Fold, foldMemoryBytes, OVERREAD_BYTES } from './crc-fold.ts';
-import { alignLike, createWasmMemory } from './wasm.ts';
+import { alignLike } from './crc64.ts';
+import { createWasmMemory } from './wasm.ts';
 
 /** The polynomial divides x^300 + x^155 + x^117 + x^89 + 1, and so that with each exponent multiplied by 8: bytes for bits. */
 const DISTANCES = [0, 89, 117, 155].map((exponent) => 300 - exponent);

@@ -25,12 +25,6 @@ export function createWasmMemory(bytes: number): WasmMemory {
 }
 
 /**
- * The first offset from `at` on to which these bytes can be copied fast. In shared memory, a copy between addresses that differ in their last
- * three bits goes byte by byte, seven times as slow.
- */
-export const alignLike = (at: number, { byteOffset }: Uint8Array): number => at + (byteOffset & 7);
-
-/**
  * @param body declarations of the locals, then instructions
  * @returns a function of this many numbers that works on the memory; undefined where the processor lacks its instructions
  */

@@ -1,7 +1,11 @@
-/** One batch of group commit: transactions of one queue key run in order over one snapshot, and become one commit. */
-import { mergeAdds } from './counters.ts';
+/**
+ * Group commit: transactions of one queue key run in order over one snapshot, and become one commit. One first-in-first-out queue per
+ * queue key, an exclusive turn for queues that starve, and flat combining of calls that wait at the same time.
+ */
 import type { Key } from './keys.ts';
 import {
+  type CombinedFunction,
+  type CombinedResult,
   type Commit,
   type Engine,
   type Instant,
@@ -13,6 +17,7 @@ import {
   type Transaction,
 } from './partition.ts';
 import { type BufferedWrite, mergeWrite, TransactionView } from './transaction-view.ts';
+import { mergeAdds } from './values.ts';
 
 /** A transaction that waits for its turn. */
 export interface PendingTransaction {
@@ -116,5 +121,130 @@ export function settleBatch(attempts: readonly Attempt[], outcome: 'committed' |
     if (outcome !== 'committed' && (view.writes.size > 0 || view.readUncommitted)) pending.reject(outcome);
     else if (thrown) pending.reject(thrown.error);
     else pending.resolve({ value, timestamp: timestamp! });
+  }
+}
+
+export class WaitQueues {
+  /** Conflicts of its first transaction after which a queue is starved. */
+  private readonly attemptsBeside: number;
+  /** Has a queue as long as a transaction of its key waits, runs or commits; transactions that run are not in their queue. */
+  private readonly queues = new Map<Key, PendingTransaction[]>();
+  /** Every key of `queues` is in one of these two, once, or its queue runs: so no queue runs twice at a time. */
+  private readonly ready: Key[] = [];
+  /** Queues that lost too many races: each runs with no other queue beside it. */
+  private readonly starved: Key[] = [];
+  /** Queues that run or commit. */
+  private running = 0;
+  /** A starved queue runs; then `running` is 1. */
+  private isExclusive = false;
+
+  constructor(attemptsBeside: number) {
+    this.attemptsBeside = attemptsBeside;
+  }
+
+  isIdle(): boolean {
+    return this.queues.size === 0;
+  }
+
+  /** The key of the queue to start next. While a starved queue waits or runs, no other queue is started. */
+  next(): Key | undefined {
+    if (this.isExclusive) return undefined;
+    if (this.starved.length === 0) return this.ready[0];
+    return this.running === 0 ? this.starved[0] : undefined;
+  }
+
+  /** How many queues wait to be started; none where none may be. */
+  startable(): number {
+    return this.next() === undefined ? 0 : this.starved.length + this.ready.length;
+  }
+
+  waiting(queueKey: Key): readonly PendingTransaction[] | undefined {
+    return this.queues.get(queueKey);
+  }
+
+  add(queueKey: Key, transaction: PendingTransaction): void {
+    const queue = this.queues.get(queueKey);
+    if (queue) {
+      queue.push(transaction);
+      return;
+    }
+    this.queues.set(queueKey, [transaction]);
+    this.ready.push(queueKey);
+  }
+
+  /** Begins with the queue that `next` names. It ends with `finish`, and then `reschedule`. */
+  start(): void {
+    this.isExclusive = this.starved.length > 0;
+    (this.isExclusive ? this.starved : this.ready).shift();
+    this.running++;
+  }
+
+  take(queueKey: Key, max: number): PendingTransaction[] {
+    return this.queues.get(queueKey)!.splice(0, max);
+  }
+
+  /** At the head: these came before all that wait. */
+  putBack(queueKey: Key, transactions: readonly PendingTransaction[]): void {
+    this.queues.get(queueKey)!.unshift(...transactions);
+  }
+
+  /** Other queues may be started; this one only after `reschedule`. */
+  finish(): void {
+    this.running--;
+    this.isExclusive = false;
+  }
+
+  reschedule(queueKey: Key): void {
+    const queue = this.queues.get(queueKey)!;
+    if (queue.length === 0) this.queues.delete(queueKey);
+    else if (queue[0]!.attempts >= this.attemptsBeside) this.starved.push(queueKey);
+    else this.ready.push(queueKey);
+  }
+}
+
+interface Call<Input, Output> {
+  readonly input: Input;
+  readonly resolve: (value: Output) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class CombinedTransaction<Input, Output> implements PendingTransaction {
+  attempts = 0;
+  private readonly combined: CombinedFunction<Input, Output>;
+  /** Complete before the first attempt: `lost` has a result for each. */
+  private readonly calls: Call<Input, Output>[] = [];
+  private weight = 0;
+  private lost: readonly CombinedResult<Output>[] | undefined;
+
+  constructor(combined: CombinedFunction<Input, Output>) {
+    this.combined = combined;
+  }
+
+  /** Only a transaction that waits for its first attempt may be asked: its snapshot will be later than the call. */
+  hasRoomFor(combined: CombinedFunction<Input, Output>, input: Input): boolean {
+    if (this.combined !== combined || this.attempts > 0) return false;
+    return this.weight + combined.weight(input) <= combined.weightMax;
+  }
+
+  add(call: Call<Input, Output>): void {
+    this.calls.push(call);
+    this.weight += this.combined.weight(call.input);
+  }
+
+  async fn(tx: Transaction): Promise<readonly CombinedResult<Output>[]> {
+    const inputs = this.calls.map(({ input }) => input);
+    this.lost = await this.combined.run(tx, inputs, this.lost);
+    return this.lost;
+  }
+
+  resolve({ value }: { readonly value: unknown }): void {
+    for (const [i, result] of (value as readonly CombinedResult<Output>[]).entries()) {
+      if ('error' in result) this.calls[i]!.reject(result.error);
+      else this.calls[i]!.resolve(result.value);
+    }
+  }
+
+  reject(error: unknown): void {
+    for (const call of this.calls) call.reject(error);
   }
 }

@@ -1,4 +1,8 @@
-/** The store's clock: monotonic time plus an offset that follows the wall clock forward, never back. */
+/**
+ * The store's clock: monotonic time plus an offset that follows the wall clock forward, never back. An engine with a log adds a high-water
+ * mark: time that was given out must not come again after a crash, so it is reserved ahead, and the reservation is in the log no later than
+ * any commit that uses that time.
+ */
 import { uptime } from 'node:os';
 import { TICKS_PER_SECOND, ticksFromUnix } from '../base/time.ts';
 import type { Clock, Instant, Timestamp } from './partition.ts';
@@ -33,7 +37,7 @@ const AHEAD_TICKS_MIN = 5n * TICKS_PER_SECOND;
  * ahead by the time in which the machine slept does so at once, since leases run out in that time.
  */
 export function startClock({
-  wall = () => ticksFromUnix(Date.now()),
+  wall = wallClock(),
   monotonic = hrtimeTicks,
   sinceBoot = uptimeTicks,
   atLeast = 0n,
@@ -109,4 +113,82 @@ function later(a: Instant, b: Instant): Instant {
 
 function earlier(a: bigint, b: bigint): bigint {
   return a < b ? a : b;
+}
+
+/** How far ahead of its use time is reserved. */
+const RESERVED = TICKS_PER_SECOND;
+
+export class ReservedClock implements StoreClock {
+  /** A reservation is not in the log yet. */
+  isReservationPending = false;
+  private reserved = 0n;
+  private readonly time: StoreClock;
+  private readonly onReservation: () => void;
+  private readonly flush: () => Promise<unknown>;
+
+  /** @param settle resolves once all that was decided is durable or failed, and what is owed is in the log */
+  constructor(options: ClockOptions, onReservation: () => void, settle: () => Promise<unknown>) {
+    this.time = startClock(options);
+    this.onReservation = onReservation;
+    this.flush = settle;
+  }
+
+  /** Without a reservation: for those who tell nobody. */
+  current(): Instant {
+    return this.time.now();
+  }
+
+  now(): Instant {
+    return this.reserve(this.time.now());
+  }
+
+  nextTimestamp(): Timestamp {
+    return this.reserve(this.time.nextTimestamp());
+  }
+
+  async advance(ticks: bigint): Promise<void> {
+    // Where it moves far at once, a reservation that is still to be written would be forgotten in a crash, and time go back.
+    this.reserve(this.time.now() + ticks);
+    await this.flush();
+    await this.time.advance(ticks);
+    await this.flush();
+  }
+
+  /** The store holds this version: later stamps lie above it, after a crash, too. */
+  observe(version: Timestamp): void {
+    this.time.observe(version);
+    if (version > this.reserved) this.reserve(version);
+  }
+
+  /** For the next record. */
+  takeReservation(): Instant | undefined {
+    const owed = this.isReservationPending ? this.reserved : undefined;
+    this.isReservationPending = false;
+    return owed;
+  }
+
+  /** After a clean stop, time goes on where it ended. */
+  reserveExactly(): void {
+    this.reserved = this.time.now();
+    this.isReservationPending = true;
+  }
+
+  private reserve(now: Instant): Instant {
+    if (now + RESERVED / 2n > this.reserved) {
+      this.reserved = now + RESERVED;
+      this.isReservationPending = true;
+      this.onReservation();
+    }
+    return now;
+  }
+}
+
+/** @param lead how far the store's time is ahead of the wall clock, since that was set back */
+export function wallClock(lead = 0n): () => Instant {
+  return () => ticksFromUnix(Date.now()) + lead;
+}
+
+/** The date that clients see: the time of the store without its lead. */
+export function dateOf(clock: Pick<StoreClock, 'now'>, lead: bigint): () => Instant {
+  return () => clock.now() - lead;
 }

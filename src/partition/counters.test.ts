@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { mergeAdds } from './counters.ts';
 import { encodeKey, type Key } from './keys.ts';
 import type { Write } from './partition.ts';
+import { mergeAdds } from './values.ts';
 
 const key: Key = encodeKey(['counter']);
 const other: Key = encodeKey(['other']);

@@ -17,9 +17,10 @@ import { bytes, key, nextTick, nextTicks, rowText } from './conformance/harness.
 import { decodeKey, keysUnder } from './keys.ts';
 import { openLmdb } from './lmdb/engine.ts';
 import { openMemory } from './memory/engine.ts';
-import { decodeCounter, type Engine, type Partition, type Row, type Transaction } from './partition.ts';
+import type { Engine, Partition, Row, Transaction } from './partition.ts';
 import { openPostgres } from './postgres/engine.ts';
 import { openPartition } from './transact.ts';
+import { decodeCounter } from './values.ts';
 
 const aName = fc.constantFrom('a', 'ab', 'b', 'c', 'cd', 'd');
 /** After every scanned range: a transaction that reads a key it added to is an error. */

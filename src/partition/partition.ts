@@ -168,25 +168,6 @@ export interface Engine {
   close(): Promise<void>;
 }
 
-/** The same bytes, not a copy. */
-export function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-}
-
-export const COUNTER_BYTES = 8;
-
-/** The sum in a counter's row, from -2^63 to 2^63 - 1; a counter at zero has no row. */
-export function decodeCounter(row: Pick<Row, 'value'> | undefined): bigint {
-  if (!row) return 0n;
-  if (row.value.length !== COUNTER_BYTES) throw new RangeError(`a counter of ${row.value.length} bytes`);
-  return row.value.readBigInt64BE();
-}
-
-/** Whether a scan stopped at its limits, so that more rows may follow. */
-export function stoppedEarly(rows: readonly Row[], { limit, bytesMax = Infinity }: ScanOptions): boolean {
-  return rows.length >= limit || rows.reduce((sum, row) => sum + row.value.length, 0) >= bytesMax;
-}
-
 /** The store cannot take this write now: the disk is full, or an fsync failed. Nothing was written. */
 export class Unavailable extends Error {
   override readonly name = 'Unavailable';

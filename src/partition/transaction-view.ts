@@ -1,5 +1,5 @@
 /** A transaction's view: its writes, over the writes of its batch, over a snapshot. Only reads of the snapshot enter the read set. */
-import { addToCounter } from './counters.ts';
+
 import { type Key, keyAfter, type Range } from './keys.ts';
 import type {
   Instant,
@@ -12,7 +12,7 @@ import type {
   Transaction,
   Write,
 } from './partition.ts';
-import { asBuffer, decodeCounter, stoppedEarly } from './partition.ts';
+import { addToCounter, asBuffer, decodeCounter, stoppedEarly } from './values.ts';
 
 /** A write that is not committed yet. */
 export type BufferedWrite = Write & { readonly timestamp: Timestamp };

@@ -1,13 +1,7 @@
 /** OCC validation: whether all that the transactions read is unchanged, and every timestamp is above the version it replaces. */
 import type { Key, Range } from './keys.ts';
-import {
-  COUNTER_BYTES,
-  type Commit,
-  type Instant,
-  type RangeCheck,
-  type ReadCheck,
-  type Timestamp,
-} from './partition.ts';
+import type { Commit, Instant, RangeCheck, ReadCheck, Timestamp } from './partition.ts';
+import { COUNTER_BYTES } from './values.ts';
 
 /** The rows at the time of the commit. */
 export interface CurrentRows {

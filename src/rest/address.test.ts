@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseAddress, unknownAccount } from './address.ts';
-import { parseBlobPath } from './blob/address.ts';
+import { parseBlobPath } from './blob/params.ts';
+import { parseAddress, unknownAccount } from './request.ts';
 
 const accounts = new Set(['acc', 'other', 'odd-secondary']);
 const read = (url: string, host?: string) => parseAddress(url, host, (name) => accounts.has(name), parseBlobPath);

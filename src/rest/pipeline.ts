@@ -3,7 +3,6 @@ import type { CorsRule } from '../rules/cors.ts';
 import { commonErrors, errorFactory } from '../services/common/errors.ts';
 import type { Granted } from '../services/common/storage.ts';
 import { checkHost, checkPageWrite, isFromBrowser } from '../services/common/web-pages.ts';
-import { parseAddress, unknownAccount } from './address.ts';
 import { healthEndpoints, type ManagementEndpoints, sameSiteOnly } from './admin/management-endpoints.ts';
 import { type Authenticate, createAuthenticate } from './auth/authenticate.ts';
 import type { ContainerAccess, Identity, LookUpAccess } from './auth/identity.ts';
@@ -21,8 +20,16 @@ import type { RequestBody } from './http/request-body.ts';
 import { reserveReply } from './http/response-stream.ts';
 import type { BodyReader, ContextFor, Operation, Request } from './operation.ts';
 import type { Reply } from './reply.ts';
-import { isSecure, parseQuery, parseRequest, type Routable, VERSION } from './request.ts';
-import type { RequestContext } from './request-context.ts';
+import {
+  isSecure,
+  parseAddress,
+  parseQuery,
+  parseRequest,
+  type RequestContext,
+  type Routable,
+  unknownAccount,
+  VERSION,
+} from './request.ts';
 import { compileRouter } from './router.ts';
 import type { ServiceDefinition } from './service.ts';
 

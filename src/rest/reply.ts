@@ -1,10 +1,11 @@
 /** Replies: made of outputs and StorageErrors as status, headers and XML, and written to the response. */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { formatIso7, formatRfc1123 } from '../base/time.ts';
 import { escapeXml } from '../base/xml.ts';
 import type { StorageError } from '../services/common/errors.ts';
 import { bearerChallenge } from './auth/bearer.ts';
-import { prepend, type StreamedDocument } from './http/streamed.ts';
+import { prepend, SLICE_BYTES, type StreamedDocument, streamSlices } from './http/streamed.ts';
 
 /** Metadata as stored: the case of the names is kept. */
 type StoredMetadata = Readonly<Record<string, string>>;
@@ -165,4 +166,45 @@ function toLatin1(body: Body, length: number): string {
   // As many bytes as characters: all of it is ASCII.
   if (typeof body === 'string' && body.length === length) return body;
   return (Buffer.isBuffer(body) ? body : Buffer.concat(bodyPieces(body))).toString('latin1');
+}
+
+/** Estimated sizes of replies that are produced whole: this many bytes of the budget are reserved before the operation runs. */
+const KIB = 1 << 10;
+const RESULTS_MAX = 5_000;
+/** Metadata of one container, queue or blob. */
+const METADATA_BYTES_MAX = 8 * KIB;
+const MESSAGE_BYTES_MAX = 64 * KIB;
+
+/** Few pages are larger. */
+export const PAGE_BYTES = 2_048 * KIB;
+const METADATA_PAGE_BYTES = 16_384 * KIB;
+
+interface Listing {
+  readonly resultsMax: number | undefined;
+  readonly include: readonly string[];
+}
+
+export function estimateListBytes({ resultsMax = RESULTS_MAX, include }: Listing): number {
+  const most = include.includes('metadata') ? METADATA_PAGE_BYTES : PAGE_BYTES;
+  return Math.min(most, resultsMax * METADATA_BYTES_MAX);
+}
+
+export function estimateMessagesBytes({ messageCount = 1 }: { readonly messageCount: number | undefined }): number {
+  return messageCount * MESSAGE_BYTES_MAX;
+}
+
+export function isStream(body: Reply['body']): body is AsyncIterable<Uint8Array> {
+  return typeof body === 'object' && !(body instanceof Uint8Array) && Symbol.asyncIterator in body;
+}
+
+/** More than the system's socket buffer takes at once: a client may never receive it. */
+const UNSTREAMED_BYTES_MAX = 256 << 10;
+/** A large reply is sent as a stream, so that a client that does not receive it is detected. */
+export function streamIfLarge(reply: Reply): Reply {
+  const { body, headers } = reply;
+  if (body === undefined || isStream(body)) return reply;
+  const length = bodyLength(body);
+  if (length <= UNSTREAMED_BYTES_MAX) return reply;
+  const pieces = streamSlices(bodyPieces(body), SLICE_BYTES);
+  return { ...reply, headers: { ...headers, 'Content-Length': length }, body: pieces };
 }

@@ -2,9 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { StorageError } from '../services/common/errors.ts';
-import { parseAddress } from './address.ts';
-import { parseBlobPath } from './blob/address.ts';
-import { parseQuery, parseRequest } from './request.ts';
+import { parseBlobPath } from './blob/params.ts';
+import { parseAddress, parseQuery, parseRequest } from './request.ts';
 
 function request(url: string, headers = {}) {
   const incoming = { method: 'GET', url, headers, rawHeaders: [], socket: {} } as unknown as IncomingMessage;

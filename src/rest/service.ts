@@ -2,9 +2,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { StorageError } from '../services/common/errors.ts';
 import type { ServiceName } from '../services/common/names.ts';
-import type { ParsePath } from './address.ts';
 import type { Operation, Request } from './operation.ts';
 import type { Reply } from './reply.ts';
+import type { ParsePath } from './request.ts';
 
 export interface ServiceDefinition<Context> {
   readonly service: ServiceName;

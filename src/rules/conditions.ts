@@ -81,3 +81,8 @@ function changedAfter(date: bigint, found: Validators): boolean {
 function countEtags(etags: ETags | undefined): number {
   return etags === undefined || etags === '*' ? 0 : etags.length;
 }
+
+/** Without the quotes of HTTP. A version is never repeated for a resource, so neither is its ETag. */
+export function formatEtag(version: bigint): string {
+  return `0x${version.toString(16).toUpperCase()}`;
+}

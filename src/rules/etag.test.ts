@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatEtag } from './etag.ts';
+import { formatEtag } from './conditions.ts';
 
 describe('An ETag', () => {
   it('is the version in upper-case hexadecimal digits, without quotes', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { metadataFault } from './metadata.ts';
+import { metadataFault } from './names.ts';
 
 describe('Metadata', () => {
   it.each(['a', '_', 'A1', 'camelCase', 'with_underscore', '__1'])('may have the name %s', (name) =>

@@ -2,7 +2,7 @@
 import { readFileSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolderDurably, writeFileDurably } from '../base/durable-files.ts';
-import { removeReserveFile } from '../partition/lmdb/space-guard.ts';
+import { removeReserveFile } from '../partition/lmdb/disk-space.ts';
 import { StartError } from './config.ts';
 import { DirectoryInUse, type DirectoryLock, lockDirectory } from './directory-lock.ts';
 

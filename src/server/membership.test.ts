@@ -52,7 +52,7 @@ describe('A process that shares a store', () => {
   it('has a new incarnation after an eviction, and uploads of the old one fail', async () => {
     const store = await newStore();
     const membership = await openServerMembership(store.options(true));
-    const first = membership.current();
+    const first = membership.current;
     const [epoch] = await store.activeEpochs();
     let openGate = () => {};
     const gate = new Promise<void>((resolve) => {
@@ -61,18 +61,16 @@ describe('A process that shares a store', () => {
     const upload = first.content.upload(7n, sent(gate), BYTES.length, WANTS);
     const uploaded = await first.content.upload(7n, sent(), BYTES.length, WANTS);
     await store.evict(epoch!);
-    await vi.waitFor(() => expect(membership.current()).not.toBe(first), 5_000);
-    expect(membership.current().isCurrent()).toBe(true);
+    await vi.waitFor(() => expect(membership.current).not.toBe(first), 5_000);
+    expect(membership.current.isCurrent()).toBe(true);
     expect(first.isCurrent()).toBe(false);
     openGate();
     await expect(upload).rejects.toThrow(Unavailable);
     const late = store.partition.transact(encodeKey(['test']), (tx) => first.content.commitUpload(tx, 7n, uploaded));
     await expect(late).rejects.toThrow(Unavailable);
     expect(() => first.content.beginRead()).toThrow(Unavailable);
-    const again = await membership.current().content.upload(7n, sent(), BYTES.length, WANTS);
-    await store.partition.transact(encodeKey(['test']), (tx) =>
-      membership.current().content.commitUpload(tx, 7n, again),
-    );
+    const again = await membership.current.content.upload(7n, sent(), BYTES.length, WANTS);
+    await store.partition.transact(encodeKey(['test']), (tx) => membership.current.content.commitUpload(tx, 7n, again));
     expect(store.warnings).toEqual([expect.stringContaining('declared this process dead')]);
     await membership.close();
     expect(await store.activeEpochs()).toEqual([]);
@@ -81,9 +79,9 @@ describe('A process that shares a store', () => {
   it('tries again until it can rejoin', async () => {
     const store = await newStore();
     const membership = await openServerMembership(failing(store.options(true), (call) => call === 2));
-    const first = membership.current();
+    const first = membership.current;
     await store.evict((await store.activeEpochs())[0]!);
-    await vi.waitFor(() => expect(membership.current()).not.toBe(first), 5_000);
+    await vi.waitFor(() => expect(membership.current).not.toBe(first), 5_000);
     expect(store.warnings).toContain('cannot begin anew');
     expect(await store.activeEpochs()).toHaveLength(1);
     await membership.close();
@@ -159,9 +157,9 @@ describe('A process that owns its store', () => {
       await openServerMembership(store.options(false)),
     ] as const;
     expect(await store.activeEpochs()).toHaveLength(1);
-    const uploaded = await memberships[0].current().content.upload(7n, sent(), BYTES.length, WANTS);
+    const uploaded = await memberships[0].current.content.upload(7n, sent(), BYTES.length, WANTS);
     const late = store.partition.transact(encodeKey(['test']), (tx) =>
-      memberships[0].current().content.commitUpload(tx, 7n, uploaded),
+      memberships[0].current.content.commitUpload(tx, 7n, uploaded),
     );
     await expect(late).rejects.toThrow(Unavailable);
     for (const each of memberships) await each.close();

@@ -50,8 +50,8 @@ export class ServerMembership {
   private readonly options: ServerMembershipOptions;
   private readonly heartbeats: FailureLog;
   private readonly rejoins: FailureLog;
-  /** Written by `join`, then by `rejoin` only. */
-  private incarnation!: Incarnation;
+  /** The present incarnation. Written by `join`, then by `rejoin` alone: an eviction replaces it at any time. */
+  current!: Incarnation;
   /** The last rejoin: each is chained to the one before, so one runs at a time. */
   private rejoined: Promise<unknown> = Promise.resolve();
   /** Evicted incarnations whose requests have not all ended. */
@@ -69,18 +69,13 @@ export class ServerMembership {
     const first = this.open();
     // An eviction before the first incarnation is open waits for it.
     this.rejoined = first;
-    this.incarnation = await first;
-  }
-
-  /** The present incarnation; an eviction replaces it at any time. */
-  current(): Incarnation {
-    return this.incarnation;
+    this.current = await first;
   }
 
   async close(): Promise<void> {
     this.isClosing = true;
     await this.rejoined;
-    await Promise.all([...this.closings, this.incarnation.close()]);
+    await Promise.all([...this.closings, this.current.close()]);
   }
 
   private open(): Promise<Incarnation> {
@@ -93,10 +88,10 @@ export class ServerMembership {
   }
 
   private async rejoin(): Promise<void> {
-    this.closeInBackground(this.incarnation);
+    this.closeInBackground(this.current);
     while (!this.isClosing) {
       try {
-        this.incarnation = await this.open();
+        this.current = await this.open();
         this.rejoins.succeeded();
         return;
       } catch (error) {

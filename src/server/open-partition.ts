@@ -1,7 +1,8 @@
 /** Opens the storage engine that a configuration names (LMDB, memory, PostgreSQL): the only file that knows the engines. */
 import { endProcess } from '../base/end-process.ts';
 import type { Log } from '../base/log.ts';
-import { TICKS_PER_SECOND, ticksFromUnix } from '../base/time.ts';
+import { TICKS_PER_SECOND } from '../base/time.ts';
+import { dateOf, wallClock } from '../partition/clock.ts';
 import { CorruptionError, hasValidHeader } from '../partition/lmdb/corruption.ts';
 import { openLmdb } from '../partition/lmdb/engine.ts';
 import { openLmdbReadOnly } from '../partition/lmdb/read-only.ts';
@@ -42,14 +43,13 @@ export async function openOwnedPartition(
   });
   if (folder.warning) log.warn(folder.warning);
   try {
-    const wall = () => ticksFromUnix(Date.now());
     const engine = await openLmdb({
       location: folder.rows,
-      wall: () => wall() + folder.lead,
+      wall: wallClock(folder.lead),
       beforeWrite: folder.checkLock,
     });
     const { close, ...rows } = ownedPartitionOn(engine, folder.lead);
-    const ahead = rows.date() - wall();
+    const ahead = rows.date() - wallClock()();
     if (ahead > DAY_TICKS)
       log.warn(`the time of the data is ${ahead / DAY_TICKS} days ahead of this machine's clock: see holdfast clock`);
     return { ...rows, close: () => close().finally(folder.release) };
@@ -69,7 +69,7 @@ function asStartError(error: unknown, location: string): unknown {
 
 function ownedPartitionOn(engine: Engine, lead = 0n): OwnedPartition {
   const partition = openPartition(engine);
-  return { partition, date: () => partition.clock.now() - lead, close: () => partition.close() };
+  return { partition, date: dateOf(partition.clock, lead), close: () => partition.close() };
 }
 
 /** For reads only, of a folder or of a shared store; servers may write meanwhile. */

@@ -54,10 +54,10 @@ export async function openStorage(rows: OwnedPartition, config: Config, log: Log
       openConfiguredExtents(config, epoch, onCorruption);
     const membership = await openServerMembership({ partition, openExtents, hashers, accounts, isShared, log });
     opened.push(() => membership.close());
-    const sweeper = { wake: () => membership.current().sweeper.wake() };
+    const sweeper = { wake: () => membership.current.sweeper.wake() };
     const settings = { refresh: () => analytics.refresh() };
     const storageFor = ({ id: account }: Pick<KnownAccount, 'id'>, granted?: Granted): Storage => {
-      return { partition, account, content: membership.current().content, sweeper, granted, settings };
+      return { partition, account, content: membership.current.content, sweeper, granted, settings };
     };
     const analyticsFailures = createFailureLog(log, { begins: 'analytics failed', isOver: 'analytics works again' });
     const analytics = await startAnalytics({
@@ -67,7 +67,7 @@ export async function openStorage(rows: OwnedPartition, config: Config, log: Log
       onDropped: (what, count) => log.warn({ count }, `${what} were dropped: there were too many to keep in memory`),
     });
     opened.push(() => analytics.stop());
-    const isCurrent = () => membership.current().isCurrent();
+    const isCurrent = () => membership.current.isCurrent();
     const closeStorage = () => opened.close();
     return { partition, accounts, sweeper, analytics, isCurrent, storageFor, certificate, closeStorage };
   } catch (error) {

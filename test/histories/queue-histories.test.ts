@@ -115,7 +115,7 @@ describe.skipIf(minutes > 0)('The checker of queues finds a violation', { timeou
     },
     {
       title: 'when messages come back too late',
-      file: 'rules/queue/timing.js',
+      file: 'rules/queue/messages.js',
       find: /visibleAt <= now/,
       replace: 'visibleAt + 3000000000n <= now',
     },

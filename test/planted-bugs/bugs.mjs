@@ -335,16 +335,16 @@ export const plantedBugs = [
   },
   {
     name: 'time that was set back is ahead again',
-    file: 'src/server/open-partition.ts',
-    find: 'partition.clock.now() - lead, close',
-    replace: 'partition.clock.now() - lead * 0n, close',
+    file: 'src/partition/clock.ts',
+    find: 'return () => clock.now() - lead;',
+    replace: 'return () => clock.now() - lead * 0n;',
     tests: ['test/anomalies/clock.test.ts'],
   },
   {
     name: 'after a set-back, time in which the server is stopped does not count',
-    file: 'src/server/open-partition.ts',
-    find: 'wall: () => wall() + folder.lead',
-    replace: 'wall: () => wall() + folder.lead * 0n',
+    file: 'src/partition/clock.ts',
+    find: 'return () => ticksFromUnix(Date.now()) + lead;',
+    replace: 'return () => ticksFromUnix(Date.now()) + lead * 0n;',
     tests: ['test/anomalies/clock.test.ts'],
   },
   {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { countMessage } from '../../src/services/queue/message-counts.ts';
-import { encodeMessage, messageKey } from '../../src/services/queue/message-rows.ts';
+import { countMessage, encodeMessage, messageKey } from '../../src/services/queue/message-rows.ts';
 import {
   deleteMessage,
   getMessages,

@@ -1,9 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { formatTableEtag } from '../../src/rules/table/etag.ts';
+import { formatTableEtag } from '../../src/rules/table/entity-group.ts';
 import { StorageError } from '../../src/services/common/errors.ts';
 import type { Granted } from '../../src/services/common/storage.ts';
-import type { Change } from '../../src/services/table/changes.ts';
-import { changeEntities, changeEntity, GroupFailure, getEntity } from '../../src/services/table/entities.ts';
+import {
+  type Change,
+  changeEntities,
+  changeEntity,
+  GroupFailure,
+  getEntity,
+} from '../../src/services/table/entities.ts';
 import { createTable } from '../../src/services/table/tables.ts';
 import {
   codeOf,

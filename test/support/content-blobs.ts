@@ -15,8 +15,8 @@ import {
   type Segment,
 } from '../../src/content/rows.ts';
 import { decodeKey, encodeKey, type Key, keysUnder } from '../../src/partition/keys.ts';
-import { decodeCounter, type Row, type Snapshot, type Transaction } from '../../src/partition/partition.ts';
-import { decodeBytes, encodeBytes } from '../../src/partition/values.ts';
+import type { Row, Snapshot, Transaction } from '../../src/partition/partition.ts';
+import { decodeBytes, decodeCounter, encodeBytes } from '../../src/partition/values.ts';
 import type { Chosen, ModelPiece, Stored } from './content-model.ts';
 import { account, bytesFrom, inPieces, type Opened } from './content-store.ts';
 

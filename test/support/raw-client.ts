@@ -2,8 +2,8 @@
 import { createHmac } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { type Log, silentLog } from '../../src/base/log.ts';
-import { sharedKeyStringToSign } from '../../src/rest/auth/shared-key-strings.ts';
-import { parseBlobPath } from '../../src/rest/blob/address.ts';
+import { sharedKeyStringToSign } from '../../src/rest/auth/shared-key.ts';
+import { parseBlobPath } from '../../src/rest/blob/params.ts';
 import type { Operation } from '../../src/rest/operation.ts';
 import { errorReply } from '../../src/rest/reply.ts';
 import type { ServiceDefinition } from '../../src/rest/service.ts';

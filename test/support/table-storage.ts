@@ -11,8 +11,13 @@ import type { Engine, Partition } from '../../src/partition/partition.ts';
 import { openPartition } from '../../src/partition/transact.ts';
 import { putAccount } from '../../src/services/common/account-rows.ts';
 import type { Storage } from '../../src/services/common/storage.ts';
-import type { ChangeResult, Delete, Insert, Update } from '../../src/services/table/changes.ts';
-import { changeEntity } from '../../src/services/table/entities.ts';
+import {
+  type ChangeResult,
+  changeEntity,
+  type Delete,
+  type Insert,
+  type Update,
+} from '../../src/services/table/entities.ts';
 import {
   canonicalize,
   decodeEntityProperties,

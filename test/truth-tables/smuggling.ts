@@ -1,6 +1,6 @@
 /**
  * Requests that two HTTP parsers could read differently, each followed by a request that must not be run. `by` says which part
- * refuses it: Node's parser, or src/rest/http/framing.ts because the parser lets it through.
+ * refuses it: Node's parser, or src/rest/http/connections.ts because the parser lets it through.
  */
 
 export interface Shape {

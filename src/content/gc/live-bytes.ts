@@ -1,5 +1,6 @@
 import { decodeKey, encodeKey, keyAfter, prefixEnd, type Range } from '../../partition/keys.ts';
-import { decodeCounter, type Snapshot } from '../../partition/partition.ts';
+import type { Snapshot } from '../../partition/partition.ts';
+import { decodeCounter } from '../../partition/values.ts';
 import { liveBytesIn } from '../rows.ts';
 
 const SLICE_ROWS = 1_000;

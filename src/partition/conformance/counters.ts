@@ -1,14 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { type Key, keysUnder } from '../keys.ts';
-import {
-  type Commit,
-  decodeCounter,
-  type Outcome,
-  type Partition,
-  type Timestamp,
-  type Transaction,
-} from '../partition.ts';
+import type { Commit, Outcome, Partition, Timestamp, Transaction } from '../partition.ts';
 import { openPartition } from '../transact.ts';
+import { decodeCounter } from '../values.ts';
 import {
   bytes,
   gate,

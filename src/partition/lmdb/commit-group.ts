@@ -1,11 +1,12 @@
 /** One group of commits: each is validated against those before it, and written into the overlay, where nobody sees it yet. */
-import { addToCounter, versionAfterAdd } from '../counters.ts';
+
+import type { ReservedClock } from '../clock.ts';
 import type { Key } from '../keys.ts';
 import { type Commit, type Instant, type Outcome, Unavailable } from '../partition.ts';
 import { type Changes, changesAgainst, validateCommit } from '../validate.ts';
+import { addToCounter, versionAfterAdd } from '../values.ts';
 import type { Layers } from './layers.ts';
 import type { Entry } from './overlay.ts';
-import type { ReservedClock } from './reserved-clock.ts';
 
 /** An error: the commit was refused. */
 export type Decision = Outcome | Error;

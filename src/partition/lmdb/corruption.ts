@@ -1,7 +1,6 @@
 /** Corruption that a start can see before LMDB does: LMDB trusts its file, and on one that is none it ends the process. */
 import { existsSync, statSync } from 'node:fs';
-import { readBeginning } from './file-io.ts';
-import { dataFile, META_PAGES, PAGE_BYTES } from './files.ts';
+import { dataFile, META_PAGES, PAGE_BYTES, readBeginning } from './files.ts';
 import { dataBytesIn } from './wal.ts';
 
 const MAGIC = 0xbeefc0de;

@@ -8,8 +8,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { bytes, get, key, put, rowNumber, times } from '../conformance/harness.ts';
 import { partitionConformance } from '../conformance/suite.ts';
 import { prefixEnd } from '../keys.ts';
-import { decodeCounter, type Timestamp } from '../partition.ts';
+import type { Timestamp } from '../partition.ts';
 import { openPartition } from '../transact.ts';
+import { decodeCounter } from '../values.ts';
 import { type LmdbOptions, openLmdb } from './engine.ts';
 
 const helper = (name: string): string => fileURLToPath(new URL(`../../../test/partition/${name}`, import.meta.url));

@@ -3,17 +3,14 @@
  * groups, one group at a time: it is validated and written into the overlay, where nobody sees it, appended to the log, synced, shown, and
  * answered.
  */
-import type { ClockOptions } from '../clock.ts';
+import { type ClockOptions, ReservedClock } from '../clock.ts';
 import { type Commit, type Engine, type Instant, type Outcome, Unavailable } from '../partition.ts';
 import { type Decision, validateGroup } from './commit-group.ts';
-import { isDiskFull } from './file-io.ts';
-import type { LmdbFiles } from './files.ts';
+import { freesSpace, LOW_SPACE, walBytes } from './disk-space.ts';
+import { isDiskFull, type LmdbFiles } from './files.ts';
 import { type CheckpointOptions, Layers } from './layers.ts';
 import { type LmdbSnapshot, makeSnapshot } from './reads.ts';
 import { type Recovered, recover } from './recovery.ts';
-import { ReservedClock } from './reserved-clock.ts';
-import { freesSpace, walBytes } from './size-estimate.ts';
-import { LOW_SPACE } from './space-guard.ts';
 import type { Wal } from './wal.ts';
 import { encodeRecord } from './wal-record.ts';
 

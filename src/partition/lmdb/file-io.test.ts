@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isDiskFull } from './file-io.ts';
+import { isDiskFull } from './files.ts';
 
 const failure = (code: string, syscall: string) => Object.assign(new Error(code), { code, syscall });
 

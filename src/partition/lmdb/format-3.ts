@@ -7,9 +7,8 @@ import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { Unavailable } from '../partition.ts';
 import { CorruptionError, hasValidHeader } from './corruption.ts';
-import { syncFolder, writeBeginning } from './file-io.ts';
-import { dataFile, openFiles, PAGE_BYTES, writeMeta } from './files.ts';
-import { SizeEstimate } from './size-estimate.ts';
+import { SizeEstimate } from './disk-space.ts';
+import { dataFile, openFiles, PAGE_BYTES, syncFolder, writeBeginning, writeMeta } from './files.ts';
 import { replayRecords } from './wal-record.ts';
 
 interface OldSegment {

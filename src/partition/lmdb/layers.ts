@@ -6,13 +6,11 @@
 import { statSync } from 'node:fs';
 import type { Commit } from '../partition.ts';
 import { Checkpointer } from './checkpoint.ts';
-import { EmptyRanges } from './empty-ranges.ts';
+import { guardSpace, SizeEstimate, type SpaceGuard } from './disk-space.ts';
 import { dataFile, fileUsage, type LmdbFiles } from './files.ts';
-import { Generation } from './overlay.ts';
+import { EmptyRanges, Generation } from './overlay.ts';
 import { CheckpointState, LayeredView } from './reads.ts';
 import type { Recovered } from './recovery.ts';
-import { SizeEstimate } from './size-estimate.ts';
-import { guardSpace, type SpaceGuard } from './space-guard.ts';
 import type { SegmentEnd, Wal } from './wal.ts';
 
 export interface CheckpointOptions {

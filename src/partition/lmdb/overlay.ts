@@ -1,11 +1,13 @@
 /**
  * The memory overlay: rows that are in the write-ahead log and not yet in LMDB's file, in versions. A version knows the commit group
- * that wrote it, so that a snapshot is a number: it sees what groups up to that number have written.
+ * that wrote it, so that a snapshot is a number: it sees what groups up to that number have written. Ranges in which scans have found
+ * removed rows only are remembered: the head of a queue would otherwise be scanned over all messages dequeued since the last checkpoint.
  */
-import type { Key, Range } from '../keys.ts';
-import { asBuffer, type Timestamp } from '../partition.ts';
+import { type Key, keyAfter, type Range } from '../keys.ts';
+import type { Timestamp } from '../partition.ts';
 import { SortedKeys } from '../sorted-keys.ts';
-import { SizeEstimate } from './size-estimate.ts';
+import { asBuffer } from '../values.ts';
+import { SizeEstimate } from './disk-space.ts';
 
 /** What a key holds since a group. One object a row, for what lives as long as a generation is copied by the garbage collector. */
 export class Entry {
@@ -160,4 +162,58 @@ export function* mergedKeys(one: Iterable<Key>, other: Iterable<Key>, reverse: b
     yield key;
   }
   for (; !next.done; next = rest.next()) yield next.value;
+}
+
+interface EmptyRange extends Range {
+  /** Empty for snapshots of this group and of later ones. */
+  readonly since: number;
+}
+
+const RANGES_MAX = 32;
+/** Fewer removed rows are walked over faster than they are remembered. */
+export const REMOVED_MIN = 32;
+
+export class EmptyRanges {
+  /** In no order, and they may overlap. */
+  private ranges: EmptyRange[] = [];
+
+  add(from: Key, to: Key, since: number): void {
+    // One that ends where this one begins goes on with it.
+    const before = this.ranges.find((range) => range.from <= from && from <= range.to);
+    const added = { from: before?.from ?? from, to, since: Math.max(since, before?.since ?? 0) };
+    this.ranges = this.ranges.filter((range) => range.from < added.from || range.to > added.to).slice(1 - RANGES_MAX);
+    this.ranges.push(added);
+  }
+
+  /** A row is put. */
+  excludeKey(key: Key): void {
+    if (!this.ranges.some(({ from, to }) => from <= key && key < to)) return;
+    this.ranges = this.ranges.flatMap((range) => {
+      if (key < range.from || key >= range.to) return [range];
+      const parts = [
+        { ...range, to: key },
+        { ...range, from: keyAfter(key) },
+      ];
+      return parts.filter(({ from, to }) => from < to);
+    });
+  }
+
+  clear(): void {
+    this.ranges = [];
+  }
+
+  overlaps({ from, to }: Range): boolean {
+    return this.ranges.length > 0 && this.ranges.some((range) => range.to > from && range.from < to);
+  }
+
+  /** What is left of the range for a snapshot of this group, in order. */
+  *outside({ from, to }: Range, group: number): Iterable<Range> {
+    let next = from;
+    for (const range of this.ranges.toSorted((a, b) => (a.from < b.from ? -1 : 1))) {
+      if (range.since > group || range.to <= next || range.from >= to) continue;
+      if (range.from > next) yield { from: next, to: range.from };
+      next = range.to;
+    }
+    if (next < to) yield { from: next, to };
+  }
 }

@@ -4,9 +4,8 @@ import { type Key, keyAfter, type Range } from '../keys.ts';
 import { readPage } from '../pages.ts';
 import type { Instant, PagedSnapshot, Row, ScanOptions, Timestamp } from '../partition.ts';
 import type { CurrentRows } from '../validate.ts';
-import { type EmptyRanges, REMOVED_MIN } from './empty-ranges.ts';
 import { decodeVersion, type RowsDatabase } from './files.ts';
-import { Entry, type Generation, mergedKeys } from './overlay.ts';
+import { type EmptyRanges, Entry, type Generation, mergedKeys, REMOVED_MIN } from './overlay.ts';
 
 /** One checkpoint, by a read transaction of LMDB that is open as long as a snapshot uses it. */
 export class CheckpointState {

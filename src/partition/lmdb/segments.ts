@@ -2,8 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { Instant } from '../partition.ts';
 import { CorruptionError } from './corruption.ts';
-import { readBeginning, writeBeginning } from './file-io.ts';
-import { decodeVersion } from './files.ts';
+import { decodeVersion, readBeginning, writeBeginning } from './files.ts';
 import { Generation } from './overlay.ts';
 import {
   decodeHead,

@@ -8,8 +8,7 @@ import { closeSync, existsSync, fdatasync, fstatSync, openSync, writeSync, write
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { writeFileDurably } from '../../base/durable-files.ts';
-import { isDiskFull, readBeginning, writeAll } from './file-io.ts';
-import { PAGE_BYTES } from './files.ts';
+import { isDiskFull, PAGE_BYTES, readBeginning, writeAll } from './files.ts';
 import { sealRecord } from './wal-record.ts';
 
 /** How far a segment goes. */

@@ -1,21 +1,11 @@
 /** In-memory engine with multi-version rows (MVCC): versions that no open snapshot sees are pruned. */
 import { type ClockOptions, startClock } from '../clock.ts';
-import { addToCounter, versionAfterAdd } from '../counters.ts';
 import type { Key, Range } from '../keys.ts';
 import { readPage } from '../pages.ts';
-import {
-  asBuffer,
-  type Commit,
-  type Engine,
-  type Outcome,
-  type PagedSnapshot,
-  type Row,
-  type ScanOptions,
-  type Timestamp,
-  type Write,
-} from '../partition.ts';
+import type { Commit, Engine, Outcome, PagedSnapshot, Row, ScanOptions, Timestamp, Write } from '../partition.ts';
 import { SortedKeys } from '../sorted-keys.ts';
 import { type CurrentRows, changesAgainst, validateCommit } from '../validate.ts';
+import { addToCounter, asBuffer, versionAfterAdd } from '../values.ts';
 
 export interface MemoryOptions extends ClockOptions {
   /** Faults for tests: the outcome to answer instead of committing. An unknown outcome may still have happened. */

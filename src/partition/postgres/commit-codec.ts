@@ -1,7 +1,8 @@
 /** Commit codec: a commit as the arguments of S.commit, arrays in PostgreSQL's binary format, in which bytes need no escaping. */
-import { addToCounter, versionAfterAdd } from '../counters.ts';
+
 import type { Key } from '../keys.ts';
-import { asBuffer, COUNTER_BYTES, type Commit, type Instant, type Timestamp } from '../partition.ts';
+import type { Commit, Instant, Timestamp } from '../partition.ts';
+import { addToCounter, asBuffer, COUNTER_BYTES, versionAfterAdd } from '../values.ts';
 import type { AdvisoryLock } from './advisory-locks.ts';
 
 const BOOL = 16;

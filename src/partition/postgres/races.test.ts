@@ -7,8 +7,9 @@ import { startCuttingProxy } from '../../../test/support/cutting-proxy.ts';
 import { type Cluster, missing, startCluster } from '../../../test/support/postgres-cluster.ts';
 import { bytes, key, rowNumber, times } from '../conformance/harness.ts';
 import { keysUnder } from '../keys.ts';
-import { decodeCounter, type Partition } from '../partition.ts';
+import type { Partition } from '../partition.ts';
 import { openPartition } from '../transact.ts';
+import { decodeCounter } from '../values.ts';
 import { openPostgres } from './engine.ts';
 
 const racer = fileURLToPath(new URL('../../../test/partition/postgres-racer.mjs', import.meta.url));

@@ -1,14 +1,7 @@
 /** Repeatable-read snapshots with pipelined queries: reads that are pending at one time share a round trip. */
 import { type Key, type KeyGrouping, keyAfterGroup, type Range } from '../keys.ts';
-import {
-  type Instant,
-  type Page,
-  type PagedSnapshot,
-  type PageOptions,
-  type Row,
-  type ScanOptions,
-  stoppedEarly,
-} from '../partition.ts';
+import type { Instant, Page, PagedSnapshot, PageOptions, Row, ScanOptions } from '../partition.ts';
+import { stoppedEarly } from '../values.ts';
 import type { ServerClock } from './clock.ts';
 import { keyArrayLiteral, keyLiteral } from './commit-codec.ts';
 import { ConnectionCache } from './connection-cache.ts';

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Encoding, sign, verifySignature } from './hmac.ts';
+import { type Encoding, sign, verifySignature } from './canonical.ts';
 
 describe('a signature', () => {
   const keys = fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes));

@@ -4,8 +4,14 @@ import type { AddressInfo } from 'node:net';
 import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-blob';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { StorageError } from '../../services/common/errors.ts';
-import { type Account, authScheme, createSharedKeyCheck } from './shared-key.ts';
-import { type SignedRequest, sharedKeyLiteStringToSign, sharedKeyStringToSign } from './shared-key-strings.ts';
+import {
+  type Account,
+  authScheme,
+  createSharedKeyCheck,
+  type SignedRequest,
+  sharedKeyLiteStringToSign,
+  sharedKeyStringToSign,
+} from './shared-key.ts';
 
 const key = Buffer.from('a key that is used in this test only').toString('base64');
 const otherKey = Buffer.from('another key').toString('base64');

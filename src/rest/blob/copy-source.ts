@@ -5,11 +5,10 @@
 import type { Conditions } from '../../rules/conditions.ts';
 import type { CopySource } from '../../services/blob/copies.ts';
 import { StorageError } from '../../services/common/errors.ts';
-import { type Address, parseAddress } from '../address.ts';
 import { notImplemented, type Reader, type Request } from '../operation.ts';
 import { conditions, invalidHeader, reader, singleHeader } from '../params.ts';
-import { parseQuery } from '../request.ts';
-import { parseBlobPath } from './address.ts';
+import { type Address, parseAddress, parseQuery } from '../request.ts';
+import { parseBlobPath } from './params.ts';
 
 const HEADER = 'x-ms-copy-source';
 const SOURCE = /^https?:\/\/([^/?#]+)\/[^#]*$/i;

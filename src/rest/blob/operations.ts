@@ -45,12 +45,18 @@ import {
   requiredHeader,
   xmlBody,
 } from '../params.ts';
-import { metadataHeaders, type Reply, streamedXmlReply, validatorHeaders, xmlReply } from '../reply.ts';
-import { estimateListBytes, PAGE_BYTES } from '../reply-size.ts';
+import {
+  estimateListBytes,
+  metadataHeaders,
+  PAGE_BYTES,
+  type Reply,
+  streamedXmlReply,
+  validatorHeaders,
+  xmlReply,
+} from '../reply.ts';
 import { accountUrl } from '../request.ts';
 import { serviceOperations } from '../service-operations.ts';
 import { parsePolicies, policiesXml } from '../xml/access-policies.ts';
-import { normalizeSlashes } from './address.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
 import { copySource, requireAbortAction, requireAsyncCopy, sourceConditions } from './copy-source.ts';
 import { leaseDuration, leaseHeaders, leaseStatus } from './lease-reply.ts';
@@ -67,6 +73,7 @@ import {
   beforeCrc64,
   blockListType,
   deleteSnapshots,
+  normalizeSlashes,
   PUT_BLOB_SIZES,
   PUT_BLOCK_SIZES,
   publicAccess,

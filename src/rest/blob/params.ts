@@ -1,9 +1,10 @@
-/** Readers of the Blob service: headers that are supported in part, and size limits by version. */
+/** Paths of the Blob service (/container/blob), and readers of its headers that are supported in part. */
 import type { BlockListType } from '../../services/blob/blocks.ts';
 import type { PublicAccess } from '../../services/blob/rows.ts';
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import { notImplemented, type Reader, type Request } from '../operation.ts';
 import { bodyTooLarge, invalidHeader, invalidQuery, reader } from '../params.ts';
+import { decodePart, type ParsePath } from '../request.ts';
 
 const fail = errorFactory(commonErrors);
 
@@ -77,4 +78,19 @@ export const blockListType: Reader<BlockListType> = reader(({ query }) => {
 function lowerCaseHeader({ headers }: Request, name: string): string | undefined {
   const value = headers[name];
   return value === undefined ? undefined : String(value).toLowerCase();
+}
+
+/** The name of a blob may contain slashes. */
+export const parseBlobPath: ParsePath = (rest) => {
+  if (rest === '') return { container: '', item: '', shape: '/' };
+  const second = rest.indexOf('/', 1);
+  const container = decodePart(second < 0 ? rest.slice(1) : rest.slice(1, second));
+  const item = second < 0 ? '' : normalizeSlashes(decodePart(rest.slice(second + 1)));
+  const shape = item !== '' ? '/{container}/{blob}' : container !== '' ? '/{container}' : '/';
+  return { container, item, shape };
+};
+
+/** Azure treats a backslash in the name of a blob as a slash, and SDKs sign and list it so. */
+export function normalizeSlashes(name: string): string {
+  return name.includes('\\') ? name.replaceAll('\\', '/') : name;
 }

@@ -1,8 +1,8 @@
 import type { Storage } from '../../services/common/storage.ts';
 import { errorReply } from '../reply.ts';
 import type { ServiceDefinition } from '../service.ts';
-import { parseBlobPath } from './address.ts';
 import { blobOperations } from './operations.ts';
+import { parseBlobPath } from './params.ts';
 
 export const blobService: ServiceDefinition<Storage> = {
   service: 'blob',

@@ -4,7 +4,7 @@ import { detachBuffers } from '../../base/detach-buffers.ts';
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import { BodyStream, readWithBudget, type StreamOptions } from './body-stream.ts';
 import { serverBusy } from './limits.ts';
-import type { RunningRequests } from './running-requests.ts';
+import type { RunningRequests } from './request-lifecycle.ts';
 
 const fail = errorFactory(commonErrors);
 

@@ -1,18 +1,18 @@
-/** The life of a request: context with its id, pipeline, reply or error, log and access record. */
+/** The life of a request: admission control, context with its id, pipeline, reply or error, log and access record. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Log } from '../../base/log.ts';
 import { asStorageError, commonErrors, errorFactory, type StorageError } from '../../services/common/errors.ts';
 import { type Analytics, buildAccessRecord, sentBodyBytes } from '../logging/analytics-record.ts';
 import { createRequestLog } from '../logging/request-log.ts';
 import type { Pipeline } from '../pipeline.ts';
-import { bodyLength, type Reply, sendReply } from '../reply.ts';
-import { createRequestContext, type RequestContext } from '../request-context.ts';
+import { bodyLength, isStream, type Reply, sendReply, streamIfLarge } from '../reply.ts';
+import { createRequestContext, type RequestContext } from '../request.ts';
 import type { ServiceDefinition } from '../service.ts';
 import { ClientDisconnected } from './body-stream.ts';
 import { BudgetShare } from './byte-budget.ts';
 import type { Connections } from './connections.ts';
 import { type BodyOptions, RequestBody } from './request-body.ts';
-import { chargeUntilSent, isStream, ResponseStream, streamIfLarge } from './response-stream.ts';
+import { chargeUntilSent, ResponseStream, UNCHARGED_BYTES_MAX } from './response-stream.ts';
 
 const fail = errorFactory(commonErrors);
 const SLOW_MILLISECONDS = 1_000;
@@ -79,7 +79,7 @@ export class RequestLifecycle {
       reply = streamIfLarge(await this.#runPipeline(ctx));
       if (reply.status === 401 || reply.status === 403) this.#requests.refused(ctx, reply.headers?.['x-ms-error-code']);
       if (isStream(reply.body)) stream = await this.#startStream(ctx, reply, reply.body);
-      else chargeUntilSent(ctx, bodyLength(reply.body), this.#bodyOptions.budget);
+      else this.#chargeWhole(ctx, bodyLength(reply.body));
     } catch (error) {
       ctx.replyShare.set(0);
       if (error instanceof ClientDisconnected) {
@@ -101,6 +101,11 @@ export class RequestLifecycle {
       const bytes = stream?.bytesSent ?? sentBodyBytes(reply, ctx.incoming.method);
       this.#recordAccess(ctx, started, serverMilliseconds, reply, bytes);
     }
+  }
+
+  #chargeWhole(ctx: RequestContext, bytes: number): void {
+    // Most replies are short, and nothing was reserved for them.
+    if (bytes > UNCHARGED_BYTES_MAX || ctx.replyShare.bytes > 0) chargeUntilSent(ctx, bytes, this.#bodyOptions.budget);
   }
 
   /** Pulls the first piece of a streamed reply, or throws its error. */
@@ -193,4 +198,53 @@ export class RequestLifecycle {
 /** Whether the request failed authentication or authorization. */
 function isAuthError({ status, code }: StorageError): boolean {
   return status === 401 || status === 403 || code === 'InvalidAuthenticationInfo';
+}
+
+export class RunningRequests {
+  readonly #max: number;
+  /** Requests from arrival to their end, without those that are receiving a whole body. */
+  #count = 0;
+  /** Requests from the start of their body stream or reply stream to their end: they hold resources of the services. */
+  readonly #streaming = new Set<IncomingMessage>();
+  #onStreamsEnded = () => {};
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Requests that wait for their clients do not count. */
+  isFull(): boolean {
+    return this.#count - this.#streaming.size >= this.#max;
+  }
+
+  begin(): void {
+    this.#count++;
+  }
+
+  /** While a whole body is received, its request does not run. */
+  suspend(): void {
+    this.#count--;
+  }
+
+  resume(): void {
+    this.#count++;
+  }
+
+  beginStreaming(incoming: IncomingMessage): void {
+    this.#streaming.add(incoming);
+  }
+
+  end(incoming: IncomingMessage): void {
+    this.#count--;
+    if (this.#streaming.delete(incoming) && this.#streaming.size === 0) this.#onStreamsEnded();
+  }
+
+  /** Resolves when no request streams any more, at the latest after this time. */
+  async streamsEnded(timeoutMilliseconds: number): Promise<void> {
+    if (this.#streaming.size === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#onStreamsEnded = resolve;
+      setTimeout(resolve, timeoutMilliseconds).unref();
+    });
+  }
 }

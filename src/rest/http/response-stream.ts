@@ -1,19 +1,15 @@
 /** Response streams with back-pressure: each piece is pulled once the client has received the one before. Replies charge the byte budget. */
 import type { IncomingMessage } from 'node:http';
-import { limitPerTick } from '../../base/per-tick-limit.ts';
-import { bodyLength, bodyPieces, type Reply } from '../reply.ts';
-import type { RequestContext } from '../request-context.ts';
+import { limitPerTick } from '../../base/time-slices.ts';
+import type { Reply } from '../reply.ts';
+import type { RequestContext } from '../request.ts';
 import { ClientDisconnected, type StreamOptions } from './body-stream.ts';
 import type { BudgetShare, ByteBudget } from './byte-budget.ts';
 import { serverBusy } from './limits.ts';
 import { waitForEvent } from './min-rate.ts';
-import { type BufferedStream, isBufferedStream, streamSlices } from './streamed.ts';
+import { type BufferedStream, isBufferedStream, SLICE_BYTES } from './streamed.ts';
 
 type Exchange = Pick<RequestContext, 'incoming' | 'outgoing' | 'replyShare'>;
-
-export function isStream(body: Reply['body']): body is AsyncIterable<Uint8Array> {
-  return typeof body === 'object' && !(body instanceof Uint8Array) && Symbol.asyncIterator in body;
-}
 
 /**
  * Large pieces after which the next is pulled in the same turn of the event loop, of all streams together. Node accepts one connection per
@@ -21,22 +17,8 @@ export function isStream(body: Reply['body']): body is AsyncIterable<Uint8Array>
  */
 const nextTurn = limitPerTick(4);
 
-/** Of a reply that is in memory as a whole, this much is handed to the system at once. */
-const SLICE_BYTES = 64 << 10;
-/** More than the system's socket buffer takes at once: a client may never receive it. */
-const UNSTREAMED_BYTES_MAX = 256 << 10;
 /** Most replies have at most this many bytes, and are sent with one write. */
-const UNCHARGED_BYTES_MAX = 16 << 10;
-
-/** A large reply is sent as a stream, so that a client that does not receive it is detected. */
-export function streamIfLarge(reply: Reply): Reply {
-  const { body, headers } = reply;
-  if (body === undefined || isStream(body)) return reply;
-  const length = bodyLength(body);
-  if (length <= UNSTREAMED_BYTES_MAX) return reply;
-  const pieces = streamSlices(bodyPieces(body), SLICE_BYTES);
-  return { ...reply, headers: { ...headers, 'Content-Length': length }, body: pieces };
-}
+export const UNCHARGED_BYTES_MAX = 16 << 10;
 
 /** Waits until the byte budget admits a reply of this many bytes, before it is produced. */
 export async function reserveReply({ incoming, replyShare }: Exchange, bytes: number): Promise<void> {

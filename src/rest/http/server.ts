@@ -5,15 +5,13 @@ import { HEADERS_MAX } from '../../base/input-limits.ts';
 import { StorageError } from '../../services/common/errors.ts';
 import type { Account } from '../auth/shared-key.ts';
 import { createPipeline, type PipelineOptions } from '../pipeline.ts';
-import type { RequestContext } from '../request-context.ts';
+import type { RequestContext } from '../request.ts';
 import { ByteBudget } from './byte-budget.ts';
-import { Connections } from './connections.ts';
-import { endsConnection, framingFault, hasBody } from './framing.ts';
+import { Connections, endsConnection, framingFault, hasBody } from './connections.ts';
 import { HEADERS_BYTES_MAX, LIMITS, type Limits, serverBusy } from './limits.ts';
 import { IDLE_MILLISECONDS } from './min-rate.ts';
 import { LINGER_MILLISECONDS } from './request-body.ts';
-import { type LifecycleOptions, RequestLifecycle } from './request-lifecycle.ts';
-import { RunningRequests } from './running-requests.ts';
+import { type LifecycleOptions, RequestLifecycle, RunningRequests } from './request-lifecycle.ts';
 import { createHttpServer, type TlsOptions } from './tls.ts';
 
 /** More would block the event loop too long; fewer while connections are accepted, of which Node accepts one per turn. */

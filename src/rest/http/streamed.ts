@@ -1,5 +1,8 @@
 /** Streamed documents: short ones as arrays of pieces, long ones sent while the rest is produced. */
 
+/** Of a reply that is in memory as a whole, this much is handed to the system at once. */
+export const SLICE_BYTES = 64 << 10;
+
 export type StreamedDocument = readonly Uint8Array[] | AsyncIterable<Uint8Array>;
 
 /** A stream of which some pieces are in memory before they are pulled. */

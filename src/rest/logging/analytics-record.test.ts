@@ -1,11 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { MONDAY } from '../../../test/support/access-record.ts';
-import { parseAddress } from '../address.ts';
-import { parseBlobPath } from '../blob/address.ts';
-import { parseRequest } from '../request.ts';
-import type { RequestContext } from '../request-context.ts';
-import { parseTablePath } from '../table/address.ts';
+import { parseBlobPath } from '../blob/params.ts';
+import { parseAddress, parseRequest, type RequestContext } from '../request.ts';
+import { parseTablePath } from '../table/params.ts';
 import { buildAccessRecord, sentBodyBytes } from './analytics-record.ts';
 
 interface SentRequest {

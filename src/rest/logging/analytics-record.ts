@@ -3,8 +3,7 @@ import type { AccessRecord, RequestKind } from '../../rules/analytics/access-rec
 import type { ServiceName } from '../../services/common/names.ts';
 import type { Method } from '../operation.ts';
 import { bodyLength, type Reply } from '../reply.ts';
-import { accountUrl, type Routable } from '../request.ts';
-import type { RequestContext } from '../request-context.ts';
+import { accountUrl, type RequestContext, type Routable } from '../request.ts';
 import { redactedUrl } from './request-log.ts';
 
 export interface Analytics {

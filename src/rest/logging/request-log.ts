@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Log } from '../../base/log.ts';
 import type { StorageError } from '../../services/common/errors.ts';
 import type { Reply } from '../reply.ts';
-import type { RequestContext } from '../request-context.ts';
+import type { RequestContext } from '../request.ts';
 import { createRefusalLog } from './refusal-log.ts';
 
 interface RequestLog {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseQueuePath } from './address.ts';
+import { parseQueuePath } from './params.ts';
 
 describe('A path of the Queue service', () => {
   it.each([

@@ -21,8 +21,7 @@ import {
 import { prepend, streamAsProduced } from '../http/streamed.ts';
 import { notImplementedOperation, type Operation, operationOn } from '../operation.ts';
 import { integerQuery, listQuery, metadata, pathPart, query, xmlBody } from '../params.ts';
-import { metadataHeaders, streamedXmlReply, xmlReply } from '../reply.ts';
-import { estimateListBytes, estimateMessagesBytes } from '../reply-size.ts';
+import { estimateListBytes, estimateMessagesBytes, metadataHeaders, streamedXmlReply, xmlReply } from '../reply.ts';
 import { accountUrl } from '../request.ts';
 import { serviceOperations } from '../service-operations.ts';
 import { parsePolicies, policiesXml } from '../xml/access-policies.ts';

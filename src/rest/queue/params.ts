@@ -1,7 +1,8 @@
-/** Parameters of the Queue service. The services check limits, except those that depend on the API version. */
+/** Paths and parameters of the Queue service. The services check limits, except those that depend on the API version. */
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import type { Reader, Request } from '../operation.ts';
 import { integerQuery, invalidQuery, reader } from '../params.ts';
+import { decodePart, type ParsePath } from '../request.ts';
 
 const fail = errorFactory(commonErrors);
 
@@ -48,3 +49,15 @@ export function isVersionBefore({ version }: Request, since: string): boolean {
 function beforeVersion<Value>(since: string, older: Reader<Value>, newer: Reader<Value>): Reader<Value> {
   return reader((request) => (isVersionBefore(request, since) ? older : newer).read(request));
 }
+
+/** A path of another shape becomes a queue name with a slash, which every operation refuses as invalid. */
+export const parseQueuePath: ParsePath = (rest) => {
+  const [queue = '', messages = '', message = '', ...more] = rest.slice(1).split('/').map(decodePart);
+  if (queue === '' && messages === '') return { container: '', item: '', shape: '/' };
+  if (messages === '' && message === '') return { container: queue, item: '', shape: '/{queue}' };
+  if (queue === '' || messages !== 'messages' || more.some((part) => part !== '')) {
+    return { container: decodePart(rest.slice(1)), item: '', shape: '/{queue}' };
+  }
+  const shape = message === '' ? '/{queue}/messages' : '/{queue}/messages/{message}';
+  return { container: queue, item: message, shape };
+};

@@ -1,8 +1,8 @@
 import type { Storage } from '../../services/common/storage.ts';
 import { errorReply } from '../reply.ts';
 import type { ServiceDefinition } from '../service.ts';
-import { parseQueuePath } from './address.ts';
 import { queueOperations } from './operations.ts';
+import { parseQueuePath } from './params.ts';
 
 export const queueService: ServiceDefinition<Storage> = {
   service: 'queue',

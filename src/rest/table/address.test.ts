@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { StorageError } from '../../services/common/errors.ts';
 import type { Request } from '../operation.ts';
-import { entityKeys, parseTablePath } from './address.ts';
+import { entityKeys, parseTablePath } from './params.ts';
 
 const keysOf = (path: string) => entityKeys.read(parseTablePath(path) as unknown as Request);
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { negotiateFormat, parsePreference } from './content-negotiation.ts';
+import { negotiateFormat, parsePreference } from './replies.ts';
 
 const [no, minimal, full] = (['nometadata', 'minimalmetadata', 'fullmetadata'] as const).map((level) => ({ level }));
 

@@ -1,14 +1,11 @@
 /** The operations on entities. All of them can be parts of a batch. */
 import type { Storage } from '../../services/common/storage.ts';
-import type { Change, ChangeResult } from '../../services/table/changes.ts';
-import { changeEntity, getEntity } from '../../services/table/entities.ts';
+import { type Change, type ChangeResult, changeEntity, getEntity } from '../../services/table/entities.ts';
 import { entityEtag, type SentEntity } from '../../services/table/entity-rows.ts';
 import { queryEntities } from '../../services/table/queries.ts';
 import { type Input, type Operation, operationOn, type Permission, type Readers, type Route } from '../operation.ts';
 import { pathPart } from '../params.ts';
-import type { Reply } from '../reply.ts';
-import { PAGE_BYTES } from '../reply-size.ts';
-import { entityKeys } from './address.ts';
+import { PAGE_BYTES, type Reply } from '../reply.ts';
 import { encodeToken } from './continuation.ts';
 import { EntityPage } from './json/entity-page.ts';
 import { readEntity } from './json/read-entity.ts';
@@ -17,6 +14,7 @@ import {
   checkElementOptions,
   checkSetOptions,
   entityContinuation,
+  entityKeys,
   filter,
   ifMatch,
   jsonBody,

@@ -6,7 +6,7 @@ import { errorFactory, errorTable, type StorageError } from '../../services/comm
 import { tableErrors } from '../../services/table/errors.ts';
 import { errorHeaders, type Reply, xmlReply } from '../reply.ts';
 import type { ErrorReply } from '../service.ts';
-import { COMMON_HEADERS, jsonType, negotiateFormat, parsePreference } from './content-negotiation.ts';
+import { COMMON_HEADERS, jsonType, negotiateFormat, parsePreference } from './replies.ts';
 
 /** Errors of the service, and those of the protocol. */
 const wireErrors = errorTable({

@@ -11,7 +11,7 @@ import { batchOperation } from './batch/batch.ts';
 import { encodeToken } from './continuation.ts';
 import { changeOperations, queryOperations } from './entity-operations.ts';
 import { readTableName } from './json/read-entity.ts';
-import { formatTable, formatTables, tableAddress } from './json/write-entity.ts';
+import { formatTable, formatTables } from './json/write-entity.ts';
 import {
   answer,
   checkElementOptions,
@@ -20,6 +20,7 @@ import {
   jsonBody,
   preference,
   rejectEtagHeaders,
+  tableAddress,
   tableContinuation,
   top,
 } from './params.ts';

@@ -1,9 +1,8 @@
 import type { Storage } from '../../services/common/storage.ts';
 import type { ServiceDefinition } from '../service.ts';
-import { parseTablePath } from './address.ts';
 import { tableErrorReply } from './errors.ts';
-import { effectiveMethod } from './method-override.ts';
 import { tableOperations } from './operations.ts';
+import { effectiveMethod, parseTablePath } from './params.ts';
 
 export const tableService: ServiceDefinition<Storage> = {
   service: 'table',

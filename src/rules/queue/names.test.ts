@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { queueNameFault } from './names.ts';
+import { queueNameFault } from '../names.ts';
 
 describe('The name of a queue', () => {
   it.each(['abc', 'a-b', '1-2', 'a'.repeat(63), 'abc-def-ghi'])('may be %s', (name) => {

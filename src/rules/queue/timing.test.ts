@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { addSeconds, expiryTime, isVisible, limitsFault, NEVER, putFault, updateFault } from './timing.ts';
+import { addSeconds, expiryTime, isVisible, limitsFault, NEVER, putFault, updateFault } from './messages.ts';
 
 const SECOND = 10_000_000n;
 

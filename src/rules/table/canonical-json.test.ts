@@ -1,8 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { canonicalize, canonicalizeAs, parseText, parseType, type SentValue } from './canonical-json.ts';
+import {
+  canonicalize,
+  canonicalizeAs,
+  formatJsonString,
+  parseText,
+  parseType,
+  type SentValue,
+} from './canonical-json.ts';
 import { EDM_TYPES, type EdmType, parseValue } from './edm.ts';
-import { formatJsonString } from './edm-format.ts';
 
 const string = (text: string): SentValue => ({ kind: 'string', json: formatJsonString(text), length: text.length });
 const bare = (kind: 'number' | 'boolean', json: string): SentValue => ({ kind, json, length: json.length });

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { formatDouble, formatJsonString, formatValue } from './canonical-json.ts';
 import { formatDateTime, parseDateTime } from './date-times.ts';
 import { parseValue, type Scalar } from './edm.ts';
-import { formatDouble, formatJsonString, formatValue } from './edm-format.ts';
 
 const string = (text: string): Scalar => ({ kind: 'string', text });
 const number = (text: string): Scalar => ({ kind: 'number', text });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatTableEtag, parseIfMatch } from './etag.ts';
+import { formatTableEtag, parseIfMatch } from './entity-group.ts';
 
 /** 2017-11-10T02:47:54Z */
 const SECOND = 636458788740000000n;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { foldTableName, tableNameFault } from './table-names.ts';
+import { foldTableName, tableNameFault } from '../names.ts';
 
 describe('The name of a table', () => {
   it.each(['abc', 'Customers2', 'A'.repeat(63), 'table'])('may be %s', (name) => {

@@ -7,7 +7,7 @@ import {
   parseCounters,
 } from '../../rules/analytics/request-counters.ts';
 import { metricsPartition, retentionStart } from '../../rules/analytics/time-partitions.ts';
-import { metricsTableName } from '../../rules/table/table-names.ts';
+import { metricsTableName } from '../../rules/names.ts';
 import { checkNotRemoved } from '../common/account-rows.ts';
 import { decodeName, type ServiceName } from '../common/names.ts';
 import type { AccountId, Storage } from '../common/storage.ts';

@@ -5,7 +5,7 @@ import { createHasher } from '../../hashing/hasher.ts';
 import type { Snapshot } from '../../partition/partition.ts';
 import { decodeBytes } from '../../partition/values.ts';
 import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
-import { formatEtag } from '../../rules/etag.ts';
+import { formatEtag } from '../../rules/conditions.ts';
 import { leaseAfterWrite, leaseState } from '../../rules/lease.ts';
 import type { Storage } from '../common/storage.ts';
 import { encodeBlobRecord, readBlob } from './blob-record.ts';

@@ -1,7 +1,7 @@
 /** Put Blob. */
 import { formatId } from '../../content/rows.ts';
 import { encodeBytes } from '../../partition/values.ts';
-import { formatEtag } from '../../rules/etag.ts';
+import { formatEtag } from '../../rules/conditions.ts';
 import type { Storage } from '../common/storage.ts';
 import { type SentContent, withInlineOrUpload } from '../common/upload.ts';
 import { type BlobInput, checkWritable, checkWriteInput, parseMetadata, type SentMetadata } from './request-checks.ts';

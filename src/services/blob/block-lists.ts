@@ -5,7 +5,7 @@ import { crc64Base64 } from '../../hashing/hasher.ts';
 import { type Transaction, Unavailable } from '../../partition/partition.ts';
 import { encodeBytes } from '../../partition/values.ts';
 import { type BlockChoice, COMMITTED_BLOCKS_MAX, listsToSearch, parseBlockId } from '../../rules/block-list.ts';
-import { formatEtag } from '../../rules/etag.ts';
+import { formatEtag } from '../../rules/conditions.ts';
 import type { Storage } from '../common/storage.ts';
 import { type CommittedBlocks, findCommitted, NONE_COMMITTED, readCommitted } from './block-list-plan.ts';
 import { blockKeyFromId } from './blocks.ts';

@@ -1,6 +1,5 @@
 /** Create, get, change and delete a container. */
-import type { Conditions } from '../../rules/conditions.ts';
-import { formatEtag } from '../../rules/etag.ts';
+import { type Conditions, formatEtag } from '../../rules/conditions.ts';
 import { leaseState } from '../../rules/lease.ts';
 import { checkNotRemoved } from '../common/account-rows.ts';
 import { encodeName } from '../common/names.ts';

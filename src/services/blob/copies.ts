@@ -2,8 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { parseId } from '../../content/rows.ts';
 import type { Transaction } from '../../partition/partition.ts';
-import { type Conditions, judgeWrite } from '../../rules/conditions.ts';
-import { formatEtag } from '../../rules/etag.ts';
+import { type Conditions, formatEtag, judgeWrite } from '../../rules/conditions.ts';
 import { INFINITE_SECONDS, isLocked, normaliseLeaseId } from '../../rules/lease.ts';
 import type { Storage } from '../common/storage.ts';
 import { readBlob } from './blob-record.ts';

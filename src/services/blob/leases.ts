@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Transaction } from '../../partition/partition.ts';
-import type { Conditions, Validators } from '../../rules/conditions.ts';
-import { formatEtag } from '../../rules/etag.ts';
+import { type Conditions, formatEtag, type Validators } from '../../rules/conditions.ts';
 import { type Lease, type LeaseAction, type LeaseStep, lockedUntil, nextLease } from '../../rules/lease.ts';
 import type { Storage } from '../common/storage.ts';
 import { encodeBlobRecord } from './blob-record.ts';

@@ -6,7 +6,7 @@ import { blobNameFault, containerNameFault, LOGS_CONTAINER } from '../../rules/n
 import type { Storage } from '../common/storage.ts';
 import { type BlobErrorCode, blobErrors, fail } from './errors.ts';
 
-export { parseMetadata, type SentMetadata } from '../common/metadata.ts';
+export { parseMetadata, type SentMetadata } from '../common/names.ts';
 
 export type LeasedResource = 'blob' | 'container';
 

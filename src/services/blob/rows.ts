@@ -14,11 +14,10 @@ import {
 import { decodeKey, encodeKey, type Key, keyPrefix, keysUnder, type Range } from '../../partition/keys.ts';
 import type { Instant, Row, Snapshot, Timestamp, Transaction } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
-import type { Validators } from '../../rules/conditions.ts';
-import { formatEtag } from '../../rules/etag.ts';
+import { formatEtag, type Validators } from '../../rules/conditions.ts';
 import type { Lease } from '../../rules/lease.ts';
 import { encodeDeletion } from '../common/deletions.ts';
-import type { Metadata } from '../common/metadata.ts';
+import type { Metadata } from '../common/names.ts';
 import * as names from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';
 import type { AccountId, AccountScope } from '../common/storage.ts';

@@ -1,7 +1,9 @@
-/** The rows that containers, queues and tables share: a name row that holds the id, and properties under that id. */
+/** The rows that containers, queues and tables share: a name row that holds the id, and properties with metadata under that id. */
 import { encodeKey, type Key, keyPrefix, prefixEnd, type Range } from '../../partition/keys.ts';
 import type { Row } from '../../partition/partition.ts';
 import { decodeBytes, encodeBytes } from '../../partition/values.ts';
+import { metadataFault } from '../../rules/names.ts';
+import { commonErrors, errorFactory } from './errors.ts';
 import type { AccountId } from './storage.ts';
 
 export const serviceNames = ['blob', 'queue', 'table'] as const;
@@ -35,4 +37,17 @@ export function decodeName(row: Pick<Row, 'value'>): bigint {
 
 export function bytesAfterId(row: Pick<Row, 'value'>): Buffer {
   return decodeBytes(row).subarray(ID_BYTES);
+}
+
+export type Metadata = Readonly<Record<string, string>>;
+
+/** Metadata as it was sent: a name may occur twice. */
+export type SentMetadata = readonly (readonly [name: string, value: string])[];
+
+const fail = errorFactory(commonErrors);
+
+export function parseMetadata(sent: SentMetadata): Metadata {
+  const fault = metadataFault(sent);
+  if (fault) throw fail(fault);
+  return Object.fromEntries(sent);
 }

@@ -10,14 +10,15 @@ import {
   parseId,
 } from '../../content/rows.ts';
 import { decodeKey, type Range } from '../../partition/keys.ts';
-import { decodeCounter, type Row } from '../../partition/partition.ts';
+import type { Row } from '../../partition/partition.ts';
+import { decodeCounter } from '../../partition/values.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
 import { blocksIn, decodeBlock, decodeUncommitted } from '../blob/rows.ts';
 import { decodeAccount, removedAccountId } from '../common/account-rows.ts';
 import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
 import { decodeName } from '../common/names.ts';
 import type { AccountId } from '../common/storage.ts';
-import { isHourCounter } from '../queue/message-counts.ts';
+import { isHourCounter } from '../queue/message-rows.ts';
 import { decodeQueue } from '../queue/rows.ts';
 
 /** Keys are account and id: `qualifiedId`. */

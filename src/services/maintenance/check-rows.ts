@@ -10,8 +10,8 @@ import {
 } from '../../content/rows.ts';
 import { crc64Base64 } from '../../hashing/hasher.ts';
 import { decodeKey, encodeKey, type Part as KeyPart } from '../../partition/keys.ts';
-import { decodeCounter, type Row, type Snapshot } from '../../partition/partition.ts';
-import { decodeBytes, decodeValue } from '../../partition/values.ts';
+import type { Row, Snapshot } from '../../partition/partition.ts';
+import { decodeBytes, decodeCounter, decodeValue } from '../../partition/values.ts';
 import { accountKeysFault, accountNameFault } from '../../rules/account-names.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
 import { decodeBlock, decodeProperties, decodeUncommitted, expiryKey, inlineKey } from '../blob/rows.ts';

@@ -1,22 +1,37 @@
 /**
- * Dequeue with request batching: Get Messages requests that wait for one queue share one scan of the visibility index and one commit.
- * Under contention from other processes, a batch starts at a random offset near the head.
+ * Visibility index (messages in the order in which they become visible) and dequeue: Get Messages requests that wait for one queue share one
+ * scan of the index and one commit. Expired messages are removed on the way. Under contention from other processes, a batch starts at a
+ * random offset near the head.
  */
-import type { Key } from '../../partition/keys.ts';
-import type { CombinedFunction, CombinedResult, Partition, Row, Transaction } from '../../partition/partition.ts';
-import { addSeconds } from '../../rules/queue/timing.ts';
+
+import { randomFillSync } from 'node:crypto';
+import { type Key, keyAfter, type Range } from '../../partition/keys.ts';
+import type {
+  CombinedFunction,
+  CombinedResult,
+  Instant,
+  Partition,
+  Row,
+  ScanOptions,
+  Snapshot,
+  Transaction,
+} from '../../partition/partition.ts';
+import { stoppedEarly } from '../../partition/values.ts';
+import { addSeconds, isVisible } from '../../rules/queue/messages.ts';
 import type { Storage } from '../common/storage.ts';
 import {
+  countMessage,
+  decodeMessage,
   encodeMessage,
   type FoundMessage,
+  firstMessageKey,
   type Message,
   messageKey,
   type StoredMessage,
   toMessage,
+  visibilityKey,
 } from './message-rows.ts';
-import { random64 } from './random64.ts';
 import { checkQueueAccess, decodeQueue, nameKey, type Queue, type QueueScope, txQueueKey } from './rows.ts';
-import { deleteExpired, findVisible, type VisibleMessages } from './visibility-index.ts';
 
 export interface DequeueInput {
   readonly queue: string;
@@ -158,4 +173,85 @@ function setInvisible(tx: Transaction, queue: Queue, message: FoundMessage, seco
   tx.remove(key);
   tx.put(messageKey(queue, hidden.visibleAt, hidden.id), encodeMessage(hidden));
   return toMessage(hidden);
+}
+
+/** How far the clocks of processes that share a store may differ. */
+const SKEW_TICKS = 1_000_000n;
+/** Rows and bytes that are scanned for one commit at most. Each expired message changes three rows, and a commit at most a thousand. */
+const ROWS_MAX = 300;
+const BYTES_MAX = 4 << 20;
+
+export interface VisibleMessages {
+  /** Visible and not expired, in their order. */
+  readonly live: readonly FoundMessage[];
+  readonly expired: readonly Key[];
+  /** No other message is visible. */
+  readonly isComplete: boolean;
+}
+
+type ScanFn = (range: Range, options: ScanOptions) => Promise<Row[]>;
+
+/** Of a snapshot. */
+export function readVisible(at: Snapshot, queue: Queue, wanted: number): Promise<VisibleMessages> {
+  return scanVisible((range, options) => at.scan(range, options), queue, at.now, wanted);
+}
+
+/** For a transaction that is to check only the messages it changes: the commit validates nothing of the scan. */
+export function findVisible(tx: Transaction, queue: Queue, wanted: number): Promise<VisibleMessages> {
+  return scanVisible((range, options) => tx.scanUnchecked(range, options), queue, tx.now, wanted);
+}
+
+/** Scans from the head until `wanted` messages are found. Expired messages are in between, and count for the limits. */
+async function scanVisible(scan: ScanFn, queue: Queue, now: Instant, wanted: number): Promise<VisibleMessages> {
+  const live: FoundMessage[] = [];
+  const expired: Key[] = [];
+  const to = visibilityKey(queue, now + SKEW_TICKS);
+  let from = firstMessageKey(queue);
+  let rowsLeft = ROWS_MAX;
+  let bytesLeft = BYTES_MAX;
+  while (live.length < wanted) {
+    // After an expired message more are likely.
+    const limit = Math.min(rowsLeft, expired.length > 0 ? ROWS_MAX : wanted - live.length);
+    const bounds = { limit, bytesMax: bytesLeft };
+    const rows = await scan({ from, to }, bounds);
+    let isPastNow = false;
+    for (const row of rows) {
+      const message = decodeMessage(row);
+      isPastNow = message.visibleAt > now;
+      rowsLeft--;
+      bytesLeft -= row.value.length;
+      if (!isVisible(message.visibleAt, row.version, now)) continue;
+      if (message.expires <= now) expired.push(row.key);
+      else if (live.length < wanted) live.push(message);
+    }
+    if (isPastNow || !stoppedEarly(rows, bounds)) return { live, expired, isComplete: true };
+    if (rowsLeft <= 0 || bytesLeft <= 0) break;
+    from = keyAfter(rows.at(-1)!.key);
+  }
+  return { live, expired, isComplete: false };
+}
+
+/** Deletes those that still exist, and counts each once. */
+export async function deleteExpired(tx: Transaction, queue: Queue, keys: readonly Key[]): Promise<void> {
+  const rows = await tx.getMany(keys);
+  const found = rows.filter((row) => row !== undefined);
+  for (const row of found) {
+    tx.remove(row.key);
+    countMessage(tx, queue, decodeMessage(row), -1);
+  }
+}
+
+const POOL_BYTES = 4_096;
+const pool = Buffer.alloc(POOL_BYTES);
+let used = POOL_BYTES;
+
+/** 64 random bits, from a pool: a call of the generator costs more than the bytes. */
+export function random64(): bigint {
+  if (used === POOL_BYTES) {
+    randomFillSync(pool);
+    used = 0;
+  }
+  const bits = pool.readBigUInt64BE(used);
+  used += 8;
+  return bits;
 }

@@ -1,9 +1,8 @@
 /** List Queues: a page shows one committed state, and is read in slices that leave the event loop to others. */
 import { nextSlice } from '../../base/time-slices.ts';
 import { decodeKeySuffix, keyAfter, prefixEnd } from '../../partition/keys.ts';
-import { queueNameFault } from '../../rules/queue/names.ts';
-import type { Metadata } from '../common/metadata.ts';
-import { decodeName } from '../common/names.ts';
+import { queueNameFault } from '../../rules/names.ts';
+import { decodeName, type Metadata } from '../common/names.ts';
 import { createSliceBuffer } from '../common/slices.ts';
 import type { Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';

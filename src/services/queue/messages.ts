@@ -1,11 +1,20 @@
 import type { Instant, Transaction } from '../../partition/partition.ts';
-import { formatReceipt, type MessageId, parseMessageId, SALT_BITS } from '../../rules/queue/receipts.ts';
-import { addSeconds, expiryTime, putFault, TTL_SECONDS_DEFAULT, updateFault } from '../../rules/queue/timing.ts';
-import type { Storage } from '../common/storage.ts';
-import { type DequeueInput, dequeue } from './dequeue.ts';
-import { fail } from './errors.ts';
-import { countMessage } from './message-counts.ts';
 import {
+  addSeconds,
+  expiryTime,
+  formatReceipt,
+  type MessageId,
+  parseMessageId,
+  putFault,
+  SALT_BITS,
+  TTL_SECONDS_DEFAULT,
+  updateFault,
+} from '../../rules/queue/messages.ts';
+import type { Storage } from '../common/storage.ts';
+import { type DequeueInput, deleteExpired, dequeue, findVisible, random64, readVisible } from './dequeue.ts';
+import { fail } from './errors.ts';
+import {
+  countMessage,
   decodeMessage,
   encodeMessage,
   type FoundMessage,
@@ -13,17 +22,20 @@ import {
   messageKey,
   toMessage,
 } from './message-rows.ts';
-import { random64 } from './random64.ts';
 import {
   checkMessageCount,
   checkMessageText,
   checkQueueName,
   checkReceipt,
   checkVisibility,
+  encodeQueue,
+  nameKey,
+  type Queue,
+  readQueue,
+  scheduleGenerationDeletion,
   throwIfFault,
-} from './request-checks.ts';
-import { encodeQueue, nameKey, type Queue, readQueue, scheduleGenerationDeletion, txQueueKey } from './rows.ts';
-import { deleteExpired, findVisible, readVisible } from './visibility-index.ts';
+  txQueueKey,
+} from './rows.ts';
 
 export interface QueueInput {
   readonly queue: string;

@@ -1,12 +1,12 @@
 import { checkNotRemoved } from '../common/account-rows.ts';
-import { type Metadata, parseMetadata, type SentMetadata } from '../common/metadata.ts';
+import { type Metadata, parseMetadata, type SentMetadata } from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';
 import type { Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
-import { readMessageCount } from './message-counts.ts';
+import { readMessageCount } from './message-rows.ts';
 import type { QueueInput } from './messages.ts';
-import { checkQueueName } from './request-checks.ts';
 import {
+  checkQueueName,
   decodeQueue,
   encodeProperties,
   encodeQueue,

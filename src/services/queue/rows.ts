@@ -1,15 +1,23 @@
-/** Queues as rows; docs/adr/0002-row-schema.md has the schema. Their messages are in message-rows.ts. */
+/** Queues: validation of requests before any row is read, and queues as rows; docs/adr/0002-row-schema.md has the schema. */
 import { deletionKey } from '../../content/rows.ts';
 import { encodeKey, type Key, keysUnder, type Range } from '../../partition/keys.ts';
 import type { Row, Snapshot, Transaction } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
+import { queueNameFault } from '../../rules/names.ts';
+import {
+  limitsFault,
+  parseReceipt,
+  type Receipt,
+  type TimingFault,
+  VISIBILITY_SECONDS_MAX,
+} from '../../rules/queue/messages.ts';
 import { deletionOfRows, encodeDeletion } from '../common/deletions.ts';
-import type { Metadata } from '../common/metadata.ts';
+import type { Metadata } from '../common/names.ts';
 import * as names from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';
 import type { AccountId, Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
-import { countersIn } from './message-counts.ts';
+import { countersIn } from './message-rows.ts';
 
 export type QueueId = bigint;
 
@@ -78,4 +86,42 @@ export function scheduleGenerationDeletion(tx: Transaction, queue: Queue): void 
 
 function scheduleDeletion(tx: Transaction, account: AccountId, id: QueueId, prefixes: readonly Key[]): void {
   tx.put(deletionKey(account, tx.timestamp, id.toString()), encodeDeletion(deletionOfRows(...prefixes)));
+}
+
+const MESSAGES_MAX = 32;
+const TEXT_BYTES_MAX = 64 << 10;
+
+export function checkQueueName(name: string): void {
+  const fault = queueNameFault(name);
+  if (fault) throw fail(fault);
+}
+
+export function checkMessageCount(count: number): void {
+  throwIfFault(limitsFault('numofmessages', count, { min: 1, max: MESSAGES_MAX }));
+}
+
+/** @param min a dequeued message is invisible for at least a second */
+export function checkVisibility(seconds: number, min: 0 | 1): void {
+  throwIfFault(limitsFault('visibilitytimeout', seconds, { min, max: VISIBILITY_SECONDS_MAX }));
+}
+
+export function throwIfFault(fault: TimingFault | undefined): void {
+  if (!fault) return;
+  const named = { QueryParameterName: fault.parameter, QueryParameterValue: String(fault.value) };
+  if ('reason' in fault) throw fail('InvalidQueryParameterValue', { ...named, Reason: fault.reason });
+  const allowed = { MinimumAllowed: String(fault.min), MaximumAllowed: String(fault.max) };
+  throw fail('OutOfRangeQueryParameterValue', { ...named, ...allowed });
+}
+
+export function checkMessageText(text: string): void {
+  // A UTF-16 unit takes at most three bytes of UTF-8.
+  if (text.length * 3 <= TEXT_BYTES_MAX || Buffer.byteLength(text) <= TEXT_BYTES_MAX) return;
+  throw fail('RequestBodyTooLarge', { MaxLimit: String(TEXT_BYTES_MAX) });
+}
+
+export function checkReceipt(text: string): Receipt {
+  const receipt = parseReceipt(text);
+  if (receipt) return receipt;
+  const named = { QueryParameterName: 'popreceipt', QueryParameterValue: text };
+  throw fail('InvalidQueryParameterValue', { ...named, Reason: 'Invalid pop receipt value.' });
 }

@@ -5,12 +5,12 @@
 import { TICKS_PER_SECOND } from '../../base/time.ts';
 import { decodeKeySuffix, type Key, keyAfter } from '../../partition/keys.ts';
 import type { Instant, Partition, Row } from '../../partition/partition.ts';
-import { NEVER } from '../../rules/queue/timing.ts';
+import { NEVER } from '../../rules/queue/messages.ts';
 import { decodeName, namesIn } from '../common/names.ts';
 import type { AccountId } from '../common/storage.ts';
+import { deleteExpired } from './dequeue.ts';
 import { decodeMessage, firstMessageKey } from './message-rows.ts';
 import { decodeQueue, messagesIn, nameKey, nameKeyPrefix, type Queue, txQueueKey } from './rows.ts';
-import { deleteExpired } from './visibility-index.ts';
 
 export interface TtlScanOptions {
   readonly partition: Partition;

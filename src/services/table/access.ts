@@ -1,4 +1,4 @@
-import { isMetricsTable, tableNameFault } from '../../rules/table/table-names.ts';
+import { isMetricsTable, tableNameFault } from '../../rules/names.ts';
 import { decodeName } from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';
 import type { Storage } from '../common/storage.ts';

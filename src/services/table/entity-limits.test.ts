@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { StorageError } from '../common/errors.ts';
-import { checkEntity, checkStored } from './entity-limits.ts';
 import { canonicalize, encodeEntity, mergeEntity, type Property, type SentEntity } from './entity-rows.ts';
+import { checkEntity, checkStored } from './request-checks.ts';
 
 const keys = { partitionKey: 'p', rowKey: 'r' };
 const text = (name: string, value: string): Property => ({ name, value: canonicalize({ type: 'Edm.String', value }) });

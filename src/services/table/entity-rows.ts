@@ -4,13 +4,14 @@ import type { Row, Timestamp } from '../../partition/partition.ts';
 import {
   type CanonicalValue,
   canonicalizeAs,
+  formatJsonString,
   type parseType,
   type SentValue,
+  valueSize,
 } from '../../rules/table/canonical-json.ts';
 import { formatDateTime } from '../../rules/table/date-times.ts';
 import type { EdmValue } from '../../rules/table/edm.ts';
-import { formatJsonString, valueSize } from '../../rules/table/edm-format.ts';
-import { formatTableEtag } from '../../rules/table/etag.ts';
+import { formatTableEtag } from '../../rules/table/entity-group.ts';
 import type { AccountId } from '../common/storage.ts';
 import {
   ascii,

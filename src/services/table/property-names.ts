@@ -1,6 +1,6 @@
 /** Property names with all that is derived from them, memoized: entities repeat the same few names. */
 import { memoize } from '../../base/memoize.ts';
-import { formatJsonString } from '../../rules/table/edm-format.ts';
+import { formatJsonString } from '../../rules/table/canonical-json.ts';
 
 export interface PropertyName {
   readonly isValid: boolean;

@@ -1,9 +1,10 @@
 /** Query Entities and Query Tables: a page is read on one snapshot, in slices between which the event loop gets its turn. */
 import { performance } from 'node:perf_hooks';
 import { type Key, keyAfter, type Range } from '../../partition/keys.ts';
-import { type Row, type ScanOptions, type Snapshot, stoppedEarly } from '../../partition/partition.ts';
+import type { Row, ScanOptions, Snapshot } from '../../partition/partition.ts';
+import { stoppedEarly } from '../../partition/values.ts';
+import { isMetricsTable } from '../../rules/names.ts';
 import { compileFilter, countComparisons, type Filter, keyRangesFrom } from '../../rules/table/filter.ts';
-import { isMetricsTable } from '../../rules/table/table-names.ts';
 import { type EntityBound, nextSlice, type Storage } from '../common/storage.ts';
 import { type EntityKeys, entityFromRow, propertyValue, type StoredEntity } from './entity-rows.ts';
 import { keyRangesFor, nameRangesFor } from './query-ranges.ts';

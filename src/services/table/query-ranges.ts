@@ -1,11 +1,11 @@
 /** Key ranges of a query: predicate push-down of $filter, the bounds of a signature and the continuation onto the order of the rows. */
 import { encodeKey, type Key, keyAfter, prefixEnd, type Range } from '../../partition/keys.ts';
+import { foldTableName, TABLE_NAME_MAX } from '../../rules/names.ts';
 import { type Filter, type KeyBounds, type KeyRange, keyRangesFrom } from '../../rules/table/filter.ts';
-import { foldTableName, TABLE_NAME_MAX } from '../../rules/table/table-names.ts';
 import { nameKeyPrefix, namesIn } from '../common/names.ts';
 import type { AccountId, EntityBound, Granted } from '../common/storage.ts';
-import { KEY_MAX } from './entity-limits.ts';
 import { entitiesIn, entityKey, type TableId } from './entity-rows.ts';
+import { KEY_MAX } from './request-checks.ts';
 import { nameKey } from './rows.ts';
 
 export interface RangeLimits {

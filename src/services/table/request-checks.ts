@@ -1,10 +1,13 @@
-/** Checks of a request that need no stored row. */
-import { type EtagMatch, parseIfMatch } from '../../rules/table/etag.ts';
-import { isMetricsTable, tableNameFault } from '../../rules/table/table-names.ts';
+/** Checks of a request that need no stored row, and the limits of an entity: keys, names, values, number of properties, size. */
+
+import { isMetricsTable, tableNameFault } from '../../rules/names.ts';
+import { PROPERTY_NAME_MAX } from '../../rules/table/edm.ts';
+import { type EtagMatch, parseIfMatch } from '../../rules/table/entity-group.ts';
 import type { EntityBound, Storage } from '../common/storage.ts';
-import { KEY_MAX } from './entity-limits.ts';
-import type { EntityKeys } from './entity-rows.ts';
+import { propertyCount, storedSize } from './entity-layout.ts';
+import type { EntityKeys, Property, SentEntity } from './entity-rows.ts';
 import { fail } from './errors.ts';
+import { propertyName } from './property-names.ts';
 
 export function checkTableName(name: string): void {
   const fault = tableNameFault(name);
@@ -49,4 +52,42 @@ function isBeyond(bound: EntityBound, partitionKey: string, rowKey: string, side
 function compare(one: string, other: string): -1 | 0 | 1 {
   if (one === other) return 0;
   return one < other ? -1 : 1;
+}
+
+const PROPERTIES_MAX = 252;
+export const KEY_MAX = 512;
+/** A string of 32 Ki characters, or 64 KiB of binary: Azure counts four bytes more for the length of either. */
+const VALUE_SIZE_MAX = 64 * 1024 + 4;
+const ENTITY_BYTES_MAX = 1024 * 1024;
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are forbidden in keys
+const FORBIDDEN_IN_KEYS = /[/\\#?\x00-\x1f\x7f-\x9f]/;
+
+/** All limits but the size of the entity, which is known once it is encoded: see `checkStored`. */
+export function checkEntity(entity: SentEntity): SentEntity & EntityKeys {
+  const { partitionKey, rowKey, properties } = entity;
+  if (partitionKey === undefined || rowKey === undefined) throw fail('PropertiesNeedValue');
+  checkKey(partitionKey);
+  checkKey(rowKey);
+  if (properties.length > PROPERTIES_MAX) throw fail('TooManyProperties');
+  for (const property of properties) checkProperty(property);
+  return { partitionKey, rowKey, properties };
+}
+
+/** Limits of the encoded entity: a merge of two entities that keep them can exceed them. */
+export function checkStored(value: Buffer): void {
+  if (propertyCount(value) > PROPERTIES_MAX) throw fail('TooManyProperties');
+  if (storedSize(value) > ENTITY_BYTES_MAX) throw fail('EntityTooLarge');
+}
+
+function checkKey(key: string): void {
+  if (key.length > KEY_MAX) throw fail('KeyValueTooLarge');
+  // An unpaired surrogate cannot be written in a URL.
+  if (FORBIDDEN_IN_KEYS.test(key) || !key.isWellFormed()) throw fail('OutOfRangeInput');
+}
+
+function checkProperty({ name, value }: Property): void {
+  if (name.length > PROPERTY_NAME_MAX) throw fail('PropertyNameTooLong');
+  if (!propertyName(name).isValid) throw fail('PropertyNameInvalid');
+  if (value.size > VALUE_SIZE_MAX) throw fail('PropertyValueTooLarge');
 }

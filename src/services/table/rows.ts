@@ -3,7 +3,7 @@ import { deletionKey } from '../../content/rows.ts';
 import { encodeKey, type Key } from '../../partition/keys.ts';
 import type { Row, Snapshot, Transaction } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
-import { foldTableName } from '../../rules/table/table-names.ts';
+import { foldTableName } from '../../rules/names.ts';
 import { deletionOfRows, encodeDeletion } from '../common/deletions.ts';
 import * as names from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';

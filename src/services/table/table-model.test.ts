@@ -13,10 +13,9 @@ import {
   valuesOf,
 } from '../../../test/support/table-storage.ts';
 import { keysUnder } from '../../partition/keys.ts';
-import { formatTableEtag } from '../../rules/table/etag.ts';
+import { formatTableEtag } from '../../rules/table/entity-group.ts';
 import type { Storage } from '../common/storage.ts';
-import type { Change } from './changes.ts';
-import { changeEntities, getEntity } from './entities.ts';
+import { type Change, changeEntities, getEntity } from './entities.ts';
 import { queryTables } from './queries.ts';
 import { createTable, deleteTable, getTable } from './tables.ts';
 

@@ -3,8 +3,8 @@ import type { SlicedWork } from '../../../base/time-slices.ts';
 import { CHANGES_MAX } from '../../../services/table/entities.ts';
 import type { Request } from '../../operation.ts';
 import { parseQuery, type Routable } from '../../request.ts';
-import { parseTablePath } from '../address.ts';
 import { fail } from '../errors.ts';
+import { parseTablePath } from '../params.ts';
 import {
   decodeUtf8,
   type Head,

@@ -1,19 +1,21 @@
-/** Entity Group Transaction: a batch of changes to one partition of a table, or of one query. */
+/**
+ * Entity Group Transaction: a batch of changes to one partition of a table, or of one query. Each part is routed, authorized and read as if it
+ * had come alone.
+ */
 import { firstSlice, nextSlice, runSliced } from '../../../base/time-slices.ts';
 import { StorageError } from '../../../services/common/errors.ts';
 import type { Storage } from '../../../services/common/storage.ts';
-import type { Change, ChangeResult } from '../../../services/table/changes.ts';
-import { changeEntities, GroupFailure } from '../../../services/table/entities.ts';
+import { type Change, type ChangeResult, changeEntities, GroupFailure } from '../../../services/table/entities.ts';
 import { type ContextFor, type Operation, operationOn, type Request } from '../../operation.ts';
 import { bodyTooLarge, reader } from '../../params.ts';
 import { bodyLength, type Reply } from '../../reply.ts';
-import { jsonType, negotiateFormat } from '../content-negotiation.ts';
-import { formatErrorMessage, jsonError } from '../errors.ts';
-import { BODY_BYTES_MAX } from '../params.ts';
-import { batchReply, type PartReply } from './batch-reply.ts';
-import { type BatchPart, readBatch } from './batch-request.ts';
-import type { PartHeaders } from './multipart.ts';
-import { type ChangeHead, createHeadReader, readQuery } from './parts.ts';
+import { compileRouter } from '../../router.ts';
+import { type ChangeOperation, changeOperations, queryOperations } from '../entity-operations.ts';
+import { fail, formatErrorMessage, jsonError } from '../errors.ts';
+import { BODY_BYTES_MAX, effectiveMethod } from '../params.ts';
+import { jsonType, negotiateFormat } from '../replies.ts';
+import { type BatchPart, partRequest, readBatch } from './batch-request.ts';
+import { batchReply, type PartHeaders, type PartReply } from './multipart.ts';
 
 /** After reading or writing this many bytes of parts the event loop gets its turn. */
 const SLICE_BYTES = 128 * 1024;
@@ -151,4 +153,54 @@ function partErrorReply(error: StorageError, message: string, sent: PartHeaders,
   const wanted = negotiateFormat(sent.accept, undefined);
   const type = jsonType(typeof wanted === 'string' ? 'minimalmetadata' : wanted.level);
   return jsonError(error, formatErrorMessage({ message }, outer.id, now()), { type });
+}
+
+const changesByRow = new Map(changeOperations.map((one): [Operation<Storage>, ChangeOperation] => [one.row, one]));
+const router = compileRouter([...queryOperations, ...changesByRow.keys()]);
+
+/** All of a part but its body. */
+interface PartHead {
+  readonly request: Request;
+  readonly row: Operation<Storage>;
+  readonly storage: Storage;
+  readonly input: unknown;
+}
+
+export interface ChangeHead extends Pick<PartHead, 'storage' | 'input'> {
+  readonly operation: ChangeOperation;
+  readonly table: string;
+}
+
+function readHead(part: BatchPart, outer: Request, contextFor: ContextFor<Storage>): PartHead {
+  const sent = partRequest(part, outer);
+  const method = effectiveMethod(sent);
+  const request = method === sent.method ? sent : { ...sent, method };
+  const row = router.match(request);
+  const storage = contextFor(row, request.container);
+  return { request, row, storage, input: row.read(request) };
+}
+
+export function readQuery(part: BatchPart, outer: Request, contextFor: ContextFor<Storage>): PartHead {
+  const head = readHead(part, outer, contextFor);
+  if (changesByRow.has(head.row)) throw fail('BatchSyntax', undefined, 'A change must be part of a change set.');
+  return head;
+}
+
+/** Parts that differ in nothing but their bodies share one head: most change sets are of such parts. */
+export function createHeadReader(outer: Request, contextFor: ContextFor<Storage>): (part: BatchPart) => ChangeHead {
+  let lastPart: BatchPart | undefined;
+  let lastHead: ChangeHead | undefined;
+  return (part) => {
+    if (lastHead && lastPart && hasSameHead(part, lastPart)) return lastHead;
+    const head = readHead(part, outer, contextFor);
+    const operation = changesByRow.get(head.row);
+    if (!operation) throw fail('BatchSyntax', undefined, 'A query must stand alone in its batch.');
+    lastPart = part;
+    lastHead = { operation, storage: head.storage, table: head.request.container, input: head.input };
+    return lastHead;
+  };
+}
+
+function hasSameHead(one: BatchPart, other: BatchPart): boolean {
+  return one.url === other.url && one.headers === other.headers && one.method === other.method;
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Storage } from '../../../services/common/storage.ts';
 import type { ContextFor, Request } from '../../operation.ts';
+import { type ChangeHead, createHeadReader, readQuery } from './batch.ts';
 import type { BatchPart } from './batch-request.ts';
-import { type ChangeHead, createHeadReader, readQuery } from './parts.ts';
 
 const outer: Request = {
   id: 'id',

@@ -8,10 +8,11 @@ import {
   type SentEntity,
   type StoredEntity,
 } from '../../../services/table/entity-rows.ts';
+import { entityAddress } from '../params.ts';
 import { parseSelection } from '../selection.ts';
 import { EntityPage } from './entity-page.ts';
 import { readEntity } from './read-entity.ts';
-import { type AnswerFormat, entityAddress, formatEntity, formatTable, formatTables } from './write-entity.ts';
+import { type AnswerFormat, formatEntity, formatTable, formatTables } from './write-entity.ts';
 
 /** A property as it is sent, and as it comes back: the model, which knows nothing of how entities are stored. */
 interface Sample {

@@ -1,4 +1,5 @@
 /** Entities and tables → JSON, at each level of metadata. */
+
 import {
   copyKeys,
   copyProperties,
@@ -8,6 +9,7 @@ import {
   jsonString,
   type StoredEntity,
 } from '../../../services/table/entity-rows.ts';
+import { entityAddress, tableAddress } from '../params.ts';
 import type { SelectedNames, Selection } from '../selection.ts';
 import { appendBytes, appendText, type GrowingBuffer, reserve } from './growing-buffer.ts';
 
@@ -21,23 +23,6 @@ export interface AnswerFormat {
   readonly endpoint: string;
   readonly table: string;
   readonly selection?: Selection | undefined;
-}
-
-/** `Customers(PartitionKey='a',RowKey='b')` */
-export function entityAddress(table: string, { partitionKey, rowKey }: Pick<StoredEntity, 'partitionKey' | 'rowKey'>) {
-  return `${table}(PartitionKey=${odataLiteral(partitionKey)},RowKey=${odataLiteral(rowKey)})`;
-}
-
-export function tableAddress(table: string): string {
-  return `Tables(${odataLiteral(table)})`;
-}
-
-/** Characters that need no encoding in a URL, without the quote. */
-const PLAIN = /^[\w.~!*()-]*$/;
-
-function odataLiteral(text: string): string {
-  if (PLAIN.test(text)) return `'${text}'`;
-  return `'${encodeURIComponent(text.toWellFormed()).replaceAll("'", "''")}'`;
 }
 
 export function formatEntity(entity: StoredEntity, answer: AnswerFormat): Buffer {

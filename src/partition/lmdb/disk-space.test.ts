@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { guardSpace, LOW_SPACE } from './space-guard.ts';
+import { guardSpace, LOW_SPACE } from './disk-space.ts';
 
 const MIB = 1 << 20;
 const disk = vi.hoisted(() => ({ freeBytes: 0, isFull: false }));

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatMessageId, formatReceipt, parseMessageId, parseReceipt } from './receipts.ts';
+import { formatMessageId, formatReceipt, parseMessageId, parseReceipt } from './messages.ts';
 
 const instant = fc.bigInt({ min: 0n, max: (1n << 62n) - 1n });
 const id = fc.record({ inserted: instant, salt: fc.bigInt({ min: 0n, max: (1n << 60n) - 1n }) });
