@@ -31,8 +31,9 @@ export const plantedBugs = [
   {
     name: 'a commit is answered before it is on disk',
     file: 'src/partition/lmdb/wal.ts',
-    find: 'fdatasync(file, (error) => {',
-    replace: 'setImmediate((error: Error | null = null) => {',
+    find: 'fdatasync(file, (error) => {\n        if (error) return done(error);\n        this.end =',
+    replace:
+      'setImmediate((error: Error | null = null) => {\n        if (error) return done(error);\n        this.end =',
     tests: ['test/anomalies/durability.test.ts', '-t', 'answers no write'],
   },
   {
