@@ -42,6 +42,7 @@ function list(service: ServiceName, authorization?: string) {
 describe.each(SERVICES)('A bearer token for the %s service', (service) => {
   it('gives access to the account, by its claims only', async () => {
     expect((await list(service, `Bearer ${tokenWith({})}`)).status).toBe(200);
+    expect((await list(service, `bearer ${tokenWith({})}`)).status).toBe(200);
   });
 
   it.each(SERVICES)('is for its own service, if its audience is the %s address of the account', async (named) => {

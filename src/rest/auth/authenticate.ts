@@ -56,7 +56,7 @@ export function createAuthenticate({ service, now, oauth }: AuthenticationOption
   return (account, request, peer, lookUpAccess) => {
     const { authorization } = request.headers;
     if (authorization !== undefined) {
-      if (authScheme(String(authorization)) !== 'Bearer') checkSharedKey(account, request);
+      if (authScheme(String(authorization)).toLowerCase() !== 'bearer') checkSharedKey(account, request);
       else if (oauth) checkBearer(String(authorization), { account: account.name, service });
       else throw bearerNotEnabled();
       return OWNER;

@@ -37,7 +37,7 @@ type Claims = Readonly<Record<string, unknown>>;
 
 /** Throws unless the header has a token that Azure could have issued for this account, valid now. */
 export function checkBearer(authorization: string, context: BearerContext): void {
-  const token = /^Bearer +(\S.*)$/.exec(authorization)?.[1];
+  const token = /^Bearer +(\S.*)$/i.exec(authorization)?.[1];
   if (token === undefined) throw fail('InvalidAuthenticationInfo');
   const claims = parseClaims(token);
   const fault = claims ? findFault(claims, context) : 'The token is not a JSON Web Token.';
