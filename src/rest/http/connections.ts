@@ -228,3 +228,10 @@ function tooManyHeaders(): StorageError {
 function badHeader(name: string, value: string): StorageError {
   return fail('InvalidHeaderValue', { HeaderName: name, HeaderValue: value });
 }
+
+/** The length of the head, with which the cost of a request grows. */
+export function headLength({ url = '', rawHeaders }: IncomingMessage): number {
+  let length = url.length;
+  for (const text of rawHeaders) length += text.length;
+  return length;
+}

@@ -25,6 +25,7 @@ const log = logInto(logged);
 const operation = operationOn<{ account: string }>();
 let release = () => {};
 let looks = 0;
+let turn = 0;
 const table = [
   operation({
     name: 'Get Blob',
@@ -36,6 +37,7 @@ const table = [
       if (blob === 'bug') throw new TypeError('undefined is not a function');
       if (blob === 'gone') throw new StorageError('BlobNotFound', 404, 'The specified blob does not exist.');
       if (blob === 'full') throw new Unavailable('The disk is full.');
+      if (blob === 'turn') return String(turn);
       if (blob === 'slow') await new Promise<void>((resolve) => (release = resolve));
       return blob;
     },
@@ -176,6 +178,31 @@ describe('every response', () => {
     expect(lines).toMatchObject([
       { level: 'debug', fields: { operation: 'Get Blob', status: 200, method: 'GET', url: BLOB } },
     ]);
+  });
+});
+
+describe('requests that arrive in one turn of the event loop', () => {
+  /** The number of turns in which three requests run that are sent in one write. */
+  async function turnsOfThree(sent: Record<string, string>): Promise<number> {
+    let counting = setImmediate(function count() {
+      turn++;
+      counting = setImmediate(count);
+    });
+    const { socket, answer } = rawClient(port);
+    socket.write(headOf('GET', '/devstoreaccount1/c/turn', sent).repeat(3));
+    const answers = [await answer(), await answer(), await answer()];
+    socket.destroy();
+    clearImmediate(counting);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    return new Set(answers.map(({ body }) => String(body))).size;
+  }
+
+  it('run together, which costs less', async () => {
+    expect(await turnsOfThree({})).toBe(1);
+  });
+
+  it('run one per turn if their heads are large, so that other requests run between them', async () => {
+    expect(await turnsOfThree({ 'x-ms-meta-a': 'a'.repeat(9 << 10) })).toBe(3);
   });
 });
 
