@@ -1,6 +1,6 @@
 /** Flags and arguments of `holdfast sas`. */
 import { unixFromTicks } from '../base/time.ts';
-import { parseSasDate } from '../rest/auth/sas.ts';
+import { parseSasDate } from '../rest/auth/sas-parser.ts';
 import type { TableSasFields } from '../rest/auth/service-sas.ts';
 import { normalizeSlashes } from '../rest/blob/params.ts';
 import { StartError } from '../server/config.ts';

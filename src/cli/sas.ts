@@ -1,8 +1,8 @@
 /** `holdfast sas`: signs a shared access signature and prints URLs with it. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { parseSas } from '../rest/auth/sas.ts';
-import { accountSasToken, blobSasToken, queueSasToken, tableSasToken } from '../rest/auth/sas-strings.ts';
+import { parseSas } from '../rest/auth/sas-parser.ts';
+import { accountSasToken, blobSasToken, queueSasToken, tableSasToken } from '../rest/auth/sas-signature.ts';
 import { PERMISSION_ORDER } from '../rest/auth/service-sas.ts';
 import { type Account, developmentAccount, StartError } from '../server/config.ts';
 import { type Origins, serviceTitle } from '../server/endpoints.ts';

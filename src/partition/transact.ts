@@ -15,7 +15,7 @@ import {
   settleBatch,
   tryCommit,
   WaitQueues,
-} from './batch.ts';
+} from './group-commit.ts';
 import type { Key } from './keys.ts';
 import {
   type CombinedFunction,

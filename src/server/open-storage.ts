@@ -17,7 +17,7 @@ import { type CheckProgress, type CheckReport, check as checkStore } from '../se
 import { CloseStack } from './close-stack.ts';
 import { type Config, developmentAccount, resolveConfig } from './config.ts';
 import { certificatesPath, extentsPath, readClockLead } from './data-directory.ts';
-import { openServerMembership } from './membership.ts';
+import { openServerMembership } from './incarnations.ts';
 import { type OwnedPartition, openOwnedPartition, openReadOnlyEngine } from './open-partition.ts';
 import { claimExtents } from './shared-extents.ts';
 import type { ServerCertificate } from './tls/certificate.ts';

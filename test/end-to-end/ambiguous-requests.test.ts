@@ -1,6 +1,6 @@
 /** Requests that could be authorized as one thing and executed as another, because they say something twice or in two ways. */
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { tableSasToken } from '../../src/rest/auth/sas-strings.ts';
+import { tableSasToken } from '../../src/rest/auth/sas-signature.ts';
 import type { ServiceName } from '../../src/services/common/names.ts';
 import { accountSas } from '../support/raw-signing.mjs';
 import { account, accountKey, expectError, type RawRequest, serverFor } from '../support/test-server.ts';

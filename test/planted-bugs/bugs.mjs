@@ -108,7 +108,7 @@ export const plantedBugs = [
   },
   {
     name: 'a row that is put into a range known to be empty is not seen',
-    file: 'src/partition/lmdb/commit-group.ts',
+    file: 'src/partition/lmdb/group-validation.ts',
     find: 'emptyRanges.excludeKey(key);',
     replace: '',
     tests: ['src/partition/lmdb/overlay.test.ts'],
@@ -122,7 +122,7 @@ export const plantedBugs = [
   },
   {
     name: 'a refusal is answered before the write that it read is on disk',
-    file: 'src/partition/batch.ts',
+    file: 'src/partition/group-commit.ts',
     find: 'if (view.readUncommitted) attempts.push(',
     replace: 'if (!view) attempts.push(',
     tests: ['src/partition/transact.test.ts', 'src/partition/memory/engine.test.ts'],
@@ -175,7 +175,7 @@ export const plantedBugs = [
   },
   {
     name: 'an extent is written to after a failed sync',
-    file: 'src/extents/open-extents.ts',
+    file: 'src/extents/slot-allocation.ts',
     find: '      extent.broken ??= error;\n      this.seal(extent);',
     replace: '      void [extent, error];',
     tests: ['test/anomalies/durability.test.ts', '-t', 'takes no upload'],

@@ -5,8 +5,8 @@ import { CorruptChunk } from '../../src/extents/extents.ts';
 import { encodeKey } from '../../src/partition/keys.ts';
 import { Unavailable } from '../../src/partition/partition.ts';
 import { deleteBlob, getBlob } from '../../src/services/blob/blobs.ts';
-import { putBlob } from '../../src/services/blob/block-blobs.ts';
 import { copyBlob } from '../../src/services/blob/copies.ts';
+import { putBlob } from '../../src/services/blob/put-blob.ts';
 import { ACCOUNT, type Cluster, openCluster, type Process } from '../support/content-cluster.ts';
 import { bytesOfSeed } from '../support/content-store.ts';
 

@@ -6,7 +6,7 @@ import { createChunkChecker } from '../../src/content/chunk-check.ts';
 import { createContentStore } from '../../src/content/content-store.ts';
 import { createActiveReads } from '../../src/content/gc/active-reads.ts';
 import { startCollector } from '../../src/content/gc/collector.ts';
-import { joinMembership, type Member } from '../../src/content/membership/members.ts';
+import { joinMembership, type Member } from '../../src/content/membership/member.ts';
 import { openLocalExtents } from '../../src/extents/local.ts';
 import { encodeKey, keysUnder } from '../../src/partition/keys.ts';
 import { openMemory } from '../../src/partition/memory/engine.ts';

@@ -5,9 +5,9 @@
  */
 import { type ClockOptions, ReservedClock } from '../clock.ts';
 import { type Commit, type Engine, type Instant, type Outcome, Unavailable } from '../partition.ts';
-import { type Decision, validateGroup } from './commit-group.ts';
 import { freesSpace, LOW_SPACE, walBytes } from './disk-space.ts';
 import { isDiskFull, type LmdbFiles } from './files.ts';
+import { type Decision, validateGroup } from './group-validation.ts';
 import { type CheckpointOptions, Layers } from './layers.ts';
 import { type LmdbSnapshot, makeSnapshot } from './reads.ts';
 import { type Recovered, recover } from './recovery.ts';

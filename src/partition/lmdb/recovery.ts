@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import type { Instant } from '../partition.ts';
 import { CorruptionError, hasValidHeader, isNew } from './corruption.ts';
 import { dataFile, type LmdbFiles, META_PAGES, openFiles, PAGE_BYTES, readMeta } from './files.ts';
-import { migrateLog } from './format-3.ts';
+import { migrateLog } from './migrate-format-3.ts';
 import type { Generation } from './overlay.ts';
 import { latestInstant, loadGeneration, readSegmentsAfter, rewriteAndSync } from './segments.ts';
 import { type SegmentEnd, segmentFile, slotOf, Wal } from './wal.ts';

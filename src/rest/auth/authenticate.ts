@@ -5,9 +5,9 @@ import type { Granted } from '../../services/common/storage.ts';
 import type { Request } from '../operation.ts';
 import { checkBearer } from './bearer.ts';
 import { ANONYMOUS, type Identity, type LookUpAccess, OWNER } from './identity.ts';
-import { parseSas, type SentSas, type SentServiceSas } from './sas.ts';
 import { checkSas, mergePolicy } from './sas-checks.ts';
-import { accountStringToSign, isSignedBy, sasMismatch, serviceStringToSign } from './sas-strings.ts';
+import { parseSas, type SentSas, type SentServiceSas } from './sas-parser.ts';
+import { accountStringToSign, isSignedBy, sasMismatch, serviceStringToSign } from './sas-signature.ts';
 import { overrideHeaders, type TableSasFields } from './service-sas.ts';
 import { type Account, authScheme, createSharedKeyCheck } from './shared-key.ts';
 

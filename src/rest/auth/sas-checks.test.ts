@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { ticksFromUnix } from '../../base/time.ts';
 import { StorageError } from '../../services/common/errors.ts';
-import { parseSas, type SentServiceSas } from './sas.ts';
 import { type Circumstances, checkSas, mergePolicy } from './sas-checks.ts';
+import { parseSas, type SentServiceSas } from './sas-parser.ts';
 
 const at = (text: string) => ticksFromUnix(Date.parse(text));
 const here: Circumstances = { nowTicks: at('2024-06-01T12:00:00Z'), remoteAddress: '10.0.0.5', secure: true };

@@ -2,8 +2,8 @@
 import { formatRfc1123 } from '../../base/time.ts';
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import type { AccessPolicy } from '../../services/common/policies.ts';
-import { parseIpRange, parseIpv4, parseSasDate, type SentSas, type SentServiceSas } from './sas.ts';
 import { sasRefused } from './sas-fields.ts';
+import { parseIpRange, parseIpv4, parseSasDate, type SentSas, type SentServiceSas } from './sas-parser.ts';
 
 const fail = errorFactory(commonErrors);
 

@@ -9,7 +9,6 @@ import {
   setBlobMetadata,
   setBlobProperties,
 } from '../../services/blob/blobs.ts';
-import { precheckPutBlob, putBlob } from '../../services/blob/block-blobs.ts';
 import { putBlockList } from '../../services/blob/block-lists.ts';
 import { getBlockList, precheckPutBlock, putBlock } from '../../services/blob/blocks.ts';
 import {
@@ -22,6 +21,7 @@ import {
 import { abortCopy, copyBlob } from '../../services/blob/copies.ts';
 import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
 import { type ListedContainer, listBlobs, listContainers } from '../../services/blob/listing.ts';
+import { precheckPutBlob, putBlob } from '../../services/blob/put-blob.ts';
 import type { Blob, Metadata } from '../../services/blob/rows.ts';
 import type { Storage } from '../../services/common/storage.ts';
 import { prepend, streamAsProduced } from '../http/streamed.ts';

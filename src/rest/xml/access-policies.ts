@@ -2,7 +2,7 @@
 import { escapeXml, findChild, type XmlElement } from '../../base/xml.ts';
 import type { ServiceName } from '../../services/common/names.ts';
 import type { AccessPolicy } from '../../services/common/policies.ts';
-import { SAS_DATE } from '../auth/sas.ts';
+import { SAS_DATE } from '../auth/sas-parser.ts';
 import { PERMISSION_LETTERS } from '../auth/service-sas.ts';
 import { checkElementName, invalidNode } from './xml-nodes.ts';
 

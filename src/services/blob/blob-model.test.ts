@@ -7,11 +7,11 @@ import type { Storage } from '../common/storage.ts';
 import type { SentContent } from '../common/upload.ts';
 import { check } from '../maintenance/check.ts';
 import { deleteBlob, getBlob } from './blobs.ts';
-import { putBlob } from './block-blobs.ts';
 import { putBlockList } from './block-lists.ts';
 import { getBlockList, putBlock } from './blocks.ts';
 import { createContainer, deleteContainer } from './containers.ts';
 import { copyBlob } from './copies.ts';
+import { putBlob } from './put-blob.ts';
 import { decodeUncommitted, encodeUncommitted, uncommittedKey } from './rows.ts';
 
 const NAMES = ['one', 'two', 'three'];

@@ -8,10 +8,10 @@ import type { Storage } from '../common/storage.ts';
 import type { SentContent } from '../common/upload.ts';
 import { check } from '../maintenance/check.ts';
 import { deleteBlob, getBlob } from './blobs.ts';
-import { putBlob } from './block-blobs.ts';
 import { putBlockList } from './block-lists.ts';
 import { putBlock } from './blocks.ts';
 import { copyBlob } from './copies.ts';
+import { putBlob } from './put-blob.ts';
 
 const BLOCKS = 500;
 const idOf = (at: number) => Buffer.from(String(at).padStart(4, '0')).toString('base64');

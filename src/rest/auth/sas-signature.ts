@@ -1,8 +1,8 @@
 /** String-to-sign of shared access signatures, by version; and creation of tokens. */
 import type { StorageError } from '../../services/common/errors.ts';
 import { sign, verifySignature } from './canonical.ts';
-import type { AccountSasFields, SentSas } from './sas.ts';
 import { sasRefused } from './sas-fields.ts';
+import type { AccountSasFields, SentSas } from './sas-parser.ts';
 import {
   type BlobSasFields,
   OVERRIDES_SINCE,

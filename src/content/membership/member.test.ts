@@ -5,7 +5,7 @@ import { openPartition } from '../../partition/transact.ts';
 import { createActiveReads } from '../gc/active-reads.ts';
 import { epochKey } from '../rows.ts';
 import { activeEpochs, checkEpoch } from './epochs.ts';
-import { joinMembership } from './members.ts';
+import { joinMembership } from './member.ts';
 
 const SILENCE = 160_000_000n;
 

@@ -11,7 +11,7 @@ import { createContentStore } from '../content/content-store.ts';
 import { createActiveReads } from '../content/gc/active-reads.ts';
 import { startCollector } from '../content/gc/collector.ts';
 import { takeOverEpoch } from '../content/membership/epochs.ts';
-import { joinMembership } from '../content/membership/members.ts';
+import { joinMembership } from '../content/membership/member.ts';
 import type { Extents } from '../extents/extents.ts';
 import type { HashPool } from '../hashing/hash-pool.ts';
 import type { Partition } from '../partition/partition.ts';

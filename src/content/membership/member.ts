@@ -9,7 +9,13 @@ import { type Partition, Unavailable } from '../../partition/partition.ts';
 import { type ActiveReads, createThresholdWaiters, type LowWatermark } from '../gc/active-reads.ts';
 import { epochKey, heartbeatKey } from '../rows.ts';
 import { addEpoch, removeEpoch } from './epochs.ts';
-import { allReadsEnded, decodeHeartbeat, encodeHeartbeat, type MembershipView, scanHeartbeats } from './heartbeats.ts';
+import {
+  allReadsEnded,
+  decodeHeartbeat,
+  encodeHeartbeat,
+  type MembershipView,
+  scanHeartbeats,
+} from './heartbeat-rows.ts';
 
 export interface Member {
   readonly epoch: bigint;

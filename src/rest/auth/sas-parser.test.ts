@@ -22,7 +22,7 @@ import { formatIso7 } from '../../base/time.ts';
 import { StorageError } from '../../services/common/errors.ts';
 import type { ServiceName } from '../../services/common/names.ts';
 import { parseQuery } from '../request.ts';
-import { parseSas, parseSasDate, type SentSas } from './sas.ts';
+import { parseSas, parseSasDate, type SentSas } from './sas-parser.ts';
 import {
   accountSasToken,
   accountStringToSign,
@@ -32,7 +32,7 @@ import {
   sasMismatch,
   serviceStringToSign,
   tableSasToken,
-} from './sas-strings.ts';
+} from './sas-signature.ts';
 import { type BlobSasFields, overrideHeaders } from './service-sas.ts';
 
 const ACCOUNT = 'devstoreaccount1';

@@ -8,7 +8,7 @@ import type { Key } from '../keys.ts';
 import { openPartition } from '../transact.ts';
 import { openLmdb } from './engine.ts';
 import { dataFile, openFiles, PAGE_BYTES, type RowsDatabase } from './files.ts';
-import { migrateLog } from './format-3.ts';
+import { migrateLog } from './migrate-format-3.ts';
 import { Generation } from './overlay.ts';
 import { encodeRecord, HEADER_BYTES } from './wal-record.ts';
 

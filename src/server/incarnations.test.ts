@@ -10,7 +10,7 @@ import { openMemory } from '../partition/memory/engine.ts';
 import { Unavailable } from '../partition/partition.ts';
 import { openPartition } from '../partition/transact.ts';
 import { openAccounts } from '../services/accounts/accounts.ts';
-import { openServerMembership, type ServerMembershipOptions } from './membership.ts';
+import { openServerMembership, type ServerMembershipOptions } from './incarnations.ts';
 
 const BYTES = Buffer.alloc(100_000, 'x');
 const WANTS = { md5: false };
