@@ -229,9 +229,12 @@ function badHeader(name: string, value: string): StorageError {
   return fail('InvalidHeaderValue', { HeaderName: name, HeaderValue: value });
 }
 
-/** The length of the head, with which the cost of a request grows. */
-export function headLength({ url = '', rawHeaders }: IncomingMessage): number {
+/** More than this takes part of a millisecond to authenticate and parse. */
+const LARGE_HEAD_LENGTH = 8 << 10;
+
+/** Whether the head is so long that it is work for a slice of its own. */
+export function hasLargeHead({ url = '', rawHeaders }: IncomingMessage): boolean {
   let length = url.length;
   for (const text of rawHeaders) length += text.length;
-  return length;
+  return length > LARGE_HEAD_LENGTH;
 }

@@ -1,7 +1,7 @@
 /** The life of a request: admission control, context with its id, pipeline, reply or error, log and access record. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Log } from '../../base/log.ts';
-import { firstSlice, isSmall } from '../../base/time-slices.ts';
+import { firstSlice } from '../../base/time-slices.ts';
 import { asStorageError, commonErrors, errorFactory, type StorageError } from '../../services/common/errors.ts';
 import { type Analytics, buildAccessRecord, sentBodyBytes } from '../logging/analytics-record.ts';
 import { createRequestLog } from '../logging/request-log.ts';
@@ -11,7 +11,7 @@ import { createRequestContext, type RequestContext } from '../request.ts';
 import type { ServiceDefinition } from '../service.ts';
 import { ClientDisconnected } from './body-stream.ts';
 import { BudgetShare } from './byte-budget.ts';
-import { type Connections, headLength } from './connections.ts';
+import { type Connections, hasLargeHead } from './connections.ts';
 
 import { type BodyOptions, RequestBody } from './request-body.ts';
 import { chargeUntilSent, ResponseStream, UNCHARGED_BYTES_MAX } from './response-stream.ts';
@@ -52,7 +52,7 @@ export class RequestLifecycle {
   /** Runs a request to its end. Never rejects. */
   async serve(ctx: RequestContext): Promise<void> {
     try {
-      if (!isSmall(headLength(ctx.incoming))) await firstSlice();
+      if (hasLargeHead(ctx.incoming)) await firstSlice();
       await this.#respond(ctx);
     } catch (error) {
       // A request whose error reply fails, too, must end neither the process nor other connections.

@@ -17,8 +17,10 @@ export interface SelectedNames {
   readonly timestamp: boolean;
   /** The other properties, in the order of $select. */
   readonly properties: NameTable;
-  /** For each of `properties` the JSON that stands for it where an entity lacks it. */
-  readonly nulls: readonly Buffer[];
+  /** The JSON of all `properties` as nulls, with commas: a run of those that an entity lacks is one copy. */
+  readonly nulls: Buffer;
+  /** Where in `nulls` each property begins; the last is the end, after one more comma. */
+  readonly nullStarts: readonly number[];
 }
 
 export const parseSelection = memoize((text): Selection => ({ text, names: parseNames(text) }));
@@ -35,11 +37,15 @@ function parseNames(text: string): SelectedNames | undefined {
   if (names.has('*')) return undefined;
   // Metadata depends on the level of metadata alone.
   const properties = [...names].filter((name) => name !== '' && !name.startsWith('odata.') && !SYSTEM.has(name));
+  const nulls = properties.map((name) => `${jsonString(name)}:null`);
+  const nullStarts = [0];
+  for (const text of nulls) nullStarts.push(nullStarts.at(-1)! + text.length + 1);
   return {
     partitionKey: names.has('PartitionKey'),
     rowKey: names.has('RowKey'),
     timestamp: names.has('Timestamp'),
     properties: makeNameTable(properties),
-    nulls: properties.map((name) => Buffer.from(`${jsonString(name)}:null`, 'latin1')),
+    nulls: Buffer.from(nulls.join(), 'latin1'),
+    nullStarts,
   };
 }

@@ -141,10 +141,23 @@ function writeSelected(
   appendText(output, texts.join(','));
   let isFirst = texts.length === 0;
   const { value } = entity;
-  for (const [index, found] of findFragments(entity, selected.properties, answer.level !== 'nometadata').entries()) {
+  const append = (text: Buffer): void => {
     if (!isFirst) appendBytes(output, COMMA);
     isFirst = false;
-    appendBytes(output, found ? value.subarray(found.start, found.end) : selected.nulls[index]!);
+    appendBytes(output, text);
+  };
+  const { nulls, nullStarts } = selected;
+  let missing = 0;
+  const appendNulls = (end: number): void => {
+    if (end > missing) append(nulls.subarray(nullStarts[missing], nullStarts[end]! - 1));
+    missing = end + 1;
+  };
+  const fragments = findFragments(entity, selected.properties, answer.level !== 'nometadata');
+  for (const [index, found] of fragments.entries()) {
+    if (!found) continue;
+    appendNulls(index);
+    append(value.subarray(found.start, found.end));
   }
+  appendNulls(fragments.length);
   appendBytes(output, CLOSING);
 }
