@@ -107,7 +107,7 @@ describe('An import', () => {
     ['extents/local.ts', 'base/log.ts', false, true],
     ['extents/local.ts', 'partition/partition.ts', true, false],
     ['extents/local.ts', 'content/rows.ts', true, false],
-    ['extents/conformance/damage.ts', 'extents/memory.ts', false, true],
+    ['extents/conformance.ts', 'extents/memory.ts', false, true],
     ['partition/lmdb/engine.ts', 'extents/extents.ts', true, false],
     ['rest/http/server.ts', 'content/content.ts', true, false],
     ['services/queue/queues.ts', 'services/blob/blobs.ts', false, false],

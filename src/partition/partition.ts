@@ -120,7 +120,7 @@ export interface Clock {
 export type Write =
   | { readonly kind: 'put'; readonly key: Key; readonly value: Uint8Array }
   | { readonly kind: 'remove'; readonly key: Key }
-  /** No version of the row is a conflict; see counters.ts. */
+  /** No version of the row is a conflict; see values.ts. */
   | { readonly kind: 'add'; readonly key: Key; readonly n: bigint };
 
 /** A key in a transaction's read set; no version: the key was absent. */

@@ -255,7 +255,7 @@ describe('Query Entities', () => {
     const clock = () => (milliseconds += 2_000);
     const first = await queryEntities(storage, { table: 'grid', filter: parseFilter('N gt 99') }, clock);
     expect(first.entities).toEqual([]);
-    expect(first.next).toMatchObject({ partitionKey: expect.stringMatching(/^p(1[5-9]|2[0-5])$/) });
+    expect(first.next).toMatchObject({ partitionKey: expect.stringMatching(/^p(18|19|20)$/) });
     expect(scanned.length).toBeLessThan(grid.length);
     const second = await queryEntities(storage, { table: 'grid', filter, from: first.next });
     // The last row of each partition from there on.

@@ -74,7 +74,7 @@ class HttpServer<Context, Known extends Account> implements RestServer {
     this.#connections = new Connections({ ...limits, idleMilliseconds });
     this.#lifecycle = new RequestLifecycle(options, createPipeline(options), this.#connections, bodyOptions);
     this.#server = createHttpServer(options.tls, httpOptions(limits, options.keepAliveSeconds), log);
-    // Node drops further headers silently; with one more than the limit, framing.ts refuses the request.
+    // Node drops further headers silently; with one more than the limit, connections.ts refuses the request.
     this.#server.maxHeadersCount = HEADERS_MAX + 1;
     this.#server.maxConnections = limits.connectionsMax;
     this.#server.on('drop', () => log.debug({ connections: limits.connectionsMax }, 'too many connections'));

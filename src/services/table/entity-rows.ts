@@ -47,7 +47,7 @@ export interface Property {
   readonly value: CanonicalValue;
 }
 
-/** An entity of a request, without its nulls. Its limits are not checked yet: see entity-limits.ts. */
+/** An entity of a request, without its nulls. Its limits are not checked yet: see request-checks.ts. */
 export interface SentEntity {
   readonly partitionKey?: string | undefined;
   readonly rowKey?: string | undefined;

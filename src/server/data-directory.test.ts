@@ -1,0 +1,31 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { openDataDirectory } from './data-directory.ts';
+
+function folderOfFormat(format: number): string {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-format-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, 'holdfast.json'), `${JSON.stringify({ format, lead: '70' })}\n`);
+  return folder;
+}
+
+it.each([2, 3, 4, 5])('A folder of format %i is opened, and older versions refuse it from then on', (format) => {
+  const folder = folderOfFormat(format);
+  const { lead, release } = openDataDirectory(folder, () => {});
+  release();
+  expect(lead).toBe(70n);
+  expect(JSON.parse(readFileSync(join(folder, 'holdfast.json'), 'utf8'))).toEqual({ format: 5, lead: '70' });
+});
+
+it.each([
+  [1, 'an older'],
+  [6, 'a newer'],
+])('A folder of format %i is refused, and stays as it is', (format, age) => {
+  const folder = folderOfFormat(format);
+  expect(() => openDataDirectory(folder, () => {})).toThrow(
+    `was written by ${age} Holdfast (format ${format}, this one knows 5)`,
+  );
+  expect(JSON.parse(readFileSync(join(folder, 'holdfast.json'), 'utf8'))).toEqual({ format, lead: '70' });
+});
