@@ -1,17 +1,17 @@
 /**
- * One record of the write-ahead log: the rows of one commit group as a checkpoint stores them, so that to apply a record twice is to
- * apply it once. Records are chained: each has the checksum of the one before it.
+ * The record format of the write-ahead log: the rows of one commit group as a checkpoint stores them, so that replay is idempotent.
+ * Records are chained: each has the checksum of the one before it.
  */
 import { crc32 } from 'node:zlib';
 import type { Key } from '../keys.ts';
 import type { Instant } from '../partition.ts';
 import type { Entry } from './overlay.ts';
 
-/** Where a record lies: its checksum covers this, so that what an earlier use of the file left behind is no record. */
+/** The record's checksum covers its position, so that records of an earlier segment in the same file are invalid. */
 export interface WalPosition {
   readonly segment: number;
   readonly position: number;
-  /** The checksum of the record before it; of the first record in a segment, that segment's salt. */
+  /** The checksum of the record before; for the first record in a segment, the segment's salt. */
   readonly previous: number;
   readonly salt: number;
 }
@@ -23,13 +23,13 @@ const SALT_AT = 12;
 const PUT = 1;
 const REMOVE = 2;
 const HIGH_WATER = 3;
-/** Kind, length of the key, length of what is stored. */
+/** Kind, length of the key, length of the stored row. */
 const CHANGE_BYTES = 7;
 const VERSION_BYTES = 8;
-/** A longer value is written from where it lies: to copy it would hold up the event loop. */
+/** A longer value is written from its own buffer: a copy would block the event loop. */
 const COPIED_MAX = 64 << 10;
 
-/** The record of these entries in pieces, with its header left open. Short values lie in it from now on. */
+/** The record in pieces, with an empty header. Entries with short values refer to the record's buffer from now on. */
 export function encodeRecord(entries: readonly Entry[], until: Instant | undefined): Buffer[] {
   let length = HEADER_BYTES + (until === undefined ? 0 : CHANGE_BYTES + 8);
   for (const { key, valueBytes } of entries) {
@@ -37,12 +37,12 @@ export function encodeRecord(entries: readonly Entry[], until: Instant | undefin
     if (valueBytes !== undefined) length += VERSION_BYTES + (valueBytes > COPIED_MAX ? 0 : valueBytes);
   }
   const bytes = Buffer.allocUnsafeSlow(length);
-  // A DataView writes numbers without a call, and big ones without memory of their own.
+  // The JIT inlines DataView, and it allocates nothing for a bigint.
   const numbers = new DataView(bytes.buffer);
   const pieces: Buffer[] = [];
-  let begun = 0;
+  let pieceStart = 0;
   let at = HEADER_BYTES;
-  const begin = (kind: number, key: string, storedBytes: number): void => {
+  const writeHeader = (kind: number, key: string, storedBytes: number): void => {
     bytes[at] = kind;
     numbers.setUint16(at + 1, key.length);
     numbers.setUint32(at + 3, storedBytes);
@@ -52,30 +52,30 @@ export function encodeRecord(entries: readonly Entry[], until: Instant | undefin
   for (const entry of entries) {
     const { key, valueBytes } = entry;
     if (valueBytes === undefined) {
-      begin(REMOVE, key, 0);
+      writeHeader(REMOVE, key, 0);
       continue;
     }
-    begin(PUT, key, VERSION_BYTES + valueBytes);
+    writeHeader(PUT, key, VERSION_BYTES + valueBytes);
     numbers.setBigUint64(at, entry.version!);
     at += VERSION_BYTES;
     if (valueBytes > COPIED_MAX) {
-      pieces.push(bytes.subarray(begun, at), entry.value!);
-      begun = at;
+      pieces.push(bytes.subarray(pieceStart, at), entry.value!);
+      pieceStart = at;
     } else {
       entry.moveTo(bytes, at);
       at += valueBytes;
     }
   }
   if (until !== undefined) {
-    begin(HIGH_WATER, '', 8);
+    writeHeader(HIGH_WATER, '', 8);
     numbers.setBigUint64(at, until);
     at += 8;
   }
-  if (at > begun) pieces.push(bytes.subarray(begun, at));
+  if (at > pieceStart) pieces.push(bytes.subarray(pieceStart, at));
   return pieces;
 }
 
-/** Fills in the header; the checksum, which the next record carries. */
+/** Fills in the header and returns the checksum. */
 export function sealRecord(pieces: readonly Buffer[], walPosition: WalPosition): number {
   const head = pieces[0]!;
   const length = pieces.reduce((sum, piece) => sum + piece.length, -HEADER_BYTES);
@@ -95,7 +95,7 @@ export interface FoundRecord {
   readonly end: number;
 }
 
-/** The whole record that lies here, whatever came before it; undefined: there is none. */
+/** undefined: no complete record begins here. Whether it follows the record before is for the caller to verify (`previous`). */
 export function decodeRecord(bytes: Buffer, segment: number, position: number): FoundRecord | undefined {
   const from = position + HEADER_BYTES;
   if (position < 0 || from > bytes.length) return undefined;
@@ -109,17 +109,18 @@ export function decodeRecord(bytes: Buffer, segment: number, position: number): 
   return bytes.readUInt32BE(position + 4) === checksum ? { changes, checksum, previous, end } : undefined;
 }
 
-/** Where the next record may begin, at this position or after it; -1: nowhere. */
+/** The first position from here on where the segment's salt stands as in a record's header; -1: none. */
 export function findRecord(bytes: Buffer, salt: number, position: number): number {
-  const wanted = Buffer.alloc(4);
-  wanted.writeUInt32BE(salt);
-  const found = bytes.indexOf(wanted, position + SALT_AT);
+  const saltBytes = Buffer.alloc(4);
+  saltBytes.writeUInt32BE(salt);
+  const found = bytes.indexOf(saltBytes, position + SALT_AT);
   return found < 0 ? -1 : found - SALT_AT;
 }
 
-/** What is left of each key, version and value as they are stored or undefined, and until when time is reserved. */
+/** The last write of each key: version and value as they are stored, or undefined if removed. */
 export interface LoggedRows {
   readonly rows: Map<Key, Buffer | undefined>;
+  /** The high-water mark of the clock. */
   readonly until: Instant;
 }
 
