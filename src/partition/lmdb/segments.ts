@@ -1,4 +1,4 @@
-/** Reading segments of the write-ahead log: a torn end is told from corruption. */
+/** Reading segments of the write-ahead log: a torn end is distinguished from corruption. */
 import { existsSync, readFileSync } from 'node:fs';
 import type { Instant } from '../partition.ts';
 import { CorruptionError } from './corruption.ts';
