@@ -3,7 +3,7 @@ import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { applySegment, type CheckpointerData, WorkerState } from './checkpoint.ts';
 import { openFiles } from './files.ts';
-import type { SegmentEnd } from './wal.ts';
+import type { SegmentEnd } from './wal-record.ts';
 
 const { location, stateBuffer, delayMilliseconds } = workerData as CheckpointerData;
 const state = new Int32Array(stateBuffer);

@@ -2,10 +2,10 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { compiledWorkerUrl } from '../../base/worker-url.ts';
-import { applyRows, type LmdbFiles } from './files.ts';
+import { type LmdbFiles, writeMeta } from './files.ts';
 import { readSegment } from './segments.ts';
-import { RECORDS_AT, type SegmentEnd } from './wal.ts';
-import { replayRecords } from './wal-record.ts';
+import { RECORDS_AT } from './wal.ts';
+import { type LoggedRows, replayRecords, type SegmentEnd } from './wal-record.ts';
 
 export interface CheckpointerData {
   readonly location: string;
@@ -28,6 +28,21 @@ export function applySegment(files: LmdbFiles, location: string, end: SegmentEnd
   // The reader slot of a process that was killed would pin all freed pages for ever.
   (environment as unknown as { readerCheck(): number }).readerCheck();
   applyRows(files, replayRecords(readSegment(location, end).records), end.number);
+}
+
+/** In one durable transaction. @param applied the segment that the rows are from */
+export function applyRows({ rows, meta }: LmdbFiles, logged: LoggedRows, applied = 0): void {
+  // Sorted, since neighbours share pages.
+  const keys = [...logged.rows.keys()].sort();
+  rows.transactionSync(() => {
+    for (const key of keys) {
+      const stored = logged.rows.get(key);
+      if (stored) rows.putSync(key, stored);
+      else rows.removeSync(key);
+    }
+    if (logged.until > 0n) writeMeta(meta, 'high-water', logged.until);
+    if (applied > 0) writeMeta(meta, 'applied', BigInt(applied));
+  });
 }
 
 export class Checkpointer {

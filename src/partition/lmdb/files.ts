@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { type Database, open, type RootDatabase, type Transaction } from 'lmdb';
 import type { Key } from '../keys.ts';
 import type { Timestamp } from '../partition.ts';
-import type { LoggedRows } from './wal-record.ts';
 
 export const dataFile = (location: string): string => join(location, 'data.mdb');
 
@@ -101,25 +100,10 @@ export function readMeta(meta: LmdbFiles['meta'], name: MetaKey, transaction?: T
   return meta.get(name, transaction && { transaction })?.readBigUInt64BE() ?? 0n;
 }
 
-function writeMeta(meta: LmdbFiles['meta'], name: MetaKey, value: bigint): void {
+export function writeMeta(meta: LmdbFiles['meta'], name: MetaKey, value: bigint): void {
   const bytes = Buffer.alloc(8);
   bytes.writeBigUInt64BE(value);
   meta.putSync(name, bytes);
-}
-
-/** In one durable transaction. @param applied the segment that the rows are from */
-export function applyRows({ rows, meta }: LmdbFiles, logged: LoggedRows, applied = 0): void {
-  // Neighbours lie on the same pages.
-  const keys = [...logged.rows.keys()].sort();
-  rows.transactionSync(() => {
-    for (const key of keys) {
-      const stored = logged.rows.get(key);
-      if (stored) rows.putSync(key, stored);
-      else rows.removeSync(key);
-    }
-    if (logged.until > 0n) writeMeta(meta, 'high-water', logged.until);
-    if (applied > 0) writeMeta(meta, 'applied', BigInt(applied));
-  });
 }
 
 type TreeStats = Readonly<Record<'pageSize' | 'treeBranchPageCount' | 'treeLeafPageCount' | 'overflowPages', number>>;

@@ -7,9 +7,10 @@ import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { syncFolderSync } from '../../base/durable-files.ts';
 import { Unavailable } from '../partition.ts';
+import { applyRows } from './checkpoint.ts';
 import { CorruptionError, hasValidHeader } from './corruption.ts';
 import { SizeEstimate } from './disk-space.ts';
-import { applyRows, dataFile, openFiles, PAGE_BYTES, writeBeginning } from './files.ts';
+import { dataFile, openFiles, PAGE_BYTES, writeBeginning } from './files.ts';
 import { replayRecords } from './wal-record.ts';
 
 interface OldSegment {

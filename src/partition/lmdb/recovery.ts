@@ -7,7 +7,8 @@ import { dataFile, type LmdbFiles, META_PAGES, openFiles, PAGE_BYTES, readMeta }
 import { migrateLog } from './migrate-format-3.ts';
 import type { Generation } from './overlay.ts';
 import { loadGeneration, readSegmentsAfter, rewriteAndSync } from './segments.ts';
-import { type SegmentEnd, segmentFile, slotOf, Wal } from './wal.ts';
+import { segmentFile, slotOf, Wal } from './wal.ts';
+import type { SegmentEnd } from './wal-record.ts';
 
 export interface Recovered {
   readonly files: LmdbFiles;

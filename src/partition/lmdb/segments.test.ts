@@ -20,8 +20,8 @@ import { CorruptionError } from './corruption.ts';
 import { openLmdb } from './engine.ts';
 import { Generation } from './overlay.ts';
 import { readSegmentsAfter } from './segments.ts';
-import { RECORDS_AT, type SegmentEnd, segmentFile, Wal } from './wal.ts';
-import { encodeRecord, HEADER_BYTES, replayRecords } from './wal-record.ts';
+import { RECORDS_AT, segmentFile, Wal } from './wal.ts';
+import { encodeRecord, HEADER_BYTES, replayRecords, type SegmentEnd } from './wal-record.ts';
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-wal-'));

@@ -4,17 +4,8 @@ import type { Instant } from '../partition.ts';
 import { CorruptionError } from './corruption.ts';
 import { decodeVersion, readBeginning, writeBeginning } from './files.ts';
 import { Generation } from './overlay.ts';
-import {
-  decodeHead,
-  RECORDS_AT,
-  SEGMENT_BYTES_MIN,
-  type SegmentEnd,
-  type SegmentHead,
-  SLOTS,
-  segmentFile,
-  slotOf,
-} from './wal.ts';
-import { decodeRecord, findRecord, replayRecords } from './wal-record.ts';
+import { decodeHead, RECORDS_AT, SEGMENT_BYTES_MIN, type SegmentHead, SLOTS, segmentFile, slotOf } from './wal.ts';
+import { decodeRecord, findRecord, replayRecords, type SegmentEnd } from './wal-record.ts';
 
 export interface Segment {
   readonly end: SegmentEnd;

@@ -7,13 +7,14 @@ import type { Key } from '../keys.ts';
 import type { Instant } from '../partition.ts';
 import type { Entry } from './overlay.ts';
 
-/** The record's checksum covers its position, so that records of an earlier segment in the same file are invalid. */
-export interface WalPosition {
-  readonly segment: number;
-  readonly position: number;
-  /** The checksum of the record before; for the first record in a segment, the segment's salt. */
-  readonly previous: number;
+/** The end of a segment's records. The next record's checksum covers all of it, so that records of an earlier segment in the file are invalid. */
+export interface SegmentEnd {
+  readonly number: number;
+  /** In the header of every record of the segment, so that records can be searched for; random, so that no client can put it into a value. */
   readonly salt: number;
+  readonly position: number;
+  /** The checksum of the last record; the salt, if there is none. */
+  readonly checksum: number;
 }
 
 /** Length, checksum, checksum of the record before, salt of the segment. */
@@ -76,15 +77,15 @@ export function encodeRecord(entries: readonly Entry[], until: Instant | undefin
 }
 
 /** Fills in the header and returns the checksum. */
-export function sealRecord(pieces: readonly Buffer[], walPosition: WalPosition): number {
+export function sealRecord(pieces: readonly Buffer[], end: SegmentEnd): number {
   const head = pieces[0]!;
   const length = pieces.reduce((sum, piece) => sum + piece.length, -HEADER_BYTES);
-  let checksum = crc32(head.subarray(HEADER_BYTES), positionChecksum(walPosition, length));
+  let checksum = crc32(head.subarray(HEADER_BYTES), positionChecksum(end, length));
   for (let i = 1; i < pieces.length; i++) checksum = crc32(pieces[i]!, checksum);
   head.writeUInt32BE(length, 0);
   head.writeUInt32BE(checksum, 4);
-  head.writeUInt32BE(walPosition.previous, 8);
-  head.writeUInt32BE(walPosition.salt, SALT_AT);
+  head.writeUInt32BE(end.checksum, 8);
+  head.writeUInt32BE(end.salt, SALT_AT);
   return checksum;
 }
 
@@ -96,7 +97,7 @@ export interface FoundRecord {
 }
 
 /** undefined: no complete record begins here. Whether it follows the record before is for the caller to verify (`previous`). */
-export function decodeRecord(bytes: Buffer, segment: number, position: number): FoundRecord | undefined {
+export function decodeRecord(bytes: Buffer, number: number, position: number): FoundRecord | undefined {
   const from = position + HEADER_BYTES;
   if (position < 0 || from > bytes.length) return undefined;
   const length = bytes.readUInt32BE(position);
@@ -105,7 +106,7 @@ export function decodeRecord(bytes: Buffer, segment: number, position: number): 
   const previous = bytes.readUInt32BE(position + 8);
   const salt = bytes.readUInt32BE(position + SALT_AT);
   const changes = bytes.subarray(from, end);
-  const checksum = crc32(changes, positionChecksum({ segment, position, previous, salt }, length));
+  const checksum = crc32(changes, positionChecksum({ number, position, checksum: previous, salt }, length));
   return bytes.readUInt32BE(position + 4) === checksum ? { changes, checksum, previous, end } : undefined;
 }
 
@@ -147,11 +148,11 @@ export function replayRecords(records: readonly Buffer[]): LoggedRows {
 
 const positionBytes = Buffer.alloc(24);
 
-function positionChecksum({ segment, position, previous, salt }: WalPosition, length: number): number {
-  positionBytes.writeUIntBE(segment, 0, 6);
+function positionChecksum({ number, position, checksum, salt }: SegmentEnd, length: number): number {
+  positionBytes.writeUIntBE(number, 0, 6);
   positionBytes.writeUIntBE(position, 6, 6);
   positionBytes.writeUInt32BE(length, 12);
-  positionBytes.writeUInt32BE(previous, 16);
+  positionBytes.writeUInt32BE(checksum, 16);
   positionBytes.writeUInt32BE(salt, 20);
   return crc32(positionBytes);
 }

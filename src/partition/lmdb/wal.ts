@@ -8,16 +8,7 @@ import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { writeFileDurably } from '../../base/durable-files.ts';
 import { isDiskFull, PAGE_BYTES, readBeginning, writeAll } from './files.ts';
-import { sealRecord } from './wal-record.ts';
-
-export interface SegmentEnd {
-  readonly number: number;
-  /** In the header of every record of the segment, so that records can be searched for; random, so that no client can put it into a value. */
-  readonly salt: number;
-  readonly position: number;
-  /** The checksum of the last record. */
-  readonly checksum: number;
-}
+import { type SegmentEnd, sealRecord } from './wal-record.ts';
 
 export const SLOTS = [0, 1] as const;
 export const slotOf = (number: number): number => number % 2;
@@ -108,8 +99,8 @@ export class Wal {
   /** One call at a time. @param done the record is durable; after an error, see `isDiskFull` */
   append(pieces: Buffer[], done: (error: Error | null) => void): void {
     const { file } = this;
-    const { number, salt, position, checksum: previous } = this.end;
-    const checksum = sealRecord(pieces, { segment: number, position, previous, salt });
+    const { number, salt, position } = this.end;
+    const checksum = sealRecord(pieces, this.end);
     const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
     const sync = (): void =>
       fdatasync(file, (error) => {
