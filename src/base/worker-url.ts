@@ -1,3 +1,4 @@
+/** Where the compiled worker threads are. */
 const sourceRoot = new URL('../', import.meta.url).href;
 
 /**

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+/** Azurite's command azurite-blob: the Blob service alone. */
 import { azuriteFor } from '../cli/azurite-compat.ts';
 import { main } from '../cli/run.ts';
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+/** The command holdfast. */
 import { holdfast } from '../cli/azurite-compat.ts';
 import { main } from '../cli/run.ts';
 

@@ -1,10 +1,10 @@
+/** Progress bar: one line that is rewritten in place, on a terminal only. */
 import type { WriteStream } from 'node:tty';
 import type { CheckProgress } from '../services/maintenance/check.ts';
 
 const CLEAR_LINE = '\r\x1b[K';
 const CELLS = 30;
 
-/** Progress bar: one line that is rewritten in place, on a terminal only. */
 export function progressBar(terminal: Pick<WriteStream, 'isTTY' | 'write'>) {
   let shown = '';
   function print(line: string): void {

@@ -15,7 +15,7 @@ export type SasSubject =
   | { readonly kind: 'queue'; readonly queue: string }
   | { readonly kind: 'table'; readonly table: string; readonly keys: TableSasFields['keys'] };
 
-export const sasForms = ['url', 'token', 'connection-string'] as const;
+const sasForms = ['url', 'token', 'connection-string'] as const;
 export type SasForm = (typeof sasForms)[number];
 
 export interface SasCommand {

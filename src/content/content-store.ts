@@ -1,3 +1,4 @@
+/** The content store: uploads, manifests, reference counts and downloads, bound to the epoch of this process. */
 import type { Extents } from '../extents/extents.ts';
 import type { HashPool } from '../hashing/hash-pool.ts';
 import { type Partition, Unavailable } from '../partition/partition.ts';

@@ -1,6 +1,6 @@
+/** The interface of an extent backend: named files, written at positions. The layout within the files is the same for all backends. */
 import type { Purpose } from './extents.ts';
 
-/** The interface of a backend: named files, written at positions. The layout within the files is the same for all backends. */
 export interface ExtentFiles {
   /** Throws NoSpace if the bytes would not fit. */
   checkSpace(bytes: number, purpose: Purpose): Promise<void>;

@@ -5,7 +5,7 @@ import { slotBytes } from './slots.ts';
 import { GAP_BYTES_MAX, verifySlot } from './verified-read.ts';
 
 /** Bytes of one read at most. */
-export const WINDOW_BYTES_MAX = 256 << 10;
+const WINDOW_BYTES_MAX = 256 << 10;
 /** Chunks that are verified in one turn of the event loop at most: each takes some microseconds. */
 const WINDOW_CHUNKS_MAX = 512;
 

@@ -1,3 +1,4 @@
+/** One body that a thread hashes, as the owner of the thread sees it. */
 import type { Hashes } from './hasher.ts';
 import type { ABANDON, DIGEST } from './ring.ts';
 
@@ -6,7 +7,6 @@ export interface Waiter<T> {
   readonly reject: (error: Error) => void;
 }
 
-/** One body that a thread hashes, as the owner of the thread sees it. */
 export class HashJob {
   readonly number: number;
   readonly md5: boolean;

@@ -2,7 +2,7 @@
 import { createHash, hash } from 'node:crypto';
 import { createCrc64 } from './crc64.ts';
 
-export { type Crc64, crc64Base64, createCrc64 } from './crc64.ts';
+export { crc64Base64 } from './crc64.ts';
 
 /** Both in base64; MD5 only if it was wanted. */
 export interface Hashes {

@@ -54,7 +54,7 @@ describe('The clock of a store', () => {
     expect(passed()).toBe(50n * SECOND);
   });
 
-  it('counts the time in which the machine slept at once, and once', () => {
+  it('counts the time of a suspension at once, and once', () => {
     const { run, sleep, jump, passed } = newMachine();
     run(10n);
     sleep(3600n * SECOND);

@@ -1,40 +1,40 @@
 /**
- * The store's clock: monotonic time plus an offset that follows the wall clock forward, never back. An engine with a log adds a high-water
- * mark: time that was given out must not come again after a crash, so it is reserved ahead, and the reservation is in the log no later than
- * any commit that uses that time.
+ * The store's clock: monotonic time plus an offset that follows the wall clock forward, never back. With a write-ahead log it has a
+ * high-water mark: time must not repeat after a crash, so it is reserved ahead, and a reservation is in the log no later than any commit
+ * that uses the reserved time.
  */
 import { uptime } from 'node:os';
 import { TICKS_PER_SECOND, ticksFromUnix } from '../base/time.ts';
 import type { Clock, Instant, Timestamp } from './partition.ts';
 
-/** The clock of an engine without a server. */
+/** The clock of an engine in this process. */
 export interface StoreClock extends Clock {
   /** Later than every timestamp returned before. */
   nextTimestamp(): Timestamp;
-  /** The store has a row of this timestamp: time is not earlier. */
+  /** Later timestamps are above this one. */
   observe(timestamp: Timestamp): void;
 }
 
 export interface ClockOptions {
-  /** The machine's clock; it may jump. */
+  /** The machine's clock, which may jump. */
   wall?: (() => Instant) | undefined;
-  /** Time since some moment, without the time in which the machine slept. */
+  /** Excludes time in which the machine was suspended. */
   monotonic?: (() => bigint) | undefined;
-  /** Time since some moment, with the time in which the machine slept. */
+  /** Includes time in which the machine was suspended. */
   sinceBoot?: (() => bigint) | undefined;
-  /** The latest time of the store when it was open before. */
+  /** The high-water mark of the last run. */
   atLeast?: Instant;
 }
 
-/** How often the wall clock is read: that costs more than the rest. */
+/** How often the wall clock is read, which costs more than the rest of `now`. */
 const WALL_CHECK_TICKS = TICKS_PER_SECOND / 100n;
 
-/** The wall clock must be ahead for this long, at every check, before the offset follows: a wrong reading could not be undone. */
+/** The offset follows a wall clock that was ahead at every check for this long: a wrong reading could not be undone. */
 const AHEAD_TICKS_MIN = 5n * TICKS_PER_SECOND;
 
 /**
- * Monotonic, so that a wall clock set back never revives a lease. A wall clock that stays ahead raises the offset; one that is
- * ahead by the time in which the machine slept does so at once, since leases run out in that time.
+ * Monotonic, so that a wall clock set back never revives a lease. A wall clock that stays ahead raises the offset; one that is ahead by the
+ * time of a suspension raises it at once, since leases expire in that time.
  */
 export function startClock({
   wall = wallClock(),
@@ -44,11 +44,12 @@ export function startClock({
 }: ClockOptions = {}): StoreClock {
   let offset = later(wall(), atLeast) - monotonic();
   let advanced = 0n;
+  /** No later timestamp is at or below this one. */
   let last = 0n;
   let nextWallCheck = 0n;
-  /** How far time since boot was ahead of monotonic time at the last raise of the offset. */
-  let sleptBefore = sinceBoot() - monotonic();
-  /** Since when the wall clock has been ahead, and by how much at least. */
+  /** The total time of suspensions that the offset includes. */
+  let suspendedBefore = sinceBoot() - monotonic();
+  /** Since when, and by how much at least, the wall clock has been ahead. */
   let ahead: { readonly since: bigint; readonly by: bigint } | undefined;
 
   function now(): Instant {
@@ -64,12 +65,12 @@ export function startClock({
       ahead = undefined;
       return;
     }
-    const slept = sinceBoot() - monotonic() - sleptBefore;
+    const suspended = sinceBoot() - monotonic() - suspendedBefore;
     ahead = ahead ? { since: ahead.since, by: earlier(ahead.by, by) } : { since: monotonic(), by };
-    const isSleep = by <= slept + TICKS_PER_SECOND;
-    if (!isSleep && monotonic() - ahead.since < AHEAD_TICKS_MIN) return;
-    offset += isSleep ? by : ahead.by;
-    sleptBefore += slept;
+    const isSuspension = by <= suspended + TICKS_PER_SECOND;
+    if (!isSuspension && monotonic() - ahead.since < AHEAD_TICKS_MIN) return;
+    offset += isSuspension ? by : ahead.by;
+    suspendedBefore += suspended;
     ahead = undefined;
   }
 
@@ -90,10 +91,7 @@ export function startClock({
   };
 }
 
-/**
- * The next timestamp. None ends in zero, so that all have the same length where trailing zeros of a second's fraction are left
- * out.
- */
+/** No timestamp ends in zero, so that all have the same length in formats that omit trailing zeros of a second's fraction. */
 export function timestampAfter(last: Timestamp, now: Instant): Timestamp {
   const next = later(now, last + 1n);
   return next % 10n === 0n ? next + 1n : next;
@@ -107,7 +105,7 @@ function uptimeTicks(): bigint {
   return BigInt(Math.round(uptime() * Number(TICKS_PER_SECOND)));
 }
 
-function later(a: Instant, b: Instant): Instant {
+export function later(a: Instant, b: Instant): Instant {
   return a > b ? a : b;
 }
 
@@ -115,25 +113,26 @@ function earlier(a: bigint, b: bigint): bigint {
   return a < b ? a : b;
 }
 
-/** How far ahead of its use time is reserved. */
-const RESERVED = TICKS_PER_SECOND;
+const RESERVATION_TICKS = TICKS_PER_SECOND;
 
+/** A clock with a high-water mark in the write-ahead log. */
 export class ReservedClock implements StoreClock {
-  /** A reservation is not in the log yet. */
+  /** The high-water mark is not in a log record yet. */
   isReservationPending = false;
+  /** The high-water mark: every instant and timestamp that was returned is below it. */
   private reserved = 0n;
   private readonly time: StoreClock;
   private readonly onReservation: () => void;
   private readonly flush: () => Promise<unknown>;
 
-  /** @param settle resolves once all that was decided is durable or failed, and what is owed is in the log */
-  constructor(options: ClockOptions, onReservation: () => void, settle: () => Promise<unknown>) {
+  /** @param flush resolves once all commits decided earlier are durable or failed, and a pending reservation is in the log */
+  constructor(options: ClockOptions, onReservation: () => void, flush: () => Promise<unknown>) {
     this.time = startClock(options);
     this.onReservation = onReservation;
-    this.flush = settle;
+    this.flush = flush;
   }
 
-  /** Without a reservation: for those who tell nobody. */
+  /** Without a reservation: for instants that are not stored or returned to callers. */
   current(): Instant {
     return this.time.now();
   }
@@ -147,14 +146,14 @@ export class ReservedClock implements StoreClock {
   }
 
   async advance(ticks: bigint): Promise<void> {
-    // Where it moves far at once, a reservation that is still to be written would be forgotten in a crash, and time go back.
+    // Reserved and logged before the move: after a crash between the two, time would go back.
     this.reserve(this.time.now() + ticks);
     await this.flush();
     await this.time.advance(ticks);
     await this.flush();
   }
 
-  /** The store holds this version: later stamps lie above it, after a crash, too. */
+  /** Later timestamps are above this version, also after a crash. */
   observe(version: Timestamp): void {
     this.time.observe(version);
     if (version > this.reserved) this.reserve(version);
@@ -162,20 +161,20 @@ export class ReservedClock implements StoreClock {
 
   /** For the next record. */
   takeReservation(): Instant | undefined {
-    const owed = this.isReservationPending ? this.reserved : undefined;
+    const pending = this.isReservationPending ? this.reserved : undefined;
     this.isReservationPending = false;
-    return owed;
+    return pending;
   }
 
-  /** After a clean stop, time goes on where it ended. */
+  /** After a clean stop, time continues where it ended. */
   reserveExactly(): void {
     this.reserved = this.time.now();
     this.isReservationPending = true;
   }
 
   private reserve(now: Instant): Instant {
-    if (now + RESERVED / 2n > this.reserved) {
-      this.reserved = now + RESERVED;
+    if (now + RESERVATION_TICKS / 2n > this.reserved) {
+      this.reserved = now + RESERVATION_TICKS;
       this.isReservationPending = true;
       this.onReservation();
     }
@@ -183,7 +182,7 @@ export class ReservedClock implements StoreClock {
   }
 }
 
-/** @param lead how far the store's time is ahead of the wall clock, since that was set back */
+/** @param lead how far the store's time is ahead of a wall clock that was set back */
 export function wallClock(lead = 0n): () => Instant {
   return () => ticksFromUnix(Date.now()) + lead;
 }

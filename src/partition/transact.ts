@@ -73,7 +73,7 @@ interface Batch {
 
 type EngineSnapshot = ReturnType<Engine['snapshot']>;
 
-export class Scheduler {
+class Scheduler {
   /** Ended commits, whatever their outcome. */
   settledCommits = 0;
   private readonly engine: Engine;

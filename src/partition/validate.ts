@@ -1,4 +1,7 @@
-/** OCC validation: whether all that the transactions read is unchanged, and every timestamp is above the version it replaces. */
+/**
+ * OCC validation: whether all that the transactions read is unchanged, and every timestamp is above the version it replaces.
+ * postgres/functions.ts does the same in SQL.
+ */
 import type { Key, Range } from './keys.ts';
 import type { Commit, Instant, RangeCheck, ReadCheck, Timestamp } from './partition.ts';
 import { COUNTER_BYTES } from './values.ts';

@@ -46,7 +46,7 @@ export async function openServerMembership(options: ServerMembershipOptions): Pr
   return membership;
 }
 
-export class ServerMembership {
+class ServerMembership {
   private readonly options: ServerMembershipOptions;
   private readonly heartbeats: FailureLog;
   private readonly rejoins: FailureLog;

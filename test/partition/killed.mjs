@@ -15,7 +15,7 @@ async function write(client) {
       tx.put(encodeKey(['latest', client]), Buffer.from(String(i)));
       tx.add(encodeKey(['commits']), 1n);
     });
-    process.send({ client, i, stamp: String(timestamp), now: String(partition.clock.now()) });
+    process.send({ client, i, timestamp: String(timestamp), now: String(partition.clock.now()) });
   }
 }
 for (let client = 0; client < 8; client++) write(client);

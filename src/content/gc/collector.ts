@@ -1,6 +1,7 @@
 /**
- * Garbage collector: removes extents without live bytes, and compacts extents with few of them. It stores no state of its own,
- * so a killed process leaves nothing to repair: the counters of live bytes and the files say everything.
+ * Garbage collector, step 2 of freeing content: removes extents without live bytes, and compacts extents with few of them. Step 1, which
+ * removes rows and lowers live bytes, is services/maintenance/sweeper.ts. The collector stores no state of its own, so a killed process
+ * leaves nothing to repair: the counters of live bytes and the files say everything.
  */
 import { type BackgroundTask, startBackgroundTask } from '../../base/background-task.ts';
 import { CorruptChunk, type ExtentInfo, epochOfExtent } from '../../extents/extents.ts';

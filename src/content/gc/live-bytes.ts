@@ -1,3 +1,4 @@
+/** Live bytes per extent, summed from the counters: what the garbage collector decides by. */
 import { decodeKey, encodeKey, keyAfter, prefixEnd, type Range } from '../../partition/keys.ts';
 import type { Snapshot } from '../../partition/partition.ts';
 import { decodeCounter } from '../../partition/values.ts';

@@ -1,7 +1,7 @@
 /**
- * Membership by heartbeats: each process that shares a store has an epoch, a fencing token for its commits, and writes a heartbeat
- * every two seconds. A process whose heartbeats stop is evicted; the member with the lowest epoch is the leader. A heartbeat also
- * tells how far back the reads of its process reach, which gives the low watermark of the reads of all members.
+ * Membership of a process that shares a store: sends heartbeats every two seconds, evicts silent members, and learns of its own eviction.
+ * Its epoch is the fencing token of its commits; the member with the lowest epoch is the leader. A heartbeat also tells how far back the
+ * reads of its process reach, which gives the low watermark of the reads of all members.
  * docs/adr/0016-membership-and-fencing.md has the argument.
  */
 import { type BackgroundTask, startBackgroundTask } from '../../base/background-task.ts';

@@ -1,3 +1,4 @@
+/** Conformance: a transaction commits as a whole, or not at all. */
 import { describe, expect, it } from 'vitest';
 import { keyAfter, keysUnder } from '../keys.ts';
 import {

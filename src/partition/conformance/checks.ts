@@ -1,3 +1,4 @@
+/** Conformance: read checks, range checks, timestamps and deadline of a commit. */
 import { describe, expect, it } from 'vitest';
 import { keysUnder } from '../keys.ts';
 import type { Commit, Engine, Timestamp, Write } from '../partition.ts';

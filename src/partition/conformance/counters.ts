@@ -1,3 +1,4 @@
+/** Conformance: adds to counters, which do not conflict. */
 import { describe, expect, it } from 'vitest';
 import { type Key, keysUnder } from '../keys.ts';
 import type { Commit, Outcome, Partition, Timestamp, Transaction } from '../partition.ts';

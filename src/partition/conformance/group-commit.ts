@@ -1,3 +1,4 @@
+/** Conformance: transactions that share one commit. */
 import { describe, expect, it } from 'vitest';
 import type { Commit, Engine, Partition, Timestamp } from '../partition.ts';
 import { openPartition } from '../transact.ts';

@@ -1,3 +1,4 @@
+/** Conformance: pages of rows, with and without grouping. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { encodeKeyText, type Key, type KeyGrouping, keyPrefix, keysUnder, prefixEnd, type Range } from '../keys.ts';

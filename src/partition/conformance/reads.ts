@@ -1,3 +1,4 @@
+/** Conformance: a read sees one committed state. */
 import { describe, expect, it } from 'vitest';
 import type { Partition } from '../partition.ts';
 import { openPartition } from '../transact.ts';

@@ -1,3 +1,4 @@
+/** Conformance: order and bounds of scans. */
 import { describe, expect, it } from 'vitest';
 import { decodeKey, type Key, keyPrefix, keysUnder, prefixEnd, type Range, keyAfter as rightBehind } from '../keys.ts';
 import type { Partition, ScanOptions } from '../partition.ts';

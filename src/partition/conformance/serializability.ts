@@ -1,3 +1,4 @@
+/** Conformance: concurrent transactions have the result of some serial order. */
 import { describe, expect, it } from 'vitest';
 import { keysUnder } from '../keys.ts';
 import { type Partition, Unavailable } from '../partition.ts';

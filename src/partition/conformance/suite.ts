@@ -11,7 +11,7 @@ import { scans } from './scans.ts';
 import { serializability } from './serializability.ts';
 import { time } from './time.ts';
 
-export type { Harness, OtherWriter, Store, StoreOptions } from './harness.ts';
+export type { OtherWriter, Store } from './harness.ts';
 
 export function partitionConformance(name: string, harness: Harness): void {
   describe(`a partition on ${name}`, () => {

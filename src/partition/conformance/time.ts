@@ -1,3 +1,4 @@
+/** Conformance: the clock and timestamps. */
 import { describe, expect, it } from 'vitest';
 import type { Instant, Timestamp } from '../partition.ts';
 import { openPartition } from '../transact.ts';

@@ -1,14 +1,14 @@
-/** The thread that applies segments of the log to LMDB's file, one at a time. */
+/** The checkpoint thread: applies segments of the log to LMDB's file, one at a time. */
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
-import { applySegment, type CheckpointDone, type CheckpointerData, WorkerState } from './checkpoint.ts';
+import { applySegment, type CheckpointerData, WorkerState } from './checkpoint.ts';
 import { openFiles } from './files.ts';
-import type { SegmentEnd } from './wal.ts';
+import type { SegmentEnd } from './wal-record.ts';
 
 const { location, stateBuffer, delayMilliseconds } = workerData as CheckpointerData;
 const state = new Int32Array(stateBuffer);
 const files = openFiles(location);
-// Of this thread alone, on Linux: those who wait for an answer go first.
+// Linux alone has a priority per thread: requests go before checkpoints.
 if (process.platform === 'linux') setPriority(0, 10);
 
 parentPort!.on('message', (end: SegmentEnd | undefined) => {
@@ -18,13 +18,13 @@ parentPort!.on('message', (end: SegmentEnd | undefined) => {
   }
   if (delayMilliseconds > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, delayMilliseconds);
   if (Atomics.compareExchange(state, 0, WorkerState.idle, WorkerState.applying) !== WorkerState.idle) return;
-  const done: CheckpointDone = {};
+  let failure: string | undefined;
   try {
     applySegment(files, location, end);
   } catch (error) {
-    done.error = (error as Error).message;
+    failure = (error as Error).message;
   }
   Atomics.store(state, 0, WorkerState.idle);
   Atomics.notify(state, 0);
-  parentPort!.postMessage(done);
+  parentPort!.postMessage(failure);
 });

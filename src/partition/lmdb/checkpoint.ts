@@ -1,46 +1,47 @@
-/** Checkpoints: a segment of the log is applied to LMDB's file in one ordinary durable transaction, by a thread of its own. */
+/** Checkpoints: a worker thread applies a segment of the log to LMDB's file in one ordinary durable transaction. */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { compiledWorkerUrl } from '../../base/worker-url.ts';
 import { type LmdbFiles, writeMeta } from './files.ts';
 import { readSegment } from './segments.ts';
-import { RECORDS_AT, type SegmentEnd } from './wal.ts';
-import { replayRecords } from './wal-record.ts';
+import { RECORDS_AT } from './wal.ts';
+import { type LoggedRows, replayRecords, type SegmentEnd } from './wal-record.ts';
 
 export interface CheckpointerData {
   readonly location: string;
-  /** Four bytes: one of Working. */
+  /** Four bytes: a WorkerState. */
   readonly stateBuffer: SharedArrayBuffer;
   readonly delayMilliseconds: number;
 }
 
-export interface CheckpointDone {
-  error?: string;
-}
-
-/** Whether a segment is being applied; never: the process ends. */
+/** Stopped: the process ends, and no further segment may be begun. */
 export const WorkerState = { idle: 0, applying: 1, stopped: 2 } as const;
 
-/** So little log is applied sooner than a thread begins. */
+/** A segment up to this length is applied sooner than a thread starts. */
 const INLINE_BYTES_MAX = 256 << 10;
-/** Longer than any transaction takes: a thread that has died does not keep the process. */
+/** Longer than any transaction takes, so that a thread that has died does not keep the process alive. */
 const WAIT_MILLISECONDS = 30_000;
 
-/** To repeat it changes nothing. Nothing but this writes to LMDB's file. */
-export function applySegment({ environment, rows, meta }: LmdbFiles, location: string, end: SegmentEnd): void {
-  // A reader of another process that was killed would keep all freed pages for ever.
+/** Idempotent. Nothing else writes to LMDB's file, but for preallocated zeros while no checkpoint runs. */
+export function applySegment(files: LmdbFiles, location: string, end: SegmentEnd): void {
+  const { environment } = files;
+  // The reader slot of a process that was killed would pin all freed pages for ever.
   (environment as unknown as { readerCheck(): number }).readerCheck();
-  const { rows: left, until } = replayRecords(readSegment(location, end).records);
-  // LMDB writes neighbours to the same pages.
-  const keys = [...left.keys()].sort();
+  applyRows(files, replayRecords(readSegment(location, end).records), end.number);
+}
+
+/** In one durable transaction. @param applied the segment that the rows are from */
+export function applyRows({ rows, meta }: LmdbFiles, logged: LoggedRows, applied = 0): void {
+  // Sorted, since neighbours share pages.
+  const keys = [...logged.rows.keys()].sort();
   rows.transactionSync(() => {
     for (const key of keys) {
-      const stored = left.get(key);
+      const stored = logged.rows.get(key);
       if (stored) rows.putSync(key, stored);
       else rows.removeSync(key);
     }
-    if (until > 0n) writeMeta(meta, 'high-water', until);
-    writeMeta(meta, 'applied', BigInt(end.number));
+    if (logged.until > 0n) writeMeta(meta, 'high-water', logged.until);
+    if (applied > 0) writeMeta(meta, 'applied', BigInt(applied));
   });
 }
 
@@ -51,17 +52,17 @@ export class Checkpointer {
   private readonly onDone: (error: Error | undefined) => void;
   private worker: Worker | undefined;
 
-  /** @param onDone of each segment; an error is final */
+  /** @param onDone called once per segment; an error is final */
   constructor(
     location: string,
     files: LmdbFiles,
     delayMilliseconds: number,
     onDone: (error: Error | undefined) => void,
   ) {
-    const working = new SharedArrayBuffer(4);
+    const stateBuffer = new SharedArrayBuffer(4);
     this.files = files;
-    this.data = { location, stateBuffer: working, delayMilliseconds };
-    this.state = new Int32Array(working);
+    this.data = { location, stateBuffer, delayMilliseconds };
+    this.state = new Int32Array(stateBuffer);
     this.onDone = onDone;
   }
 
@@ -70,38 +71,35 @@ export class Checkpointer {
     this.worker.postMessage(end);
   }
 
-  /** At the end of the process's work, when nobody waits for the event loop; false: it is too much for that. */
+  /** At a close, when nothing else needs the event loop. False: the segment is too long for that. */
   applyInline(end: SegmentEnd): boolean {
     if (this.worker || end.position - RECORDS_AT > INLINE_BYTES_MAX) return false;
-    let fault: Error | undefined;
+    let failure: Error | undefined;
     try {
       applySegment(this.files, this.data.location, end);
     } catch (error) {
-      fault = error as Error;
+      failure = error as Error;
     }
-    this.onDone(fault);
+    this.onDone(failure);
     return true;
   }
 
   async stop(): Promise<void> {
-    const { worker } = this;
-    if (!worker) return;
-    const gone = once(worker, 'exit');
-    worker.postMessage(undefined);
-    await gone;
+    if (!this.worker) return;
+    const exited = once(this.worker, 'exit');
+    this.worker.postMessage(undefined);
+    await exited;
   }
 
   private start(): Worker {
     const worker = new Worker(compiledWorkerUrl(import.meta.url, './checkpoint-worker.ts'), {
       workerData: this.data,
-      // It makes much garbage at once, and nobody waits for it.
+      // A segment leaves much garbage at once, and its collection delays no request.
       resourceLimits: { maxYoungGenerationSizeMb: 8 },
     });
-    worker.on('message', ({ error }: CheckpointDone) =>
-      this.onDone(error === undefined ? undefined : new Error(error)),
-    );
+    worker.on('message', (error: string | undefined) => this.onDone(error === undefined ? error : new Error(error)));
     worker.on('error', this.onDone);
-    // A thread that is ended within a transaction would leave LMDB's lock behind, and the end of the process would wait for it.
+    // A thread terminated within a transaction would leave LMDB's lock taken, and the exit of the process would wait for the lock.
     const wait = (): void => {
       if (Atomics.compareExchange(this.state, 0, WorkerState.idle, WorkerState.stopped) === WorkerState.applying) {
         Atomics.wait(this.state, 0, WorkerState.applying, WAIT_MILLISECONDS);

@@ -7,7 +7,7 @@ import { openPartition } from '../transact.ts';
 import { CorruptionError, hasValidHeader, isNew } from './corruption.ts';
 import { openLmdb } from './engine.ts';
 
-describe('The first look at the rows', () => {
+describe('The corruption check of a start', () => {
   let location: string;
   const file = () => join(location, 'data.mdb');
   beforeEach(() => {
@@ -15,11 +15,11 @@ describe('The first look at the rows', () => {
   });
   afterEach(() => rmSync(location, { recursive: true, force: true }));
 
-  it('takes an empty folder for new', () => {
+  it('treats an empty folder as new', () => {
     expect(isNew(location)).toBe(true);
   });
 
-  it('finds what was stored sound, and a file cut to half a page or overwritten not', async () => {
+  it('accepts what was stored, and refuses a file that was cut to half a page or overwritten', async () => {
     await (await openLmdb({ location })).close();
     expect(isNew(location)).toBe(false);
     expect(hasValidHeader(location)).toBe(true);

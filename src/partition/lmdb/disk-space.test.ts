@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { guardSpace, LOW_SPACE } from './disk-space.ts';
+import { SpaceGuard } from './disk-space.ts';
 
 const MIB = 1 << 20;
 const disk = vi.hoisted(() => ({ freeBytes: 0, isFull: false }));
@@ -24,8 +24,8 @@ describe('The space guard', () => {
   let folder: string;
   let free: number;
   const file = () => join(folder, 'data.mdb');
-  const guard = () => guardSpace(file(), () => ({ end: 8 * MIB, free }));
-  const ballast = () => existsSync(join(folder, 'ballast'));
+  const guard = () => new SpaceGuard(file(), () => ({ end: 8 * MIB, free }));
+  const hasReserve = () => existsSync(join(folder, 'ballast'));
 
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'holdfast-space-'));
@@ -35,65 +35,65 @@ describe('The space guard', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  it('looks at a disk with gigabytes to spare only now and then', () => {
+  it('checks a disk with gigabytes to spare at intervals only', () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     const space = guard();
     disk.freeBytes = 9 * 1024 * MIB;
-    expect(space.lowSpaceFor(MIB, 'any')).toBeUndefined();
+    expect(space.hasSpaceFor(MIB, 'any')).toBe(true);
     disk.freeBytes = 0;
-    expect(space.lowSpaceFor(MIB, 'any')).toBeUndefined();
+    expect(space.hasSpaceFor(MIB, 'any')).toBe(true);
     vi.advanceTimersByTime(51);
-    expect(space.lowSpaceFor(MIB, 'any')).toBe(LOW_SPACE);
+    expect(space.hasSpaceFor(MIB, 'any')).toBe(false);
     vi.useRealTimers();
   });
 
-  it('lets the store grow by itself while there is plenty of space, and loads its ballast', () => {
+  it('lets the store grow by itself while there is ample space, and writes its reserve file', () => {
     disk.freeBytes = 512 * MIB;
-    expect(guard().lowSpaceFor(MIB, 'any')).toBeUndefined();
+    expect(guard().hasSpaceFor(MIB, 'any')).toBe(true);
     expect(statSync(file()).size).toBe(8 * MIB);
-    expect(ballast()).toBe(true);
+    expect(hasReserve()).toBe(true);
   });
 
-  it('fills the file with zeros ahead of its use when space gets short', () => {
+  it('fills the file with zeros ahead of its use when space gets low', () => {
     disk.freeBytes = 100 * MIB;
-    expect(guard().lowSpaceFor(3 * MIB, 'any')).toBeUndefined();
+    expect(guard().hasSpaceFor(3 * MIB, 'any')).toBe(true);
     expect(statSync(file()).size).toBeGreaterThanOrEqual(11 * MIB);
   });
 
   it('refuses writes below the watermark, but not those that free space', () => {
     disk.freeBytes = 65 * MIB;
-    expect(guard().lowSpaceFor(2 * MIB, 'any')?.message).toContain('nearly full');
+    expect(guard().hasSpaceFor(2 * MIB, 'any')).toBe(false);
     expect(statSync(file()).size).toBe(8 * MIB);
-    expect(guard().lowSpaceFor(2 * MIB, 'frees')).toBeUndefined();
+    expect(guard().hasSpaceFor(2 * MIB, 'frees')).toBe(true);
     expect(statSync(file()).size).toBeGreaterThanOrEqual(10 * MIB);
   });
 
-  it('takes writes for which deleted rows have left room, down to half of the watermark', () => {
+  it('accepts writes for which deleted rows have left room, down to half of the watermark', () => {
     disk.freeBytes = 60 * MIB;
-    expect(guard().lowSpaceFor(MIB, 'any')).toBeDefined();
+    expect(guard().hasSpaceFor(MIB, 'any')).toBe(false);
     free = 4 * MIB;
-    expect(guard().lowSpaceFor(MIB, 'any')).toBeUndefined();
+    expect(guard().hasSpaceFor(MIB, 'any')).toBe(true);
     disk.freeBytes = 30 * MIB;
-    expect(guard().lowSpaceFor(MIB, 'any')).toBeDefined();
+    expect(guard().hasSpaceFor(MIB, 'any')).toBe(false);
   });
 
-  it('gives its ballast up when the disk is full, and takes it again later', () => {
+  it('deletes its reserve file when the disk is full, and writes it again later', () => {
     disk.freeBytes = 512 * MIB;
     const space = guard();
-    space.lowSpaceFor(0, 'any');
+    space.hasSpaceFor(0, 'any');
     disk.freeBytes = 0;
-    expect(space.lowSpaceFor(MIB, 'any')).toBeDefined();
-    expect(ballast()).toBe(false);
+    expect(space.hasSpaceFor(MIB, 'any')).toBe(false);
+    expect(hasReserve()).toBe(false);
     disk.freeBytes = 512 * MIB;
-    space.lowSpaceFor(0, 'any');
-    expect(ballast()).toBe(true);
+    space.hasSpaceFor(0, 'any');
+    expect(hasReserve()).toBe(true);
   });
 
   it('refuses when the disk turns out to be full after all', () => {
     disk.freeBytes = 100 * MIB;
     disk.isFull = true;
-    expect(guard().lowSpaceFor(MIB, 'any')).toBeDefined();
-    expect(guard().lowSpaceFor(MIB, 'frees')).toBeDefined();
-    expect(ballast()).toBe(false);
+    expect(guard().hasSpaceFor(MIB, 'any')).toBe(false);
+    expect(guard().hasSpaceFor(MIB, 'frees')).toBe(false);
+    expect(hasReserve()).toBe(false);
   });
 });

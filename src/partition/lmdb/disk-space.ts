@@ -1,107 +1,100 @@
-/** Disk space: an upper estimate of what commits may take, and a guard that refuses them before LMDB meets a full disk. */
+/** Disk space: an upper bound of what commits take, and a guard that refuses them before LMDB meets a full disk. */
 import { closeSync, existsSync, fstatSync, fsyncSync, openSync, rmSync, statfsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Commit, Write } from '../partition.ts';
 import { COUNTER_BYTES } from '../values.ts';
 import { isDiskFull, KEY_BYTES_MAX, PAGE_BYTES, writeAll } from './files.ts';
 
-/** Free space below which writes are refused; on a small disk an eighth of it. */
+/** Free space below which writes are refused; on a small disk an eighth of the disk. */
 const WATERMARK_MAX = 64 << 20;
 const RESERVE_BYTES_MIN = 1 << 20;
-/** Nobody takes so much before the next look. */
+/** With more free space than this, the disk is checked at intervals: no disk takes so much between two checks. */
 const AMPLE_BYTES = 8 * 2 ** 30;
 const CHECK_MILLISECONDS = 50;
-/** By how much the file is made to grow at once. */
-const STEP = 1 << 20;
+const PREALLOCATION_STEP = 1 << 20;
 
-export interface LowSpace {
-  readonly message: string;
-}
-
-export const LOW_SPACE: LowSpace = {
-  message: 'The disk is nearly full: writes are refused, reads and deletes go on. Free some space or delete blobs.',
-};
-
-export interface SpaceGuard {
-  /** Whether writes leave the disk far from full. @param bytes how many they may take, asked where that matters */
-  hasAmpleSpace(bytes: () => number): boolean;
-  /** Why writes that may take this many bytes cannot happen now; those that free space may take the last there is. */
-  lowSpaceFor(bytes: number, kind: 'any' | 'frees'): LowSpace | undefined;
-}
+export const LOW_SPACE =
+  'The disk is nearly full: writes are refused, reads and deletes go on. Free some space or delete blobs.';
 
 /**
- * LMDB must never meet a full disk: a failed write corrupts the memory of the process. So, when space gets short, the file is
- * filled with zeros ahead of its use, where running out of space is an ordinary error. The ballast is another file, given up
- * when somebody else has filled the disk, so that deletes still have the pages they need.
- * @param usage where the pages in use end, and how many bytes before that are free
+ * LMDB must never meet a full disk: a failed write corrupts the memory of the process. So, when space gets low, LMDB's file is filled with
+ * zeros ahead of its use, where running out of space is an ordinary error. The reserve file is deleted when other programs have filled the
+ * disk, so that deletes still have the pages they need.
  */
-export function guardSpace(file: string, usage: () => { end: number; free: number }): SpaceGuard {
-  const folder = dirname(file);
-  const reserveFile = reserveFileIn(folder);
-  let hasReserve = existsSync(reserveFile);
-  let nextCheckAt = 0;
+export class SpaceGuard {
+  private readonly file: string;
+  private readonly folder: string;
+  private readonly usage: () => { end: number; free: number };
+  private hasReserve: boolean;
+  private nextCheckAt = 0;
 
-  function disk(): { free: number; watermark: number } {
-    const { bavail, bsize, blocks } = statfsSync(folder);
+  /** @param usage the end of the pages in use, and the free bytes before it */
+  constructor(file: string, usage: () => { end: number; free: number }) {
+    this.file = file;
+    this.folder = dirname(file);
+    this.usage = usage;
+    this.hasReserve = existsSync(reserveFileIn(this.folder));
+  }
+
+  /** Whether writes leave the disk far from full. @param bytes an upper bound of what they take */
+  hasAmpleSpace(bytes: () => number): boolean {
+    if (performance.now() < this.nextCheckAt) return true;
+    const { free, watermark } = this.disk();
+    if (free > AMPLE_BYTES) this.nextCheckAt = performance.now() + CHECK_MILLISECONDS;
+    const reserveBytes = Math.max(RESERVE_BYTES_MIN, watermark >> 4);
+    if (!this.hasReserve && free >= watermark + reserveBytes) this.writeReserve(reserveBytes);
+    return free >= 2 * watermark + bytes();
+  }
+
+  /** Whether LMDB's file has room for this much, preallocated where space is low. Writes that free space may take the last. */
+  hasSpaceFor(bytes: number, kind: 'any' | 'frees'): boolean {
+    if (this.hasAmpleSpace(() => bytes)) return true;
+    let { free, watermark } = this.disk();
+    if (this.hasReserve && free < watermark >> 3) {
+      this.removeReserve();
+      ({ free } = this.disk());
+    }
+    // Free pages may be scattered where a large row needs adjacent ones: then the file grows after all.
+    const floor = kind === 'frees' ? 0 : this.usage().free >= 2 * bytes ? watermark >> 1 : watermark;
+    return free >= floor && this.preallocate(bytes, free - floor);
+  }
+
+  private disk(): { free: number; watermark: number } {
+    const { bavail, bsize, blocks } = statfsSync(this.folder);
     return { free: bavail * bsize, watermark: Math.floor(Math.min(WATERMARK_MAX, (blocks * bsize) / 8)) };
   }
 
-  function writeReserve(bytes: number): void {
-    const descriptor = openSync(reserveFile, 'w');
+  private writeReserve(bytes: number): void {
+    const descriptor = openSync(reserveFileIn(this.folder), 'w');
     try {
-      hasReserve = writeZeros(descriptor, 0, bytes);
+      this.hasReserve = writeZeros(descriptor, 0, bytes);
       fsyncSync(descriptor);
     } finally {
       closeSync(descriptor);
     }
-    if (!hasReserve) removeReserve();
+    if (!this.hasReserve) this.removeReserve();
   }
 
-  function removeReserve(): void {
-    removeReserveFile(folder);
-    hasReserve = false;
+  private removeReserve(): void {
+    removeReserveFile(this.folder);
+    this.hasReserve = false;
   }
 
-  /** Whether the file has this much ahead, or can be given it and leave `floor` on the disk. */
-  function preallocate(bytes: number, free: number, floor: number): boolean {
-    const { end } = usage();
-    const descriptor = openSync(file, 'r+');
+  /** Whether the file has this much after the pages in use, or can grow by at most `available` to have it. */
+  private preallocate(bytes: number, available: number): boolean {
+    const { end } = this.usage();
+    const descriptor = openSync(this.file, 'r+');
     try {
       const { size } = fstatSync(descriptor);
       const missing = bytes - Math.max(0, size - end);
-      const spare = free - floor - missing;
       if (missing <= 0) return true;
-      if (spare < 0) return false;
-      const wanted = end + bytes + Math.min(STEP, spare);
+      if (missing > available) return false;
+      const wanted = end + bytes + Math.min(PREALLOCATION_STEP, available - missing);
       return writeZeros(descriptor, Math.max(size, end), wanted);
     } finally {
       closeSync(descriptor);
     }
   }
-
-  function hasAmpleSpace(bytes: () => number): boolean {
-    if (performance.now() < nextCheckAt) return true;
-    const { free, watermark } = disk();
-    if (free > AMPLE_BYTES) nextCheckAt = performance.now() + CHECK_MILLISECONDS;
-    const reserveBytes = Math.max(RESERVE_BYTES_MIN, watermark >> 4);
-    if (!hasReserve && free >= watermark + reserveBytes) writeReserve(reserveBytes);
-    return free >= 2 * watermark + bytes();
-  }
-
-  return {
-    hasAmpleSpace,
-    lowSpaceFor(bytes, kind) {
-      if (hasAmpleSpace(() => bytes)) return undefined;
-      let { free, watermark } = disk();
-      if (hasReserve && free < watermark >> 3) {
-        removeReserve();
-        ({ free } = disk());
-      }
-      // Pages that were given back may lie apart where a large row needs them together: then the file grows after all.
-      const floor = kind === 'frees' ? 0 : usage().free >= 2 * bytes ? watermark >> 1 : watermark;
-      return free < floor || !preallocate(bytes, free, floor) ? LOW_SPACE : undefined;
-    },
-  };
 }
 
 export function removeReserveFile(folder: string): void {
@@ -122,13 +115,13 @@ function writeZeros(descriptor: number, from: number, to: number): boolean {
   }
 }
 
-/** A row may lie on a page of its own, which a checkpoint copies with its parent. */
+/** A checkpoint may copy a leaf page and its parent for every row. */
 const PAGES_PER_ROW = 2;
-/** The upper levels of the trees, the list of free pages, and what the engine itself remembers. */
+/** The upper levels of the trees, the list of free pages, and the engine's metadata. */
 const PAGES_PER_CHECKPOINT = 32;
 const BYTES_PER_ROW = 32;
 
-/** What a checkpoint of some rows may add to LMDB's file. */
+/** An upper bound of what a checkpoint adds to LMDB's file. */
 export class SizeEstimate {
   private pages = 0;
   private bytes = 0;
@@ -147,14 +140,14 @@ export class SizeEstimate {
     return this;
   }
 
-  /** @param used a transaction copies each page that is in use once; new ones are at least half full */
+  /** @param used bytes in use: a transaction copies each of these pages at most once, and new pages are at least half full */
   bytesMax(used = Infinity): number {
     if (this.pages === 0) return 0;
     return PAGES_PER_CHECKPOINT * PAGE_BYTES + Math.min(this.pages * PAGE_BYTES, used + 2 * this.bytes);
   }
 }
 
-/** What a commit adds to the log. Throws a RangeError if a key is too long: LMDB would refuse it in the middle of a checkpoint. */
+/** The size of a commit in the log. Throws a RangeError if a key is too long: LMDB would refuse it in the middle of a checkpoint. */
 export function walBytes(commit: Commit): number {
   let bytes = 0;
   for (const { writes } of commit.writeSets) {
@@ -167,9 +160,9 @@ export function walBytes(commit: Commit): number {
   return bytes;
 }
 
-/** On a full disk only commits that give space back go on: no fewer rows are removed than written, counters aside. */
+/** Whether at least as many rows are removed as written, counters aside: only such commits are accepted on a full disk. */
 export function freesSpace(commit: Commit): boolean {
-  const writes = commit.writeSets.flatMap((body) => body.writes).filter(({ kind }) => kind !== 'add');
+  const writes = commit.writeSets.flatMap((writeSet) => writeSet.writes).filter(({ kind }) => kind !== 'add');
   const removed = writes.filter(({ kind }) => kind === 'remove').length;
   return removed > 0 && removed * 2 >= writes.length;
 }

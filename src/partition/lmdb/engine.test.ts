@@ -46,7 +46,7 @@ conformance('LMDB with a checkpoint every 2 KB', { checkpointBytes: 2_000 });
 interface Acknowledged {
   client: number;
   i: number;
-  stamp: string;
+  timestamp: string;
   now: string;
 }
 
@@ -71,22 +71,22 @@ describe('LMDB after the process was killed', () => {
       const acknowledged = await killAfter(count, location);
       expect(acknowledged.length).toBeGreaterThanOrEqual(count);
       const partition = openPartition(await openLmdb({ location }));
-      for (const { client, i, stamp } of acknowledged) {
+      for (const { client, i, timestamp } of acknowledged) {
         const rows = await partition.read((at) => at.getMany([key('left', client, i), key('right', client, i)]));
         const now = versions.get(`${client} ${i}`);
         for (const row of rows) {
-          expect(row?.version).toBeGreaterThanOrEqual(BigInt(stamp));
+          expect(row?.version).toBeGreaterThanOrEqual(BigInt(timestamp));
           expect(Buffer.compare(row!.value, Buffer.alloc(3000, i))).toBe(0);
         }
         expect(rows[0]?.version).toBe(rows[1]?.version);
-        if (now !== undefined) expect(BigInt(stamp)).toBeGreaterThan(now);
+        if (now !== undefined) expect(BigInt(timestamp)).toBeGreaterThan(now);
         versions.set(`${client} ${i}`, rows[0]!.version);
       }
       await partition.read(async (at) => {
         for (const client of times(8, (i) => i)) {
           const latest = await at.get(key('latest', client));
           if (!latest) continue;
-          // A client that did not come to write in this round has left nothing new.
+          // A client that wrote nothing in this round left no new row.
           if (versions.get(`${client}`) !== latest.version) commits += rowNumber(latest) + 1;
           versions.set(`${client}`, latest.version);
           for (const side of ['left', 'right']) {
@@ -99,7 +99,7 @@ describe('LMDB after the process was killed', () => {
     }
   });
 
-  it('goes on at most a few seconds ahead of the last instant it gave, and never before it', async () => {
+  it('continues at most a few seconds after the last instant it returned, and never before it', async () => {
     const location = await newFolder();
     onTestFinished(() => remove(location));
     const wall = 638_000_000_000_000_000n;
@@ -120,7 +120,7 @@ describe('LMDB after the process was killed', () => {
 });
 
 describe('LMDB with a key over 4,026 bytes', () => {
-  it('refuses to write it and goes on, also when one was looked for', async () => {
+  it('refuses to write it and continues, also after a read of such a key', async () => {
     const location = await newFolder();
     onTestFinished(() => remove(location));
     const partition = openPartition(await openLmdb({ location }));
@@ -140,7 +140,7 @@ describe('LMDB with a key over 4,026 bytes', () => {
   });
 });
 
-describe('Time, as who reads from LMDB sees it', () => {
+describe('Time, as readers of LMDB see it', () => {
   it('is not past the end of a lease while what was written under it in time cannot be seen yet', async () => {
     const location = await newFolder();
     let passed = 0n;

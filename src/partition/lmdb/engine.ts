@@ -1,7 +1,6 @@
 /**
- * The embedded engine: rows in one folder on a local disk, by a write-ahead log, a memory overlay and a checkpointed LMDB. Commits go in
- * groups, one group at a time: it is validated and written into the overlay, where nobody sees it, appended to the log, synced, shown, and
- * answered.
+ * The embedded engine: write-ahead log, memory overlay and checkpoints in LMDB, in one folder on a local disk. Group commit, with one
+ * group in flight: validated, written into the overlay (not visible yet), appended to the log, synced, made visible, answered.
  */
 import { type ClockOptions, ReservedClock } from '../clock.ts';
 import { type Commit, type Engine, type Instant, type Outcome, Unavailable } from '../partition.ts';
@@ -16,15 +15,14 @@ import { encodeRecord } from './wal-record.ts';
 
 export interface LmdbOptions extends Pick<ClockOptions, 'wall' | 'monotonic'>, CheckpointOptions {
   location: string;
-  /** Called before each record: the last moment to find out that the folder is another's. */
+  /** Called before each record; throws if another process owns the folder by now. */
   beforeWrite?: () => void;
 }
 
-/** How often a checkpoint is thought of, apart from the log's length. */
 const TICK_MILLISECONDS = 1_000;
-/** A group is validated in one go, and the event loop waits for it. */
+/** The validation of a group blocks the event loop. */
 const GROUP_BYTES_MAX = 1 << 20;
-/** So many callers go on in one turn of the event loop: they come back together, too. */
+/** Callers answered in one turn of the event loop send their next commits together, too. */
 const ANSWERS_PER_TURN = 16;
 
 const EMPTY_COMMIT: Commit = { id: '', queueKeys: [], checks: [], ranges: [], writeSets: [] };
@@ -48,17 +46,17 @@ class LmdbEngine implements Engine {
   private readonly wal: Wal;
   private readonly layers: Layers;
   private readonly ticker: NodeJS.Timeout;
-  /** The last group that is durable: what snapshots show. */
+  /** The last durable group: new snapshots show the groups up to this one. */
   private group = 0;
-  /** How many snapshots are open of each group, oldest first: groups only rise, and a Map keeps the order of insertion. */
+  /** Open snapshots by group, oldest first: group numbers only rise, and a Map keeps the order of insertion. */
   private readonly openSnapshots = new Map<number, number>();
   private readonly waiting: PendingCommit[] = [];
   private isScheduled = false;
-  /** A group is on its way to the disk, or the next has to wait. */
+  /** A group is in flight, or writers are paused. While true, no other group is validated. */
   private isWriting = false;
-  /** When the group was decided that is not shown yet, or 0. */
+  /** The validation instant of the group that is not visible yet; 0: there is none. */
   private decidedAt: Instant = 0n;
-  /** After a failed sync nobody knows what is on disk, until the store is opened again. Nothing is written from then on. */
+  /** Final: after a failed sync the state on disk is unknown until the next start, so nothing more is written. */
   private failure: Unavailable | undefined;
   private isClosing = false;
 
@@ -77,10 +75,8 @@ class LmdbEngine implements Engine {
 
   snapshot(): LmdbSnapshot {
     const { group } = this;
-    const { view, release } = this.layers.view(group);
     this.openSnapshots.set(group, (this.openSnapshots.get(group) ?? 0) + 1);
-    return makeSnapshot(view, this.nowForReads(), () => {
-      release();
+    return makeSnapshot(this.layers.view(group), this.nowForReads(), () => {
       const others = this.openSnapshots.get(group)! - 1;
       if (others > 0) this.openSnapshots.set(group, others);
       else this.openSnapshots.delete(group);
@@ -100,7 +96,6 @@ class LmdbEngine implements Engine {
     return this.failure !== undefined;
   }
 
-  /** After a failure it only closes: the log has what was acknowledged. */
   async close(): Promise<void> {
     this.isClosing = true;
     clearInterval(this.ticker);
@@ -120,8 +115,8 @@ class LmdbEngine implements Engine {
   }
 
   /**
-   * It stands still while a group is on its way: otherwise a reader could find a lease expired, and see afterwards what was written
-   * under it in time; see docs/adr/0005-timestamps-and-clock.md. Of a group whose sync failed nobody knows whether it will be seen.
+   * Stands still while a group is in flight, and after a failed sync: otherwise a reader could find a lease expired, and see later a
+   * write that was committed under the lease in time; see docs/adr/0005-timestamps-and-clock.md.
    */
   private nowForReads(): Instant {
     const now = this.clock.now();
@@ -143,7 +138,7 @@ class LmdbEngine implements Engine {
       for (const { reject } of this.waiting.splice(0)) reject(this.failure);
       return;
     }
-    // The end of the checkpoint goes on here; one that has no space can be waited for in vain.
+    // The end of the checkpoint schedules again. A checkpoint that cannot start for lack of space must not stop the writers.
     if (this.layers.isBehind && this.layers.checkpointNow()) return;
     const commits = this.takeGroup();
     const admitted = this.admit(commits);
@@ -159,20 +154,20 @@ class LmdbEngine implements Engine {
     return this.waiting.splice(0, count);
   }
 
-  /** Those that the disk has room for; the others are refused. undefined: the checkpoint that is under way has to end first. */
+  /** The commits that the disk has room for; the others are refused. undefined: the running checkpoint has to end first. */
   private admit(commits: PendingCommit[]): PendingCommit[] | undefined {
     const { layers } = this;
     const all = commits.map(({ data }) => data);
     if (layers.space.hasAmpleSpace(() => layers.sizeEstimateWith(all))) return commits;
-    // LMDB's file is made to grow in advance, which nobody may do while a checkpoint writes to it.
+    // Preallocation must not write to LMDB's file while a checkpoint does.
     if (layers.isCheckpointing) return undefined;
     const used = layers.usedBytes();
-    if (!layers.space.lowSpaceFor(layers.sizeEstimateWith(all, used), 'any')) return commits;
-    // What commits have freed is used again once LMDB's file knows of it.
+    if (layers.space.hasSpaceFor(layers.sizeEstimateWith(all, used), 'any')) return commits;
+    // Pages freed by commits become usable with the next checkpoint.
     if (layers.sizeEstimateWith([]) > 0 && layers.checkpointNow()) return undefined;
-    // The log has room for them; a checkpoint waits until they have led to some.
+    // The log has room for these; the checkpoint starts once they have freed space.
     const freeing = commits.filter(({ data }) => freesSpace(data));
-    for (const each of commits) if (!freeing.includes(each)) each.reject(new Unavailable(LOW_SPACE.message));
+    for (const each of commits) if (!freeing.includes(each)) each.reject(new Unavailable(LOW_SPACE));
     return freeing;
   }
 
@@ -181,10 +176,10 @@ class LmdbEngine implements Engine {
     const { layers, clock, wal } = this;
     const { active } = layers;
     const number = this.group + 1;
-    const oldest = this.openSnapshots.keys().next().value ?? this.group;
+    const oldestSnapshot = this.openSnapshots.keys().next().value ?? this.group;
     const now = clock.current();
     const all = commits.map(({ data }) => data);
-    const decisions = validateGroup(all, layers, clock, { number, oldestSnapshot: oldest, now });
+    const decisions = validateGroup(all, layers, clock, { number, oldestSnapshot, now });
     const until = clock.takeReservation();
     if (active.written.length === 0 && until === undefined) {
       this.answer(commits, decisions, 0);
@@ -203,7 +198,7 @@ class LmdbEngine implements Engine {
         active.undoGroup();
         clock.isReservationPending ||= until !== undefined;
         this.decidedAt = 0n;
-        this.answer(commits, insteadOfCommitted(new Unavailable(LOW_SPACE.message)), 0);
+        this.answer(commits, insteadOfCommitted(new Unavailable(LOW_SPACE)), 0);
       } else {
         layers.fail(error);
         this.answer(commits, insteadOfCommitted('unknown'), 0);
@@ -211,14 +206,14 @@ class LmdbEngine implements Engine {
     });
   }
 
-  /** Conflicts, too, are answered when the group is shown: run again before that, a body would meet the same rows. */
-  private answer(commits: readonly PendingCommit[], decisions: readonly Decision[], logged: number): void {
+  /** Conflicts, too, are answered only when the group is visible: a transaction that runs again before that would read the same rows. */
+  private answer(commits: readonly PendingCommit[], decisions: readonly Decision[], loggedBytes: number): void {
     this.layers.checkpointIfDue();
     const resume = (): void => {
       this.isWriting = false;
       this.schedule();
     };
-    const pause = this.layers.pauseAfter(logged);
+    const pause = this.layers.pauseAfter(loggedBytes);
     if (pause < 1) resume();
     else setTimeout(resume, pause);
     answerInSlices(commits, decisions, 0);

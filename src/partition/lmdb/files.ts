@@ -1,5 +1,4 @@
-/** LMDB's file: how it is opened, how a row lies in it, and plain reads and writes of files beside it. */
-
+/** LMDB's file: how it is opened, the format of a row in it, and plain reads and writes of files. */
 import { closeSync, fdatasyncSync, openSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Database, open, type RootDatabase, type Transaction } from 'lmdb';
@@ -12,45 +11,42 @@ export interface LmdbFiles {
   readonly environment: RootDatabase;
   /** Key -> eight bytes of version, then the value. */
   readonly rows: RowsDatabase;
-  /** What the engine itself remembers. */
   readonly meta: Database<Buffer, string>;
 }
 
-/** lmdb's own types leave out that a read may name its transaction. */
+/** lmdb's own types lack the transaction of a read. */
 export interface RowsDatabase extends Omit<Database<Buffer, Key>, 'getBinaryFast' | 'getRange'> {
   getBinaryFast(key: Key, options?: { transaction: Transaction }): Buffer | undefined;
-  /** How much of that buffer is the value. */
+  /** The length of the stored row in the buffer of the last `getBinaryFast`. */
   readonly lastSize: number;
   getRange(options: {
     start: Key;
     end: Key;
-    limit?: number;
     reverse?: boolean;
     exclusiveStart?: boolean;
     inclusiveEnd?: boolean;
     transaction?: Transaction;
-  }): Iterable<{ key: Key; value: StoredRow }>;
+  }): Iterable<{ key: Key; value: DecodedRow }>;
 }
 
-/** What a scan makes of each row. */
-export interface StoredRow {
+interface DecodedRow {
   readonly version: Timestamp;
   readonly value: Buffer;
 }
 
 export const PAGE_BYTES = 8192;
-/** They tell of the last two states; everything is found from there. */
+/** The roots of the last two committed states. */
 export const META_PAGES = 2;
-/** At any page size. */
+/** LMDB's limit, at any page size. */
 export const KEY_BYTES_MAX = 4_026;
 
-/** Checkpoints that somebody still reads, in this process or another. */
+/** Checkpoints with open snapshots, in all processes. */
 const READERS_MAX = 1_024;
 
 export function openFiles(location: string, { readOnly = false } = {}): LmdbFiles {
   const environment = open({
     path: location,
-    // Otherwise lmdb begins a transaction on pages that no sync has confirmed; see docs/adr/0026-write-ahead-log-and-checkpoints.md.
+    // Otherwise lmdb begins transactions on unsynced pages; see docs/adr/0026-write-ahead-log-and-checkpoints.md.
     overlappingSync: false,
     pageSize: PAGE_BYTES,
     maxDbs: 4,
@@ -62,8 +58,8 @@ export function openFiles(location: string, { readOnly = false } = {}): LmdbFile
     encoding: 'binary',
     encoder: rowEncoder,
   } as object) as unknown as RowsDatabase;
-  const own = environment.openDB<Buffer, string>('own', { encoding: 'binary' });
-  return { environment, rows, meta: own };
+  const meta = environment.openDB<Buffer, string>('own', { encoding: 'binary' });
+  return { environment, rows, meta };
 }
 
 const rowKeyEncoder = {
@@ -71,30 +67,33 @@ const rowKeyEncoder = {
   readKey: (source: Buffer, start: number, end: number) => source.toString('latin1', start, end) as Key,
 };
 
-/**
- * What a scan does with each value. lmdb reads into one buffer again and again, whose length is not its own; a copy from Node's
- * pool costs less than lmdb's, which has memory of its own.
- */
+/** For scans: lmdb reads every row into one shared buffer, and a copy from Node's pool costs less than lmdb's own copy. */
 const rowEncoder = {
   encode: (bytes: Buffer) => bytes,
-  decode(shared: Buffer, size: number): StoredRow {
-    if (read !== shared) {
-      read = shared;
-      whole = Buffer.from(shared.buffer as ArrayBuffer, shared.byteOffset);
+  decode(shared: Buffer, size: number): DecodedRow {
+    if (lastShared !== shared) {
+      lastShared = shared;
+      // `shared` may be shorter than the row.
+      wholeBuffer = Buffer.from(shared.buffer as ArrayBuffer, shared.byteOffset);
     }
-    const value = Buffer.allocUnsafe(size - 8);
-    whole.copy(value, 0, 8, size);
-    return { version: decodeVersion(whole), value };
+    return decodeRow(wholeBuffer, size);
   },
 };
-let read: Buffer | undefined;
-let whole = Buffer.alloc(0);
+let lastShared: Buffer | undefined;
+let wholeBuffer = Buffer.alloc(0);
+
+/** Copies the value. */
+export function decodeRow(stored: Buffer, size: number): DecodedRow {
+  const value = Buffer.allocUnsafe(size - 8);
+  stored.copy(value, 0, 8, size);
+  return { version: decodeVersion(stored), value };
+}
 
 export function decodeVersion(stored: Buffer): Timestamp {
   return stored.readBigUInt64BE();
 }
 
-/** What the engine remembers: the last segment of the log that this state holds, and the instant before which the store was last used. */
+/** The last segment that this state contains, and the high-water mark of the clock. */
 type MetaKey = 'applied' | 'high-water';
 
 export function readMeta(meta: LmdbFiles['meta'], name: MetaKey, transaction?: Transaction): bigint {
@@ -110,7 +109,7 @@ export function writeMeta(meta: LmdbFiles['meta'], name: MetaKey, value: bigint)
 type TreeStats = Readonly<Record<'pageSize' | 'treeBranchPageCount' | 'treeLeafPageCount' | 'overflowPages', number>>;
 type FileStats = TreeStats & { readonly root: TreeStats; readonly free: TreeStats; readonly lastPageNumber: number };
 
-/** Where the pages in use end, and how many bytes before that removed rows gave back: new rows take them first. */
+/** The end of the pages in use, and the bytes of free pages before it, which new rows take first. */
 export function fileUsage({ rows, meta }: LmdbFiles): { end: number; free: number } {
   rows.resetReadTxn();
   const stats = rows.getStats() as FileStats;
@@ -123,14 +122,12 @@ export function fileUsage({ rows, meta }: LmdbFiles): { end: number; free: numbe
   return { end: pages * stats.pageSize, free: Math.max(0, unused) * stats.pageSize };
 }
 
-export { syncFolderSync as syncFolder } from '../../base/durable-files.ts';
-
 export function writeAll(descriptor: number, bytes: Uint8Array, position: number): void {
   for (let done = 0; done < bytes.length; )
     done += writeSync(descriptor, bytes, done, bytes.length - done, position + done);
 }
 
-/** The beginning of a file, into this memory, as far as the file goes. */
+/** Shorter than `into` where the file is. */
 export function readBeginning(file: string, into: Buffer): Buffer {
   const descriptor = openSync(file, 'r');
   try {
@@ -144,7 +141,7 @@ export function readBeginning(file: string, into: Buffer): Buffer {
   }
 }
 
-/** On disk when it returns. */
+/** Durable when it returns. */
 export function writeBeginning(file: string, bytes: Buffer): void {
   const descriptor = openSync(file, 'r+');
   try {
@@ -155,7 +152,7 @@ export function writeBeginning(file: string, bytes: Buffer): void {
   }
 }
 
-/** Whether there was no room, and all is as it was. A sync that failed is another matter: nobody knows what it left. */
+/** Whether a write failed for lack of space, which changed nothing. Not a failed sync: its effect is unknown. */
 export function isDiskFull(error: unknown): boolean {
   const { code = '', syscall = '' } = error as NodeJS.ErrnoException;
   return ['ENOSPC', 'EDQUOT'].includes(code) && !syscall.endsWith('sync');

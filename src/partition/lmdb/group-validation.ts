@@ -1,5 +1,7 @@
-/** One group of commits: each is validated against those before it, and written into the overlay, where nobody sees it yet. */
-
+/**
+ * Validation of a commit group (optimistic concurrency control): each commit is validated against the rows as the commits before it leave
+ * them, and written into the active generation, where no snapshot sees it yet.
+ */
 import type { ReservedClock } from '../clock.ts';
 import type { Key } from '../keys.ts';
 import { type Commit, type Instant, type Outcome, Unavailable } from '../partition.ts';
@@ -13,29 +15,28 @@ export type Decision = Outcome | Error;
 
 export interface GroupOptions {
   readonly number: number;
-  /** The earliest group that an open snapshot shows. */
+  /** The group of the oldest open snapshot. */
   readonly oldestSnapshot: number;
-  /** What commits say about time is verified at this instant. */
+  /** Deadlines of commits are verified at this instant. */
   readonly now: Instant;
 }
 
 export function validateGroup(
   commits: readonly Commit[],
   layers: Layers,
-  time: ReservedClock,
+  clock: ReservedClock,
   { number, oldestSnapshot, now }: GroupOptions,
 ): Decision[] {
   const { active, generations, emptyRanges } = layers;
   active.beginGroup(number, oldestSnapshot);
-  /** As the commits before have left it. */
   const latest = layers.uncommittedView(number);
 
   /**
-   * Only what was written after the snapshot is looked at, while all of that is in the overlay. Stamps were proposed after it, and the clock
-   * has observed every version that it shows: so only a row that was written since can lie above a stamp.
+   * Considers only writes after the snapshot, while all of them are in the overlay. A commit's timestamps were proposed after its snapshot,
+   * when the clock had observed every version in it: so only a row written since can have a version above them.
    */
   const changesSince = (group: number): Changes => {
-    const changed = (key: Key): Entry | undefined => {
+    const change = (key: Key): Entry | undefined => {
       for (const generation of generations) {
         const entry = generation.changeSince(group, key);
         if (entry) return entry;
@@ -43,15 +44,15 @@ export function validateGroup(
       return undefined;
     };
     return {
-      hasChanged: ({ key }) => changed(key) !== undefined,
+      hasChanged: ({ key }) => change(key) !== undefined,
       hasChangedIn: ({ range }) => generations.some((generation) => generation.hasChangeSince(group, range)),
-      versionOf: (key) => changed(key)?.version,
+      versionOf: (key) => change(key)?.version,
       bytesOf: (key) => latest.bytesOf(key),
     };
   };
 
   function apply({ timestamp, writes }: Commit['writeSets'][number]): void {
-    time.observe(timestamp);
+    clock.observe(timestamp);
     for (const write of writes) {
       const { key } = write;
       if (write.kind === 'remove') {
@@ -65,22 +66,22 @@ export function validateGroup(
       }
       const found = latest.get(key);
       const version = versionAfterAdd(timestamp, found?.version);
-      time.observe(version);
+      clock.observe(version);
       active.write(key, version, addToCounter(found?.value, write.n));
     }
   }
 
   const decisions = commits.map((commit): Decision => {
-    const seen = commit.snapshotGroup;
-    const isInOverlay = seen !== undefined && layers.overlayHasAllSince(seen);
-    const verdict = validateCommit(commit, isInOverlay ? changesSince(seen) : changesAgainst(latest), now);
+    const group = commit.snapshotGroup;
+    const isInOverlay = group !== undefined && layers.overlayHasAllSince(group);
+    const verdict = validateCommit(commit, isInOverlay ? changesSince(group) : changesAgainst(latest), now);
     if (verdict === 'conflict') return 'conflict';
     if (verdict === 'valid') {
       for (const writeSet of commit.writeSets) apply(writeSet);
       return 'committed';
     }
     if ('invalid' in verdict) return new Unavailable(verdict.invalid);
-    time.observe(verdict.conflictingVersion);
+    clock.observe(verdict.conflictingVersion);
     return 'conflict';
   });
   active.endGroup();

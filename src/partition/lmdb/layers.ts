@@ -1,56 +1,52 @@
 /**
- * The layers of the store, newest first: the active generation, which commits write; a frozen one, while a checkpoint applies it to
- * LMDB's file; and the base, which is the last checkpoint. To read the frozen generation over the base before or after its checkpoint is the
- * same, so that the switch is one assignment.
+ * The layers of the store, as in an LSM tree: the active generation (memtable), which commits write; a frozen one, while a checkpoint
+ * applies it to LMDB's file; below them the last checkpoint. Starts checkpoints, and slows writers down while one falls behind. The frozen
+ * generation shows the same rows over the checkpoint before and after its own, so the switch between the two is one assignment.
  */
 import { statSync } from 'node:fs';
 import type { Commit } from '../partition.ts';
 import { Checkpointer } from './checkpoint.ts';
-import { guardSpace, SizeEstimate, type SpaceGuard } from './disk-space.ts';
+import { SizeEstimate, SpaceGuard } from './disk-space.ts';
 import { dataFile, fileUsage, type LmdbFiles } from './files.ts';
 import { EmptyRanges, Generation } from './overlay.ts';
 import { CheckpointState, LayeredView } from './reads.ts';
 import type { Recovered } from './recovery.ts';
-import type { SegmentEnd, Wal } from './wal.ts';
+import type { Wal } from './wal.ts';
 
 export interface CheckpointOptions {
-  /** How much log makes a checkpoint due. */
+  /** Length of the log at which a checkpoint starts. */
   checkpointBytes?: number;
-  /** For tests: how much longer a checkpoint takes. */
+  /** For tests: a delay in each checkpoint. */
   checkpointDelayMilliseconds?: number;
 }
 
 const CHECKPOINT_BYTES = 8 << 20;
-/** A checkpoint that is so many times behind stops writers, so that memory stays bounded; one that is behind slows them down before. */
+/** Writers stop at this multiple of `checkpointBytes` while a checkpoint runs, so that memory stays bounded. */
 const BEHIND_MAX = 4;
 const PAUSE_MAX_MILLISECONDS = 100;
-/** A log that goes on slowly is checkpointed all the same. */
+/** A log that never rests is checkpointed after this many ticks. */
 const TICKS_MAX = 30;
-
-/** A segment that has ended. It stays until LMDB's file durably holds it. */
-interface FrozenGeneration {
-  readonly generation: Generation;
-  readonly end: SegmentEnd;
-  /** Its checkpoint is under way. */
-  isCheckpointing: boolean;
-}
 
 export class Layers {
   active: Generation;
+  /** Newest first; replaced, never changed, since views keep it. */
   generations: readonly Generation[] = [];
   readonly emptyRanges = new EmptyRanges();
   readonly space: SpaceGuard;
+  /** The frozen generation is being applied. */
+  isCheckpointing = false;
   private readonly files: LmdbFiles;
   private readonly wal: Wal;
   private readonly dataFile: string;
   private readonly checkpointer: Checkpointer;
   private readonly checkpointBytes: number;
   private readonly onFailure: (error: Error) => void;
-  private frozen: FrozenGeneration | undefined;
+  /** Kept until LMDB's file durably holds its segment; no other generation is frozen before, since there are two files. */
+  private frozen: Recovered['frozen'];
   private checkpoint: CheckpointState;
-  /** Groups up to this one may have left the overlay. */
+  /** The overlay has every group after this one. */
   private checkpointedGroup = 0;
-  /** How fast the last checkpoint was. */
+  /** The speed of the last checkpoint. */
   private bytesPerMillisecond = Infinity;
   private checkpointStartedAt = 0;
   private isFailed = false;
@@ -58,7 +54,7 @@ export class Layers {
   private ticks = 0;
   private bytesAtTick = 0;
 
-  /** @param onSwitch a checkpoint has ended; @param onFailure one has failed, which is final */
+  /** @param onSwitch a checkpoint has ended; @param onFailure final */
   constructor(
     location: string,
     { files, wal, active, frozen }: Recovered,
@@ -71,10 +67,10 @@ export class Layers {
     this.checkpointBytes = checkpointBytes;
     this.onFailure = onFailure;
     this.dataFile = dataFile(location);
-    this.space = guardSpace(this.dataFile, () => fileUsage(files));
+    this.space = new SpaceGuard(this.dataFile, () => fileUsage(files));
     this.checkpoint = new CheckpointState(files.rows);
     this.active = active ?? new Generation();
-    this.frozen = frozen && { ...frozen, isCheckpointing: false };
+    this.frozen = frozen;
     this.checkpointer = new Checkpointer(location, files, checkpointDelayMilliseconds, (error) => {
       if (error) this.fail(error);
       else {
@@ -85,11 +81,7 @@ export class Layers {
     this.updateGenerations();
   }
 
-  get isCheckpointing(): boolean {
-    return this.frozen?.isCheckpointing ?? false;
-  }
-
-  /** Milliseconds for which writers wait after so much log: the more the checkpoint is behind, the nearer its speed is theirs. */
+  /** Back-pressure: how long writers wait after this many bytes of log, so that they approach the checkpoint's speed. */
   pauseAfter(bytes: number): number {
     const behind = this.wal.bytes / this.checkpointBytes - 1;
     if (!this.isCheckpointing || behind <= 0) return 0;
@@ -101,34 +93,29 @@ export class Layers {
     return this.frozen !== undefined && this.wal.bytes > BEHIND_MAX * this.checkpointBytes;
   }
 
-  /** What checkpoints may add to LMDB's file, with these commits. */
+  /** An upper bound of what checkpoints add to LMDB's file, with these commits. */
   sizeEstimateWith(commits: readonly Commit[], used?: number): number {
-    const own = this.generations.reduce((sum, { sizeEstimate }) => sum + sizeEstimate.bytesMax(used), 0);
-    return own + new SizeEstimate().addAll(commits).bytesMax(used);
+    const overlay = this.generations.reduce((sum, { sizeEstimate }) => sum + sizeEstimate.bytesMax(used), 0);
+    return overlay + new SizeEstimate().addAll(commits).bytesMax(used);
   }
 
-  /** Of LMDB's file. */
+  /** Bytes of LMDB's file in use. */
   usedBytes(): number {
     const { end, free } = fileUsage(this.files);
     return end - free;
   }
 
-  /** Whoever has it releases its base. */
-  view(group: number): { view: LayeredView; release(): void } {
-    const { checkpoint } = this;
-    checkpoint.retain();
-    return {
-      view: new LayeredView(this.generations, checkpoint, group, this.emptyRanges),
-      release: () => checkpoint.release(),
-    };
+  /** The caller releases it. */
+  view(group: number): LayeredView {
+    this.checkpoint.retain();
+    return new LayeredView(this.generations, this.checkpoint, group, this.emptyRanges);
   }
 
-  /** For the validation of a group that may come to nothing. */
+  /** For the validation of a group, which may be undone; valid until the next checkpoint. */
   uncommittedView(group: number): LayeredView {
     return new LayeredView(this.generations, this.checkpoint, group);
   }
 
-  /** Whether all that later groups have written is still in the overlay. */
   overlayHasAllSince(group: number): boolean {
     return group >= this.checkpointedGroup;
   }
@@ -138,13 +125,13 @@ export class Layers {
     if (!this.frozen && this.wal.bytes > this.checkpointBytes) this.freeze();
   }
 
-  /** Between two groups. Whether a checkpoint is under way. */
+  /** Between two groups. False: no checkpoint can run. */
   checkpointNow(): boolean {
     if (!this.frozen) this.freeze();
     return this.startCheckpoint();
   }
 
-  /** Now and then, between two groups: a log that rests is applied. */
+  /** Between two groups: a log without writes since the last tick is checkpointed. */
   tick(): void {
     const { bytes } = this.wal;
     const isQuiet = bytes === this.bytesAtTick;
@@ -156,7 +143,7 @@ export class Layers {
     }
   }
 
-  /** The log has everything already: here LMDB's file gets it, where that can be. */
+  /** At a close, as far as space allows: the log has every commit already. */
   async checkpointAll(): Promise<void> {
     this.isClosing = true;
     while (!this.isFailed && (this.frozen || this.wal.bytes > 0)) {
@@ -179,11 +166,11 @@ export class Layers {
     this.generations = this.frozen ? [this.active, this.frozen.generation] : [this.active];
   }
 
-  /** The segment ends here; what follows goes into the other file, which nobody needs: nothing is frozen. */
+  /** Only while nothing is frozen: the log continues in the other file. */
   private freeze(): void {
     if (this.isFailed) return;
     try {
-      this.frozen = { generation: this.active, end: this.wal.rotate(), isCheckpointing: false };
+      this.frozen = { generation: this.active, end: this.wal.rotate() };
     } catch (error) {
       this.fail(error as Error);
       return;
@@ -193,26 +180,27 @@ export class Layers {
     this.startCheckpoint();
   }
 
-  /** LMDB must not meet a full disk. */
+  /** False: it failed, or LMDB would meet a full disk. */
   private startCheckpoint(): boolean {
     const { frozen } = this;
     if (!frozen || this.isFailed) return false;
-    if (frozen.isCheckpointing) return true;
-    if (this.space.lowSpaceFor(frozen.generation.sizeEstimate.bytesMax(this.usedBytes()), 'frees')) return false;
-    frozen.isCheckpointing = true;
+    if (this.isCheckpointing) return true;
+    if (!this.space.hasSpaceFor(frozen.generation.sizeEstimate.bytesMax(this.usedBytes()), 'frees')) return false;
+    this.isCheckpointing = true;
     this.checkpointStartedAt = performance.now();
     if (!this.isClosing || !this.checkpointer.applyInline(frozen.end)) this.checkpointer.apply(frozen.end);
     return true;
   }
 
   private switchCheckpoint(): void {
-    // Durable by the sync of the checkpoint, and nobody has made it longer since.
+    // The checkpoint's sync made this length durable, and no preallocation ran since.
     this.wal.dataBytes = statSync(this.dataFile).size;
     this.checkpoint.release();
     this.checkpoint = new CheckpointState(this.files.rows);
     this.bytesPerMillisecond = this.frozen!.end.position / (performance.now() - this.checkpointStartedAt);
     this.checkpointedGroup = Math.max(this.checkpointedGroup, this.frozen!.generation.lastGroup);
     this.frozen = undefined;
+    this.isCheckpointing = false;
     this.emptyRanges.clear();
     this.updateGenerations();
   }

@@ -14,7 +14,7 @@ import { encodeRecord, HEADER_BYTES } from './wal-record.ts';
 
 const BLOCK_BYTES = 4_096;
 
-/** A folder of format 3 with three rows that its base holds. */
+/** A folder of format 3 with three rows in the synced state. */
 async function oldFolder() {
   const location = mkdtempSync(join(tmpdir(), 'holdfast-format-3-'));
   onTestFinished(() => rmSync(location, { recursive: true, force: true }));
@@ -64,7 +64,7 @@ function changes(rows: Readonly<Record<string, string | undefined>>, until?: big
   return Buffer.concat(encodeRecord(generation.written, until)).subarray(HEADER_BYTES);
 }
 
-async function replayRecords(location: string): Promise<(string | undefined)[]> {
+async function readRows(location: string): Promise<(string | undefined)[]> {
   const partition = openPartition(await openLmdb({ location }));
   const rows = await Promise.all(
     ['kept', 'changed', 'removed', 'added', 'lost'].map((name) => get(partition, key(name))),
@@ -77,11 +77,11 @@ describe('A folder of format 3', () => {
   it('that was stopped cleanly is opened as it is', async () => {
     const { location, base } = await oldFolder();
     writeFileSync(join(location, 'log-0'), logOf(7, base, true, []));
-    expect(await replayRecords(location)).toEqual(['base', 'base', 'base', undefined, undefined]);
+    expect(await readRows(location)).toEqual(['base', 'base', 'base', undefined, undefined]);
     expect(existsSync(join(location, 'log-0'))).toBe(false);
   });
 
-  it('is brought to what its log tells, whatever a crash has left in the file of LMDB, and its time goes on', async () => {
+  it('is migrated to the state of its log, whatever a crash has left in the file of LMDB, and its time continues', async () => {
     const { location, base } = await oldFolder();
     const until = 4_000_000_000_000_000_000n;
     // What was committed after the base is no part of any state that was synced.
@@ -100,12 +100,12 @@ describe('A folder of format 3', () => {
     const engine = await openLmdb({ location });
     expect(engine.clock.now()).toBeGreaterThanOrEqual(until);
     await engine.close();
-    expect(await replayRecords(location)).toEqual(['base', 'twice', undefined, 'early', undefined]);
+    expect(await readRows(location)).toEqual(['base', 'twice', undefined, 'early', undefined]);
     expect(logs.some((log) => existsSync(log))).toBe(false);
   });
 
   it.each([1, 2, 3])(
-    'is taken over by the next start when this one is killed after it removed %i files',
+    'is migrated by the next start when this one is killed after it removed %i files',
     async (count) => {
       const { location, base } = await oldFolder();
       const outdated = Buffer.from(base);
@@ -121,7 +121,7 @@ describe('A folder of format 3', () => {
       });
       if (count < 3) await expect(killed).rejects.toThrow('killed');
       else await killed;
-      expect(await replayRecords(location)).toEqual(['settled', 'last', 'base', undefined, undefined]);
+      expect(await readRows(location)).toEqual(['settled', 'last', 'base', undefined, undefined]);
     },
   );
 });

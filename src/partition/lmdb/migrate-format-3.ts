@@ -1,27 +1,29 @@
 /**
- * Takes over what a server of data format 3 has left: there LMDB's file was synced after its log, and after a crash the two first pages
- * of a state that was synced, its base, are put back before the log is applied. One version later this file can go.
+ * Migration from data format 3, where LMDB's file was synced later than its log: the meta pages of the last synced state, which the log
+ * holds, are restored, and the log is applied. The next version can do without this file.
  */
 import { existsSync, readFileSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
+import { syncFolderSync } from '../../base/durable-files.ts';
 import { Unavailable } from '../partition.ts';
+import { applyRows } from './checkpoint.ts';
 import { CorruptionError, hasValidHeader } from './corruption.ts';
 import { SizeEstimate } from './disk-space.ts';
-import { dataFile, openFiles, PAGE_BYTES, syncFolder, writeBeginning, writeMeta } from './files.ts';
+import { dataFile, openFiles, PAGE_BYTES, writeBeginning } from './files.ts';
 import { replayRecords } from './wal-record.ts';
 
 interface OldSegment {
   readonly number: number;
   readonly metaPages: Buffer;
-  /** Its base is on disk. */
+  /** The state of the meta pages is durable. */
   readonly isCheckpointed: boolean;
   readonly records: readonly Buffer[];
 }
 
 const BLOCK_BYTES = 4_096;
-const BASE_AT = 2 * BLOCK_BYTES;
-const RECORDS_AT = BASE_AT + 2 * PAGE_BYTES;
+const META_PAGES_AT = 2 * BLOCK_BYTES;
+const RECORDS_AT = META_PAGES_AT + 2 * PAGE_BYTES;
 const HEADER_BYTES = 8;
 
 /** Throws CorruptionError. @param remove for tests */
@@ -34,51 +36,40 @@ export async function migrateLog(location: string, remove: (file: string) => voi
   const segments = logs.flatMap(({ segment }) => segment ?? []);
   const from = segments.findLastIndex(({ isCheckpointed }) => isCheckpointed);
   if (from >= 0) await applyFrom(location, segments.slice(from));
-  // The oldest first: an older segment without the newer ones would put its outdated base over what was just applied.
+  // Oldest first: an older segment without the newer ones would restore outdated meta pages over the rows just applied.
   for (const { file } of logs) {
     remove(file);
-    syncFolder(location);
+    syncFolderSync(location);
   }
 }
 
-/** One transaction: LMDB uses no page of the base in it, so that all of this can begin again. */
+/** Can be repeated after a crash: one transaction of LMDB overwrites no page of the restored state. */
 async function applyFrom(location: string, segments: readonly OldSegment[]): Promise<void> {
-  const records = segments.flatMap((segment) => segment.records);
-  const { rows: left, until } = replayRecords(records);
-  const growth = new SizeEstimate();
-  for (const [key, stored] of left) growth.add(key.length, stored?.length);
+  const logged = replayRecords(segments.flatMap((segment) => segment.records));
+  const sizeEstimate = new SizeEstimate();
+  for (const [key, stored] of logged.rows) sizeEstimate.add(key.length, stored?.length);
   const { bavail, bsize } = statfsSync(location);
-  if (bavail * bsize < growth.bytesMax())
+  if (bavail * bsize < sizeEstimate.bytesMax())
     throw new Unavailable('The disk is too full for this start: free some space first.');
-  restoreMetaPages(location, segments[0]!.metaPages);
-  if (!hasValidHeader(location)) throw new CorruptionError('the file of LMDB is damaged');
-  const { environment, rows, meta } = openFiles(location);
-  rows.transactionSync(() => {
-    for (const [key, stored] of left) {
-      if (stored) rows.putSync(key, stored);
-      else rows.removeSync(key);
-    }
-    if (until > 0n) writeMeta(meta, 'high-water', until);
-  });
-  await environment.close();
-}
-
-function restoreMetaPages(location: string, metaPages: Buffer): void {
-  // It tells of readers and of a last transaction that are gone.
+  // The lock file names readers and a last transaction that are gone.
   rmSync(join(location, 'lock.mdb'), { force: true });
-  writeBeginning(dataFile(location), metaPages);
+  writeBeginning(dataFile(location), segments[0]!.metaPages);
+  if (!hasValidHeader(location)) throw new CorruptionError('the file of LMDB is damaged');
+  const files = openFiles(location);
+  applyRows(files, logged);
+  await files.environment.close();
 }
 
 function parseSegment(bytes: Buffer): OldSegment | undefined {
   if (bytes.length < RECORDS_AT) return undefined;
   const number = bytes.readUIntBE(0, 6);
-  const base = bytes.subarray(BASE_AT, RECORDS_AT);
-  if (bytes.readUInt32BE(6) !== crc32(base, crc32(`Holdfast log 1, segment ${number}`))) return undefined;
-  const isSettled = bytes.readUInt32BE(BLOCK_BYTES) === crc32(`segment ${number} is settled`);
+  const metaPages = bytes.subarray(META_PAGES_AT, RECORDS_AT);
+  if (bytes.readUInt32BE(6) !== crc32(metaPages, crc32(`Holdfast log 1, segment ${number}`))) return undefined;
+  const isCheckpointed = bytes.readUInt32BE(BLOCK_BYTES) === crc32(`segment ${number} is settled`);
   const records: Buffer[] = [];
   for (let at = RECORDS_AT; ; ) {
     const record = decodeRecord(bytes, number, at);
-    if (!record) return { number, metaPages: base, isCheckpointed: isSettled, records };
+    if (!record) return { number, metaPages, isCheckpointed, records };
     records.push(record);
     at += HEADER_BYTES + record.length;
   }

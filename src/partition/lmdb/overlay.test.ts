@@ -39,7 +39,7 @@ describe('A snapshot', () => {
     for (let step = 0; step < 1_500; step++) {
       await partition.transact(key('anchor'), async (tx) => {
         for (let writes = 1 + random.below(4); writes > 0; writes--) {
-          // A stretch of them is removed together now and then, so that there are long empty ones.
+          // Two of three writes remove a row, so that long empty ranges come to be.
           const row = key('row', random.below(60));
           if (random.below(3) > 0) tx.remove(row);
           else tx.put(row, Buffer.from(`${step}`));
@@ -63,7 +63,7 @@ describe('A snapshot', () => {
 });
 
 describe('Rows at the head of a range that are removed again and again', () => {
-  it('are skipped, and one that is put there is found, for those who may see it', async () => {
+  it('are skipped, and a row that is put there is found by snapshots that may show it', async () => {
     const { engine, partition } = await open({ checkpointBytes: 60_000 });
     const count = 500;
     for (let i = 0; i < count; i += 50) {

@@ -1,7 +1,7 @@
 /**
- * The memory overlay: rows that are in the write-ahead log and not yet in LMDB's file, in versions. A version knows the commit group
- * that wrote it, so that a snapshot is a number: it sees what groups up to that number have written. Ranges in which scans have found
- * removed rows only are remembered: the head of a queue would otherwise be scanned over all messages dequeued since the last checkpoint.
+ * The memory overlay (MVCC): rows that are in the write-ahead log and not yet in LMDB's file, in versions. A version has the number of the
+ * commit group that wrote it, and a snapshot is a number, too: it shows the groups up to it. Ranges of removed keys are remembered:
+ * otherwise a dequeue would scan all messages dequeued since the last checkpoint.
  */
 import { type Key, keyAfter, type Range } from '../keys.ts';
 import type { Timestamp } from '../partition.ts';
@@ -9,13 +9,13 @@ import { SortedKeys } from '../sorted-keys.ts';
 import { asBuffer } from '../values.ts';
 import { SizeEstimate } from './disk-space.ts';
 
-/** What a key holds since a group. One object a row, for what lives as long as a generation is copied by the garbage collector. */
+/** One version of a row. One object per version: the garbage collector copies every object that lives as long as a generation. */
 export class Entry {
   readonly key: Key;
   readonly group: number;
-  /** The version before this one, kept only while an open snapshot may see it. */
+  /** The version before this one, kept only while an open snapshot may show it. */
   older: Entry | undefined;
-  /** The value lies here; undefined: the row was removed. Once the entry is in a record, its version lies before its value. */
+  /** Holds the value at `from`; undefined: the row was removed. Without `timestamp`, it is a log record, with the version before the value. */
   private bytes: Buffer | undefined = undefined;
   private from = 0;
   private to = 0;
@@ -27,7 +27,7 @@ export class Entry {
     this.older = older;
   }
 
-  /** No value: the row is removed. */
+  /** @param value undefined: the row is removed */
   set(version: Timestamp, value: Uint8Array | undefined): void {
     this.timestamp = version;
     this.bytes = value && asBuffer(value);
@@ -35,7 +35,7 @@ export class Entry {
     this.to = value?.length ?? 0;
   }
 
-  /** Copies the value, which is not in a record yet, to this place in one; its version stands before it. */
+  /** Copies the value into a log record, which has the version before it already, and releases the caller's buffer. */
   moveTo(record: Buffer, at: number): void {
     record.set(this.bytes!, at);
     this.bytes = record;
@@ -59,16 +59,16 @@ export class Entry {
 
 const UNSORTED_MAX = 256;
 
-/** What one segment of the log holds. It dies as a whole, once LMDB's file has it and no snapshot reads it. */
+/** The rows of one segment of the log (a memtable). Released as a whole, once it is checkpointed and no snapshot uses it. */
 export class Generation {
   /** The newest version of each key. */
   readonly entries = new Map<Key, Entry>();
-  /** The last group that wrote here, and its entries, one of each key. */
   lastGroup = 0;
+  /** The entries of the last group, one per key. */
   written: Entry[] = [];
   private oldest = 0;
   private readonly sorted = new SortedKeys();
-  /** New keys that no scan has asked for yet: to sort some at once costs less. */
+  /** New keys since the last scan: sorting many at once costs less. */
   private readonly unsorted: Key[] = [];
   readonly sizeEstimate = new SizeEstimate();
 
@@ -79,14 +79,14 @@ export class Generation {
     return entry;
   }
 
-  /** @param oldest the earliest group that an open snapshot shows: what was replaced before it is let go */
+  /** @param oldest the group of the oldest open snapshot: versions replaced before it are released */
   beginGroup(group: number, oldest: number): void {
     this.lastGroup = group;
     this.oldest = oldest;
     this.written = [];
   }
 
-  /** No value: the row is removed. */
+  /** @param value undefined: the row is removed */
   write(key: Key, version: Timestamp, value: Uint8Array | undefined): void {
     const found = this.entries.get(key);
     if (found?.group === this.lastGroup) {
@@ -101,7 +101,6 @@ export class Generation {
     this.written.push(entry);
   }
 
-  /** How much the group may take is counted. */
   endGroup(): void {
     for (const { key, older, valueBytes } of this.written) {
       if (older === undefined || (valueBytes ?? 0) > (older.valueBytes ?? 0))
@@ -110,7 +109,7 @@ export class Generation {
     if (this.unsorted.length > UNSORTED_MAX) this.sort();
   }
 
-  /** Nothing came of the last group. */
+  /** The last group could not be logged. */
   undoGroup(): void {
     this.sort();
     for (const { key, older } of this.written) {
@@ -122,7 +121,7 @@ export class Generation {
     }
   }
 
-  /** The version that was written there after this group; undefined: none was. */
+  /** The newest version, if a later group wrote it. */
   changeSince(group: number, key: Key): Entry | undefined {
     if (this.lastGroup <= group) return undefined;
     const entry = this.entries.get(key);
@@ -152,7 +151,7 @@ export class Generation {
   }
 }
 
-/** The keys of both in one order, each once. */
+/** Each key once, in order. */
 export function* mergedKeys(one: Iterable<Key>, other: Iterable<Key>, reverse: boolean): Iterable<Key> {
   const rest = other[Symbol.iterator]();
   let next = rest.next();
@@ -165,27 +164,26 @@ export function* mergedKeys(one: Iterable<Key>, other: Iterable<Key>, reverse: b
 }
 
 interface EmptyRange extends Range {
-  /** Empty for snapshots of this group and of later ones. */
+  /** Empty for snapshots of this group and later ones. */
   readonly since: number;
 }
 
 const RANGES_MAX = 32;
-/** Fewer removed rows are walked over faster than they are remembered. */
+/** Skipping fewer removed keys would cost more than scanning them. */
 export const REMOVED_MIN = 32;
 
 export class EmptyRanges {
-  /** In no order, and they may overlap. */
+  /** Unordered; they may overlap. */
   private ranges: EmptyRange[] = [];
 
   add(from: Key, to: Key, since: number): void {
-    // One that ends where this one begins goes on with it.
-    const before = this.ranges.find((range) => range.from <= from && from <= range.to);
-    const added = { from: before?.from ?? from, to, since: Math.max(since, before?.since ?? 0) };
+    const adjacent = this.ranges.find((range) => range.from <= from && from <= range.to);
+    const added = { from: adjacent?.from ?? from, to, since: Math.max(since, adjacent?.since ?? 0) };
     this.ranges = this.ranges.filter((range) => range.from < added.from || range.to > added.to).slice(1 - RANGES_MAX);
     this.ranges.push(added);
   }
 
-  /** A row is put. */
+  /** Called for every put, so that the row is found. */
   excludeKey(key: Key): void {
     if (!this.ranges.some(({ from, to }) => from <= key && key < to)) return;
     this.ranges = this.ranges.flatMap((range) => {
@@ -206,7 +204,7 @@ export class EmptyRanges {
     return this.ranges.length > 0 && this.ranges.some((range) => range.to > from && range.from < to);
   }
 
-  /** What is left of the range for a snapshot of this group, in order. */
+  /** The parts of the range that a snapshot of this group has to scan, in order. */
   *outside({ from, to }: Range, group: number): Iterable<Range> {
     let next = from;
     for (const range of this.ranges.toSorted((a, b) => (a.from < b.from ? -1 : 1))) {

@@ -70,7 +70,7 @@ describe('A process that only reads', () => {
     await writing;
   });
 
-  it('sees what is written after the log has rested', async () => {
+  it('sees what is written after a pause', async () => {
     const { location, partition } = await open(1 << 20);
     await put(partition, key('row', 1), 1);
     // As if that had been long ago.
@@ -84,9 +84,9 @@ describe('A process that only reads', () => {
     }
   });
 
-  it('and is killed leaves no pages behind that can never be used again', async () => {
+  it('and is killed leaves no pages pinned', async () => {
     const { location, partition } = await open(2_000);
-    // Opened first, here and by the thread that checkpoints: to open it removes what was left behind.
+    // Opened first, here and by the checkpoint thread: opening removes stale reader slots.
     const { environment, meta } = openFiles(location);
     const readers = (): string[] => (environment as unknown as { readerList(): string }).readerList().split(/\s+/);
     await put(partition, key('row'), 'x'.repeat(3_000));

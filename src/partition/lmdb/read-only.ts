@@ -1,15 +1,16 @@
-/** The rows to look at, while another process may write them: its last checkpoint, and above it what its log holds. */
+/** Read-only access while another process may write: its last checkpoint, with the segments of its log as generations over it. */
 import { statSync } from 'node:fs';
-import { startClock } from '../clock.ts';
+import { later, startClock } from '../clock.ts';
 import { type Engine, Unavailable } from '../partition.ts';
 import { CorruptionError } from './corruption.ts';
 import { openFiles, readMeta } from './files.ts';
 import { CheckpointState, LayeredView, makeSnapshot } from './reads.ts';
-import { latestInstant, loadGeneration, readSegmentsAfter } from './segments.ts';
+import { loadGeneration, readSegmentsAfter } from './segments.ts';
 import { SLOTS, segmentFile } from './wal.ts';
 
-/** A record that is just being written may look damaged; so often it does not. */
-const READS_MAX = 5;
+/** A record that is just being written looks damaged; corruption is still there at the last attempt. */
+const ATTEMPTS_MAX = 5;
+/** Coarser than any file system's modification times. */
 const QUIET_MILLISECONDS = 1_000;
 
 type LoadedSegment = ReturnType<typeof loadGeneration>;
@@ -17,15 +18,15 @@ type LoadedSegment = ReturnType<typeof loadGeneration>;
 export function openLmdbReadOnly(location: string): Engine {
   const { environment, rows, meta } = openFiles(location, { readOnly: true });
 
-  let cached: { readonly applied: number; readonly log: string; readonly loaded: LoadedSegment[] } | undefined;
+  let cached: { readonly applied: number; readonly fingerprint: string; readonly loaded: LoadedSegment[] } | undefined;
 
-  /** Once it rests, the log is read only once: a look at all rows takes many snapshots. */
+  /** A log without writes is read once: a scan of all rows takes many snapshots. */
   function load(applied: number): LoadedSegment[] | CorruptionError {
-    const log = walFingerprint(location);
-    if (cached?.applied === applied && cached.log === log) return cached.loaded;
+    const fingerprint = walFingerprint(location);
+    if (cached?.applied === applied && cached.fingerprint === fingerprint) return cached.loaded;
     try {
       const loaded = readSegmentsAfter(applied, location).map(loadGeneration);
-      cached = log === undefined ? undefined : { applied, log, loaded };
+      cached = fingerprint === undefined ? undefined : { applied, fingerprint, loaded };
       return loaded;
     } catch (error) {
       if (error instanceof CorruptionError) return error;
@@ -33,34 +34,31 @@ export function openLmdbReadOnly(location: string): Engine {
     }
   }
 
-  /** All that was acknowledged before this call, and nothing of what is later than the last record. */
+  /** One committed state, with every commit acknowledged before this call. */
   function openView() {
     for (let damaged = 0; ; ) {
-      const base = new CheckpointState(rows);
-      const applied = Number(readMeta(meta, 'applied', base.transaction));
+      const checkpoint = new CheckpointState(rows);
+      const applied = Number(readMeta(meta, 'applied', checkpoint.transaction));
       const loaded = load(applied);
-      // A file of the log that was applied meanwhile may have been written over while it was read.
+      // A segment that was checkpointed meanwhile may have been overwritten while it was read.
       rows.resetReadTxn();
       const isCurrent = readMeta(meta, 'applied') === BigInt(applied);
       if (isCurrent && !(loaded instanceof CorruptionError)) {
         const generations = loaded.map(({ generation }) => generation).reverse();
-        const until = latestInstant([readMeta(meta, 'high-water'), ...loaded.map((each) => each.until)]);
-        return { base, view: new LayeredView(generations, base, 0), until };
+        const until = loaded.map((each) => each.until).reduce(later, readMeta(meta, 'high-water'));
+        return { view: new LayeredView(generations, checkpoint, 0), until };
       }
-      base.release();
-      if (isCurrent && ++damaged >= READS_MAX) throw loaded;
+      checkpoint.release();
+      if (isCurrent && ++damaged >= ATTEMPTS_MAX) throw loaded;
     }
   }
 
-  const { base, until } = openView();
-  base.release();
+  const { view, until } = openView();
+  view.release();
   const clock = startClock({ atLeast: until });
   return {
     clock,
-    snapshot() {
-      const { base, view } = openView();
-      return makeSnapshot(view, clock.now(), () => base.release());
-    },
+    snapshot: () => makeSnapshot(openView().view, clock.now()),
     commit: async () => {
       throw new Unavailable('These rows were opened to be read only.');
     },
@@ -68,7 +66,7 @@ export function openLmdbReadOnly(location: string): Engine {
   };
 }
 
-/** undefined: it was written so lately that the times of its files would not tell if it is written again. */
+/** undefined: the last write is so recent that a further one might not change the modification times. */
 function walFingerprint(location: string): string | undefined {
   const times = SLOTS.map((slot) => statSync(segmentFile(location, slot), { throwIfNoEntry: false })?.mtimeMs ?? 0);
   return times.every((time) => Math.abs(Date.now() - time) > QUIET_MILLISECONDS) ? times.join() : undefined;

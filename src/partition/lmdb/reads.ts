@@ -1,13 +1,13 @@
-/** What a snapshot shows: generations of the overlay, newest first, above one checkpoint, which is one state of LMDB's file. */
+/** Snapshots: a merging view of the overlay's generations, newest first, over one checkpoint of LMDB's file. */
 import type { Transaction } from 'lmdb';
 import { type Key, keyAfter, type Range } from '../keys.ts';
 import { readPage } from '../pages.ts';
 import type { Instant, PagedSnapshot, Row, ScanOptions, Timestamp } from '../partition.ts';
 import type { CurrentRows } from '../validate.ts';
-import { decodeVersion, type RowsDatabase } from './files.ts';
+import { decodeRow, decodeVersion, type RowsDatabase } from './files.ts';
 import { type EmptyRanges, Entry, type Generation, mergedKeys, REMOVED_MIN } from './overlay.ts';
 
-/** One checkpoint, by a read transaction of LMDB that is open as long as a snapshot uses it. */
+/** One checkpoint: a read transaction of LMDB, reference-counted. */
 export class CheckpointState {
   readonly transaction: Transaction;
   private readonly rows: RowsDatabase;
@@ -15,7 +15,7 @@ export class CheckpointState {
 
   constructor(rows: RowsDatabase) {
     this.rows = rows;
-    // Without the reset it would be the state that this thread saw last, not the newest.
+    // Without the reset, lmdb reuses this thread's last read transaction, of an older state.
     rows.resetReadTxn();
     this.transaction = rows.useReadTransaction();
   }
@@ -28,7 +28,7 @@ export class CheckpointState {
     if (--this.users === 0) this.transaction.done();
   }
 
-  /** Version and value; they are good until the next call, and `size` says where they end. */
+  /** The stored row, in a buffer that is longer than its `size`; valid until the next call. */
   peek(key: Key): Buffer | undefined {
     return this.rows.getBinaryFast(key, { transaction: this.transaction });
   }
@@ -47,14 +47,14 @@ export class CheckpointState {
   }
 }
 
-/** All that groups up to `group` have committed. */
+/** The rows as groups up to `group` left them. */
 export class LayeredView implements CurrentRows {
   readonly group: number;
   private readonly generations: readonly Generation[];
   private readonly checkpoint: CheckpointState;
   private readonly emptyRanges: EmptyRanges | undefined;
 
-  /** @param emptyRanges what scans have learned; undefined: this view may show what comes to nothing, and leaves nothing there */
+  /** @param emptyRanges undefined for a view of a group that may be undone: its scans must not be remembered */
   constructor(
     generations: readonly Generation[],
     checkpoint: CheckpointState,
@@ -72,10 +72,12 @@ export class LayeredView implements CurrentRows {
     if (entry) return rowFrom(entry);
     const stored = this.checkpoint.peek(key);
     if (!stored) return undefined;
-    // A copy from the pool costs less than one with memory of its own.
-    const value = Buffer.allocUnsafe(this.checkpoint.size - 8);
-    stored.copy(value, 0, 8, this.checkpoint.size);
-    return { key, version: decodeVersion(stored), value };
+    const { version, value } = decodeRow(stored, this.checkpoint.size);
+    return { key, version, value };
+  }
+
+  release(): void {
+    this.checkpoint.release();
   }
 
   versionOf(key: Key): Timestamp | undefined {
@@ -134,27 +136,27 @@ export class LayeredView implements CurrentRows {
     return this.recordEmptyRanges(range, reverse, this.mergeOverlay(keys, rows, reverse));
   }
 
-  /** What the overlay has under a key stands for what the base has there. Where no row is to be seen, its newest entry is given. */
+  /** The overlay's entry for a key hides the checkpoint's row. Where this view shows no row, the newest entry stands for the key. */
   private *mergeOverlay(keys: Iterable<Key>, below: Iterable<Row>, reverse: boolean): Iterable<Row | Entry> {
     const rows = below[Symbol.iterator]();
     try {
-      let under = rows.next();
+      let next = rows.next();
       for (const key of keys) {
-        for (; !under.done && (reverse ? under.value.key > key : under.value.key < key); under = rows.next()) {
-          yield under.value;
+        for (; !next.done && (reverse ? next.value.key > key : next.value.key < key); next = rows.next()) {
+          yield next.value;
         }
         const entry = this.entryAt(key);
-        if (entry && !under.done && under.value.key === key) under = rows.next();
+        if (entry && !next.done && next.value.key === key) next = rows.next();
         yield (entry && rowFrom(entry)) ?? this.newestAt(key);
       }
-      for (; !under.done; under = rows.next()) yield under.value;
+      for (; !next.done; next = rows.next()) yield next.value;
     } finally {
-      // LMDB's cursor ends with it.
+      // Ends LMDB's cursor.
       rows.return?.();
     }
   }
 
-  /** The rows; where many removed ones lie between two of them, the next scan need not walk there. */
+  /** The rows; ranges of many removed keys between them are remembered, so that the next scan skips them. */
   private *recordEmptyRanges({ from, to }: Range, reverse: boolean, found: Iterable<Row | Entry>): Iterable<Row> {
     const empty = reverse ? undefined : this.emptyRanges;
     let since = this.group;
@@ -169,7 +171,7 @@ export class LayeredView implements CurrentRows {
       from = keyAfter(each.key);
       since = this.group;
       removed = 0;
-      // Otherwise a later group has put a row there.
+      // An entry with a value is a row of a later group.
       if (!(each instanceof Entry)) yield each;
     }
     if (removed >= REMOVED_MIN) empty?.add(from, to, since);
@@ -186,7 +188,7 @@ function rowFrom({ key, version, value }: Entry): Row | undefined {
 
 export type LmdbSnapshot = PagedSnapshot & { readonly group: number; end(): void };
 
-export function makeSnapshot(view: LayeredView, now: Instant, end: () => void): LmdbSnapshot {
+export function makeSnapshot(view: LayeredView, now: Instant, onEnd = () => {}): LmdbSnapshot {
   return {
     now,
     group: view.group,
@@ -194,6 +196,9 @@ export function makeSnapshot(view: LayeredView, now: Instant, end: () => void): 
     getMany: async (keys) => keys.map((key) => view.get(key)),
     scan: async (range, options) => view.scan(range, options),
     page: async (range, options) => readPage((rest) => view.walk(rest), range, options),
-    end,
+    end() {
+      view.release();
+      onEnd();
+    },
   };
 }

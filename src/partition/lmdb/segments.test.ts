@@ -20,8 +20,8 @@ import { CorruptionError } from './corruption.ts';
 import { openLmdb } from './engine.ts';
 import { Generation } from './overlay.ts';
 import { readSegmentsAfter } from './segments.ts';
-import { RECORDS_AT, type SegmentEnd, segmentFile, Wal } from './wal.ts';
-import { encodeRecord, HEADER_BYTES, replayRecords } from './wal-record.ts';
+import { RECORDS_AT, segmentFile, Wal } from './wal.ts';
+import { encodeRecord, HEADER_BYTES, replayRecords, type SegmentEnd } from './wal-record.ts';
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-wal-'));
@@ -71,7 +71,7 @@ async function twoSegments(): Promise<{ folder: string; starts: number[][]; ends
 }
 
 describe('A record of the log', () => {
-  it('gives back every change as it was, in its order, large values included', () => {
+  it('is decoded to every change as it was, in order, large values included', () => {
     const generation = new Generation();
     const values = ['any bytes \x00\xff', undefined, 'x'.repeat(3 << 20), 'short', 'y'.repeat(1 << 20)];
     for (const [i, value] of values.entries()) {
@@ -95,7 +95,7 @@ describe('A record of the log', () => {
 });
 
 describe('The log', () => {
-  it('holds what was appended, in segments that take turns, without those that were applied', async () => {
+  it('has what was appended, in segments that take turns, without those that were applied', async () => {
     const { folder, ends } = await twoSegments();
     expect(found(folder)).toEqual([
       [1, 2, 3, 4, 5],
@@ -112,7 +112,7 @@ describe('The log', () => {
     expect(() => found(folder)).toThrow(CorruptionError);
   });
 
-  it('ends before a record that was not written to its end, at whatever byte that was, and goes on there', async () => {
+  it('ends before a torn record, at whichever byte it was torn, and continues there', async () => {
     const { folder, starts } = await twoSegments();
     const [start, end] = starts[1]!.slice(-2) as [number, number];
     const file = segmentFile(folder, 0);
@@ -130,7 +130,7 @@ describe('The log', () => {
     expect(found(folder, 1)).toEqual([[6, 7, 8, 12, 13]]);
   });
 
-  it('never goes on with what lay after a record of the same length that was written over', async () => {
+  it('never continues with the record after one of the same length that was overwritten', async () => {
     const { folder, starts } = await twoSegments();
     const last = readSegmentsAfter(1, folder)[0]!;
     // As if the record before the last had been torn, and the last not.
@@ -166,7 +166,7 @@ describe('The log', () => {
       }
       closeSync(descriptor);
       expect(silent).toBe(segment === 1 ? end - last : 0);
-      // What lies after the end is nobody's.
+      // Bytes after the end do not matter.
       writeFileSync(file, Buffer.from(whole).fill(1, end + 100, end + 200));
       expect(found(folder).flat()).toEqual(rows);
       writeFileSync(file, whole);
@@ -209,7 +209,7 @@ describe('A file of the log', () => {
     expect(() => found(young)).toThrow(CorruptionError);
   });
 
-  it('that a first start did not make to its end is made anew', () => {
+  it('that a first start did not complete is made again', () => {
     const folder = newFolder();
     writeFileSync(`${segmentFile(folder, 0)}.new`, 'a part');
     new Wal(folder, { next: 1 }).close();

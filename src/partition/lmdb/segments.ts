@@ -1,31 +1,22 @@
-/** Reads segments of the write-ahead log, and tells a torn end from corruption. */
+/** Reading segments of the write-ahead log: a torn end is distinguished from corruption. */
 import { existsSync, readFileSync } from 'node:fs';
 import type { Instant } from '../partition.ts';
 import { CorruptionError } from './corruption.ts';
 import { decodeVersion, readBeginning, writeBeginning } from './files.ts';
 import { Generation } from './overlay.ts';
-import {
-  decodeHead,
-  RECORDS_AT,
-  SEGMENT_BYTES_MIN,
-  type SegmentEnd,
-  type SegmentHead,
-  SLOTS,
-  segmentFile,
-  slotOf,
-} from './wal.ts';
-import { decodeRecord, findRecord, replayRecords } from './wal-record.ts';
+import { decodeHead, RECORDS_AT, SEGMENT_BYTES_MIN, type SegmentHead, SLOTS, segmentFile, slotOf } from './wal.ts';
+import { decodeRecord, findRecord, replayRecords, type SegmentEnd } from './wal-record.ts';
 
 export interface Segment {
   readonly end: SegmentEnd;
-  /** Without their headers. */
+  /** Without headers. */
   readonly records: readonly Buffer[];
 }
 
 /**
- * The segments that LMDB's file does not hold yet, oldest first. The log ends at the first record that is not whole: whoever wrote it was
- * not answered, for a record is on disk before the next one is written. So a whole record after that place means corruption.
- * A record that is damaged and the last of all cannot be told from one that was not written to its end.
+ * The segments that are not checkpointed, oldest first. The log ends at the first incomplete record, whose commits were not acknowledged: a
+ * record is durable before the next one is written. So a complete record after an incomplete one means corruption. Damage to the very last
+ * record cannot be distinguished from a torn write.
  */
 export function readSegmentsAfter(applied: number, location: string): Segment[] {
   const found = SLOTS.flatMap((slot) => {
@@ -39,9 +30,8 @@ export function readSegmentsAfter(applied: number, location: string): Segment[] 
   for (const [i, { head, end }] of found.entries()) {
     if (end.number !== applied + 1 + i) throw new CorruptionError(`segment ${applied + 1 + i} of the log is missing`);
     const before = found[i - 1]?.end;
-    const isWhole =
-      !before || (before.position === head.previous.position && before.checksum === head.previous.checksum);
-    if (!isWhole) throw new CorruptionError(`segment ${before.number} of the log is damaged at its end`);
+    if (before && (before.position !== head.previous.position || before.checksum !== head.previous.checksum))
+      throw new CorruptionError(`segment ${before.number} of the log is damaged at its end`);
   }
   return found;
 }
@@ -53,7 +43,7 @@ function parseSegment(
 ): (Segment & { readonly head: SegmentHead }) | undefined {
   const head = decodeHead(bytes);
   if (!head) {
-    // The head is on disk before the first record is written: without any record nobody misses this segment.
+    // The head is durable before the first record is written: without a record, the segment had none.
     const expected = slotOf(applied + 1) === slot ? applied + 1 : applied + 2;
     for (let at = RECORDS_AT; at < bytes.length; at++) {
       if (decodeRecord(bytes, expected, at)) throw new CorruptionError(`the head of segment ${expected} is damaged`);
@@ -82,10 +72,10 @@ function readRecords(bytes: Buffer, number: number, salt: number): Segment {
   }
 }
 
-/** Kept for the next segment: otherwise some of them would wait for the garbage collector. */
+/** Reused for each segment: buffers of megabytes would pile up until the garbage collector runs. */
 let segmentBuffer = Buffer.alloc(0);
 
-/** One that was written to its end; it is good until the next call. */
+/** A segment that has ended; valid until the next call. */
 export function readSegment(location: string, end: SegmentEnd): Segment {
   if (segmentBuffer.length < end.position) segmentBuffer = Buffer.allocUnsafeSlow(end.position);
   const bytes = readBeginning(segmentFile(location, slotOf(end.number)), segmentBuffer.subarray(0, end.position));
@@ -94,12 +84,7 @@ export function readSegment(location: string, end: SegmentEnd): Segment {
   return segment;
 }
 
-/** Time goes on after all of these. */
-export function latestInstant(instants: readonly Instant[]): Instant {
-  return [...instants].sort((a, b) => Number(a - b)).at(-1) ?? 0n;
-}
-
-/** The segment as it was in memory when it was written, seen by every snapshot. */
+/** The segment as a generation that every snapshot sees. */
 export function loadGeneration({ records }: Segment): { generation: Generation; until: Instant } {
   const { rows, until } = replayRecords(records);
   const generation = new Generation();
@@ -110,8 +95,8 @@ export function loadGeneration({ records }: Segment): { generation: Generation; 
 }
 
 /**
- * Writes the beginning of a file again, as it is read. After a failed sync the kernel takes pages for written that are not on disk, and
- * shows them until the machine goes down: what a start has read must be on disk before it is relied on.
+ * Writes the beginning of a file again, as it was read. After a failed sync the kernel marks pages as clean that are not on disk, and
+ * shows them until the machine goes down: a start must not rely on them before a sync of its own.
  */
 export function rewriteAndSync(file: string, length: number): void {
   writeBeginning(file, readBeginning(file, Buffer.alloc(length)));

@@ -1,19 +1,20 @@
 /**
- * One record of the write-ahead log: the rows of one commit group as a checkpoint stores them, so that to apply a record twice is to
- * apply it once. Records are chained: each has the checksum of the one before it.
+ * The record format of the write-ahead log: the rows of one commit group as a checkpoint stores them, so that replay is idempotent.
+ * Records are chained: each has the checksum of the one before it.
  */
 import { crc32 } from 'node:zlib';
 import type { Key } from '../keys.ts';
 import type { Instant } from '../partition.ts';
 import type { Entry } from './overlay.ts';
 
-/** Where a record lies: its checksum covers this, so that what an earlier use of the file left behind is no record. */
-export interface WalPosition {
-  readonly segment: number;
-  readonly position: number;
-  /** The checksum of the record before it; of the first record in a segment, that segment's salt. */
-  readonly previous: number;
+/** The end of a segment's records. The next record's checksum covers all of it, so that records of an earlier segment in the file are invalid. */
+export interface SegmentEnd {
+  readonly number: number;
+  /** In the header of every record of the segment, so that records can be searched for; random, so that no client can put it into a value. */
   readonly salt: number;
+  readonly position: number;
+  /** The checksum of the last record; the salt, if there is none. */
+  readonly checksum: number;
 }
 
 /** Length, checksum, checksum of the record before, salt of the segment. */
@@ -23,13 +24,13 @@ const SALT_AT = 12;
 const PUT = 1;
 const REMOVE = 2;
 const HIGH_WATER = 3;
-/** Kind, length of the key, length of what is stored. */
+/** Kind, length of the key, length of the stored row. */
 const CHANGE_BYTES = 7;
 const VERSION_BYTES = 8;
-/** A longer value is written from where it lies: to copy it would hold up the event loop. */
+/** A longer value is written from its own buffer: a copy would block the event loop. */
 const COPIED_MAX = 64 << 10;
 
-/** The record of these entries in pieces, with its header left open. Short values lie in it from now on. */
+/** The record in pieces, with an empty header. Entries with short values refer to the record's buffer from now on. */
 export function encodeRecord(entries: readonly Entry[], until: Instant | undefined): Buffer[] {
   let length = HEADER_BYTES + (until === undefined ? 0 : CHANGE_BYTES + 8);
   for (const { key, valueBytes } of entries) {
@@ -37,12 +38,12 @@ export function encodeRecord(entries: readonly Entry[], until: Instant | undefin
     if (valueBytes !== undefined) length += VERSION_BYTES + (valueBytes > COPIED_MAX ? 0 : valueBytes);
   }
   const bytes = Buffer.allocUnsafeSlow(length);
-  // A DataView writes numbers without a call, and big ones without memory of their own.
+  // The JIT inlines DataView, and it allocates nothing for a bigint.
   const numbers = new DataView(bytes.buffer);
   const pieces: Buffer[] = [];
-  let begun = 0;
+  let pieceStart = 0;
   let at = HEADER_BYTES;
-  const begin = (kind: number, key: string, storedBytes: number): void => {
+  const writeHeader = (kind: number, key: string, storedBytes: number): void => {
     bytes[at] = kind;
     numbers.setUint16(at + 1, key.length);
     numbers.setUint32(at + 3, storedBytes);
@@ -52,39 +53,39 @@ export function encodeRecord(entries: readonly Entry[], until: Instant | undefin
   for (const entry of entries) {
     const { key, valueBytes } = entry;
     if (valueBytes === undefined) {
-      begin(REMOVE, key, 0);
+      writeHeader(REMOVE, key, 0);
       continue;
     }
-    begin(PUT, key, VERSION_BYTES + valueBytes);
+    writeHeader(PUT, key, VERSION_BYTES + valueBytes);
     numbers.setBigUint64(at, entry.version!);
     at += VERSION_BYTES;
     if (valueBytes > COPIED_MAX) {
-      pieces.push(bytes.subarray(begun, at), entry.value!);
-      begun = at;
+      pieces.push(bytes.subarray(pieceStart, at), entry.value!);
+      pieceStart = at;
     } else {
       entry.moveTo(bytes, at);
       at += valueBytes;
     }
   }
   if (until !== undefined) {
-    begin(HIGH_WATER, '', 8);
+    writeHeader(HIGH_WATER, '', 8);
     numbers.setBigUint64(at, until);
     at += 8;
   }
-  if (at > begun) pieces.push(bytes.subarray(begun, at));
+  if (at > pieceStart) pieces.push(bytes.subarray(pieceStart, at));
   return pieces;
 }
 
-/** Fills in the header; the checksum, which the next record carries. */
-export function sealRecord(pieces: readonly Buffer[], walPosition: WalPosition): number {
+/** Fills in the header and returns the checksum. */
+export function sealRecord(pieces: readonly Buffer[], end: SegmentEnd): number {
   const head = pieces[0]!;
   const length = pieces.reduce((sum, piece) => sum + piece.length, -HEADER_BYTES);
-  let checksum = crc32(head.subarray(HEADER_BYTES), positionChecksum(walPosition, length));
+  let checksum = crc32(head.subarray(HEADER_BYTES), positionChecksum(end, length));
   for (let i = 1; i < pieces.length; i++) checksum = crc32(pieces[i]!, checksum);
   head.writeUInt32BE(length, 0);
   head.writeUInt32BE(checksum, 4);
-  head.writeUInt32BE(walPosition.previous, 8);
-  head.writeUInt32BE(walPosition.salt, SALT_AT);
+  head.writeUInt32BE(end.checksum, 8);
+  head.writeUInt32BE(end.salt, SALT_AT);
   return checksum;
 }
 
@@ -95,8 +96,8 @@ export interface FoundRecord {
   readonly end: number;
 }
 
-/** The whole record that lies here, whatever came before it; undefined: there is none. */
-export function decodeRecord(bytes: Buffer, segment: number, position: number): FoundRecord | undefined {
+/** undefined: no complete record begins here. Whether it follows the record before is for the caller to verify (`previous`). */
+export function decodeRecord(bytes: Buffer, number: number, position: number): FoundRecord | undefined {
   const from = position + HEADER_BYTES;
   if (position < 0 || from > bytes.length) return undefined;
   const length = bytes.readUInt32BE(position);
@@ -105,21 +106,22 @@ export function decodeRecord(bytes: Buffer, segment: number, position: number): 
   const previous = bytes.readUInt32BE(position + 8);
   const salt = bytes.readUInt32BE(position + SALT_AT);
   const changes = bytes.subarray(from, end);
-  const checksum = crc32(changes, positionChecksum({ segment, position, previous, salt }, length));
+  const checksum = crc32(changes, positionChecksum({ number, position, checksum: previous, salt }, length));
   return bytes.readUInt32BE(position + 4) === checksum ? { changes, checksum, previous, end } : undefined;
 }
 
-/** Where the next record may begin, at this position or after it; -1: nowhere. */
+/** The first position from here on where the segment's salt stands as in a record's header; -1: none. */
 export function findRecord(bytes: Buffer, salt: number, position: number): number {
-  const wanted = Buffer.alloc(4);
-  wanted.writeUInt32BE(salt);
-  const found = bytes.indexOf(wanted, position + SALT_AT);
+  const saltBytes = Buffer.alloc(4);
+  saltBytes.writeUInt32BE(salt);
+  const found = bytes.indexOf(saltBytes, position + SALT_AT);
   return found < 0 ? -1 : found - SALT_AT;
 }
 
-/** What is left of each key, version and value as they are stored or undefined, and until when time is reserved. */
+/** The last write of each key: version and value as they are stored, or undefined if removed. */
 export interface LoggedRows {
   readonly rows: Map<Key, Buffer | undefined>;
+  /** The high-water mark of the clock. */
   readonly until: Instant;
 }
 
@@ -146,11 +148,11 @@ export function replayRecords(records: readonly Buffer[]): LoggedRows {
 
 const positionBytes = Buffer.alloc(24);
 
-function positionChecksum({ segment, position, previous, salt }: WalPosition, length: number): number {
-  positionBytes.writeUIntBE(segment, 0, 6);
+function positionChecksum({ number, position, checksum, salt }: SegmentEnd, length: number): number {
+  positionBytes.writeUIntBE(number, 0, 6);
   positionBytes.writeUIntBE(position, 6, 6);
   positionBytes.writeUInt32BE(length, 12);
-  positionBytes.writeUInt32BE(previous, 16);
+  positionBytes.writeUInt32BE(checksum, 16);
   positionBytes.writeUInt32BE(salt, 20);
   return crc32(positionBytes);
 }

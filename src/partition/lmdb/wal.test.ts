@@ -14,7 +14,7 @@ vi.mock('node:fs', async (original) => {
   return {
     ...fs,
     writeSync: (file: number, bytes: Uint8Array, offset: number, length: number, position?: number) => {
-      // Files are made whole before they have their names: that is written without a position.
+      // Preallocation, before a file has its name, writes without a position.
       if (position !== undefined) calls.push(position);
       return fs.writeSync(file, bytes, offset, length, position);
     },
@@ -25,7 +25,7 @@ vi.mock('node:fs', async (original) => {
   };
 });
 
-it('The head of a segment is on disk before its first record is written, so that a record without its head is damage', async () => {
+it('The head of a segment is on disk before its first record is written, so that a record without its head is corruption', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-wal-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const append = (): Promise<unknown> => {

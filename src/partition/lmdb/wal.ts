@@ -1,48 +1,37 @@
 /**
- * Write-ahead log: one record per commit group, checksummed and chained, in two preallocated files that take turns. What one file
- * holds is a segment; a checkpoint applies it to LMDB's file as a whole, and only then is the file written over.
+ * Write-ahead log: one record per commit group, checksummed and chained, in two preallocated files that take turns. The content of one
+ * file is a segment; the file is overwritten only after a checkpoint has applied the whole segment to LMDB's file.
  */
-
 import { randomInt } from 'node:crypto';
 import { closeSync, existsSync, fdatasync, fstatSync, openSync, writeSync, writev } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { writeFileDurably } from '../../base/durable-files.ts';
 import { isDiskFull, PAGE_BYTES, readBeginning, writeAll } from './files.ts';
-import { sealRecord } from './wal-record.ts';
-
-/** How far a segment goes. */
-export interface SegmentEnd {
-  readonly number: number;
-  /** Every record of the segment carries it, so that records can be looked for. It is random: no value holds it on purpose. */
-  readonly salt: number;
-  readonly position: number;
-  /** Of the last record. */
-  readonly checksum: number;
-}
+import { type SegmentEnd, sealRecord } from './wal-record.ts';
 
 export const SLOTS = [0, 1] as const;
 export const slotOf = (number: number): number => number % 2;
 export const segmentFile = (location: string, slot: number): string => join(location, `wal-${slot}`);
 
-/** The head has a block of its own: the disk writes no more than a block at once, and the head is never written again. */
+/** The head has a block of its own, which no later write touches: a torn write of a record cannot damage the head. */
 export const RECORDS_AT = 4_096;
-/** To sync a file that has its size already costs two thirds: it grows in advance, filled with zeros. */
+/** Files grow ahead of their use, filled with zeros: the sync of a file whose size stays the same costs a third less. */
 const STEP = Buffer.alloc(512 << 10);
-/** A segment's file is never shorter. */
+/** A file has this size before it has its name, so a shorter one was cut off. */
 export const SEGMENT_BYTES_MIN = STEP.length;
-/** A disk that gets full leaves so much for commits that give space back. */
+/** On a disk that gets full, this much of the file remains for commits that free space. */
 const AHEAD_BYTES = 256 << 10;
-/** So much is copied into the kernel's cache at once; more is left to a thread. */
+/** Up to this length a copy into the kernel's cache costs less than a thread. */
 const SYNC_WRITE_BYTES_MAX = 128 << 10;
 
 const MAGIC = Buffer.from('Holdfast WAL 1\n\0');
 const HEAD_BYTES = 48;
 
-/** What a segment's head says: its number and salt, and where the segment before it ended, if that was still needed. */
 export interface SegmentHead extends Pick<SegmentEnd, 'number' | 'salt'> {
-  readonly previous: { readonly position: number; readonly checksum: number };
-  /** How many pages LMDB's file had at least when the segment began. It never gets shorter. */
+  /** The end of the segment before; zeros if that was checkpointed when this one began. */
+  readonly previous: Pick<SegmentEnd, 'position' | 'checksum'>;
+  /** A lower bound of the pages in LMDB's file, which never shrinks. */
   readonly dataPages: number;
 }
 
@@ -58,7 +47,7 @@ function encodeHead({ number, salt, previous, dataPages }: SegmentHead): Buffer 
   return head;
 }
 
-/** undefined: it is not whole. */
+/** undefined: the head is incomplete or damaged. */
 export function decodeHead(bytes: Buffer): SegmentHead | undefined {
   if (bytes.length < RECORDS_AT) return undefined;
   const previous = { position: bytes.readUIntBE(28, 6), checksum: bytes.readUInt32BE(36) };
@@ -67,31 +56,28 @@ export function decodeHead(bytes: Buffer): SegmentHead | undefined {
   return encodeHead(head).equals(bytes.subarray(0, RECORDS_AT)) ? head : undefined;
 }
 
-/** How long LMDB's file was when the last segment began, as far as the log tells. */
-export function dataBytesIn(location: string): number {
-  const sizes = SLOTS.map((slot) => {
-    const file = segmentFile(location, slot);
-    return existsSync(file)
-      ? (decodeHead(readBeginning(file, Buffer.alloc(RECORDS_AT)))?.dataPages ?? 0) * PAGE_BYTES
-      : 0;
-  });
-  return Math.max(...sizes);
+/** A lower bound of the length of LMDB's file, from the heads of the segments. */
+export function dataBytesMin(location: string): number {
+  const files = SLOTS.map((slot) => segmentFile(location, slot)).filter((file) => existsSync(file));
+  const heads = files.map((file) => decodeHead(readBeginning(file, Buffer.alloc(RECORDS_AT))));
+  return Math.max(0, ...heads.map((head) => (head?.dataPages ?? 0) * PAGE_BYTES));
 }
 
 export class Wal {
   private readonly files: readonly number[];
+  /** The end of the durable records: moved by a sync alone. */
   private end: SegmentEnd;
-  /** Of this segment: a record without its head then means corruption, not a power cut. */
+  /** No record is written before its segment's head is durable: so a record without a head is corruption, never a power cut. */
   private isHeadDurable = true;
-  /** Of the file of this segment. */
+  /** The size of this segment's file. */
   private size: number;
-  /** How long LMDB's file is on disk, at least. */
+  /** A lower bound of the durable length of LMDB's file; the next head carries it. */
   dataBytes: number;
 
-  /** Goes on where the last segment ends; where there is none that is still needed, with a new one. */
+  /** Continues at the end of the last segment, or with a new one if all are checkpointed. */
   constructor(location: string, last: SegmentEnd | { readonly next: number }, dataBytes = 0) {
     this.dataBytes = dataBytes;
-    // Both at first: a disk that is full later has room for some records already. A file that is shorter was cut off: it has its size before its name.
+    // Both files are preallocated, so that a disk that is full later has room for some records.
     this.files = SLOTS.map((slot) => {
       const file = segmentFile(location, slot);
       if (!existsSync(file)) writeFileDurably(file, STEP, { mode: 0o600 });
@@ -101,7 +87,7 @@ export class Wal {
     this.size = fstatSync(this.file).size;
   }
 
-  /** How much the segment holds. */
+  /** The length of this segment's records. */
   get bytes(): number {
     return this.end.position - RECORDS_AT;
   }
@@ -110,11 +96,11 @@ export class Wal {
     return this.files[slotOf(this.end.number)]!;
   }
 
-  /** One at a time. @param done the record is on disk; an error: see `isFull` */
+  /** One call at a time. @param done the record is durable; after an error, see `isDiskFull` */
   append(pieces: Buffer[], done: (error: Error | null) => void): void {
-    const { number, salt, position, checksum: previous } = this.end;
     const { file } = this;
-    const checksum = sealRecord(pieces, { segment: number, position, previous, salt });
+    const { number, salt, position } = this.end;
+    const checksum = sealRecord(pieces, this.end);
     const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
     const sync = (): void =>
       fdatasync(file, (error) => {
@@ -146,7 +132,7 @@ export class Wal {
       });
   }
 
-  /** Goes on in the other file, which must not be needed any more; the segment that ends here. */
+  /** Ends this segment, and begins the next in the other file, whose segment must be checkpointed. */
   rotate(): SegmentEnd {
     const ended = this.end;
     this.end = this.begin(ended.number + 1, ended);
@@ -158,7 +144,6 @@ export class Wal {
     for (const file of this.files) closeSync(file);
   }
 
-  /** Nothing is written after the head before it is on disk. */
   private begin(number: number, { position, checksum }: SegmentHead['previous']): SegmentEnd {
     const salt = randomInt(1, 2 ** 32);
     const dataPages = Math.floor(this.dataBytes / PAGE_BYTES);
@@ -168,7 +153,7 @@ export class Wal {
     return { number, salt, position: RECORDS_AT, checksum: salt };
   }
 
-  /** Where the disk is full, the record may still fit. */
+  /** On a full disk the record may still fit into the file as it is. */
   private growFor(bytes: number): void {
     if (this.end.position + bytes + AHEAD_BYTES <= this.size) return;
     try {
@@ -185,7 +170,7 @@ function writeAllAsync(file: number, pieces: Buffer[], position: number, done: (
     let at = 0;
     for (const [i, piece] of pieces.entries()) {
       if (at + piece.length > written) {
-        // Only so much was taken.
+        // A short write.
         const rest = [piece.subarray(written - at), ...pieces.slice(i + 1)];
         return writeAllAsync(file, rest, position + written, done);
       }

@@ -61,7 +61,7 @@ function groupsContaining(key: string): LockGroup[] {
 }
 
 /** The groups that contain every key of the range: those of the keys' common prefix. */
-export function groupsCovering({ from, to }: Range): LockGroup[] {
+function groupsCovering({ from, to }: Range): LockGroup[] {
   let common = 0;
   while (common < from.length && common < to.length && from[common] === to[common]) common++;
   const prefix = from.slice(0, common);

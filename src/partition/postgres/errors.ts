@@ -7,7 +7,7 @@ export class CannotOpen extends Error {
 }
 
 /** SQLSTATE; a broken connection has none, or an error name of the system. */
-export function errorCode(error: unknown): string | undefined {
+function errorCode(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | undefined)?.code;
   return typeof code === 'string' ? code : undefined;
 }

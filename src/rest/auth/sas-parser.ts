@@ -1,4 +1,4 @@
-/** Shared access signatures: parses the query. Nothing is verified here; see sas-signature.ts and sas-checks.ts. */
+/** Shared access signatures: parses the query. For their verification see sas-signature.ts and sas-checks.ts. */
 import { ticksFromUnix } from '../../base/time.ts';
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import type { ServiceName } from '../../services/common/names.ts';

@@ -1,4 +1,4 @@
-/** String-to-sign of shared access signatures, by version; and creation of tokens. */
+/** Verification of shared access signatures: the string-to-sign by version; and creation of tokens. */
 import type { StorageError } from '../../services/common/errors.ts';
 import { sign, verifySignature } from './canonical.ts';
 import { sasRefused } from './sas-fields.ts';

@@ -116,7 +116,7 @@ function credentialError(authorization: string, account: string): StorageError {
   });
 }
 
-export type { CanonicalVariant, SignedRequest } from './canonical.ts';
+export type { SignedRequest } from './canonical.ts';
 
 /** `canonical`: that of the request, where the strings of several variants are wanted. */
 export type StringToSign = (
@@ -171,13 +171,13 @@ export function sharedKeyLiteStringToSign(
 }
 
 /** For tables: the date has its line, whichever header it was sent in. */
-export function tableSharedKeyStringToSign(account: string, request: SignedRequest): string {
+function tableSharedKeyStringToSign(account: string, request: SignedRequest): string {
   const { headers } = request;
   const lines = [request.method, headers['content-md5'] ?? '', headers['content-type'] ?? ''];
   return `${lines.join('\n')}\n${tableSharedKeyLiteStringToSign(account, request)}`;
 }
 
-export function tableSharedKeyLiteStringToSign(account: string, request: SignedRequest): string {
+function tableSharedKeyLiteStringToSign(account: string, request: SignedRequest): string {
   const { headers, rawPath } = request;
   const comp = new CanonicalRequest(request).parameters({}).get('comp')?.[0];
   const date = headers['x-ms-date'] ?? headers.date ?? '';

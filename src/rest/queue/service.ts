@@ -1,3 +1,4 @@
+/** The Queue service, as the request pipeline needs it. */
 import type { Storage } from '../../services/common/storage.ts';
 import { errorReply } from '../reply.ts';
 import type { ServiceDefinition } from '../service.ts';

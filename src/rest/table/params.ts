@@ -13,7 +13,7 @@ import { parseSelection } from './selection.ts';
 export const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const TOP_MAX = 1_000;
 
-export const level: Reader<MetadataLevel> = reader(({ headers, query }) => {
+const level: Reader<MetadataLevel> = reader(({ headers, query }) => {
   const wanted = negotiateFormat(headers.accept as string | undefined, query.$format);
   if (wanted === 'atom') throw fail('AtomFormatNotSupported');
   if (wanted === 'unknown') throw fail('MediaTypeNotSupported');

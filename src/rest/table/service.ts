@@ -1,3 +1,4 @@
+/** The Table service, as the request pipeline needs it. */
 import type { Storage } from '../../services/common/storage.ts';
 import type { ServiceDefinition } from '../service.ts';
 import { tableErrorReply } from './errors.ts';

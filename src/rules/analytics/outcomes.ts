@@ -13,7 +13,7 @@ const OUTCOMES = [
 ] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
-export function classifyOutcome({ status, code }: Pick<AccessRecord, 'status' | 'code'>): Outcome {
+function classifyOutcome({ status, code }: Pick<AccessRecord, 'status' | 'code'>): Outcome {
   if (status === undefined) return 'NetworkError';
   if (status < 300) return 'Success';
   if (status === 503) return 'ThrottlingError';

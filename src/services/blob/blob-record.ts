@@ -94,7 +94,7 @@ const NO_METADATA: Metadata = {};
 function formatLine(text: string | undefined): string {
   if (text === undefined) return '';
   // No HTTP header contains a line feed: one here is a bug.
-  if (text.includes('\n')) throw new Error('a field of a head has two lines');
+  if (text.includes('\n')) throw new Error('a field of a blob record has two lines');
   return text === '' ? EMPTY : text;
 }
 

@@ -1,3 +1,4 @@
+/** Error codes of the Blob service. */
 import { commonErrors, errorFactory, errorTable } from '../common/errors.ts';
 
 export const blobErrors = errorTable({

@@ -1,3 +1,4 @@
+/** Lease Container and Lease Blob: each action runs the lease state machine (rules/lease.ts) in one transaction. */
 import { randomUUID } from 'node:crypto';
 import type { Transaction } from '../../partition/partition.ts';
 import { type Conditions, formatEtag, type Validators } from '../../rules/conditions.ts';

@@ -1,4 +1,8 @@
-/** Put Blob. */
+/**
+ * Put Blob: the body is uploaded and its extents are synced (a short body becomes a row instead); then one transaction checks the request
+ * again and writes the blob record, and its write-ahead-log record is synced; then the answer is sent. So an acknowledged blob never refers
+ * to bytes that a crash can lose.
+ */
 import { formatId } from '../../content/rows.ts';
 import { encodeBytes } from '../../partition/values.ts';
 import { formatEtag } from '../../rules/conditions.ts';

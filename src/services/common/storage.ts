@@ -1,3 +1,4 @@
+/** What every operation gets: the stores, the account, and the limits of the caller's authorization. */
 import type { ContentStore } from '../../content/content.ts';
 import type { Partition } from '../../partition/partition.ts';
 

@@ -9,7 +9,7 @@ import {
 import type { CorsRule } from '../../rules/cors.ts';
 import { commonErrors, errorFactory } from './errors.ts';
 
-export { isFromBrowser, type KnownHosts } from '../../rules/browser-requests.ts';
+export { isFromBrowser } from '../../rules/browser-requests.ts';
 
 const fail = errorFactory(commonErrors);
 

@@ -116,18 +116,20 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       }
       return;
     case 'x': {
-      const trash = decodeDeletion(row);
-      if (trash.kind === 'rows') {
-        for (const beginning of keyPrefixesIn(trash)) counts.deletionQueue.add(`rows ${beginning}`);
+      const deletion = decodeDeletion(row);
+      if (deletion.kind === 'rows') {
+        for (const beginning of keyPrefixesIn(deletion)) counts.deletionQueue.add(`rows ${beginning}`);
         return;
       }
-      const id = { container: 'container', content: 'content', stage: 'stage' }[trash.kind] as keyof typeof trash;
-      const name = `${trash.kind} ${qualifiedId(account, trash[id])}`;
+      const id = { container: 'container', content: 'content', stage: 'stage' }[deletion.kind] as keyof typeof deletion;
+      const name = `${deletion.kind} ${qualifiedId(account, deletion[id])}`;
       counts.deletionQueue.add(name);
-      if (trash.kind === 'container' || !trash.uncounted) return;
+      if (deletion.kind === 'container' || !deletion.uncounted) return;
       counts.uncounted.add(name);
-      const rowsOf = trash.kind === 'content' ? manifestPagesIn : blocksIn;
-      counts.uncountedRows.push(rowsOf(account, parseId(trash.kind === 'content' ? trash.content : trash.stage)));
+      const rowsOf = deletion.kind === 'content' ? manifestPagesIn : blocksIn;
+      counts.uncountedRows.push(
+        rowsOf(account, parseId(deletion.kind === 'content' ? deletion.content : deletion.stage)),
+      );
       return;
     }
     case 'b': {

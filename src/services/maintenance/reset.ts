@@ -1,3 +1,4 @@
+/** Emptying of an account: every name is removed in slices, and the deletion queue has the rest. */
 import { keysUnder } from '../../partition/keys.ts';
 import type { Partition, Row, Transaction } from '../../partition/partition.ts';
 import { scheduleContainerDeletion, txQueueKey } from '../blob/rows.ts';

@@ -48,20 +48,20 @@ export async function sweepSlice(context: SweepContext, account: AccountId, key:
 }
 
 function sweepEntry({ content }: SweepContext, tx: Transaction, account: AccountId, row: Row): Promise<boolean> {
-  const trash = decodeDeletion(row);
-  switch (trash.kind) {
+  const deletion = decodeDeletion(row);
+  switch (deletion.kind) {
     case 'container':
-      return sweepContainer(content, tx, account, BigInt(trash.container));
+      return sweepContainer(content, tx, account, BigInt(deletion.container));
     case 'stage': {
-      const id = parseId(trash.stage);
-      return trash.uncounted ? sweepRange(tx, blocksIn(account, id)) : sweepUncommitted(content, tx, account, id);
+      const id = parseId(deletion.stage);
+      return deletion.uncounted ? sweepRange(tx, blocksIn(account, id)) : sweepUncommitted(content, tx, account, id);
     }
     case 'content': {
-      const id = parseId(trash.content);
-      return trash.uncounted ? sweepRange(tx, manifestPagesIn(account, id)) : content.sweepContent(tx, account, id);
+      const id = parseId(deletion.content);
+      return deletion.uncounted ? sweepRange(tx, manifestPagesIn(account, id)) : content.sweepContent(tx, account, id);
     }
     case 'rows':
-      return sweepRows(tx, keyPrefixesIn(trash));
+      return sweepRows(tx, keyPrefixesIn(deletion));
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Background garbage collection of rows: works off the deletion queue and the expiry index in slices, on the leader only.
- * Contents wait for the low watermark of active reads.
+ * Sweeper, step 1 of freeing content: works off the deletion queue and the expiry index in slices, on the leader only, removes rows and
+ * lowers the live bytes of extents. Contents wait for the low watermark of active reads. Step 2 is content/gc/collector.ts.
  */
 import { type BackgroundTask, startBackgroundTask } from '../../base/background-task.ts';
 import type { LowWatermark } from '../../content/gc/active-reads.ts';
@@ -201,9 +201,9 @@ export class Sweeper {
   /** A content waits for the reads that may have found it while it was referenced; a pending one for the process that builds it. */
   private isReclaimable(row: Row, living: ReadonlySet<bigint>): boolean {
     const { lowWatermark, waitingForReads } = this;
-    const trash = decodeDeletion(row);
-    if (trash.kind !== 'content') return true;
-    if (trash.pending) return !living.has(parseId(trash.content).epoch);
+    const deletion = decodeDeletion(row);
+    if (deletion.kind !== 'content') return true;
+    if (deletion.pending) return !living.has(parseId(deletion.content).epoch);
     let since = waitingForReads.get(row.key);
     if (since === undefined) {
       since = lowWatermark.next();

@@ -1,3 +1,4 @@
+/** Access settings of a queue, for authorization. */
 import type { AccessPolicy } from '../common/policies.ts';
 import type { Storage } from '../common/storage.ts';
 import { decodeQueue, nameKey, type QueueId, readProperties } from './rows.ts';

@@ -1,9 +1,8 @@
 /**
- * Visibility index (messages in the order in which they become visible) and dequeue: Get Messages requests that wait for one queue share one
- * scan of the index and one commit. Expired messages are removed on the way. Under contention from other processes, a batch starts at a
- * random offset near the head.
+ * Dequeue: each dequeued row is read-checked and moved within the visibility index (messages in the order in which they become visible), so
+ * that of several consumers one commit wins a message. Get Messages requests that wait for one queue share one scan of the index and one
+ * commit. Expired messages are removed on the way. Under contention from other processes, a batch starts at a random offset.
  */
-
 import { randomFillSync } from 'node:crypto';
 import { type Key, keyAfter, type Range } from '../../partition/keys.ts';
 import type {

@@ -1,6 +1,7 @@
+/** Error codes of the Queue service. */
 import { commonErrors, errorFactory, errorTable } from '../common/errors.ts';
 
-export const queueErrors = errorTable({
+const queueErrors = errorTable({
   ...commonErrors,
   InvalidMarker: [400, 'The specified marker is invalid.'],
   MessageNotFound: [404, 'The specified message does not exist.'],
@@ -9,4 +10,3 @@ export const queueErrors = errorTable({
 });
 
 export const fail = errorFactory(queueErrors);
-export type QueueErrorCode = keyof typeof queueErrors;

@@ -1,3 +1,4 @@
+/** The operations on messages of one queue: put, get, peek, update, delete and clear. */
 import type { Instant, Transaction } from '../../partition/partition.ts';
 import {
   addSeconds,

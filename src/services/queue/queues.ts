@@ -1,3 +1,4 @@
+/** The operations on one queue: create, delete, metadata and access policies. */
 import { checkNotRemoved } from '../common/account-rows.ts';
 import { type Metadata, parseMetadata, type SentMetadata } from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';

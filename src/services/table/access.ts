@@ -1,3 +1,4 @@
+/** Access settings of a table, for authorization. */
 import { isMetricsTable, tableNameFault } from '../../rules/names.ts';
 import { decodeName } from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';

@@ -175,7 +175,7 @@ export type ChangeResult =
   | { readonly kind: 'delete' };
 
 /** The keys that decide: those of the address, where it names an entity. */
-export function changeKeys(change: Change): SentEntity | EntityKeys {
+function changeKeys(change: Change): SentEntity | EntityKeys {
   return change.kind === 'insert' ? change.entity : change;
 }
 
@@ -189,7 +189,7 @@ export interface PreparedChange extends EntityKeys {
   readonly value: Buffer | undefined;
 }
 
-export function prepareChange(storage: Pick<Storage, 'granted'>, change: Change): PreparedChange {
+function prepareChange(storage: Pick<Storage, 'granted'>, change: Change): PreparedChange {
   const match = change.kind === 'insert' ? undefined : checkIfMatch(change.ifMatch);
   const keys = checkKeys(change);
   const { partitionKey, rowKey } = keys;
@@ -216,12 +216,7 @@ function encodeSent({ kind, entity: { properties } }: Insert | Update, keys: Ent
 }
 
 /** `found`: the row of the entity as the transaction reads it. */
-export function applyChange(
-  tx: Transaction,
-  prepared: PreparedChange,
-  key: Row['key'],
-  found: Row | undefined,
-): ChangeResult {
+function applyChange(tx: Transaction, prepared: PreparedChange, key: Row['key'], found: Row | undefined): ChangeResult {
   const { kind, partitionKey, rowKey, match } = prepared;
   switch (kind) {
     case 'insert': {

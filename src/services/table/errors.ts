@@ -1,3 +1,4 @@
+/** Error codes of the Table service. */
 import { commonErrors, errorFactory, errorTable } from '../common/errors.ts';
 
 export const tableErrors = errorTable({

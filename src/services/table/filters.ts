@@ -1,7 +1,6 @@
+/** $filter: parsing, with Azure's error codes. */
 import { type Filter, FilterError, parseFilter } from '../../rules/table/filter.ts';
 import { fail } from './errors.ts';
-
-export type { Filter } from '../../rules/table/filter.ts';
 
 /** `text`: the value of $filter. */
 export function parseQueryFilter(text: string): Filter {

@@ -1,3 +1,4 @@
+/** The operations on one table: create, get, delete and access policies. */
 import { checkNotRemoved } from '../common/account-rows.ts';
 import { decodeName } from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';
@@ -20,7 +21,7 @@ export interface TableInput {
   readonly table: string;
 }
 
-export const POLICIES_MAX = 5;
+const POLICIES_MAX = 5;
 
 export async function createTable(storage: Storage, { table }: TableInput): Promise<TableInput> {
   checkTableName(table);
