@@ -368,4 +368,11 @@ export const plantedBugs = [
     replace: 'return readAt - seenAt >= 0 * TICK_MILLISECONDS;',
     tests: ['src/extents/folder-names.test.ts'],
   },
+  {
+    name: 'a renamed container keeps its old name',
+    file: 'src/services/blob/containers.ts',
+    find: '    tx.remove(nameKey(account, source));',
+    replace: '',
+    tests: ['test/end-to-end/rename-container.test.ts'],
+  },
 ];

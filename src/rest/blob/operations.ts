@@ -16,6 +16,7 @@ import {
   createContainer,
   deleteContainer,
   getContainerProperties,
+  renameContainer,
   setContainerAcl,
   setContainerMetadata,
 } from '../../services/blob/containers.ts';
@@ -268,6 +269,20 @@ export const blobOperations: readonly Operation<Storage>[] = [
     input: { container, leaseId, conditions: dateConditions },
     run: deleteContainer,
     reply: () => ({ status: 202 }),
+  }),
+  operation({
+    name: 'Rename Container',
+    route: 'PUT /{container}',
+    query: { restype: 'container', comp: 'rename' },
+    permission: 'owner',
+    test: 'test/end-to-end/rename-container.test.ts',
+    input: {
+      container,
+      source: requiredHeader('x-ms-source-container-name'),
+      sourceLeaseId: header('x-ms-source-lease-id'),
+    },
+    run: renameContainer,
+    reply: () => ({ status: 200 }),
   }),
   ...LEASE_PERMISSIONS.map(({ when, permission }) =>
     operation({
