@@ -304,11 +304,12 @@ export const blobOperations: readonly Operation<Storage>[] = [
     query: { restype: 'container', comp: 'list' },
     permission: 'list',
     test: 'test/end-to-end/list-blobs.test.ts',
-    unsupported: ['?startfrom', '?endbefore', '?showonly'],
+    unsupported: ['?endbefore', '?showonly'],
     input: {
       container,
       ...listParams,
       delimiter: query('delimiter'),
+      startFrom: query('startFrom'),
       // The other values belong to features that are not implemented, so there is nothing to include.
       include: listQuery('include', [
         'metadata',
@@ -328,7 +329,8 @@ export const blobOperations: readonly Operation<Storage>[] = [
       const { include } = input;
       const included = { metadata: include.includes('metadata'), copy: include.includes('copy') };
       const prefix = input.prefix && normalizeSlashes(input.prefix);
-      const listInput = { ...input, prefix, uncommitted: include.includes('uncommittedblobs') };
+      const startFrom = input.startFrom && normalizeSlashes(input.startFrom);
+      const listInput = { ...input, prefix, startFrom, uncommitted: include.includes('uncommittedblobs') };
       const pieces = await streamAsProduced(async (append) => {
         append(blobListEnd(await listBlobs(storage, listInput, (items) => append(blobListElements(items, included)))));
       });
