@@ -87,6 +87,9 @@ const operation = operationOn<Storage>();
 const container = pathPart(0);
 const blob = pathPart(1);
 
+/** The first version whose account information tells whether names form a hierarchy. */
+const HIERARCHY_SINCE = '2019-07-07';
+
 const SHAPES = ['/', '/{container}', '/{container}/{blob}'] as const;
 
 const DATE_CONDITIONS: ConditionHeader[] = ['If-Modified-Since', 'If-Unmodified-Since'];
@@ -162,12 +165,12 @@ export const blobOperations: readonly Operation<Storage>[] = [
       test: 'test/end-to-end/account-information.test.ts',
       input: {},
       run: async () => undefined,
-      reply: () => ({
+      reply: (_, { version }) => ({
         status: 200,
         headers: {
           'x-ms-sku-name': 'Standard_LRS',
           'x-ms-account-kind': 'StorageV2',
-          'x-ms-is-hns-enabled': 'false',
+          'x-ms-is-hns-enabled': version !== '' && version < HIERARCHY_SINCE ? undefined : 'false',
         },
       }),
     }),
