@@ -1,4 +1,4 @@
-import type { ContainerClient, ContainerListBlobsOptions } from '@azure/storage-blob';
+import { type ContainerClient, type ContainerListBlobsOptions, ContainerSASPermissions } from '@azure/storage-blob';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
@@ -7,6 +7,7 @@ import {
   expectRefusal,
   fill,
   listXml,
+  onEveryDisk,
   onEveryEngine,
   onLmdb,
   type Running,
@@ -64,6 +65,46 @@ describe('List Blobs', () => {
         ),
         { numRuns: 12 },
       );
+    });
+
+    it('begins at startFrom, flat and by hierarchy, page by page, with any prefix', async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          names,
+          fc.constantFrom('', 'a', '/', 'a/', '\u{1F600}'),
+          fc.constantFrom('/', '//', 'a', '\u{1F600}'),
+          // The client cannot sign an empty one.
+          fc.array(fc.constantFrom(...ALPHABET), { minLength: 1, maxLength: 4 }).map((parts) => parts.join('')),
+          fc.integer({ min: 1, max: 6 }),
+          async (all, prefix, delimiter, startFrom, maxPageSize) => {
+            const container = await running.newContainer();
+            await Promise.all(all.map((name) => put(running, container, name)));
+            const later = all.filter((name) => name >= startFrom);
+            const options = { startFrom };
+            expect(await flat(container, prefix, maxPageSize, options)).toEqual(expectedFlat(later, prefix));
+            const found = await byHierarchy(container, delimiter, prefix, maxPageSize, options);
+            expect(found).toEqual(expectedByHierarchy(later, prefix, delimiter));
+          },
+        ),
+        { numRuns: 12 },
+      );
+    });
+
+    it('begins with the blob that startFrom names, or the next one, and with the common prefix that it lies in', async () => {
+      const container = await running.newContainer();
+      for (const name of ['a/1', 'a/2', 'b/1', 'b/2', 'c']) await put(running, container, name);
+      expect(await flat(container, '', 2, { startFrom: 'a/2' })).toEqual(['a/2', 'b/1', 'b/2', 'c']);
+      expect(await flat(container, '', 2, { startFrom: 'a/3' })).toEqual(['b/1', 'b/2', 'c']);
+      expect(await flat(container, 'b/', 2, { startFrom: 'a/2' })).toEqual(['b/1', 'b/2']);
+      expect(await flat(container, 'a/', 2, { startFrom: 'b/1' })).toEqual([]);
+      expect(await flat(container, '', 2, { startFrom: 'z'.repeat(2_000) })).toEqual([]);
+      expect(await flat(container, '', 5, { startFrom: 'b\\2' })).toEqual(['b/2', 'c']);
+      const folders = ['prefix b/', 'c'];
+      for (const startFrom of ['b', 'b/', 'b/2']) {
+        expect(await byHierarchy(container, '/', '', 1, { startFrom })).toEqual(folders);
+      }
+      expect(await byHierarchy(container, '/', '', 1, { startFrom: 'b/3' })).toEqual(['c']);
+      expect(await listXml(running, container.containerName, '&startFrom=')).toContain('<Name>a/1</Name>');
     });
 
     it('merges them over many slices', async () => {
@@ -159,22 +200,31 @@ describe('List Blobs', () => {
     });
   });
 
-  onLmdb((running) => {
-    it('pages through 12,000 blobs, 5,000 at a time', async () => {
-      const container = await running.newContainer();
-      await fill(running, container, 12_000, (at) => `blob-${String(at).padStart(5, '0')}`);
-      const all = Array.from({ length: 12_000 }, (_, at) => `blob-${String(at).padStart(5, '0')}`);
-      const sizes: number[] = [];
-      const found: string[] = [];
-      for await (const { segment } of container.listBlobsFlat().byPage()) {
-        sizes.push(segment.blobItems.length);
-        found.push(...segment.blobItems.map(({ name }) => name));
-      }
-      expect(sizes).toEqual([5_000, 5_000, 2_000]);
-      expect(found).toEqual(all);
-      expect(await flat(container, 'blob-119', 33)).toEqual(all.slice(11_900));
-    }, 120_000);
+  onEveryDisk(
+    (running) => {
+      it('pages through 12,000 blobs, 5,000 at a time', async () => {
+        const container = await running.newContainer();
+        await fill(running, container, 12_000, (at) => `blob-${String(at).padStart(5, '0')}`);
+        const all = Array.from({ length: 12_000 }, (_, at) => `blob-${String(at).padStart(5, '0')}`);
+        const sizes: number[] = [];
+        const found: string[] = [];
+        for await (const { segment } of container.listBlobsFlat().byPage()) {
+          sizes.push(segment.blobItems.length);
+          found.push(...segment.blobItems.map(({ name }) => name));
+        }
+        expect(sizes).toEqual([5_000, 5_000, 2_000]);
+        expect(found).toEqual(all);
+        expect(await flat(container, 'blob-119', 33)).toEqual(all.slice(11_900));
+        expect(await flat(container, '', 1_500, { startFrom: 'blob-06789' })).toEqual(all.slice(6_789));
+        expect(await byHierarchy(container, '7', 'blob-', 90, { startFrom: 'blob-06789' })).toEqual(
+          expectedByHierarchy(all.slice(6_789), 'blob-', '7'),
+        );
+      }, 120_000);
+    },
+    { heavy: true },
+  );
 
+  onLmdb((running) => {
     it('answers as the service does, and echoes what was asked', async () => {
       const container = await running.newContainer();
       for (const name of ['x/1', 'x/2', 'y']) await put(running, container, name);
@@ -207,6 +257,39 @@ describe('List Blobs', () => {
       );
     });
 
+    it('shows nothing of features that the account does not have', async () => {
+      const container = await running.newContainer();
+      await put(running, container, 'blob');
+      const plain = await listXml(running, container.containerName);
+      for (const value of [
+        ...['snapshots', 'deleted', 'versions', 'deletedwithversions', 'tags'],
+        ...['immutabilitypolicy', 'legalhold', 'snapshots,deleted,versions,tags'],
+      ]) {
+        expect(await listXml(running, container.containerName, `&include=${value}`)).toBe(plain);
+      }
+    });
+
+    it('answers in XML when asked for Arrow, which is how a client learns that there is none', async () => {
+      const { containerName } = await running.newContainer();
+      const answer = await running.request('GET', `/${containerName}?restype=container&comp=list`, {
+        headers: { Accept: 'application/vnd.apache.arrow.stream,application/xml' },
+      });
+      expect([answer.status, answer.headers['content-type']]).toEqual([200, 'application/xml']);
+    });
+
+    it('begins at startFrom for the holder of a signature and for anonymous callers', async () => {
+      const container = await running.newContainer();
+      for (const name of ['a', 'b', 'c']) await put(running, container, name);
+      await container.setAccessPolicy('container');
+      const permissions = ContainerSASPermissions.parse('l');
+      const url = await container.generateSasUrl({ permissions, expiresOn: new Date(Date.now() + 3_600_000) });
+      for (const signature of ['', `&${new URL(url).search.slice(1)}`]) {
+        const path = `/${container.containerName}?restype=container&comp=list&startFrom=b${signature}`;
+        const { text } = await running.request('GET', path, { unsigned: true });
+        expect([...text.matchAll(/<Name>(.*?)<\/Name>/g)].map(([, name]) => name)).toEqual(['b', 'c']);
+      }
+    });
+
     it('refuses parameters that make no sense', async () => {
       const { containerName } = await running.newContainer();
       const list = (query: string) => running.request('GET', `/${containerName}?restype=container&comp=list&${query}`);
@@ -222,7 +305,8 @@ describe('List Blobs', () => {
         expectError(answer, 400, 'InvalidQueryParameterValue', { QueryParameterName: 'marker' });
       }
       expectError(await list('include=metadata,everything'), 400, 'InvalidQueryParameterValue');
-      expectError(await list('startfrom=a'), 501, 'NotImplemented');
+      expectError(await list('include=permissions'), 400, 'InvalidQueryParameterValue');
+      expectError(await list('endBefore=a'), 501, 'NotImplemented');
     });
 
     it('finds nothing under a prefix that no name can have', async () => {

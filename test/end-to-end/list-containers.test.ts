@@ -59,6 +59,19 @@ describe('List Containers', () => {
       expect(last.text).toContain('<NextMarker />');
     });
 
+    it('shows the containers of the root and of a website to everybody, and no deleted ones', async () => {
+      for (const name of ['$root', '$web']) await running.service.createContainer(name);
+      const gone = `x${randomUUID()}`;
+      await running.service.createContainer(gone);
+      await running.service.deleteContainer(gone);
+      for (const options of [{}, { includeSystem: true }, { includeDeleted: true }]) {
+        const names = (await listed(running, options)).map(({ name }) => name);
+        expect(names).toEqual(expect.arrayContaining(['$root', '$web']));
+        expect(names).not.toContain(gone);
+      }
+      for (const name of ['$root', '$web']) await running.service.deleteContainer(name);
+    });
+
     it('refuses parameters that make no sense', async () => {
       const list = (query: string) => running.request('GET', `/?comp=list&${query}`);
       expectError(await list('maxresults=0'), 400, 'OutOfRangeQueryParameterValue');

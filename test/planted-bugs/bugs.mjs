@@ -369,4 +369,25 @@ export const plantedBugs = [
     replace: 'return readAt - seenAt >= 0 * TICK_MILLISECONDS;',
     tests: ['src/extents/folder-names.test.ts'],
   },
+  {
+    name: 'a list forgets startFrom after the first page',
+    file: 'src/services/blob/listing.ts',
+    find: '[range.from, seekName(names, startFrom),',
+    replace: "[range.from, seekName(names, marker ? '' : startFrom),",
+    tests: ['src/services/blob/listing.test.ts'],
+  },
+  {
+    name: 'a list leaves out the blob that startFrom names',
+    file: 'src/services/blob/listing.ts',
+    find: 'if (name.length <= BLOB_NAME_MAX) return names.at(name);',
+    replace: 'if (name.length <= BLOB_NAME_MAX) return keyAfter(names.at(name));',
+    tests: ['src/services/blob/listing.test.ts'],
+  },
+  {
+    name: 'a renamed container keeps its old name',
+    file: 'src/services/blob/containers.ts',
+    find: '    tx.remove(nameKey(account, source));',
+    replace: '',
+    tests: ['test/end-to-end/rename-container.test.ts'],
+  },
 ];

@@ -69,6 +69,7 @@ export const permissionRows: readonly PermissionRow[] = [
   { operation: 'Get Container ACL', method: 'GET', path: CONTAINER, query: 'restype=container&comp=acl', ...container('') },
   { operation: 'Set Container ACL', method: 'PUT', path: CONTAINER, query: 'restype=container&comp=acl', headers: UNMET_DATE, ...container('') },
   { operation: 'Delete Container', method: 'DELETE', path: CONTAINER, query: 'restype=container', headers: UNMET_DATE, ...container('d') },
+  { operation: 'Rename Container', method: 'PUT', path: CONTAINER, query: 'restype=container&comp=rename', headers: { 'x-ms-source-container-name': 'not-there' }, ...container('') },
   { operation: 'Lease Container', variant: 'acquire', method: 'PUT', path: CONTAINER, query: 'restype=container&comp=lease', headers: { 'x-ms-lease-action': 'acquire', 'x-ms-lease-duration': '15', ...UNMET_DATE }, ...container('w') },
   { operation: 'Lease Container', variant: 'renew', method: 'PUT', path: CONTAINER, query: 'restype=container&comp=lease', headers: { 'x-ms-lease-action': 'renew', 'x-ms-lease-id': LEASE_ID }, ...container('w') },
   { operation: 'Lease Container', variant: 'break', method: 'PUT', path: CONTAINER, query: 'restype=container&comp=lease', headers: { 'x-ms-lease-action': 'break' }, ...container('wd') },

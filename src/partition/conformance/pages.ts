@@ -153,8 +153,9 @@ export function pages(harness: Harness): void {
           fc.uniqueArray(aText(0, 6), { minLength: 1, maxLength: 40 }),
           aText(0, 2),
           aText(1, 3),
+          aText(0, 4),
           fc.integer({ min: 1, max: 9 }),
-          async (names, prefix, delimiter, limit) => {
+          async (names, prefix, delimiter, begin, limit) => {
             const parts = ['texts', ++stores];
             await putAll(
               partition,
@@ -162,8 +163,10 @@ export function pages(harness: Harness): void {
             );
             const from = keyPrefix(parts, prefix);
             const grouping = { from: from.length, delimiter: encodeKeyText(delimiter) };
-            const found = await walkAll(partition, { from, to: prefixEnd(from) }, { limit, grouping });
-            const inside = names.filter((name) => name.startsWith(prefix));
+            // It may begin in the middle of a group.
+            const first = key(...parts, prefix + begin);
+            const found = await walkAll(partition, { from: first, to: prefixEnd(from) }, { limit, grouping });
+            const inside = names.filter((name) => name.startsWith(prefix) && name >= prefix + begin);
             const expected = firstOfGroups(inside, { from: prefix.length, delimiter });
             expect(found.map((row) => names[rowNumber(row)])).toEqual(expected);
           },

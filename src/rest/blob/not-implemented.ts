@@ -15,7 +15,6 @@ export const notImplementedOperations: readonly Operation<Storage>[] = [
   notImplementedOperation('Find Blobs by Tags', 'GET /', { comp: 'blobs' }),
 
   notImplementedOperation('Restore Container', `PUT ${CONTAINER}`, { restype: 'container', comp: 'undelete' }),
-  notImplementedOperation('Rename Container', `PUT ${CONTAINER}`, { restype: 'container', comp: 'rename' }),
   notImplementedOperation('Find Blobs by Tags in Container', `GET ${CONTAINER}`, {
     restype: 'container',
     comp: 'blobs',

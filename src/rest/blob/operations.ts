@@ -15,6 +15,7 @@ import {
   createContainer,
   deleteContainer,
   getContainerProperties,
+  renameContainer,
   setContainerAcl,
   setContainerMetadata,
 } from '../../services/blob/containers.ts';
@@ -85,6 +86,9 @@ import {
 const operation = operationOn<Storage>();
 const container = pathPart(0);
 const blob = pathPart(1);
+
+/** The first version whose account information tells whether names form a hierarchy. */
+const HIERARCHY_SINCE = '2019-07-07';
 
 const SHAPES = ['/', '/{container}', '/{container}/{blob}'] as const;
 
@@ -161,12 +165,12 @@ export const blobOperations: readonly Operation<Storage>[] = [
       test: 'test/end-to-end/account-information.test.ts',
       input: {},
       run: async () => undefined,
-      reply: () => ({
+      reply: (_, { version }) => ({
         status: 200,
         headers: {
           'x-ms-sku-name': 'Standard_LRS',
           'x-ms-account-kind': 'StorageV2',
-          'x-ms-is-hns-enabled': 'false',
+          'x-ms-is-hns-enabled': version !== '' && version < HIERARCHY_SINCE ? undefined : 'false',
         },
       }),
     }),
@@ -269,6 +273,20 @@ export const blobOperations: readonly Operation<Storage>[] = [
     run: deleteContainer,
     reply: () => ({ status: 202 }),
   }),
+  operation({
+    name: 'Rename Container',
+    route: 'PUT /{container}',
+    query: { restype: 'container', comp: 'rename' },
+    permission: 'owner',
+    test: 'test/end-to-end/rename-container.test.ts',
+    input: {
+      container,
+      source: requiredHeader('x-ms-source-container-name'),
+      sourceLeaseId: header('x-ms-source-lease-id'),
+    },
+    run: renameContainer,
+    reply: () => ({ status: 200 }),
+  }),
   ...LEASE_PERMISSIONS.map(({ when, permission }) =>
     operation({
       name: 'Lease Container',
@@ -289,11 +307,12 @@ export const blobOperations: readonly Operation<Storage>[] = [
     query: { restype: 'container', comp: 'list' },
     permission: 'list',
     test: 'test/end-to-end/list-blobs.test.ts',
-    unsupported: ['?startfrom', '?endbefore', '?showonly'],
+    unsupported: ['?endbefore', '?showonly'],
     input: {
       container,
       ...listParams,
       delimiter: query('delimiter'),
+      startFrom: query('startFrom'),
       // The other values belong to features that are not implemented, so there is nothing to include.
       include: listQuery('include', [
         'metadata',
@@ -313,7 +332,8 @@ export const blobOperations: readonly Operation<Storage>[] = [
       const { include } = input;
       const included = { metadata: include.includes('metadata'), copy: include.includes('copy') };
       const prefix = input.prefix && normalizeSlashes(input.prefix);
-      const listInput = { ...input, prefix, uncommitted: include.includes('uncommittedblobs') };
+      const startFrom = input.startFrom && normalizeSlashes(input.startFrom);
+      const listInput = { ...input, prefix, startFrom, uncommitted: include.includes('uncommittedblobs') };
       const pieces = await streamAsProduced(async (append) => {
         append(blobListEnd(await listBlobs(storage, listInput, (items) => append(blobListElements(items, included)))));
       });

@@ -5,7 +5,7 @@ import { openMemory } from '../../partition/memory/engine.ts';
 import type { Partition } from '../../partition/partition.ts';
 import { openPartition } from '../../partition/transact.ts';
 import { encodeValue } from '../../partition/values.ts';
-import { createContainer } from '../blob/containers.ts';
+import { createContainer, renameContainer } from '../blob/containers.ts';
 import { accountKey, removedAccountsIn } from '../common/account-rows.ts';
 import { setServiceProperties } from '../common/service-properties.ts';
 import type { Storage } from '../common/storage.ts';
@@ -231,6 +231,16 @@ describe('A removed account', () => {
     const settings = setServiceProperties(storageOf(store, id), 'blob', { defaultServiceVersion: '2020-10-02' });
     await expect(settings).rejects.toMatchObject({ code: 'AccountIsDisabled' });
     expect(await store.read((at) => at.scan(keysUnder([id]), { limit: 5 }))).toEqual([]);
+  });
+
+  it('has no container renamed, which its removal could miss under either name', async () => {
+    const store = newStore();
+    const accounts = await serve(store);
+    const { id } = await accounts.add('mine');
+    await newContainer(store, id, 'box');
+    await accounts.remove('mine', { withData: true });
+    const input = { container: 'crate', source: 'box', sourceLeaseId: undefined };
+    await expect(renameContainer(storageOf(store, id), input)).rejects.toMatchObject({ code: 'AccountIsDisabled' });
   });
 
   it('never loses a container that was made while it was refused to remove it', async () => {

@@ -1,6 +1,7 @@
-/** Create, get, change and delete a container. */
+/** Create, get, change, rename and delete a container. */
 import { type Conditions, formatEtag } from '../../rules/conditions.ts';
 import { leaseState } from '../../rules/lease.ts';
+import { containerNameFault } from '../../rules/names.ts';
 import { checkNotRemoved } from '../common/account-rows.ts';
 import { encodeName } from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';
@@ -85,6 +86,33 @@ export async function deleteContainer(
     scheduleContainerDeletion(tx, account, found.id);
   });
   storage.sweeper.wake();
+}
+
+/**
+ * Blobs are keyed by the container's id, so that none of them is touched: the name row moves. The properties are written again,
+ * because the ETag changes and the lease ends.
+ */
+export async function renameContainer(
+  storage: Storage,
+  input: ContainerInput & { source: string; sourceLeaseId: string | undefined },
+) {
+  const { container, source } = input;
+  checkContainerName(container);
+  if (containerNameFault(source)) {
+    throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-source-container-name', HeaderValue: source });
+  }
+  for (const name of [container, source]) checkWritable(storage, name);
+  const leaseId = parseLeaseId(input.sourceLeaseId, 'x-ms-source-lease-id');
+  const { account } = storage;
+  await storage.partition.transact(txQueueKey(account, container), async (tx) => {
+    if (await tx.get(nameKey(account, container))) throw fail('ContainerAlreadyExists');
+    await checkNotRemoved(tx, account);
+    const { id, lease, metadata, access, policies } = await readContainer(tx, storage, source);
+    checkLease(tx, lease, leaseId, 'write', 'container');
+    tx.remove(nameKey(account, source));
+    tx.put(nameKey(account, container), encodeName(id));
+    tx.put(propertiesKey(account, id), encodeProperties({ metadata, access, policies }));
+  });
 }
 
 export function setContainerMetadata(

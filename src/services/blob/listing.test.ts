@@ -12,6 +12,7 @@ import {
   blobKey,
   encodeProperties,
   encodeUncommitted,
+  nameFromKey,
   nameKey,
   propertiesKey,
   uncommittedExpiry,
@@ -45,22 +46,43 @@ async function fill(partition: Partition, id: bigint, blobs: readonly (readonly 
 
 /** The items of all pages; common prefixes are marked. */
 async function listAll(partition: Partition, input: Omit<ListBlobsInput, 'marker'>): Promise<string[]> {
-  const storage = { account: ACCOUNT, partition } as unknown as Storage;
   const found: string[] = [];
   for (let marker: string | undefined; marker !== ''; ) {
-    const before = found.length;
-    marker = await listBlobs(storage, { ...input, marker }, (items) => {
-      for (const item of items) found.push('prefix' in item ? `prefix ${item.prefix}` : item.name);
-    });
-    if (marker !== '') expect(found.length - before).toBe(input.resultsMax);
+    const page = await listPage(partition, { ...input, marker });
+    found.push(...page.items);
+    marker = page.marker;
+    if (marker !== '') expect(page.items.length).toBe(input.resultsMax);
   }
   return found;
 }
 
-function expected(names: readonly string[], prefix: string, delimiter: string): string[] {
+async function listPage(partition: Partition, input: ListBlobsInput): Promise<{ items: string[]; marker: string }> {
+  const storage = { account: ACCOUNT, partition } as unknown as Storage;
+  const items: string[] = [];
+  const marker = await listBlobs(storage, input, (found) => {
+    for (const item of found) items.push('prefix' in item ? `prefix ${item.prefix}` : item.name);
+  });
+  return { items, marker };
+}
+
+/** Reports the name of every row that a page returns. */
+function watch(partition: Partition, report: (name: string) => void): Partition {
+  const read: Partition['read'] = (fn) =>
+    partition.read((at) => {
+      const page: typeof at.page = async (range, options) => {
+        const found = await at.page(range, options);
+        for (const { key } of found.rows) report(nameFromKey(key));
+        return found;
+      };
+      return fn(Object.assign(Object.create(at), { page }));
+    });
+  return { ...partition, read };
+}
+
+function expected(names: readonly string[], prefix: string, delimiter: string, startFrom = ''): string[] {
   const items = new Set<string>();
   for (const name of names.toSorted((a, b) => (a < b ? -1 : 1))) {
-    if (!name.startsWith(prefix)) continue;
+    if (!name.startsWith(prefix) || name < startFrom) continue;
     const end = delimiter === '' ? -1 : name.indexOf(delimiter, prefix.length);
     items.add(end < 0 ? name : `prefix ${name.slice(0, end + delimiter.length)}`);
   }
@@ -80,17 +102,102 @@ describe('A list of blobs', () => {
           maxLength: 40,
           selector: ([name]) => name,
         }),
-        fc.record({ prefix: aText(0, 2), delimiter: aText(0, 2), uncommitted: fc.boolean() }),
+        fc.record({ prefix: aText(0, 2), delimiter: aText(0, 2), startFrom: aText(0, 4), uncommitted: fc.boolean() }),
         fc.integer({ min: 1, max: 9 }),
-        async (blobs, { prefix, delimiter, uncommitted }, resultsMax) => {
+        async (blobs, { uncommitted, ...asked }, resultsMax) => {
           const container = await fill(partition, ++containers, blobs);
-          const found = await listAll(partition, { container, prefix, delimiter, uncommitted, resultsMax });
+          const found = await listAll(partition, { container, ...asked, uncommitted, resultsMax });
           const names = blobs.filter(([, kind]) => isListed(kind, uncommitted)).map(([name]) => name);
-          expect(found).toEqual(expected(names, prefix, delimiter));
+          expect(found).toEqual(expected(names, asked.prefix, asked.delimiter, asked.startFrom));
         },
       ),
-      { numRuns: 200 },
+      { numRuns: 400 },
     );
+  });
+
+  it('of many pages begins at startFrom, inside and outside of the prefix and of common prefixes', async () => {
+    const partition = openPartition(openMemory());
+    // 5,408 names, of one to four parts.
+    const letters = ['', 'b', 'c/', 'd', 'e//', 'f', 'g/h', 'i'];
+    const names = ['a', 'b/', 'c/d'].flatMap((first) =>
+      letters.flatMap((one) =>
+        letters.flatMap((two) => Array.from({ length: 30 }, (_, i) => `${first}${one}${two}-${i}`)),
+      ),
+    );
+    const blobs = [...new Set(names)].map((name) => [name, 'record'] as const);
+    expect(blobs.length).toBeGreaterThan(5_000);
+    const container = await fill(partition, 1n, blobs);
+    const anEdge = fc
+      .constantFrom(...names)
+      .chain((name) =>
+        fc.nat(name.length).chain((length) => fc.constantFrom('', '\0', '~').map((end) => name.slice(0, length) + end)),
+      );
+    await fc.assert(
+      fc.asyncProperty(
+        fc.oneof(fc.constant(''), anEdge),
+        fc.constantFrom('', '/', '-', '//', '/d'),
+        anEdge,
+        fc.integer({ min: 7, max: 400 }),
+        async (prefix, delimiter, startFrom, resultsMax) => {
+          const input = { container, prefix, delimiter, startFrom, uncommitted: false, resultsMax };
+          const all = blobs.map(([name]) => name);
+          expect(await listAll(partition, input)).toEqual(expected(all, prefix, delimiter, startFrom));
+        },
+      ),
+      { numRuns: 60 },
+    );
+  }, 60_000);
+
+  it('begins behind the marker or at startFrom, whichever is later', async () => {
+    const partition = openPartition(openMemory());
+    let containers = 0n;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uniqueArray(aText(1, 4), { minLength: 1, maxLength: 30 }),
+        fc.record({ prefix: aText(0, 1), delimiter: aText(0, 1), startFrom: aText(0, 3) }),
+        fc.integer({ min: 1, max: 6 }),
+        async (names, { startFrom, ...asked }, resultsMax) => {
+          const container = await fill(
+            partition,
+            ++containers,
+            names.map((name) => [name, 'record'] as const),
+          );
+          const input = { container, ...asked, uncommitted: false, resultsMax };
+          const first = await listPage(partition, { ...input, marker: undefined });
+          if (first.marker === '') return;
+          const second = await listPage(partition, { ...input, startFrom, marker: first.marker });
+          const behind = expected(names, asked.prefix, asked.delimiter).slice(resultsMax);
+          const wanted = expected(names, asked.prefix, asked.delimiter, startFrom).filter((item) =>
+            behind.includes(item),
+          );
+          expect(second.items).toEqual(wanted.slice(0, resultsMax));
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it('reads no row before startFrom, and ends where no name can follow', async () => {
+    const partition = openPartition(openMemory());
+    const longest = '\uffff'.repeat(1_024);
+    const names = [...Array.from({ length: 3_000 }, (_, i) => `a/${String(i).padStart(4, '0')}`), 'b', longest];
+    const container = await fill(
+      partition,
+      1n,
+      names.map((name) => [name, 'record'] as const),
+    );
+    const read: string[] = [];
+    const watched = watch(partition, (name) => read.push(name));
+    const list = (startFrom: string, delimiter = '', resultsMax = 2) =>
+      listPage(watched, { container, prefix: '', delimiter, startFrom, marker: '', uncommitted: false, resultsMax });
+    expect((await list('a/2990')).items).toEqual(['a/2990', 'a/2991']);
+    expect(read).toEqual(['a/2990', 'a/2991', 'a/2992']);
+    read.length = 0;
+    expect((await list('a/2990', '/')).items).toEqual(['prefix a/', 'b']);
+    expect(read).toEqual(['a/2990', 'b', longest]);
+    expect((await list(longest)).items).toEqual([longest]);
+    expect((await list(`${longest}a`)).items).toEqual([]);
+    expect((await list(`${'a'.repeat(5_000)}`)).items).toEqual(['b', longest]);
   });
 
   it('finds unexpired blocks after many expired ones under one common prefix', async () => {

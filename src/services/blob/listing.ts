@@ -87,6 +87,8 @@ export async function listContainers(
 export interface ListBlobsInput extends ListInput {
   readonly container: string;
   readonly delimiter: string | undefined;
+  /** The first name that may be listed, whether it exists or not. */
+  readonly startFrom?: string | undefined;
   /** With blobs that consist of uncommitted blocks only. */
   readonly uncommitted: boolean;
 }
@@ -218,7 +220,7 @@ function minKey(one: Key | undefined, other: Key | undefined): Key | undefined {
  */
 async function readPage<Found extends Row, Item>(
   names: NameSource<Found, Item>,
-  { prefix = '', marker, resultsMax = PAGE_MAX }: ListInput,
+  { prefix = '', marker, startFrom = '', resultsMax = PAGE_MAX }: ListInput & Pick<ListBlobsInput, 'startFrom'>,
   delimiter: string,
   emit: (items: readonly (Item | { prefix: string })[]) => void,
 ): Promise<string> {
@@ -229,7 +231,9 @@ async function readPage<Found extends Row, Item>(
   const range: Range = { from: names.under(prefix), to: prefixEnd(names.under(prefix)) };
   const grouping = delimiter === '' ? undefined : { from: range.from.length, delimiter: encodeKeyText(delimiter) };
   let left = Math.min(resultsMax, PAGE_MAX);
-  let from: Key | undefined = marker ? seekMarker(names, marker, range) : range.from;
+  const firstKeys = [range.from, seekName(names, startFrom), ...(marker ? [seekMarker(names, marker)] : [])];
+  let from: Key | undefined = firstKeys.sort().at(-1)!;
+  if (from >= range.to) return '';
   let common: string | undefined;
   /** The marker of the next page, if another item follows. */
   let nextMarker = '';
@@ -272,13 +276,18 @@ function encodeMarker(how: 'after' | 'past', name: string): string {
   return `1-${how}-${Buffer.from(name, 'utf16le').toString('base64url')}`;
 }
 
-function seekMarker(names: Pick<NameSource<Row, unknown>, 'under' | 'at'>, marker: string, range: Range): Key {
+/** The key of the first name that is not before this one. */
+function seekName(names: Pick<NameSource<Row, unknown>, 'at'>, name: string): Key {
+  if (name.length <= BLOB_NAME_MAX) return names.at(name);
+  // An engine could not store a longer key; the longest name that this one starts with is before it.
+  return keyAfter(names.at(name.slice(0, BLOB_NAME_MAX)));
+}
+
+function seekMarker(names: Pick<NameSource<Row, unknown>, 'under' | 'at'>, marker: string): Key {
   const [, how, text = ''] = /^1-(after|past)-([\w-]+)$/.exec(marker) ?? [];
   const name = Buffer.from(text, 'base64url').toString('utf16le');
   if (how === undefined || name.length > BLOB_NAME_MAX) {
     throw fail('InvalidQueryParameterValue', { QueryParameterName: 'marker', QueryParameterValue: marker });
   }
-  const from = how === 'past' ? prefixEnd(names.under(name)) : keyAfter(names.at(name));
-  if (from < range.from) return range.from;
-  return from;
+  return how === 'past' ? prefixEnd(names.under(name)) : keyAfter(names.at(name));
 }
