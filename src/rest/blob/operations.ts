@@ -23,6 +23,7 @@ import { abortCopy, copyBlob } from '../../services/blob/copies.ts';
 import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
 import { type ListedContainer, listBlobs, listContainers } from '../../services/blob/listing.ts';
 import type { Blob, Metadata } from '../../services/blob/rows.ts';
+import { setBlobTier } from '../../services/blob/tiers.ts';
 import type { Storage } from '../../services/common/storage.ts';
 import { prepend, streamAsProduced } from '../http/streamed.ts';
 import { type ConditionHeader, type Operation, operationOn } from '../operation.ts';
@@ -81,6 +82,7 @@ import {
   requiredQuery,
   sizeLimit,
 } from './params.ts';
+import { tierHeaders } from './tier-reply.ts';
 
 const operation = operationOn<Storage>();
 const container = pathPart(0);
@@ -104,6 +106,11 @@ const IMMUTABILITY = ['x-ms-immutability-policy-until-date', 'x-ms-immutability-
 const STRUCTURED_BODY = ['x-ms-structured-body', 'x-ms-structured-content-length'];
 const VERSION_PARAMS = ['?snapshot', '?versionid'];
 const TAGS = ['x-ms-if-tags'];
+
+const accessTier = header('x-ms-access-tier');
+const rehydratePriority = header('x-ms-rehydrate-priority');
+/** The first version in which Get Blob answers with the tier, as Get Blob Properties does. */
+const GET_BLOB_TIER_VERSION = '2026-10-06';
 
 const leaseParams = {
   action: requiredHeader('x-ms-lease-action'),
@@ -331,7 +338,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/put-blob.test.ts',
     unsupported: [...VERSION_PARAMS, ...TAGS, ...STRUCTURED_BODY],
-    unsupportedUnlessLenient: ['x-ms-tags', 'x-ms-access-tier', 'x-ms-expiry-option', ...ENCRYPTION, ...IMMUTABILITY],
+    unsupportedUnlessLenient: ['x-ms-tags', 'x-ms-expiry-option', ...ENCRYPTION, ...IMMUTABILITY],
     input: {
       container,
       blob,
@@ -339,6 +346,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
       leaseId,
       content: contentHeaders,
       metadata,
+      tier: accessTier,
       size: sizeLimit(PUT_BLOB_SIZES),
       body: contentBody({
         bytesMax: PUT_BLOB_SIZES[0]![1],
@@ -374,8 +382,9 @@ export const blobOperations: readonly Operation<Storage>[] = [
       rangeCrc64: booleanHeader('x-ms-range-get-content-crc64'),
     },
     run: getBlob,
-    reply: ({ blob: found, leaseState, bytes, length, range, rangeMd5, rangeCrc64 }) => {
+    reply: ({ blob: found, leaseState, tier, bytes, length, range, rangeMd5, rangeCrc64 }, { version }) => {
       const headers = blobHeaders(found, leaseState);
+      if (version >= GET_BLOB_TIER_VERSION) Object.assign(headers, tierHeaders(tier));
       headers['Content-MD5'] = range ? rangeMd5 : found.content.contentMd5;
       headers['x-ms-blob-content-md5'] = range && found.content.contentMd5;
       headers['x-ms-content-crc64'] = rangeCrc64;
@@ -394,13 +403,11 @@ export const blobOperations: readonly Operation<Storage>[] = [
     unsupportedUnlessLenient: ENCRYPTION,
     input: { container, blob, conditions, leaseId },
     run: getBlobProperties,
-    reply: ({ blob: found, leaseState }) => {
+    reply: ({ blob: found, leaseState, tier }) => {
       const headers = blobHeaders(found, leaseState);
       headers['Content-MD5'] = found.content.contentMd5;
       headers['Content-Length'] = found.length;
-      headers['x-ms-access-tier'] = 'Hot';
-      headers['x-ms-access-tier-inferred'] = 'true';
-      return { status: 200, headers };
+      return { status: 200, headers: Object.assign(headers, tierHeaders(tier)) };
     },
   }),
   operation({
@@ -483,6 +490,24 @@ export const blobOperations: readonly Operation<Storage>[] = [
     }),
   ),
   operation({
+    name: 'Set Blob Tier',
+    route: 'PUT /{container}/{blob}',
+    query: { comp: 'tier' },
+    permission: 'write',
+    test: 'test/end-to-end/set-blob-tier.test.ts',
+    unsupported: [...VERSION_PARAMS, ...TAGS],
+    input: {
+      container,
+      blob,
+      conditions: rejectConditions,
+      leaseId,
+      tier: requiredHeader('x-ms-access-tier'),
+      priority: rehydratePriority,
+    },
+    run: setBlobTier,
+    reply: ({ isPending }) => ({ status: isPending ? 202 : 200 }),
+  }),
+  operation({
     name: 'Copy Blob',
     route: 'PUT /{container}/{blob}',
     when: { 'x-ms-copy-source': true },
@@ -493,8 +518,6 @@ export const blobOperations: readonly Operation<Storage>[] = [
     unsupported: ['x-ms-source-if-tags', 'x-ms-source-content-md5', ...VERSION_PARAMS, ...TAGS],
     unsupportedUnlessLenient: [
       'x-ms-tags',
-      'x-ms-access-tier',
-      'x-ms-rehydrate-priority',
       'x-ms-seal-blob',
       'x-ms-copy-source-authorization',
       'x-ms-copy-source-tag-option',
@@ -510,6 +533,8 @@ export const blobOperations: readonly Operation<Storage>[] = [
       sourceConditions,
       sourceLeaseId: header('x-ms-source-lease-id'),
       metadata,
+      tier: accessTier,
+      priority: rehydratePriority,
       sync: requireAsyncCopy,
     },
     run: copyBlob,
@@ -573,7 +598,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/put-block-list.test.ts',
     unsupported: [...VERSION_PARAMS, ...TAGS],
-    unsupportedUnlessLenient: ['x-ms-tags', 'x-ms-access-tier', ...ENCRYPTION, ...IMMUTABILITY],
+    unsupportedUnlessLenient: ['x-ms-tags', ...ENCRYPTION, ...IMMUTABILITY],
     input: {
       container,
       blob,
@@ -581,6 +606,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
       leaseId,
       content: blobContentHeaders,
       metadata,
+      tier: accessTier,
       wantsMd5: beforeCrc64,
       body: contentBody({ bytesMax: BLOCK_LIST_BYTES_MAX }),
     },
