@@ -170,9 +170,16 @@ describe('Set Blob Tier', () => {
       await blob.stageBlock(id('a'), 'x', 1);
       await blob.commitBlockList([id('a')], { tier: 'Cold' });
       expect(await tierOf(blob)).toEqual(online('Cold'));
+      await blob.stageBlock(id('b'), 'x', 1);
+      // So long that it is prepared in slices.
+      const long = Array.from({ length: 500 }, () => id('b'));
+      await blob.commitBlockList(long);
+      expect(await tierOf(blob)).toEqual(online('Cold'));
+      await blob.commitBlockList(long, { tier: 'Cool' });
+      expect(await tierOf(blob)).toEqual(online('Cool'));
       await blob.setMetadata({ a: 'b' });
       await blob.setHTTPHeaders({});
-      expect(await tierOf(blob)).toEqual(online('Cold'));
+      expect(await tierOf(blob)).toEqual(online('Cool'));
       const copy = container.getBlockBlobClient('copy');
       await (await copy.beginCopyFromURL(blob.url)).pollUntilDone();
       expect((await copy.getProperties()).accessTierInferred).toBe(true);

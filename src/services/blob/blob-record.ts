@@ -43,12 +43,8 @@ export function encodeBlobRecord(record: BlobRecord): Buffer {
     Object.keys(metadata).length === 0 ? '' : JSON.stringify(metadata),
     lease ? JSON.stringify(encodeLease(lease)) : '',
     copy ? JSON.stringify({ ...copy, completed: copy.completed.toString() }) : '',
-    tier?.tier ?? '',
-    tier?.changed.toString() ?? '',
-    tier?.rehydration?.to ?? '',
-    tier?.rehydration?.due.toString() ?? '',
-    tier?.rehydration?.priority ?? '',
   ];
+  if (tier) fields.push(...encodeTier(tier));
   while (fields.at(-1) === '') fields.pop();
   return encodeText(`${fields.join('\n')}\n`);
 }
@@ -94,6 +90,12 @@ export async function readBlob(at: Snapshot, scope: AccountScope, container: str
   const row = await at.get(blobKey(scope.account, id, blob));
   if (!row) throw fail('BlobNotFound');
   return { id, blob: decodeBlobRecord(row) };
+}
+
+function encodeTier({ tier, changed, rehydration }: StoredTier): string[] {
+  const fields: string[] = [tier, changed.toString()];
+  if (rehydration) fields.push(rehydration.to, rehydration.due.toString(), rehydration.priority);
+  return fields;
 }
 
 function decodeTier([name = '', changed = '', to = '', due = '', sent = '']: string[]): StoredTier {

@@ -57,15 +57,16 @@ export async function getBlob(storage: Storage, input: GetBlobInput) {
       checkGet(at, blob, input, leaseId);
       checkOnline(at, blob);
       const part = await prepareRead(at, storage, id, blob, input, read);
-      return { ...stateOf(at, blob), part };
+      return { blob, leaseState: leaseState(blob.lease, at.now), tier: tierState(blob.tier, at.now), part };
     });
-    const { part, ...state } = found;
-    const { range, length, inline } = part;
+    const { range, length, inline } = found.part;
     const hashed =
       rangeMd5 || rangeCrc64 ? await readAndHash(inline ? [inline] : read.stream(), rangeMd5 === true) : undefined;
     streams = inline === undefined && hashed === undefined;
     return {
-      ...state,
+      blob: found.blob,
+      leaseState: found.leaseState,
+      tier: found.tier,
       range,
       length,
       bytes: inline ?? hashed?.buffers ?? read.stream(),
@@ -139,13 +140,8 @@ export async function getBlobProperties(storage: Storage, input: BlobInput) {
   return storage.partition.read(async (at) => {
     const { blob } = await readBlob(at, storage, input.container, input.blob);
     checkGet(at, blob, input, leaseId);
-    return stateOf(at, blob);
+    return { blob, leaseState: leaseState(blob.lease, at.now), tier: tierState(blob.tier, at.now) };
   });
-}
-
-/** The blob, with what time alone has made of its lease and its tier. */
-function stateOf({ now }: Snapshot, blob: Blob) {
-  return { blob, leaseState: leaseState(blob.lease, now), tier: tierState(blob.tier, now) };
 }
 
 export function setBlobMetadata(storage: Storage, input: BlobInput & { metadata: SentMetadata }) {

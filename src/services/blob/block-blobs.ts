@@ -61,9 +61,15 @@ export async function putBlob(storage: Storage, input: PutBlobInput) {
           await content.commitUpload(tx, account, uploaded);
           content.addContent(tx, account, id!, [{ length: uploaded.length, chunkRefs: uploaded.chunkRefs }]);
         }
-        const tier = tierAfterWrite(target.blob?.tier, sentTier, tx.now);
-        const record = { length: body.length, crc64, contentId: id && formatId(id), content: input.content };
-        putBlobRecord(tx, storage, target, { ...record, metadata, tier }, md5);
+        const record = {
+          length: body.length,
+          crc64,
+          contentId: id && formatId(id),
+          content: input.content,
+          metadata,
+          tier: tierAfterWrite(target.blob?.tier, sentTier, tx.now),
+        };
+        putBlobRecord(tx, storage, target, record, md5);
         return hasReleased;
       },
     );
