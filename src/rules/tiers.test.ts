@@ -107,7 +107,7 @@ function step(stored: StoredTier | undefined, tier: TierRequest['tier'], now: bi
 describe('A copy', () => {
   it.each(copyCells.map((cell) => [cell.title, cell] as const))('%s', (_, { source, tier, code, after }) => {
     const { stored, now } = reach(source);
-    const next = tierOfCopy(stored, undefined, tier === undefined ? {} : { tier }, now, STANDARD_SECONDS);
+    const next = tierOfCopy(stored, undefined, { tier, priority: undefined }, now, STANDARD_SECONDS);
     if ('refused' in next) expect(next.refused).toBe(code);
     else expect(seen(next.next, now)).toEqual({ pending: undefined, ...after });
   });

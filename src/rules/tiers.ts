@@ -119,7 +119,7 @@ export function tierAfterWrite(
 export function tierOfCopy(
   source: StoredTier | undefined,
   replaced: StoredTier | undefined,
-  requested: Partial<TierRequest>,
+  requested: Omit<TierRequest, 'tier'> & { readonly tier: Tier | undefined },
   now: bigint,
   seconds: number,
 ): { readonly next: StoredTier | undefined } | TierRefusal {

@@ -10,7 +10,7 @@ import {
   checkWritable,
   checkWriteInput,
   parseMetadata,
-  parseSentTier,
+  parseOptionalTier,
   type SentMetadata,
 } from './request-checks.ts';
 import { type ContentHeaders, inlineKey, txQueueKey } from './rows.ts';
@@ -82,6 +82,6 @@ function checkPutBlobInput(storage: Storage, input: Omit<PutBlobInput, 'body'>) 
   const leaseId = checkWriteInput(input);
   const metadata = parseMetadata(input.metadata);
   checkWritable(storage, input.container);
-  const tier = input.tier === undefined ? undefined : parseSentTier(input.tier);
+  const tier = parseOptionalTier(input.tier);
   return { leaseId, metadata, tier };
 }

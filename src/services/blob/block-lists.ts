@@ -17,7 +17,7 @@ import {
   checkWritable,
   checkWriteInput,
   parseMetadata,
-  parseSentTier,
+  parseOptionalTier,
   type SentMetadata,
 } from './request-checks.ts';
 import {
@@ -62,7 +62,7 @@ export async function putBlockList(storage: Storage, input: PutBlockListInput) {
   const leaseId = checkWriteInput(input);
   const metadata = parseMetadata(input.metadata);
   checkBlockCount(input.blocks.length);
-  const tier = input.tier === undefined ? undefined : parseSentTier(input.tier);
+  const tier = parseOptionalTier(input.tier);
   const list: CheckedBlockList = { ...input, leaseId, metadata, tier, blocks: await parseBlockIds(input.blocks) };
   checkWritable(storage, input.container);
   let short = list.blocks.length <= SHORT_BLOCKS_MAX;

@@ -19,8 +19,8 @@ import {
   type DecisionSnapshot,
   parseLeaseId,
   parseMetadata,
+  parseOptionalTier,
   parseSentPriority,
-  parseSentTier,
   type SentMetadata,
 } from './request-checks.ts';
 import { type Blob, type ContainerId, inlineKey, txQueueKey } from './rows.ts';
@@ -60,10 +60,7 @@ export async function copyBlob(storage: Storage, input: CopyBlobInput) {
   checkSingleCondition(input.sourceConditions);
   const sourceLeaseId = parseLeaseId(input.sourceLeaseId, 'x-ms-source-lease-id');
   const metadata = parseMetadata(input.metadata);
-  const requested = {
-    ...(input.tier !== undefined && { tier: parseSentTier(input.tier) }),
-    priority: parseSentPriority(input.priority),
-  };
+  const requested = { tier: parseOptionalTier(input.tier), priority: parseSentPriority(input.priority) };
   checkWritable(storage, container);
   const copyId = randomUUID();
   const { timestamp, value: needsSweep } = await partition.transact(

@@ -77,6 +77,10 @@ export function parseSentTier(text: string): Tier {
   throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-access-tier', HeaderValue: text });
 }
 
+export function parseOptionalTier(text: string | undefined): Tier | undefined {
+  return text === undefined ? undefined : parseSentTier(text);
+}
+
 export function parseSentPriority(text: string | undefined): RehydratePriority | undefined {
   if (text === undefined) return undefined;
   const priority = parseRehydratePriority(text);
