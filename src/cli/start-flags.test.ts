@@ -34,6 +34,7 @@ describe('The command line', () => {
     ['--allowed-hosts a.example,b.example', { allowedHosts: ['a.example', 'b.example'], log }],
     ['--cors http://localhost:3000,https://a.example', { cors: ['http://localhost:3000', 'https://a.example'], log }],
     ['--body-memory 32', { bodyBytesMax: 32 << 20, log }],
+    ['--rehydration 0', { rehydrationSeconds: 0, log }],
     ['--inMemoryPersistence --extentMemoryLimit 5', { inMemory: true, memoryBytesMax: 5 << 20, log }],
     [
       '--inMemoryPersistence --extentMemoryLimit 64.500000',
@@ -115,6 +116,8 @@ describe('The command line', () => {
     ['--cors *,', 'is not an origin'],
     ['--allowed-hosts http://a.example', 'is not the name of a host'],
     ['--body-memory 0', 'is more than 0'],
+    ['--rehydration 86401', '--rehydration is a whole number from 0 to 86400'],
+    ['--rehydration high', '--rehydration is a whole number from 0 to 86400'],
     ['--extentMemoryLimit 5', 'needs --inMemoryPersistence'],
     ['--inMemoryPersistence --extentMemoryLimit 0', 'is more than 0'],
     ['--inMemoryPersistence --extentMemoryLimit much', 'is a number of megabytes, not much'],

@@ -73,6 +73,11 @@ const flags = {
     help: 'with --inMemoryPersistence: refuse uploads beyond this (half of the memory)',
   },
   'body-memory': { type: 'string', value: 'MB', help: 'bodies on their way in memory (an eighth of it, at most 512)' },
+  rehydration: {
+    type: 'string',
+    value: 'seconds',
+    help: 'until an archived blob is back online (5; a fifth with high priority)',
+  },
   silent: { type: 'boolean', short: 's', help: 'print and log nothing but errors that end the start' },
   debug: { type: 'string', short: 'd', value: 'file', help: 'log at level debug, into this file' },
   'log-level': { type: 'string', value: 'level', help: `${logLevels.join(', ')} (info)` },
@@ -188,6 +193,9 @@ function startOptions(values: StartValues, env: NodeJS.ProcessEnv): StartOptions
       memoryBytesMax: parseMegabytes('extentMemoryLimit', values.extentMemoryLimit),
     }),
     ...(values['body-memory'] !== undefined && { bodyBytesMax: parseMegabytes('body-memory', values['body-memory']) }),
+    ...(values.rehydration !== undefined && {
+      rehydrationSeconds: parseWhole('rehydration', values.rehydration, 86_400),
+    }),
     log: {
       level: parseChoice<LogLevel>('log-level', values['log-level'] ?? defaultLevel, logLevels),
       format: parseChoice<LogFormat>('log-format', values['log-format'] ?? 'text', logFormats),

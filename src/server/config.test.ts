@@ -33,6 +33,7 @@ describe('Config', () => {
       allowedHosts: [],
       memoryBytesMax: undefined,
       bodyBytesMax: defaultBodyBytesMax(),
+      rehydrationSeconds: 5,
       log: { level: 'silent', format: 'text', file: undefined },
     });
   });
@@ -96,6 +97,9 @@ describe('Config', () => {
     expect(() => resolveConfig({ cors: ['example.com'] })).toThrow('example.com is not an origin');
     expect(() => resolveConfig({ allowedHosts: ['a.example:80'] })).toThrow('a.example:80 is not the name of a host');
     expect(() => resolveConfig({ bodyBytesMax: 0 })).toThrow('is more than 0');
+    for (const rehydrationSeconds of [-1, 0.5, Number.NaN]) {
+      expect(() => resolveConfig({ rehydrationSeconds })).toThrow('a whole number of seconds');
+    }
     expect(() => resolveConfig({ memoryBytesMax: 1 })).toThrow('needs --inMemoryPersistence');
     expect(() => resolveConfig({ inMemory: true, memoryBytesMax: Number.NaN })).toThrow('is more than 0');
   });

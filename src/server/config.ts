@@ -1,6 +1,7 @@
 /** Configuration: validates the options of `start()` and completes them to one frozen Config. */
 import { resolve } from 'node:path';
 import { accountKeysFault, accountNameFault } from '../rules/account-names.ts';
+import { REHYDRATION_SECONDS } from '../rules/tiers.ts';
 import { type ServiceName, serviceNames } from '../services/common/names.ts';
 import { defaultBodyBytesMax, defaultMemoryBytesMax } from './available-memory.ts';
 
@@ -95,6 +96,8 @@ export interface StartOptions extends ServiceOptions {
   readonly memoryBytesMax?: number;
   /** Bytes of bodies in transit, in both directions and all services, beyond which requests are refused: an eighth of the memory, at most 512 MiB. */
   readonly bodyBytesMax?: number;
+  /** Seconds until an archived blob is back in an online tier: 5. With high priority, a fifth of it. */
+  readonly rehydrationSeconds?: number;
   /** Nothing is logged without it. */
   readonly log?: LogOptions;
 }
@@ -127,6 +130,7 @@ export interface Config {
   readonly allowedHosts: readonly string[];
   readonly memoryBytesMax: number | undefined;
   readonly bodyBytesMax: number;
+  readonly rehydrationSeconds: number;
   readonly log: { readonly level: LogLevel; readonly format: LogFormat; readonly file: string | undefined };
 }
 
@@ -163,6 +167,7 @@ export function resolveConfig(options: StartOptions = {}): Config {
     allowedHosts: Object.freeze((options.allowedHosts ?? []).map((name) => name.toLowerCase())),
     memoryBytesMax: options.memoryBytesMax ?? (options.inMemory ? defaultMemoryBytesMax() : undefined),
     bodyBytesMax: options.bodyBytesMax ?? defaultBodyBytesMax(),
+    rehydrationSeconds: options.rehydrationSeconds ?? REHYDRATION_SECONDS,
     log: Object.freeze({ level, format, file: file === undefined ? undefined : resolve(file) }),
   });
 }
@@ -231,6 +236,7 @@ const HOST_NAME = /^[a-z\d_-]+(?:\.[a-z\d_-]+)*$/i;
 
 function checkOptions(options: StartOptions): void {
   const { https, oauth, cors = [], allowedHosts = [], memoryBytesMax, bodyBytesMax = 1, inMemory } = options;
+  const { rehydrationSeconds = 0 } = options;
   if (oauth !== undefined && https === undefined) {
     throw new StartError('Bearer tokens (oauth) are taken over HTTPS only: give --cert and --key, or --https auto.');
   }
@@ -253,6 +259,9 @@ function checkOptions(options: StartOptions): void {
     throw new StartError('A limit on data in memory (extentMemoryLimit) is more than 0.');
   }
   if (!(bodyBytesMax > 0)) throw new StartError('A limit on bodies in memory (body-memory) is more than 0.');
+  if (!Number.isInteger(rehydrationSeconds) || rehydrationSeconds < 0) {
+    throw new StartError(`rehydration: it is a whole number of seconds, not ${rehydrationSeconds}.`);
+  }
 }
 
 /** AZURITE_ACCOUNTS: name:key[:key2], several separated by semicolons. */

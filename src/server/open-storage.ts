@@ -57,7 +57,16 @@ export async function openStorage(rows: OwnedPartition, config: Config, log: Log
     const sweeper = { wake: () => membership.current.sweeper.wake() };
     const settings = { refresh: () => analytics.refresh() };
     const storageFor = ({ id: account }: Pick<KnownAccount, 'id'>, granted?: Granted): Storage => {
-      return { partition, account, content: membership.current.content, sweeper, granted, settings };
+      const { rehydrationSeconds } = config;
+      return {
+        partition,
+        account,
+        content: membership.current.content,
+        sweeper,
+        granted,
+        settings,
+        rehydrationSeconds,
+      };
     };
     const analyticsFailures = createFailureLog(log, { begins: 'analytics failed', isOver: 'analytics works again' });
     const analytics = await startAnalytics({

@@ -87,6 +87,11 @@ const damages: Damage[] = [
     findings: [/"b",.*"blob"\]: a head without its end/],
   },
   {
+    what: 'a blob in a tier that does not exist',
+    act: (rows, key) => change(rows, key('b'), (value) => withTier(value, 'Warm')),
+    findings: [/"b",.*"blob"\]: a tier that does not exist/],
+  },
+  {
     what: 'a row of an unknown kind',
     act: (rows, key) => rows.putSync(encodeKey([decodeKey(key('b'))[0]!, 'z']), store(1n, Buffer.from('\x01{}'))),
     findings: [/"z"\]: a row of a kind that this version does not know/],
@@ -176,6 +181,13 @@ function change(rows: RowsDatabase, key: Key, edit: (value: Buffer) => Buffer | 
   const stored = Buffer.from((rows as unknown as { getBinary(key: Key): Buffer }).getBinary(key));
   const edited = edit(stored.subarray(8));
   rows.putSync(key, Buffer.isBuffer(edited) ? Buffer.concat([stored.subarray(0, 8), edited]) : stored);
+}
+
+/** The tier is the sixteenth line of a blob record. */
+function withTier(value: Buffer, tier: string): Buffer {
+  const lines = value.toString('latin1').split('\n').slice(0, -1);
+  while (lines.length < 15) lines.push('');
+  return Buffer.from(`${[...lines, tier, '1'].join('\n')}\n`, 'latin1');
 }
 
 function flip(file: string, at: number): void {

@@ -205,7 +205,7 @@ describe('Copy Blob', () => {
       }
       expectError(await copy(from.url, { 'x-ms-requires-sync': 'true' }), 501, 'NotImplemented');
       expectError(await copy(from.url, { 'x-ms-requires-sync': 'maybe' }), 400, 'InvalidHeaderValue');
-      expectError(await copy(from.url, { 'x-ms-access-tier': 'Cool' }), 501, 'NotImplemented');
+      expectError(await copy(from.url, { 'x-ms-seal-blob': 'true' }), 501, 'NotImplemented');
       expect((await copy(from.url.replace('127.0.0.1', 'localhost'))).status).toBe(202);
     });
 

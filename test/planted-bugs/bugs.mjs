@@ -8,6 +8,20 @@ export const plantedBugs = [
     tests: ['test/end-to-end/lease-tables.test.ts'],
   },
   {
+    name: 'a change of the tier gives the blob another ETag',
+    file: 'src/services/blob/tiers.ts',
+    find: ', etag: found.version }',
+    replace: ' }',
+    tests: ['test/end-to-end/set-blob-tier.test.ts'],
+  },
+  {
+    name: 'an archived blob is overwritten',
+    file: 'src/services/blob/write-target.ts',
+    find: '  checkOnline(at, target.blob);',
+    replace: '',
+    tests: ['test/end-to-end/set-blob-tier.test.ts'],
+  },
+  {
     name: 'a write ignores If-Match',
     file: 'src/rules/conditions.ts',
     find: "    if (!matchesEtag(ifMatch, found)) return 'ConditionNotMet';",

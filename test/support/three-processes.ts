@@ -17,11 +17,14 @@ export interface ThreeProcesses {
   readonly where: { readonly partition: string; readonly extents: string };
 }
 
-export async function startThree({ blobKeepAliveSeconds: keepAlive = 600 }: StartOptions): Promise<ThreeProcesses> {
+export async function startThree(options: StartOptions): Promise<ThreeProcesses> {
+  const { blobKeepAliveSeconds: keepAlive = 600, rehydrationSeconds } = options;
   const partition = await newDatabase();
   const extents = mkdtempSync(join(tmpdir(), 'holdfast-extents-'));
   const keepAlives = ['blob', 'queue', 'table'].flatMap((name) => [`--${name}KeepAliveTimeout`, String(keepAlive)]);
-  const words = ['--partition', partition, '--extents', extents, '--test-clock', '--log-level', 'warn', ...keepAlives];
+  const rehydration = rehydrationSeconds === undefined ? [] : ['--rehydration', String(rehydrationSeconds)];
+  const words = ['--partition', partition, '--extents', extents, '--test-clock', '--log-level', 'warn'];
+  words.push(...keepAlives, ...rehydration);
   const servers = [restartableServer(words), restartableServer(words), restartableServer(words)];
   // A hook that fails keeps the others from running, also the one that would stop these; then the test process is ended so.
   function onTerminated(): void {

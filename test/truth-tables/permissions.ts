@@ -86,6 +86,7 @@ export const permissionRows: readonly PermissionRow[] = [
   { operation: 'Lease Blob', variant: 'change', method: 'PUT', path: BLOB, query: 'comp=lease', headers: { 'x-ms-lease-action': 'change', 'x-ms-lease-id': LEASE_ID, 'x-ms-proposed-lease-id': LEASE_ID }, ...object('w') },
   { operation: 'Lease Blob', variant: 'release', method: 'PUT', path: BLOB, query: 'comp=lease', headers: { 'x-ms-lease-action': 'release', 'x-ms-lease-id': LEASE_ID }, ...object('w') },
   { operation: 'Lease Blob', variant: 'break', method: 'PUT', path: BLOB, query: 'comp=lease', headers: { 'x-ms-lease-action': 'break' }, ...object('wd') },
+  { operation: 'Set Blob Tier', method: 'PUT', path: BLOB, query: 'comp=tier', headers: { 'x-ms-access-tier': 'Hot' }, ...object('w') },
   { operation: 'Copy Blob', method: 'PUT', path: FRESH, headers: { 'x-ms-copy-source': '{source}' }, ...object('cw') },
   { operation: 'Abort Copy Blob', method: 'PUT', path: BLOB, query: `comp=copy&copyid=${LEASE_ID}`, headers: { 'x-ms-copy-action': 'abort' }, ...object('w') },
   { operation: 'Put Block', method: 'PUT', path: FRESH, query: 'comp=block&blockid=YQ%3D%3D', body: 'block', ...object('w') },

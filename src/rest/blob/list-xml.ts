@@ -5,6 +5,7 @@ import type { ListedBlob, ListedContainer, ListedItem } from '../../services/blo
 import type { CopyState } from '../../services/blob/rows.ts';
 import { element, type ListParameters, metadataElements, parameterElements } from '../xml/list-elements.ts';
 import { leaseElements } from './lease-reply.ts';
+import { tierElements } from './tier-reply.ts';
 
 export function containerListStart(endpoint: string, parameters: ListParameters): Buffer {
   return Buffer.from(
@@ -59,11 +60,11 @@ function prefixElement(prefix: string): string {
   return `<BlobPrefix>${nameElement(prefix)}</BlobPrefix>`;
 }
 
-function blobElement({ name, blob, lease, leaseState }: ListedBlob, included: IncludedFields): string {
+function blobElement({ name, blob, lease, leaseState, tier }: ListedBlob, included: IncludedFields): string {
   if (!blob) {
     return (
       `<Blob>${nameElement(name)}<Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType>` +
-      `<AccessTier>Hot</AccessTier><AccessTierInferred>true</AccessTierInferred>${leaseElements(lease, leaseState)}` +
+      `${tierElements(tier)}${leaseElements(lease, leaseState)}` +
       '<ServerEncrypted>false</ServerEncrypted></Properties></Blob>'
     );
   }
@@ -74,8 +75,8 @@ function blobElement({ name, blob, lease, leaseState }: ListedBlob, included: In
     `<Content-Length>${blob.length}</Content-Length>${element('Content-Type', contentType)}` +
     `${element('Content-Encoding', contentEncoding)}${element('Content-Language', contentLanguage)}<Content-CRC64 />` +
     `${element('Content-MD5', contentMd5)}${element('Cache-Control', cacheControl)}` +
-    `${element('Content-Disposition', contentDisposition)}<BlobType>BlockBlob</BlobType><AccessTier>Hot</AccessTier>` +
-    `<AccessTierInferred>true</AccessTierInferred>${leaseElements(lease, leaseState)}` +
+    `${element('Content-Disposition', contentDisposition)}<BlobType>BlockBlob</BlobType>` +
+    `${tierElements(tier)}${leaseElements(lease, leaseState)}` +
     `${included.copy && blob.copy ? copyElements(blob.copy) : ''}<ServerEncrypted>true</ServerEncrypted></Properties>` +
     `${included.metadata ? metadataElements(blob.metadata) : ''}<OrMetadata /></Blob>`
   );

@@ -24,8 +24,6 @@ const CHANGES: Readonly<
   'x-ms-source-content-md5': 'whether it happens',
   'x-ms-access-tier-if-modified-since': 'whether it happens',
   'x-ms-access-tier-if-unmodified-since': 'whether it happens',
-  'x-ms-access-tier': 'nothing of that',
-  'x-ms-rehydrate-priority': 'nothing of that',
   'x-ms-tags': 'nothing of that',
   'x-ms-copy-source-tag-option': 'nothing of that',
   'x-ms-copy-source-authorization': 'nothing of that',

@@ -34,7 +34,6 @@ export const notImplementedOperations: readonly Operation<Storage>[] = [
     { 'x-ms-copy-source': true, 'x-ms-requires-sync': 'true' },
   ),
   notImplementedOperation('Incremental Copy Blob', `PUT ${BLOB}`, { comp: 'incrementalcopy' }),
-  notImplementedOperation('Set Blob Tier', `PUT ${BLOB}`, { comp: 'tier' }),
   notImplementedOperation('Query Blob Contents', `POST ${BLOB}`, { comp: 'query' }),
   notImplementedOperation('Get Blob Tags', `GET ${BLOB}`, { comp: 'tags' }),
   notImplementedOperation('Set Blob Tags', `PUT ${BLOB}`, { comp: 'tags' }),

@@ -24,6 +24,7 @@ import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob
 import { type ListedContainer, listBlobs, listContainers } from '../../services/blob/listing.ts';
 import { precheckPutBlob, putBlob } from '../../services/blob/put-blob.ts';
 import type { Blob, Metadata } from '../../services/blob/rows.ts';
+import { setBlobTier } from '../../services/blob/tiers.ts';
 import type { Storage } from '../../services/common/storage.ts';
 import { prepend, streamAsProduced } from '../http/streamed.ts';
 import { type ConditionHeader, type Operation, operationOn } from '../operation.ts';
@@ -82,6 +83,7 @@ import {
   requiredQuery,
   sizeLimit,
 } from './params.ts';
+import { tierHeaders } from './tier-reply.ts';
 
 const operation = operationOn<Storage>();
 const container = pathPart(0);
@@ -108,6 +110,11 @@ const IMMUTABILITY = ['x-ms-immutability-policy-until-date', 'x-ms-immutability-
 const STRUCTURED_BODY = ['x-ms-structured-body', 'x-ms-structured-content-length'];
 const VERSION_PARAMS = ['?snapshot', '?versionid'];
 const TAGS = ['x-ms-if-tags'];
+
+const accessTier = header('x-ms-access-tier');
+const rehydratePriority = header('x-ms-rehydrate-priority');
+/** The first version in which Get Blob answers with the tier, as Get Blob Properties does. */
+const GET_BLOB_TIER_VERSION = '2026-10-06';
 
 const leaseParams = {
   action: requiredHeader('x-ms-lease-action'),
@@ -351,7 +358,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/put-blob.test.ts',
     unsupported: [...VERSION_PARAMS, ...TAGS, ...STRUCTURED_BODY],
-    unsupportedUnlessLenient: ['x-ms-tags', 'x-ms-access-tier', 'x-ms-expiry-option', ...ENCRYPTION, ...IMMUTABILITY],
+    unsupportedUnlessLenient: ['x-ms-tags', 'x-ms-expiry-option', ...ENCRYPTION, ...IMMUTABILITY],
     input: {
       container,
       blob,
@@ -359,6 +366,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
       leaseId,
       content: contentHeaders,
       metadata,
+      tier: accessTier,
       size: sizeLimit(PUT_BLOB_SIZES),
       body: contentBody({
         bytesMax: PUT_BLOB_SIZES[0]![1],
@@ -394,8 +402,9 @@ export const blobOperations: readonly Operation<Storage>[] = [
       rangeCrc64: booleanHeader('x-ms-range-get-content-crc64'),
     },
     run: getBlob,
-    reply: ({ blob: found, leaseState, bytes, length, range, rangeMd5, rangeCrc64 }) => {
+    reply: ({ blob: found, leaseState, tier, bytes, length, range, rangeMd5, rangeCrc64 }, { version }) => {
       const headers = blobHeaders(found, leaseState);
+      if (version >= GET_BLOB_TIER_VERSION) Object.assign(headers, tierHeaders(tier));
       headers['Content-MD5'] = range ? rangeMd5 : found.content.contentMd5;
       headers['x-ms-blob-content-md5'] = range && found.content.contentMd5;
       headers['x-ms-content-crc64'] = rangeCrc64;
@@ -414,13 +423,11 @@ export const blobOperations: readonly Operation<Storage>[] = [
     unsupportedUnlessLenient: ENCRYPTION,
     input: { container, blob, conditions, leaseId },
     run: getBlobProperties,
-    reply: ({ blob: found, leaseState }) => {
+    reply: ({ blob: found, leaseState, tier }) => {
       const headers = blobHeaders(found, leaseState);
       headers['Content-MD5'] = found.content.contentMd5;
       headers['Content-Length'] = found.length;
-      headers['x-ms-access-tier'] = 'Hot';
-      headers['x-ms-access-tier-inferred'] = 'true';
-      return { status: 200, headers };
+      return { status: 200, headers: Object.assign(headers, tierHeaders(tier)) };
     },
   }),
   operation({
@@ -503,6 +510,24 @@ export const blobOperations: readonly Operation<Storage>[] = [
     }),
   ),
   operation({
+    name: 'Set Blob Tier',
+    route: 'PUT /{container}/{blob}',
+    query: { comp: 'tier' },
+    permission: 'write',
+    test: 'test/end-to-end/set-blob-tier.test.ts',
+    unsupported: [...VERSION_PARAMS, ...TAGS],
+    input: {
+      container,
+      blob,
+      conditions: rejectConditions,
+      leaseId,
+      tier: requiredHeader('x-ms-access-tier'),
+      priority: rehydratePriority,
+    },
+    run: setBlobTier,
+    reply: ({ isPending }) => ({ status: isPending ? 202 : 200 }),
+  }),
+  operation({
     name: 'Copy Blob',
     route: 'PUT /{container}/{blob}',
     when: { 'x-ms-copy-source': true },
@@ -513,8 +538,6 @@ export const blobOperations: readonly Operation<Storage>[] = [
     unsupported: ['x-ms-source-if-tags', 'x-ms-source-content-md5', ...VERSION_PARAMS, ...TAGS],
     unsupportedUnlessLenient: [
       'x-ms-tags',
-      'x-ms-access-tier',
-      'x-ms-rehydrate-priority',
       'x-ms-seal-blob',
       'x-ms-copy-source-authorization',
       'x-ms-copy-source-tag-option',
@@ -530,6 +553,8 @@ export const blobOperations: readonly Operation<Storage>[] = [
       sourceConditions,
       sourceLeaseId: header('x-ms-source-lease-id'),
       metadata,
+      tier: accessTier,
+      priority: rehydratePriority,
       sync: requireAsyncCopy,
     },
     run: copyBlob,
@@ -593,7 +618,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/put-block-list.test.ts',
     unsupported: [...VERSION_PARAMS, ...TAGS],
-    unsupportedUnlessLenient: ['x-ms-tags', 'x-ms-access-tier', ...ENCRYPTION, ...IMMUTABILITY],
+    unsupportedUnlessLenient: ['x-ms-tags', ...ENCRYPTION, ...IMMUTABILITY],
     input: {
       container,
       blob,
@@ -601,6 +626,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
       leaseId,
       content: blobContentHeaders,
       metadata,
+      tier: accessTier,
       wantsMd5: beforeCrc64,
       body: contentBody({ bytesMax: BLOCK_LIST_BYTES_MAX }),
     },

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Key } from '../../partition/keys.ts';
+import { encodeText } from '../../partition/values.ts';
 import { decodeBlobRecord, encodeBlobRecord } from './blob-record.ts';
 import type { BlobRecord } from './rows.ts';
 
@@ -27,6 +28,19 @@ const aRecord = fc.record({
   ),
   copy: optional(fc.record({ id: fc.uuid(), source: fc.string(), completed: instant })),
   etag: optional(instant),
+  tier: optional(
+    fc.record({
+      tier: fc.constantFrom('Hot', 'Cool', 'Cold', 'Archive'),
+      changed: instant,
+      rehydration: optional(
+        fc.record({
+          to: fc.constantFrom('Hot', 'Cool', 'Cold'),
+          due: instant,
+          priority: fc.constantFrom('Standard', 'High'),
+        }),
+      ),
+    }),
+  ),
 });
 
 describe('A blob record', () => {
@@ -45,6 +59,30 @@ describe('A blob record', () => {
         expect(modified).toBe(shown);
       }),
     );
+  });
+
+  it('of an earlier version has no tier, as one whose tier was never set', () => {
+    const decode = (text: string) => decodeBlobRecord({ key: '' as Key, value: encodeText(text), version: 9n });
+    for (const text of ['block\n0\n1\n', `block\n0\n1\n${'\n'.repeat(8)}7\n{"a":"b"}\n`]) {
+      expect(decode(text).tier).toBeUndefined();
+    }
+    const record = { length: 0, created: 1n, content: {}, metadata: {} };
+    expect(encodeBlobRecord(record)).toEqual(encodeText('block\n0\n1\n'));
+  });
+
+  it('with a tier or a rehydration that does not exist is damaged', () => {
+    const record = { length: 0, created: 1n, content: {}, metadata: {}, tier: { tier: 'Archive', changed: 1n } };
+    const decode = (changes: object) => {
+      const value = encodeBlobRecord({ ...record, ...changes } as unknown as BlobRecord);
+      return decodeBlobRecord({ key: '' as Key, value, version: 9n });
+    };
+    expect(decode({}).tier).toEqual(record.tier);
+    expect(() => decode({ tier: { tier: 'Warm', changed: 1n } })).toThrow('a tier that does not exist');
+    for (const wrong of [{ to: 'Archive' }, { to: 'Warm' }, { priority: 'Low' }]) {
+      const rehydration = { to: 'Hot', due: 1n, priority: 'High', ...wrong };
+      const tier = { ...record.tier, rehydration };
+      expect(() => decode({ tier })).toThrow('a rehydration that does not exist');
+    }
   });
 
   it('is not stored where a field has two lines, which would shift all that follow', () => {

@@ -4,6 +4,7 @@
  */
 import type { Row, Snapshot } from '../../partition/partition.ts';
 import { decodeText, encodeText } from '../../partition/values.ts';
+import { parseRehydratePriority, parseTier, type StoredTier } from '../../rules/tiers.ts';
 import type { AccountId, AccountScope } from '../common/storage.ts';
 import { fail } from './errors.ts';
 import {
@@ -25,7 +26,7 @@ const TYPE = 'block';
 const EMPTY = '\0';
 
 export function encodeBlobRecord(record: BlobRecord): Buffer {
-  const { content, metadata, lease, copy } = record;
+  const { content, metadata, lease, copy, tier } = record;
   const fields = [
     TYPE,
     String(record.length),
@@ -43,6 +44,7 @@ export function encodeBlobRecord(record: BlobRecord): Buffer {
     lease ? JSON.stringify(encodeLease(lease)) : '',
     copy ? JSON.stringify({ ...copy, completed: copy.completed.toString() }) : '',
   ];
+  if (tier) fields.push(...encodeTier(tier));
   while (fields.at(-1) === '') fields.pop();
   return encodeText(`${fields.join('\n')}\n`);
 }
@@ -66,6 +68,7 @@ export function decodeBlobRecord(row: Row): Blob {
     metadata: fields[12] ? (JSON.parse(fields[12]) as Metadata) : NO_METADATA,
     lease: fields[13] ? decodeLease(JSON.parse(fields[13]) as StoredLease) : undefined,
     copy: fields[14] ? decodeCopyState(JSON.parse(fields[14])) : undefined,
+    tier: fields[15] ? decodeTier(fields.slice(15)) : undefined,
     etag,
     modified,
     version,
@@ -87,6 +90,21 @@ export async function readBlob(at: Snapshot, scope: AccountScope, container: str
   const row = await at.get(blobKey(scope.account, id, blob));
   if (!row) throw fail('BlobNotFound');
   return { id, blob: decodeBlobRecord(row) };
+}
+
+function encodeTier({ tier, changed, rehydration }: StoredTier): string[] {
+  const fields: string[] = [tier, changed.toString()];
+  if (rehydration) fields.push(rehydration.to, rehydration.due.toString(), rehydration.priority);
+  return fields;
+}
+
+function decodeTier([name = '', changed = '', to = '', due = '', sent = '']: string[]): StoredTier {
+  const tier = parseTier(name);
+  if (tier === undefined) throw new Error('a tier that does not exist');
+  if (to === '') return { tier, changed: BigInt(changed) };
+  const [target, priority] = [parseTier(to), parseRehydratePriority(sent)];
+  if (target === undefined || target === 'Archive' || !priority) throw new Error('a rehydration that does not exist');
+  return { tier, changed: BigInt(changed), rehydration: { to: target, due: BigInt(due), priority } };
 }
 
 const NO_METADATA: Metadata = {};

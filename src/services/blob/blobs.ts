@@ -7,12 +7,14 @@ import { decodeBytes } from '../../partition/values.ts';
 import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
 import { formatEtag } from '../../rules/conditions.ts';
 import { leaseAfterWrite, leaseState } from '../../rules/lease.ts';
+import { tierState } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
 import { encodeBlobRecord, readBlob } from './blob-record.ts';
 import { fail } from './errors.ts';
 import {
   type BlobInput,
   checkLease,
+  checkOnline,
   checkReadConditions,
   checkReadInput,
   checkWritable,
@@ -53,8 +55,9 @@ export async function getBlob(storage: Storage, input: GetBlobInput) {
     const found = await storage.partition.read(async (at) => {
       const { id, blob } = await readBlob(at, storage, input.container, input.blob);
       checkGet(at, blob, input, leaseId);
+      checkOnline(at, blob);
       const part = await prepareRead(at, storage, id, blob, input, read);
-      return { blob, leaseState: leaseState(blob.lease, at.now), part };
+      return { blob, leaseState: leaseState(blob.lease, at.now), tier: tierState(blob.tier, at.now), part };
     });
     const { range, length, inline } = found.part;
     const hashed =
@@ -63,6 +66,7 @@ export async function getBlob(storage: Storage, input: GetBlobInput) {
     return {
       blob: found.blob,
       leaseState: found.leaseState,
+      tier: found.tier,
       range,
       length,
       bytes: inline ?? hashed?.buffers ?? read.stream(),
@@ -136,7 +140,7 @@ export async function getBlobProperties(storage: Storage, input: BlobInput) {
   return storage.partition.read(async (at) => {
     const { blob } = await readBlob(at, storage, input.container, input.blob);
     checkGet(at, blob, input, leaseId);
-    return { blob, leaseState: leaseState(blob.lease, at.now) };
+    return { blob, leaseState: leaseState(blob.lease, at.now), tier: tierState(blob.tier, at.now) };
   });
 }
 
@@ -158,6 +162,7 @@ async function changeRecord(storage: Storage, input: BlobInput, changes: Partial
     const { id, blob: found } = await readBlob(tx, storage, container, blob);
     checkLease(tx, found.lease, leaseId, 'write', 'blob');
     checkWriteConditions(found, conditions, leaseId);
+    checkOnline(tx, found);
     const lease = leaseAfterWrite(found.lease, tx.now);
     tx.put(blobKey(account, id, blob), encodeBlobRecord({ ...recordFrom(found), ...changes, lease }));
   });

@@ -6,12 +6,20 @@ import { type Transaction, Unavailable } from '../../partition/partition.ts';
 import { encodeBytes } from '../../partition/values.ts';
 import { type BlockChoice, COMMITTED_BLOCKS_MAX, listsToSearch, parseBlockId } from '../../rules/block-list.ts';
 import { formatEtag } from '../../rules/conditions.ts';
+import { type Tier, tierAfterWrite } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
 import { type CommittedBlocks, findCommitted, NONE_COMMITTED, readCommitted } from './block-list-plan.ts';
 import { blockKeyFromId } from './blocks.ts';
 import { fail } from './errors.ts';
 import { putLongList } from './long-block-lists.ts';
-import { type BlobInput, checkWritable, checkWriteInput, parseMetadata, type SentMetadata } from './request-checks.ts';
+import {
+  type BlobInput,
+  checkWritable,
+  checkWriteInput,
+  parseMetadata,
+  parseOptionalTier,
+  type SentMetadata,
+} from './request-checks.ts';
 import {
   type ContentHeaders,
   decodeBlock,
@@ -30,13 +38,15 @@ export function checkBlockCount(blocks: number): void {
 export interface PutBlockListInput extends BlobInput {
   readonly content: ContentHeaders;
   readonly metadata: SentMetadata;
+  readonly tier?: string | undefined;
   /** With ids as they were sent. */
   readonly blocks: readonly BlockChoice[];
 }
 
 /** A list whose request is valid in itself, with canonical lease id, metadata and block ids. */
-export interface CheckedBlockList extends Omit<PutBlockListInput, 'metadata'> {
+export interface CheckedBlockList extends Omit<PutBlockListInput, 'metadata' | 'tier'> {
   readonly metadata: Metadata;
+  readonly tier: Tier | undefined;
 }
 
 /** A list with at most this many blocks and chunks is one commit: each block is a row, and each chunk may be one. */
@@ -52,7 +62,8 @@ export async function putBlockList(storage: Storage, input: PutBlockListInput) {
   const leaseId = checkWriteInput(input);
   const metadata = parseMetadata(input.metadata);
   checkBlockCount(input.blocks.length);
-  const list: CheckedBlockList = { ...input, leaseId, metadata, blocks: await parseBlockIds(input.blocks) };
+  const tier = parseOptionalTier(input.tier);
+  const list: CheckedBlockList = { ...input, leaseId, metadata, tier, blocks: await parseBlockIds(input.blocks) };
   checkWritable(storage, input.container);
   let short = list.blocks.length <= SHORT_BLOCKS_MAX;
   let committed: CommittedBlocks | undefined = NONE_COMMITTED;
@@ -86,15 +97,15 @@ async function putShortList(
     await content.increfChunks(tx, account, sharedRefs);
     const remaining = removeUsedBlocks(tx, storage, target, used);
     await releaseReplaced(tx, storage, remaining, { keepsInlineRow: segments.length === 0 });
-    const { content: headers, metadata } = list;
+    const tier = tierAfterWrite(target.blob?.tier, list.tier, tx.now);
+    const record = { content: list.content, metadata: list.metadata, tier };
     if (segments.length === 0) {
       tx.put(inlineKey(account, target.containerId, target.name), encodeBytes(NO_BYTES));
-      const record = { length: 0, crc64: crc64Base64(NO_BYTES), content: headers, metadata };
-      putBlobRecord(tx, storage, target, record);
+      putBlobRecord(tx, storage, target, { ...record, length: 0, crc64: crc64Base64(NO_BYTES) });
     } else {
       content.addContent(tx, account, id, segments);
       const length = segments.reduce((sum, segment) => sum + segment.length, 0);
-      putBlobRecord(tx, storage, target, { length, contentId: formatId(id), content: headers, metadata });
+      putBlobRecord(tx, storage, target, { ...record, length, contentId: formatId(id) });
     }
     return undefined;
   });

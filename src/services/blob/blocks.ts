@@ -11,6 +11,7 @@ import { fail } from './errors.ts';
 import {
   type BlobInput,
   checkLease,
+  checkOnline,
   checkReadInput,
   checkWritable,
   checkWriteInput,
@@ -116,6 +117,7 @@ async function checkPutBlock(
 ): Promise<Segment | undefined> {
   const { uncommitted } = target;
   checkLease(at, currentLease(target), leaseId, 'write', 'blob');
+  checkOnline(at, target.blob);
   const row = uncommitted && (await at.get(blockKeyFromId(storage, uncommitted.id, blockId)));
   const verdict = judgeBlock(uncommitted, blockId, row !== undefined);
   if (verdict !== 'proceed') throw fail(verdict);
@@ -159,6 +161,7 @@ export async function getBlockList<Rendered>(
     const { blob, uncommitted } = target;
     if (!blob && !uncommitted) throw fail('BlobNotFound');
     checkLease(at, currentLease(target), leaseId, 'read', 'blob');
+    checkOnline(at, blob);
     const lists: { committed?: Rendered[]; uncommitted?: Rendered[] } = {};
     if (input.type !== 'uncommitted') {
       lists.committed = [];

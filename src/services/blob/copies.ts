@@ -4,6 +4,7 @@ import { parseId } from '../../content/rows.ts';
 import type { Transaction } from '../../partition/partition.ts';
 import { type Conditions, formatEtag, judgeWrite } from '../../rules/conditions.ts';
 import { INFINITE_SECONDS, isLocked, normaliseLeaseId } from '../../rules/lease.ts';
+import { REHYDRATION_SECONDS, tierOfCopy } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
 import { readBlob } from './blob-record.ts';
 import { fail } from './errors.ts';
@@ -18,6 +19,8 @@ import {
   type DecisionSnapshot,
   parseLeaseId,
   parseMetadata,
+  parseOptionalTier,
+  parseSentPriority,
   type SentMetadata,
 } from './request-checks.ts';
 import { type Blob, type ContainerId, inlineKey, txQueueKey } from './rows.ts';
@@ -43,17 +46,21 @@ export interface CopyBlobInput extends BlobInput {
   readonly sourceLeaseId: string | undefined;
   /** Unless empty, it replaces the metadata of the source. */
   readonly metadata: SentMetadata;
+  readonly tier?: string | undefined;
+  /** Of a copy out of the archive. */
+  readonly priority?: string | undefined;
 }
 
 export async function copyBlob(storage: Storage, input: CopyBlobInput) {
   const { container, blob, source } = input;
-  const { account, partition, sweeper } = storage;
+  const { account, partition, sweeper, rehydrationSeconds = REHYDRATION_SECONDS } = storage;
   const leaseId = checkWriteInput(input);
   checkContainerName(source.container);
   checkBlobName(source.blob);
   checkSingleCondition(input.sourceConditions);
   const sourceLeaseId = parseLeaseId(input.sourceLeaseId, 'x-ms-source-lease-id');
   const metadata = parseMetadata(input.metadata);
+  const requested = { tier: parseOptionalTier(input.tier), priority: parseSentPriority(input.priority) };
   checkWritable(storage, container);
   const copyId = randomUUID();
   const { timestamp, value: needsSweep } = await partition.transact(
@@ -63,6 +70,8 @@ export async function copyBlob(storage: Storage, input: CopyBlobInput) {
       const target = await readTarget(tx, storage, input);
       checkPut(tx, storage, target, input, leaseId);
       checkInfiniteLease(tx, target);
+      const tier = tierOfCopy(from.blob.tier, target.blob?.tier, requested, tx.now, rehydrationSeconds);
+      if ('refused' in tier) throw fail(tier.refused);
       const hasReleased = await replaceContent(tx, storage, target, from, source.blob);
       const { length, crc64, contentId, content } = from.blob;
       putBlobRecord(tx, storage, target, {
@@ -72,6 +81,7 @@ export async function copyBlob(storage: Storage, input: CopyBlobInput) {
         content,
         metadata: input.metadata.length > 0 ? metadata : from.blob.metadata,
         copy: { id: copyId, source: source.url, bytes: length, completed: tx.timestamp },
+        tier: tier.next,
       });
       return hasReleased;
     },

@@ -4,6 +4,8 @@ import { commonErrors, errorFactory, errorTable } from '../common/errors.ts';
 export const blobErrors = errorTable({
   ...commonErrors,
   BlobAlreadyExists: [409, 'The specified blob already exists.'],
+  BlobArchived: [409, 'This operation is not permitted on an archived blob.'],
+  BlobBeingRehydrated: [409, 'This operation is not permitted because the blob is being rehydrated.'],
   BlobNotFound: [404, 'The specified blob does not exist.'],
   BlockCountExceedsLimit: [409, 'The uncommitted block count cannot exceed the maximum limit of 100,000 blocks.'],
   BlockListTooLong: [400, 'The block list may not contain more than 50,000 blocks.'],
@@ -14,6 +16,7 @@ export const blobErrors = errorTable({
     'The lease ID matched, but the specified lease must be an infinite-duration lease.',
   ],
   InvalidBlobOrBlock: [400, 'The specified blob or block content is invalid.'],
+  InvalidBlobTier: [400, 'The specified blob tier is invalid.'],
   InvalidBlockList: [400, 'The specified block list is invalid.'],
   NoPendingCopyOperation: [409, 'There is currently no pending copy operation.'],
   SourceConditionNotMet: [412, 'The source condition specified using HTTP conditional header(s) is not met.'],

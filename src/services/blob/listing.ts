@@ -13,6 +13,7 @@ import {
 import type { Page, PagedSnapshot, PageOptions, Row } from '../../partition/partition.ts';
 import { type Lease, type LeaseState, leaseState } from '../../rules/lease.ts';
 import { BLOB_NAME_MAX, LOGS_CONTAINER } from '../../rules/names.ts';
+import { type TierState, tierState } from '../../rules/tiers.ts';
 import { decodeName } from '../common/names.ts';
 import { createSliceBuffer } from '../common/slices.ts';
 import type { AccountId, Storage } from '../common/storage.ts';
@@ -99,6 +100,7 @@ export interface ListedBlob {
   readonly blob: Blob | undefined;
   readonly lease: Lease | undefined;
   readonly leaseState: LeaseState;
+  readonly tier: TierState;
 }
 
 /** In the order of their names: a blob, or a common prefix of names up to the delimiter. */
@@ -125,7 +127,7 @@ export async function listBlobs(
       item(row, name) {
         const blob = row.uncommitted ? undefined : decodeBlobRecord(row);
         const { lease } = row.uncommitted ?? blob!;
-        return { name, blob, lease, leaseState: leaseState(lease, at.now) };
+        return { name, blob, lease, leaseState: leaseState(lease, at.now), tier: tierState(blob?.tier, at.now) };
       },
       bytesOf: ({ value }) => value.length,
     };

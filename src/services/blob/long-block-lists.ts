@@ -11,6 +11,7 @@ import {
   manifestPageKey,
   type Segment,
 } from '../../content/rows.ts';
+import { tierAfterWrite } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
 import { type BlockListPlan, isPlanStale, type PlannedBlock, planBlockList } from './block-list-plan.ts';
 import type { CheckedBlockList } from './block-lists.ts';
@@ -44,7 +45,8 @@ export async function putLongList(storage: Storage, list: CheckedBlockList): Pro
       await content.finishPending(tx, account, id, pendingKey, length);
       await releaseReplaced(tx, storage, target, { handsOver: plan.handsOver });
       const { content: headers, metadata } = list;
-      putBlobRecord(tx, storage, target, { length, contentId: formatId(id), content: headers, metadata });
+      const tier = tierAfterWrite(target.blob?.tier, list.tier, tx.now);
+      putBlobRecord(tx, storage, target, { length, contentId: formatId(id), content: headers, metadata, tier });
     });
   } catch (error) {
     await partition.transact(queueKey, async (tx) => {

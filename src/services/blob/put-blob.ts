@@ -6,9 +6,17 @@
 import { formatId } from '../../content/rows.ts';
 import { encodeBytes } from '../../partition/values.ts';
 import { formatEtag } from '../../rules/conditions.ts';
+import { tierAfterWrite } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
 import { type SentContent, withInlineOrUpload } from '../common/upload.ts';
-import { type BlobInput, checkWritable, checkWriteInput, parseMetadata, type SentMetadata } from './request-checks.ts';
+import {
+  type BlobInput,
+  checkWritable,
+  checkWriteInput,
+  parseMetadata,
+  parseOptionalTier,
+  type SentMetadata,
+} from './request-checks.ts';
 import { type ContentHeaders, inlineKey, txQueueKey } from './rows.ts';
 import {
   checkPut,
@@ -22,6 +30,7 @@ import {
 export interface PutBlobInput extends BlobInput {
   readonly content: ContentHeaders;
   readonly metadata: SentMetadata;
+  readonly tier?: string | undefined;
   readonly body: SentContent;
 }
 
@@ -36,7 +45,7 @@ export async function precheckPutBlob(storage: Storage, input: Omit<PutBlobInput
 export async function putBlob(storage: Storage, input: PutBlobInput) {
   const { container, blob, body } = input;
   const { account, content, partition, sweeper } = storage;
-  const { leaseId, metadata } = checkPutBlobInput(storage, input);
+  const { leaseId, metadata, tier: sentTier } = checkPutBlobInput(storage, input);
   const containerId = body.whole ? undefined : await findContainerId(storage, container);
   return withInlineOrUpload(storage, body, async (uploaded) => {
     const { md5, crc64 } = uploaded;
@@ -56,7 +65,14 @@ export async function putBlob(storage: Storage, input: PutBlobInput) {
           await content.commitUpload(tx, account, uploaded);
           content.addContent(tx, account, id!, [{ length: uploaded.length, chunkRefs: uploaded.chunkRefs }]);
         }
-        const record = { length: body.length, crc64, contentId: id && formatId(id), content: input.content, metadata };
+        const record = {
+          length: body.length,
+          crc64,
+          contentId: id && formatId(id),
+          content: input.content,
+          metadata,
+          tier: tierAfterWrite(target.blob?.tier, sentTier, tx.now),
+        };
         putBlobRecord(tx, storage, target, record, md5);
         return hasReleased;
       },
@@ -70,5 +86,6 @@ function checkPutBlobInput(storage: Storage, input: Omit<PutBlobInput, 'body'>) 
   const leaseId = checkWriteInput(input);
   const metadata = parseMetadata(input.metadata);
   checkWritable(storage, input.container);
-  return { leaseId, metadata };
+  const tier = parseOptionalTier(input.tier);
+  return { leaseId, metadata, tier };
 }

@@ -3,6 +3,15 @@ import type { Instant, Snapshot } from '../../partition/partition.ts';
 import { type Conditions, hasOneCondition, judgeRead, judgeWrite, type Validators } from '../../rules/conditions.ts';
 import { judgeUse, type Lease, lockedUntil, normaliseLeaseId } from '../../rules/lease.ts';
 import { blobNameFault, containerNameFault, LOGS_CONTAINER } from '../../rules/names.ts';
+import {
+  isArchived,
+  isPremiumTier,
+  parseRehydratePriority,
+  parseTier,
+  type RehydratePriority,
+  type StoredTier,
+  type Tier,
+} from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
 import { type BlobErrorCode, blobErrors, fail } from './errors.ts';
 
@@ -59,6 +68,30 @@ export function parseLeaseId(text: string | undefined, header = 'x-ms-lease-id')
   const id = normaliseLeaseId(text);
   if (id === undefined) throw fail('InvalidHeaderValue', { HeaderName: header, HeaderValue: text });
   return id;
+}
+
+export function parseSentTier(text: string): Tier {
+  const tier = parseTier(text);
+  if (tier !== undefined) return tier;
+  if (isPremiumTier(text)) throw fail('InvalidBlobTier');
+  throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-access-tier', HeaderValue: text });
+}
+
+export function parseOptionalTier(text: string | undefined): Tier | undefined {
+  return text === undefined ? undefined : parseSentTier(text);
+}
+
+export function parseSentPriority(text: string | undefined): RehydratePriority | undefined {
+  if (text === undefined) return undefined;
+  const priority = parseRehydratePriority(text);
+  if (priority === undefined)
+    throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-rehydrate-priority', HeaderValue: text });
+  return priority;
+}
+
+/** Fails if the blob is in the archive: its bytes and properties can be neither read nor changed. */
+export function checkOnline({ now }: Snapshot, blob: { readonly tier?: StoredTier | undefined } | undefined): void {
+  if (isArchived(blob?.tier, now)) throw fail('BlobArchived');
 }
 
 /** Fails if the lease does not permit this use. A decision on an active lease is void once the lease has expired: hence the deadline. */

@@ -16,6 +16,7 @@ import type { Instant, Row, Snapshot, Timestamp, Transaction } from '../../parti
 import { decodeValue, encodeValue } from '../../partition/values.ts';
 import { formatEtag, type Validators } from '../../rules/conditions.ts';
 import type { Lease } from '../../rules/lease.ts';
+import type { StoredTier } from '../../rules/tiers.ts';
 import { encodeDeletion } from '../common/deletions.ts';
 import type { Metadata } from '../common/names.ts';
 import * as names from '../common/names.ts';
@@ -64,7 +65,7 @@ export function nameFromKey(key: Key): string {
 
 /** A row whose version is its ETag, unless the last write had to keep the ETag. */
 interface ETagged {
-  /** The version that the ETag shows. Set by lease operations only; any other write leaves it out. */
+  /** The version that the ETag shows. Set by lease operations and Set Blob Tier only; any other write leaves it out. */
   readonly etag?: Timestamp;
 }
 
@@ -111,6 +112,8 @@ export interface BlobRecord extends ETagged {
   readonly metadata: Metadata;
   readonly lease?: Lease | undefined;
   readonly created: Timestamp;
+  /** Undefined: never set. */
+  readonly tier?: StoredTier | undefined;
 }
 
 export type UncommittedId = Id;

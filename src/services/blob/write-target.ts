@@ -8,7 +8,13 @@ import { type Lease, leaseAfterWrite } from '../../rules/lease.ts';
 import type { Storage } from '../common/storage.ts';
 import { decodeBlobRecord, encodeBlobRecord } from './blob-record.ts';
 import { fail } from './errors.ts';
-import { type BlobInput, checkLease, checkWriteConditions, type DecisionSnapshot } from './request-checks.ts';
+import {
+  type BlobInput,
+  checkLease,
+  checkOnline,
+  checkWriteConditions,
+  type DecisionSnapshot,
+} from './request-checks.ts';
 import {
   type Blob,
   type BlobRecord,
@@ -83,6 +89,7 @@ export function checkPut(
   checkLease(at, currentLease(target), leaseId, 'write', 'blob');
   checkWriteConditions(target.blob, conditions, leaseId, true);
   if (target.blob && granted?.overwrite === false) throw fail('UnauthorizedBlobOverwrite');
+  checkOnline(at, target.blob);
 }
 
 /**
@@ -93,7 +100,7 @@ export function putBlobRecord(
   tx: Transaction,
   { account }: Storage,
   target: WriteTarget,
-  { length, crc64, contentId, content, metadata, copy }: Omit<BlobRecord, 'created' | 'lease' | 'etag'>,
+  { length, crc64, contentId, content, metadata, copy, tier }: Omit<BlobRecord, 'created' | 'lease' | 'etag'>,
   md5?: string,
 ): void {
   const { containerId, name, blob } = target;
@@ -114,6 +121,7 @@ export function putBlobRecord(
     copy,
     created: blob?.created ?? tx.timestamp,
     lease: leaseAfterWrite(currentLease(target), tx.now),
+    tier,
   };
   tx.put(blobKey(account, containerId, name), encodeBlobRecord(record));
 }

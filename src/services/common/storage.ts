@@ -37,6 +37,8 @@ export interface Storage {
   readonly granted?: Granted | undefined;
   /** The server itself acts: it writes the logs, which clients can only read. */
   readonly bySystem?: true;
+  /** How long an archived blob takes to come back; undefined: the default. */
+  readonly rehydrationSeconds?: number | undefined;
   /** Storage Analytics, which reads the service properties again. */
   readonly settings?: { refresh(): Promise<void> } | undefined;
 }

@@ -1,0 +1,28 @@
+/** Tier properties in headers and XML. */
+import { formatRfc1123 } from '../../base/time.ts';
+import type { TierState } from '../../rules/tiers.ts';
+
+export function tierHeaders({ tier, changed, rehydration }: TierState): Record<string, string | undefined> {
+  return {
+    'x-ms-access-tier': tier,
+    'x-ms-access-tier-inferred': changed === undefined ? 'true' : undefined,
+    'x-ms-archive-status': rehydration && archiveStatus(rehydration.to),
+    'x-ms-rehydrate-priority': rehydration?.priority,
+    'x-ms-access-tier-change-time': changed === undefined ? undefined : formatRfc1123(changed),
+  };
+}
+
+export function tierElements({ tier, changed, rehydration }: TierState): string {
+  if (changed === undefined) return `<AccessTier>${tier}</AccessTier><AccessTierInferred>true</AccessTierInferred>`;
+  const { to, priority } = rehydration ?? {};
+  return (
+    `<AccessTier>${tier}</AccessTier>` +
+    (to === undefined ? '' : `<ArchiveStatus>${archiveStatus(to)}</ArchiveStatus>`) +
+    (priority === undefined ? '' : `<RehydratePriority>${priority}</RehydratePriority>`) +
+    `<AccessTierChangeTime>${formatRfc1123(changed)}</AccessTierChangeTime>`
+  );
+}
+
+function archiveStatus(to: string): string {
+  return `rehydrate-pending-to-${to.toLowerCase()}`;
+}

@@ -1,0 +1,40 @@
+/** Set Blob Tier. */
+import { nextTier, REHYDRATION_SECONDS } from '../../rules/tiers.ts';
+import type { Storage } from '../common/storage.ts';
+import { encodeBlobRecord, readBlob } from './blob-record.ts';
+import { fail } from './errors.ts';
+import {
+  type BlobInput,
+  checkLease,
+  checkWritable,
+  checkWriteInput,
+  parseSentPriority,
+  parseSentTier,
+} from './request-checks.ts';
+import { blobKey, recordFrom, txQueueKey } from './rows.ts';
+
+export interface SetTierInput extends Omit<BlobInput, 'conditions'> {
+  readonly tier: string;
+  readonly priority: string | undefined;
+}
+
+/** A tier changes neither ETag nor Last-Modified, and leaves an expired lease as it is. */
+export async function setBlobTier(storage: Storage, input: SetTierInput): Promise<{ readonly isPending: boolean }> {
+  const { container, blob } = input;
+  const { account, rehydrationSeconds = REHYDRATION_SECONDS } = storage;
+  const leaseId = checkWriteInput({ ...input, conditions: {} });
+  const request = { tier: parseSentTier(input.tier), priority: parseSentPriority(input.priority) };
+  checkWritable(storage, container);
+  const { value } = await storage.partition.transact(txQueueKey(account, container, blob), async (tx) => {
+    const { id, blob: found } = await readBlob(tx, storage, container, blob);
+    checkLease(tx, found.lease, leaseId, 'write', 'blob');
+    const step = nextTier(found.tier, request, tx.now, rehydrationSeconds);
+    if ('refused' in step) throw fail(step.refused);
+    if (step.next !== found.tier) {
+      const record = { ...recordFrom(found), tier: step.next, etag: found.version };
+      tx.put(blobKey(account, id, blob), encodeBlobRecord(record));
+    }
+    return { isPending: step.isPending };
+  });
+  return value;
+}
