@@ -6,6 +6,7 @@ import { type Conditions, formatEtag, judgeWrite } from '../../rules/conditions.
 import { INFINITE_SECONDS, isLocked, normaliseLeaseId } from '../../rules/lease.ts';
 import type { Storage } from '../common/storage.ts';
 import { readBlob } from './blob-record.ts';
+import type { CopySource } from './copy-sources.ts';
 import { fail } from './errors.ts';
 import {
   type BlobInput,
@@ -29,13 +30,6 @@ import {
   releaseReplaced,
   type WriteTarget,
 } from './write-target.ts';
-
-export interface CopySource {
-  /** The URL as it was sent. */
-  readonly url: string;
-  readonly container: string;
-  readonly blob: string;
-}
 
 export interface CopyBlobInput extends BlobInput {
   readonly source: CopySource;
@@ -93,7 +87,7 @@ async function readSource(
   conditions: Conditions,
   leaseId: string | undefined,
 ): Promise<Source> {
-  const found = await readBlob(at, { account, granted: { container: granted?.source } }, container, blob);
+  const found = await readBlob(at, { account, granted: { container: granted?.source?.container } }, container, blob);
   checkLease(at, found.blob.lease, leaseId, 'read', 'blob');
   const verdict = judgeWrite(found.blob, conditions, { creates: false, leaseHeld: false });
   if (verdict !== 'proceed') throw fail('SourceConditionNotMet');
