@@ -193,7 +193,7 @@ describe('Put Blob From URL', () => {
       expect((await to.downloadToBuffer()).equals(bytes)).toBe(true);
       const found = await to.getProperties();
       expect(found).toMatchObject({ contentLength: length, contentType: 'text/plain', contentLanguage: 'es' });
-      expect(found.metadata).toEqual({});
+      expect(found.metadata).toEqual({ a: '1' });
       expect(Buffer.from(found.contentMD5!).equals(md5(bytes))).toBe(true);
       expect(found.copyId).toBeUndefined();
     });
@@ -207,7 +207,7 @@ describe('Put Blob From URL', () => {
         blobContentLanguage: 'es',
         blobCacheControl: 'no-store',
       };
-      await from.uploadData(Buffer.from('x'), { blobHTTPHeaders });
+      await from.uploadData(Buffer.from('x'), { blobHTTPHeaders, metadata: { a: '1' } });
       const url = await signed(from);
       await to.syncUploadFromURL(url, { blobHTTPHeaders: { blobContentType: 'text/html' }, metadata: { b: '2' } });
       expect(await to.getProperties()).toMatchObject({

@@ -25,6 +25,7 @@ export async function putBlockFromUrl(storage: Storage, input: PutBlockFromUrlIn
 
 export interface PutBlobFromUrlInput extends BlobInput, FromUrlInput {
   readonly content: ContentHeaders;
+  /** Unless empty, it replaces the metadata of the source. */
   readonly metadata: SentMetadata;
   /** Where the request sets no content header, the source's counts. */
   readonly copiesProperties: boolean;
@@ -32,12 +33,13 @@ export interface PutBlobFromUrlInput extends BlobInput, FromUrlInput {
 
 export async function putBlobFromUrl(storage: Storage, input: PutBlobFromUrlInput) {
   const { copiesProperties } = input;
-  const { leaseId, metadata } = checkPutBlobInput(storage, input);
+  const { leaseId, metadata: sentMetadata } = checkPutBlobInput(storage, input);
   await precheckPutBlob(storage, input);
   const containerId = await findContainerId(storage, input.container);
   const contentOf = (source: Blob) => (copiesProperties ? overlay(source.content, input.content) : input.content);
   const wanted = { md5: (source: Blob) => contentOf(source).contentMd5 === undefined, inline: true };
   return withSource(storage, input, wanted, async (staged, source) => {
+    const metadata = input.metadata.length > 0 ? sentMetadata : source.metadata;
     const description = { content: contentOf(source), metadata };
     const written = await commitBlob(storage, { ...input, leaseId }, containerId, staged, () => description);
     return { ...written, md5: staged.md5, crc64: staged.crc64 };
