@@ -81,6 +81,17 @@ export function createContentStore({
     decrefChunks: (tx, account, chunkRefs) => changeRefcounts(tx, account, chunkRefs, -1),
     sweepContent: manifest.sweepContent,
     segmentsFrom: manifest.segmentsFrom,
+    chunkRefsIn: manifest.chunkRefsIn,
+    async hash(bytes, length, wants) {
+      const job = hashers.begin({ ...wants, length });
+      try {
+        for await (const piece of bytes) await job.update([piece]);
+        return await job.digest();
+      } catch (error) {
+        job.abandon();
+        throw error;
+      }
+    },
     beginRead: () => new ContentDownload(downloads),
   };
 }

@@ -4,13 +4,16 @@ import type { Key } from '../partition/keys.ts';
 import type { Snapshot, Transaction } from '../partition/partition.ts';
 import type { AccountId, ChunkRef, ContentId, RefCounting, Segment } from './rows.ts';
 
-/** Bytes that are durable, and that no row names yet. */
-export interface UploadedContent {
-  readonly length: number;
+export interface ContentHashes {
   /** Base64; undefined unless it was wanted. */
   readonly md5: string | undefined;
   /** Base64. */
   readonly crc64: string;
+}
+
+/** Bytes that are durable, and that no row names yet. */
+export interface UploadedContent extends ContentHashes {
+  readonly length: number;
   readonly chunkRefs: readonly ChunkRef[];
   /** Locations of the chunks, in the order of `chunkRefs`. */
   readonly locations: readonly ChunkLocation[];
@@ -81,6 +84,17 @@ export interface ContentStore {
     id: ContentId,
     offset: number,
   ): Promise<{ offset: number; segments: Segment[] }>;
+  /** References to the bytes from `from` to before `to`, for `increfChunks`; undefined if there are more than `refsMax`. */
+  chunkRefsIn(
+    at: Snapshot,
+    account: AccountId,
+    id: ContentId,
+    from: number,
+    to: number,
+    refsMax: number,
+  ): Promise<ChunkRef[] | undefined>;
+  /** Hashes bytes that are not stored again. */
+  hash(bytes: AsyncIterable<Uint8Array>, length: number, wants: { md5: boolean }): Promise<ContentHashes>;
   /** To be called before the snapshot that finds the content: until the end of the read, nothing in that snapshot is removed. */
   beginRead(): ContentRead;
 }

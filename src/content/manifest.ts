@@ -26,6 +26,7 @@ import {
   manifestPagesIn,
   type RefCounting,
   type Segment,
+  sliceRef,
   uncountedFlag,
 } from './rows.ts';
 
@@ -144,6 +145,30 @@ export async function segmentsFrom(
     return false;
   });
   return first < 0 ? { offset, segments: [] } : { offset: begin, segments: segments.slice(first) };
+}
+
+export async function chunkRefsIn(
+  at: Snapshot,
+  account: bigint,
+  id: ContentId,
+  from: number,
+  to: number,
+  refsMax: number,
+): Promise<ChunkRef[] | undefined> {
+  const found: ChunkRef[] = [];
+  for (let next = from; next < to; ) {
+    const { offset, segments } = await segmentsFrom(at, account, id, next);
+    if (segments.length === 0) throw new Error(`content ${formatId(id)} has no byte ${next}`);
+    next = offset;
+    for (const ref of segments.flatMap(({ chunkRefs }) => chunkRefs)) {
+      const begin = next;
+      next += ref.length;
+      if (begin >= to || next <= from) continue;
+      if (found.length === refsMax) return undefined;
+      found.push(sliceRef(ref, Math.max(from - begin, 0), Math.min(to - begin, ref.length)));
+    }
+  }
+  return found;
 }
 
 async function readContent(at: Snapshot, account: bigint, id: ContentId): Promise<Content> {

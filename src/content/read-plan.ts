@@ -33,7 +33,9 @@ export async function planPage(
     if (end >= to || (wanted.length >= PAGE_CHUNKS && end - from >= PAGE_BYTES_MIN)) break;
     const begin = end;
     end += ref.length;
-    if (end > from) wanted.push({ ref, from: Math.max(from - begin, 0), to: Math.min(to - begin, ref.length) });
+    const start = ref.offset ?? 0;
+    const bounds = { from: start + Math.max(from - begin, 0), to: start + Math.min(to - begin, ref.length) };
+    if (end > from) wanted.push({ ref, ...bounds });
   }
   if (wanted.length === 0) throw new Error(`content ${formatId(id)} has no byte ${from}`);
   const rows = await at.getMany(wanted.map(({ ref }) => chunkKey(account, ref.chunk)));

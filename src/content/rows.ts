@@ -21,10 +21,18 @@ export interface Segment {
   readonly chunkRefs: readonly ChunkRef[];
 }
 
-/** All bytes of one chunk. */
+/** Bytes of one chunk. */
 export interface ChunkRef {
   readonly chunk: ChunkId;
   readonly length: number;
+  /** Where they begin in the chunk, if they are a part of it; undefined: all bytes of the chunk. */
+  readonly offset?: number;
+}
+
+/** The bytes of a reference from `from` to before `to`. */
+export function sliceRef(ref: ChunkRef, from: number, to: number): ChunkRef {
+  if (from === 0 && to === ref.length) return ref;
+  return { chunk: ref.chunk, length: to - from, offset: (ref.offset ?? 0) + from };
 }
 
 /** Exists while `refs` is above 0. A content that waits for the sweeper has manifest pages, but no row of its own. */
@@ -122,7 +130,7 @@ export function encodeManifestPage(segments: readonly Segment[]): Buffer {
     ({ label, length, chunkRefs }): StoredSegment => [
       label ?? null,
       length,
-      chunkRefs.map((ref) => [formatId(ref.chunk), ref.length]),
+      chunkRefs.map((ref) => [formatRef(ref), ref.length]),
     ],
   );
   return encodeValue({ pieces: stored });
@@ -132,8 +140,18 @@ export function decodeManifestPage(row: Row): Segment[] {
   return decodeValue<{ pieces: StoredSegment[] }>(row).pieces.map(([label, length, stored]) => ({
     label: label ?? undefined,
     length,
-    chunkRefs: stored.map(([chunk, size]) => ({ chunk: parseId(chunk), length: size })),
+    chunkRefs: stored.map(([chunk, size]) => parseRef(chunk, size)),
   }));
+}
+
+/** The offset of a part stands in the chunk's name: a version that knows whole chunks only fails there, and reads no other bytes instead. */
+const formatRef = ({ chunk, offset }: ChunkRef): string =>
+  offset === undefined ? formatId(chunk) : `${formatId(chunk)}+${offset}`;
+
+function parseRef(text: string, length: number): ChunkRef {
+  const plus = text.indexOf('+');
+  if (plus < 0) return { chunk: parseId(text), length };
+  return { chunk: parseId(text.slice(0, plus)), length, offset: Number(text.slice(plus + 1)) };
 }
 
 /** Whether the references of a content's chunks are counted for this content, or still for another one. */

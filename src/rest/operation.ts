@@ -1,5 +1,6 @@
 /** Rows of the operation tables, and the operations that they are compiled into at start-up. */
 import { type Details, StorageError } from '../services/common/errors.ts';
+import type { CopySourceAddress } from './blob/copy-source.ts';
 import type { Reply } from './reply.ts';
 
 export type Method = 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE' | 'PATCH' | 'MERGE' | 'OPTIONS';
@@ -40,6 +41,8 @@ export interface Request {
   readonly rawHeaders: readonly string[];
   /** The x-ms-version that is served. */
   readonly version: string;
+  /** Of an operation that reads from x-ms-copy-source, once the read is authorized. */
+  readonly copySource?: CopySourceAddress;
 }
 
 /** Turns a part of the request into a typed value, or throws a StorageError. */
@@ -101,8 +104,11 @@ interface OperationRow<Context, Row extends Readers, Output> extends RouteDescri
   readonly anonymous?: boolean;
   /** The condition headers that the operation honours. */
   readonly conditions?: readonly ConditionHeader[];
-  /** Reads from x-ms-copy-source, for which the caller must be authorized, too. */
-  readonly readsCopySource?: boolean;
+  /**
+   * Reads from x-ms-copy-source. In this account the key of the account authorizes the read; in any account only a credential of the
+   * source does.
+   */
+  readonly readsCopySource?: 'this account' | 'any account';
   /** The end-to-end test that covers the operation. */
   readonly test: string;
   /**
@@ -131,7 +137,7 @@ export interface Operation<Context> extends RouteDescription {
   readonly conditions: readonly ConditionHeader[];
   readonly unsupported: readonly string[];
   readonly unsupportedUnlessLenient: readonly string[];
-  readonly readsCopySource: boolean;
+  readonly readsCopySource: 'this account' | 'any account' | undefined;
   readonly test: string | undefined;
   readonly body: BodyReader<unknown> | undefined;
   /** Reads everything but the body. Lenient: `unsupportedUnlessLenient` is ignored. */
@@ -158,7 +164,7 @@ export function operationOn<Context>() {
       conditions: row.conditions ?? [],
       unsupported: row.unsupported ?? [],
       unsupportedUnlessLenient: row.unsupportedUnlessLenient ?? [],
-      readsCopySource: row.readsCopySource ?? false,
+      readsCopySource: row.readsCopySource,
       test: row.test,
       body,
       read: rejectUnsupported(row, compileReaders(row.input, body)),
@@ -182,7 +188,7 @@ const NEVER_RUN = {
   conditions: [],
   unsupported: [],
   unsupportedUnlessLenient: [],
-  readsCopySource: false,
+  readsCopySource: undefined,
   body: undefined,
   readBody: neverRun,
   precheck: undefined,

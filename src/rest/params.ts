@@ -220,6 +220,14 @@ export function contentBody({ bytesMax, tooLarge, md5Headers }: ContentOptions):
   };
 }
 
+/** The checksums of a copy's source. */
+export const sourceHashes: Reader<Hashes> = reader((request) => {
+  const md5 = canonicalBase64(md5Header(request, 'x-ms-source-content-md5'));
+  const crc64 = canonicalBase64(crc64Header(request, 'x-ms-source-content-crc64'));
+  if (md5 !== undefined && crc64 !== undefined) throw fail('BothCrc64AndMd5HeaderPresent');
+  return { md5, crc64 };
+});
+
 const NOTHING_EXPECTED: Hashes = Object.freeze({});
 
 function expectedHashes(request: Request, md5Headers: readonly string[] = ['content-md5']): Hashes {
@@ -367,8 +375,8 @@ function base64Header(request: Request, name: string): string | undefined {
   return text;
 }
 
-function crc64Header(request: Request): string | undefined {
-  const text = headerValue(request, 'x-ms-content-crc64');
-  if (text !== undefined && !/^[A-Za-z0-9+/]{11}=$/.test(text)) throw invalidHeader('x-ms-content-crc64', text);
+function crc64Header(request: Request, name = 'x-ms-content-crc64'): string | undefined {
+  const text = headerValue(request, name);
+  if (text !== undefined && !/^[A-Za-z0-9+/]{11}=$/.test(text)) throw invalidHeader(name, text);
   return text;
 }

@@ -1,5 +1,6 @@
 /** Request pipeline: address, CORS, authentication, routing, authorization, body, operation, reply. */
 import type { CorsRule } from '../rules/cors.ts';
+import { copySourceError } from '../services/blob/copy-sources.ts';
 import { commonErrors, errorFactory } from '../services/common/errors.ts';
 import type { Granted } from '../services/common/storage.ts';
 import { checkHost, checkPageWrite, isFromBrowser } from '../services/common/web-pages.ts';
@@ -14,7 +15,7 @@ import {
   responseOverrides,
 } from './auth/permissions.ts';
 import type { Account } from './auth/shared-key.ts';
-import { copySourceError, copySourceRequest } from './blob/copy-source.ts';
+import { type CopySourceAddress, copySourceRequest, parseCopySource } from './blob/copy-source.ts';
 import { corsHeaders, preflight } from './cors.ts';
 import type { RequestBody } from './http/request-body.ts';
 import { reserveReply } from './http/response-stream.ts';
@@ -35,7 +36,11 @@ import type { ServiceDefinition } from './service.ts';
 
 const fail = errorFactory(commonErrors);
 
-export interface PipelineOptions<Context, Known extends Account = Account> {
+export interface ServedAccount extends Account {
+  readonly id: bigint;
+}
+
+export interface PipelineOptions<Context, Known extends ServedAccount = ServedAccount> {
   readonly definition: ServiceDefinition<Context>;
   readonly accounts: { find(name: string): Known | undefined };
   /** The context that the operations of an account run in. */
@@ -60,7 +65,9 @@ export interface PipelineOptions<Context, Known extends Account = Account> {
 
 export type Pipeline = (ctx: RequestContext) => Promise<Reply>;
 
-export function createPipeline<Context, Known extends Account>(options: PipelineOptions<Context, Known>): Pipeline {
+export function createPipeline<Context, Known extends ServedAccount>(
+  options: PipelineOptions<Context, Known>,
+): Pipeline {
   const { accounts, context, definition, pathStyleOnly } = options;
   const { service, parsePath } = definition;
   const router = compileRouter(definition.table);
@@ -70,6 +77,7 @@ export function createPipeline<Context, Known extends Account>(options: Pipeline
   const authenticate: Authenticate = createAuthenticate({ ...options, service });
   const isAccount = (name: string) => accounts.find(name) !== undefined;
   const knownHosts = { isAccount, names: options.hostNames ?? [] };
+  const ownNames = { isAccount, hostNames: knownHosts.names };
 
   return async function runPipeline(ctx: RequestContext): Promise<Reply> {
     const { incoming, id } = ctx;
@@ -110,11 +118,10 @@ export function createPipeline<Context, Known extends Account>(options: Pipeline
     const rights = authorizeCaller(identity, row, request, lookUpAccess);
     let granted = rights instanceof Promise ? await rights : rights;
     if (row.readsCopySource) {
-      const identify = (source: Request) => authenticate(account, source, incoming.socket, lookUpAccess);
-      granted = {
-        ...granted,
-        source: await authorizeCopySource(identity, copySourceRequest(request), identify, lookUpAccess),
-      };
+      const copySource = parseCopySource(request, ownNames, row.readsCopySource);
+      const ownerReads = row.readsCopySource === 'this account' && identity.kind === 'owner';
+      granted = { ...granted, source: await authorizeCopySource(request, copySource, incoming.socket, ownerReads) };
+      request = { ...request, copySource };
     }
     const contextFor: ContextFor<Context> = (part, container) => {
       if (identity.kind === 'anonymous') throw anonymousRefused(request.version);
@@ -182,16 +189,22 @@ export function createPipeline<Context, Known extends Account>(options: Pipeline
     await row.readBody(input, bytes, request);
   }
 
-  /** The container of a copy's source, if only the container's settings authorize the read. The account's key authorizes every read. */
+  /** Throws unless the source's own credential, or that of its owner who copies it, authorizes the read. */
   async function authorizeCopySource(
-    identity: Identity,
-    source: Request,
-    identify: (request: Request) => Identity | Promise<Identity>,
-    lookUpAccess: LookUpAccess,
-  ): Promise<bigint | undefined> {
-    if (identity.kind === 'owner' && source.query.sig === undefined) return undefined;
+    request: Request,
+    address: CopySourceAddress,
+    socket: RequestContext['incoming']['socket'],
+    ownerReads: boolean,
+  ): Promise<Granted['source']> {
+    const source = copySourceRequest(request, address);
+    const account = accounts.find(address.account);
     try {
-      return (await authorizeCaller(await identify(source), READ_BLOB, source, lookUpAccess))?.container;
+      if (!account) throw fail('ResourceNotFound');
+      if (ownerReads && source.query.sig === undefined) return { account: account.id, container: undefined };
+      const lookUpAccess = (container: string) => options.access(context(account), container);
+      const identity = await authenticate(account, source, socket, lookUpAccess);
+      const rights = await authorizeCaller(identity, READ_BLOB, source, lookUpAccess);
+      return { account: account.id, container: rights?.container };
     } catch (error) {
       throw copySourceError(error);
     }

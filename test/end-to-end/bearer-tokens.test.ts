@@ -105,3 +105,40 @@ describe("Microsoft's clients", () => {
     },
   );
 });
+
+describe('A bearer token in x-ms-copy-source-authorization', () => {
+  /** A request with a token of its own. */
+  function put(path: string, headers: Record<string, string>, body = '') {
+    const own = {
+      'x-ms-version': '2025-07-05',
+      Authorization: `Bearer ${tokenWith({})}`,
+      'Content-Length': body.length,
+    };
+    return new Promise<{ status: number; code: unknown }>((resolve, reject) => {
+      const options = { method: 'PUT', headers: { ...own, ...headers }, ca: running.server.authority!.certificate };
+      httpsRequest(new URL(`${urlOf('blob')}${path}`), { ...options, agent: false }, (answer) => {
+        resolve({ status: answer.resume().statusCode!, code: answer.headers['x-ms-error-code'] });
+      })
+        .on('error', reject)
+        .end(body);
+    });
+  }
+
+  it('authorizes the read of the source, which that of the request does not', async () => {
+    await put('/copies?restype=container', {});
+    await put('/copies/from', { 'x-ms-blob-type': 'BlockBlob' }, 'x');
+    const source = { 'x-ms-copy-source': `${urlOf('blob')}/copies/from` };
+    const authorization = (claims: object) => ({ 'x-ms-copy-source-authorization': `Bearer ${tokenWith(claims)}` });
+    for (const [query, kind, status] of [
+      ['?comp=block&blockid=AAAA', {}, 201],
+      ['', { 'x-ms-blob-type': 'BlockBlob' }, 201],
+      ['', { 'x-ms-requires-sync': 'true' }, 202],
+    ] as const) {
+      const copy = (headers: object) => put(`/copies/to${query}`, { ...source, ...kind, ...headers });
+      const refused = { status: 401, code: 'CannotVerifyCopySource' };
+      expect(await copy({})).toEqual(refused);
+      expect(await copy(authorization({ aud: 'https://elsewhere.example' }))).toEqual(refused);
+      expect(await copy(authorization({}))).toEqual({ status, code: undefined });
+    }
+  });
+});

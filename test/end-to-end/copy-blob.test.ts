@@ -203,7 +203,6 @@ describe('Copy Blob', () => {
       for (const source of ['from', '/c/from', 'ftp://x/y', `http://${host}`, `http://${host}/devstoreaccount1/c`]) {
         expectError(await copy(source), 400, 'InvalidHeaderValue', { HeaderName: 'x-ms-copy-source' });
       }
-      expectError(await copy(from.url, { 'x-ms-requires-sync': 'true' }), 501, 'NotImplemented');
       expectError(await copy(from.url, { 'x-ms-requires-sync': 'maybe' }), 400, 'InvalidHeaderValue');
       expectError(await copy(from.url, { 'x-ms-seal-blob': 'true' }), 501, 'NotImplemented');
       expect((await copy(from.url.replace('127.0.0.1', 'localhost'))).status).toBe(202);

@@ -11,7 +11,7 @@ import type { ServiceDefinition } from '../../src/rest/service.ts';
 export const ACCOUNT = 'devstoreaccount1';
 export const KEY = Buffer.from('a key that is used in this test only').toString('base64');
 
-const account = { name: ACCOUNT, keys: [KEY] };
+const account = { id: 1n, name: ACCOUNT, keys: [KEY] };
 export const testAccounts = { find: (name: string) => (name === ACCOUNT ? account : undefined) };
 
 /** The Blob service with these operations instead of its own. */

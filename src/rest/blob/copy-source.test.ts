@@ -14,6 +14,10 @@ function requestFrom({ host, base }: typeof PATH, source: string, readsHosts = t
   };
 }
 
+const NAMES = { isAccount: (name: string) => name === 'mine' || name === 'theirs', hostNames: ['nas', '10.0.0.5'] };
+const parse = (request: Request, reads: 'this account' | 'any account' = 'any account') =>
+  parseCopySource(request, NAMES, reads);
+
 describe('A copy source', () => {
   it.each([
     [PATH, 'http://localhost:10000/mine/c/b'],
@@ -25,22 +29,32 @@ describe('A copy source', () => {
     [HOST, 'http://[::1]:10000/mine/c/b'],
     [HOST, 'https://mine.blob.core.windows.net/c/b'],
     [{ host: 'mine.example:10000', base: '/mine' }, 'http://mine.example:10000/mine/c/b'],
+    [PATH, 'http://nas:10000/mine/c/b'],
+    [PATH, 'http://10.0.0.5:10000/mine/c/b'],
   ])('of a request to %j is this server at %s', (caller, source) => {
-    expect(parseCopySource(requestFrom(caller, source))).toMatchObject({ account: 'mine', container: 'c', item: 'b' });
+    expect(parse(requestFrom(caller, source))).toMatchObject({ account: 'mine', container: 'c', item: 'b' });
   });
 
   it.each([
     [PATH, 'http://localhost:10001/mine/c/b'],
     [PATH, 'https://other.blob.core.windows.net/c/b'],
     [HOST, 'http://elsewhere:10000/mine/c/b'],
+    [PATH, 'http://nas:10001/mine/c/b'],
+    [PATH, 'http://nas/mine/c/b'],
   ])('of a request to %j is another server at %s', (caller, source) => {
-    expect(() => parseCopySource(requestFrom(caller, source))).toThrow('another server');
+    expect(() => parse(requestFrom(caller, source))).toThrow('another server');
   });
 
+  it.each(['http://localhost:10000/theirs/c/b', 'http://theirs.blob.localhost:10000/c/b'])(
+    'is in another account at %s, which Copy Blob does not read',
+    (source) => {
+      expect(parse(requestFrom(PATH, source))).toMatchObject({ account: 'theirs', container: 'c', item: 'b' });
+      expect(() => parse(requestFrom(PATH, source), 'this account')).toThrow('another account');
+    },
+  );
+
   it('has no account in its host where only the path names accounts', () => {
-    expect(() => parseCopySource(requestFrom(PATH, 'https://mine.blob.core.windows.net/c/b', false))).toThrow(
-      'another server',
-    );
-    expect(parseCopySource(requestFrom(PATH, 'http://127.0.0.1:10000/mine/c/b', false))).toMatchObject({ item: 'b' });
+    expect(() => parse(requestFrom(PATH, 'https://mine.blob.core.windows.net/c/b', false))).toThrow('another server');
+    expect(parse(requestFrom(PATH, 'http://127.0.0.1:10000/mine/c/b', false))).toMatchObject({ item: 'b' });
   });
 });

@@ -1,38 +1,66 @@
 /**
- * The source of a copy: its URL, its conditions, and the request that authorizes reading it. The credential in the URL decides, not the
+ * The source of a copy: its URL, its conditions, and the request that authorizes reading it. The credential of the source decides, not the
  * caller of the copy.
  */
+import { networkInterfaces } from 'node:os';
 import type { Conditions } from '../../rules/conditions.ts';
-import type { CopySource } from '../../services/blob/copies.ts';
-import { StorageError } from '../../services/common/errors.ts';
+import type { CopySource } from '../../services/blob/copy-sources.ts';
 import { notImplemented, type Reader, type Request } from '../operation.ts';
 import { conditions, invalidHeader, reader, singleHeader } from '../params.ts';
 import { type Address, parseAddress, parseQuery } from '../request.ts';
-import { parseBlobPath } from './params.ts';
+import { parseBlobPath, type SizeLimits, sizeLimitOf } from './params.ts';
 
 const HEADER = 'x-ms-copy-source';
 const SOURCE = /^https?:\/\/([^/?#]+)\/[^#]*$/i;
 const LOOPBACK = /^(?:(?:[\w-]+\.)*localhost|127\.0\.0\.1|\[::1\])(?=:|$)/i;
 
-/** The source must be of this account on this server. A host whose first label is the account is this server, too. */
-export function parseCopySource(request: Request): Address & { readonly url: string } {
+/** A copy source on this server. */
+export type CopySourceAddress = Address & { readonly url: string };
+
+/** What tells this server from others. */
+export interface OwnNames {
+  isAccount(name: string): boolean;
+  /** Host names of this server, in lower case. */
+  readonly hostNames: readonly string[];
+}
+
+/** The source must be on this server. A host whose first label is an account of this server is this server, too. */
+export function parseCopySource(
+  request: Request,
+  names: OwnNames,
+  reads: 'this account' | 'any account',
+): CopySourceAddress {
   const url = String(request.headers[HEADER] ?? '');
   const host = SOURCE.exec(url)?.[1];
   if (host === undefined) throw invalidHeader(HEADER, url);
   const ownHost = String(request.headers.host);
-  const isSame = normalizeHost(host) === normalizeHost(ownHost);
   // The host is parsed as in requests: the host of this request as it was there, others unless only paths name accounts.
   const isOwnInPath = host.toLowerCase() === ownHost.toLowerCase() && request.base !== '';
   const readAsHost = isOwnInPath || !request.readsHosts ? undefined : host;
-  const address = parseAddress(url, readAsHost, (name) => name === request.account, parseBlobPath);
-  if (!isSame && address.base !== '') {
+  const address = parseAddress(url, readAsHost, names.isAccount, parseBlobPath);
+  if (address.base !== '' && !isOwnHost(host, ownHost, names)) {
     throw notImplemented(`Copying from another server (${host}) is not implemented by this server yet.`);
   }
-  if (address.account !== request.account) {
-    throw notImplemented(`Copying from another account (${address.account}) is not implemented by this server yet.`);
+  if (reads === 'this account' && address.account !== request.account) {
+    throw notImplemented(
+      `Copy Blob from another account (${address.account}) is not implemented by this server yet; Copy Blob From URL is.`,
+    );
   }
   if (address.container === '' || address.item === '') throw invalidHeader(HEADER, url);
   return { ...address, url };
+}
+
+function isOwnHost(host: string, ownHost: string, { hostNames }: OwnNames): boolean {
+  if (normalizeHost(host) === normalizeHost(ownHost)) return true;
+  const [name, port] = splitPort(host);
+  return port === splitPort(ownHost)[1] && (hostNames.includes(name) || isOwnAddress(name, hostNames));
+}
+
+/** Every address of the machine, if the server listens on all of them. */
+function isOwnAddress(name: string, hostNames: readonly string[]): boolean {
+  if (!hostNames.includes('0.0.0.0') && !hostNames.includes('::')) return false;
+  const numeric = name.replace(/^\[(.*)\]$/, '$1');
+  return Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === numeric));
 }
 
 /** All names of the loopback interface are the same host. */
@@ -40,8 +68,13 @@ function normalizeHost(host: string): string {
   return host.toLowerCase().replace(LOOPBACK, 'localhost');
 }
 
-export const copySource: Reader<CopySource> = reader((request) => {
-  const { url, container, item: blob, rawQuery } = parseCopySource(request);
+function splitPort(host: string): [name: string, port: string] {
+  const [, name = '', port = ''] = /^(.*?)(?::(\d*))?$/.exec(host.toLowerCase()) ?? [];
+  return [name, port];
+}
+
+export const copySource: Reader<CopySource> = reader(({ copySource: address }) => {
+  const { url, container, item: blob, rawQuery } = address!;
   const query = parseQuery(rawQuery);
   for (const name of ['snapshot', 'versionid']) {
     if (query[name] !== undefined)
@@ -49,6 +82,13 @@ export const copySource: Reader<CopySource> = reader((request) => {
   }
   return { url: query.sig === undefined ? url : url.slice(0, url.indexOf('?')), container, blob };
 });
+
+/** As sent. */
+export const sourceRange: Reader<string | undefined> = reader((request) => singleHeader(request, 'x-ms-source-range'));
+
+/** The limit of the version, in bytes. */
+export const sourceBytesMax = (limits: SizeLimits): Reader<number> =>
+  reader(({ version }) => sizeLimitOf(limits, version));
 
 /** x-ms-source-if-match and the like. */
 export const sourceConditions: Reader<Conditions> = reader((request) => {
@@ -76,18 +116,21 @@ export const requireAbortAction: Reader<void> = reader(({ headers }) => {
 });
 
 /** The read of the source as a request that can be authenticated and authorized. */
-export function copySourceRequest(request: Request): Request {
-  const { rawPath, rawQuery, container, item, secondary } = parseCopySource(request);
-  const { id, account, base, readsHosts, secure, version } = request;
+export function copySourceRequest(request: Request, source: CopySourceAddress): Request {
+  const { rawPath, rawQuery, account, base, container, item, secondary } = source;
+  const { id, readsHosts, secure, version } = request;
   const query = parseQuery(rawQuery);
+  const authorization = sourceAuthorization(request);
   return {
     ...{ id, account, base, readsHosts, secure, version, rawPath, rawQuery, query, container, item, secondary },
-    ...{ method: 'GET', headers: {}, rawHeaders: [] },
+    ...{ method: 'GET', headers: authorization === undefined ? {} : { authorization }, rawHeaders: [] },
   };
 }
 
-/** Errors of the source have a code of their own. */
-export function copySourceError(error: unknown): unknown {
-  if (!(error instanceof StorageError) || error.status === 501) return error;
-  return new StorageError('CannotVerifyCopySource', error.status, error.message, error.details);
+/** Azure takes a bearer token only: a signature of the account's key belongs to one request. */
+function sourceAuthorization(request: Request): string | undefined {
+  const name = 'x-ms-copy-source-authorization';
+  const value = singleHeader(request, name);
+  if (value !== undefined && !/^bearer /i.test(value)) throw invalidHeader(name, value.replace(/ .*/s, ' ...'));
+  return value;
 }

@@ -27,18 +27,12 @@ export const notImplementedOperations: readonly Operation<Storage>[] = [
   notImplementedOperation('Delete Blob Immutability Policy', `DELETE ${BLOB}`, { comp: 'immutabilityPolicies' }),
   notImplementedOperation('Set Blob Legal Hold', `PUT ${BLOB}`, { comp: 'legalhold' }),
   notImplementedOperation('Snapshot Blob', `PUT ${BLOB}`, { comp: 'snapshot' }),
-  notImplementedOperation(
-    'Copy Blob From URL',
-    `PUT ${BLOB}`,
-    {},
-    { 'x-ms-copy-source': true, 'x-ms-requires-sync': 'true' },
-  ),
   notImplementedOperation('Incremental Copy Blob', `PUT ${BLOB}`, { comp: 'incrementalcopy' }),
   notImplementedOperation('Query Blob Contents', `POST ${BLOB}`, { comp: 'query' }),
   notImplementedOperation('Get Blob Tags', `GET ${BLOB}`, { comp: 'tags' }),
   notImplementedOperation('Set Blob Tags', `PUT ${BLOB}`, { comp: 'tags' }),
 
-  ...['BlockBlob', 'AppendBlob', 'PageBlob'].flatMap((type) => {
+  ...['AppendBlob', 'PageBlob'].flatMap((type) => {
     const headers = { 'x-ms-blob-type': type, 'x-ms-copy-source': true } as const;
     return [
       notImplementedOperation<Storage>('Put Blob From URL', `PUT ${BLOB}`, {}, headers),
@@ -50,7 +44,6 @@ export const notImplementedOperations: readonly Operation<Storage>[] = [
       ),
     ];
   }),
-  notImplementedOperation('Put Block From URL', `PUT ${BLOB}`, { comp: 'block' }, { 'x-ms-copy-source': true }),
 
   notImplementedOperation('Put Blob (append blob)', `PUT ${BLOB}`, {}, { 'x-ms-blob-type': 'AppendBlob' }),
   notImplementedOperation('Append Block', `PUT ${BLOB}`, { comp: 'appendblock' }),

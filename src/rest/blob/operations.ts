@@ -61,6 +61,7 @@ import { serviceOperations } from '../service-operations.ts';
 import { parsePolicies, policiesXml } from '../xml/access-policies.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
 import { copySource, requireAbortAction, requireAsyncCopy, sourceConditions } from './copy-source.ts';
+import { fromUrlOperations } from './from-url-operations.ts';
 import { leaseDuration, leaseHeaders, leaseStatus } from './lease-reply.ts';
 import {
   blobListElements,
@@ -532,7 +533,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     route: 'PUT /{container}/{blob}',
     when: { 'x-ms-copy-source': true },
     permission: ['write', 'create'],
-    readsCopySource: true,
+    readsCopySource: 'this account',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/copy-blob.test.ts',
     unsupported: ['x-ms-source-if-tags', 'x-ms-source-content-md5', ...VERSION_PARAMS, ...TAGS],
@@ -663,6 +664,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
       },
     }),
   ),
+  ...fromUrlOperations,
   ...notImplementedOperations,
 ];
 

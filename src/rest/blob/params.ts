@@ -26,7 +26,7 @@ export const deleteSnapshots: Reader<void> = reader((request) => {
 const MIB = 1 << 20;
 
 /** The maximal length of a body, by the first version with that limit, newest first. */
-type SizeLimits = readonly (readonly [version: string, bytes: number])[];
+export type SizeLimits = readonly (readonly [version: string, bytes: number])[];
 
 export const PUT_BLOB_SIZES: SizeLimits = [
   ['2019-12-12', 5000 * MIB],
@@ -39,11 +39,18 @@ export const PUT_BLOCK_SIZES: SizeLimits = [
   ['', 4 * MIB],
 ];
 
+/** Copy Blob From URL has had one limit in all versions. */
+export const COPY_FROM_URL_SIZES: SizeLimits = [['', 256 * MIB]];
+
 /** A request without a version gets the newest limit. */
+export function sizeLimitOf(limits: SizeLimits, version: string): number {
+  const found = version === '' ? limits[0] : limits.find(([since]) => version >= since);
+  return found![1];
+}
+
 export function sizeLimit(limits: SizeLimits): Reader<void> {
   return reader(({ headers, version }) => {
-    const found = version === '' ? limits[0] : limits.find(([since]) => version >= since);
-    const bytesMax = found![1];
+    const bytesMax = sizeLimitOf(limits, version);
     if (Number(headers['content-length']) > bytesMax) throw bodyTooLarge(bytesMax);
   });
 }

@@ -3,8 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { HEADERS_MAX } from '../../base/input-limits.ts';
 import { StorageError } from '../../services/common/errors.ts';
-import type { Account } from '../auth/shared-key.ts';
-import { createPipeline, type PipelineOptions } from '../pipeline.ts';
+import { createPipeline, type PipelineOptions, type ServedAccount } from '../pipeline.ts';
 import type { RequestContext } from '../request.ts';
 import { ByteBudget } from './byte-budget.ts';
 import { Connections, endsConnection, framingFault, hasBody } from './connections.ts';
@@ -22,7 +21,7 @@ const BACKLOG = 4_096;
 /** How long streams whose connections were cut may take to release their resources. */
 const RELEASE_MILLISECONDS = 2_000;
 
-export interface RestServerOptions<Context, Known extends Account = Account>
+export interface RestServerOptions<Context, Known extends ServedAccount = ServedAccount>
   extends PipelineOptions<Context, Known>,
     Omit<LifecycleOptions, 'definition'> {
   /** For HTTPS. */
@@ -44,13 +43,13 @@ export interface RestServer {
   close(graceMilliseconds?: number): Promise<void>;
 }
 
-export function createRestServer<Context, Known extends Account>(
+export function createRestServer<Context, Known extends ServedAccount>(
   options: RestServerOptions<Context, Known>,
 ): RestServer {
   return new HttpServer(options);
 }
 
-class HttpServer<Context, Known extends Account> implements RestServer {
+class HttpServer<Context, Known extends ServedAccount> implements RestServer {
   readonly #server: Server;
   readonly #limits: Limits;
   readonly #budget: ByteBudget;

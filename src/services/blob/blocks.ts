@@ -6,7 +6,7 @@ import type { Snapshot, Transaction } from '../../partition/partition.ts';
 import { encodeValue } from '../../partition/values.ts';
 import { blockIdBytes, judgeBlock, parseBlockId } from '../../rules/block-list.ts';
 import type { Storage } from '../common/storage.ts';
-import { type SentContent, withUpload } from '../common/upload.ts';
+import { type SentContent, type StagedContent, stageUpload, withUpload } from '../common/upload.ts';
 import { fail } from './errors.ts';
 import {
   type BlobInput,
@@ -21,6 +21,7 @@ import {
   type Blob,
   blockKey,
   blocksIn,
+  type ContainerId,
   decodeBlock,
   encodeBlock,
   encodeUncommitted,
@@ -42,7 +43,10 @@ export interface PutBlockInput extends Omit<BlobInput, 'conditions'> {
 }
 
 /** For Expect: 100-continue: fails as Put Block would, before the body is sent. */
-export async function precheckPutBlock(storage: Storage, input: Omit<PutBlockInput, 'body'>): Promise<void> {
+export async function precheckPutBlock(
+  storage: Storage,
+  input: Omit<PutBlockInput, 'wantsMd5' | 'body'>,
+): Promise<void> {
   const { leaseId, blockId } = checkPutBlockInput(storage, input);
   await storage.partition.read(async (at) =>
     checkPutBlock(at, storage, await readTarget(at, storage, input), blockId, leaseId),
@@ -50,35 +54,47 @@ export async function precheckPutBlock(storage: Storage, input: Omit<PutBlockInp
 }
 
 export async function putBlock(storage: Storage, input: PutBlockInput) {
-  const { container, blob, body } = input;
-  const { account, content, partition, sweeper } = storage;
+  const { container, body } = input;
   const { leaseId, blockId } = checkPutBlockInput(storage, input);
   if (body.length === 0) throw fail('InvalidHeaderValue', { HeaderName: 'Content-Length', HeaderValue: '0' });
   const containerId = await findContainerId(storage, container);
   return withUpload(storage, body, { md5: input.wantsMd5 }, async (uploaded) => {
-    const newId = content.newId();
-    const { value: needsSweep } = await partition.transact(txQueueKey(account, container, blob), async (tx) => {
-      const target = await readTarget(tx, storage, input);
-      const replaced = await checkPutBlock(tx, storage, target, blockId, leaseId);
-      checkSameContainer(target, containerId);
-      if (target.expired) scheduleUncommittedDeletion(tx, account, target.containerId, blob, target.expired);
-      await content.commitUpload(tx, account, uploaded);
-      if (replaced) await content.decrefChunks(tx, account, replaced.chunkRefs);
-      const uncommitted = nextUncommitted(tx, target.uncommitted, newId, blockId, replaced !== undefined);
-      tx.put(
-        blockKeyFromId(storage, uncommitted.id, blockId),
-        encodeBlock({ length: uploaded.length, chunkRefs: uploaded.chunkRefs }),
-      );
-      tx.put(uncommittedKey(account, target.containerId, blob), encodeUncommitted(uncommitted));
-      if (!target.uncommitted) tx.put(expiryKey(account, uncommitted.due, target.containerId, blob), encodeValue({}));
-      return target.expired !== undefined;
-    });
-    if (needsSweep) sweeper.wake();
+    await commitBlock(storage, { ...input, leaseId, blockId }, containerId, stageUpload(storage, uploaded));
     return { md5: uploaded.md5, crc64: uploaded.crc64 };
   });
 }
 
-function checkPutBlockInput(storage: Storage, input: Omit<PutBlockInput, 'body'>) {
+/**
+ * One commit: the block has these bytes.
+ * @param input with the canonical lease id and block id
+ */
+export async function commitBlock(
+  storage: Storage,
+  input: Omit<PutBlockInput, 'wantsMd5' | 'body'>,
+  containerId: ContainerId,
+  staged: StagedContent & { readonly inline?: undefined },
+): Promise<void> {
+  const { container, blob, blockId, leaseId } = input;
+  const { account, content, partition, sweeper } = storage;
+  const { length, chunkRefs } = staged;
+  const newId = content.newId();
+  const { value: needsSweep } = await partition.transact(txQueueKey(account, container, blob), async (tx) => {
+    const target = await readTarget(tx, storage, input);
+    const replaced = await checkPutBlock(tx, storage, target, blockId, leaseId);
+    checkSameContainer(target, containerId);
+    if (target.expired) scheduleUncommittedDeletion(tx, account, target.containerId, blob, target.expired);
+    await staged.reference(tx);
+    if (replaced) await content.decrefChunks(tx, account, replaced.chunkRefs);
+    const uncommitted = nextUncommitted(tx, target.uncommitted, newId, blockId, replaced !== undefined);
+    tx.put(blockKeyFromId(storage, uncommitted.id, blockId), encodeBlock({ length, chunkRefs }));
+    tx.put(uncommittedKey(account, target.containerId, blob), encodeUncommitted(uncommitted));
+    if (!target.uncommitted) tx.put(expiryKey(account, uncommitted.due, target.containerId, blob), encodeValue({}));
+    return target.expired !== undefined;
+  });
+  if (needsSweep) sweeper.wake();
+}
+
+export function checkPutBlockInput(storage: Storage, input: Omit<PutBlockInput, 'wantsMd5' | 'body'>) {
   const leaseId = checkWriteInput({ ...input, conditions: {} });
   const blockId = canonicalBlockId(input.blockId);
   checkWritable(storage, input.container);

@@ -7,6 +7,7 @@ import { INFINITE_SECONDS, isLocked, normaliseLeaseId } from '../../rules/lease.
 import { REHYDRATION_SECONDS, tierOfCopy } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
 import { readBlob } from './blob-record.ts';
+import type { CopySource } from './copy-sources.ts';
 import { fail } from './errors.ts';
 import {
   type BlobInput,
@@ -32,13 +33,6 @@ import {
   releaseReplaced,
   type WriteTarget,
 } from './write-target.ts';
-
-export interface CopySource {
-  /** The URL as it was sent. */
-  readonly url: string;
-  readonly container: string;
-  readonly blob: string;
-}
 
 export interface CopyBlobInput extends BlobInput {
   readonly source: CopySource;
@@ -103,7 +97,7 @@ async function readSource(
   conditions: Conditions,
   leaseId: string | undefined,
 ): Promise<Source> {
-  const found = await readBlob(at, { account, granted: { container: granted?.source } }, container, blob);
+  const found = await readBlob(at, { account, granted: { container: granted?.source?.container } }, container, blob);
   checkLease(at, found.blob.lease, leaseId, 'read', 'blob');
   const verdict = judgeWrite(found.blob, conditions, { creates: false, leaseHeld: false });
   if (verdict !== 'proceed') throw fail('SourceConditionNotMet');

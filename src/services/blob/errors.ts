@@ -9,6 +9,7 @@ export const blobErrors = errorTable({
   BlobNotFound: [404, 'The specified blob does not exist.'],
   BlockCountExceedsLimit: [409, 'The uncommitted block count cannot exceed the maximum limit of 100,000 blocks.'],
   BlockListTooLong: [400, 'The block list may not contain more than 50,000 blocks.'],
+  CannotVerifyCopySource: [409, 'Could not verify the copy source within the specified time.'],
   ContainerAlreadyExists: [409, 'The specified container already exists.'],
   ContainerNotFound: [404, 'The specified container does not exist.'],
   InfiniteLeaseDurationRequired: [

@@ -4,11 +4,12 @@
  * to bytes that a crash can lose.
  */
 import { formatId } from '../../content/rows.ts';
+import type { Transaction } from '../../partition/partition.ts';
 import { encodeBytes } from '../../partition/values.ts';
 import { formatEtag } from '../../rules/conditions.ts';
-import { tierAfterWrite } from '../../rules/tiers.ts';
+import { type Tier, tierAfterWrite } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
-import { type SentContent, withInlineOrUpload } from '../common/upload.ts';
+import { type SentContent, type StagedContent, withInlineOrUpload } from '../common/upload.ts';
 import {
   type BlobInput,
   checkWritable,
@@ -17,7 +18,7 @@ import {
   parseOptionalTier,
   type SentMetadata,
 } from './request-checks.ts';
-import { type ContentHeaders, inlineKey, txQueueKey } from './rows.ts';
+import { type BlobRecord, type ContainerId, type ContentHeaders, inlineKey, txQueueKey } from './rows.ts';
 import {
   checkPut,
   checkSameContainer,
@@ -35,7 +36,10 @@ export interface PutBlobInput extends BlobInput {
 }
 
 /** For Expect: 100-continue: fails as Put Blob would, before the body is sent. */
-export async function precheckPutBlob(storage: Storage, input: Omit<PutBlobInput, 'body'>): Promise<void> {
+export async function precheckPutBlob(
+  storage: Storage,
+  input: BlobInput & { readonly metadata: SentMetadata },
+): Promise<void> {
   const { leaseId } = checkPutBlobInput(storage, input);
   await storage.partition.read(async (at) => {
     checkPut(at, storage, await readTarget(at, storage, input), input, leaseId);
@@ -43,46 +47,56 @@ export async function precheckPutBlob(storage: Storage, input: Omit<PutBlobInput
 }
 
 export async function putBlob(storage: Storage, input: PutBlobInput) {
-  const { container, blob, body } = input;
-  const { account, content, partition, sweeper } = storage;
-  const { leaseId, metadata, tier: sentTier } = checkPutBlobInput(storage, input);
+  const { container, body } = input;
+  const { leaseId, metadata, tier } = checkPutBlobInput(storage, input);
   const containerId = body.whole ? undefined : await findContainerId(storage, container);
-  return withInlineOrUpload(storage, body, async (uploaded) => {
-    const { md5, crc64 } = uploaded;
-    const id = uploaded.inline ? undefined : content.newId();
-    const { timestamp, value: needsSweep } = await partition.transact(
-      txQueueKey(account, container, blob),
-      async (tx) => {
-        const target = await readTarget(tx, storage, input);
-        checkPut(tx, storage, target, input, leaseId);
-        checkSameContainer(target, containerId);
-        const hasReleased = await releaseReplaced(tx, storage, target, {
-          keepsInlineRow: uploaded.inline !== undefined,
-        });
-        if (uploaded.inline) {
-          tx.put(inlineKey(account, target.containerId, blob), encodeBytes(uploaded.inline));
-        } else {
-          await content.commitUpload(tx, account, uploaded);
-          content.addContent(tx, account, id!, [{ length: uploaded.length, chunkRefs: uploaded.chunkRefs }]);
-        }
-        const record = {
-          length: body.length,
-          crc64,
-          contentId: id && formatId(id),
-          content: input.content,
-          metadata,
-          tier: tierAfterWrite(target.blob?.tier, sentTier, tx.now),
-        };
-        putBlobRecord(tx, storage, target, record, md5);
-        return hasReleased;
-      },
-    );
-    if (needsSweep) sweeper.wake();
-    return { etag: formatEtag(timestamp), modified: timestamp, md5: md5!, crc64 };
+  return withInlineOrUpload(storage, body, async (staged) => {
+    const described = { content: input.content, metadata };
+    const written = await commitBlob(storage, { ...input, leaseId, tier }, containerId, staged, () => described);
+    return { ...written, md5: staged.md5!, crc64: staged.crc64 };
   });
 }
 
-function checkPutBlobInput(storage: Storage, input: Omit<PutBlobInput, 'body'>) {
+/**
+ * One commit: the blob has these bytes, and whatever it had before is released.
+ * @param input with the canonical lease id; without a tier the blob keeps the one it had
+ * @param containerId the container as it was found before the bytes came; undefined: they came with the request
+ */
+export async function commitBlob(
+  storage: Storage,
+  input: BlobInput & { readonly tier: Tier | undefined },
+  containerId: ContainerId | undefined,
+  staged: StagedContent,
+  describe: (tx: Transaction) => Pick<BlobRecord, 'content' | 'metadata' | 'copy'>,
+) {
+  const { container, blob, leaseId } = input;
+  const { account, content, partition, sweeper } = storage;
+  const { length, md5, crc64 } = staged;
+  const id = staged.inline ? undefined : content.newId();
+  const { timestamp, value: needsSweep } = await partition.transact(
+    txQueueKey(account, container, blob),
+    async (tx) => {
+      const target = await readTarget(tx, storage, input);
+      checkPut(tx, storage, target, input, leaseId);
+      checkSameContainer(target, containerId);
+      // Before the old content is released: source and target of a copy may be the same blob.
+      await staged.reference?.(tx);
+      const hasReleased = await releaseReplaced(tx, storage, target, { keepsInlineRow: staged.inline !== undefined });
+      if (staged.inline) tx.put(inlineKey(account, target.containerId, blob), encodeBytes(staged.inline));
+      else content.addContent(tx, account, id!, [{ length, chunkRefs: staged.chunkRefs }]);
+      const tier = tierAfterWrite(target.blob?.tier, input.tier, tx.now);
+      putBlobRecord(tx, storage, target, { length, crc64, contentId: id && formatId(id), tier, ...describe(tx) }, md5);
+      return hasReleased;
+    },
+  );
+  if (needsSweep) sweeper.wake();
+  return { etag: formatEtag(timestamp), modified: timestamp };
+}
+
+export function checkPutBlobInput(
+  storage: Storage,
+  input: BlobInput & { readonly metadata: SentMetadata; readonly tier?: string | undefined },
+) {
   const leaseId = checkWriteInput(input);
   const metadata = parseMetadata(input.metadata);
   checkWritable(storage, input.container);

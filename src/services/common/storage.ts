@@ -13,8 +13,8 @@ export interface Granted {
   readonly container?: bigint | undefined;
   /** The caller can create blobs, but not replace any. */
   readonly overwrite?: false;
-  /** The container whose access settings authorized the source of a copy. */
-  readonly source?: bigint | undefined;
+  /** The account of a copy's source, and the container whose access settings authorized the read of it. */
+  readonly source?: { readonly account: AccountId; readonly container: bigint | undefined } | undefined;
   /** The entities of a table that the caller can read and change: from the first to the last, both included. */
   readonly entities?: { readonly from?: EntityBound | undefined; readonly to?: EntityBound | undefined } | undefined;
 }

@@ -1,7 +1,8 @@
 /** Upload: the bytes of a request become durable, and their checksums are verified, before the transaction that references them. */
-import type { UploadedContent } from '../../content/content.ts';
+import type { ContentHashes, UploadedContent } from '../../content/content.ts';
+import type { ChunkRef } from '../../content/rows.ts';
 import { crc64Base64, md5Base64 } from '../../hashing/hasher.ts';
-import { OutcomeUnknown } from '../../partition/partition.ts';
+import { OutcomeUnknown, type Transaction } from '../../partition/partition.ts';
 import { commonErrors, errorFactory } from './errors.ts';
 import type { Storage } from './storage.ts';
 
@@ -63,22 +64,38 @@ export async function withUpload<T>(
   }
 }
 
-/** Bytes that go into a row, not into an extent. */
-export interface InlineContent {
+/** Bytes that a transaction can name: they go into a row, or they are in chunks. */
+export type StagedContent = ContentHashes & { readonly length: number } & (StagedInline | StagedChunks);
+
+interface StagedInline {
   readonly inline: Buffer;
-  readonly md5: string;
-  readonly crc64: string;
+  readonly reference?: undefined;
+}
+
+interface StagedChunks {
+  readonly inline?: undefined;
+  readonly chunkRefs: readonly ChunkRef[];
+  /** Counts the references to the chunks. */
+  reference(tx: Transaction): Promise<void>;
+}
+
+export function stageUpload(
+  { content, account }: Storage,
+  uploaded: UploadedContent,
+): StagedContent & { readonly inline?: undefined } {
+  const { length, md5, crc64, chunkRefs } = uploaded;
+  return { length, md5, crc64, chunkRefs, reference: (tx) => content.commitUpload(tx, account, uploaded) };
 }
 
 /** `withUpload` with an MD5, except that a content that is in memory already stays there. */
 export async function withInlineOrUpload<T>(
   storage: Storage,
   sent: SentContent,
-  fn: (uploaded: InlineContent | (UploadedContent & { readonly inline?: undefined })) => Promise<T>,
+  fn: (staged: StagedContent) => Promise<T>,
 ): Promise<T> {
   const { whole: inline } = sent;
-  if (!inline) return withUpload(storage, sent, { md5: true }, fn);
-  const content = { inline, md5: md5Base64(inline), crc64: crc64Base64(inline) };
-  checkHashes(sent.expected, content);
-  return fn(content);
+  if (!inline) return withUpload(storage, sent, { md5: true }, (uploaded) => fn(stageUpload(storage, uploaded)));
+  const hashes = { md5: md5Base64(inline), crc64: crc64Base64(inline) };
+  checkHashes(sent.expected, hashes);
+  return fn({ ...hashes, length: inline.length, inline });
 }

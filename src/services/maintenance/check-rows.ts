@@ -181,12 +181,12 @@ function checkContent({ refs, length }: Content, { blobs, end, gap }: ContentCou
 
 function checkSegments(segments: readonly Segment[], account: bigint, { chunks }: ReferenceCounts): void {
   for (const { chunkRefs } of segments) {
-    for (const { chunk, length } of chunkRefs) {
+    for (const { chunk, length, offset } of chunkRefs) {
       const { row } = chunks.get(qualifiedId(account, formatId(chunk))) ?? {};
       if (!row) throw new Error(`bytes that it names are missing: chunk ${formatId(chunk)}`);
-      if (row.length !== length)
+      if (offset === undefined ? row.length !== length : row.length < offset + length)
         throw new Error(
-          `bytes that it names have another length: chunk ${formatId(chunk)} has ${row.length}, not ${length}`,
+          `bytes that it names have another length: chunk ${formatId(chunk)} has ${row.length}, not ${(offset ?? 0) + length}`,
         );
     }
   }

@@ -1,0 +1,161 @@
+/** The operations "From URL" on the wire. */
+import { copyBlobFromUrl, putBlobFromUrl, putBlockFromUrl } from '../../services/blob/from-url.ts';
+import type { Storage } from '../../services/common/storage.ts';
+import { type ConditionHeader, type Operation, operationOn } from '../operation.ts';
+import {
+  blobContentHeaders,
+  booleanHeader,
+  conditions,
+  header,
+  leaseId,
+  metadata,
+  pathPart,
+  reader,
+  sourceHashes,
+} from '../params.ts';
+import { validatorHeaders } from '../reply.ts';
+import { copySource, sourceBytesMax, sourceConditions, sourceRange } from './copy-source.ts';
+import {
+  beforeCrc64,
+  COPY_FROM_URL_SIZES,
+  PUT_BLOB_SIZES,
+  PUT_BLOCK_SIZES,
+  rejectConditions,
+  requiredQuery,
+} from './params.ts';
+
+const operation = operationOn<Storage>();
+const route = 'PUT /{container}/{blob}' as const;
+const TEST = 'test/end-to-end/from-url.test.ts';
+const ALL_CONDITIONS: ConditionHeader[] = ['If-Match', 'If-None-Match', 'If-Modified-Since', 'If-Unmodified-Since'];
+
+const UNSUPPORTED = [
+  '?snapshot',
+  '?versionid',
+  'x-ms-if-tags',
+  'x-ms-source-if-tags',
+  'x-ms-source-encryption-key',
+  'x-ms-source-encryption-key-sha256',
+  'x-ms-source-encryption-algorithm',
+  'x-ms-file-request-intent',
+];
+const ENCRYPTION = [
+  'x-ms-encryption-key',
+  'x-ms-encryption-key-sha256',
+  'x-ms-encryption-algorithm',
+  'x-ms-encryption-scope',
+];
+const BLOB_FEATURES = [
+  'x-ms-tags',
+  'x-ms-copy-source-tag-option',
+  'x-ms-immutability-policy-until-date',
+  'x-ms-immutability-policy-mode',
+  'x-ms-legal-hold',
+  ...ENCRYPTION,
+];
+
+const target = { container: pathPart(0), blob: pathPart(1), leaseId };
+const sourceParams = { source: copySource, sourceConditions, sourceHashes };
+const copiesProperties = reader((request) => booleanHeader('x-ms-copy-source-blob-properties').read(request) ?? true);
+
+/** A request that states an MD5 gets it back. */
+const wantsBlockMd5 = reader(
+  (request) => beforeCrc64.read(request) || request.headers['x-ms-source-content-md5'] !== undefined,
+);
+
+interface Copied {
+  readonly md5: string | undefined;
+  readonly crc64: string;
+}
+
+/** The hash that the version has in replies. */
+const hashHeaders = ({ md5, crc64 }: Copied, wantsMd5: boolean) => ({
+  'Content-MD5': wantsMd5 ? md5 : undefined,
+  'x-ms-content-crc64': wantsMd5 ? undefined : crc64,
+});
+
+export const fromUrlOperations: readonly Operation<Storage>[] = [
+  ...[{}, { 'x-ms-requires-sync': 'true' }].map((sync) =>
+    operation({
+      name: 'Put Blob From URL',
+      route,
+      when: { 'x-ms-blob-type': 'BlockBlob', 'x-ms-copy-source': true, ...sync },
+      permission: ['write', 'create'],
+      readsCopySource: 'any account',
+      conditions: ALL_CONDITIONS,
+      test: TEST,
+      unsupported: UNSUPPORTED,
+      unsupportedUnlessLenient: BLOB_FEATURES,
+      input: {
+        ...target,
+        ...sourceParams,
+        conditions,
+        content: blobContentHeaders,
+        copiesProperties,
+        metadata,
+        tier: header('x-ms-access-tier'),
+        sourceBytesMax: sourceBytesMax(PUT_BLOB_SIZES),
+      },
+      run: putBlobFromUrl,
+      reply: ({ md5: _, crc64, ...written }) => ({
+        status: 201,
+        headers: validatorHeaders(written, { 'x-ms-content-crc64': crc64, 'x-ms-request-server-encrypted': 'true' }),
+      }),
+    }),
+  ),
+  operation({
+    name: 'Copy Blob From URL',
+    route,
+    when: { 'x-ms-copy-source': true, 'x-ms-requires-sync': 'true' },
+    permission: ['write', 'create'],
+    readsCopySource: 'any account',
+    conditions: ALL_CONDITIONS,
+    test: TEST,
+    unsupported: UNSUPPORTED,
+    unsupportedUnlessLenient: BLOB_FEATURES,
+    input: {
+      ...target,
+      ...sourceParams,
+      conditions,
+      metadata,
+      tier: header('x-ms-access-tier'),
+      wantsMd5: beforeCrc64,
+      sourceBytesMax: sourceBytesMax(COPY_FROM_URL_SIZES),
+    },
+    run: async (storage, input) => ({ ...(await copyBlobFromUrl(storage, input)), wantsMd5: input.wantsMd5 }),
+    reply: ({ copyId, wantsMd5, ...copied }) => ({
+      status: 202,
+      headers: validatorHeaders(copied, {
+        'x-ms-copy-id': copyId,
+        'x-ms-copy-status': 'success',
+        ...hashHeaders(copied, wantsMd5),
+        'x-ms-request-server-encrypted': 'true',
+      }),
+    }),
+  }),
+  operation({
+    name: 'Put Block From URL',
+    route,
+    query: { comp: 'block' },
+    when: { 'x-ms-copy-source': true },
+    permission: 'write',
+    readsCopySource: 'any account',
+    test: TEST,
+    unsupported: UNSUPPORTED,
+    unsupportedUnlessLenient: ENCRYPTION,
+    input: {
+      ...target,
+      ...sourceParams,
+      conditions: rejectConditions,
+      blockId: requiredQuery('blockid'),
+      sourceRange,
+      wantsMd5: wantsBlockMd5,
+      sourceBytesMax: sourceBytesMax(PUT_BLOCK_SIZES),
+    },
+    run: async (storage, input) => ({ copied: await putBlockFromUrl(storage, input), wantsMd5: input.wantsMd5 }),
+    reply: ({ copied, wantsMd5 }) => ({
+      status: 201,
+      headers: { ...hashHeaders(copied, wantsMd5), 'x-ms-request-server-encrypted': 'true' },
+    }),
+  }),
+];
