@@ -18,7 +18,7 @@ import { copySourceError, copySourceRequest } from './blob/copy-source.ts';
 import { corsHeaders, preflight } from './cors.ts';
 import type { RequestBody } from './http/request-body.ts';
 import { reserveReply } from './http/response-stream.ts';
-import type { BodyReader, ContextFor, Operation, Request } from './operation.ts';
+import type { BodyReader, ContextFor, Operation, Request, RunPart } from './operation.ts';
 import type { Reply } from './reply.ts';
 import {
   isSecure,
@@ -116,9 +116,14 @@ export function createPipeline<Context, Known extends Account>(options: Pipeline
         source: await authorizeCopySource(identity, copySourceRequest(request), identify, lookUpAccess),
       };
     }
-    const contextFor: ContextFor<Context> = (part, container) => {
-      if (identity.kind === 'anonymous') throw anonymousRefused(request.version);
-      return context(account, authorize(identity, part, service, container));
+    const contextFor = createContextFor(account, identity, request);
+    const runPart: RunPart<Context> = async (partRow, part) => {
+      const caller = await authenticate(account, part, incoming.socket, lookUpAccess);
+      if (part.secondary) throw fail('InsufficientAccountPermissions');
+      const partContext = context(account, await authorizeCaller(caller, partRow, part, lookUpAccess));
+      const partInput = partRow.read(part, options.lenient);
+      const partsOfPart = createContextFor(account, caller, part);
+      return partRow.reply(await partRow.run(partContext, partInput, partsOfPart, runPart), part);
     };
     const storage = context(account, granted);
     const input = row.read(request, options.lenient);
@@ -126,7 +131,7 @@ export function createPipeline<Context, Known extends Account>(options: Pipeline
     if (bodyRead === false) await receiveBody(ctx.body, request, row, input, storage);
     else if (bodyRead !== true) await bodyRead;
     if (row.replyBytes) await reserveReply(ctx, row.replyBytes(input));
-    const rowReply = row.reply(await row.run(storage, input, contextFor), request);
+    const rowReply = row.reply(await row.run(storage, input, contextFor, runPart), request);
     const reply = withOverrides(rowReply, identity, row);
     return request.version !== '' && request.version < QUOTED_ETAGS_SINCE ? withUnquotedETag(reply) : reply;
   };
@@ -153,6 +158,13 @@ export function createPipeline<Context, Known extends Account>(options: Pipeline
   ): Granted | undefined | Promise<Granted> {
     if (identity.kind === 'anonymous') return authorizeAnonymous(row, request, lookUpAccess);
     return authorize(identity, row, service, request.container);
+  }
+
+  function createContextFor(account: Known, identity: Identity, { version }: Request): ContextFor<Context> {
+    return (part, container) => {
+      if (identity.kind === 'anonymous') throw anonymousRefused(version);
+      return context(account, authorize(identity, part, service, container));
+    };
   }
 
   /** True: the operation has no body, or it is read. False: the body has not arrived yet. */

@@ -2,12 +2,14 @@ import { commonErrors, errorFactory, errorTable } from '../common/errors.ts';
 
 export const blobErrors = errorTable({
   ...commonErrors,
+  AllBatchSubRequestsShouldBeSameApi: [400, 'All batch subrequests should be the same api.'],
   BlobAlreadyExists: [409, 'The specified blob already exists.'],
   BlobNotFound: [404, 'The specified blob does not exist.'],
   BlockCountExceedsLimit: [409, 'The uncommitted block count cannot exceed the maximum limit of 100,000 blocks.'],
   BlockListTooLong: [400, 'The block list may not contain more than 50,000 blocks.'],
   ContainerAlreadyExists: [409, 'The specified container already exists.'],
   ContainerNotFound: [404, 'The specified container does not exist.'],
+  ExceedsMaxBatchRequestCount: [400, 'The batch operation exceeds maximum number of allowed subrequests.'],
   InfiniteLeaseDurationRequired: [
     412,
     'The lease ID matched, but the specified lease must be an infinite-duration lease.',
