@@ -4,46 +4,40 @@ import { STATUS_CODES } from 'node:http';
 import type { Request } from '../operation.ts';
 import { bodyLength, bodyPieces, echoedClientId, headerLines, type Reply } from '../reply.ts';
 
-export interface BlobPartReply {
-  readonly id: string;
-  /** Undefined: the reply is to the batch as a whole. */
-  readonly contentId?: string;
-  /** Of the request. */
-  readonly headers: Request['headers'];
-  readonly reply: Reply;
-}
+/** All of a part but its boundary. */
+export type FormattedPart = readonly Uint8Array[];
 
-export function batchReply(parts: readonly BlobPartReply[], version: string): Reply {
-  const boundary = `batchresponse_${randomUUID()}`;
-  const body = parts.flatMap((part) => [
-    Buffer.from(`--${boundary}\r\n${partHead(part, version)}\r\n`),
-    ...partBody(part.reply),
-  ]);
-  return {
-    status: 202,
-    headers: { 'Content-Type': `multipart/mixed; boundary=${boundary}` },
-    body: [...body, Buffer.from(`--${boundary}--`)],
-  };
-}
-
-function partHead({ id, contentId, headers, reply }: BlobPartReply, version: string): string {
-  const { 'Content-Type': type, ...others } = reply.headers ?? {};
+/** `contentId`: undefined in the only part, which answers the batch as a whole. */
+export function formatPart(
+  { id, headers, version }: Request,
+  reply: Reply,
+  contentId: string | undefined,
+): FormattedPart {
   const partHeaders = headerLines({ 'Content-Type': 'application/http', 'Content-ID': contentId });
-  const requestHeaders = headerLines({
-    ...others,
+  const replyHeaders = headerLines(reply.headers ?? {}, PUT_LAST);
+  const commonHeaders = headerLines({
     'x-ms-request-id': id,
     'x-ms-version': version || undefined,
     'x-ms-client-request-id': echoedClientId(headers),
     'Content-Length': reply.body === undefined ? undefined : bodyLength(reply.body),
-    'Content-Type': type,
+    'Content-Type': reply.headers?.['Content-Type'],
     Server: 'Windows-Azure-Blob/1.0',
   });
-  return `${partHeaders}\r\nHTTP/1.1 ${reply.status} ${reply.reason ?? STATUS_CODES[reply.status]}\r\n${requestHeaders}`;
+  const statusLine = `HTTP/1.1 ${reply.status} ${reply.reason ?? STATUS_CODES[reply.status]}\r\n`;
+  const head = Buffer.from(`${partHeaders}\r\n${statusLine}${replyHeaders}${commonHeaders}\r\n`);
+  // Operations that can be parts do not stream their replies.
+  return reply.body === undefined ? [head] : [head, ...bodyPieces(reply.body), LINE_BREAK];
 }
 
-/** Operations that can be parts do not stream their replies. */
-function partBody({ body }: Reply): readonly Uint8Array[] {
-  return body === undefined ? [] : [...bodyPieces(body), LINE_BREAK];
-}
-
+const PUT_LAST = new Set(['Content-Type']);
 const LINE_BREAK = Buffer.from('\r\n');
+
+export function batchReply(parts: readonly FormattedPart[]): Reply {
+  const boundary = `batchresponse_${randomUUID()}`;
+  const delimiter = Buffer.from(`--${boundary}\r\n`);
+  return {
+    status: 202,
+    headers: { 'Content-Type': `multipart/mixed; boundary=${boundary}` },
+    body: [...parts.flatMap((part) => [delimiter, ...part]), Buffer.from(`--${boundary}--`)],
+  };
+}

@@ -10,7 +10,7 @@ import { type Operation, operationOn, type Reader, type RunPart } from '../opera
 import { invalidHeader, reader } from '../params.ts';
 import { errorReply, PAGE_BYTES } from '../reply.ts';
 import { compileRouter } from '../router.ts';
-import { type BlobPartReply, batchReply } from './batch-reply.ts';
+import { batchReply, type FormattedPart, formatPart } from './batch-reply.ts';
 import { type BatchRequest, readBlobBatch } from './batch-request.ts';
 
 const fail = errorFactory(commonErrors);
@@ -40,15 +40,15 @@ export function batchOperations(table: readonly Operation<Storage>[]): readonly 
         const now = () => storage.partition.clock.now();
         try {
           const parts = await runSliced(readBlobBatch(body, boundary, request, router), body.length);
-          return { request, parts: await Promise.all(parts.map((part) => replyToPart(part, runPart, now))) };
+          return await Promise.all(parts.map((part) => replyToPart(part, runPart, now)));
         } catch (error) {
           // Azure accepts the batch, and sends one part with the error in the place of all replies.
-          if (!(error instanceof StorageError)) throw error;
-          const { id, method, headers } = request;
-          return { request, parts: [{ id, headers, reply: errorReply(error, id, now(), { method }) }] };
+          if (error instanceof StorageError)
+            return [formatPart(request, errorReply(error, request.id, now(), request), undefined)];
+          throw error;
         }
       },
-      reply: ({ parts }, { version }) => batchReply(parts, version),
+      reply: batchReply,
     }),
   );
 }
@@ -64,15 +64,14 @@ const boundary: Reader<string> = reader(({ headers }) => {
 /** Of all batches together. To verify a signature takes time by the length of what is signed. */
 const smallPartTurn = limitPerTick(32);
 
-async function replyToPart(part: BatchRequest, runPart: RunPart<Storage>, now: () => bigint): Promise<BlobPartReply> {
+async function replyToPart(part: BatchRequest, runPart: RunPart<Storage>, now: () => bigint): Promise<FormattedPart> {
   const { contentId, headBytes, row, request } = part;
-  const { id, method, headers } = request;
   await (isSmall(headBytes) ? smallPartTurn() : firstSlice());
   try {
-    return { id, contentId, headers, reply: await runPart(row, request) };
+    return formatPart(request, await runPart(row, request), contentId);
   } catch (error) {
     const known = asStorageError(error);
     if (!known) throw error;
-    return { id, contentId, headers, reply: errorReply(known, id, now(), { method }) };
+    return formatPart(request, errorReply(known, request.id, now(), request), contentId);
   }
 }
