@@ -11,7 +11,7 @@ import { parseBlobPath } from './params.ts';
 
 const PARTS_MAX = 256;
 /** After reading this many bytes of addresses and headers the event loop gets its turn. */
-const SLICE_BYTES = 64 << 10;
+const SLICE_BYTES = 16 << 10;
 
 export interface BatchRequest {
   readonly contentId: string;

@@ -62,7 +62,7 @@ const boundary: Reader<string> = reader(({ headers }) => {
 });
 
 /** Of all batches together. To verify a signature takes time by the length of what is signed. */
-const smallPartTurn = limitPerTick(32);
+const smallPartTurn = limitPerTick(16);
 
 async function replyToPart(part: BatchRequest, runPart: RunPart<Storage>, now: () => bigint): Promise<FormattedPart> {
   const { contentId, headBytes, row, request } = part;
