@@ -155,6 +155,6 @@ describe('The body of a blob batch', () => {
     };
     expect(slices(text)).toBe(1);
     const long = Array.from({ length: 250 }, (_, at) => remove(at, `/c/b?x=${'y'.repeat(15_000)}`)).join('');
-    expect(slices(`${long}--b--`)).toBeGreaterThan(long.length / (128 << 10));
+    expect(slices(`${long}--b--`)).toBeGreaterThan(long.length / (32 << 10));
   });
 });
