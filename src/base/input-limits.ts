@@ -40,8 +40,8 @@ export const JSON_SPACE_MAX = 64 << 10;
 /** Tokens of `$filter`: fifteen comparisons, each in as many parentheses and negations as may be nested. rules/table/filter-lexer.ts: 400. */
 export const FILTER_TOKENS_MAX = 5_000;
 
-/** Header lines of one part of a batch. rest/table/batch/multipart.ts: 400. */
+/** Header lines of one part of a batch. rest/multipart.ts: 400. */
 export const PART_HEADERS_MAX = 64;
 
-/** Sequences in a batch that look like a boundary and are none. rest/table/batch/multipart.ts: 400. */
+/** Sequences in a batch that look like a boundary and are none. rest/multipart.ts: 400. */
 export const FALSE_BOUNDARIES_MAX = 1_024;

@@ -55,7 +55,12 @@ describe('a row', () => {
   it('reads, runs and replies', async () => {
     const input = row.read(request);
     row.readBody(input, Buffer.from('bytes'), request);
-    const output = await row.run({ greeting: 'hello' }, input, () => ({ greeting: '' }));
+    const output = await row.run(
+      { greeting: 'hello' },
+      input,
+      () => ({ greeting: '' }),
+      () => Promise.reject(new Error('no parts')),
+    );
     expect(row.reply(output, request)).toEqual({ status: 201, body: 'hello c lease 3 bytes b id' });
   });
 

@@ -88,6 +88,9 @@ export type ContextFor<Context> = (
   container: string,
 ) => Context;
 
+/** Runs a part that is a request of its own: authenticated by its own credentials, authorized and read as if it had come alone. */
+export type RunPart<Context> = (row: Operation<Context>, part: Request) => Promise<Reply>;
+
 interface RouteDescription {
   /** The name in Microsoft's REST reference. */
   readonly name: string;
@@ -123,7 +126,12 @@ interface OperationRow<Context, Row extends Readers, Output> extends RouteDescri
   readonly precheck?: (context: Context, input: WithoutBody<Row>) => Promise<void>;
   /** For a reply that is produced whole and may be large: its estimated size, which is reserved in the byte budget before the operation runs. */
   readonly replyBytes?: (input: WithoutBody<Row>) => number;
-  readonly run: (context: Context, input: Input<Row>, contextFor: ContextFor<Context>) => Promise<Output>;
+  readonly run: (
+    context: Context,
+    input: Input<Row>,
+    contextFor: ContextFor<Context>,
+    runPart: RunPart<Context>,
+  ) => Promise<Output>;
   readonly reply: (output: Output, request: Request) => Reply;
 }
 
@@ -145,7 +153,7 @@ export interface Operation<Context> extends RouteDescription {
   readBody(input: unknown, bytes: Buffer | AsyncIterable<Uint8Array>, request: Request): void | Promise<void>;
   readonly precheck: ((context: Context, input: unknown) => Promise<void>) | undefined;
   readonly replyBytes: ((input: unknown) => number) | undefined;
-  run(context: Context, input: unknown, contextFor: ContextFor<Context>): Promise<unknown>;
+  run(context: Context, input: unknown, contextFor: ContextFor<Context>, runPart: RunPart<Context>): Promise<unknown>;
   reply(output: unknown, request: Request): Reply;
 }
 

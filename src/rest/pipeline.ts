@@ -19,7 +19,7 @@ import { type CopySourceAddress, copySourceRequest, parseCopySource } from './bl
 import { corsHeaders, preflight } from './cors.ts';
 import type { RequestBody } from './http/request-body.ts';
 import { reserveReply } from './http/response-stream.ts';
-import type { BodyReader, ContextFor, Operation, Request } from './operation.ts';
+import type { BodyReader, ContextFor, Operation, Request, RunPart } from './operation.ts';
 import type { Reply } from './reply.ts';
 import {
   isSecure,
@@ -123,9 +123,14 @@ export function createPipeline<Context, Known extends ServedAccount>(
       granted = { ...granted, source: await authorizeCopySource(request, copySource, incoming.socket, ownerReads) };
       request = { ...request, copySource };
     }
-    const contextFor: ContextFor<Context> = (part, container) => {
-      if (identity.kind === 'anonymous') throw anonymousRefused(request.version);
-      return context(account, authorize(identity, part, service, container));
+    const contextFor = createContextFor(account, identity, request);
+    const runPart: RunPart<Context> = async (partRow, part) => {
+      const caller = await authenticate(account, part, incoming.socket, lookUpAccess);
+      if (part.secondary) throw fail('InsufficientAccountPermissions');
+      const partContext = context(account, await authorizeCaller(caller, partRow, part, lookUpAccess));
+      const partInput = partRow.read(part, options.lenient);
+      const partsOfPart = createContextFor(account, caller, part);
+      return partRow.reply(await partRow.run(partContext, partInput, partsOfPart, runPart), part);
     };
     const storage = context(account, granted);
     const input = row.read(request, options.lenient);
@@ -133,7 +138,7 @@ export function createPipeline<Context, Known extends ServedAccount>(
     if (bodyRead === false) await receiveBody(ctx.body, request, row, input, storage);
     else if (bodyRead !== true) await bodyRead;
     if (row.replyBytes) await reserveReply(ctx, row.replyBytes(input));
-    const rowReply = row.reply(await row.run(storage, input, contextFor), request);
+    const rowReply = row.reply(await row.run(storage, input, contextFor, runPart), request);
     const reply = withOverrides(rowReply, identity, row);
     return request.version !== '' && request.version < QUOTED_ETAGS_SINCE ? withUnquotedETag(reply) : reply;
   };
@@ -160,6 +165,13 @@ export function createPipeline<Context, Known extends ServedAccount>(
   ): Granted | undefined | Promise<Granted> {
     if (identity.kind === 'anonymous') return authorizeAnonymous(row, request, lookUpAccess);
     return authorize(identity, row, service, request.container);
+  }
+
+  function createContextFor(account: Known, identity: Identity, { version }: Request): ContextFor<Context> {
+    return (part, container) => {
+      if (identity.kind === 'anonymous') throw anonymousRefused(version);
+      return context(account, authorize(identity, part, service, container));
+    };
   }
 
   /** True: the operation has no body, or it is read. False: the body has not arrived yet. */

@@ -60,7 +60,12 @@ export function errorHeaders(error: StorageError): Record<string, string | numbe
 }
 
 /** An error as the Blob, Queue and File services send it: XML. */
-export function errorReply(error: StorageError, requestId: string, now: bigint, { method }: IncomingMessage): Reply {
+export function errorReply(
+  error: StorageError,
+  requestId: string,
+  now: bigint,
+  { method }: Pick<IncomingMessage, 'method'>,
+): Reply {
   const headers = { ...errorHeaders(error), 'x-ms-error-code': error.code };
   const reason = reasonPhrase(error.message);
   if (error.status === 304) return { status: 304, headers, reason };
@@ -112,10 +117,8 @@ export function sendReply(
   ];
   const version = incoming.headers['x-ms-version'];
   if (typeof version === 'string') headers.push('x-ms-version', version);
-  const clientId = incoming.headers['x-ms-client-request-id'];
-  if (typeof clientId === 'string' && clientId.length <= CLIENT_REQUEST_ID_MAX) {
-    headers.push('x-ms-client-request-id', clientId);
-  }
+  const clientId = echoedClientId(incoming.headers);
+  if (clientId !== undefined) headers.push('x-ms-client-request-id', clientId);
   if (options.close) headers.push('Connection', 'close');
   let hasLength = reply.status === 304;
   for (const name in reply.headers) {
@@ -138,6 +141,21 @@ export function sendReply(
     for (const piece of bodyPieces(reply.body!)) outgoing.write(piece);
     if (options.endsResponse) outgoing.end();
   }
+}
+
+/** The x-ms-client-request-id of a request, which its reply has, too. */
+export function echoedClientId({ 'x-ms-client-request-id': id }: IncomingMessage['headers']): string | undefined {
+  return typeof id === 'string' && id.length <= CLIENT_REQUEST_ID_MAX ? id : undefined;
+}
+
+/** The headers of a reply that is part of another one. */
+export function headerLines(headers: NonNullable<Reply['headers']>, without?: ReadonlySet<string>): string {
+  let text = '';
+  for (const name in headers) {
+    const value = headers[name];
+    if (value !== undefined && !without?.has(name)) text += `${name}: ${value}\r\n`;
+  }
+  return text;
 }
 
 /** In bytes; 0 for a stream, which sendReply does not send. */

@@ -7,7 +7,7 @@ const fail = errorFactory(commonErrors);
 /** The part of a request that decides its operation. */
 export type RouteInput = Pick<Request, 'method' | 'query' | 'headers'> & { readonly shape: Shape };
 
-interface Router<Context> {
+export interface Router<Context> {
   /** The row for this request. Throws a StorageError with the reason if there is none. */
   match(request: RouteInput): Operation<Context>;
   /** All rows, those with more criteria first: the order in which they are tried. */

@@ -35,21 +35,6 @@ describe('An operation that is not built yet', () => {
       await expectRefusal(container.getPageBlobClient('disk').create(512), 501, 'NotImplemented');
     });
 
-    it('is Blob Batch on an account or a container, whatever restype is sent', async () => {
-      const container = await running.newContainer();
-      for (const client of [running.service.getBlobBatchClient(), container.getBlobBatchClient()]) {
-        await expectRefusal(client.deleteBlobs([container.getBlobClient('a')]), 501, 'NotImplemented');
-      }
-      const headers = { 'Content-Type': 'multipart/mixed; boundary=batch_1' };
-      for (const path of ['', '/', `/${container.containerName}`]) {
-        for (const query of ['comp=batch', 'comp=batch&restype=container', 'restype=Container&comp=Batch']) {
-          const answer = await running.request('POST', `${path}?${query}`, { headers, body: '--batch_1--' });
-          expectError(answer, 501, 'NotImplemented');
-          expect(answer.text).toContain('Blob Batch');
-        }
-      }
-    });
-
     it('differs from an operation that Azure does not have', async () => {
       const { containerName } = await running.newContainer();
       const ask = (method: string, path: string) => running.request(method, path);

@@ -3,6 +3,7 @@
  * growth.test.ts, and by `npm run bench -- --stalls` in milliseconds that another client waits.
  */
 import { HEADERS_MAX, QUERY_PARAMETERS_MAX } from '../../build/base/input-limits.js';
+import { batchAttacks } from './batch-attacks.mjs';
 import { bodyAttacks } from './body-attacks.mjs';
 import { listAttacks } from './list-attacks.mjs';
 import { tableAttacks } from './table-attacks.mjs';
@@ -61,6 +62,7 @@ async function allowOrigins(send) {
 
 /** @type {readonly Attack[]} */
 export const attacks = [
+  ...batchAttacks,
   ...bodyAttacks,
   ...listAttacks,
   ...tableAttacks,

@@ -432,4 +432,11 @@ export const plantedBugs = [
     replace: "identity.kind === 'owner'",
     tests: ['test/end-to-end/from-url.test.ts', '-t', 'needs an authorization of its own'],
   },
+  {
+    name: 'a batch of blobs is authorized once for all of its parts',
+    file: 'src/rest/pipeline.ts',
+    find: 'const caller = await authenticate(account, part, incoming.socket, lookUpAccess);',
+    replace: 'const caller = identity;',
+    tests: ['test/end-to-end/blob-batch.test.ts', '-t', 'authorizes each part for itself'],
+  },
 ];

@@ -4,7 +4,7 @@
  *
  * Where the two differ: an account SAS opens a container's own operations, a service SAS for the container only its list.
  * Where they are silent: a container's access policies need the key; Get Account Information is for every caller that has been
- * given anything at all.
+ * given anything at all, and so is a Blob Batch, whose parts are signed one by one.
  */
 
 /** The resource type of a signature: a service, a container or an object; a service SAS: a blob, a container, a directory. */
@@ -48,6 +48,8 @@ const object = (letters: string) => ({
   service: { on: 'bcd', letters },
 });
 
+/** Without parts, each of which would need a signature of its own. */
+const BATCH = { headers: { 'Content-Type': 'multipart/mixed; boundary=b' }, body: '--b--' };
 const CONTAINER = '/{container}';
 const BLOB = '/{container}/dir/blob';
 const FRESH = '/{container}/dir/{fresh}';
@@ -61,6 +63,8 @@ export const permissionRows: readonly PermissionRow[] = [
   { operation: 'Get Account Information', variant: 'of the account', method: 'GET', path: '/', query: 'restype=account&comp=properties', ...service('any'), account: { types: 'sco', letters: 'any' } },
   { operation: 'Get Account Information', variant: 'at a container', method: 'HEAD', path: CONTAINER, query: 'restype=account&comp=properties', account: { types: 'sco', letters: 'any' }, service: { on: 'c', letters: 'any' } },
   { operation: 'Get Account Information', variant: 'at a blob', method: 'GET', path: BLOB, query: 'restype=account&comp=properties', account: { types: 'sco', letters: 'any' }, service: { on: 'bcd', letters: 'any' } },
+  { operation: 'Blob Batch', variant: 'of the account', method: 'POST', path: '/', query: 'comp=batch', ...BATCH, ...service('any'), account: { types: 'sco', letters: 'any' } },
+  { operation: 'Blob Batch', variant: 'of a container', method: 'POST', path: CONTAINER, query: 'restype=container&comp=batch', ...BATCH, account: { types: 'sco', letters: 'any' }, service: { on: 'c', letters: 'any' } },
 
   { operation: 'Create Container', method: 'PUT', path: CONTAINER, query: 'restype=container', ...container('cw') },
   { operation: 'Get Container Properties', method: 'GET', path: CONTAINER, query: 'restype=container', ...container('r') },

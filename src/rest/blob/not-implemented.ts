@@ -7,11 +7,6 @@ const CONTAINER = '/{container}';
 
 export const notImplementedOperations: readonly Operation<Storage>[] = [
   notImplementedOperation('Get User Delegation Key', 'POST /', { comp: 'userdelegationkey', restype: 'service' }),
-  // Clients disagree about restype.
-  ...(['/', CONTAINER] as const).flatMap((shape) => [
-    notImplementedOperation<Storage>('Blob Batch', `POST ${shape}`, { comp: 'batch' }),
-    notImplementedOperation<Storage>('Blob Batch', `POST ${shape}`, { restype: 'container', comp: 'batch' }),
-  ]),
   notImplementedOperation('Find Blobs by Tags', 'GET /', { comp: 'blobs' }),
 
   notImplementedOperation('Restore Container', `PUT ${CONTAINER}`, { restype: 'container', comp: 'undelete' }),

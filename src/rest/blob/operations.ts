@@ -59,6 +59,7 @@ import {
 import { accountUrl } from '../request.ts';
 import { serviceOperations } from '../service-operations.ts';
 import { parsePolicies, policiesXml } from '../xml/access-policies.ts';
+import { batchOperations } from './batch.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
 import { copySource, requireAbortAction, requireAsyncCopy, sourceConditions } from './copy-source.ts';
 import { fromUrlOperations } from './from-url-operations.ts';
@@ -141,7 +142,7 @@ const listParams = {
   resultsMax: integerQuery('maxresults', { min: 1, max: 2 ** 31 - 1 }),
 };
 
-export const blobOperations: readonly Operation<Storage>[] = [
+const singleOperations: readonly Operation<Storage>[] = [
   operation({
     name: 'List Containers',
     route: 'GET /',
@@ -666,6 +667,11 @@ export const blobOperations: readonly Operation<Storage>[] = [
   ),
   ...fromUrlOperations,
   ...notImplementedOperations,
+];
+
+export const blobOperations: readonly Operation<Storage>[] = [
+  ...singleOperations,
+  ...batchOperations(singleOperations),
 ];
 
 function leaseReply({ action, leaseId, breakSeconds, ...found }: LeaseAnswer & { action: string }): Reply {

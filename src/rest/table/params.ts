@@ -10,7 +10,7 @@ import type { AnswerFormat, MetadataLevel } from './json/write-entity.ts';
 import { negotiateFormat, type Preference, parsePreference } from './replies.ts';
 import { parseSelection } from './selection.ts';
 
-export const BODY_BYTES_MAX = 4 * 1024 * 1024;
+const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const TOP_MAX = 1_000;
 
 const level: Reader<MetadataLevel> = reader(({ headers, query }) => {

@@ -3,6 +3,7 @@ import { commonErrors, errorFactory, errorTable } from '../common/errors.ts';
 
 export const blobErrors = errorTable({
   ...commonErrors,
+  AllBatchSubRequestsShouldBeSameApi: [400, 'All batch subrequests should be the same api.'],
   BlobAlreadyExists: [409, 'The specified blob already exists.'],
   BlobArchived: [409, 'This operation is not permitted on an archived blob.'],
   BlobBeingRehydrated: [409, 'This operation is not permitted because the blob is being rehydrated.'],
@@ -12,6 +13,7 @@ export const blobErrors = errorTable({
   CannotVerifyCopySource: [409, 'Could not verify the copy source within the specified time.'],
   ContainerAlreadyExists: [409, 'The specified container already exists.'],
   ContainerNotFound: [404, 'The specified container does not exist.'],
+  ExceedsMaxBatchRequestCount: [400, 'The batch operation exceeds maximum number of allowed subrequests.'],
   InfiniteLeaseDurationRequired: [
     412,
     'The lease ID matched, but the specified lease must be an infinite-duration lease.',

@@ -245,4 +245,17 @@ def deletes():
         refused(404, 'BlobNotFound', call)
 
 
+@check('deletes many blobs at once, and is told about each of them')
+def deletes_many():
+    container = new_container()
+    names = ['a', 'dir/b c', 'ü+%25#', 'd']
+    for name in names:
+        container.upload_blob(name, b'x')
+    answers = container.delete_blobs(*names[:3], 'missing', raise_on_any_failure=False)
+    equal([answer.status_code for answer in answers], [202, 202, 202, 404])
+    equal([blob.name for blob in container.list_blobs()], ['d'])
+    container.delete_blobs({'name': 'd', 'etag': '"0x1"', 'match_condition': MatchConditions.IfModified})
+    equal(list(container.list_blobs()), [])
+
+
 run()

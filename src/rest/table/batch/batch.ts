@@ -6,16 +6,17 @@ import { firstSlice, nextSlice, runSliced } from '../../../base/time-slices.ts';
 import { StorageError } from '../../../services/common/errors.ts';
 import type { Storage } from '../../../services/common/storage.ts';
 import { type Change, type ChangeResult, changeEntities, GroupFailure } from '../../../services/table/entities.ts';
-import { type ContextFor, type Operation, operationOn, type Request } from '../../operation.ts';
-import { bodyTooLarge, reader } from '../../params.ts';
+import { type BatchPart, batchBody, type PartHeaders } from '../../multipart.ts';
+import { type ContextFor, type Operation, operationOn, type Request, type RunPart } from '../../operation.ts';
+import { reader } from '../../params.ts';
 import { bodyLength, type Reply } from '../../reply.ts';
 import { compileRouter } from '../../router.ts';
 import { type ChangeOperation, changeOperations, queryOperations } from '../entity-operations.ts';
 import { fail, formatErrorMessage, jsonError } from '../errors.ts';
-import { BODY_BYTES_MAX, effectiveMethod } from '../params.ts';
+import { effectiveMethod } from '../params.ts';
 import { jsonType, negotiateFormat } from '../replies.ts';
-import { type BatchPart, partRequest, readBatch } from './batch-request.ts';
-import { batchReply, type PartHeaders, type PartReply } from './multipart.ts';
+import { batchReply, type PartReply } from './batch-reply.ts';
+import { partRequest, readBatch } from './batch-request.ts';
 
 /** After reading or writing this many bytes of parts the event loop gets its turn. */
 const SLICE_BYTES = 128 * 1024;
@@ -28,16 +29,9 @@ export const batchOperation: Operation<Storage> = operationOn<Storage>()({
   test: 'test/end-to-end/table-batches.test.ts',
   input: {
     request: reader((request) => request),
-    body: {
-      kind: 'body',
-      bytesMax: BODY_BYTES_MAX,
-      tooLarge: () => bodyTooLarge(BODY_BYTES_MAX),
-      check: () => {},
-      // It is parsed in `run`, when it has its turn: until then only the bytes are held.
-      read: (bytes) => bytes,
-    },
+    body: batchBody,
   },
-  run: async (storage, { request, body }, contextFor) => {
+  run: async (storage, { request, body }, contextFor, runPart) => {
     // To read a hundred changes takes some milliseconds, so batches that arrive together take turns.
     await firstSlice();
     const batch = await runSliced(readBatch(body, request.headers['content-type']), 0);
@@ -45,7 +39,7 @@ export const batchOperation: Operation<Storage> = operationOn<Storage>()({
     const isChangeSet = batch.kind === 'changes';
     const parts = isChangeSet
       ? await runChanges(batch.parts, request, contextFor, now)
-      : [await runQuery(batch.part, request, contextFor, now)];
+      : [await runQuery(batch.part, request, contextFor, runPart, now)];
     return { isChangeSet, parts };
   },
   reply: ({ isChangeSet, parts }) => batchReply(parts, isChangeSet),
@@ -57,12 +51,13 @@ async function runQuery(
   part: BatchPart,
   outer: Request,
   contextFor: ContextFor<Storage>,
+  runPart: RunPart<Storage>,
   now: Now,
 ): Promise<PartReply> {
   const { headers } = part;
   try {
     const { row, request, storage, input } = readQuery(part, outer, contextFor);
-    return { requestHeaders: headers, reply: row.reply(await row.run(storage, input, contextFor), request) };
+    return { requestHeaders: headers, reply: row.reply(await row.run(storage, input, contextFor, runPart), request) };
   } catch (error) {
     const known = asClientError(error);
     return { requestHeaders: headers, reply: partErrorReply(known, known.message, headers, outer, now) };

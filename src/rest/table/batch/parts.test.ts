@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Storage } from '../../../services/common/storage.ts';
+import type { BatchPart } from '../../multipart.ts';
 import type { ContextFor, Request } from '../../operation.ts';
 import { type ChangeHead, createHeadReader, readQuery } from './batch.ts';
-import type { BatchPart } from './batch-request.ts';
 
 const outer: Request = {
   id: 'id',
@@ -27,6 +27,8 @@ const part = (method: string, url: string, body = '', sent: BatchPart['headers']
   url,
   headers: sent,
   body: Buffer.from(body),
+  contentId: undefined,
+  headBytes: 0,
 });
 const insert = (rowKey: string) => part('POST', '/mine', `{"PartitionKey":"p","RowKey":"${rowKey}"}`);
 const ENTITY = "/mine(PartitionKey='p',RowKey='r')";

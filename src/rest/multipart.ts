@@ -1,15 +1,11 @@
 /**
- * Multipart (RFC 2046): the parser of a batch, as lenient as clients need (lines may end with a line feed alone), and its reply.
+ * Multipart (RFC 2046): the parser of a batch of HTTP requests, as lenient as clients need (lines may end with a line feed alone).
  * It works on Latin-1 text, one character per byte, which is searched faster than a buffer.
  */
-
-import { randomUUID } from 'node:crypto';
-import { STATUS_CODES } from 'node:http';
-import { FALSE_BOUNDARIES_MAX, PART_HEADERS_MAX } from '../../../base/input-limits.ts';
-import type { SlicedWork } from '../../../base/time-slices.ts';
-import { bodyPieces, type Reply } from '../../reply.ts';
-import { fail } from '../errors.ts';
-import { COMMON_HEADERS } from '../replies.ts';
+import { FALSE_BOUNDARIES_MAX, PART_HEADERS_MAX } from '../base/input-limits.ts';
+import type { SlicedWork } from '../base/time-slices.ts';
+import type { BodyReader } from './operation.ts';
+import { bodyTooLarge } from './params.ts';
 
 const SPACE = 0x20;
 const TAB = 0x09;
@@ -21,6 +17,20 @@ const HEAD_BYTES_MAX = 64 * 1024;
 const EMPTY_BYTES_MAX = 64 * 1024;
 /** Searched in one slice: in text of dashes, each of which may begin a boundary, that takes 1 ms. */
 const SEARCH_BYTES = 128 * 1024;
+
+/** The body is not a batch of requests. Each service has its own error for that. */
+export class MalformedMultipart extends Error {}
+
+const BATCH_BYTES_MAX = 4 << 20;
+
+/** It is parsed when the operation runs, in slices: until then only the bytes are held. */
+export const batchBody: BodyReader<Buffer> = {
+  kind: 'body',
+  bytesMax: BATCH_BYTES_MAX,
+  tooLarge: () => bodyTooLarge(BATCH_BYTES_MAX),
+  check: () => {},
+  read: (bytes) => bytes,
+};
 
 export type PartHeaders = Readonly<Record<string, string>>;
 
@@ -73,7 +83,7 @@ export function* splitParts(
     at = markerEnd;
   }
   // Without its closing boundary the body is truncated.
-  throw fail('BatchSyntax');
+  throw new MalformedMultipart();
 }
 
 interface Delimiter {
@@ -109,7 +119,7 @@ function lineEndBefore(text: string, at: number): number {
 }
 
 /** Header lines up to and including the empty line. */
-export interface Head {
+interface Head {
   readonly text: string;
   readonly headers: PartHeaders;
   /** False: it ended with the part. Then text that begins with it can be longer, so it is never reused. */
@@ -130,21 +140,21 @@ export function parseHead(text: string, { from, to }: TextRange, known: Head | u
       return { text: all, headers, endsWithEmptyLine: EMPTY_LINE_LAST.test(all) };
     }
     const [, name, value = ''] = HEADER.exec(decodeUtf8(line)) ?? [];
-    if (name === undefined || end - from > HEAD_BYTES_MAX || lines >= PART_HEADERS_MAX) throw fail('BatchSyntax');
+    if (name === undefined || end - from > HEAD_BYTES_MAX || lines >= PART_HEADERS_MAX) throw new MalformedMultipart();
     const key = name.toLowerCase();
     headers[key] = headers[key] === undefined ? value.trim() : `${headers[key]}, ${value.trim()}`;
     at = end;
   }
 }
 
-export function startsWithHead(text: string, { from, to }: TextRange, known: Head): boolean {
+function startsWithHead(text: string, { from, to }: TextRange, known: Head): boolean {
   const end = from + known.text.length;
   // startsWith takes ten times as long.
   return known.endsWithEmptyLine && end <= to && text.slice(from, end) === known.text;
 }
 
 /** The offset after empty lines. If there are more than allowed, one of them is left, and refused as a request line. */
-export function skipEmptyLines(text: string, { from, to }: TextRange): number {
+function skipEmptyLines(text: string, { from, to }: TextRange): number {
   const end = Math.min(to, from + EMPTY_BYTES_MAX);
   let at = from;
   while (at < end && (text.charCodeAt(at) === LINE_FEED || text.charCodeAt(at) === CARRIAGE_RETURN)) at++;
@@ -152,101 +162,115 @@ export function skipEmptyLines(text: string, { from, to }: TextRange): number {
 }
 
 /** Not decoded, without the line break; '' also after the last line. */
-export function lineAt(text: string, { from, to }: TextRange): { readonly line: string; readonly end: number } {
+function lineAt(text: string, { from, to }: TextRange): { readonly line: string; readonly end: number } {
   const found = text.indexOf('\n', from);
   const end = found < 0 || found > to ? to : found;
-  if (end - from > HEAD_BYTES_MAX) throw fail('BatchSyntax');
+  if (end - from > HEAD_BYTES_MAX) throw new MalformedMultipart();
   const stop = end > from && text.charCodeAt(end - 1) === CARRIAGE_RETURN ? end - 1 : end;
   return { line: text.slice(from, stop), end: Math.min(end + 1, to) };
 }
 
 /** Lines are UTF-8. The result is a copy: a slice of the text would keep all of it in memory. */
-export function decodeUtf8(bytes: string): string {
+function decodeUtf8(bytes: string): string {
   return Buffer.from(bytes, 'latin1').toString();
 }
 
-export interface PartReply {
-  /** Of the part that it answers. */
-  readonly requestHeaders: PartHeaders;
-  readonly reply: Reply;
+/** An HTTP request within the body. Parts with the same header lines share the `headers` object. */
+export interface BatchPart {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: PartHeaders;
+  readonly body: Buffer;
+  /** Of the part, not of the request in it. */
+  readonly contentId: string | undefined;
+  /** The length of all lines before the body. */
+  readonly headBytes: number;
 }
 
-/** `isChangeSet`: the parts answer changes, not a query. */
-export function batchReply(parts: readonly PartReply[], isChangeSet: boolean): Reply {
-  const batch = `batchresponse_${randomUUID()}`;
-  const inner = isChangeSet ? `changesetresponse_${randomUUID()}` : batch;
-  const start = `--${inner}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n`;
-  const pieces: Buffer[] = [];
-  let text = isChangeSet ? `--${batch}\r\nContent-Type: multipart/mixed; boundary=${inner}\r\n\r\n` : '';
-  let previous: PartReply | undefined;
-  let head = '';
-  for (const part of parts) {
-    if (!previous || !haveSameHead(part, previous)) head = headLines(start, part);
-    previous = part;
-    text += `${head}${otherLines(part.reply)}\r\n`;
-    for (const bytes of bodyBuffers(part.reply.body)) {
-      if (bytes.length > INLINE_BYTES_MAX) {
-        pieces.push(Buffer.from(text), bytes);
-        text = '';
-      } else text += bytes.toString();
-    }
-    text += '\r\n';
+/** After this many bytes of parts the event loop gets its turn. */
+const SLICE_BYTES = 256 << 10;
+
+/** The requests in these ranges of the text; empty parts are skipped. */
+export function* readParts(bytes: Buffer, text: string, ranges: readonly TextRange[]): SlicedWork<BatchPart[]> {
+  // The search for the parts of a long body was a slice.
+  if (text.length > SLICE_BYTES) yield;
+  const parts: BatchPart[] = [];
+  const readPart = createPartReader(bytes, text);
+  for (let next = 0; ; ) {
+    next = readSlice(parts, readPart, text, ranges, next);
+    if (next === ranges.length) return parts;
+    yield;
   }
-  if (isChangeSet) text += `--${inner}--\r\n`;
-  return {
-    status: 202,
-    headers: { ...COMMON_HEADERS, 'Content-Type': `multipart/mixed; boundary=${batch}` },
-    body: [...pieces, Buffer.from(`${text}--${batch}--\r\n`)],
+}
+
+/** Outside of the generator, whose loops are slower. Returns the index of the first range that was not read. */
+function readSlice(
+  parts: BatchPart[],
+  readPart: (range: TextRange) => BatchPart,
+  text: string,
+  ranges: readonly TextRange[],
+  from: number,
+): number {
+  let next = from;
+  for (let bytes = 0; next < ranges.length && bytes < SLICE_BYTES; next++) {
+    const range = ranges[next]!;
+    bytes += range.to - range.from;
+    if (skipEmptyLines(text, range) < range.to) parts.push(readPart(range));
+  }
+  return next;
+}
+
+/** Most parts differ only in their bodies and addresses, so lines that are those of the part before are not parsed again. */
+export function createPartReader(bytes: Buffer, text: string): (part: TextRange) => BatchPart {
+  let outer: Head | undefined;
+  let requestLine: RequestLine | undefined;
+  let inner: Head | undefined;
+  let lastHead: (Head & Pick<BatchPart, 'method' | 'url' | 'contentId'>) | undefined;
+  return ({ from, to }) => {
+    if (!lastHead || !startsWithHead(text, { from, to }, lastHead)) {
+      const outerHead = parseHead(text, { from, to }, outer);
+      if (outerHead !== outer) checkType(outerHead.headers);
+      outer = outerHead;
+      const { line, end } = lineAt(text, { from: skipEmptyLines(text, { from: from + outer.text.length, to }), to });
+      if (line !== requestLine?.line) requestLine = parseRequestLine(line, decodeUtf8(line));
+      inner = parseHead(text, { from: end, to }, inner);
+      lastHead = {
+        ...inner,
+        text: text.slice(from, end + inner.text.length),
+        method: requestLine.method,
+        url: requestLine.url,
+        contentId: outer.headers['content-id'],
+      };
+    }
+    const { method, url, headers, contentId } = lastHead;
+    const headBytes = lastHead.text.length;
+    return { method, url, headers, body: bytes.subarray(from + headBytes, to), contentId, headBytes };
   };
 }
 
-/** A longer body is sent as it is: to decode and encode it again would hold the event loop. */
-const INLINE_BYTES_MAX = 4 << 10;
-
-const COMMON_LINES = Object.entries(COMMON_HEADERS)
-  .map(([name, value]) => `${name}: ${value}\r\n`)
-  .join('');
-/** These headers come first, in this order. */
-const HEAD_NAMES = new Set([...Object.keys(COMMON_HEADERS), 'Preference-Applied']);
-
-/** Whether `headLines` are the same for both. */
-function haveSameHead(one: PartReply, other: PartReply): boolean {
-  return (
-    one.reply.status === other.reply.status &&
-    one.requestHeaders['content-id'] === other.requestHeaders['content-id'] &&
-    one.reply.headers?.['Preference-Applied'] === other.reply.headers?.['Preference-Applied'] &&
-    dataServiceVersion(one.reply) === dataServiceVersion(other.reply)
-  );
+function checkType({ 'content-type': type }: PartHeaders): void {
+  if (type !== undefined && !/^application\/http\b/i.test(type)) throw new MalformedMultipart();
 }
 
-/** `join` gives a flat string: one of `+` would be flattened again for each part. */
-function headLines(start: string, { requestHeaders, reply }: PartReply): string {
-  const contentId = requestHeaders['content-id'];
-  const applied = reply.headers?.['Preference-Applied'];
-  return [
-    start,
-    `HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status]}\r\n`,
-    contentId === undefined ? '' : `Content-ID: ${contentId}\r\n`,
-    COMMON_LINES,
-    applied === undefined ? '' : `Preference-Applied: ${applied}\r\n`,
-    `DataServiceVersion: ${dataServiceVersion(reply)}\r\n`,
-  ].join('');
+interface RequestLine {
+  /** Latin-1, one character per byte. */
+  readonly line: string;
+  readonly method: string;
+  readonly url: string;
 }
 
-function dataServiceVersion({ headers, body }: Reply): string {
-  return body !== undefined || headers?.Location !== undefined ? '3.0;' : '1.0;';
-}
+const URL_BYTES_MAX = 32 * 1024;
+const METHOD = /^[A-Za-z]+ /;
+const PROTOCOL = / HTTP\/\d(?:\.\d)?$/;
 
-function otherLines({ headers }: Reply): string {
-  let text = '';
-  for (const name in headers) {
-    const value = headers[name];
-    if (value !== undefined && !HEAD_NAMES.has(name)) text += `${name}: ${value}\r\n`;
-  }
-  return text;
-}
-
-/** Operations that can be parts do not stream their replies. */
-function bodyBuffers(body: Reply['body']): readonly Buffer[] {
-  return body === undefined ? [] : (bodyPieces(body) as readonly Buffer[]);
+function parseRequestLine(line: string, text: string): RequestLine {
+  if (text.length > URL_BYTES_MAX) throw new MalformedMultipart();
+  const [method] = METHOD.exec(text) ?? [];
+  const url = text
+    .slice(method?.length ?? 0)
+    .trimEnd()
+    .replace(PROTOCOL, '')
+    .trim();
+  if (method === undefined || url === '') throw new MalformedMultipart();
+  return { line, method: method.trimEnd().toUpperCase(), url };
 }
