@@ -1,5 +1,5 @@
 //! The object_store crate, which delta-rs, DataFusion and others stand on. Prints one JSON object per check.
-use futures::TryStreamExt;
+use futures::{stream, StreamExt, TryStreamExt};
 use object_store::azure::{MicrosoftAzure, MicrosoftAzureBuilder};
 use object_store::path::Path;
 use object_store::signer::Signer;
@@ -41,6 +41,7 @@ async fn main() {
     tell("lists, and by folder", list(&store).await);
     tell("reads with a shared access signature", signature(&store).await);
     tell("deletes", delete(&store).await);
+    tell("deletes 300 at once", delete_many(&store).await);
 }
 
 async fn put_and_get(store: &MicrosoftAzure) -> Outcome {
@@ -131,4 +132,18 @@ async fn delete(store: &MicrosoftAzure) -> Outcome {
         Err(Error::NotFound { .. }) => Ok(()),
         other => Err(format!("{other:?} instead of nothing").into()),
     }
+}
+
+async fn delete_many(store: &MicrosoftAzure) -> Outcome {
+    let paths: Vec<_> = (0..300).map(|at| Path::from(format!("many/a b/ü+%25#{at}"))).collect();
+    for path in &paths {
+        store.put(path, "x".into()).await?;
+    }
+    let wanted = stream::iter(paths.clone().into_iter().map(Ok)).boxed();
+    let deleted: Vec<_> = store.delete_stream(wanted).try_collect().await?;
+    let left: Vec<_> = store.list(Some(&Path::from("many"))).try_collect().await?;
+    if deleted != paths || !left.is_empty() {
+        return Err(format!("{} deleted, {} left", deleted.len(), left.len()).into());
+    }
+    Ok(())
 }
