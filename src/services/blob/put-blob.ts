@@ -84,7 +84,8 @@ export async function commitBlob(
       const hasReleased = await releaseReplaced(tx, storage, target, { keepsInlineRow: staged.inline !== undefined });
       if (staged.inline) tx.put(inlineKey(account, target.containerId, blob), encodeBytes(staged.inline));
       else content.addContent(tx, account, id!, [{ length, chunkRefs: staged.chunkRefs }]);
-      const tier = tierAfterWrite(target.blob?.tier, input.tier, tx.now);
+      const replacedTier = target.blob?.tier;
+      const tier = (replacedTier ?? input.tier) && tierAfterWrite(replacedTier, input.tier, tx.now);
       putBlobRecord(tx, storage, target, { length, crc64, contentId: id && formatId(id), tier, ...describe(tx) }, md5);
       return hasReleased;
     },

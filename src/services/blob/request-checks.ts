@@ -91,7 +91,8 @@ export function parseSentPriority(text: string | undefined): RehydratePriority |
 
 /** Fails if the blob is in the archive: its bytes and properties can be neither read nor changed. */
 export function checkOnline({ now }: Snapshot, blob: { readonly tier?: StoredTier | undefined } | undefined): void {
-  if (isArchived(blob?.tier, now)) throw fail('BlobArchived');
+  // Most blobs never had a tier set.
+  if (blob?.tier && isArchived(blob.tier, now)) throw fail('BlobArchived');
 }
 
 /** Fails if the lease does not permit this use. A decision on an active lease is void once the lease has expired: hence the deadline. */

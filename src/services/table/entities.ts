@@ -1,8 +1,7 @@
 /** Reads and changes of entities. Every change is an entity group transaction: a lone change is a group of one. */
 
 import type { Row, Timestamp, Transaction } from '../../partition/partition.ts';
-import type { EtagMatch } from '../../rules/table/entity-group.ts';
-import { findGroupFault, type GroupMember } from '../../rules/table/entity-group.ts';
+import { type EtagMatch, findGroupFault, type GroupMember } from '../../rules/table/entity-group.ts';
 import { StorageError } from '../common/errors.ts';
 import { nextSlice, type Storage } from '../common/storage.ts';
 import {

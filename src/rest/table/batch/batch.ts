@@ -15,8 +15,7 @@ import { type ChangeOperation, changeOperations, queryOperations } from '../enti
 import { fail, formatErrorMessage, jsonError } from '../errors.ts';
 import { effectiveMethod } from '../params.ts';
 import { jsonType, negotiateFormat } from '../replies.ts';
-import { batchReply, type PartReply } from './batch-reply.ts';
-import { partRequest, readBatch } from './batch-request.ts';
+import { batchReply, type PartReply, partRequest, readBatch } from './batch-format.ts';
 
 /** After reading or writing this many bytes of parts the event loop gets its turn. */
 const SLICE_BYTES = 128 * 1024;

@@ -4,7 +4,7 @@ import { FALSE_BOUNDARIES_MAX, PART_HEADERS_MAX } from '../../../base/input-limi
 import { runSliced } from '../../../base/time-slices.ts';
 import { StorageError } from '../../../services/common/errors.ts';
 import type { Request } from '../../operation.ts';
-import { type Batch, partRequest, readBatch } from './batch-request.ts';
+import { type Batch, partRequest, readBatch } from './batch-format.ts';
 
 const TYPE = 'multipart/mixed; boundary=batch_1';
 /** None of these bodies is long enough for more than one slice. */
