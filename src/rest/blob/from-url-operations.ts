@@ -42,7 +42,6 @@ const UNSUPPORTED = [
 const ENCRYPTION = [
   'x-ms-encryption-key',
   'x-ms-encryption-key-sha256',
-  'x-ms-encryption-algorithm',
   'x-ms-encryption-scope',
 ];
 const BLOB_FEATURES = [

@@ -35,7 +35,6 @@ const CHANGES: Readonly<
   'x-ms-seal-blob': 'nothing of that',
   'x-ms-encryption-key': 'nothing of that',
   'x-ms-encryption-key-sha256': 'nothing of that',
-  'x-ms-encryption-algorithm': 'nothing of that',
   'x-ms-encryption-scope': 'nothing of that',
   'x-ms-default-encryption-scope': 'nothing of that',
   'x-ms-deny-encryption-scope-override': 'nothing of that',

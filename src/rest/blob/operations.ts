@@ -103,7 +103,6 @@ const ALL_CONDITIONS: ConditionHeader[] = ['If-Match', 'If-None-Match', ...DATE_
 const ENCRYPTION = [
   'x-ms-encryption-key',
   'x-ms-encryption-key-sha256',
-  'x-ms-encryption-algorithm',
   'x-ms-encryption-scope',
 ];
 const CONTAINER_ENCRYPTION = ['x-ms-default-encryption-scope', 'x-ms-deny-encryption-scope-override'];
