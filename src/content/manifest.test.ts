@@ -149,6 +149,34 @@ describe('A content', () => {
     });
   });
 
+  it('is referenced from any byte to any other, with parts of chunks at both ends, and parts of parts', async () => {
+    const { partition, store } = await openStore();
+    const [whole, part] = [store.newId(), store.newId()];
+    const { chunkRefs } = chunks(1, 1000, 7);
+    await write(partition, (tx) => store.addContent(tx, account, whole, segmentsOf(chunkRefs)));
+    const refs = (content: Id, from: number, to: number, most = 1_000) =>
+      partition.read((at) => store.chunkRefsIn(at, account, content, from, to, most));
+    expect(await refs(whole, 0, 7_000)).toEqual(chunkRefs);
+    expect(await refs(whole, 7, 21)).toEqual(chunkRefs.slice(1, 3));
+    expect(await refs(whole, 8, 10)).toEqual([{ chunk: id(2), length: 2, offset: 1 }]);
+    expect(await refs(whole, 7, 10)).toEqual([{ chunk: id(2), length: 3, offset: 0 }]);
+    expect(await refs(whole, 480 * 7 - 2, 480 * 7 + 8)).toEqual([
+      { chunk: id(480), length: 2, offset: 5 },
+      chunkRefs[480],
+      { chunk: id(482), length: 1, offset: 0 },
+    ]);
+    expect(await refs(whole, 0, 21, 3)).toHaveLength(3);
+    expect(await refs(whole, 0, 22, 3)).toBeUndefined();
+    await expect(refs(whole, 0, 7_001)).rejects.toThrow('has no byte 7000');
+    const cut = (await refs(whole, 3, 20))!;
+    await write(partition, (tx) => store.addContent(tx, account, part, [{ length: 17, chunkRefs: cut }]));
+    expect(await refs(part, 0, 17)).toEqual(cut);
+    expect(await refs(part, 1, 5)).toEqual([
+      { chunk: id(1), length: 3, offset: 4 },
+      { chunk: id(2), length: 1, offset: 0 },
+    ]);
+  });
+
   it('is not taken for one of its neighbours', async () => {
     const { partition, store } = await openStore();
     const [one, two, three] = [store.newId(), store.newId(), store.newId()];

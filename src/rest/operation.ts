@@ -1,6 +1,6 @@
 /** Rows of the operation tables, and the operations that they are compiled into at start-up. */
 import { type Details, StorageError } from '../services/common/errors.ts';
-import type { CopySourceAddress } from './blob/copy-source.ts';
+import type { CopySourceAddress, CopySourceReads } from './blob/copy-source.ts';
 import type { Reply } from './reply.ts';
 
 export type Method = 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE' | 'PATCH' | 'MERGE' | 'OPTIONS';
@@ -107,11 +107,8 @@ interface OperationRow<Context, Row extends Readers, Output> extends RouteDescri
   readonly anonymous?: boolean;
   /** The condition headers that the operation honours. */
   readonly conditions?: readonly ConditionHeader[];
-  /**
-   * Reads from x-ms-copy-source. In this account the key of the account authorizes the read; in any account only a credential of the
-   * source does.
-   */
-  readonly readsCopySource?: 'this account' | 'any account';
+  /** Reads from x-ms-copy-source. */
+  readonly readsCopySource?: CopySourceReads;
   /** The end-to-end test that covers the operation. */
   readonly test: string;
   /**
@@ -145,7 +142,7 @@ export interface Operation<Context> extends RouteDescription {
   readonly conditions: readonly ConditionHeader[];
   readonly unsupported: readonly string[];
   readonly unsupportedUnlessLenient: readonly string[];
-  readonly readsCopySource: 'this account' | 'any account' | undefined;
+  readonly readsCopySource: CopySourceReads | undefined;
   readonly test: string | undefined;
   readonly body: BodyReader<unknown> | undefined;
   /** Reads everything but the body. Lenient: `unsupportedUnlessLenient` is ignored. */

@@ -15,7 +15,7 @@ import {
   responseOverrides,
 } from './auth/permissions.ts';
 import type { Account } from './auth/shared-key.ts';
-import { type CopySourceAddress, copySourceRequest, parseCopySource } from './blob/copy-source.ts';
+import { copySourceRequest, parseCopySource } from './blob/copy-source.ts';
 import { corsHeaders, preflight } from './cors.ts';
 import type { RequestBody } from './http/request-body.ts';
 import { reserveReply } from './http/response-stream.ts';
@@ -119,8 +119,9 @@ export function createPipeline<Context, Known extends ServedAccount>(
     let granted = rights instanceof Promise ? await rights : rights;
     if (row.readsCopySource) {
       const copySource = parseCopySource(request, ownNames, row.readsCopySource);
+      const source = copySourceRequest(request, copySource, row.readsCopySource);
       const ownerReads = row.readsCopySource === 'this account' && identity.kind === 'owner';
-      granted = { ...granted, source: await authorizeCopySource(request, copySource, incoming.socket, ownerReads) };
+      granted = { ...granted, source: await authorizeCopySource(source, incoming.socket, ownerReads) };
       request = { ...request, copySource };
     }
     const contextFor = createContextFor(account, identity, request);
@@ -203,13 +204,11 @@ export function createPipeline<Context, Known extends ServedAccount>(
 
   /** Throws unless the source's own credential, or that of its owner who copies it, authorizes the read. */
   async function authorizeCopySource(
-    request: Request,
-    address: CopySourceAddress,
+    source: Request,
     socket: RequestContext['incoming']['socket'],
     ownerReads: boolean,
   ): Promise<Granted['source']> {
-    const source = copySourceRequest(request, address);
-    const account = accounts.find(address.account);
+    const account = accounts.find(source.account);
     try {
       if (!account) throw fail('ResourceNotFound');
       if (ownerReads && source.query.sig === undefined) return { account: account.id, container: undefined };

@@ -418,6 +418,30 @@ describe('A source in another account', () => {
         expect((await check(running.where)).findings).toEqual([]);
       });
 
+      it('is copied as one of its states while it is overwritten', async () => {
+        const { to } = await pair(running);
+        const from = await blobOfOther(running);
+        const bytesOf = (number: number) => Buffer.alloc(3 * MIB, `${number};`);
+        await from.uploadData(bytesOf(100));
+        const url = await signed(from);
+        let isDone = false;
+        const writer = async () => {
+          for (let number = 101; !isDone; number++) await from.uploadData(bytesOf(number));
+        };
+        const copier = async () => {
+          for (let at = 0; at < 15; at++) {
+            await to.syncUploadFromURL(url);
+            const found = await to.downloadToBuffer();
+            expect(found.equals(bytesOf(Number.parseInt(found.subarray(0, 3).toString(), 10)))).toBe(true);
+          }
+        };
+        const writing = writer();
+        await copier().finally(() => {
+          isDone = true;
+        });
+        await writing;
+      });
+
       it('is not read by Copy Blob yet', async () => {
         const { to } = await pair(running);
         const from = await blobOfOther(running);

@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { blobOperations } from '../../src/rest/blob/operations.ts';
 import type { Operation } from '../../src/rest/operation.ts';
+import { serviceSas } from '../support/raw-signing.mjs';
 import { type Answer, expectError, serverFor } from '../support/test-server.ts';
 
 const running = serverFor('memory');
@@ -24,9 +25,19 @@ const completions: Readonly<Record<string, () => Completion>> = {
   'Lease Container': () => lease,
   'Lease Blob': () => lease,
   'Copy Blob': () => ({ headers: { 'x-ms-copy-source': `${running.server.blobUrl}${BLOB}` } }),
+  'Copy Blob From URL': () => ({ headers: signedSource() }),
+  'Put Blob From URL': () => ({ headers: signedSource() }),
+  'Put Block From URL': () => ({ query: { blockid: 'AAAA' }, headers: signedSource() }),
+  'Set Blob Tier': () => ({ headers: { 'x-ms-access-tier': 'Cool' } }),
   'Put Block': () => ({ query: { blockid: 'AAAA' }, body: 'x' }),
   'Put Block List': () => ({ body: '<BlockList />' }),
 };
+
+/** The operations from a URL need a credential of the source. */
+function signedSource(): Headers {
+  const signature = serviceSas(BLOB, { sv: '2022-11-02', sr: 'b', sp: 'r', se: '2099-01-01T00:00:00Z' }).join('&');
+  return { 'x-ms-copy-source': `${running.server.blobUrl}${BLOB}?${signature}` };
+}
 
 beforeEach(begin);
 

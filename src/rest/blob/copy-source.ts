@@ -17,6 +17,9 @@ const LOOPBACK = /^(?:(?:[\w-]+\.)*localhost|127\.0\.0\.1|\[::1\])(?=:|$)/i;
 /** A copy source on this server. */
 export type CopySourceAddress = Address & { readonly url: string };
 
+/** Whether a source is read by the key of its account, as Copy Blob does, or by a credential of its own, in any account. */
+export type CopySourceReads = 'this account' | 'any account';
+
 /** What tells this server from others. */
 export interface OwnNames {
   isAccount(name: string): boolean;
@@ -25,11 +28,7 @@ export interface OwnNames {
 }
 
 /** The source must be on this server. A host whose first label is an account of this server is this server, too. */
-export function parseCopySource(
-  request: Request,
-  names: OwnNames,
-  reads: 'this account' | 'any account',
-): CopySourceAddress {
+export function parseCopySource(request: Request, names: OwnNames, reads: CopySourceReads): CopySourceAddress {
   const url = String(request.headers[HEADER] ?? '');
   const host = SOURCE.exec(url)?.[1];
   if (host === undefined) throw invalidHeader(HEADER, url);
@@ -116,11 +115,11 @@ export const requireAbortAction: Reader<void> = reader(({ headers }) => {
 });
 
 /** The read of the source as a request that can be authenticated and authorized. */
-export function copySourceRequest(request: Request, source: CopySourceAddress): Request {
+export function copySourceRequest(request: Request, source: CopySourceAddress, reads: CopySourceReads): Request {
   const { rawPath, rawQuery, account, base, container, item, secondary } = source;
   const { id, readsHosts, secure, version } = request;
   const query = parseQuery(rawQuery);
-  const authorization = sourceAuthorization(request);
+  const authorization = reads === 'any account' ? sourceAuthorization(request) : undefined;
   return {
     ...{ id, account, base, readsHosts, secure, version, rawPath, rawQuery, query, container, item, secondary },
     ...{ method: 'GET', headers: authorization === undefined ? {} : { authorization }, rawHeaders: [] },

@@ -39,11 +39,7 @@ const UNSUPPORTED = [
   'x-ms-source-encryption-algorithm',
   'x-ms-file-request-intent',
 ];
-const ENCRYPTION = [
-  'x-ms-encryption-key',
-  'x-ms-encryption-key-sha256',
-  'x-ms-encryption-scope',
-];
+const ENCRYPTION = ['x-ms-encryption-key', 'x-ms-encryption-key-sha256', 'x-ms-encryption-scope'];
 const BLOB_FEATURES = [
   'x-ms-tags',
   'x-ms-copy-source-tag-option',

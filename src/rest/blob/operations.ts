@@ -100,11 +100,7 @@ const DATE_CONDITIONS: ConditionHeader[] = ['If-Modified-Since', 'If-Unmodified-
 const ALL_CONDITIONS: ConditionHeader[] = ['If-Match', 'If-None-Match', ...DATE_CONDITIONS];
 
 // Headers of features that are not implemented are refused. The first group would not change the reply, the stored data or the outcome.
-const ENCRYPTION = [
-  'x-ms-encryption-key',
-  'x-ms-encryption-key-sha256',
-  'x-ms-encryption-scope',
-];
+const ENCRYPTION = ['x-ms-encryption-key', 'x-ms-encryption-key-sha256', 'x-ms-encryption-scope'];
 const CONTAINER_ENCRYPTION = ['x-ms-default-encryption-scope', 'x-ms-deny-encryption-scope-override'];
 const IMMUTABILITY = ['x-ms-immutability-policy-until-date', 'x-ms-immutability-policy-mode', 'x-ms-legal-hold'];
 // The second group would.

@@ -147,7 +147,7 @@ function sourceBounds(text: string | undefined, length: number): { from: number;
 }
 
 function tooLarge(bytesMax: number): string {
-  const limit = `${bytesMax >> 20}MB`;
+  const limit = `${bytesMax / 2 ** 20}MB`;
   return `The source request body for copy source is too large and exceeds the maximum permissible limit (${limit}).`;
 }
 

@@ -108,6 +108,15 @@ const damages: Damage[] = [
     findings: [/"c",.*\]: its byte 0 is missing, or is there twice/],
   },
   {
+    what: 'a part that reaches past the end of its chunk',
+    act: async (tx, { content }) => {
+      const [segment] = decodeManifestPage((await tx.get(manifestPageKey(ACCOUNT, content, 0)))!);
+      const chunkRefs = segment!.chunkRefs.map((ref) => ({ ...ref, offset: 1 }));
+      tx.put(manifestPageKey(ACCOUNT, content, 0), encodeManifestPage([{ ...segment!, chunkRefs }]));
+    },
+    findings: [/"m",.*\]: bytes that it names have another length: chunk \d+-\d+ has \d+, not \d+/],
+  },
+  {
     what: 'a segment of another length than its bytes',
     act: async (tx, { content }) => {
       const [segment] = decodeManifestPage((await tx.get(manifestPageKey(ACCOUNT, content, 0)))!);
