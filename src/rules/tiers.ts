@@ -5,7 +5,7 @@ export type Tier = 'Hot' | 'Cool' | 'Cold' | 'Archive';
 export type OnlineTier = Exclude<Tier, 'Archive'>;
 export type RehydratePriority = 'Standard' | 'High';
 
-/** The way out of the archive. It takes no job: whoever reads the blob compares `due` with the time. */
+/** The way out of the archive. It needs no job: every reader of the blob compares `due` with the time. */
 export interface Rehydration {
   readonly to: OnlineTier;
   /** Ticks: from this instant on the blob is online. */

@@ -221,7 +221,17 @@ describe('Blob Batch', () => {
       const headers = { 'x-ms-access-tier': 'Cool' };
       const alone = await running.request('PUT', url.slice(`/${account}`.length), { headers });
       const answer = await sendBatch(running, '/?comp=batch', batchText([{ method: 'PUT', url, headers }]));
+      expect(alone.status).toBe(200);
       expect(outcomes(answer)).toEqual([['0', alone.status, alone.headers['x-ms-error-code']]]);
+    });
+
+    it('sets tiers by the client, and answers for each blob', async () => {
+      const container = await running.newContainer();
+      await filled(container, 'a', 'b');
+      const blobs = ['a', 'b', 'none'].map((name) => container.getBlobClient(name));
+      const { subResponses } = await container.getBlobBatchClient().setBlobsAccessTier(blobs, 'Cool');
+      expect(subResponses.map(({ status }) => status)).toEqual([200, 200, 404]);
+      for (const blob of blobs.slice(0, 2)) expect((await blob.getProperties()).accessTier).toBe('Cool');
     });
 
     it('takes 256 parts, and not one more', async () => {

@@ -223,6 +223,20 @@ describe('Put Blob From URL', () => {
       expect(Buffer.from(bare.contentMD5!).equals(md5(Buffer.from('x')))).toBe(true);
     });
 
+    it.each(['Put Blob From URL', 'Copy Blob From URL'] as const)('puts the blob into a tier: %s', async (name) => {
+      const { from, to } = await pair(running);
+      await from.uploadData(Buffer.from('x'), { tier: 'Cold' });
+      const source = await signed(from);
+      const { status } = OPERATIONS[name];
+      expect((await ask(running, name, to, source)).status).toBe(status);
+      // The tier of the source is not copied.
+      expect((await to.getProperties()).accessTier).toBe('Hot');
+      expect((await ask(running, name, to, source, { 'x-ms-access-tier': 'Cool' })).status).toBe(status);
+      expect((await to.getProperties()).accessTier).toBe('Cool');
+      expect(await textOf(to)).toBe('x');
+      expectError(await ask(running, name, to, source, { 'x-ms-access-tier': 'Warm' }), 400, 'InvalidHeaderValue');
+    });
+
     it('makes a blob without blocks of one that has blocks, with the MD5 of its bytes', async () => {
       const { from, to } = await pair(running);
       await stage(from, 'a1', 'b2');
@@ -330,6 +344,15 @@ describe.each(NAMES)('The source of %s', (name) => {
       expectError(await copy(to, from.url), 401, 'CannotVerifyCopySource');
       const authorization = { 'x-ms-copy-source-authorization': 'SharedKey a:b' };
       expectError(await copy(to, from.url, authorization), 400, 'InvalidHeaderValue');
+    });
+
+    it.each(NAMES)('is not in the archive: %s', async (name) => {
+      const { from, to } = await pair(running);
+      await from.uploadData(Buffer.from('x'));
+      const source = await signed(from);
+      await from.setAccessTier('Archive');
+      expectError(await ask(running, name, to, source), 409, 'CannotVerifyCopySource');
+      expect(await to.exists()).toBe(false);
     });
 
     it('must exist', async () => {

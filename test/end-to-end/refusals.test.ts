@@ -124,6 +124,11 @@ describe('A header or parameter of a feature that is missing', () => {
   }
 });
 
+it('x-ms-encryption-algorithm without a key is accepted', async () => {
+  const headers = { 'x-ms-blob-type': 'BlockBlob', 'x-ms-encryption-algorithm': 'AES256' };
+  expect((await running.request('PUT', BLOB, { headers, body: 'plain' })).status).toBe(201);
+});
+
 describe('An operation that is missing', () => {
   const missing = blobOperations.filter((row) => !row.isImplemented);
 

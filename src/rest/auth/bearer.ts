@@ -1,6 +1,6 @@
 /**
  * Bearer tokens (JWT) with `--oauth basic`: issuer, audience and lifetime are validated, the signature is not. Programs that have no other
- * way to authenticate can run; nobody is kept out.
+ * way to authenticate can run; this protects nothing.
  */
 import { ticksFromUnix } from '../../base/time.ts';
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';

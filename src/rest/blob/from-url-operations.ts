@@ -18,10 +18,13 @@ import { copySource, sourceBytesMax, sourceConditions, sourceRange } from './cop
 import {
   beforeCrc64,
   COPY_FROM_URL_SIZES,
+  ENCRYPTION,
+  IMMUTABILITY,
   PUT_BLOB_SIZES,
   PUT_BLOCK_SIZES,
   rejectConditions,
   requiredQuery,
+  VERSION_PARAMS,
 } from './params.ts';
 
 const operation = operationOn<Storage>();
@@ -30,8 +33,7 @@ const TEST = 'test/end-to-end/from-url.test.ts';
 const ALL_CONDITIONS: ConditionHeader[] = ['If-Match', 'If-None-Match', 'If-Modified-Since', 'If-Unmodified-Since'];
 
 const UNSUPPORTED = [
-  '?snapshot',
-  '?versionid',
+  ...VERSION_PARAMS,
   'x-ms-if-tags',
   'x-ms-source-if-tags',
   'x-ms-source-encryption-key',
@@ -39,15 +41,7 @@ const UNSUPPORTED = [
   'x-ms-source-encryption-algorithm',
   'x-ms-file-request-intent',
 ];
-const ENCRYPTION = ['x-ms-encryption-key', 'x-ms-encryption-key-sha256', 'x-ms-encryption-scope'];
-const BLOB_FEATURES = [
-  'x-ms-tags',
-  'x-ms-copy-source-tag-option',
-  'x-ms-immutability-policy-until-date',
-  'x-ms-immutability-policy-mode',
-  'x-ms-legal-hold',
-  ...ENCRYPTION,
-];
+const BLOB_FEATURES = ['x-ms-tags', 'x-ms-copy-source-tag-option', ...IMMUTABILITY, ...ENCRYPTION];
 
 const target = { container: pathPart(0), blob: pathPart(1), leaseId };
 const sourceParams = { source: copySource, sourceConditions, sourceHashes };
@@ -69,26 +63,28 @@ const hashHeaders = ({ md5, crc64 }: Copied, wantsMd5: boolean) => ({
   'x-ms-content-crc64': wantsMd5 ? undefined : crc64,
 });
 
+/** The columns that both operations have which make a blob. */
+const newBlobRow = {
+  route,
+  permission: ['write', 'create'] as const,
+  readsCopySource: 'any account' as const,
+  conditions: ALL_CONDITIONS,
+  test: TEST,
+  unsupported: UNSUPPORTED,
+  unsupportedUnlessLenient: BLOB_FEATURES,
+};
+const newBlobParams = { ...target, ...sourceParams, conditions, metadata, tier: header('x-ms-access-tier') };
+
 export const fromUrlOperations: readonly Operation<Storage>[] = [
   ...[{}, { 'x-ms-requires-sync': 'true' }].map((sync) =>
     operation({
+      ...newBlobRow,
       name: 'Put Blob From URL',
-      route,
       when: { 'x-ms-blob-type': 'BlockBlob', 'x-ms-copy-source': true, ...sync },
-      permission: ['write', 'create'],
-      readsCopySource: 'any account',
-      conditions: ALL_CONDITIONS,
-      test: TEST,
-      unsupported: UNSUPPORTED,
-      unsupportedUnlessLenient: BLOB_FEATURES,
       input: {
-        ...target,
-        ...sourceParams,
-        conditions,
+        ...newBlobParams,
         content: blobContentHeaders,
         copiesProperties,
-        metadata,
-        tier: header('x-ms-access-tier'),
         sourceBytesMax: sourceBytesMax(PUT_BLOB_SIZES),
       },
       run: putBlobFromUrl,
@@ -99,24 +95,10 @@ export const fromUrlOperations: readonly Operation<Storage>[] = [
     }),
   ),
   operation({
+    ...newBlobRow,
     name: 'Copy Blob From URL',
-    route,
     when: { 'x-ms-copy-source': true, 'x-ms-requires-sync': 'true' },
-    permission: ['write', 'create'],
-    readsCopySource: 'any account',
-    conditions: ALL_CONDITIONS,
-    test: TEST,
-    unsupported: UNSUPPORTED,
-    unsupportedUnlessLenient: BLOB_FEATURES,
-    input: {
-      ...target,
-      ...sourceParams,
-      conditions,
-      metadata,
-      tier: header('x-ms-access-tier'),
-      wantsMd5: beforeCrc64,
-      sourceBytesMax: sourceBytesMax(COPY_FROM_URL_SIZES),
-    },
+    input: { ...newBlobParams, wantsMd5: beforeCrc64, sourceBytesMax: sourceBytesMax(COPY_FROM_URL_SIZES) },
     run: async (storage, input) => ({ ...(await copyBlobFromUrl(storage, input)), wantsMd5: input.wantsMd5 }),
     reply: ({ copyId, wantsMd5, ...copied }) => ({
       status: 202,

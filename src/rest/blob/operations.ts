@@ -77,6 +77,8 @@ import {
   beforeCrc64,
   blockListType,
   deleteSnapshots,
+  ENCRYPTION,
+  IMMUTABILITY,
   normalizeSlashes,
   PUT_BLOB_SIZES,
   PUT_BLOCK_SIZES,
@@ -84,6 +86,7 @@ import {
   rejectConditions,
   requiredQuery,
   sizeLimit,
+  VERSION_PARAMS,
 } from './params.ts';
 import { tierHeaders } from './tier-reply.ts';
 
@@ -100,12 +103,9 @@ const DATE_CONDITIONS: ConditionHeader[] = ['If-Modified-Since', 'If-Unmodified-
 const ALL_CONDITIONS: ConditionHeader[] = ['If-Match', 'If-None-Match', ...DATE_CONDITIONS];
 
 // Headers of features that are not implemented are refused. The first group would not change the reply, the stored data or the outcome.
-const ENCRYPTION = ['x-ms-encryption-key', 'x-ms-encryption-key-sha256', 'x-ms-encryption-scope'];
 const CONTAINER_ENCRYPTION = ['x-ms-default-encryption-scope', 'x-ms-deny-encryption-scope-override'];
-const IMMUTABILITY = ['x-ms-immutability-policy-until-date', 'x-ms-immutability-policy-mode', 'x-ms-legal-hold'];
 // The second group would.
 const STRUCTURED_BODY = ['x-ms-structured-body', 'x-ms-structured-content-length'];
-const VERSION_PARAMS = ['?snapshot', '?versionid'];
 const TAGS = ['x-ms-if-tags'];
 
 const accessTier = header('x-ms-access-tier');

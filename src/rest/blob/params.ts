@@ -101,3 +101,8 @@ export const parseBlobPath: ParsePath = (rest) => {
 export function normalizeSlashes(name: string): string {
   return name.includes('\\') ? name.replaceAll('\\', '/') : name;
 }
+
+/** Headers of features that are not implemented. Azure accepts x-ms-encryption-algorithm without a key. */
+export const ENCRYPTION = ['x-ms-encryption-key', 'x-ms-encryption-key-sha256', 'x-ms-encryption-scope'];
+export const IMMUTABILITY = ['x-ms-immutability-policy-until-date', 'x-ms-immutability-policy-mode', 'x-ms-legal-hold'];
+export const VERSION_PARAMS = ['?snapshot', '?versionid'];

@@ -9,7 +9,7 @@ export class ClientDisconnected extends Error {
   override readonly name = 'ClientDisconnected';
 }
 
-/** With this many bytes that nobody has pulled, the socket is not read until half of them are pulled. */
+/** With this many bytes not pulled yet, the socket is not read until half of them are pulled. */
 const READ_AHEAD_BYTES_MAX = 512 * 1024;
 
 export interface StreamOptions {

@@ -13,7 +13,7 @@ type Exchange = Pick<RequestContext, 'incoming' | 'outgoing' | 'replyShare'>;
 
 /**
  * Large pieces after which the next is pulled in the same turn of the event loop, of all streams together. Node accepts one connection per
- * turn: a thousand downloads must not make a turn so long that nobody else can connect.
+ * turn: a thousand downloads must not make a turn so long that no other client can connect.
  */
 const nextTurn = limitPerTick(4);
 

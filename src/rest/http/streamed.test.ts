@@ -35,7 +35,7 @@ describe('A streamed document', () => {
     expect((await taken.next()).done).toBe(true);
   });
 
-  it('is produced completely though nobody pulls it', async () => {
+  it('is produced completely before it is pulled', async () => {
     let made = 0;
     await streamAsProduced(async (emit) => {
       for (; made < 20; made++) {
