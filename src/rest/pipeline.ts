@@ -10,6 +10,7 @@ import {
   anonymousRefused,
   authorize,
   authorizeAnonymous,
+  namesTags,
   type OperationAccess,
   responseOverrides,
 } from './auth/permissions.ts';
@@ -152,7 +153,7 @@ export function createPipeline<Context, Known extends Account>(options: Pipeline
     lookUpAccess: LookUpAccess,
   ): Granted | undefined | Promise<Granted> {
     if (identity.kind === 'anonymous') return authorizeAnonymous(row, request, lookUpAccess);
-    return authorize(identity, row, service, request.container);
+    return authorize(identity, row, service, request.container, service === 'blob' && namesTags(request));
   }
 
   /** True: the operation has no body, or it is read. False: the body has not arrived yet. */

@@ -261,7 +261,6 @@ describe('Put Blob', () => {
     });
 
     it.each([
-      ['x-ms-tags', 'a=b'],
       ['x-ms-access-tier', 'Cool'],
       ['x-ms-encryption-key', 'AAAA'],
       ['x-ms-encryption-scope', 'scope'],

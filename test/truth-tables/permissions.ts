@@ -86,6 +86,8 @@ export const permissionRows: readonly PermissionRow[] = [
   { operation: 'Lease Blob', variant: 'release', method: 'PUT', path: BLOB, query: 'comp=lease', headers: { 'x-ms-lease-action': 'release', 'x-ms-lease-id': LEASE_ID }, ...object('w') },
   { operation: 'Lease Blob', variant: 'break', method: 'PUT', path: BLOB, query: 'comp=lease', headers: { 'x-ms-lease-action': 'break' }, ...object('wd') },
   { operation: 'Copy Blob', method: 'PUT', path: FRESH, headers: { 'x-ms-copy-source': '{source}' }, ...object('cw') },
+  { operation: 'Get Blob Tags', method: 'GET', path: BLOB, query: 'comp=tags', ...object('t') },
+  { operation: 'Set Blob Tags', method: 'PUT', path: BLOB, query: 'comp=tags', body: '<Tags><TagSet /></Tags>', ...object('t') },
   { operation: 'Abort Copy Blob', method: 'PUT', path: BLOB, query: `comp=copy&copyid=${LEASE_ID}`, headers: { 'x-ms-copy-action': 'abort' }, ...object('w') },
   { operation: 'Put Block', method: 'PUT', path: FRESH, query: 'comp=block&blockid=YQ%3D%3D', body: 'block', ...object('w') },
   { operation: 'Put Block List', method: 'PUT', path: FRESH, query: 'comp=blocklist', body: '<BlockList />', ...object('w') },

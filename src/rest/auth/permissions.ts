@@ -18,6 +18,7 @@ const LETTERS: Readonly<Record<Right, string>> = {
   list: 'l',
   update: 'u',
   process: 'p',
+  tags: 't',
 };
 const SERVICE_LETTERS: Readonly<Record<ServiceName, string>> = { blob: 'b', queue: 'q', table: 't' };
 const RESOURCE_TYPES: Readonly<Record<Shape, string>> = {
@@ -40,6 +41,7 @@ export function authorize(
   row: OperationAccess,
   service: ServiceName,
   name: string,
+  usesTags = false,
 ): Granted | undefined {
   if (identity.kind === 'owner') return undefined;
   if (identity.kind === 'account SAS') checkAccountSasScope(identity, row, service);
@@ -49,6 +51,7 @@ export function authorize(
   const granted = letters.filter((letter) => identity.permissions.includes(letter));
   if (granted.length < (all ? letters.length : Math.min(1, letters.length)))
     throw fail('AuthorizationPermissionMismatch');
+  if (usesTags && !identity.permissions.includes(LETTERS.tags)) throw fail('AuthorizationPermissionMismatch');
   const onlyCreates = granted.length > 0 && granted.every((letter) => letter === 'c');
   const { container, entities } = identity.kind === 'service SAS' ? identity : {};
   if (!onlyCreates && container === undefined && entities === undefined) return undefined;
@@ -88,6 +91,12 @@ function requiredLetters(permission: Permission): { readonly letters: readonly s
   return { letters: rights.map((right) => LETTERS[right]), all };
 }
 
+/** Whether a request reads or writes tags beside what its operation does: that requires the right to tags, too. */
+export function namesTags({ headers, query }: Pick<Request, 'headers' | 'query'>): boolean {
+  if (headers['x-ms-tags'] !== undefined || headers['x-ms-if-tags'] !== undefined) return true;
+  return query.include?.split(',').some((part) => part.trim().toLowerCase() === 'tags') ?? false;
+}
+
 /** Whether a container of this access level permits the operation to anonymous callers. */
 function isPublic(row: OperationAccess, level: ContainerAccess['level']): boolean {
   if (level === undefined || row.anonymous === false) return false;
@@ -100,11 +109,12 @@ function isPublic(row: OperationAccess, level: ContainerAccess['level']): boolea
 /** Throws unless the container is open to the public. */
 export async function authorizeAnonymous(
   row: OperationAccess,
-  { container, version }: Request,
+  request: Request,
   lookUpAccess: LookUpAccess,
 ): Promise<Granted> {
+  const { container, version } = request;
   const access = container === '' ? undefined : await lookUpAccess(container);
-  if (!access || !isPublic(row, access.level)) throw anonymousRefused(version);
+  if (!access || !isPublic(row, access.level) || namesTags(request)) throw anonymousRefused(version);
   return { container: access.id };
 }
 

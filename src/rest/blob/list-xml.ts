@@ -5,6 +5,7 @@ import type { ListedBlob, ListedContainer, ListedItem } from '../../services/blo
 import type { CopyState } from '../../services/blob/rows.ts';
 import { element, type ListParameters, metadataElements, parameterElements } from '../xml/list-elements.ts';
 import { leaseElements } from './lease-reply.ts';
+import { tagsElement } from './tags-xml.ts';
 
 export function containerListStart(endpoint: string, parameters: ListParameters): Buffer {
   return Buffer.from(
@@ -47,6 +48,7 @@ export function blobListEnd(nextMarker: string): Buffer {
 interface IncludedFields {
   readonly metadata: boolean;
   readonly copy: boolean;
+  readonly tags: boolean;
 }
 
 export function blobListElements(items: readonly ListedItem[], included: IncludedFields): Buffer {
@@ -76,8 +78,10 @@ function blobElement({ name, blob, lease, leaseState }: ListedBlob, included: In
     `${element('Content-MD5', contentMd5)}${element('Cache-Control', cacheControl)}` +
     `${element('Content-Disposition', contentDisposition)}<BlobType>BlockBlob</BlobType><AccessTier>Hot</AccessTier>` +
     `<AccessTierInferred>true</AccessTierInferred>${leaseElements(lease, leaseState)}` +
-    `${included.copy && blob.copy ? copyElements(blob.copy) : ''}<ServerEncrypted>true</ServerEncrypted></Properties>` +
-    `${included.metadata ? metadataElements(blob.metadata) : ''}<OrMetadata /></Blob>`
+    `${included.copy && blob.copy ? copyElements(blob.copy) : ''}<ServerEncrypted>true</ServerEncrypted>` +
+    `${blob.tags.length > 0 ? `<TagCount>${blob.tags.length}</TagCount>` : ''}</Properties>` +
+    `${included.metadata ? metadataElements(blob.metadata) : ''}` +
+    `${included.tags && blob.tags.length > 0 ? tagsElement(blob.tags) : ''}<OrMetadata /></Blob>`
   );
 }
 

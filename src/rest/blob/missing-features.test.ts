@@ -27,7 +27,6 @@ const CHANGES: Readonly<
   'x-ms-access-tier-if-unmodified-since': 'whether it happens',
   'x-ms-access-tier': 'nothing of that',
   'x-ms-rehydrate-priority': 'nothing of that',
-  'x-ms-tags': 'nothing of that',
   'x-ms-copy-source-tag-option': 'nothing of that',
   'x-ms-copy-source-authorization': 'nothing of that',
   'x-ms-expiry-option': 'nothing of that',

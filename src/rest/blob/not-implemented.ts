@@ -37,8 +37,6 @@ export const notImplementedOperations: readonly Operation<Storage>[] = [
   notImplementedOperation('Incremental Copy Blob', `PUT ${BLOB}`, { comp: 'incrementalcopy' }),
   notImplementedOperation('Set Blob Tier', `PUT ${BLOB}`, { comp: 'tier' }),
   notImplementedOperation('Query Blob Contents', `POST ${BLOB}`, { comp: 'query' }),
-  notImplementedOperation('Get Blob Tags', `GET ${BLOB}`, { comp: 'tags' }),
-  notImplementedOperation('Set Blob Tags', `PUT ${BLOB}`, { comp: 'tags' }),
 
   ...['BlockBlob', 'AppendBlob', 'PageBlob'].flatMap((type) => {
     const headers = { 'x-ms-blob-type': type, 'x-ms-copy-source': true } as const;

@@ -81,10 +81,12 @@ import {
   requiredQuery,
   sizeLimit,
 } from './params.ts';
+import { tagOperations } from './tag-operations.ts';
 
 const operation = operationOn<Storage>();
 const container = pathPart(0);
 const blob = pathPart(1);
+const tags = header('x-ms-tags');
 
 const SHAPES = ['/', '/{container}', '/{container}/{blob}'] as const;
 
@@ -311,7 +313,11 @@ export const blobOperations: readonly Operation<Storage>[] = [
     replyBytes: estimateListBytes,
     run: async (storage, input) => {
       const { include } = input;
-      const included = { metadata: include.includes('metadata'), copy: include.includes('copy') };
+      const included = {
+        metadata: include.includes('metadata'),
+        copy: include.includes('copy'),
+        tags: include.includes('tags'),
+      };
       const prefix = input.prefix && normalizeSlashes(input.prefix);
       const listInput = { ...input, prefix, uncommitted: include.includes('uncommittedblobs') };
       const pieces = await streamAsProduced(async (append) => {
@@ -331,7 +337,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/put-blob.test.ts',
     unsupported: [...VERSION_PARAMS, ...TAGS, ...STRUCTURED_BODY],
-    unsupportedUnlessLenient: ['x-ms-tags', 'x-ms-access-tier', 'x-ms-expiry-option', ...ENCRYPTION, ...IMMUTABILITY],
+    unsupportedUnlessLenient: ['x-ms-access-tier', 'x-ms-expiry-option', ...ENCRYPTION, ...IMMUTABILITY],
     input: {
       container,
       blob,
@@ -339,6 +345,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
       leaseId,
       content: contentHeaders,
       metadata,
+      tags,
       size: sizeLimit(PUT_BLOB_SIZES),
       body: contentBody({
         bytesMax: PUT_BLOB_SIZES[0]![1],
@@ -492,7 +499,6 @@ export const blobOperations: readonly Operation<Storage>[] = [
     test: 'test/end-to-end/copy-blob.test.ts',
     unsupported: ['x-ms-source-if-tags', 'x-ms-source-content-md5', ...VERSION_PARAMS, ...TAGS],
     unsupportedUnlessLenient: [
-      'x-ms-tags',
       'x-ms-access-tier',
       'x-ms-rehydrate-priority',
       'x-ms-seal-blob',
@@ -510,6 +516,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
       sourceConditions,
       sourceLeaseId: header('x-ms-source-lease-id'),
       metadata,
+      tags,
       sync: requireAsyncCopy,
     },
     run: copyBlob,
@@ -573,7 +580,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/put-block-list.test.ts',
     unsupported: [...VERSION_PARAMS, ...TAGS],
-    unsupportedUnlessLenient: ['x-ms-tags', 'x-ms-access-tier', ...ENCRYPTION, ...IMMUTABILITY],
+    unsupportedUnlessLenient: ['x-ms-access-tier', ...ENCRYPTION, ...IMMUTABILITY],
     input: {
       container,
       blob,
@@ -581,6 +588,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
       leaseId,
       content: blobContentHeaders,
       metadata,
+      tags,
       wantsMd5: beforeCrc64,
       body: contentBody({ bytesMax: BLOCK_LIST_BYTES_MAX }),
     },
@@ -617,6 +625,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
       },
     }),
   ),
+  ...tagOperations,
   ...notImplementedOperations,
 ];
 
@@ -650,6 +659,7 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
     'x-ms-lease-status': leaseStatus(leaseState),
     'x-ms-lease-state': leaseState,
     'x-ms-lease-duration': leaseDuration(found.lease, leaseState),
+    'x-ms-tag-count': found.tags.length || undefined,
   };
   for (const name in metadata) headers[`x-ms-meta-${name}`] = metadata[name];
   if (found.copy) {

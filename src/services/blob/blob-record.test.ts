@@ -26,6 +26,7 @@ const aRecord = fc.record({
     fc.record({ id: fc.uuid(), state: fc.constant('leased' as const), seconds: fc.nat(60), until: instant }),
   ),
   copy: optional(fc.record({ id: fc.uuid(), source: fc.string(), completed: instant })),
+  tags: fc.array(fc.tuple(fc.string(), fc.string())),
   etag: optional(instant),
 });
 
@@ -45,6 +46,13 @@ describe('A blob record', () => {
         expect(modified).toBe(shown);
       }),
     );
+  });
+
+  it('has no tags if it was stored before there were any', () => {
+    const record = { length: 0, created: 1n, content: {}, metadata: {} };
+    const value = encodeBlobRecord(record);
+    expect(value).toEqual(encodeBlobRecord({ ...record, tags: [] }));
+    expect(decodeBlobRecord({ key: '' as Key, value, version: 1n }).tags).toEqual([]);
   });
 
   it('is not stored where a field has two lines, which would shift all that follow', () => {

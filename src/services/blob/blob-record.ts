@@ -4,6 +4,7 @@
  */
 import type { Row, Snapshot } from '../../partition/partition.ts';
 import { decodeText, encodeText } from '../../partition/values.ts';
+import { NO_TAGS, type Tags } from '../../rules/tags.ts';
 import type { AccountId, AccountScope } from '../common/storage.ts';
 import { fail } from './errors.ts';
 import {
@@ -25,7 +26,7 @@ const TYPE = 'block';
 const EMPTY = '\0';
 
 export function encodeBlobRecord(record: BlobRecord): Buffer {
-  const { content, metadata, lease, copy } = record;
+  const { content, metadata, lease, copy, tags } = record;
   const fields = [
     TYPE,
     String(record.length),
@@ -42,6 +43,9 @@ export function encodeBlobRecord(record: BlobRecord): Buffer {
     Object.keys(metadata).length === 0 ? '' : JSON.stringify(metadata),
     lease ? JSON.stringify(encodeLease(lease)) : '',
     copy ? JSON.stringify({ ...copy, completed: copy.completed.toString() }) : '',
+    // For fields of other features.
+    ...['', '', '', '', ''],
+    tags && tags.length > 0 ? JSON.stringify(tags) : '',
   ];
   while (fields.at(-1) === '') fields.pop();
   return encodeText(`${fields.join('\n')}\n`);
@@ -66,6 +70,7 @@ export function decodeBlobRecord(row: Row): Blob {
     metadata: fields[12] ? (JSON.parse(fields[12]) as Metadata) : NO_METADATA,
     lease: fields[13] ? decodeLease(JSON.parse(fields[13]) as StoredLease) : undefined,
     copy: fields[14] ? decodeCopyState(JSON.parse(fields[14])) : undefined,
+    tags: fields[20] ? (JSON.parse(fields[20]) as Tags) : NO_TAGS,
     etag,
     modified,
     version,

@@ -6,6 +6,7 @@ import { type Transaction, Unavailable } from '../../partition/partition.ts';
 import { encodeBytes } from '../../partition/values.ts';
 import { type BlockChoice, COMMITTED_BLOCKS_MAX, listsToSearch, parseBlockId } from '../../rules/block-list.ts';
 import { formatEtag } from '../../rules/conditions.ts';
+import type { Tags } from '../../rules/tags.ts';
 import type { Storage } from '../common/storage.ts';
 import { type CommittedBlocks, findCommitted, NONE_COMMITTED, readCommitted } from './block-list-plan.ts';
 import { blockKeyFromId } from './blocks.ts';
@@ -21,6 +22,7 @@ import {
   txQueueKey,
   type UncommittedId,
 } from './rows.ts';
+import { parseTags } from './tags.ts';
 import { checkPut, putBlobRecord, readTarget, releaseReplaced, type WriteTarget } from './write-target.ts';
 
 export function checkBlockCount(blocks: number): void {
@@ -30,13 +32,16 @@ export function checkBlockCount(blocks: number): void {
 export interface PutBlockListInput extends BlobInput {
   readonly content: ContentHeaders;
   readonly metadata: SentMetadata;
+  /** The header x-ms-tags. */
+  readonly tags?: string | undefined;
   /** With ids as they were sent. */
   readonly blocks: readonly BlockChoice[];
 }
 
-/** A list whose request is valid in itself, with canonical lease id, metadata and block ids. */
-export interface CheckedBlockList extends Omit<PutBlockListInput, 'metadata'> {
+/** A list whose request is valid in itself, with canonical lease id, metadata, tags and block ids. */
+export interface CheckedBlockList extends Omit<PutBlockListInput, 'metadata' | 'tags'> {
   readonly metadata: Metadata;
+  readonly tags: Tags | undefined;
 }
 
 /** A list with at most this many blocks and chunks is one commit: each block is a row, and each chunk may be one. */
@@ -52,7 +57,8 @@ export async function putBlockList(storage: Storage, input: PutBlockListInput) {
   const leaseId = checkWriteInput(input);
   const metadata = parseMetadata(input.metadata);
   checkBlockCount(input.blocks.length);
-  const list: CheckedBlockList = { ...input, leaseId, metadata, blocks: await parseBlockIds(input.blocks) };
+  const tags = parseTags(input.tags);
+  const list: CheckedBlockList = { ...input, leaseId, metadata, tags, blocks: await parseBlockIds(input.blocks) };
   checkWritable(storage, input.container);
   let short = list.blocks.length <= SHORT_BLOCKS_MAX;
   let committed: CommittedBlocks | undefined = NONE_COMMITTED;
@@ -86,15 +92,15 @@ async function putShortList(
     await content.increfChunks(tx, account, sharedRefs);
     const remaining = removeUsedBlocks(tx, storage, target, used);
     await releaseReplaced(tx, storage, remaining, { keepsInlineRow: segments.length === 0 });
-    const { content: headers, metadata } = list;
+    const { content: headers, metadata, tags } = list;
     if (segments.length === 0) {
       tx.put(inlineKey(account, target.containerId, target.name), encodeBytes(NO_BYTES));
-      const record = { length: 0, crc64: crc64Base64(NO_BYTES), content: headers, metadata };
+      const record = { length: 0, crc64: crc64Base64(NO_BYTES), content: headers, metadata, tags };
       putBlobRecord(tx, storage, target, record);
     } else {
       content.addContent(tx, account, id, segments);
       const length = segments.reduce((sum, segment) => sum + segment.length, 0);
-      putBlobRecord(tx, storage, target, { length, contentId: formatId(id), content: headers, metadata });
+      putBlobRecord(tx, storage, target, { length, contentId: formatId(id), content: headers, metadata, tags });
     }
     return undefined;
   });

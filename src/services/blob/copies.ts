@@ -21,6 +21,7 @@ import {
   type SentMetadata,
 } from './request-checks.ts';
 import { type Blob, type ContainerId, inlineKey, txQueueKey } from './rows.ts';
+import { parseTags } from './tags.ts';
 import {
   checkPut,
   currentLease,
@@ -43,6 +44,8 @@ export interface CopyBlobInput extends BlobInput {
   readonly sourceLeaseId: string | undefined;
   /** Unless empty, it replaces the metadata of the source. */
   readonly metadata: SentMetadata;
+  /** The header x-ms-tags; the tags of the source are not copied. */
+  readonly tags?: string | undefined;
 }
 
 export async function copyBlob(storage: Storage, input: CopyBlobInput) {
@@ -54,6 +57,7 @@ export async function copyBlob(storage: Storage, input: CopyBlobInput) {
   checkSingleCondition(input.sourceConditions);
   const sourceLeaseId = parseLeaseId(input.sourceLeaseId, 'x-ms-source-lease-id');
   const metadata = parseMetadata(input.metadata);
+  const tags = parseTags(input.tags);
   checkWritable(storage, container);
   const copyId = randomUUID();
   const { timestamp, value: needsSweep } = await partition.transact(
@@ -72,6 +76,7 @@ export async function copyBlob(storage: Storage, input: CopyBlobInput) {
         content,
         metadata: input.metadata.length > 0 ? metadata : from.blob.metadata,
         copy: { id: copyId, source: source.url, bytes: length, completed: tx.timestamp },
+        tags,
       });
       return hasReleased;
     },

@@ -43,8 +43,8 @@ export async function putLongList(storage: Storage, list: CheckedBlockList): Pro
       if (await isPlanStale(tx, storage, plan, target)) throw new SourceChanged();
       await content.finishPending(tx, account, id, pendingKey, length);
       await releaseReplaced(tx, storage, target, { handsOver: plan.handsOver });
-      const { content: headers, metadata } = list;
-      putBlobRecord(tx, storage, target, { length, contentId: formatId(id), content: headers, metadata });
+      const { content: headers, metadata, tags } = list;
+      putBlobRecord(tx, storage, target, { length, contentId: formatId(id), content: headers, metadata, tags });
     });
   } catch (error) {
     await partition.transact(queueKey, async (tx) => {

@@ -6,6 +6,7 @@ import type { Storage } from '../common/storage.ts';
 import { type SentContent, withInlineOrUpload } from '../common/upload.ts';
 import { type BlobInput, checkWritable, checkWriteInput, parseMetadata, type SentMetadata } from './request-checks.ts';
 import { type ContentHeaders, inlineKey, txQueueKey } from './rows.ts';
+import { parseTags } from './tags.ts';
 import {
   checkPut,
   checkSameContainer,
@@ -18,6 +19,8 @@ import {
 export interface PutBlobInput extends BlobInput {
   readonly content: ContentHeaders;
   readonly metadata: SentMetadata;
+  /** The header x-ms-tags. */
+  readonly tags?: string | undefined;
   readonly body: SentContent;
 }
 
@@ -32,7 +35,7 @@ export async function precheckPutBlob(storage: Storage, input: Omit<PutBlobInput
 export async function putBlob(storage: Storage, input: PutBlobInput) {
   const { container, blob, body } = input;
   const { account, content, partition, sweeper } = storage;
-  const { leaseId, metadata } = checkPutBlobInput(storage, input);
+  const { leaseId, metadata, tags } = checkPutBlobInput(storage, input);
   const containerId = body.whole ? undefined : await findContainerId(storage, container);
   return withInlineOrUpload(storage, body, async (uploaded) => {
     const { md5, crc64 } = uploaded;
@@ -52,7 +55,8 @@ export async function putBlob(storage: Storage, input: PutBlobInput) {
           await content.commitUpload(tx, account, uploaded);
           content.addContent(tx, account, id!, [{ length: uploaded.length, chunkRefs: uploaded.chunkRefs }]);
         }
-        const record = { length: body.length, crc64, contentId: id && formatId(id), content: input.content, metadata };
+        const contentId = id && formatId(id);
+        const record = { length: body.length, crc64, contentId, content: input.content, metadata, tags };
         putBlobRecord(tx, storage, target, record, md5);
         return hasReleased;
       },
@@ -65,6 +69,7 @@ export async function putBlob(storage: Storage, input: PutBlobInput) {
 function checkPutBlobInput(storage: Storage, input: Omit<PutBlobInput, 'body'>) {
   const leaseId = checkWriteInput(input);
   const metadata = parseMetadata(input.metadata);
+  const tags = parseTags(input.tags);
   checkWritable(storage, input.container);
-  return { leaseId, metadata };
+  return { leaseId, metadata, tags };
 }

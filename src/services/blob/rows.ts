@@ -16,6 +16,7 @@ import type { Instant, Row, Snapshot, Timestamp, Transaction } from '../../parti
 import { decodeValue, encodeValue } from '../../partition/values.ts';
 import { formatEtag, type Validators } from '../../rules/conditions.ts';
 import type { Lease } from '../../rules/lease.ts';
+import type { Tags } from '../../rules/tags.ts';
 import { encodeDeletion } from '../common/deletions.ts';
 import type { Metadata } from '../common/names.ts';
 import * as names from '../common/names.ts';
@@ -64,7 +65,7 @@ export function nameFromKey(key: Key): string {
 
 /** A row whose version is its ETag, unless the last write had to keep the ETag. */
 interface ETagged {
-  /** The version that the ETag shows. Set by lease operations only; any other write leaves it out. */
+  /** The version that the ETag shows. Set by Lease Blob, Lease Container and Set Blob Tags only; any other write leaves it out. */
   readonly etag?: Timestamp;
 }
 
@@ -111,6 +112,7 @@ export interface BlobRecord extends ETagged {
   readonly metadata: Metadata;
   readonly lease?: Lease | undefined;
   readonly created: Timestamp;
+  readonly tags?: Tags | undefined;
 }
 
 export type UncommittedId = Id;
@@ -139,7 +141,7 @@ export const uncommittedExpiry = (touched: Instant): Instant => touched + UNCOMM
 /** A row as it was read, with its ETag, and the version that the ETag shows. */
 export type WithVersion<T> = Omit<T, 'etag'> & Validators & { readonly version: Timestamp };
 export type Container = WithVersion<ContainerProperties> & { readonly id: ContainerId };
-export type Blob = WithVersion<BlobRecord>;
+export type Blob = WithVersion<BlobRecord> & { readonly tags: Tags };
 
 export async function readContainerId(
   at: Snapshot,

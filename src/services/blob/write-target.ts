@@ -93,7 +93,7 @@ export function putBlobRecord(
   tx: Transaction,
   { account }: Storage,
   target: WriteTarget,
-  { length, crc64, contentId, content, metadata, copy }: Omit<BlobRecord, 'created' | 'lease' | 'etag'>,
+  { length, crc64, contentId, content, metadata, copy, tags }: Omit<BlobRecord, 'created' | 'lease' | 'etag'>,
   md5?: string,
 ): void {
   const { containerId, name, blob } = target;
@@ -112,6 +112,7 @@ export function putBlobRecord(
     },
     metadata,
     copy,
+    tags,
     created: blob?.created ?? tx.timestamp,
     lease: leaseAfterWrite(currentLease(target), tx.now),
   };

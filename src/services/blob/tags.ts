@@ -1,0 +1,46 @@
+/** Get and set the tags of a blob: neither changes its ETag or its last modification. */
+import { parseTagsHeader, sortTags, type Tags, tagsFault } from '../../rules/tags.ts';
+import type { Storage } from '../common/storage.ts';
+import { encodeBlobRecord, readBlob } from './blob-record.ts';
+import { fail } from './errors.ts';
+import { type BlobInput, checkLease, checkReadInput, checkWritable } from './request-checks.ts';
+import { blobKey, recordFrom, txQueueKey } from './rows.ts';
+
+export type TagsInput = Omit<BlobInput, 'conditions'>;
+
+/** The tags of a write: the header x-ms-tags as it was sent. */
+export function parseTags(text: string | undefined): Tags | undefined {
+  if (text === undefined) return undefined;
+  const sent = parseTagsHeader(text);
+  if (!sent) throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-tags', HeaderValue: text });
+  return checkTags(sent);
+}
+
+/** Returns the tags in the order in which they are stored. */
+function checkTags(sent: Tags): Tags {
+  const fault = tagsFault(sent);
+  if (fault) throw fail(fault);
+  return sortTags(sent);
+}
+
+export async function getBlobTags(storage: Storage, input: TagsInput): Promise<Tags> {
+  const leaseId = checkReadInput(input);
+  return storage.partition.read(async (at) => {
+    const { blob } = await readBlob(at, storage, input.container, input.blob);
+    checkLease(at, blob.lease, leaseId, 'read', 'blob');
+    return blob.tags;
+  });
+}
+
+export async function setBlobTags(storage: Storage, input: TagsInput & { readonly tags: Tags }): Promise<void> {
+  const { container, blob } = input;
+  const { account } = storage;
+  const leaseId = checkReadInput(input);
+  const tags = checkTags(input.tags);
+  checkWritable(storage, container);
+  await storage.partition.transact(txQueueKey(account, container, blob), async (tx) => {
+    const { id, blob: found } = await readBlob(tx, storage, container, blob);
+    checkLease(tx, found.lease, leaseId, 'write', 'blob');
+    tx.put(blobKey(account, id, blob), encodeBlobRecord({ ...recordFrom(found), tags, etag: found.version }));
+  });
+}
