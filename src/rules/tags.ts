@@ -9,8 +9,8 @@ export const NO_TAGS: Tags = Object.freeze([]);
 export type TagsFault = 'TagsTooLarge' | 'EmptyTagName' | 'InvalidTags' | 'DuplicateTagNames';
 
 const TAGS_MAX = 10;
-const KEY_MAX = 128;
-const VALUE_MAX = 256;
+export const KEY_MAX = 128;
+export const VALUE_MAX = 256;
 const VALID = /^[A-Za-z0-9 +\-./:=_]*$/;
 
 export function tagsFault(tags: Tags): TagsFault | undefined {

@@ -369,4 +369,15 @@ export const plantedBugs = [
     replace: 'return readAt - seenAt >= 0 * TICK_MILLISECONDS;',
     tests: ['src/extents/folder-names.test.ts'],
   },
+  {
+    name: 'a tag index one commit late',
+    file: 'src/services/blob/tags.ts',
+    find: 'updateTagIndex(tx, account, { containerId: id, container, name: blob }, found.tags, tags);',
+    replace: `setImmediate(() =>
+      storage.partition.transact(txQueueKey(account), async (late) =>
+        updateTagIndex(late, account, { containerId: id, container, name: blob }, found.tags, tags),
+      ),
+    );`,
+    tests: ['src/services/blob/find-blobs.test.ts'],
+  },
 ];

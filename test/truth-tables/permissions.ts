@@ -74,6 +74,9 @@ export const permissionRows: readonly PermissionRow[] = [
   { operation: 'Lease Container', variant: 'break', method: 'PUT', path: CONTAINER, query: 'restype=container&comp=lease', headers: { 'x-ms-lease-action': 'break' }, ...container('wd') },
   { operation: 'List Blobs', method: 'GET', path: CONTAINER, query: 'restype=container&comp=list', ...container('l'), service: { on: 'c', letters: 'l' } },
 
+  { operation: 'Find Blobs by Tags', method: 'GET', path: '/', query: 'comp=blobs&where=a%3D%27b%27', ...service('f') },
+  { operation: 'Find Blobs by Tags in Container', method: 'GET', path: CONTAINER, query: 'restype=container&comp=blobs&where=a%3D%27b%27', ...container('f'), service: { on: 'c', letters: 'f' } },
+
   { operation: 'Put Blob', method: 'PUT', path: FRESH, headers: { 'x-ms-blob-type': 'BlockBlob' }, body: 'new', ...object('cw') },
   { operation: 'Get Blob', method: 'GET', path: BLOB, ...object('r') },
   { operation: 'Get Blob Properties', method: 'HEAD', path: BLOB, ...object('r') },

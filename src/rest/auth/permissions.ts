@@ -19,6 +19,7 @@ const LETTERS: Readonly<Record<Right, string>> = {
   update: 'u',
   process: 'p',
   tags: 't',
+  filter: 'f',
 };
 const SERVICE_LETTERS: Readonly<Record<ServiceName, string>> = { blob: 'b', queue: 'q', table: 't' };
 const RESOURCE_TYPES: Readonly<Record<Shape, string>> = {
@@ -69,17 +70,17 @@ function checkAccountSasScope(
 }
 
 /**
- * A signature for a container covers the items in it: of the container's own operations it permits the list only, and of a queue's own
+ * A signature for a container covers the items in it: of the container's own operations it permits lists and searches only, and of a queue's own
  * operations the reads.
  */
-const CONTAINER_LEVEL_PERMISSION: Readonly<Partial<Record<Shape, Permission>>> = {
-  '/{container}': 'list',
-  '/{queue}': 'read',
+const CONTAINER_LEVEL_PERMISSIONS: Readonly<Partial<Record<Shape, readonly Permission[]>>> = {
+  '/{container}': ['list', 'filter'],
+  '/{queue}': ['read'],
 };
 
 function checkServiceSasScope({ table }: ServiceSas, { permission, shape }: OperationAccess, name: string): void {
   if (permission === 'any') return;
-  if (RESOURCE_TYPES[shape] !== 'o' && CONTAINER_LEVEL_PERMISSION[shape] !== permission)
+  if (RESOURCE_TYPES[shape] !== 'o' && !CONTAINER_LEVEL_PERMISSIONS[shape]?.includes(permission))
     throw fail('AuthorizationFailure');
   if (table !== undefined && table !== name.toLowerCase()) throw fail('AuthorizationFailure');
 }

@@ -1,11 +1,11 @@
 /** XML of List Containers and List Blobs. */
 import { formatRfc1123 } from '../../base/time.ts';
-import { escapeXml, isXmlSafe } from '../../base/xml.ts';
+import { escapeXml } from '../../base/xml.ts';
 import type { ListedBlob, ListedContainer, ListedItem } from '../../services/blob/listing.ts';
 import type { CopyState } from '../../services/blob/rows.ts';
 import { element, type ListParameters, metadataElements, parameterElements } from '../xml/list-elements.ts';
 import { leaseElements } from './lease-reply.ts';
-import { tagsElement } from './tags-xml.ts';
+import { nameElement, tagsElement } from './tags-xml.ts';
 
 export function containerListStart(endpoint: string, parameters: ListParameters): Buffer {
   return Buffer.from(
@@ -90,11 +90,4 @@ function copyElements({ id, source, bytes, completed }: CopyState): string {
     `<CopyId>${id}</CopyId><CopySource>${escapeXml(source)}</CopySource><CopyStatus>success</CopyStatus>` +
     `<CopyProgress>${bytes}/${bytes}</CopyProgress><CopyCompletionTime>${formatRfc1123(completed)}</CopyCompletionTime>`
   );
-}
-
-/** A name with characters that XML does not have is percent-encoded. */
-function nameElement(name: string): string {
-  // A carriage return could be escaped, but some clients do not unescape it.
-  if (isXmlSafe(name) && !name.includes('\r')) return `<Name>${escapeXml(name)}</Name>`;
-  return `<Name Encoded="true">${encodeURIComponent(name)}</Name>`;
 }

@@ -12,14 +12,9 @@ export const notImplementedOperations: readonly Operation<Storage>[] = [
     notImplementedOperation<Storage>('Blob Batch', `POST ${shape}`, { comp: 'batch' }),
     notImplementedOperation<Storage>('Blob Batch', `POST ${shape}`, { restype: 'container', comp: 'batch' }),
   ]),
-  notImplementedOperation('Find Blobs by Tags', 'GET /', { comp: 'blobs' }),
 
   notImplementedOperation('Restore Container', `PUT ${CONTAINER}`, { restype: 'container', comp: 'undelete' }),
   notImplementedOperation('Rename Container', `PUT ${CONTAINER}`, { restype: 'container', comp: 'rename' }),
-  notImplementedOperation('Find Blobs by Tags in Container', `GET ${CONTAINER}`, {
-    restype: 'container',
-    comp: 'blobs',
-  }),
   notImplementedOperation('Create Session', `POST ${CONTAINER}`, { restype: 'container', comp: 'session' }),
 
   notImplementedOperation('Undelete Blob', `PUT ${BLOB}`, { comp: 'undelete' }),

@@ -82,7 +82,7 @@ export async function deleteContainer(
     checkWriteConditions(found, conditions);
     tx.remove(nameKey(account, container));
     tx.remove(propertiesKey(account, found.id));
-    scheduleContainerDeletion(tx, account, found.id);
+    scheduleContainerDeletion(tx, account, found.id, container);
   });
   storage.sweeper.wake();
 }

@@ -162,9 +162,9 @@ export async function readContainer(at: Snapshot, scope: AccountScope, container
 }
 
 /** The caller removes the name and the properties: without the name, nothing in the container can be reached. */
-export function scheduleContainerDeletion(tx: Transaction, account: AccountId, id: ContainerId): void {
+export function scheduleContainerDeletion(tx: Transaction, account: AccountId, id: ContainerId, name: string): void {
   const container = id.toString();
-  tx.put(deletionKey(account, tx.timestamp, container), encodeDeletion({ kind: 'container', container }));
+  tx.put(deletionKey(account, tx.timestamp, container), encodeDeletion({ kind: 'container', container, name }));
 }
 
 /** Put Block checks the uncommitted-blocks row, so the blocks that are left cannot be found any more. */

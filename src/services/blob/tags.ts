@@ -5,6 +5,7 @@ import { encodeBlobRecord, readBlob } from './blob-record.ts';
 import { fail } from './errors.ts';
 import { type BlobInput, checkLease, checkReadInput, checkWritable } from './request-checks.ts';
 import { blobKey, recordFrom, txQueueKey } from './rows.ts';
+import { updateTagIndex } from './tag-index.ts';
 
 export type TagsInput = Omit<BlobInput, 'conditions'>;
 
@@ -42,5 +43,6 @@ export async function setBlobTags(storage: Storage, input: TagsInput & { readonl
     const { id, blob: found } = await readBlob(tx, storage, container, blob);
     checkLease(tx, found.lease, leaseId, 'write', 'blob');
     tx.put(blobKey(account, id, blob), encodeBlobRecord({ ...recordFrom(found), tags, etag: found.version }));
+    updateTagIndex(tx, account, { containerId: id, container, name: blob }, found.tags, tags);
   });
 }

@@ -22,9 +22,11 @@ import {
   type UncommittedBlocks,
   uncommittedKey,
 } from './rows.ts';
+import { updateTagIndex } from './tag-index.ts';
 
 export interface WriteTarget {
   readonly containerId: ContainerId;
+  readonly container: string;
   readonly name: string;
   readonly blob: Blob | undefined;
   readonly uncommitted: UncommittedBlocks | undefined;
@@ -47,6 +49,7 @@ export async function readTarget(
   const hasExpired = found !== undefined && isExpired(found, at.now);
   return {
     containerId,
+    container,
     name,
     blob: recordRow && decodeBlobRecord(recordRow),
     uncommitted: hasExpired ? undefined : found,
@@ -117,6 +120,7 @@ export function putBlobRecord(
     lease: leaseAfterWrite(currentLease(target), tx.now),
   };
   tx.put(blobKey(account, containerId, name), encodeBlobRecord(record));
+  updateTagIndex(tx, account, target, blob?.tags, tags);
 }
 
 /** Where the chunk references of a new content may come from. */

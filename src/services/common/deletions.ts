@@ -6,7 +6,8 @@ import { decodeValue, encodeValue } from '../../partition/values.ts';
 
 export type Deletion =
   | ContentDeletion
-  | { readonly kind: 'container'; readonly container: string }
+  /** `name`: of the container, under which its tags are indexed. Older entries have none, and no tags. */
+  | { readonly kind: 'container'; readonly container: string; readonly name?: string }
   /** Uncommitted blocks. `uncounted`: a content owns the references of their chunks. */
   | { readonly kind: 'stage'; readonly stage: string; readonly uncounted?: true }
   /** All rows whose keys begin with one of these prefixes, in base64. Such rows refer to no others. */

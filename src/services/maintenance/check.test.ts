@@ -163,7 +163,7 @@ describe('A check of all rows and bytes', () => {
       await world.store.decrefContent(tx, ACCOUNT, content);
       tx.remove((await tx.scan(keysUnder([ACCOUNT, 'n']), { limit: 1 }))[0]!.key);
       tx.remove((await tx.scan(keysUnder([ACCOUNT, 'p']), { limit: 1 }))[0]!.key);
-      scheduleContainerDeletion(tx, ACCOUNT, CONTAINER);
+      scheduleContainerDeletion(tx, ACCOUNT, CONTAINER, 'deleted');
     });
     expect((await checkAll(world)).findings).toEqual([]);
     const next = await world.restart();

@@ -1,6 +1,6 @@
 import { keysUnder } from '../../partition/keys.ts';
 import type { Partition, Row, Transaction } from '../../partition/partition.ts';
-import { scheduleContainerDeletion, txQueueKey } from '../blob/rows.ts';
+import { nameFromKey, scheduleContainerDeletion, txQueueKey } from '../blob/rows.ts';
 import { decodeName, namesIn, propertiesKey, type ServiceName } from '../common/names.ts';
 import type { AccountId, Storage } from '../common/storage.ts';
 import { scheduleQueueDeletion } from '../queue/rows.ts';
@@ -12,7 +12,7 @@ type ScheduleDeletion = (tx: Transaction, account: AccountId, name: Row) => void
 
 /** Schedules the deletion of everything under the id in a name row. */
 const deletionByService: Readonly<Record<ServiceName, ScheduleDeletion>> = {
-  blob: (tx, account, name) => scheduleContainerDeletion(tx, account, decodeName(name)),
+  blob: (tx, account, name) => scheduleContainerDeletion(tx, account, decodeName(name), nameFromKey(name.key)),
   queue: (tx, account, name) => scheduleQueueDeletion(tx, account, decodeName(name)),
   table: (tx, account, name) => scheduleTableDeletion(tx, account, decodeName(name)),
 };

@@ -23,7 +23,7 @@ describe('The sweeper', () => {
     for (let i = 0; i < 130; i++) await world.putBlob(`large-${i}`, 2_000);
     for (let i = 0; i < 130; i++) await world.putInline(`small-${i}`);
     for (const blob of ['large-1', 'new']) await world.putUncommitted(blob, 150);
-    await world.act((tx) => scheduleContainerDeletion(tx, ACCOUNT, CONTAINER));
+    await world.act((tx) => scheduleContainerDeletion(tx, ACCOUNT, CONTAINER, 'deleted'));
     expect(await world.kinds()).toMatchObject({ b: 260, c: 130, y: 300 });
     await world.sweep();
     expect(await world.kinds()).toEqual({});
@@ -35,7 +35,7 @@ describe('The sweeper', () => {
     const id = await world.putBlob('one', 5_000);
     await world.act(async (tx) => {
       await world.store.increfContent(tx, ACCOUNT, id);
-      scheduleContainerDeletion(tx, ACCOUNT, CONTAINER);
+      scheduleContainerDeletion(tx, ACCOUNT, CONTAINER, 'deleted');
     });
     await world.sweep();
     expect(await world.kinds()).toEqual({ c: 1, m: 1, k: 1, l: 1 });
@@ -136,7 +136,7 @@ describe('The sweeper', () => {
   it('goes on after a kill where it was', async () => {
     const world = await openWorld();
     for (let i = 0; i < 300; i++) await world.putInline(`blob-${i}`);
-    await world.act((tx) => scheduleContainerDeletion(tx, ACCOUNT, CONTAINER));
+    await world.act((tx) => scheduleContainerDeletion(tx, ACCOUNT, CONTAINER, 'deleted'));
     world.sweeper.wake();
     await world.sweeper.stop();
     const next = await world.restart();
@@ -150,7 +150,7 @@ describe('The sweeper', () => {
     const files = makeMemoryFiles();
     const world = await openWorld((epoch) => openSlotted(files, { epoch, extentBytesMax: 1 << 20 }));
     for (let i = 0; i < 40; i++) await world.putBlob(`blob-${i}`, 200_000);
-    await world.act((tx) => scheduleContainerDeletion(tx, ACCOUNT, CONTAINER));
+    await world.act((tx) => scheduleContainerDeletion(tx, ACCOUNT, CONTAINER, 'deleted'));
     await world.sweep();
     const collector = startCollector({
       ...world,
