@@ -29,7 +29,6 @@ import { type ConditionHeader, type Operation, operationOn } from '../operation.
 import {
   blobContentHeaders,
   booleanHeader,
-  conditions,
   contentBody,
   contentHeaders,
   dateConditions,
@@ -72,6 +71,7 @@ import { notImplementedOperations } from './not-implemented.ts';
 import {
   beforeCrc64,
   blockListType,
+  conditions,
   deleteSnapshots,
   normalizeSlashes,
   PUT_BLOB_SIZES,
@@ -80,6 +80,7 @@ import {
   rejectConditions,
   requiredQuery,
   sizeLimit,
+  tagConditions,
 } from './params.ts';
 import { tagOperations } from './tag-operations.ts';
 
@@ -105,7 +106,6 @@ const IMMUTABILITY = ['x-ms-immutability-policy-until-date', 'x-ms-immutability-
 // The second group would.
 const STRUCTURED_BODY = ['x-ms-structured-body', 'x-ms-structured-content-length'];
 const VERSION_PARAMS = ['?snapshot', '?versionid'];
-const TAGS = ['x-ms-if-tags'];
 
 const leaseParams = {
   action: requiredHeader('x-ms-lease-action'),
@@ -336,7 +336,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     permission: ['write', 'create'],
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/put-blob.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS, ...STRUCTURED_BODY],
+    unsupported: [...VERSION_PARAMS, ...STRUCTURED_BODY],
     unsupportedUnlessLenient: ['x-ms-access-tier', 'x-ms-expiry-option', ...ENCRYPTION, ...IMMUTABILITY],
     input: {
       container,
@@ -369,7 +369,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     permission: 'read',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/get-blob.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS, ...STRUCTURED_BODY],
+    unsupported: [...VERSION_PARAMS, ...STRUCTURED_BODY],
     unsupportedUnlessLenient: ENCRYPTION,
     input: {
       container,
@@ -397,7 +397,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     permission: 'read',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/get-blob-properties.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ENCRYPTION,
     input: { container, blob, conditions, leaseId },
     run: getBlobProperties,
@@ -417,7 +417,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     permission: 'read',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/blob-metadata.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ENCRYPTION,
     input: { container, blob, conditions, leaseId },
     run: getBlobProperties,
@@ -430,7 +430,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     permission: 'write',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/blob-metadata.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ENCRYPTION,
     input: { container, blob, conditions, leaseId, metadata },
     run: setBlobMetadata,
@@ -451,7 +451,6 @@ export const blobOperations: readonly Operation<Storage>[] = [
       'x-ms-sequence-number-action',
       'x-ms-blob-sequence-number',
       ...VERSION_PARAMS,
-      ...TAGS,
     ],
     input: { container, blob, conditions, leaseId, content: blobContentHeaders },
     run: setBlobProperties,
@@ -468,7 +467,6 @@ export const blobOperations: readonly Operation<Storage>[] = [
       'x-ms-access-tier-if-modified-since',
       'x-ms-access-tier-if-unmodified-since',
       ...VERSION_PARAMS,
-      ...TAGS,
     ],
     input: { container, blob, conditions, leaseId, snapshots: deleteSnapshots },
     run: deleteBlob,
@@ -483,7 +481,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
       permission,
       conditions: ALL_CONDITIONS,
       test: 'test/end-to-end/lease-blob.test.ts',
-      unsupported: [...VERSION_PARAMS, ...TAGS],
+      unsupported: VERSION_PARAMS,
       input: { container, blob, conditions, ...leaseParams },
       run: async (storage, input) => ({ ...(await leaseBlob(storage, input)), action: input.action }),
       reply: leaseReply,
@@ -497,7 +495,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     readsCopySource: true,
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/copy-blob.test.ts',
-    unsupported: ['x-ms-source-if-tags', 'x-ms-source-content-md5', ...VERSION_PARAMS, ...TAGS],
+    unsupported: ['x-ms-source-if-tags', 'x-ms-source-content-md5', ...VERSION_PARAMS],
     unsupportedUnlessLenient: [
       'x-ms-access-tier',
       'x-ms-rehydrate-priority',
@@ -549,7 +547,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     query: { comp: 'block' },
     permission: 'write',
     test: 'test/end-to-end/put-block.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS, ...STRUCTURED_BODY],
+    unsupported: [...VERSION_PARAMS, 'x-ms-if-tags', ...STRUCTURED_BODY],
     unsupportedUnlessLenient: ENCRYPTION,
     input: {
       container,
@@ -579,7 +577,7 @@ export const blobOperations: readonly Operation<Storage>[] = [
     permission: 'write',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/put-block-list.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ['x-ms-access-tier', ...ENCRYPTION, ...IMMUTABILITY],
     input: {
       container,
@@ -614,8 +612,8 @@ export const blobOperations: readonly Operation<Storage>[] = [
       permission: 'read',
       anonymous,
       test: 'test/end-to-end/get-block-list.test.ts',
-      unsupported: [...VERSION_PARAMS, ...TAGS],
-      input: { container, blob, conditions: rejectConditions, leaseId, type: blockListType },
+      unsupported: VERSION_PARAMS,
+      input: { container, blob, conditions: tagConditions, leaseId, type: blockListType },
       replyBytes: () => PAGE_BYTES,
       run: (storage, input) => getBlockList(storage, input, blockElements),
       reply: (lists) => {

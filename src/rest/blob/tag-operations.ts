@@ -8,14 +8,14 @@ import { integerQuery, invalidXml, leaseId, pathPart, query, xmlBody } from '../
 import { estimateListBytes, streamedXmlReply, xmlReply } from '../reply.ts';
 import { accountUrl } from '../request.ts';
 import { blobListEnd } from './list-xml.ts';
-import { rejectConditions, requiredQuery } from './params.ts';
+import { requiredQuery, tagConditions } from './params.ts';
 import { foundElements, foundListStart, parseTagsXml, tagsElement } from './tags-xml.ts';
 
 const operation = operationOn<Storage>();
 const container = pathPart(0);
 const blob = pathPart(1);
 
-const UNSUPPORTED = ['?snapshot', '?versionid', 'x-ms-if-tags'];
+const UNSUPPORTED = ['?snapshot', '?versionid'];
 
 const FIND_SCOPES: readonly {
   name: string;
@@ -41,7 +41,7 @@ export const tagOperations: readonly Operation<Storage>[] = [
     anonymous: false,
     test: 'test/end-to-end/blob-tags.test.ts',
     unsupported: UNSUPPORTED,
-    input: { container, blob, conditions: rejectConditions, leaseId },
+    input: { container, blob, conditions: tagConditions, leaseId },
     run: getBlobTags,
     reply: (found) => xmlReply(200, tagsElement(found)),
   }),
@@ -52,7 +52,7 @@ export const tagOperations: readonly Operation<Storage>[] = [
     permission: 'tags',
     test: 'test/end-to-end/blob-tags.test.ts',
     unsupported: UNSUPPORTED,
-    input: { container, blob, conditions: rejectConditions, leaseId, document: xmlBody('Tags') },
+    input: { container, blob, conditions: tagConditions, leaseId, document: xmlBody('Tags') },
     run: (storage, { document, ...input }) => {
       if (!document) throw invalidXml(0, 0, 'There is no root element.');
       return setBlobTags(storage, { ...input, tags: parseTagsXml(document) });

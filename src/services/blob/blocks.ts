@@ -13,6 +13,7 @@ import {
   checkLease,
   checkReadInput,
   checkWritable,
+  checkWriteConditions,
   checkWriteInput,
   type DecisionSnapshot,
 } from './request-checks.ts';
@@ -129,7 +130,7 @@ export function blockKeyFromId({ account }: Storage, id: UncommittedId, blockId:
 
 export type BlockListType = 'committed' | 'uncommitted' | 'all';
 
-export interface GetBlockListInput extends Omit<BlobInput, 'conditions'> {
+export interface GetBlockListInput extends BlobInput {
   readonly type: BlockListType;
 }
 
@@ -159,6 +160,8 @@ export async function getBlockList<Rendered>(
     const { blob, uncommitted } = target;
     if (!blob && !uncommitted) throw fail('BlobNotFound');
     checkLease(at, currentLease(target), leaseId, 'read', 'blob');
+    // For conditions, a blob that consists of uncommitted blocks only does not exist.
+    checkWriteConditions(blob, input.conditions);
     const lists: { committed?: Rendered[]; uncommitted?: Rendered[] } = {};
     if (input.type !== 'uncommitted') {
       lists.committed = [];
