@@ -198,8 +198,24 @@ describe('Find Blobs by Tags', () => {
     // Of the containers: the counter and the name; of the blobs: the index entry and the record.
     expect(rows).toBe(4 * 2 + 4 * 2);
     rows = 0;
+    expect(await find(counted, `common > '7'`, 100)).toHaveLength(4 * 2);
+    expect(rows).toBe(4 * 2 + 8 * 2);
+    rows = 0;
     expect(await find(counted, `kind = 'all' AND common = '7'`, 100)).toHaveLength(4);
     expect(rows).toBeLessThan(4 * 2 + 4 * 25);
+    await world.stop();
+  });
+});
+
+describe('The index of tags', () => {
+  it('loses the tags of a blob that is overwritten, and counts each blob once', async () => {
+    const { world, storage, findings } = await open();
+    await world.putContainer();
+    for (const tags of ['k=1&l=1', 'k=2', 'k=2&l=3', '', 'k=1']) {
+      await putBlob(storage, { ...path('box', 'a'), content: {}, metadata: [], body: BODY, tags });
+      expect(await findings()).toEqual([]);
+    }
+    expect(await world.kinds()).toMatchObject({ t: 1, T: 1 });
     await world.stop();
   });
 });
