@@ -26,6 +26,7 @@ const completions: Readonly<Record<string, () => Completion>> = {
   'Copy Blob': () => ({ headers: { 'x-ms-copy-source': `${running.server.blobUrl}${BLOB}` } }),
   'Put Block': () => ({ query: { blockid: 'AAAA' }, body: 'x' }),
   'Put Block List': () => ({ body: '<BlockList />' }),
+  'Set Blob Tags': () => ({ body: '<Tags><TagSet /></Tags>' }),
 };
 
 beforeEach(begin);
@@ -62,7 +63,7 @@ async function picture(): Promise<unknown> {
     '/?comp=properties&restype=service',
     `${CONTAINER}?restype=container`,
     `${CONTAINER}?restype=container&comp=acl`,
-    `${CONTAINER}?restype=container&comp=list&include=metadata,copy,uncommittedblobs`,
+    `${CONTAINER}?restype=container&comp=list&include=metadata,copy,tags,uncommittedblobs`,
     `${BLOB}?comp=blocklist&blocklisttype=all`,
     BLOB,
   ];
