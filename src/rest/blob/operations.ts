@@ -20,6 +20,7 @@ import {
   setContainerMetadata,
 } from '../../services/blob/containers.ts';
 import { abortCopy, copyBlob } from '../../services/blob/copies.ts';
+import { restoreContainer } from '../../services/blob/deleted-containers.ts';
 import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
 import { type ListedContainer, listBlobs, listContainers } from '../../services/blob/listing.ts';
 import { precheckPutBlob, putBlob } from '../../services/blob/put-blob.ts';
@@ -150,7 +151,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     replyBytes: estimateListBytes,
     run: async (storage, input) => {
       const { include } = input;
-      const listInput = { ...input, system: include.includes('system') };
+      const listInput = { ...input, system: include.includes('system'), deleted: include.includes('deleted') };
       const withMetadata = include.includes('metadata');
       const pieces = await streamAsProduced(async (append) => {
         const emit = (containers: readonly ListedContainer[]) => append(containerElements(containers, withMetadata));
@@ -278,6 +279,20 @@ const singleOperations: readonly Operation<Storage>[] = [
     input: { container, leaseId, conditions: dateConditions },
     run: deleteContainer,
     reply: () => ({ status: 202 }),
+  }),
+  operation({
+    name: 'Restore Container',
+    route: 'PUT /{container}',
+    query: { restype: 'container', comp: 'undelete' },
+    permission: ['create', 'write'],
+    test: 'test/end-to-end/restore-container.test.ts',
+    input: {
+      container,
+      deletedName: requiredHeader('x-ms-deleted-container-name'),
+      deletedVersion: requiredHeader('x-ms-deleted-container-version'),
+    },
+    run: restoreContainer,
+    reply: () => ({ status: 201 }),
   }),
   operation({
     name: 'Rename Container',
