@@ -2,9 +2,11 @@
 import { isSmall, runSliced, type SlicedWork } from '../../../base/time-slices.ts';
 import {
   type Property,
+  type PropertyName,
   parseSentValue,
   parseText,
   parseType,
+  propertyName,
   type SentEntity,
   type SentValue,
 } from '../../../services/table/entity-rows.ts';
@@ -76,7 +78,6 @@ function* readTableNameSliced(body: Buffer): SlicedWork<string> {
 
 /** A member of the object: its index, and that of its type annotation. */
 interface Member {
-  readonly name: string;
   readonly at: number;
   readonly annotatedAt: number | undefined;
 }
@@ -84,7 +85,7 @@ interface Member {
 /** What follows from the names alone: the same for all entities with the same names. */
 interface EntityShape {
   readonly annotations: readonly number[];
-  readonly properties: readonly Member[];
+  readonly properties: readonly (Member & { readonly name: PropertyName })[];
   readonly partitionKey: Member | undefined;
   readonly rowKey: Member | undefined;
 }
@@ -104,10 +105,10 @@ function cachedShape(names: Names): EntityShape {
 /** An annotation may stand before its property or after it, but not without it. */
 function buildShape(names: Names): EntityShape {
   const annotations: number[] = [];
-  const properties: Member[] = [];
+  const properties: EntityShape['properties'][number][] = [];
   for (const name of names.all) {
     const member = findMember(names, name)!;
-    if (isProperty(name)) properties.push(member);
+    if (isProperty(name)) properties.push({ ...member, name: propertyName(name) });
     if (!name.endsWith(TYPE_ANNOTATION)) continue;
     if (!names.positions.has(name.slice(0, -TYPE_ANNOTATION.length))) throw fail('InvalidEntity');
     annotations.push(member.at);
@@ -126,7 +127,7 @@ function isProperty(name: string): boolean {
 
 function findMember({ positions }: Names, name: string): Member | undefined {
   const at = positions.get(name);
-  return at === undefined ? undefined : { name, at, annotatedAt: positions.get(name + TYPE_ANNOTATION) };
+  return at === undefined ? undefined : { at, annotatedAt: positions.get(name + TYPE_ANNOTATION) };
 }
 
 /** Also the annotations of members whose values are not used. */
