@@ -63,7 +63,9 @@ const UNSORTED_MAX = 256;
 export class Generation {
   /** The newest version of each key. */
   readonly entries = new Map<Key, Entry>();
+  /** The last group that wrote here. */
   lastGroup = 0;
+  private group = 0;
   /** The entries of the last group, one per key. */
   written: Entry[] = [];
   private oldest = 0;
@@ -81,21 +83,22 @@ export class Generation {
 
   /** @param oldest the group of the oldest open snapshot: versions replaced before it are released */
   beginGroup(group: number, oldest: number): void {
-    this.lastGroup = group;
+    this.group = group;
     this.oldest = oldest;
     this.written = [];
   }
 
   /** @param value undefined: the row is removed */
   write(key: Key, version: Timestamp, value: Uint8Array | undefined): void {
+    this.lastGroup = this.group;
     const found = this.entries.get(key);
-    if (found?.group === this.lastGroup) {
+    if (found?.group === this.group) {
       found.set(version, value);
       return;
     }
     if (found === undefined) this.unsorted.push(key);
     else if (found.group <= this.oldest) found.older = undefined;
-    const entry = new Entry(key, this.lastGroup, found);
+    const entry = new Entry(key, this.group, found);
     entry.set(version, value);
     this.entries.set(key, entry);
     this.written.push(entry);
