@@ -17,6 +17,7 @@ import { CannotListen, type Config, describeDataLocation, developmentAccount, ty
 import { formatConnectionString, formatOrigin, type Origins } from './endpoints.ts';
 import type { OwnedPartition } from './open-partition.ts';
 import { type OpenedStorage, openStorage } from './open-storage.ts';
+import type { SeedPlan } from './seed/seed-plan.ts';
 import { serviceDefinitions } from './services.ts';
 import { createTestControls, type TestControls } from './test-controls.ts';
 import type { Authority, ServerCertificate } from './tls/certificate.ts';
@@ -46,11 +47,14 @@ export interface ServerParts {
   readonly rows: OwnedPartition;
   /** The one that the user named. */
   readonly givenCertificate: ServerCertificate | undefined;
+  readonly seed?: SeedPlan | undefined;
 }
 
 /** Closes the rows when the server stops, or when its start fails. */
-export async function composeServer({ config, log, rows, givenCertificate }: ServerParts): Promise<HoldfastServer> {
+export async function composeServer(parts: ServerParts): Promise<HoldfastServer> {
+  const { config, log, rows, givenCertificate } = parts;
   const storage = await openStorage(rows, config, log);
+  if (parts.seed) await seedStorage(parts.seed, storage, parts);
   const certificate = storage.certificate ?? givenCertificate;
   for (const warning of certificate?.warnings ?? []) log.warn(warning);
   const server = new ComposedServer({ config, log, rows, storage, certificate });
@@ -58,7 +62,24 @@ export async function composeServer({ config, log, rows, givenCertificate }: Ser
   return server.handle();
 }
 
-interface ComposedParts extends Omit<ServerParts, 'givenCertificate'> {
+/** Closes the storage if it fails. */
+async function seedStorage(plan: SeedPlan, storage: OpenedStorage, { config, log }: ServerParts): Promise<void> {
+  try {
+    const { applySeed } = await import('./seed/apply-seed.ts');
+    const firstAccount = () => findFirstAccount(config, storage);
+    log.info(await applySeed(plan, { ...storage, firstAccount }), 'seed applied');
+  } catch (error) {
+    await storage.closeStorage();
+    throw error;
+  }
+}
+
+/** The account of the connection string. */
+function findFirstAccount({ accounts: given }: Config, { accounts }: OpenedStorage): KnownAccount | undefined {
+  return accounts.find((given?.[0] ?? developmentAccount).name) ?? accounts.list()[0];
+}
+
+interface ComposedParts extends Omit<ServerParts, 'givenCertificate' | 'seed'> {
   readonly storage: OpenedStorage;
   readonly certificate: ServerCertificate | undefined;
 }
@@ -109,8 +130,7 @@ class ComposedServer {
   /** Functions that need no `this`: callers may take the object apart. */
   handle(): HoldfastServer {
     const { config, log, storage, certificate } = this.parts;
-    const { accounts } = storage;
-    const firstAccount = accounts.find((config.accounts?.[0] ?? developmentAccount).name) ?? accounts.list()[0];
+    const firstAccount = findFirstAccount(config, storage);
     const serviceUrl = (service: ServiceName) =>
       this.origins[service] ? `${this.origins[service]}/${firstAccount?.name ?? ''}` : '';
     const urls = { blobUrl: serviceUrl('blob'), queueUrl: serviceUrl('queue'), tableUrl: serviceUrl('table') };
