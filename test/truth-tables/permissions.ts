@@ -79,6 +79,9 @@ export const permissionRows: readonly PermissionRow[] = [
   { operation: 'Lease Container', variant: 'break', method: 'PUT', path: CONTAINER, query: 'restype=container&comp=lease', headers: { 'x-ms-lease-action': 'break' }, ...container('wd') },
   { operation: 'List Blobs', method: 'GET', path: CONTAINER, query: 'restype=container&comp=list', ...container('l'), service: { on: 'c', letters: 'l' } },
 
+  { operation: 'Find Blobs by Tags', method: 'GET', path: '/', query: 'comp=blobs&where=a%3D%27b%27', ...service('f') },
+  { operation: 'Find Blobs by Tags in Container', method: 'GET', path: CONTAINER, query: 'restype=container&comp=blobs&where=a%3D%27b%27', ...container('f'), service: { on: 'c', letters: 'f' } },
+
   { operation: 'Put Blob', method: 'PUT', path: FRESH, headers: { 'x-ms-blob-type': 'BlockBlob' }, body: 'new', ...object('cw') },
   { operation: 'Get Blob', method: 'GET', path: BLOB, ...object('r') },
   { operation: 'Get Blob Properties', method: 'HEAD', path: BLOB, ...object('r') },
@@ -95,6 +98,8 @@ export const permissionRows: readonly PermissionRow[] = [
   { operation: 'Copy Blob From URL', method: 'PUT', path: FRESH, headers: { 'x-ms-copy-source': '{source}', 'x-ms-requires-sync': 'true' }, ...object('cw') },
   { operation: 'Put Blob From URL', method: 'PUT', path: FRESH, headers: { 'x-ms-copy-source': '{source}', 'x-ms-blob-type': 'BlockBlob' }, ...object('cw') },
   { operation: 'Put Block From URL', method: 'PUT', path: FRESH, query: 'comp=block&blockid=YQ%3D%3D', headers: { 'x-ms-copy-source': '{source}' }, ...object('w') },
+  { operation: 'Get Blob Tags', method: 'GET', path: BLOB, query: 'comp=tags', ...object('t') },
+  { operation: 'Set Blob Tags', method: 'PUT', path: BLOB, query: 'comp=tags', body: '<Tags><TagSet /></Tags>', ...object('t') },
   { operation: 'Abort Copy Blob', method: 'PUT', path: BLOB, query: `comp=copy&copyid=${LEASE_ID}`, headers: { 'x-ms-copy-action': 'abort' }, ...object('w') },
   { operation: 'Put Block', method: 'PUT', path: FRESH, query: 'comp=block&blockid=YQ%3D%3D', body: 'block', ...object('w') },
   { operation: 'Put Block List', method: 'PUT', path: FRESH, query: 'comp=blocklist', body: '<BlockList />', ...object('w') },

@@ -1,10 +1,11 @@
 /** XML of List Containers and List Blobs. */
 import { formatRfc1123 } from '../../base/time.ts';
-import { escapeXml, isXmlSafe } from '../../base/xml.ts';
+import { escapeXml } from '../../base/xml.ts';
 import type { ListedBlob, ListedContainer, ListedItem } from '../../services/blob/listing.ts';
 import type { CopyState } from '../../services/blob/rows.ts';
 import { element, type ListParameters, metadataElements, parameterElements } from '../xml/list-elements.ts';
 import { leaseElements } from './lease-reply.ts';
+import { nameElement, tagsElement } from './tags-xml.ts';
 import { tierElements } from './tier-reply.ts';
 
 export function containerListStart(endpoint: string, parameters: ListParameters): Buffer {
@@ -48,6 +49,7 @@ export function blobListEnd(nextMarker: string): Buffer {
 interface IncludedFields {
   readonly metadata: boolean;
   readonly copy: boolean;
+  readonly tags: boolean;
 }
 
 export function blobListElements(items: readonly ListedItem[], included: IncludedFields): Buffer {
@@ -77,8 +79,10 @@ function blobElement({ name, blob, lease, leaseState, tier }: ListedBlob, includ
     `${element('Content-MD5', contentMd5)}${element('Cache-Control', cacheControl)}` +
     `${element('Content-Disposition', contentDisposition)}<BlobType>BlockBlob</BlobType>` +
     `${tierElements(tier)}${leaseElements(lease, leaseState)}` +
-    `${included.copy && blob.copy ? copyElements(blob.copy) : ''}<ServerEncrypted>true</ServerEncrypted></Properties>` +
-    `${included.metadata ? metadataElements(blob.metadata) : ''}<OrMetadata /></Blob>`
+    `${included.copy && blob.copy ? copyElements(blob.copy) : ''}<ServerEncrypted>true</ServerEncrypted>` +
+    `${blob.tags.length > 0 ? `<TagCount>${blob.tags.length}</TagCount>` : ''}</Properties>` +
+    `${included.metadata ? metadataElements(blob.metadata) : ''}` +
+    `${included.tags && blob.tags.length > 0 ? tagsElement(blob.tags) : ''}<OrMetadata /></Blob>`
   );
 }
 
@@ -87,11 +91,4 @@ function copyElements({ id, source, bytes, completed }: CopyState): string {
     `<CopyId>${id}</CopyId><CopySource>${escapeXml(source)}</CopySource><CopyStatus>success</CopyStatus>` +
     `<CopyProgress>${bytes}/${bytes}</CopyProgress><CopyCompletionTime>${formatRfc1123(completed)}</CopyCompletionTime>`
   );
-}
-
-/** A name with characters that XML does not have is percent-encoded. */
-function nameElement(name: string): string {
-  // A carriage return could be escaped, but some clients do not unescape it.
-  if (isXmlSafe(name) && !name.includes('\r')) return `<Name>${escapeXml(name)}</Name>`;
-  return `<Name Encoded="true">${encodeURIComponent(name)}</Name>`;
 }

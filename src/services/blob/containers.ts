@@ -1,4 +1,5 @@
 /** Create, get, change, rename and delete a container. */
+import { encodeText } from '../../partition/values.ts';
 import { type Conditions, formatEtag } from '../../rules/conditions.ts';
 import { leaseState } from '../../rules/lease.ts';
 import { containerNameFault } from '../../rules/names.ts';
@@ -26,6 +27,7 @@ import {
   propertiesKey,
   readContainer,
   scheduleContainerDeletion,
+  taggedNameKey,
   txQueueKey,
 } from './rows.ts';
 
@@ -112,6 +114,7 @@ export async function renameContainer(
     tx.remove(nameKey(account, source));
     tx.put(nameKey(account, container), encodeName(id));
     tx.put(propertiesKey(account, id), encodeProperties({ metadata, access, policies }));
+    if (await tx.get(taggedNameKey(account, id))) tx.put(taggedNameKey(account, id), encodeText(container));
   });
 }
 

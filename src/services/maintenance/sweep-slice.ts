@@ -20,6 +20,7 @@ import {
   uncommittedKey,
   uncommittedKeyPrefix,
 } from '../blob/rows.ts';
+import { updateTagIndex } from '../blob/tag-index.ts';
 import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
 import type { AccountId } from '../common/storage.ts';
 
@@ -28,8 +29,8 @@ export interface SweepContext {
   readonly content: Pick<ContentStore, 'decrefContent' | 'decrefChunks' | 'sweepContent'>;
 }
 
-/** Blobs or blocks of a slice. */
-const SLICE_ROWS = 100;
+/** Blobs or blocks of a slice: a blob has up to ten tags, each a row and a counter. */
+const SLICE_ROWS = 50;
 /** Rows without references, of a slice. */
 const SLICE_BARE_ROWS = 500;
 /** A block has up to 500 chunks: a slice ends after the block that reaches this number. */
@@ -75,9 +76,11 @@ async function sweepContainer(
   const blobPrefix = blobKeyPrefix(account, id, '');
   const blobs = await tx.scanUnchecked({ from: blobPrefix, to: prefixEnd(blobPrefix) }, { limit: SLICE_ROWS });
   for (const row of blobs) {
-    const { contentId } = decodeBlobRecord(row);
+    const { contentId, tags } = decodeBlobRecord(row);
+    const name = nameFromKey(row.key);
     if (contentId) await content.decrefContent(tx, account, parseId(contentId));
-    else tx.remove(inlineKey(account, id, nameFromKey(row.key)));
+    else tx.remove(inlineKey(account, id, name));
+    await updateTagIndex(tx, account, { containerId: id, container: '', name }, tags);
     tx.remove(row.key);
   }
   if (blobs.length > 0) return false;
