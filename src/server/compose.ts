@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import type { Log } from '../base/log.ts';
 import { accountEndpoints } from '../rest/admin/account-endpoints.ts';
 import { certificateEndpoint } from '../rest/admin/management-endpoints.ts';
+import { metricsEndpoint } from '../rest/admin/metrics-endpoint.ts';
 import { testEndpoints } from '../rest/admin/test-endpoints.ts';
 import { ByteBudget } from '../rest/http/byte-budget.ts';
 import { createRestServer, type RestServer, type RestServerOptions } from '../rest/http/server.ts';
@@ -15,6 +16,7 @@ import type { Storage } from '../services/common/storage.ts';
 import { removeAdminFile, writeAdminFile } from './admin-file.ts';
 import { CannotListen, type Config, describeDataLocation, developmentAccount, type Endpoint } from './config.ts';
 import { formatConnectionString, formatOrigin, type Origins } from './endpoints.ts';
+import { ServerMetrics } from './metrics.ts';
 import type { OwnedPartition } from './open-partition.ts';
 import { type OpenedStorage, openStorage } from './open-storage.ts';
 import type { SeedPlan } from './seed/seed-plan.ts';
@@ -92,6 +94,7 @@ interface Listener {
 class ComposedServer {
   private readonly parts: ComposedParts;
   private readonly controls: TestControls;
+  private readonly metrics: ServerMetrics;
   /** Of this start: it stands in the admin file, so a command that can read the data folder can show it. */
   private readonly token = randomBytes(32).toString('base64url');
   /** Undefined for a shared store, which commands open without this process. */
@@ -106,6 +109,7 @@ class ComposedServer {
     const { config, storage } = parts;
     this.parts = parts;
     this.controls = createTestControls({ ...storage, allowed: config.testClock || config.inMemory });
+    this.metrics = new ServerMetrics(storage);
     this.adminFolder = config.shared ? undefined : config.location;
     this.listeners = this.createListeners();
   }
@@ -149,6 +153,7 @@ class ComposedServer {
     this.stopped ??= (async () => {
       if (this.adminFolder !== undefined) removeAdminFile(this.adminFolder, this.token);
       await Promise.all(this.listeners.map(({ rest }) => rest.close()));
+      this.metrics.stop();
       await this.parts.storage.closeStorage();
     })();
     return this.stopped;
@@ -168,6 +173,7 @@ class ComposedServer {
       managementEndpoints: {
         ...testEndpoints({ ...this.controls, allowsRemote: config.testClock }),
         ...accountEndpoints({ accounts, token: this.token, onRemoved: sweeper.wake }),
+        ...metricsEndpoint({ format: () => this.metrics.format(), allowsRemote: config.remoteMetrics }),
         ...certificateEndpoint(certificate?.authority?.certificate),
       },
       tls: certificate?.tls,
@@ -186,6 +192,7 @@ class ComposedServer {
         defaultVersion: (context) => getDefaultVersion(context, service),
         corsRules: async (context) => [...developmentRules, ...(await getCorsRules(context, service))],
         keepAliveSeconds,
+        metrics: this.metrics.requests[service],
       });
       return { endpoint, rest };
     });

@@ -100,6 +100,8 @@ export interface StartOptions extends ServiceOptions {
   readonly rehydrationSeconds?: number;
   /** Accounts, containers, queues and tables that are created at the start where they are missing: a file in YAML or JSON, or its content. */
   readonly seed?: string | object;
+  /** Let other machines read /metrics, which names accounts and queues. */
+  readonly remoteMetrics?: boolean;
   /** Nothing is logged without it. */
   readonly log?: LogOptions;
 }
@@ -135,6 +137,7 @@ export interface Config {
   readonly rehydrationSeconds: number;
   /** A file, or its content. */
   readonly seed: string | object | undefined;
+  readonly remoteMetrics: boolean;
   readonly log: { readonly level: LogLevel; readonly format: LogFormat; readonly file: string | undefined };
 }
 
@@ -173,6 +176,7 @@ export function resolveConfig(options: StartOptions = {}): Config {
     bodyBytesMax: options.bodyBytesMax ?? defaultBodyBytesMax(),
     rehydrationSeconds: options.rehydrationSeconds ?? REHYDRATION_SECONDS,
     seed: options.seed,
+    remoteMetrics: options.remoteMetrics ?? false,
     log: Object.freeze({ level, format, file: file === undefined ? undefined : resolve(file) }),
   });
 }
