@@ -98,6 +98,10 @@ export interface StartOptions extends ServiceOptions {
   readonly bodyBytesMax?: number;
   /** Seconds until an archived blob is back in an online tier: 5. With high priority, a fifth of it. */
   readonly rehydrationSeconds?: number;
+  /** Accounts, containers, queues and tables that are created at the start where they are missing: a file in YAML or JSON, or its content. */
+  readonly seed?: string | object;
+  /** Let other machines read /metrics, which names accounts and queues. */
+  readonly remoteMetrics?: boolean;
   /** Nothing is logged without it. */
   readonly log?: LogOptions;
 }
@@ -131,6 +135,9 @@ export interface Config {
   readonly memoryBytesMax: number | undefined;
   readonly bodyBytesMax: number;
   readonly rehydrationSeconds: number;
+  /** A file, or its content. */
+  readonly seed: string | object | undefined;
+  readonly remoteMetrics: boolean;
   readonly log: { readonly level: LogLevel; readonly format: LogFormat; readonly file: string | undefined };
 }
 
@@ -168,6 +175,8 @@ export function resolveConfig(options: StartOptions = {}): Config {
     memoryBytesMax: options.memoryBytesMax ?? (options.inMemory ? defaultMemoryBytesMax() : undefined),
     bodyBytesMax: options.bodyBytesMax ?? defaultBodyBytesMax(),
     rehydrationSeconds: options.rehydrationSeconds ?? REHYDRATION_SECONDS,
+    seed: options.seed,
+    remoteMetrics: options.remoteMetrics ?? false,
     log: Object.freeze({ level, format, file: file === undefined ? undefined : resolve(file) }),
   });
 }

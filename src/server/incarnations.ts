@@ -9,7 +9,7 @@ import type { Log } from '../base/log.ts';
 import type { ContentStore } from '../content/content.ts';
 import { createContentStore } from '../content/content-store.ts';
 import { createActiveReads } from '../content/gc/active-reads.ts';
-import { startCollector } from '../content/gc/collector.ts';
+import { type Collector, startCollector } from '../content/gc/collector.ts';
 import { takeOverEpoch } from '../content/membership/epochs.ts';
 import { joinMembership } from '../content/membership/member.ts';
 import type { Extents } from '../extents/extents.ts';
@@ -35,6 +35,8 @@ export interface Incarnation {
   readonly sweeper: Pick<Sweeper, 'wake'>;
   /** Whether the other members have seen a recent heartbeat of this one. */
   isCurrent(): boolean;
+  /** For monitoring. */
+  readonly extentsUsage: Collector['usage'];
   close(): Promise<void>;
 }
 
@@ -150,7 +152,7 @@ async function openIncarnation(
       accounts.refresh().then(() => sweeper.wake(), logFailure('reading the accounts failed'));
     };
     sweeper.wake();
-    return { content, sweeper, isCurrent, close: () => opened.close() };
+    return { content, sweeper, isCurrent, extentsUsage: () => collector.usage(), close: () => opened.close() };
   } catch (error) {
     await opened.close();
     throw error;

@@ -12,12 +12,13 @@ import type { Partition } from '../partition/partition.ts';
 import { openPartition } from '../partition/transact.ts';
 import { type AccountDirectory, type KnownAccount, openAccounts } from '../services/accounts/accounts.ts';
 import { type Analytics, startAnalytics } from '../services/analytics/analytics.ts';
+import { HeldLeases } from '../services/common/held-leases.ts';
 import type { Granted, Storage } from '../services/common/storage.ts';
 import { type CheckProgress, type CheckReport, check as checkStore } from '../services/maintenance/check.ts';
 import { CloseStack } from './close-stack.ts';
 import { type Config, developmentAccount, resolveConfig } from './config.ts';
 import { certificatesPath, extentsPath, readClockLead } from './data-directory.ts';
-import { openServerMembership } from './incarnations.ts';
+import { type Incarnation, openServerMembership } from './incarnations.ts';
 import { type OwnedPartition, openOwnedPartition, openReadOnlyEngine } from './open-partition.ts';
 import { claimExtents } from './shared-extents.ts';
 import type { ServerCertificate } from './tls/certificate.ts';
@@ -30,6 +31,9 @@ export interface OpenedStorage {
   readonly analytics: Analytics;
   /** Whether the other members of a shared store have seen a recent heartbeat of this process. */
   isCurrent(): boolean;
+  /** For monitoring. */
+  readonly heldLeases: HeldLeases;
+  readonly extentsUsage: Incarnation['extentsUsage'];
   readonly storageFor: (account: KnownAccount, granted?: Granted) => Storage;
   /** Made for https: 'auto'. */
   readonly certificate: ServerCertificate | undefined;
@@ -55,6 +59,8 @@ export async function openStorage(rows: OwnedPartition, config: Config, log: Log
     const membership = await openServerMembership({ partition, openExtents, hashers, accounts, isShared, log });
     opened.push(() => membership.close());
     const sweeper = { wake: () => membership.current.sweeper.wake() };
+    const heldLeases = new HeldLeases();
+    const extentsUsage = () => membership.current.extentsUsage();
     const settings = { refresh: () => analytics.refresh() };
     const storageFor = ({ id: account }: Pick<KnownAccount, 'id'>, granted?: Granted): Storage => {
       const { rehydrationSeconds } = config;
@@ -65,6 +71,7 @@ export async function openStorage(rows: OwnedPartition, config: Config, log: Log
         sweeper,
         granted,
         settings,
+        heldLeases,
         rehydrationSeconds,
       };
     };
@@ -78,7 +85,8 @@ export async function openStorage(rows: OwnedPartition, config: Config, log: Log
     opened.push(() => analytics.stop());
     const isCurrent = () => membership.current.isCurrent();
     const closeStorage = () => opened.close();
-    return { partition, accounts, sweeper, analytics, isCurrent, storageFor, certificate, closeStorage };
+    const monitored = { heldLeases, extentsUsage };
+    return { partition, accounts, sweeper, analytics, isCurrent, ...monitored, storageFor, certificate, closeStorage };
   } catch (error) {
     await opened.close();
     throw error;

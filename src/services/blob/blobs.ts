@@ -184,5 +184,6 @@ export async function deleteBlob(storage: Storage, input: BlobInput): Promise<vo
     updateTagIndex(tx, account, target, target.blob?.tags);
     return releaseReplaced(tx, storage, target);
   });
+  storage.heldLeases?.end(account, { container, blob });
   if (needsSweep) sweeper.wake();
 }

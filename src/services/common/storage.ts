@@ -1,6 +1,7 @@
 /** What every operation gets: the stores, the account, and the limits of the caller's authorization. */
 import type { ContentStore } from '../../content/content.ts';
 import type { Partition } from '../../partition/partition.ts';
+import type { HeldLeases } from './held-leases.ts';
 
 export { nextSlice } from '../../base/time-slices.ts';
 
@@ -39,6 +40,8 @@ export interface Storage {
   readonly bySystem?: true;
   /** How long an archived blob takes to come back; undefined: the default. */
   readonly rehydrationSeconds?: number | undefined;
+  /** For monitoring. */
+  readonly heldLeases?: HeldLeases | undefined;
   /** Storage Analytics, which reads the service properties again. */
   readonly settings?: { refresh(): Promise<void> } | undefined;
 }
