@@ -148,7 +148,7 @@ class ComposedServer {
       authority: certificate?.authority,
       stop: () => this.stop(),
       reset: this.controls.reset,
-      setAccount: (name, settings) => accounts.set(name, settings),
+      setAccount: (name, settings) => storage.accounts.set(name, settings),
       clock: { advance: this.controls.advance },
     };
   }
