@@ -2,8 +2,8 @@
 import { formatRfc1123 } from '../../base/time.ts';
 import { escapeXml, isXmlSafe } from '../../base/xml.ts';
 import type { ListedBlob, ListedContainer, ListedItem } from '../../services/blob/listing.ts';
-import type { CopyState } from '../../services/blob/rows.ts';
 import { element, type ListParameters, metadataElements, parameterElements } from '../xml/list-elements.ts';
+import { copyElements } from './copy-reply.ts';
 import { leaseElements } from './lease-reply.ts';
 import { tierElements } from './tier-reply.ts';
 
@@ -79,13 +79,6 @@ function blobElement({ name, blob, lease, leaseState, tier }: ListedBlob, includ
     `${tierElements(tier)}${leaseElements(lease, leaseState)}` +
     `${included.copy && blob.copy ? copyElements(blob.copy) : ''}<ServerEncrypted>true</ServerEncrypted></Properties>` +
     `${included.metadata ? metadataElements(blob.metadata) : ''}<OrMetadata /></Blob>`
-  );
-}
-
-function copyElements({ id, source, bytes, completed }: CopyState): string {
-  return (
-    `<CopyId>${id}</CopyId><CopySource>${escapeXml(source)}</CopySource><CopyStatus>success</CopyStatus>` +
-    `<CopyProgress>${bytes}/${bytes}</CopyProgress><CopyCompletionTime>${formatRfc1123(completed)}</CopyCompletionTime>`
   );
 }
 

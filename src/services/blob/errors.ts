@@ -13,6 +13,7 @@ export const blobErrors = errorTable({
   CannotVerifyCopySource: [409, 'Could not verify the copy source within the specified time.'],
   ContainerAlreadyExists: [409, 'The specified container already exists.'],
   ContainerNotFound: [404, 'The specified container does not exist.'],
+  CopyIdMismatch: [409, 'The specified copy ID did not match the copy ID for the pending copy operation.'],
   ExceedsMaxBatchRequestCount: [400, 'The batch operation exceeds maximum number of allowed subrequests.'],
   InfiniteLeaseDurationRequired: [
     412,
@@ -22,6 +23,7 @@ export const blobErrors = errorTable({
   InvalidBlobTier: [400, 'The specified blob tier is invalid.'],
   InvalidBlockList: [400, 'The specified block list is invalid.'],
   NoPendingCopyOperation: [409, 'There is currently no pending copy operation.'],
+  PendingCopyOperation: [409, 'There is currently a pending copy operation.'],
   SourceConditionNotMet: [412, 'The source condition specified using HTTP conditional header(s) is not met.'],
   UnauthorizedBlobOverwrite: [403, 'This request is not authorized to perform blob overwrites.'],
   UnsatisfiableCondition: [400, 'The request includes an unsatisfiable condition for this operation.'],

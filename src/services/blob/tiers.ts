@@ -6,6 +6,7 @@ import { fail } from './errors.ts';
 import {
   type BlobInput,
   checkLease,
+  checkNoPendingCopy,
   checkWritable,
   checkWriteInput,
   parseSentPriority,
@@ -28,6 +29,7 @@ export async function setBlobTier(storage: Storage, input: SetTierInput): Promis
   const { value } = await storage.partition.transact(txQueueKey(account, container, blob), async (tx) => {
     const { id, blob: found } = await readBlob(tx, storage, container, blob);
     checkLease(tx, found.lease, leaseId, 'write', 'blob');
+    checkNoPendingCopy(found);
     const step = nextTier(found.tier, request, tx.now, rehydrationSeconds);
     if ('refused' in step) throw fail(step.refused);
     if (step.next !== found.tier) {
