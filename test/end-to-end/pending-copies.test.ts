@@ -73,7 +73,10 @@ describe('Copy Blob from another server', () => {
   onEveryEngine(
     (running) => {
       it('is pending while the bytes stream, and shows how far it is', async () => {
-        const { to, url, bytes, copyId, poller } = await startStalled(running, undefined, { metadata: { a: '1' } });
+        const { to, url, bytes, copyId, poller } = await startStalled(running, undefined, {
+          metadata: { a: '1' },
+          tags: { t: '1' },
+        });
         const half = await seen(to, ({ copyProgress }) => copyProgress === `${16 * MIB}/${20 * MIB}`);
         expect(half).toMatchObject({
           contentLength: 0,
@@ -101,6 +104,7 @@ describe('Copy Blob from another server', () => {
           metadata: { a: '1' },
           copyStatus: 'success',
           copyProgress: `${20 * MIB}/${20 * MIB}`,
+          tagCount: 1,
         });
         expect(found.copyCompletedOn).toBeInstanceOf(Date);
         expect(found.etag).not.toBe(half.etag);
@@ -178,6 +182,7 @@ describe('Copy Blob from another server', () => {
           () => to.setMetadata({ a: '1' }),
           () => to.setHTTPHeaders({}),
           () => to.setAccessTier('Cool'),
+          () => to.setTags({ a: '1' }),
           () => to.delete(),
           () => to.getBlobLeaseClient().acquireLease(-1),
           () => to.getBlobLeaseClient().breakLease(0),

@@ -20,6 +20,7 @@ import {
   setContainerMetadata,
 } from '../../services/blob/containers.ts';
 import { copyBlob } from '../../services/blob/copies.ts';
+import { restoreContainer } from '../../services/blob/deleted-containers.ts';
 import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
 import { type ListedContainer, listBlobs, listContainers } from '../../services/blob/listing.ts';
 import { abortCopy } from '../../services/blob/pending-copies.ts';
@@ -32,7 +33,6 @@ import { type ConditionHeader, type Operation, operationOn } from '../operation.
 import {
   blobContentHeaders,
   booleanHeader,
-  conditions,
   contentBody,
   contentHeaders,
   dateConditions,
@@ -78,6 +78,7 @@ import { notImplementedOperations } from './not-implemented.ts';
 import {
   beforeCrc64,
   blockListType,
+  conditions,
   deleteSnapshots,
   ENCRYPTION,
   IMMUTABILITY,
@@ -88,13 +89,16 @@ import {
   rejectConditions,
   requiredQuery,
   sizeLimit,
+  tagConditions,
   VERSION_PARAMS,
 } from './params.ts';
+import { tagOperations } from './tag-operations.ts';
 import { tierHeaders } from './tier-reply.ts';
 
 const operation = operationOn<Storage>();
 const container = pathPart(0);
 const blob = pathPart(1);
+const tags = header('x-ms-tags');
 
 /** The first version whose account information tells whether names form a hierarchy. */
 const HIERARCHY_SINCE = '2019-07-07';
@@ -108,7 +112,6 @@ const ALL_CONDITIONS: ConditionHeader[] = ['If-Match', 'If-None-Match', ...DATE_
 const CONTAINER_ENCRYPTION = ['x-ms-default-encryption-scope', 'x-ms-deny-encryption-scope-override'];
 // The second group would.
 const STRUCTURED_BODY = ['x-ms-structured-body', 'x-ms-structured-content-length'];
-const TAGS = ['x-ms-if-tags'];
 
 const accessTier = header('x-ms-access-tier');
 const rehydratePriority = header('x-ms-rehydrate-priority');
@@ -150,7 +153,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     replyBytes: estimateListBytes,
     run: async (storage, input) => {
       const { include } = input;
-      const listInput = { ...input, system: include.includes('system') };
+      const listInput = { ...input, system: include.includes('system'), deleted: include.includes('deleted') };
       const withMetadata = include.includes('metadata');
       const pieces = await streamAsProduced(async (append) => {
         const emit = (containers: readonly ListedContainer[]) => append(containerElements(containers, withMetadata));
@@ -280,6 +283,20 @@ const singleOperations: readonly Operation<Storage>[] = [
     reply: () => ({ status: 202 }),
   }),
   operation({
+    name: 'Restore Container',
+    route: 'PUT /{container}',
+    query: { restype: 'container', comp: 'undelete' },
+    permission: ['create', 'write'],
+    test: 'test/end-to-end/restore-container.test.ts',
+    input: {
+      container,
+      deletedName: requiredHeader('x-ms-deleted-container-name'),
+      deletedVersion: requiredHeader('x-ms-deleted-container-version'),
+    },
+    run: restoreContainer,
+    reply: () => ({ status: 201 }),
+  }),
+  operation({
     name: 'Rename Container',
     route: 'PUT /{container}',
     query: { restype: 'container', comp: 'rename' },
@@ -336,7 +353,11 @@ const singleOperations: readonly Operation<Storage>[] = [
     replyBytes: estimateListBytes,
     run: async (storage, input) => {
       const { include } = input;
-      const included = { metadata: include.includes('metadata'), copy: include.includes('copy') };
+      const included = {
+        metadata: include.includes('metadata'),
+        copy: include.includes('copy'),
+        tags: include.includes('tags'),
+      };
       const prefix = input.prefix && normalizeSlashes(input.prefix);
       const startFrom = input.startFrom && normalizeSlashes(input.startFrom);
       const listInput = { ...input, prefix, startFrom, uncommitted: include.includes('uncommittedblobs') };
@@ -356,8 +377,8 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: ['write', 'create'],
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/put-blob.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS, ...STRUCTURED_BODY],
-    unsupportedUnlessLenient: ['x-ms-tags', 'x-ms-expiry-option', ...ENCRYPTION, ...IMMUTABILITY],
+    unsupported: [...VERSION_PARAMS, ...STRUCTURED_BODY],
+    unsupportedUnlessLenient: ['x-ms-expiry-option', ...ENCRYPTION, ...IMMUTABILITY],
     input: {
       container,
       blob,
@@ -366,6 +387,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       content: contentHeaders,
       metadata,
       tier: accessTier,
+      tags,
       size: sizeLimit(PUT_BLOB_SIZES),
       body: contentBody({
         bytesMax: PUT_BLOB_SIZES[0]![1],
@@ -389,7 +411,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: 'read',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/get-blob.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS, ...STRUCTURED_BODY],
+    unsupported: [...VERSION_PARAMS, ...STRUCTURED_BODY],
     unsupportedUnlessLenient: ENCRYPTION,
     input: {
       container,
@@ -418,7 +440,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: 'read',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/get-blob-properties.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ENCRYPTION,
     input: { container, blob, conditions, leaseId },
     run: getBlobProperties,
@@ -436,7 +458,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: 'read',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/blob-metadata.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ENCRYPTION,
     input: { container, blob, conditions, leaseId },
     run: getBlobProperties,
@@ -449,7 +471,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: 'write',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/blob-metadata.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ENCRYPTION,
     input: { container, blob, conditions, leaseId, metadata },
     run: setBlobMetadata,
@@ -470,7 +492,6 @@ const singleOperations: readonly Operation<Storage>[] = [
       'x-ms-sequence-number-action',
       'x-ms-blob-sequence-number',
       ...VERSION_PARAMS,
-      ...TAGS,
     ],
     input: { container, blob, conditions, leaseId, content: blobContentHeaders },
     run: setBlobProperties,
@@ -487,7 +508,6 @@ const singleOperations: readonly Operation<Storage>[] = [
       'x-ms-access-tier-if-modified-since',
       'x-ms-access-tier-if-unmodified-since',
       ...VERSION_PARAMS,
-      ...TAGS,
     ],
     input: { container, blob, conditions, leaseId, snapshots: deleteSnapshots },
     run: deleteBlob,
@@ -502,7 +522,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       permission,
       conditions: ALL_CONDITIONS,
       test: 'test/end-to-end/lease-blob.test.ts',
-      unsupported: [...VERSION_PARAMS, ...TAGS],
+      unsupported: VERSION_PARAMS,
       input: { container, blob, conditions, ...leaseParams },
       run: async (storage, input) => ({ ...(await leaseBlob(storage, input)), action: input.action }),
       reply: leaseReply,
@@ -514,11 +534,11 @@ const singleOperations: readonly Operation<Storage>[] = [
     query: { comp: 'tier' },
     permission: 'write',
     test: 'test/end-to-end/set-blob-tier.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupported: VERSION_PARAMS,
     input: {
       container,
       blob,
-      conditions: rejectConditions,
+      conditions: tagConditions,
       leaseId,
       tier: requiredHeader('x-ms-access-tier'),
       priority: rehydratePriority,
@@ -534,9 +554,8 @@ const singleOperations: readonly Operation<Storage>[] = [
     readsCopySource: 'as owner',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/copy-blob.test.ts',
-    unsupported: ['x-ms-source-if-tags', 'x-ms-source-content-md5', ...VERSION_PARAMS, ...TAGS],
+    unsupported: ['x-ms-source-if-tags', 'x-ms-source-content-md5', ...VERSION_PARAMS],
     unsupportedUnlessLenient: [
-      'x-ms-tags',
       'x-ms-seal-blob',
       'x-ms-copy-source-authorization',
       'x-ms-copy-source-tag-option',
@@ -554,6 +573,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       metadata,
       tier: accessTier,
       priority: rehydratePriority,
+      tags,
       sync: requireAsyncCopy,
     },
     run: copyBlob,
@@ -586,7 +606,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     query: { comp: 'block' },
     permission: 'write',
     test: 'test/end-to-end/put-block.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS, ...STRUCTURED_BODY],
+    unsupported: [...VERSION_PARAMS, 'x-ms-if-tags', ...STRUCTURED_BODY],
     unsupportedUnlessLenient: ENCRYPTION,
     input: {
       container,
@@ -616,8 +636,8 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: 'write',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/put-block-list.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
-    unsupportedUnlessLenient: ['x-ms-tags', ...ENCRYPTION, ...IMMUTABILITY],
+    unsupported: VERSION_PARAMS,
+    unsupportedUnlessLenient: [...ENCRYPTION, ...IMMUTABILITY],
     input: {
       container,
       blob,
@@ -626,6 +646,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       content: blobContentHeaders,
       metadata,
       tier: accessTier,
+      tags,
       wantsMd5: beforeCrc64,
       body: contentBody({ bytesMax: BLOCK_LIST_BYTES_MAX }),
     },
@@ -651,8 +672,8 @@ const singleOperations: readonly Operation<Storage>[] = [
       permission: 'read',
       anonymous,
       test: 'test/end-to-end/get-block-list.test.ts',
-      unsupported: [...VERSION_PARAMS, ...TAGS],
-      input: { container, blob, conditions: rejectConditions, leaseId, type: blockListType },
+      unsupported: VERSION_PARAMS,
+      input: { container, blob, conditions: tagConditions, leaseId, type: blockListType },
       replyBytes: () => PAGE_BYTES,
       run: (storage, input) => getBlockList(storage, input, blockElements),
       reply: (lists) => {
@@ -663,6 +684,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     }),
   ),
   ...fromUrlOperations,
+  ...tagOperations,
   ...notImplementedOperations,
 ];
 
@@ -701,6 +723,7 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
     'x-ms-lease-status': leaseStatus(leaseState),
     'x-ms-lease-state': leaseState,
     'x-ms-lease-duration': leaseDuration(found.lease, leaseState),
+    'x-ms-tag-count': found.tags.length || undefined,
   };
   for (const name in metadata) headers[`x-ms-meta-${name}`] = metadata[name];
   if (found.copy) addCopyHeaders(headers, found.copy);

@@ -34,6 +34,7 @@ import {
   recordFrom,
   txQueueKey,
 } from './rows.ts';
+import { updateTagIndex } from './tag-index.ts';
 import { currentLease, readTarget, releaseReplaced } from './write-target.ts';
 
 export interface GetBlobInput extends BlobInput {
@@ -183,6 +184,7 @@ export async function deleteBlob(storage: Storage, input: BlobInput): Promise<vo
     checkWriteConditions(target.blob, conditions, leaseId);
     checkNoPendingCopy(target.blob);
     tx.remove(blobKey(account, target.containerId, blob));
+    updateTagIndex(tx, account, target, target.blob?.tags);
     return releaseReplaced(tx, storage, target);
   });
   if (needsSweep) sweeper.wake();

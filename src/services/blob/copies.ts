@@ -7,6 +7,7 @@ import { parseId } from '../../content/rows.ts';
 import type { Snapshot, Transaction } from '../../partition/partition.ts';
 import { type Conditions, formatEtag, judgeWrite, type Validators } from '../../rules/conditions.ts';
 import { INFINITE_SECONDS, isLocked } from '../../rules/lease.ts';
+import type { Tags } from '../../rules/tags.ts';
 import { REHYDRATION_SECONDS, type RehydratePriority, type Tier, tierOfCopy } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
 import { readBlob } from './blob-record.ts';
@@ -29,6 +30,7 @@ import {
   type SentMetadata,
 } from './request-checks.ts';
 import { type Blob, type ContainerId, inlineKey, type Metadata, txQueueKey } from './rows.ts';
+import { parseTags } from './tags.ts';
 import {
   checkPut,
   currentLease,
@@ -47,6 +49,8 @@ export interface CopyBlobInput extends BlobInput {
   readonly tier?: string | undefined;
   /** Of a copy out of the archive. */
   readonly priority?: string | undefined;
+  /** The header x-ms-tags; the tags of the source are not copied. */
+  readonly tags?: string | undefined;
 }
 
 /** A request that is well-formed. */
@@ -57,6 +61,7 @@ export interface CheckedCopy {
   /** Undefined: that of the source. */
   readonly metadata: Metadata | undefined;
   readonly requested: { readonly tier: Tier | undefined; readonly priority: RehydratePriority | undefined };
+  readonly tags: Tags | undefined;
 }
 
 export async function copyBlob(storage: Storage, input: CopyBlobInput) {
@@ -77,12 +82,14 @@ function checkCopyInput(storage: Storage, input: CopyBlobInput): CheckedCopy {
   const sourceLeaseId = parseLeaseId(input.sourceLeaseId, 'x-ms-source-lease-id');
   const sent = parseMetadata(input.metadata);
   const requested = { tier: parseOptionalTier(input.tier), priority: parseSentPriority(input.priority) };
+  const tags = parseTags(input.tags);
   checkWritable(storage, input.container);
-  return { input, leaseId, sourceLeaseId, metadata: input.metadata.length > 0 ? sent : undefined, requested };
+  const metadata = input.metadata.length > 0 ? sent : undefined;
+  return { input, leaseId, sourceLeaseId, metadata, requested, tags };
 }
 
 async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: LocalSource) {
-  const { input, leaseId, requested, metadata } = copy;
+  const { input, leaseId, requested, metadata, tags } = copy;
   const { container, blob } = input;
   const { account, granted, partition, sweeper, rehydrationSeconds = REHYDRATION_SECONDS } = storage;
   const scope = { account, granted: { container: granted?.source?.container } };
@@ -99,7 +106,7 @@ async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: Lo
       if ('refused' in tier) throw fail(tier.refused);
       const hasReleased = await replaceContent(tx, storage, target, from, source.blob);
       const { length, crc64, contentId, content } = from.blob;
-      putBlobRecord(tx, storage, target, {
+      await putBlobRecord(tx, storage, target, {
         length,
         crc64,
         contentId,
@@ -107,6 +114,7 @@ async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: Lo
         metadata: metadata ?? from.blob.metadata,
         copy: { id: copyId, source: source.url, bytes: length, completed: tx.timestamp },
         tier: tier.next,
+        tags,
       });
       return hasReleased;
     },

@@ -54,12 +54,13 @@ export async function startPendingCopy(storage: Storage, copy: CheckedCopy) {
     const tier = tierOfCopy(found.tier, target.blob?.tier, requested, tx.now, rehydrationSeconds);
     if ('refused' in tier) throw fail(tier.refused);
     const needsSweep = await releaseReplaced(tx, storage, target, { keepsInlineRow: true });
-    putBlobRecord(tx, storage, target, {
+    await putBlobRecord(tx, storage, target, {
       ...putEmptyContent(tx, { account, container: target.containerId, blob }),
       content: headers,
       metadata: copy.metadata ?? found.metadata,
       copy: startState({ id: copyId, source: input.source.url, bytes: found.bytes }),
       tier: tier.next,
+      tags: copy.tags,
     });
     const key = runningCopyKey(account, target.containerId, blob);
     const running = { id: copyId, source: found.source, md5, content: contentId, owner: contentId.epoch };
