@@ -185,6 +185,7 @@ class ComposedServer {
       pathStyleOnly: config.pathStyleOnly,
       hostNames: listHostNames(config),
       oauth: config.oauth,
+      copyOrigins: new Set(config.copyFrom),
       isReady: () => this.stopped === undefined && !partition.isBroken() && storage.isCurrent(),
       // A spread is not checked for unknown properties.
     } satisfies Partial<RestServerOptions<Storage, KnownAccount>>;

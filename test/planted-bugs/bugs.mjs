@@ -428,8 +428,8 @@ export const plantedBugs = [
   {
     name: 'the owner of an account needs no credential of the source',
     file: 'src/rest/pipeline.ts',
-    find: "row.readsCopySource === 'this account' && identity.kind === 'owner'",
-    replace: "identity.kind === 'owner'",
+    find: "isOwn && row.readsCopySource === 'as owner' && identity.kind === 'owner'",
+    replace: "isOwn && identity.kind === 'owner'",
     tests: ['test/end-to-end/from-url.test.ts', '-t', 'needs an authorization of its own'],
   },
   {

@@ -19,10 +19,11 @@ import {
   setContainerAcl,
   setContainerMetadata,
 } from '../../services/blob/containers.ts';
-import { abortCopy, copyBlob } from '../../services/blob/copies.ts';
+import { copyBlob } from '../../services/blob/copies.ts';
 import { restoreContainer } from '../../services/blob/deleted-containers.ts';
 import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
 import { type ListedContainer, listBlobs, listContainers } from '../../services/blob/listing.ts';
+import { abortCopy } from '../../services/blob/pending-copies.ts';
 import { precheckPutBlob, putBlob } from '../../services/blob/put-blob.ts';
 import type { Blob, Metadata } from '../../services/blob/rows.ts';
 import { setBlobTier } from '../../services/blob/tiers.ts';
@@ -61,6 +62,7 @@ import { serviceOperations } from '../service-operations.ts';
 import { parsePolicies, policiesXml } from '../xml/access-policies.ts';
 import { batchOperations } from './batch.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
+import { addCopyHeaders } from './copy-reply.ts';
 import { copySource, requireAbortAction, requireAsyncCopy, sourceConditions } from './copy-source.ts';
 import { fromUrlOperations } from './from-url-operations.ts';
 import { leaseDuration, leaseHeaders, leaseStatus } from './lease-reply.ts';
@@ -549,7 +551,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     route: 'PUT /{container}/{blob}',
     when: { 'x-ms-copy-source': true },
     permission: ['write', 'create'],
-    readsCopySource: 'this account',
+    readsCopySource: 'as owner',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/copy-blob.test.ts',
     unsupported: ['x-ms-source-if-tags', 'x-ms-source-content-md5', ...VERSION_PARAMS],
@@ -565,7 +567,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       blob,
       conditions,
       leaseId,
-      source: copySource,
+      source: copySource('as owner'),
       sourceConditions,
       sourceLeaseId: header('x-ms-source-lease-id'),
       metadata,
@@ -575,9 +577,9 @@ const singleOperations: readonly Operation<Storage>[] = [
       sync: requireAsyncCopy,
     },
     run: copyBlob,
-    reply: ({ copyId, ...written }) => ({
+    reply: ({ copyId, copyStatus, ...written }) => ({
       status: 202,
-      headers: validatorHeaders(written, { 'x-ms-copy-id': copyId, 'x-ms-copy-status': 'success' }),
+      headers: validatorHeaders(written, { 'x-ms-copy-id': copyId, 'x-ms-copy-status': copyStatus }),
     }),
   }),
   operation({
@@ -724,13 +726,6 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
     'x-ms-tag-count': found.tags.length || undefined,
   };
   for (const name in metadata) headers[`x-ms-meta-${name}`] = metadata[name];
-  if (found.copy) {
-    const { id, source, bytes, completed } = found.copy;
-    headers['x-ms-copy-id'] = id;
-    headers['x-ms-copy-source'] = source;
-    headers['x-ms-copy-status'] = 'success';
-    headers['x-ms-copy-progress'] = `${bytes}/${bytes}`;
-    headers['x-ms-copy-completion-time'] = formatRfc1123(completed);
-  }
+  if (found.copy) addCopyHeaders(headers, found.copy);
   return headers;
 }

@@ -14,6 +14,7 @@ import { fail } from './errors.ts';
 import {
   type BlobInput,
   checkLease,
+  checkNoPendingCopy,
   checkOnline,
   checkReadConditions,
   checkReadInput,
@@ -163,6 +164,7 @@ async function changeRecord(storage: Storage, input: BlobInput, changes: Partial
     const { id, blob: found } = await readBlob(tx, storage, container, blob);
     checkLease(tx, found.lease, leaseId, 'write', 'blob');
     checkWriteConditions(found, conditions, leaseId);
+    checkNoPendingCopy(found);
     checkOnline(tx, found);
     const lease = leaseAfterWrite(found.lease, tx.now);
     tx.put(blobKey(account, id, blob), encodeBlobRecord({ ...recordFrom(found), ...changes, lease }));
@@ -180,6 +182,7 @@ export async function deleteBlob(storage: Storage, input: BlobInput): Promise<vo
     if (!target.blob && !target.uncommitted) throw fail('BlobNotFound');
     checkLease(tx, currentLease(target), leaseId, 'write', 'blob');
     checkWriteConditions(target.blob, conditions, leaseId);
+    checkNoPendingCopy(target.blob);
     tx.remove(blobKey(account, target.containerId, blob));
     updateTagIndex(tx, account, target, target.blob?.tags);
     return releaseReplaced(tx, storage, target);
