@@ -266,7 +266,6 @@ describe('Put Blob', () => {
       ['x-ms-encryption-scope', 'scope'],
       ['x-ms-immutability-policy-mode', 'unlocked'],
       ['x-ms-legal-hold', 'true'],
-      ['x-ms-structured-body', 'XSM/1.0; properties=crc64'],
       ['x-ms-if-tags', '"a"=\'b\''],
     ])('refuses %s, which is not built, instead of ignoring it', async (name, value) => {
       const container = await running.newContainer();

@@ -14,8 +14,6 @@ const CHANGES: Readonly<
   '?snapshot': 'what is answered',
   '?versionid': 'what is answered',
   '?deletetype': 'whether it happens',
-  'x-ms-structured-body': 'what is stored',
-  'x-ms-structured-content-length': 'what is stored',
   'x-ms-blob-content-length': 'what is stored',
   'x-ms-blob-sequence-number': 'what is stored',
   'x-ms-sequence-number-action': 'what is stored',

@@ -44,6 +44,7 @@ import {
   pathPart,
   query,
   range,
+  reader,
   requiredHeader,
   xmlBody,
 } from '../params.ts';
@@ -58,6 +59,9 @@ import {
 } from '../reply.ts';
 import { accountUrl } from '../request.ts';
 import { serviceOperations } from '../service-operations.ts';
+import { structuredReply } from '../structured-body/encoded-reply.ts';
+import { structuredType } from '../structured-body/headers.ts';
+import { structuredContent } from '../structured-body/structured-content.ts';
 import { parsePolicies, policiesXml } from '../xml/access-policies.ts';
 import { batchOperations } from './batch.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
@@ -105,7 +109,6 @@ const ALL_CONDITIONS: ConditionHeader[] = ['If-Match', 'If-None-Match', ...DATE_
 // Headers of features that are not implemented are refused. The first group would not change the reply, the stored data or the outcome.
 const CONTAINER_ENCRYPTION = ['x-ms-default-encryption-scope', 'x-ms-deny-encryption-scope-override'];
 // The second group would.
-const STRUCTURED_BODY = ['x-ms-structured-body', 'x-ms-structured-content-length'];
 const TAGS = ['x-ms-if-tags'];
 
 const accessTier = header('x-ms-access-tier');
@@ -354,7 +357,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: ['write', 'create'],
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/put-blob.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS, ...STRUCTURED_BODY],
+    unsupported: [...VERSION_PARAMS, ...TAGS],
     unsupportedUnlessLenient: ['x-ms-tags', 'x-ms-expiry-option', ...ENCRYPTION, ...IMMUTABILITY],
     input: {
       container,
@@ -365,18 +368,19 @@ const singleOperations: readonly Operation<Storage>[] = [
       metadata,
       tier: accessTier,
       size: sizeLimit(PUT_BLOB_SIZES),
-      body: contentBody({
+      body: structuredContent({
         bytesMax: PUT_BLOB_SIZES[0]![1],
         md5Headers: ['x-ms-blob-content-md5', 'content-md5'],
       }),
     },
     precheck: precheckPutBlob,
     run: putBlob,
-    reply: (written) => ({
+    reply: (written, request) => ({
       status: 201,
       headers: validatorHeaders(written, {
         'Content-MD5': written.md5,
         'x-ms-content-crc64': written.crc64,
+        'x-ms-structured-body': structuredType(request),
         'x-ms-request-server-encrypted': 'true',
       }),
     }),
@@ -387,7 +391,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: 'read',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/get-blob.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS, ...STRUCTURED_BODY],
+    unsupported: [...VERSION_PARAMS, ...TAGS],
     unsupportedUnlessLenient: ENCRYPTION,
     input: {
       container,
@@ -397,17 +401,21 @@ const singleOperations: readonly Operation<Storage>[] = [
       range,
       rangeMd5: booleanHeader('x-ms-range-get-content-md5'),
       rangeCrc64: booleanHeader('x-ms-range-get-content-crc64'),
+      structuredType: reader(structuredType),
     },
     run: getBlob,
-    reply: ({ blob: found, leaseState, tier, bytes, length, range, rangeMd5, rangeCrc64 }, { version }) => {
+    reply: ({ blob: found, leaseState, tier, bytes, length, range, rangeMd5, rangeCrc64 }, request) => {
       const headers = blobHeaders(found, leaseState);
-      if (version >= GET_BLOB_TIER_VERSION) Object.assign(headers, tierHeaders(tier));
+      if (request.version >= GET_BLOB_TIER_VERSION) Object.assign(headers, tierHeaders(tier));
       headers['Content-MD5'] = range ? rangeMd5 : found.content.contentMd5;
       headers['x-ms-blob-content-md5'] = range && found.content.contentMd5;
       headers['x-ms-content-crc64'] = rangeCrc64;
       headers['Content-Length'] = length;
       headers['Content-Range'] = range && `bytes ${range.from}-${range.to}/${found.length}`;
-      return { status: range ? 206 : 200, headers, body: bytes };
+      const status = range ? 206 : 200;
+      return structuredType(request) === undefined
+        ? { status, headers, body: bytes }
+        : structuredReply({ status, headers }, bytes, length, request);
     },
   }),
   operation({
@@ -584,7 +592,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     query: { comp: 'block' },
     permission: 'write',
     test: 'test/end-to-end/put-block.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS, ...STRUCTURED_BODY],
+    unsupported: [...VERSION_PARAMS, ...TAGS],
     unsupportedUnlessLenient: ENCRYPTION,
     input: {
       container,
@@ -594,15 +602,16 @@ const singleOperations: readonly Operation<Storage>[] = [
       blockId: requiredQuery('blockid'),
       wantsMd5: beforeCrc64,
       size: sizeLimit(PUT_BLOCK_SIZES),
-      body: contentBody({ bytesMax: PUT_BLOCK_SIZES[0]![1] }),
+      body: structuredContent({ bytesMax: PUT_BLOCK_SIZES[0]![1] }),
     },
     precheck: precheckPutBlock,
     run: putBlock,
-    reply: ({ md5, crc64 }) => ({
+    reply: ({ md5, crc64 }, request) => ({
       status: 201,
       headers: {
         'Content-MD5': md5,
         'x-ms-content-crc64': md5 === undefined ? crc64 : undefined,
+        'x-ms-structured-body': structuredType(request),
         'x-ms-request-server-encrypted': 'true',
       },
     }),

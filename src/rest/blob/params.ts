@@ -5,6 +5,7 @@ import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import { notImplemented, type Reader, type Request } from '../operation.ts';
 import { bodyTooLarge, invalidHeader, invalidQuery, reader } from '../params.ts';
 import { decodePart, type ParsePath } from '../request.ts';
+import { sentLength } from '../structured-body/headers.ts';
 
 const fail = errorFactory(commonErrors);
 
@@ -49,9 +50,9 @@ export function sizeLimitOf(limits: SizeLimits, version: string): number {
 }
 
 export function sizeLimit(limits: SizeLimits): Reader<void> {
-  return reader(({ headers, version }) => {
-    const bytesMax = sizeLimitOf(limits, version);
-    if (Number(headers['content-length']) > bytesMax) throw bodyTooLarge(bytesMax);
+  return reader((request) => {
+    const bytesMax = sizeLimitOf(limits, request.version);
+    if (sentLength(request) > bytesMax) throw bodyTooLarge(bytesMax);
   });
 }
 
