@@ -90,6 +90,7 @@ import {
   rejectConditions,
   requiredQuery,
   sizeLimit,
+  tierConditions,
   VERSION_PARAMS,
 } from './params.ts';
 import { tierHeaders } from './tier-reply.ts';
@@ -488,14 +489,8 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: 'delete',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/delete-blob.test.ts',
-    unsupported: [
-      '?deletetype',
-      'x-ms-access-tier-if-modified-since',
-      'x-ms-access-tier-if-unmodified-since',
-      ...VERSION_PARAMS,
-      ...TAGS,
-    ],
-    input: { container, blob, conditions, leaseId, snapshots: deleteSnapshots },
+    unsupported: ['?deletetype', ...VERSION_PARAMS, ...TAGS],
+    input: { container, blob, conditions, tierConditions, leaseId, snapshots: deleteSnapshots },
     run: deleteBlob,
     reply: () => ({ status: 202, headers: { 'x-ms-delete-type-permanent': 'true' } }),
   }),

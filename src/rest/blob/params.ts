@@ -1,9 +1,10 @@
 /** Paths of the Blob service (/container/blob), and readers of its headers that are supported in part. */
+import type { Conditions } from '../../rules/conditions.ts';
 import type { BlockListType } from '../../services/blob/blocks.ts';
 import type { PublicAccess } from '../../services/blob/rows.ts';
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import { notImplemented, type Reader, type Request } from '../operation.ts';
-import { bodyTooLarge, invalidHeader, invalidQuery, reader } from '../params.ts';
+import { bodyTooLarge, dateConditions, invalidHeader, invalidQuery, reader, singleHeader } from '../params.ts';
 import { decodePart, type ParsePath } from '../request.ts';
 import { sentLength } from '../structured-body/headers.ts';
 
@@ -22,6 +23,14 @@ export const deleteSnapshots: Reader<void> = reader((request) => {
   const value = lowerCaseHeader(request, 'x-ms-delete-snapshots');
   if (value === 'only') throw notImplemented('x-ms-delete-snapshots: only is not implemented by this server yet.');
   if (value !== undefined && value !== 'include') throw invalidHeader('x-ms-delete-snapshots', value);
+});
+
+/** x-ms-access-tier-if-modified-since and its counterpart; undefined: neither was sent. */
+export const tierConditions: Reader<Conditions | undefined> = reader((request) => {
+  const since = singleHeader(request, 'x-ms-access-tier-if-modified-since');
+  const until = singleHeader(request, 'x-ms-access-tier-if-unmodified-since');
+  if (since === undefined && until === undefined) return undefined;
+  return dateConditions.read({ ...request, headers: { 'if-modified-since': since, 'if-unmodified-since': until } });
 });
 
 const MIB = 1 << 20;
