@@ -453,4 +453,15 @@ export const plantedBugs = [
     replace: '        void crc64;',
     tests: ['test/end-to-end/structured-bodies.test.ts', '-t', 'are refused with a wrong checksum'],
   },
+  {
+    name: 'a tag index one commit late',
+    file: 'src/services/blob/tags.ts',
+    find: 'await updateTagIndex(tx, account, { containerId: id, container, name: blob }, found.tags, tags);',
+    replace: `setImmediate(() =>
+      storage.partition.transact(txQueueKey(account), async (late) =>
+        updateTagIndex(late, account, { containerId: id, container, name: blob }, found.tags, tags),
+      ),
+    );`,
+    tests: ['src/services/blob/find-blobs.test.ts'],
+  },
 ];

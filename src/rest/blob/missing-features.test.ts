@@ -24,7 +24,6 @@ const CHANGES: Readonly<
   'x-ms-source-encryption-key-sha256': 'whether it happens',
   'x-ms-source-encryption-algorithm': 'whether it happens',
   'x-ms-file-request-intent': 'whether it happens',
-  'x-ms-tags': 'nothing of that',
   'x-ms-copy-source-tag-option': 'nothing of that',
   'x-ms-copy-source-authorization': 'nothing of that',
   'x-ms-expiry-option': 'nothing of that',

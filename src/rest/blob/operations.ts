@@ -20,6 +20,7 @@ import {
   setContainerMetadata,
 } from '../../services/blob/containers.ts';
 import { abortCopy, copyBlob } from '../../services/blob/copies.ts';
+import { restoreContainer } from '../../services/blob/deleted-containers.ts';
 import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
 import { type ListedContainer, listBlobs, listContainers } from '../../services/blob/listing.ts';
 import { precheckPutBlob, putBlob } from '../../services/blob/put-blob.ts';
@@ -31,7 +32,6 @@ import { type ConditionHeader, type Operation, operationOn } from '../operation.
 import {
   blobContentHeaders,
   booleanHeader,
-  conditions,
   contentBody,
   contentHeaders,
   dateConditions,
@@ -80,6 +80,7 @@ import { notImplementedOperations } from './not-implemented.ts';
 import {
   beforeCrc64,
   blockListType,
+  conditions,
   deleteSnapshots,
   ENCRYPTION,
   IMMUTABILITY,
@@ -90,14 +91,17 @@ import {
   rejectConditions,
   requiredQuery,
   sizeLimit,
+  tagConditions,
   tierConditions,
   VERSION_PARAMS,
 } from './params.ts';
+import { tagOperations } from './tag-operations.ts';
 import { tierHeaders } from './tier-reply.ts';
 
 const operation = operationOn<Storage>();
 const container = pathPart(0);
 const blob = pathPart(1);
+const tags = header('x-ms-tags');
 
 /** The first version whose account information tells whether names form a hierarchy. */
 const HIERARCHY_SINCE = '2019-07-07';
@@ -107,10 +111,8 @@ const SHAPES = ['/', '/{container}', '/{container}/{blob}'] as const;
 const DATE_CONDITIONS: ConditionHeader[] = ['If-Modified-Since', 'If-Unmodified-Since'];
 const ALL_CONDITIONS: ConditionHeader[] = ['If-Match', 'If-None-Match', ...DATE_CONDITIONS];
 
-// Headers of features that are not implemented are refused. The first group would not change the reply, the stored data or the outcome.
+/** Headers of a feature that is not implemented. They would change neither the reply, nor the stored data, nor the outcome. */
 const CONTAINER_ENCRYPTION = ['x-ms-default-encryption-scope', 'x-ms-deny-encryption-scope-override'];
-// The second group would.
-const TAGS = ['x-ms-if-tags'];
 
 const accessTier = header('x-ms-access-tier');
 const rehydratePriority = header('x-ms-rehydrate-priority');
@@ -152,7 +154,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     replyBytes: estimateListBytes,
     run: async (storage, input) => {
       const { include } = input;
-      const listInput = { ...input, system: include.includes('system') };
+      const listInput = { ...input, system: include.includes('system'), deleted: include.includes('deleted') };
       const withMetadata = include.includes('metadata');
       const pieces = await streamAsProduced(async (append) => {
         const emit = (containers: readonly ListedContainer[]) => append(containerElements(containers, withMetadata));
@@ -282,6 +284,20 @@ const singleOperations: readonly Operation<Storage>[] = [
     reply: () => ({ status: 202 }),
   }),
   operation({
+    name: 'Restore Container',
+    route: 'PUT /{container}',
+    query: { restype: 'container', comp: 'undelete' },
+    permission: ['create', 'write'],
+    test: 'test/end-to-end/restore-container.test.ts',
+    input: {
+      container,
+      deletedName: requiredHeader('x-ms-deleted-container-name'),
+      deletedVersion: requiredHeader('x-ms-deleted-container-version'),
+    },
+    run: restoreContainer,
+    reply: () => ({ status: 201 }),
+  }),
+  operation({
     name: 'Rename Container',
     route: 'PUT /{container}',
     query: { restype: 'container', comp: 'rename' },
@@ -338,7 +354,11 @@ const singleOperations: readonly Operation<Storage>[] = [
     replyBytes: estimateListBytes,
     run: async (storage, input) => {
       const { include } = input;
-      const included = { metadata: include.includes('metadata'), copy: include.includes('copy') };
+      const included = {
+        metadata: include.includes('metadata'),
+        copy: include.includes('copy'),
+        tags: include.includes('tags'),
+      };
       const prefix = input.prefix && normalizeSlashes(input.prefix);
       const startFrom = input.startFrom && normalizeSlashes(input.startFrom);
       const listInput = { ...input, prefix, startFrom, uncommitted: include.includes('uncommittedblobs') };
@@ -358,8 +378,8 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: ['write', 'create'],
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/put-blob.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
-    unsupportedUnlessLenient: ['x-ms-tags', 'x-ms-expiry-option', ...ENCRYPTION, ...IMMUTABILITY],
+    unsupported: [...VERSION_PARAMS],
+    unsupportedUnlessLenient: ['x-ms-expiry-option', ...ENCRYPTION, ...IMMUTABILITY],
     input: {
       container,
       blob,
@@ -368,6 +388,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       content: contentHeaders,
       metadata,
       tier: accessTier,
+      tags,
       size: sizeLimit(PUT_BLOB_SIZES),
       body: structuredContent({
         bytesMax: PUT_BLOB_SIZES[0]![1],
@@ -392,7 +413,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: 'read',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/get-blob.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupported: [...VERSION_PARAMS],
     unsupportedUnlessLenient: ENCRYPTION,
     input: {
       container,
@@ -425,7 +446,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: 'read',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/get-blob-properties.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ENCRYPTION,
     input: { container, blob, conditions, leaseId },
     run: getBlobProperties,
@@ -443,7 +464,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: 'read',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/blob-metadata.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ENCRYPTION,
     input: { container, blob, conditions, leaseId },
     run: getBlobProperties,
@@ -456,7 +477,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: 'write',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/blob-metadata.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ENCRYPTION,
     input: { container, blob, conditions, leaseId, metadata },
     run: setBlobMetadata,
@@ -477,7 +498,6 @@ const singleOperations: readonly Operation<Storage>[] = [
       'x-ms-sequence-number-action',
       'x-ms-blob-sequence-number',
       ...VERSION_PARAMS,
-      ...TAGS,
     ],
     input: { container, blob, conditions, leaseId, content: blobContentHeaders },
     run: setBlobProperties,
@@ -489,7 +509,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: 'delete',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/delete-blob.test.ts',
-    unsupported: ['?deletetype', ...VERSION_PARAMS, ...TAGS],
+    unsupported: ['?deletetype', ...VERSION_PARAMS],
     input: { container, blob, conditions, tierConditions, leaseId, snapshots: deleteSnapshots },
     run: deleteBlob,
     reply: () => ({ status: 202, headers: { 'x-ms-delete-type-permanent': 'true' } }),
@@ -503,7 +523,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       permission,
       conditions: ALL_CONDITIONS,
       test: 'test/end-to-end/lease-blob.test.ts',
-      unsupported: [...VERSION_PARAMS, ...TAGS],
+      unsupported: VERSION_PARAMS,
       input: { container, blob, conditions, ...leaseParams },
       run: async (storage, input) => ({ ...(await leaseBlob(storage, input)), action: input.action }),
       reply: leaseReply,
@@ -515,11 +535,11 @@ const singleOperations: readonly Operation<Storage>[] = [
     query: { comp: 'tier' },
     permission: 'write',
     test: 'test/end-to-end/set-blob-tier.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupported: VERSION_PARAMS,
     input: {
       container,
       blob,
-      conditions: rejectConditions,
+      conditions: tagConditions,
       leaseId,
       tier: requiredHeader('x-ms-access-tier'),
       priority: rehydratePriority,
@@ -535,9 +555,8 @@ const singleOperations: readonly Operation<Storage>[] = [
     readsCopySource: 'this account',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/copy-blob.test.ts',
-    unsupported: ['x-ms-source-if-tags', 'x-ms-source-content-md5', ...VERSION_PARAMS, ...TAGS],
+    unsupported: ['x-ms-source-if-tags', 'x-ms-source-content-md5', ...VERSION_PARAMS],
     unsupportedUnlessLenient: [
-      'x-ms-tags',
       'x-ms-seal-blob',
       'x-ms-copy-source-authorization',
       'x-ms-copy-source-tag-option',
@@ -555,6 +574,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       metadata,
       tier: accessTier,
       priority: rehydratePriority,
+      tags,
       sync: requireAsyncCopy,
     },
     run: copyBlob,
@@ -587,7 +607,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     query: { comp: 'block' },
     permission: 'write',
     test: 'test/end-to-end/put-block.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupported: [...VERSION_PARAMS, 'x-ms-if-tags'],
     unsupportedUnlessLenient: ENCRYPTION,
     input: {
       container,
@@ -618,8 +638,8 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: 'write',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/put-block-list.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
-    unsupportedUnlessLenient: ['x-ms-tags', ...ENCRYPTION, ...IMMUTABILITY],
+    unsupported: VERSION_PARAMS,
+    unsupportedUnlessLenient: [...ENCRYPTION, ...IMMUTABILITY],
     input: {
       container,
       blob,
@@ -628,6 +648,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       content: blobContentHeaders,
       metadata,
       tier: accessTier,
+      tags,
       wantsMd5: beforeCrc64,
       body: contentBody({ bytesMax: BLOCK_LIST_BYTES_MAX }),
     },
@@ -653,8 +674,8 @@ const singleOperations: readonly Operation<Storage>[] = [
       permission: 'read',
       anonymous,
       test: 'test/end-to-end/get-block-list.test.ts',
-      unsupported: [...VERSION_PARAMS, ...TAGS],
-      input: { container, blob, conditions: rejectConditions, leaseId, type: blockListType },
+      unsupported: VERSION_PARAMS,
+      input: { container, blob, conditions: tagConditions, leaseId, type: blockListType },
       replyBytes: () => PAGE_BYTES,
       run: (storage, input) => getBlockList(storage, input, blockElements),
       reply: (lists) => {
@@ -665,6 +686,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     }),
   ),
   ...fromUrlOperations,
+  ...tagOperations,
   ...notImplementedOperations,
 ];
 
@@ -703,6 +725,7 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
     'x-ms-lease-status': leaseStatus(leaseState),
     'x-ms-lease-state': leaseState,
     'x-ms-lease-duration': leaseDuration(found.lease, leaseState),
+    'x-ms-tag-count': found.tags.length || undefined,
   };
   for (const name in metadata) headers[`x-ms-meta-${name}`] = metadata[name];
   if (found.copy) {

@@ -34,6 +34,7 @@ import {
   recordFrom,
   txQueueKey,
 } from './rows.ts';
+import { updateTagIndex } from './tag-index.ts';
 import { currentLease, readTarget, releaseReplaced } from './write-target.ts';
 
 export interface GetBlobInput extends BlobInput {
@@ -186,6 +187,7 @@ export async function deleteBlob(
     checkWriteConditions(target.blob, conditions, leaseId);
     if (tierConditions) checkWriteConditions(tierValidators(target.blob?.tier, tx.now), tierConditions);
     tx.remove(blobKey(account, target.containerId, blob));
+    updateTagIndex(tx, account, target, target.blob?.tags);
     return releaseReplaced(tx, storage, target);
   });
   if (needsSweep) sweeper.wake();
