@@ -333,12 +333,13 @@ const singleOperations: readonly Operation<Storage>[] = [
     query: { restype: 'container', comp: 'list' },
     permission: 'list',
     test: 'test/end-to-end/list-blobs.test.ts',
-    unsupported: ['?endbefore', '?showonly'],
+    unsupported: ['?showonly'],
     input: {
       container,
       ...listParams,
       delimiter: query('delimiter'),
       startFrom: query('startFrom'),
+      endBefore: query('endBefore'),
       // The other values belong to features that are not implemented, so there is nothing to include.
       include: listQuery('include', [
         'metadata',

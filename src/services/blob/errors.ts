@@ -27,6 +27,10 @@ export const blobErrors = errorTable({
   InvalidTags: [400, 'The tags specified are invalid. It contains characters that are not permitted.'],
   NoPendingCopyOperation: [409, 'There is currently no pending copy operation.'],
   PendingCopyOperation: [409, 'There is currently a pending copy operation.'],
+  OperationNotSupportedWithFeatureMissing: [
+    400,
+    'The requested operation is not allowed as EndBefore parameter support is missing on this account.',
+  ],
   SourceConditionNotMet: [412, 'The source condition specified using HTTP conditional header(s) is not met.'],
   TagsTooLarge: [400, 'The tags specified exceed the maximum permissible limit.'],
   UnauthorizedBlobOverwrite: [403, 'This request is not authorized to perform blob overwrites.'],

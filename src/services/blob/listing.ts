@@ -146,6 +146,8 @@ export interface ListBlobsInput extends ListInput {
   readonly delimiter: string | undefined;
   /** The first name that may be listed, whether it exists or not. */
   readonly startFrom?: string | undefined;
+  /** Belongs to lists in Arrow's format, which accounts have only if Microsoft has enabled it for them. */
+  readonly endBefore?: string | undefined;
   /** With blobs that consist of uncommitted blocks only. */
   readonly uncommitted: boolean;
 }
@@ -172,6 +174,7 @@ export async function listBlobs(
   emit: (items: readonly ListedItem[]) => void,
 ): Promise<string> {
   checkContainerName(input.container);
+  if (input.endBefore) throw fail('OperationNotSupportedWithFeatureMissing');
   const { account, partition } = storage;
   return partition.read(async (at) => {
     const id = await readContainerId(at, storage, input.container);
