@@ -4,7 +4,6 @@
  * generation shows the same rows over the checkpoint before and after its own, so the switch between the two is one assignment.
  */
 import { statSync } from 'node:fs';
-import type { Commit } from '../partition.ts';
 import { Checkpointer } from './checkpoint.ts';
 import { SizeEstimate, SpaceGuard } from './disk-space.ts';
 import { dataFile, fileUsage, type LmdbFiles } from './files.ts';
@@ -94,7 +93,7 @@ export class Layers {
   }
 
   /** An upper bound of what checkpoints add to LMDB's file, with these commits. */
-  sizeEstimateWith(commits: readonly Commit[], used?: number): number {
+  sizeEstimateWith(commits: readonly SizeEstimate[], used?: number): number {
     const overlay = this.generations.reduce((sum, { sizeEstimate }) => sum + sizeEstimate.bytesMax(used), 0);
     return overlay + new SizeEstimate().addAll(commits).bytesMax(used);
   }
