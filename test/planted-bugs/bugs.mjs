@@ -473,6 +473,8 @@ export const plantedBugs = [
     find: 'if (await isHeld(this.#tx, this.#account, id, page.born, each.gen))',
     replace: 'if (page.born < 0)',
     tests: ['test/services/range-maps.test.ts', '-t', 'before and after a truncation'],
+  },
+  {
     name: 'a tag index one commit late',
     file: 'src/services/blob/tags.ts',
     find: 'await updateTagIndex(tx, account, { containerId: id, container, name: blob }, found.tags, tags);',
