@@ -24,7 +24,7 @@ import { restoreContainer } from '../../services/blob/deleted-containers.ts';
 import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
 import { type ListedContainer, listBlobs, listContainers } from '../../services/blob/listing.ts';
 import { precheckPutBlob, putBlob } from '../../services/blob/put-blob.ts';
-import type { Blob, Metadata } from '../../services/blob/rows.ts';
+import { type Blob, blobTypeOf, type Metadata } from '../../services/blob/rows.ts';
 import { setBlobTier } from '../../services/blob/tiers.ts';
 import type { Storage } from '../../services/common/storage.ts';
 import { prepend, streamAsProduced } from '../http/streamed.ts';
@@ -59,7 +59,9 @@ import {
 import { accountUrl } from '../request.ts';
 import { serviceOperations } from '../service-operations.ts';
 import { parsePolicies, policiesXml } from '../xml/access-policies.ts';
+import { appendOperations } from './append-operations.ts';
 import { batchOperations } from './batch.ts';
+import { appendHeaders, BLOB_TYPES } from './blob-types.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
 import { copySource, requireAbortAction, requireAsyncCopy, sourceConditions } from './copy-source.ts';
 import { fromUrlOperations } from './from-url-operations.ts';
@@ -423,7 +425,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     run: getBlob,
     reply: ({ blob: found, leaseState, tier, bytes, length, range, rangeMd5, rangeCrc64 }, { version }) => {
       const headers = blobHeaders(found, leaseState);
-      if (version >= GET_BLOB_TIER_VERSION) Object.assign(headers, tierHeaders(tier));
+      if (version >= GET_BLOB_TIER_VERSION) Object.assign(headers, tierHeaders(found, tier));
       headers['Content-MD5'] = range ? rangeMd5 : found.content.contentMd5;
       headers['x-ms-blob-content-md5'] = range && found.content.contentMd5;
       headers['x-ms-content-crc64'] = rangeCrc64;
@@ -446,7 +448,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       const headers = blobHeaders(found, leaseState);
       headers['Content-MD5'] = found.content.contentMd5;
       headers['Content-Length'] = found.length;
-      return { status: 200, headers: Object.assign(headers, tierHeaders(tier)) };
+      return { status: 200, headers: Object.assign(headers, tierHeaders(found, tier)) };
     },
   }),
   operation({
@@ -681,6 +683,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       },
     }),
   ),
+  ...appendOperations,
   ...fromUrlOperations,
   ...tagOperations,
   ...notImplementedOperations,
@@ -715,7 +718,7 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
     'Content-Language': content.contentLanguage,
     'Content-Disposition': content.contentDisposition,
     'Cache-Control': content.cacheControl,
-    'x-ms-blob-type': 'BlockBlob',
+    'x-ms-blob-type': BLOB_TYPES[blobTypeOf(found)],
     'x-ms-creation-time': formatRfc1123(found.created),
     'x-ms-server-encrypted': 'true',
     'x-ms-lease-status': leaseStatus(leaseState),
@@ -724,6 +727,7 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
     'x-ms-tag-count': found.tags.length || undefined,
   };
   for (const name in metadata) headers[`x-ms-meta-${name}`] = metadata[name];
+  if (found.append) Object.assign(headers, appendHeaders(found.append));
   if (found.copy) {
     const { id, source, bytes, completed } = found.copy;
     headers['x-ms-copy-id'] = id;

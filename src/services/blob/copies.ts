@@ -9,6 +9,7 @@ import type { Storage } from '../common/storage.ts';
 import { readBlob } from './blob-record.ts';
 import type { CopySource } from './copy-sources.ts';
 import { fail } from './errors.ts';
+import { type ForkedSource, withForkedSource } from './forked-copies.ts';
 import {
   type BlobInput,
   checkBlobName,
@@ -24,7 +25,15 @@ import {
   parseSentPriority,
   type SentMetadata,
 } from './request-checks.ts';
-import { type Blob, type ContainerId, inlineKey, txQueueKey } from './rows.ts';
+import {
+  type Blob,
+  type BlobRecord,
+  blobTypeOf,
+  type ContainerId,
+  changesInPlace,
+  inlineKey,
+  txQueueKey,
+} from './rows.ts';
 import { parseTags } from './tags.ts';
 import {
   checkPut,
@@ -48,7 +57,13 @@ export interface CopyBlobInput extends BlobInput {
   readonly tags?: string | undefined;
 }
 
-export async function copyBlob(storage: Storage, input: CopyBlobInput) {
+export interface CopiedBlob {
+  readonly etag: string;
+  readonly modified: bigint;
+  readonly copyId: string;
+}
+
+export async function copyBlob(storage: Storage, input: CopyBlobInput): Promise<CopiedBlob> {
   const { container, blob, source } = input;
   const { account, partition, sweeper, rehydrationSeconds = REHYDRATION_SECONDS } = storage;
   const leaseId = checkWriteInput(input);
@@ -61,10 +76,12 @@ export async function copyBlob(storage: Storage, input: CopyBlobInput) {
   const tags = parseTags(input.tags);
   checkWritable(storage, container);
   const copyId = randomUUID();
+  const look = (tx: Transaction) => readSource(tx, storage, source, input.sourceConditions, sourceLeaseId);
   const { timestamp, value: needsSweep } = await partition.transact(
     txQueueKey(account, container, blob),
     async (tx) => {
-      const from = await readSource(tx, storage, source, input.sourceConditions, sourceLeaseId);
+      const from = await look(tx);
+      if (changesInPlace(from.blob)) return 'needs a fork';
       const target = await readTarget(tx, storage, input);
       checkPut(tx, storage, target, input, leaseId);
       checkInfiniteLease(tx, target);
@@ -85,6 +102,42 @@ export async function copyBlob(storage: Storage, input: CopyBlobInput) {
       return hasReleased;
     },
   );
+  if (needsSweep === 'needs a fork') {
+    const copied = await withForkedSource(storage, source, look, (forked) =>
+      copyForked(storage, { ...input, leaseId }, forked, {
+        metadata: input.metadata.length > 0 ? metadata : forked.blob.metadata,
+        tags,
+        copyId,
+      }),
+    );
+    // Otherwise the source is another blob by now.
+    return copied ?? copyBlob(storage, input);
+  }
+  if (needsSweep) sweeper.wake();
+  return { etag: formatEtag(timestamp), modified: timestamp, copyId };
+}
+
+async function copyForked(
+  storage: Storage,
+  input: CopyBlobInput,
+  forked: ForkedSource,
+  { metadata, tags, copyId }: { readonly copyId: string } & Pick<BlobRecord, 'metadata' | 'tags'>,
+): Promise<CopiedBlob> {
+  const { container, blob, source, leaseId } = input;
+  const { account, partition, sweeper } = storage;
+  const { contentId } = forked;
+  const { length, content, append } = forked.blob;
+  const queueKey = txQueueKey(account, container, blob);
+  const { timestamp, value: needsSweep } = await partition.transact(queueKey, async (tx) => {
+    const target = await readTarget(tx, storage, input);
+    checkPut(tx, storage, target, input, leaseId, blobTypeOf(forked.blob));
+    checkInfiniteLease(tx, target);
+    await forked.finish(tx);
+    const hasReleased = await releaseReplaced(tx, storage, target);
+    const copy = { id: copyId, source: source.url, bytes: length, completed: tx.timestamp };
+    await putBlobRecord(tx, storage, target, { length, contentId, content, metadata, copy, tags, append });
+    return hasReleased;
+  });
   if (needsSweep) sweeper.wake();
   return { etag: formatEtag(timestamp), modified: timestamp, copyId };
 }
