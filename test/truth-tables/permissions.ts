@@ -105,6 +105,9 @@ export const permissionRows: readonly PermissionRow[] = [
   { operation: 'Put Block', method: 'PUT', path: FRESH, query: 'comp=block&blockid=YQ%3D%3D', body: 'block', ...object('w') },
   { operation: 'Put Block List', method: 'PUT', path: FRESH, query: 'comp=blocklist', body: '<BlockList />', ...object('w') },
   { operation: 'Get Block List', method: 'GET', path: BLOB, query: 'comp=blocklist', ...object('r') },
+  { operation: 'Put Blob (append blob)', method: 'PUT', path: FRESH, headers: { 'x-ms-blob-type': 'AppendBlob' }, ...object('cw') },
+  { operation: 'Append Block', method: 'PUT', path: BLOB, query: 'comp=appendblock', headers: UNMET, body: 'block', ...object('aw') },
+  { operation: 'Append Blob Seal', method: 'PUT', path: BLOB, query: 'comp=seal', headers: UNMET, ...object('w') },
 ];
 
 /** Answered before authentication. */

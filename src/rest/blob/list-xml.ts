@@ -3,7 +3,9 @@ import { formatRfc1123 } from '../../base/time.ts';
 import { escapeXml } from '../../base/xml.ts';
 import { formatDeletedVersion } from '../../services/blob/deleted-containers.ts';
 import type { ListedBlob, ListedContainer, ListedItem } from '../../services/blob/listing.ts';
+import { blobTypeOf } from '../../services/blob/rows.ts';
 import { element, type ListParameters, metadataElements, parameterElements } from '../xml/list-elements.ts';
+import { typeElements } from './blob-types.ts';
 import { copyElements } from './copy-reply.ts';
 import { leaseElements } from './lease-reply.ts';
 import { nameElement, tagsElement } from './tags-xml.ts';
@@ -82,6 +84,7 @@ function blobElement({ name, blob, lease, leaseState, tier }: ListedBlob, includ
       '<ServerEncrypted>false</ServerEncrypted></Properties></Blob>'
     );
   }
+  const isBlock = blobTypeOf(blob) === 'block';
   const { contentType, contentEncoding, contentLanguage, contentMd5, cacheControl, contentDisposition } = blob.content;
   return (
     `<Blob>${nameElement(name)}<Properties><Creation-Time>${formatRfc1123(blob.created)}</Creation-Time>` +
@@ -89,9 +92,10 @@ function blobElement({ name, blob, lease, leaseState, tier }: ListedBlob, includ
     `<Content-Length>${blob.length}</Content-Length>${element('Content-Type', contentType)}` +
     `${element('Content-Encoding', contentEncoding)}${element('Content-Language', contentLanguage)}<Content-CRC64 />` +
     `${element('Content-MD5', contentMd5)}${element('Cache-Control', cacheControl)}` +
-    `${element('Content-Disposition', contentDisposition)}<BlobType>BlockBlob</BlobType>` +
-    `${tierElements(tier)}${leaseElements(lease, leaseState)}` +
+    `${element('Content-Disposition', contentDisposition)}${typeElements(blob)}` +
+    `${isBlock ? tierElements(tier) : ''}${leaseElements(lease, leaseState)}` +
     `${included.copy && blob.copy ? copyElements(blob.copy) : ''}<ServerEncrypted>true</ServerEncrypted>` +
+    `${blob.append?.isSealed ? '<Sealed>true</Sealed>' : ''}` +
     `${blob.tags.length > 0 ? `<TagCount>${blob.tags.length}</TagCount>` : ''}</Properties>` +
     `${included.metadata ? metadataElements(blob.metadata) : ''}` +
     `${included.tags && blob.tags.length > 0 ? tagsElement(blob.tags) : ''}<OrMetadata /></Blob>`

@@ -25,7 +25,7 @@ import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob
 import { type ListedContainer, listBlobs, listContainers } from '../../services/blob/listing.ts';
 import { abortCopy } from '../../services/blob/pending-copies.ts';
 import { precheckPutBlob, putBlob } from '../../services/blob/put-blob.ts';
-import type { Blob, Metadata } from '../../services/blob/rows.ts';
+import { type Blob, blobTypeOf, type Metadata } from '../../services/blob/rows.ts';
 import { setBlobTier } from '../../services/blob/tiers.ts';
 import type { Storage } from '../../services/common/storage.ts';
 import { prepend, streamAsProduced } from '../http/streamed.ts';
@@ -64,7 +64,9 @@ import { structuredReply } from '../structured-body/encoded-reply.ts';
 import { structuredType } from '../structured-body/headers.ts';
 import { structuredContent } from '../structured-body/structured-content.ts';
 import { parsePolicies, policiesXml } from '../xml/access-policies.ts';
+import { appendOperations } from './append-operations.ts';
 import { batchOperations } from './batch.ts';
+import { appendHeaders, BLOB_TYPES } from './blob-types.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
 import { addCopyHeaders } from './copy-reply.ts';
 import { copySource, requireAbortAction, requireAsyncCopy, sourceConditions } from './copy-source.ts';
@@ -431,7 +433,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     run: getBlob,
     reply: ({ blob: found, leaseState, tier, bytes, length, range, rangeMd5, rangeCrc64 }, request) => {
       const headers = blobHeaders(found, leaseState);
-      if (request.version >= GET_BLOB_TIER_VERSION) Object.assign(headers, tierHeaders(tier));
+      if (request.version >= GET_BLOB_TIER_VERSION) Object.assign(headers, tierHeaders(found, tier));
       headers['Content-MD5'] = range ? rangeMd5 : found.content.contentMd5;
       headers['x-ms-blob-content-md5'] = range && found.content.contentMd5;
       headers['x-ms-content-crc64'] = rangeCrc64;
@@ -457,7 +459,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       const headers = blobHeaders(found, leaseState);
       headers['Content-MD5'] = found.content.contentMd5;
       headers['Content-Length'] = found.length;
-      return { status: 200, headers: Object.assign(headers, tierHeaders(tier)) };
+      return { status: 200, headers: Object.assign(headers, tierHeaders(found, tier)) };
     },
   }),
   operation({
@@ -688,6 +690,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       },
     }),
   ),
+  ...appendOperations,
   ...fromUrlOperations,
   ...tagOperations,
   ...notImplementedOperations,
@@ -722,7 +725,7 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
     'Content-Language': content.contentLanguage,
     'Content-Disposition': content.contentDisposition,
     'Cache-Control': content.cacheControl,
-    'x-ms-blob-type': 'BlockBlob',
+    'x-ms-blob-type': BLOB_TYPES[blobTypeOf(found)],
     'x-ms-creation-time': formatRfc1123(found.created),
     'x-ms-server-encrypted': 'true',
     'x-ms-lease-status': leaseStatus(leaseState),
@@ -731,6 +734,7 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
     'x-ms-tag-count': found.tags.length || undefined,
   };
   for (const name in metadata) headers[`x-ms-meta-${name}`] = metadata[name];
+  if (found.append) Object.assign(headers, appendHeaders(found.append));
   if (found.copy) addCopyHeaders(headers, found.copy);
   return headers;
 }

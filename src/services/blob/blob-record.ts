@@ -9,9 +9,11 @@ import { parseRehydratePriority, parseTier, type StoredTier } from '../../rules/
 import type { AccountId, AccountScope } from '../common/storage.ts';
 import { fail } from './errors.ts';
 import {
+  type AppendState,
   type Blob,
   type BlobRecord,
   blobKey,
+  blobTypeOf,
   type ContainerId,
   type CopyState,
   decodeLease,
@@ -22,16 +24,17 @@ import {
   versionFields,
 } from './rows.ts';
 
-const TYPE = 'block';
 /** The line of a field that is present and empty. */
 const EMPTY = '\0';
 /** After the five fields of a tier. */
 const TAGS_FIELD = 20;
+/** What blobs of this type have besides. */
+const TYPE_FIELD = 21;
 
 export function encodeBlobRecord(record: BlobRecord): Buffer {
-  const { content, metadata, lease, copy, tier, tags } = record;
+  const { content, metadata, lease, copy, tier, tags, append } = record;
   const fields = [
-    TYPE,
+    blobTypeOf(record),
     String(record.length),
     record.created.toString(),
     formatLine(record.crc64),
@@ -49,6 +52,7 @@ export function encodeBlobRecord(record: BlobRecord): Buffer {
   ];
   if (tier) fields.push(...encodeTier(tier));
   if (tags && tags.length > 0) fields[TAGS_FIELD] = JSON.stringify(tags);
+  if (append) fields[TYPE_FIELD] = JSON.stringify(append);
   while (fields.at(-1) === '') fields.pop();
   return encodeText(`${fields.join('\n')}\n`);
 }
@@ -74,6 +78,7 @@ export function decodeBlobRecord(row: Row): Blob {
     copy: fields[14] ? decodeCopyState(JSON.parse(fields[14])) : undefined,
     tier: fields[15] ? decodeTier(fields.slice(15, TAGS_FIELD)) : undefined,
     tags: fields[TAGS_FIELD] ? (JSON.parse(fields[TAGS_FIELD]) as Tags) : NO_TAGS,
+    append: fields[0] === 'append' ? (JSON.parse(fields[TYPE_FIELD]!) as AppendState) : undefined,
     etag,
     modified,
     version,

@@ -13,6 +13,7 @@ import type { Storage } from '../common/storage.ts';
 import { readBlob } from './blob-record.ts';
 import type { CopySource, LocalSource } from './copy-sources.ts';
 import { fail } from './errors.ts';
+import { type ForkedSource, withForkedSource } from './forked-copies.ts';
 import { startPendingCopy } from './pending-copies.ts';
 import {
   type BlobInput,
@@ -29,7 +30,15 @@ import {
   parseSentPriority,
   type SentMetadata,
 } from './request-checks.ts';
-import { type Blob, type ContainerId, inlineKey, type Metadata, txQueueKey } from './rows.ts';
+import {
+  type Blob,
+  blobTypeOf,
+  type ContainerId,
+  changesInPlace,
+  inlineKey,
+  type Metadata,
+  txQueueKey,
+} from './rows.ts';
 import { parseTags } from './tags.ts';
 import {
   checkPut,
@@ -64,7 +73,14 @@ export interface CheckedCopy {
   readonly tags: Tags | undefined;
 }
 
-export async function copyBlob(storage: Storage, input: CopyBlobInput) {
+export interface CopiedBlob {
+  readonly etag: string;
+  readonly modified: bigint;
+  readonly copyId: string;
+  readonly copyStatus: 'success' | 'pending';
+}
+
+export async function copyBlob(storage: Storage, input: CopyBlobInput): Promise<CopiedBlob> {
   const copy = checkCopyInput(storage, input);
   const { source } = input;
   const isOwn = !('remote' in source) && (storage.granted?.source?.account ?? storage.account) === storage.account;
@@ -88,17 +104,22 @@ function checkCopyInput(storage: Storage, input: CopyBlobInput): CheckedCopy {
   return { input, leaseId, sourceLeaseId, metadata, requested, tags };
 }
 
-async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: LocalSource) {
+async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: LocalSource): Promise<CopiedBlob> {
   const { input, leaseId, requested, metadata, tags } = copy;
   const { container, blob } = input;
   const { account, granted, partition, sweeper, rehydrationSeconds = REHYDRATION_SECONDS } = storage;
   const scope = { account, granted: { container: granted?.source?.container } };
   const copyId = randomUUID();
+  const look = async (tx: Transaction): Promise<Source> => {
+    const from = await readBlob(tx, scope, source.container, source.blob);
+    checkSource(tx, from.blob, copy);
+    return from;
+  };
   const { timestamp, value: needsSweep } = await partition.transact(
     txQueueKey(account, container, blob),
     async (tx) => {
-      const from = await readBlob(tx, scope, source.container, source.blob);
-      checkSource(tx, from.blob, copy);
+      const from = await look(tx);
+      if (changesInPlace(from.blob)) return 'needs a fork';
       const target = await readTarget(tx, storage, input);
       checkPut(tx, storage, target, input, leaseId);
       checkInfiniteLease(tx, target);
@@ -119,8 +140,39 @@ async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: Lo
       return hasReleased;
     },
   );
+  if (needsSweep === 'needs a fork') {
+    const copied = await withForkedSource(storage, source, look, (forked) => copyForked(storage, copy, copyId, forked));
+    // Otherwise the source is another blob by now.
+    return copied ?? copyWithinAccount(storage, copy, source);
+  }
   if (needsSweep) sweeper.wake();
-  return { etag: formatEtag(timestamp), modified: timestamp, copyId, copyStatus: 'success' as const };
+  return { etag: formatEtag(timestamp), modified: timestamp, copyId, copyStatus: 'success' };
+}
+
+async function copyForked(
+  storage: Storage,
+  { input, leaseId, metadata, tags }: CheckedCopy,
+  copyId: string,
+  forked: ForkedSource,
+): Promise<CopiedBlob> {
+  const { container, blob, source } = input;
+  const { account, partition, sweeper } = storage;
+  const { contentId } = forked;
+  const { length, content, append } = forked.blob;
+  const queueKey = txQueueKey(account, container, blob);
+  const { timestamp, value: needsSweep } = await partition.transact(queueKey, async (tx) => {
+    const target = await readTarget(tx, storage, input);
+    checkPut(tx, storage, target, input, leaseId, blobTypeOf(forked.blob));
+    checkInfiniteLease(tx, target);
+    await forked.finish(tx);
+    const hasReleased = await releaseReplaced(tx, storage, target);
+    const copy = { id: copyId, source: source.url, bytes: length, completed: tx.timestamp };
+    const record = { length, contentId, content, metadata: metadata ?? forked.blob.metadata, copy, tags, append };
+    await putBlobRecord(tx, storage, target, record);
+    return hasReleased;
+  });
+  if (needsSweep) sweeper.wake();
+  return { etag: formatEtag(timestamp), modified: timestamp, copyId, copyStatus: 'success' };
 }
 
 interface Source {

@@ -13,11 +13,12 @@ import { StorageError } from '../common/errors.ts';
 import type { RemoteRequest } from '../common/remote-sources.ts';
 import type { AccountScope, Storage } from '../common/storage.ts';
 import { checkHashes, type Hashes, type StagedContent, stageUpload, withUpload } from '../common/upload.ts';
+import { type PlannedRead, type planBlobRead, planOrHold } from './blob-reads.ts';
 import { readBlob } from './blob-record.ts';
 import { fail } from './errors.ts';
 import { withRemoteSource } from './remote-source.ts';
 import { checkBlobName, checkContainerName, checkOnline, checkReadConditions } from './request-checks.ts';
-import { type Blob, inlineKey } from './rows.ts';
+import { type Blob, changesInPlace, inlineKey, txQueueKey } from './rows.ts';
 import { copies } from './slice-sources.ts';
 
 /** A blob of this server. */
@@ -102,8 +103,7 @@ export function copySourceError(error: unknown): unknown {
   return new StorageError('CannotVerifyCopySource', error.status, error.message, error.details);
 }
 
-interface OpenedSource {
-  readonly blob: Blob;
+interface OpenedSource extends PlannedRead {
   readonly isWhole: boolean;
   readonly length: number;
   /** The bytes, if they are in a row. */
@@ -122,7 +122,11 @@ async function openSource(
   try {
     checkContainerName(container);
     checkBlobName(blob);
-    return await storage.partition.read((at) => readSource(at, storage, input, named, read));
+    const { account } = sourceScope(storage);
+    const queueKey = txQueueKey(account, container, blob);
+    return await planOrHold({ ...storage, account }, queueKey, read, (at, plan) =>
+      readSource(at, storage, input, named, read, plan),
+    );
   } catch (error) {
     throw copySourceError(error);
   }
@@ -134,6 +138,7 @@ async function readSource(
   { sourceConditions, sourceRange, sourceBytesMax }: FromUrlInput,
   source: LocalSource,
   read: ContentRead,
+  plan: typeof planBlobRead,
 ): Promise<OpenedSource> {
   const { content } = storage;
   const scope = sourceScope(storage);
@@ -147,15 +152,17 @@ async function readSource(
   if (blob.contentId === undefined) {
     const row = await at.get(inlineKey(scope.account, id, source.blob));
     if (!row) throw new Error('a blob without its content');
-    return { blob, isWhole, length, inline: decodeBytes(row).subarray(from, to), chunkRefs: undefined };
+    const inline = decodeBytes(row).subarray(from, to);
+    return { blob, from, to, isWhole, length, inline, chunkRefs: undefined, isPlanned: true };
   }
   const contentId = parseId(blob.contentId);
-  await read.plan(at, scope.account, contentId, from, to);
-  const isShared = scope.account === storage.account;
+  const isPlanned = await plan(at, { content, account: scope.account }, blob, read, { from, to });
+  // Chunks of a content that changes in place are small, or hardly visible.
+  const isShared = scope.account === storage.account && !changesInPlace(blob);
   const chunkRefs = isShared
     ? await content.chunkRefsIn(at, scope.account, contentId, from, to, SHARED_CHUNKS_MAX)
     : undefined;
-  return { blob, isWhole, length, inline: undefined, chunkRefs };
+  return { blob, from, to, isWhole, length, inline: undefined, chunkRefs, isPlanned };
 }
 
 /** The account of the source, with the limits of the source's own authorization. */

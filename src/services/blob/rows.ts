@@ -98,6 +98,15 @@ export interface ContentHeaders {
   readonly contentMd5?: string | undefined;
 }
 
+export type BlobType = 'block' | 'append' | 'page';
+
+export interface AppendState {
+  /** How many appends there were. */
+  readonly blocks: number;
+  /** Nothing can be appended any more. */
+  readonly isSealed?: true | undefined;
+}
+
 export interface BlobRecord extends ETagged {
   readonly length: number;
   /**
@@ -105,8 +114,10 @@ export interface BlobRecord extends ETagged {
    * list has none, because its bytes never passed through in one stream.
    */
   readonly crc64?: string | undefined;
-  /** Exactly one of this and the inline row exists. */
+  /** Exactly one of this and the inline row exists. Append blobs have it: their content changes in place. */
   readonly contentId?: string | undefined;
+  /** Of an append blob only. */
+  readonly append?: AppendState | undefined;
   readonly copy?: CopyState | undefined;
   readonly content: ContentHeaders;
   readonly metadata: Metadata;
@@ -116,6 +127,10 @@ export interface BlobRecord extends ETagged {
   readonly tier?: StoredTier | undefined;
   readonly tags?: Tags | undefined;
 }
+
+export const blobTypeOf = ({ append }: Pick<BlobRecord, 'append'>): BlobType => (append ? 'append' : 'block');
+/** Whether the content is a range map. */
+export const changesInPlace = (blob: Pick<BlobRecord, 'append'>): boolean => blobTypeOf(blob) !== 'block';
 
 export type UncommittedId = Id;
 

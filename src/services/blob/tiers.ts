@@ -14,6 +14,7 @@ import {
   parseSentTier,
 } from './request-checks.ts';
 import { blobKey, recordFrom, txQueueKey } from './rows.ts';
+import { checkType } from './write-target.ts';
 
 export interface SetTierInput extends BlobInput {
   readonly tier: string;
@@ -32,6 +33,7 @@ export async function setBlobTier(storage: Storage, input: SetTierInput): Promis
     checkLease(tx, found.lease, leaseId, 'write', 'blob');
     checkWriteConditions(found, input.conditions);
     checkNoPendingCopy(found);
+    checkType(found, 'block');
     const step = nextTier(found.tier, request, tx.now, rehydrationSeconds);
     if ('refused' in step) throw fail(step.refused);
     if (step.next !== found.tier) {

@@ -1,6 +1,9 @@
 /** The recount of all references between the rows of one snapshot, for `check`. */
+import { chunksIn } from '../../content/ranges/map-page.ts';
+import { decodeMapPage } from '../../content/ranges/map-page-codec.ts';
 import {
   type ChunkRef,
+  type Content,
   decodeChunk,
   decodeContent,
   decodeManifestPage,
@@ -22,6 +25,7 @@ import { decodeName } from '../common/names.ts';
 import type { AccountId } from '../common/storage.ts';
 import { isHourCounter } from '../queue/message-rows.ts';
 import { decodeQueue } from '../queue/rows.ts';
+import { countHeld, countRangesDeletion } from './check-ranges.ts';
 
 /** Keys are account and id: `qualifiedId`. */
 export interface ReferenceCounts {
@@ -40,6 +44,8 @@ export interface ReferenceCounts {
   readonly uncommitted: Map<string, UncommittedCount>;
   readonly chunks: Map<string, ChunkCount>;
   readonly live: Map<string, LiveCount>;
+  /** By content: the held generations of its range map. */
+  readonly held: Map<string, Set<number>>;
   /** By queue and generation. */
   readonly queues: Map<string, QueueCount>;
   /** By container and key. */
@@ -48,9 +54,9 @@ export interface ReferenceCounts {
 
 export interface ContentCount {
   /** Undefined: it has no row. */
-  row?: { readonly length: number };
+  row?: Content;
   blobs: number;
-  /** The offset after the last manifest page. */
+  /** The offset after the last manifest page, or after the last visible byte of a range map. */
   end: number;
   /** The first byte that is in no manifest page, or in two. */
   gap?: number;
@@ -101,6 +107,7 @@ export function newReferenceCounts(): ReferenceCounts {
     uncommitted: new Map(),
     chunks: new Map(),
     live: new Map(),
+    held: new Map(),
     queues: new Map(),
     tagged: new Map(),
   };
@@ -138,6 +145,10 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       return;
     case 'x': {
       const deletion = decodeDeletion(row);
+      if (deletion.kind === 'generation' || deletion.kind === 'void' || deletion.kind === 'merge') {
+        countRangesDeletion(counts, account, deletion);
+        return;
+      }
       if (deletion.kind === 'rows') {
         for (const beginning of keyPrefixesIn(deletion)) counts.deletionQueue.add(`rows ${beginning}`);
         return;
@@ -163,8 +174,7 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       counts.building.add(qualifiedId(account, formatId(decodeRunningCopy(row).content)));
       return;
     case 'c': {
-      const { length } = decodeContent(row);
-      content(`${rest[0]}-${rest[1]}`).row = { length };
+      content(`${rest[0]}-${rest[1]}`).row = decodeContent(row);
       return;
     }
     case 'm': {
@@ -176,6 +186,13 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       countUsers(segments.flatMap(({ chunkRefs }) => chunkRefs));
       return;
     }
+    case 'M':
+    case 'o':
+      for (const id of chunksIn(decodeMapPage(row).segments)) chunk(formatId(id)).users++;
+      return;
+    case 'N':
+      countHeld(counts, row);
+      return;
     case 'u': {
       uncommitted(formatId(decodeUncommitted(row).id)).hasBlob = true;
       return;

@@ -34,6 +34,7 @@ import { decodeDeletion } from '../common/deletions.ts';
 import { decodeName } from '../common/names.ts';
 import { decodeMessage } from '../queue/message-rows.ts';
 import { decodeEntityProperties, entityFromRow } from '../table/entity-rows.ts';
+import { checkHeld, checkMapPage, checkOlderPage, checkRangesContent } from './check-ranges.ts';
 import { type ContentCount, qualifiedId, type ReferenceCounts } from './check-refcounts.ts';
 
 export interface CheckTotals {
@@ -105,8 +106,17 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       decodeBytes(row);
       if (!(await at.get(encodeKey([account, 'b', ...rest])))) throw new Error('content that no blob has');
       return;
-    case 'c':
-      return checkContent(decodeContent(row), counts.contents.get(name(ownId))!);
+    case 'c': {
+      const content = decodeContent(row);
+      checkContent(content, counts.contents.get(name(ownId))!);
+      return content.kind === 'ranges' ? checkRangesContent(content, name(ownId), counts) : undefined;
+    }
+    case 'M':
+      return checkMapPage(row, account, counts);
+    case 'N':
+      return checkHeld(row, counts);
+    case 'o':
+      return checkOlderPage(row, account, counts);
     case 'm':
       if (
         !counts.contents.get(name(ownId))?.row &&
@@ -223,7 +233,10 @@ async function checkBlobContent(at: Snapshot, row: Row, counts: ReferenceCounts)
     parseId(record.contentId);
     const content = counts.contents.get(qualifiedId(account, record.contentId))?.row;
     if (!content) throw new Error('its content is missing');
-    if (content.length !== record.length)
+    if (content.kind === 'ranges') {
+      const { end } = counts.contents.get(qualifiedId(account, record.contentId))!;
+      if (end > record.length) throw new Error(`its content has ${end} bytes, not ${record.length}`);
+    } else if (content.length !== record.length)
       throw new Error(`its content has ${content.length} bytes, not ${record.length}`);
     return;
   }
@@ -256,9 +269,12 @@ async function checkRunningCopy(at: Snapshot, row: Row, counts: ReferenceCounts)
   if (gap !== undefined || end !== state.copied) throw new Error(`it has ${end} bytes, not ${state.copied}`);
 }
 
-function checkContent({ refs, length }: Content, { blobs, end, gap }: ContentCount): void {
+function checkContent(content: Content, { blobs, end, gap }: ContentCount): void {
+  const { refs } = content;
   if (blobs === 0) throw new Error('content that no blob has');
   if (refs !== blobs) throw new Error(`it counts ${refs} users and has ${blobs}`);
+  if (content.kind === 'ranges') return;
+  const { length } = content;
   if (gap !== undefined) throw new Error(`its byte ${gap} is missing, or is there twice`);
   if (end !== length) throw new Error(`it has ${end} bytes, not ${length}`);
 }

@@ -4,6 +4,8 @@
  */
 import { nextSlice } from '../../base/time-slices.ts';
 import type { ChunkChecker } from '../../content/chunk-check.ts';
+import { chunksIn } from '../../content/ranges/map-page.ts';
+import { decodeMapPage } from '../../content/ranges/map-page-codec.ts';
 import { type Chunk, type ChunkId, decodeChunk, decodeManifestPage, formatId } from '../../content/rows.ts';
 import { decodeKey, encodeKey, type Key, keyAfter, prefixEnd } from '../../partition/keys.ts';
 import type { Partition, Row, Snapshot } from '../../partition/partition.ts';
@@ -140,17 +142,15 @@ async function findDamagedBlobs(at: Snapshot, damaged: ReadonlySet<string>): Pro
   const contents = new Set<string>();
   const containers = new Map<string, string>();
   const blobs: string[] = [];
-  for (const pass of ['m', 'b']) {
+  for (const pass of ['mMo', 'b']) {
     for await (const row of allRows(at)) {
       try {
         const [account, type, ...rest] = decodeKey(row.key);
         if (type === 'n' && rest[0] === 'blob')
           containers.set(qualifiedId(account, decodeName(row)), rest[1] as string);
-        if (type !== pass) continue;
-        if (type === 'm') {
-          const names = decodeManifestPage(row).flatMap(({ chunkRefs }) =>
-            chunkRefs.map((part) => qualifiedId(account, formatId(part.chunk))),
-          );
+        if (!pass.includes(type as string)) continue;
+        if (type !== 'b') {
+          const names = namedChunks(type, row).map((chunk) => qualifiedId(account, formatId(chunk)));
           if (names.some((name) => damaged.has(name))) contents.add(qualifiedId(account, `${rest[0]}-${rest[1]}`));
         } else if (contents.has(qualifiedId(account, decodeBlobRecord(row).contentId))) {
           const container = containers.get(qualifiedId(account, rest[0]));
@@ -162,6 +162,11 @@ async function findDamagedBlobs(at: Snapshot, damaged: ReadonlySet<string>): Pro
     }
   }
   return blobs;
+}
+
+function namedChunks(type: unknown, row: Row): ChunkId[] {
+  if (type !== 'm') return chunksIn(decodeMapPage(row).segments);
+  return decodeManifestPage(row).flatMap(({ chunkRefs }) => chunkRefs.map(({ chunk }) => chunk));
 }
 
 async function* allRows(at: Snapshot, range = EVERYTHING): AsyncIterable<Row> {
