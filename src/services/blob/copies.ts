@@ -73,14 +73,14 @@ export interface CheckedCopy {
   readonly tags: Tags | undefined;
 }
 
-export interface CopiedBlob {
+export interface StartedCopy {
   readonly etag: string;
   readonly modified: bigint;
   readonly copyId: string;
   readonly copyStatus: 'success' | 'pending';
 }
 
-export async function copyBlob(storage: Storage, input: CopyBlobInput): Promise<CopiedBlob> {
+export async function copyBlob(storage: Storage, input: CopyBlobInput): Promise<StartedCopy> {
   const copy = checkCopyInput(storage, input);
   const { source } = input;
   const isOwn = !('remote' in source) && (storage.granted?.source?.account ?? storage.account) === storage.account;
@@ -104,7 +104,7 @@ function checkCopyInput(storage: Storage, input: CopyBlobInput): CheckedCopy {
   return { input, leaseId, sourceLeaseId, metadata, requested, tags };
 }
 
-async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: LocalSource): Promise<CopiedBlob> {
+async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: LocalSource): Promise<StartedCopy> {
   const { input, leaseId, requested, metadata, tags } = copy;
   const { container, blob } = input;
   const { account, granted, partition, sweeper, rehydrationSeconds = REHYDRATION_SECONDS } = storage;
@@ -154,7 +154,7 @@ async function copyForked(
   { input, leaseId, metadata, tags }: CheckedCopy,
   copyId: string,
   forked: ForkedSource,
-): Promise<CopiedBlob> {
+): Promise<StartedCopy> {
   const { container, blob, source } = input;
   const { account, partition, sweeper } = storage;
   const { contentId } = forked;

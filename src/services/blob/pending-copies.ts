@@ -14,7 +14,7 @@ import { copySourceError, sourceScope } from './copy-sources.ts';
 import { fail } from './errors.ts';
 import { openRemote } from './remote-source.ts';
 import { type BlobInput, checkLease, checkWriteInput } from './request-checks.ts';
-import { type ContentHeaders, type Metadata, runningCopyKey, txQueueKey } from './rows.ts';
+import { type ContentHeaders, changesInPlace, type Metadata, runningCopyKey, txQueueKey } from './rows.ts';
 import {
   decodeRunningCopy,
   encodeRunningCopy,
@@ -72,6 +72,8 @@ export async function startPendingCopy(storage: Storage, copy: CheckedCopy) {
   return { etag: formatEtag(timestamp), modified: timestamp, copyId, copyStatus: 'pending' as const };
 }
 
+const OTHER_ACCOUNT = 'Copying an append or page blob from another account is not implemented by this server yet.';
+
 async function findSource(storage: Storage, copy: CheckedCopy): Promise<FoundSource> {
   const { source, sourceConditions } = copy.input;
   if ('remote' in source) {
@@ -88,6 +90,7 @@ async function findSource(storage: Storage, copy: CheckedCopy): Promise<FoundSou
       throw copySourceError(error);
     });
     checkSource(at, found.blob, copy);
+    if (changesInPlace(found.blob)) throw fail('NotImplemented', undefined, OTHER_ACCOUNT);
     return found.blob;
   });
   const { etag, length: bytes, content, metadata, tier } = blob;
