@@ -90,12 +90,12 @@ function checkCopyInput(storage: Storage, input: CopyBlobInput): CheckedCopy {
 
 async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: LocalSource) {
   const { input, leaseId, requested, metadata, tags } = copy;
-  const { container, blob } = input;
   const { account, granted, partition, sweeper, rehydrationSeconds = REHYDRATION_SECONDS } = storage;
   const scope = { account, granted: { container: granted?.source?.container } };
   const copyId = randomUUID();
   const { timestamp, value: needsSweep } = await partition.transact(
-    txQueueKey(account, container, blob),
+    // Copies of one source all count their reference in its content: in one queue they share commits instead of conflicting.
+    txQueueKey(account, source.container, source.blob),
     async (tx) => {
       const from = await readBlob(tx, scope, source.container, source.blob);
       checkSource(tx, from.blob, copy);
