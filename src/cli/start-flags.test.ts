@@ -34,6 +34,8 @@ describe('The command line', () => {
     ['--allowed-hosts a.example,b.example', { allowedHosts: ['a.example', 'b.example'], log }],
     ['--cors http://localhost:3000,https://a.example', { cors: ['http://localhost:3000', 'https://a.example'], log }],
     ['--body-memory 32', { bodyBytesMax: 32 << 20, log }],
+    ['--remote-metrics', { remoteMetrics: true, log }],
+    ['--seed seed.yaml', { seed: 'seed.yaml', log }],
     ['--rehydration 0', { rehydrationSeconds: 0, log }],
     ['--copy-from http://a --copyFrom https://b:1', { copyFrom: ['http://a', 'https://b:1'], log }],
     ['--inMemoryPersistence --extentMemoryLimit 5', { inMemory: true, memoryBytesMax: 5 << 20, log }],

@@ -34,6 +34,8 @@ describe('Config', () => {
       memoryBytesMax: undefined,
       bodyBytesMax: defaultBodyBytesMax(),
       rehydrationSeconds: 5,
+      seed: undefined,
+      remoteMetrics: false,
       copyFrom: [],
       log: { level: 'silent', format: 'text', file: undefined },
     });

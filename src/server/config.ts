@@ -99,6 +99,10 @@ export interface StartOptions extends ServiceOptions {
   readonly bodyBytesMax?: number;
   /** Seconds until an archived blob is back in an online tier: 5. With high priority, a fifth of it. */
   readonly rehydrationSeconds?: number;
+  /** Accounts, containers, queues and tables that are created at the start where they are missing: a file in YAML or JSON, or its content. */
+  readonly seed?: string | object;
+  /** Let other machines read /metrics, which names accounts and queues. */
+  readonly remoteMetrics?: boolean;
   /** Origins of other servers that copies may read from, as in https://example.com:8080: none. */
   readonly copyFrom?: readonly string[];
   /** Nothing is logged without it. */
@@ -134,6 +138,9 @@ export interface Config {
   readonly memoryBytesMax: number | undefined;
   readonly bodyBytesMax: number;
   readonly rehydrationSeconds: number;
+  /** A file, or its content. */
+  readonly seed: string | object | undefined;
+  readonly remoteMetrics: boolean;
   /** Origins, in the form that a URL has. */
   readonly copyFrom: readonly string[];
   readonly log: { readonly level: LogLevel; readonly format: LogFormat; readonly file: string | undefined };
@@ -173,6 +180,8 @@ export function resolveConfig(options: StartOptions = {}): Config {
     memoryBytesMax: options.memoryBytesMax ?? (options.inMemory ? defaultMemoryBytesMax() : undefined),
     bodyBytesMax: options.bodyBytesMax ?? defaultBodyBytesMax(),
     rehydrationSeconds: options.rehydrationSeconds ?? REHYDRATION_SECONDS,
+    seed: options.seed,
+    remoteMetrics: options.remoteMetrics ?? false,
     copyFrom: Object.freeze((options.copyFrom ?? []).map(resolveCopyOrigin)),
     log: Object.freeze({ level, format, file: file === undefined ? undefined : resolve(file) }),
   });

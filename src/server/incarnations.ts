@@ -9,7 +9,7 @@ import type { Log } from '../base/log.ts';
 import type { ContentStore } from '../content/content.ts';
 import { createContentStore } from '../content/content-store.ts';
 import { createActiveReads } from '../content/gc/active-reads.ts';
-import { startCollector } from '../content/gc/collector.ts';
+import { type Collector, startCollector } from '../content/gc/collector.ts';
 import { takeOverEpoch } from '../content/membership/epochs.ts';
 import { joinMembership } from '../content/membership/member.ts';
 import type { Extents } from '../extents/extents.ts';
@@ -40,6 +40,8 @@ export interface Incarnation {
   readonly copies: CopyQueue;
   /** Whether the other members have seen a recent heartbeat of this one. */
   isCurrent(): boolean;
+  /** For monitoring. */
+  readonly extentsUsage: Collector['usage'];
   close(): Promise<void>;
 }
 
@@ -160,7 +162,8 @@ async function openIncarnation(
       accounts.refresh().then(() => sweeper.wake(), logFailure('reading the accounts failed'));
     };
     sweeper.wake();
-    return { content, sweeper, copies, isCurrent, close: () => opened.close() };
+    const extentsUsage = () => collector.usage();
+    return { content, sweeper, copies, isCurrent, extentsUsage, close: () => opened.close() };
   } catch (error) {
     await opened.close();
     throw error;

@@ -13,12 +13,13 @@ import { openPartition } from '../partition/transact.ts';
 import { createRemoteSources } from '../rest/outgoing/remote-client.ts';
 import { type AccountDirectory, type KnownAccount, openAccounts } from '../services/accounts/accounts.ts';
 import { type Analytics, startAnalytics } from '../services/analytics/analytics.ts';
+import { HeldLeases } from '../services/common/held-leases.ts';
 import type { CopyQueue, Granted, Storage } from '../services/common/storage.ts';
 import { type CheckProgress, type CheckReport, check as checkStore } from '../services/maintenance/check.ts';
 import { CloseStack } from './close-stack.ts';
 import { type Config, developmentAccount, resolveConfig } from './config.ts';
 import { certificatesPath, extentsPath, readClockLead } from './data-directory.ts';
-import { openServerMembership } from './incarnations.ts';
+import { type Incarnation, openServerMembership } from './incarnations.ts';
 import { type OwnedPartition, openOwnedPartition, openReadOnlyEngine } from './open-partition.ts';
 import { claimExtents } from './shared-extents.ts';
 import type { ServerCertificate } from './tls/certificate.ts';
@@ -31,6 +32,9 @@ export interface OpenedStorage {
   readonly analytics: Analytics;
   /** Whether the other members of a shared store have seen a recent heartbeat of this process. */
   isCurrent(): boolean;
+  /** For monitoring. */
+  readonly heldLeases: HeldLeases;
+  readonly extentsUsage: Incarnation['extentsUsage'];
   readonly storageFor: (account: KnownAccount, granted?: Granted) => Storage;
   /** Made for https: 'auto'. */
   readonly certificate: ServerCertificate | undefined;
@@ -57,6 +61,8 @@ export async function openStorage(rows: OwnedPartition, config: Config, log: Log
     const membership = await openServerMembership({ partition, openExtents, hashers, accounts, remote, isShared, log });
     opened.push(() => membership.close());
     const sweeper = { wake: () => membership.current.sweeper.wake() };
+    const heldLeases = new HeldLeases();
+    const extentsUsage = () => membership.current.extentsUsage();
     const copies: CopyQueue = {
       start: (key) => membership.current.copies.start(key),
       wake: () => membership.current.copies.wake(),
@@ -73,6 +79,7 @@ export async function openStorage(rows: OwnedPartition, config: Config, log: Log
         remote,
         granted,
         settings,
+        heldLeases,
         rehydrationSeconds,
       };
     };
@@ -86,7 +93,8 @@ export async function openStorage(rows: OwnedPartition, config: Config, log: Log
     opened.push(() => analytics.stop());
     const isCurrent = () => membership.current.isCurrent();
     const closeStorage = () => opened.close();
-    return { partition, accounts, sweeper, analytics, isCurrent, storageFor, certificate, closeStorage };
+    const monitored = { heldLeases, extentsUsage };
+    return { partition, accounts, sweeper, analytics, isCurrent, ...monitored, storageFor, certificate, closeStorage };
   } catch (error) {
     await opened.close();
     throw error;

@@ -2,6 +2,7 @@
 import type { ContentStore } from '../../content/content.ts';
 import type { Key } from '../../partition/keys.ts';
 import type { Partition } from '../../partition/partition.ts';
+import type { HeldLeases } from './held-leases.ts';
 import type { RemoteSources } from './remote-sources.ts';
 
 export { nextSlice } from '../../base/time-slices.ts';
@@ -45,6 +46,8 @@ export interface Storage {
   readonly bySystem?: true;
   /** How long an archived blob takes to come back; undefined: the default. */
   readonly rehydrationSeconds?: number | undefined;
+  /** For monitoring. */
+  readonly heldLeases?: HeldLeases | undefined;
   /** Storage Analytics, which reads the service properties again. */
   readonly settings?: { refresh(): Promise<void> } | undefined;
 }
