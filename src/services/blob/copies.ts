@@ -19,6 +19,7 @@ import {
   checkBlobName,
   checkContainerName,
   checkLease,
+  checkReadConditions,
   checkSingleCondition,
   checkWritable,
   checkWriteInput,
@@ -135,8 +136,11 @@ export function checkSource(at: DecisionSnapshot, blob: Blob, { input, sourceLea
 }
 
 export function checkSourceConditions(found: Validators, conditions: Conditions): void {
-  const verdict = judgeWrite(found, conditions, { creates: false, leaseHeld: false });
+  const { ifTags, ...others } = conditions;
+  const verdict = judgeWrite(found, others, { creates: false, leaseHeld: false });
   if (verdict !== 'proceed') throw fail('SourceConditionNotMet');
+  // Azure answers as if they were the tags of the target.
+  if (ifTags) checkReadConditions(found, { ifTags });
 }
 
 /** A copy may take longer than a lease that expires, so Azure requires an infinite one. */
