@@ -73,7 +73,7 @@ export async function startThree(options: StartOptions): Promise<ThreeProcesses>
   };
 }
 
-async function newDatabase(): Promise<string> {
+export async function newDatabase(): Promise<string> {
   const answer = await fetch(inject('postgresForAll'));
   const text = await answer.text();
   if (!answer.ok) throw new Error(text);

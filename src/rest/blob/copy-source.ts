@@ -5,6 +5,7 @@
 import { networkInterfaces } from 'node:os';
 import type { Conditions } from '../../rules/conditions.ts';
 import type { CopySource } from '../../services/blob/copy-sources.ts';
+import { parseIfTags } from '../../services/blob/tags.ts';
 import { StorageError } from '../../services/common/errors.ts';
 import { notImplemented, type Reader, type Request } from '../operation.ts';
 import { parseWebUrl } from '../outgoing/origins.ts';
@@ -126,6 +127,35 @@ export const sourceConditions: Reader<Conditions> = reader((request) => {
   return conditions.read({ ...request, headers: sourceHeaders });
 });
 
+const SOURCE_IF_TAGS = 'x-ms-source-if-tags';
+
+/** With x-ms-source-if-tags, of a source whose tags this server has. */
+export const sourceTagConditions: Reader<Conditions> = reader((request) => {
+  const found = sourceConditions.read(request);
+  const text = singleHeader(request, SOURCE_IF_TAGS);
+  if (text === undefined) return found;
+  if ('isRemote' in request.copySource!) throw tagsElsewhere(SOURCE_IF_TAGS);
+  return { ...found, ifTags: parseIfTags(text, SOURCE_IF_TAGS) };
+});
+
+const TAG_OPTION = 'x-ms-copy-source-tag-option';
+
+/** Whether the tags of the source are copied. By default those of the request replace them. */
+export const copiesTags: Reader<boolean> = reader((request) => {
+  const value = singleHeader(request, TAG_OPTION)?.toUpperCase() ?? 'REPLACE';
+  if (value === 'REPLACE') return false;
+  if (value !== 'COPY') throw invalidHeader(TAG_OPTION, value);
+  if (request.headers['x-ms-tags'] !== undefined) throw invalidHeader(TAG_OPTION, value);
+  if ('isRemote' in request.copySource!) throw tagsElsewhere(TAG_OPTION);
+  return true;
+});
+
+function tagsElsewhere(name: string): StorageError {
+  return notImplemented(`The request header ${name} is not implemented for a source on another server.`, {
+    HeaderName: name,
+  });
+}
+
 /** A synchronous copy is another operation. */
 export const requireAsyncCopy: Reader<void> = reader(({ headers }) => {
   const value = headers['x-ms-requires-sync'];
@@ -145,9 +175,12 @@ export function copySourceRequest(request: Request, source: CopySourceAddress, r
   const { id, readsHosts, secure, version } = request;
   const query = parseQuery(rawQuery);
   const authorization = reads === 'by its credential' ? sourceAuthorization(request) : undefined;
+  const readsTags = [SOURCE_IF_TAGS, TAG_OPTION].some((name) => request.headers[name] !== undefined);
+  // A read that depends on tags requires the right to them.
+  const headers = { ...(authorization !== undefined && { authorization }), ...(readsTags && { 'x-ms-if-tags': '' }) };
   return {
     ...{ id, account, base, readsHosts, secure, version, rawPath, rawQuery, query, container, item, secondary },
-    ...{ method: 'GET', headers: authorization === undefined ? {} : { authorization }, rawHeaders: [] },
+    ...{ method: 'GET', headers, rawHeaders: [] },
   };
 }
 

@@ -69,7 +69,7 @@ import { batchOperations } from './batch.ts';
 import { appendHeaders, BLOB_TYPES } from './blob-types.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
 import { addCopyHeaders } from './copy-reply.ts';
-import { copySource, requireAbortAction, requireAsyncCopy, sourceConditions } from './copy-source.ts';
+import { copySource, requireAbortAction, requireAsyncCopy, sourceTagConditions } from './copy-source.ts';
 import { fromUrlOperations } from './from-url-operations.ts';
 import { leaseDuration, leaseHeaders, leaseStatus } from './lease-reply.ts';
 import {
@@ -560,7 +560,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     readsCopySource: 'as owner',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/copy-blob.test.ts',
-    unsupported: ['x-ms-source-if-tags', 'x-ms-source-content-md5', ...VERSION_PARAMS],
+    unsupported: ['x-ms-source-content-md5', ...VERSION_PARAMS],
     unsupportedUnlessLenient: [
       'x-ms-seal-blob',
       'x-ms-copy-source-authorization',
@@ -574,7 +574,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       conditions,
       leaseId,
       source: copySource('as owner'),
-      sourceConditions,
+      sourceConditions: sourceTagConditions,
       sourceLeaseId: header('x-ms-source-lease-id'),
       metadata,
       tier: accessTier,

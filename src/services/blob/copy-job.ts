@@ -45,6 +45,8 @@ export interface JobContext extends SourceContext {
   readonly epoch: bigint;
   readonly sweeper: Storage['sweeper'];
   readonly onFailure?: (error: unknown) => void;
+  /** The first pause after a failure; each further one is three times as long. */
+  readonly retryMilliseconds?: number;
 }
 
 /** Failures in a row, without a slice between them, after which a copy is given up. */
@@ -85,7 +87,8 @@ export class CopyJob {
         const isExpected = this.signal.aborted || error instanceof Superseded || isPassing(error);
         if (!isExpected) this.context.onFailure?.(error);
       }
-      const delay = Math.min(RETRY_MILLISECONDS * 3 ** this.failures, RETRY_MILLISECONDS_MAX);
+      const { retryMilliseconds = RETRY_MILLISECONDS } = this.context;
+      const delay = Math.min(retryMilliseconds * 3 ** this.failures, RETRY_MILLISECONDS_MAX);
       await pause(delay, undefined, { signal: this.signal, ref: false }).catch(() => {});
     }
   }
