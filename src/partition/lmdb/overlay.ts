@@ -188,7 +188,7 @@ export class EmptyRanges {
 
   /** Called for every put, so that the row is found. */
   excludeKey(key: Key): void {
-    if (!this.ranges.some(({ from, to }) => from <= key && key < to)) return;
+    if (this.ranges.length === 0 || !this.ranges.some(({ from, to }) => from <= key && key < to)) return;
     this.ranges = this.ranges.flatMap((range) => {
       if (key < range.from || key >= range.to) return [range];
       const parts = [
