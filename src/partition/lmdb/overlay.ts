@@ -188,15 +188,17 @@ export class EmptyRanges {
 
   /** Called for every put, so that the row is found. */
   excludeKey(key: Key): void {
-    if (this.ranges.length === 0 || !this.ranges.some(({ from, to }) => from <= key && key < to)) return;
-    this.ranges = this.ranges.flatMap((range) => {
-      if (key < range.from || key >= range.to) return [range];
-      const parts = [
-        { ...range, to: key },
-        { ...range, from: keyAfter(key) },
-      ];
-      return parts.filter(({ from, to }) => from < to);
-    });
+    if (this.ranges.length === 0) return;
+    const holdsKey = ({ from, to }: Range) => from <= key && key < to;
+    if (!this.ranges.some(holdsKey)) return;
+    const others = this.ranges.filter((range) => !holdsKey(range));
+    const parts = this.ranges.filter(holdsKey).flatMap((range) => [
+      { ...range, to: key },
+      { ...range, from: keyAfter(key) },
+    ]);
+    // A range that would become too many is forgotten: the next scan finds again what of it is worth skipping.
+    const hasRoom = others.length + parts.length <= RANGES_MAX;
+    this.ranges = hasRoom ? [...others, ...parts.filter(({ from, to }) => from < to)] : others;
   }
 
   clear(): void {
