@@ -86,6 +86,20 @@ export const plantedBugs = [
     tests: ['src/partition/lmdb/overlay.test.ts'],
   },
   {
+    name: 'many keys are not looked for in the checkpoint',
+    file: 'src/partition/lmdb/reads.ts',
+    find: 'for (const _ of this.checkpoint.rowsIn(range, false)) return false;',
+    replace: '',
+    tests: ['src/partition/lmdb/overlay.test.ts', '-t', 'the checkpoint alone'],
+  },
+  {
+    name: 'a validation overlooks what the last group wrote',
+    file: 'src/partition/lmdb/overlay.ts',
+    find: '    this.lastGroup = this.group;\n',
+    replace: '    this.lastGroup = this.group - 1;\n',
+    tests: ['src/partition/lmdb/engine.test.ts', '-t', 'allows no write skew'],
+  },
+  {
     name: 'a frozen overlay is emptied that a reader still needs',
     file: 'src/partition/lmdb/layers.ts',
     find: '    this.frozen = undefined;\n',
