@@ -16,6 +16,9 @@ import type { Extents } from '../extents/extents.ts';
 import type { HashPool } from '../hashing/hash-pool.ts';
 import type { Partition } from '../partition/partition.ts';
 import type { AccountDirectory } from '../services/accounts/accounts.ts';
+import { CopyRunner } from '../services/blob/copy-runner.ts';
+import type { RemoteSources } from '../services/common/remote-sources.ts';
+import type { CopyQueue } from '../services/common/storage.ts';
 import { type Sweeper, startSweeper } from '../services/maintenance/sweeper.ts';
 import { CloseStack } from './close-stack.ts';
 
@@ -24,6 +27,7 @@ export interface ServerMembershipOptions {
   readonly openExtents: (epoch: bigint, onCorruption: (error: Error) => void) => Extents | Promise<Extents>;
   readonly hashers: HashPool;
   readonly accounts: AccountDirectory;
+  readonly remote?: RemoteSources | undefined;
   /** Otherwise this process owns the store. */
   readonly isShared: boolean;
   readonly log: Log;
@@ -33,6 +37,7 @@ export interface ServerMembershipOptions {
 export interface Incarnation {
   readonly content: ContentStore;
   readonly sweeper: Pick<Sweeper, 'wake'>;
+  readonly copies: CopyQueue;
   /** Whether the other members have seen a recent heartbeat of this one. */
   isCurrent(): boolean;
   /** For monitoring. */
@@ -116,7 +121,7 @@ async function openIncarnation(
   heartbeats: FailureLog,
   onEvicted: () => void,
 ): Promise<Incarnation> {
-  const { partition, hashers, accounts, log, isShared } = options;
+  const { partition, hashers, accounts, log, isShared, remote } = options;
   const opened = new CloseStack();
   try {
     let onHeartbeat = () => {};
@@ -148,11 +153,17 @@ async function openIncarnation(
       onFailure: logFailure('collecting failed'),
     });
     opened.push(() => collector.stop());
+    const copies = new CopyRunner({
+      ...{ partition, content, epoch, sweeper, remote, onFailure: logFailure('copying failed') },
+      accounts: () => accounts.stored().map(({ id }) => id),
+    });
+    opened.push(() => copies.stop());
     onHeartbeat = () => {
       accounts.refresh().then(() => sweeper.wake(), logFailure('reading the accounts failed'));
     };
     sweeper.wake();
-    return { content, sweeper, isCurrent, extentsUsage: () => collector.usage(), close: () => opened.close() };
+    const extentsUsage = () => collector.usage();
+    return { content, sweeper, copies, isCurrent, extentsUsage, close: () => opened.close() };
   } catch (error) {
     await opened.close();
     throw error;

@@ -10,10 +10,11 @@ import { openMemoryExtents } from '../extents/memory.ts';
 import { openHashPool } from '../hashing/hash-pool.ts';
 import type { Partition } from '../partition/partition.ts';
 import { openPartition } from '../partition/transact.ts';
+import { createRemoteSources } from '../rest/outgoing/remote-client.ts';
 import { type AccountDirectory, type KnownAccount, openAccounts } from '../services/accounts/accounts.ts';
 import { type Analytics, startAnalytics } from '../services/analytics/analytics.ts';
 import { HeldLeases } from '../services/common/held-leases.ts';
-import type { Granted, Storage } from '../services/common/storage.ts';
+import type { CopyQueue, Granted, Storage } from '../services/common/storage.ts';
 import { type CheckProgress, type CheckReport, check as checkStore } from '../services/maintenance/check.ts';
 import { CloseStack } from './close-stack.ts';
 import { type Config, developmentAccount, resolveConfig } from './config.ts';
@@ -56,11 +57,16 @@ export async function openStorage(rows: OwnedPartition, config: Config, log: Log
     opened.push(() => hashers.close());
     const openExtents = (epoch: bigint, onCorruption: (error: Error) => void) =>
       openConfiguredExtents(config, epoch, onCorruption);
-    const membership = await openServerMembership({ partition, openExtents, hashers, accounts, isShared, log });
+    const remote = createRemoteSources({ origins: new Set(config.copyFrom) });
+    const membership = await openServerMembership({ partition, openExtents, hashers, accounts, remote, isShared, log });
     opened.push(() => membership.close());
     const sweeper = { wake: () => membership.current.sweeper.wake() };
     const heldLeases = new HeldLeases();
     const extentsUsage = () => membership.current.extentsUsage();
+    const copies: CopyQueue = {
+      start: (key) => membership.current.copies.start(key),
+      wake: () => membership.current.copies.wake(),
+    };
     const settings = { refresh: () => analytics.refresh() };
     const storageFor = ({ id: account }: Pick<KnownAccount, 'id'>, granted?: Granted): Storage => {
       const { rehydrationSeconds } = config;
@@ -69,6 +75,8 @@ export async function openStorage(rows: OwnedPartition, config: Config, log: Log
         account,
         content: membership.current.content,
         sweeper,
+        copies,
+        remote,
         granted,
         settings,
         heldLeases,

@@ -10,6 +10,7 @@ import { fail } from './errors.ts';
 import {
   checkBlobName,
   checkContainerName,
+  checkNoPendingCopy,
   checkSingleCondition,
   checkWriteConditions,
   type LeasedResource,
@@ -84,6 +85,7 @@ export async function leaseBlob(
     if (!found && !uncommitted) throw fail('BlobNotFound');
     // For conditions, a blob that consists of uncommitted blocks only does not exist.
     checkWriteConditions(found, conditions);
+    checkNoPendingCopy(found);
     const changed = changeLease(tx, currentLease(target), action, 'blob');
     const { lease } = changed;
     if (found) {
