@@ -77,6 +77,23 @@ describe('The command line', () => {
     expect(parseCommand(split('check --location x'))).toEqual({ command: 'check', where: 'x' });
   });
 
+  it('imports from a folder of Azurite into ./holdfast-data, or into the place that is named', () => {
+    const parsed = (line: string, env = {}) => parseCommand(split(line), env);
+    const common = { from: 'az', json: false };
+    expect(parsed('import --from-azurite az')).toEqual({
+      command: 'import',
+      import: { ...common, to: { location: 'holdfast-data' } },
+    });
+    expect(parsed(`import --from-azurite az --partition ${ROWS} --extents x`)).toMatchObject({
+      import: { to: { partition: ROWS, extents: 'x' } },
+    });
+    expect(parsed('import --from-azurite az --location d', { AZURITE_ACCOUNTS: 'one:a2V5' })).toMatchObject({
+      import: { to: { location: 'd', accounts: [{ name: 'one', keys: ['a2V5'] }] } },
+    });
+    expect(parsed('import --help')).toEqual({ command: 'help', topic: 'import' });
+    expect(helpText('import')).toContain('--from-azurite <folder>');
+  });
+
   it.each(['help', '--help', '-h', 'check --help'])('prints its help for %s', (line) => {
     expect(parseCommand(split(line))).toEqual({ command: 'help' });
     expect(helpText()).toContain('--blobPort <port>');
@@ -141,6 +158,8 @@ describe('The command line', () => {
     [`check --partition ${ROWS} --extents x --location y`, 'leave one out'],
     [`account list --partition ${ROWS} --location y`, 'leave one out'],
     ['sas --partition secret', '--partition is a URL'],
+    ['import', 'import needs the folder of an Azurite'],
+    ['import az', 'Unexpected az'],
   ];
   it.each(refused)('refuses "%s" in one line', (line, fault) => {
     let refusal: unknown;

@@ -14,12 +14,14 @@ import { type ServiceName, serviceNames } from '../services/common/names.ts';
 import { type AccountCommand, account } from './account-flags.ts';
 import { type Flag, type Flags, formatFlags, parseArguments, suggestion, type Values } from './arguments.ts';
 import { type ClockCommand, clock } from './clock-flags.ts';
+import { type ImportCommand, imports } from './import-flags.ts';
 import { type SasCommand, sas } from './sas-flags.ts';
 import { DEFAULT_LOCATION, location, partition, partitionFrom, type Usage } from './subcommand.ts';
 
 export type Command =
   | { readonly command: 'start'; readonly options: StartOptions; readonly silent: boolean }
   | { readonly command: 'check'; readonly where: string | { readonly partition: string; readonly extents: string } }
+  | { readonly command: 'import'; readonly import: ImportCommand }
   | { readonly command: 'account'; readonly account: AccountCommand }
   | { readonly command: 'sas'; readonly sas: SasCommand }
   | { readonly command: 'clock'; readonly clock: ClockCommand }
@@ -98,7 +100,7 @@ const flags = {
 } as const satisfies Record<string, Flag>;
 
 type FlagName = keyof typeof flags;
-const commands = ['start', 'check', 'account', 'sas', 'clock', 'help', 'version'] as const;
+const commands = ['start', 'check', 'import', 'account', 'sas', 'clock', 'help', 'version'] as const;
 
 export function parseCommand(words: readonly string[], env: NodeJS.ProcessEnv = {}): Command {
   const [first] = words;
@@ -107,9 +109,10 @@ export function parseCommand(words: readonly string[], env: NodeJS.ProcessEnv = 
   if (!command) throw new StartError(`There is no command ${first}.${suggestion(first ?? '', commands)}`);
   const rest = isNamed ? words.slice(1) : words;
   if (command === 'help') return { command, topic: rest[0] };
-  if (command === 'account' || command === 'sas' || command === 'clock') {
+  if (command === 'account' || command === 'sas' || command === 'clock' || command === 'import') {
     if (rest.some((word) => word === '--help' || word === '-h')) return { command: 'help', topic: command };
     if (command === 'account') return { command, account: account.parse(parseArguments(rest, account.flags), env) };
+    if (command === 'import') return { command, import: imports.parse(parseArguments(rest, imports.flags), env) };
     if (command === 'sas') return { command, sas: sas.parse(parseArguments(rest, sas.flags), env) };
     return { command, clock: clock.parse(parseArguments(rest, clock.flags), env) };
   }
@@ -130,14 +133,16 @@ export function helpText(topic?: string): string {
   if (topic === 'account') return topicHelp(account);
   if (topic === 'sas') return topicHelp(sas);
   if (topic === 'clock') return topicHelp(clock);
+  if (topic === 'import') return topicHelp(imports);
   return `Usage:
 ${formatUsage([
   ['[start] [flags]', 'serve until SIGINT or SIGTERM'],
   ['check [--location <folder>]', 'look through the data, without changing it'],
+  ...imports.usage,
   ...account.usage,
   ...sas.usage,
   ...clock.usage,
-  ['help [account | sas | clock]', 'the flags of these'],
+  ['help [import | account | sas | clock]', 'the flags of these'],
   ['version', 'print the version'],
 ])}
 
