@@ -6,12 +6,14 @@ COPY package.json package-lock.json .npmrc tsconfig.json tsconfig.build.json ./
 COPY scripts ./scripts
 RUN npm ci --include=dev
 COPY src ./src
-RUN npm run build && rm -rf dist/*/conformance* && find dist -name '*.map' -delete
+RUN npm run build && find dist -name '*.map' -delete
 
 FROM node:22-slim AS packages
 WORKDIR /holdfast
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci --omit=dev
+# The client of PostgreSQL, which the package leaves to those who need it, in the version of the lock file.
+RUN npm ci --omit=dev \
+ && npm install --no-save --save-prod --omit=dev "pg@$(node -p "require('./package-lock.json').packages['node_modules/pg'].version")"
 
 FROM node:22-slim
 # A server needs no package manager, and every one in an image has to be patched.

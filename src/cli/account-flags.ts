@@ -35,7 +35,7 @@ export const account = defineSubcommand({
   usage: [
     ['account list', 'the accounts of a folder, whether a server uses it or not'],
     ['account add <name>', 'make an account, and print its connection string'],
-    ['account remove <name>', 'remove an account'],
+    ['account remove <name> [--with-data]', 'remove an account, and with the flag all that it has'],
     ['account rotate-key <name>', 'give an account a new key; the old one fails from the next request on'],
   ],
   flags: {
@@ -45,7 +45,7 @@ export const account = defineSubcommand({
     'show-keys': { type: 'boolean', help: 'list: print the keys, too' },
     key: { type: 'string', value: 'base64', help: 'add: its first key (a new one)' },
     key2: { type: 'string', value: 'base64', help: 'add: its second key (a new one, or none beside --key)' },
-    'with-data': { type: 'boolean', help: 'remove: with all containers and blobs' },
+    'with-data': { type: 'boolean', help: 'remove: with all containers, queues and tables' },
     which: { type: 'string', value: '1|2', help: 'rotate-key: which of the two keys (1)' },
   },
   parse({ values, positionals: [word, name, ...more] }, env): AccountCommand {

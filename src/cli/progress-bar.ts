@@ -1,6 +1,6 @@
 /** Progress bar: one line that is rewritten in place, on a terminal only. */
 import type { WriteStream } from 'node:tty';
-import type { CheckProgress } from '../services/maintenance/check.ts';
+import type { CheckProgress } from '../server/public.ts';
 
 const CLEAR_LINE = '\r\x1b[K';
 const CELLS = 30;

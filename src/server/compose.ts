@@ -17,28 +17,10 @@ import { CannotListen, type Config, describeDataLocation, developmentAccount, ty
 import { formatConnectionString, formatOrigin, type Origins } from './endpoints.ts';
 import type { OwnedPartition } from './open-partition.ts';
 import { type OpenedStorage, openStorage } from './open-storage.ts';
+import type { HoldfastServer } from './public.ts';
 import { serviceDefinitions } from './services.ts';
 import { createTestControls, type TestControls } from './test-controls.ts';
-import type { Authority, ServerCertificate } from './tls/certificate.ts';
-
-export interface HoldfastServer {
-  /** For the first account, as every SDK takes it; empty if there is none. */
-  readonly connectionString: string;
-  /** With the name of the first account; empty if the service is not served. */
-  readonly blobUrl: string;
-  readonly queueUrl: string;
-  readonly tableUrl: string;
-  /** With https: 'auto', the authority that clients have to trust. */
-  readonly authority: Authority | undefined;
-  /** Finishes the running requests, for up to ten seconds, and closes everything. */
-  stop(): Promise<void>;
-  /** Removes all containers, queues, tables and settings. Only in memory or with a test clock. */
-  reset(): Promise<void>;
-  readonly clock: {
-    /** Moves the server's time forward. Only in memory or with a test clock. */
-    advance(seconds: number): Promise<void>;
-  };
-}
+import type { ServerCertificate } from './tls/certificate.ts';
 
 export interface ServerParts {
   readonly config: Config;

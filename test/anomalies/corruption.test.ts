@@ -140,7 +140,9 @@ async function expectAlarms(server: Server, from: number, corruptions: readonly 
 
 async function namedByCheck(location: string): Promise<string[]> {
   const { findings } = await check(location);
-  return sorted(findings.flatMap((line) => /^blob (\S+): some of its bytes are damaged$/.exec(line)?.[1] ?? []));
+  return sorted(
+    findings.flatMap((line) => /^blob devstoreaccount1\/(\S+): some of its bytes are damaged$/.exec(line)?.[1] ?? []),
+  );
 }
 
 function sorted(paths: readonly string[]): string[] {

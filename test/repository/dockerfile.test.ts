@@ -53,6 +53,14 @@ describe('The Dockerfile', () => {
     for (const file of Object.values(bin)) expect(file).toMatch(/^dist\/bin\/[^/]+\.js$/);
   });
 
+  it('installs the client of PostgreSQL, which the package has only as an optional peer', () => {
+    const installs = steps.filter((step) => step.startsWith('RUN npm ci --omit=dev'));
+    expect(installs).toEqual([expect.stringContaining('npm install --no-save --save-prod --omit=dev "pg@$(')]);
+    const [, version] = /\$\(node -p "(.*)"\)"/.exec(installs[0] ?? '') ?? [];
+    const { stdout } = spawnSync(process.execPath, ['-p', version ?? ''], { cwd: root, encoding: 'utf8' });
+    expect(stdout).toMatch(/^8\.\d+\.\d+\n$/);
+  });
+
   it('leaves no package manager in the image', () => {
     expect(last('FROM')).not.toContain(' AS ');
     const final = steps.slice(steps.findLastIndex((step) => step.startsWith('FROM ')));

@@ -5,6 +5,7 @@ import { Duplex } from 'node:stream';
 import { createSecureContext, TLSSocket } from 'node:tls';
 import type { TlsOptions } from '../../rest/http/tls.ts';
 import { type CertificateFiles, StartError } from '../config.ts';
+import type { Authority } from '../public.ts';
 
 export interface ServerCertificate {
   readonly tls: TlsOptions;
@@ -12,13 +13,6 @@ export interface ServerCertificate {
   readonly warnings: readonly string[];
   /** The authority that clients have to trust, if the server has made it. */
   readonly authority?: Authority;
-}
-
-export interface Authority {
-  /** In PEM. */
-  readonly certificate: string;
-  /** Path of its file; undefined: in memory only. */
-  readonly file: string | undefined;
 }
 
 export function readCertificate(files: CertificateFiles, now: Date): ServerCertificate {
