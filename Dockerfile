@@ -19,7 +19,7 @@ FROM node:22-slim
 # A server needs no package manager, and every one in an image has to be patched.
 RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack \
       /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn-* \
- && mkdir /data && chown node:node /data
+ && mkdir -m 1777 /data
 COPY --from=packages /holdfast /holdfast
 COPY --from=build /build/dist /holdfast/dist
 COPY scripts/health.mjs LICENSE /holdfast/
@@ -31,7 +31,8 @@ RUN chmod +x /holdfast/dist/bin/*.js \
  && ln -s /holdfast/dist/bin/azurite-table.js /usr/local/bin/azurite-table
 
 ENV NODE_ENV=production
-USER node
+# The user is root, as in Azurite's image: tools copy keys into the container that only root can read, and mount folders that belong to root.
+# With --user any other user serves, too, if the volume and the files are that user's.
 # Also where the data goes when a tool names no folder.
 WORKDIR /data
 VOLUME ["/data"]

@@ -41,9 +41,9 @@ describe('The command line', () => {
       '--inMemoryPersistence --extentMemoryLimit 64.500000',
       { inMemory: true, memoryBytesMax: 64.5 * 1024 * 1024, log },
     ],
-    ['-d debug.log', { log: { level: 'debug', format: 'text', file: 'debug.log' } }],
+    ['-d debug.log', { log: { level: 'debug', format: 'text', file: 'debug.log', requests: true } }],
     ['--log-format json --log-level warn', { log: { level: 'warn', format: 'json' } }],
-    ['-s', { log: { level: 'silent', format: 'text' } }],
+    ['-s', { log: { level: 'silent', format: 'text', requests: false } }],
     [`--partition ${ROWS} --extents ./bytes`, { partition: ROWS, extents: './bytes', log }],
   ];
   it.each(starts)('starts with "%s"', (line, options) => {

@@ -106,6 +106,7 @@ function startOptions(values: StartValues, env: NodeJS.ProcessEnv): StartOptions
   const { location, debug } = values;
   const url = values.partition ?? (env.HOLDFAST_PARTITION || undefined);
   const defaultLevel: LogLevel = debug ? 'debug' : values.silent ? 'silent' : 'info';
+  const level = parseChoice<LogLevel>('log-level', values['log-level'] ?? defaultLevel, logLevels);
   return {
     ...(values.inMemoryPersistence && { inMemory: true }),
     ...(location !== undefined && { location }),
@@ -128,9 +129,10 @@ function startOptions(values: StartValues, env: NodeJS.ProcessEnv): StartOptions
       rehydrationSeconds: parseWhole('rehydration', values.rehydration, 86_400),
     }),
     log: {
-      level: parseChoice<LogLevel>('log-level', values['log-level'] ?? defaultLevel, logLevels),
+      level,
       format: parseChoice<LogFormat>('log-format', values['log-format'] ?? 'text', logFormats),
-      ...(debug !== undefined && { file: debug }),
+      ...(debug !== undefined && { file: debug, requests: level === 'info' || level === 'debug' }),
+      ...(values.silent && { requests: false }),
     },
   };
 }

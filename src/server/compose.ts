@@ -2,11 +2,14 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Log } from '../base/log.ts';
+import { standardOutput } from '../base/log-output.ts';
 import { accountEndpoints } from '../rest/admin/account-endpoints.ts';
 import { certificateEndpoint } from '../rest/admin/management-endpoints.ts';
 import { testEndpoints } from '../rest/admin/test-endpoints.ts';
 import { ByteBudget } from '../rest/http/byte-budget.ts';
+import { ConnectionLimit } from '../rest/http/connection-limit.ts';
 import { createRestServer, type RestServer, type RestServerOptions } from '../rest/http/server.ts';
+import { createAccessLog } from '../rest/logging/access-log.ts';
 import { developmentRule } from '../rules/cors.ts';
 import type { KnownAccount } from '../services/accounts/accounts.ts';
 import type { ServiceName } from '../services/common/names.ts';
@@ -15,12 +18,14 @@ import type { Storage } from '../services/common/storage.ts';
 import { removeAdminFile, writeAdminFile } from './admin-file.ts';
 import { CannotListen, type Config, describeDataLocation, developmentAccount, type Endpoint } from './config.ts';
 import { formatConnectionString, formatOrigin, type Origins } from './endpoints.ts';
+import { defaultConnectionsMax } from './open-files.ts';
 import type { OwnedPartition } from './open-partition.ts';
 import { type OpenedStorage, openStorage } from './open-storage.ts';
 import type { HoldfastServer } from './public.ts';
 import { serviceDefinitions } from './services.ts';
 import { createTestControls, type TestControls } from './test-controls.ts';
 import type { ServerCertificate } from './tls/certificate.ts';
+import { welcomePage } from './welcome-page.ts';
 
 export interface ServerParts {
   readonly config: Config;
@@ -96,7 +101,7 @@ class ComposedServer {
     const serviceUrl = (service: ServiceName) =>
       this.origins[service] ? `${this.origins[service]}/${firstAccount?.name ?? ''}` : '';
     const urls = { blobUrl: serviceUrl('blob'), queueUrl: serviceUrl('queue'), tableUrl: serviceUrl('table') };
-    log.info({ ...urls, location: config.inMemory ? 'memory' : describeDataLocation(config) }, 'listening');
+    log.debug({ ...urls, location: config.inMemory ? 'memory' : describeDataLocation(config) }, 'listening');
     return {
       ...urls,
       connectionString: formatConnectionString(firstAccount, this.origins),
@@ -112,6 +117,7 @@ class ComposedServer {
       if (this.adminFolder !== undefined) removeAdminFile(this.adminFolder, this.token);
       await Promise.all(this.listeners.map(({ rest }) => rest.close()));
       await this.parts.storage.closeStorage();
+      standardOutput.flush();
     })();
     return this.stopped;
   }
@@ -124,7 +130,9 @@ class ComposedServer {
       accounts,
       context: storageFor,
       log,
+      accessLog: config.log.requests ? createAccessLog(standardOutput, config.log.format) : undefined,
       budget: new ByteBudget(config.bodyBytesMax),
+      connectionLimit: new ConnectionLimit(defaultConnectionsMax()),
       analytics,
       now: rows.date,
       managementEndpoints: {
@@ -137,6 +145,12 @@ class ComposedServer {
       pathStyleOnly: config.pathStyleOnly,
       hostNames: listHostNames(config),
       oauth: config.oauth,
+      welcomePage: () =>
+        welcomePage({
+          origins: this.origins,
+          accounts: accounts.list(),
+          hasAuthority: certificate?.authority !== undefined,
+        }),
       isReady: () => this.stopped === undefined && !partition.isBroken() && storage.isCurrent(),
       // A spread is not checked for unknown properties.
     } satisfies Partial<RestServerOptions<Storage, KnownAccount>>;

@@ -34,7 +34,7 @@ describe('Config', () => {
       memoryBytesMax: undefined,
       bodyBytesMax: defaultBodyBytesMax(),
       rehydrationSeconds: 5,
-      log: { level: 'silent', format: 'text', file: undefined },
+      log: { level: 'silent', format: 'text', file: undefined, requests: false },
     });
   });
 

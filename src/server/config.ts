@@ -37,7 +37,12 @@ export interface Config {
   readonly memoryBytesMax: number | undefined;
   readonly bodyBytesMax: number;
   readonly rehydrationSeconds: number;
-  readonly log: { readonly level: LogLevel; readonly format: LogFormat; readonly file: string | undefined };
+  readonly log: {
+    readonly level: LogLevel;
+    readonly format: LogFormat;
+    readonly file: string | undefined;
+    readonly requests: boolean;
+  };
 }
 
 /** The account that every Azure SDK means by UseDevelopmentStorage=true. */
@@ -58,6 +63,7 @@ export function resolveConfig(options: StartOptions = {}): Config {
   if (fault) throw new StartError(`accounts: ${fault}.`);
   checkOptions(options);
   const { level = options.log ? 'info' : 'silent', format = 'text', file } = options.log ?? {};
+  const { requests = level === 'info' && file === undefined } = options.log ?? {};
   return Object.freeze({
     inMemory: options.inMemory ?? false,
     location: resolveLocation(options),
@@ -74,7 +80,7 @@ export function resolveConfig(options: StartOptions = {}): Config {
     memoryBytesMax: options.memoryBytesMax ?? (options.inMemory ? defaultMemoryBytesMax() : undefined),
     bodyBytesMax: options.bodyBytesMax ?? defaultBodyBytesMax(),
     rehydrationSeconds: options.rehydrationSeconds ?? REHYDRATION_SECONDS,
-    log: Object.freeze({ level, format, file: file === undefined ? undefined : resolve(file) }),
+    log: Object.freeze({ level, format, file: file === undefined ? undefined : resolve(file), requests }),
   });
 }
 

@@ -37,6 +37,8 @@ export interface LogOptions {
   readonly format?: LogFormat;
   /** Where the log goes instead of the console. */
   readonly file?: string;
+  /** A line on the console for each request: by default at level info, unless the log goes to a file. */
+  readonly requests?: boolean;
 }
 
 /** Paths of files. */

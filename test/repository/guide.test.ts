@@ -1,5 +1,5 @@
 /** The programs in docs/guide do what the pages say. */
-import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TableClient, TableServiceClient } from '@azure/data-tables';
 import { BlobServiceClient, type StorageSharedKeyCredential } from '@azure/storage-blob';
@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { helpText } from '../../src/cli/start-flags.ts';
 import { noPythonSdk, noPythonTables } from '../support/installed-tools.ts';
 import { newFolder, root } from '../support/repository-copy.ts';
-import { javascript, type Language, programsOf, python, runGuideProgram } from './guide-programs.ts';
+import { installedIn, javascript, type Language, programsOf, python, runGuideProgram } from './guide-programs.ts';
 
 describe('Getting started with JavaScript', () => {
   runsPrograms('getting-started-javascript.md', javascript, (folder) => installedIn(folder, '@azure', 'holdfast'));
@@ -144,12 +144,3 @@ describe('The connection strings', () => {
     await server.stop();
   });
 });
-
-/** As after npm install. */
-function installedIn(folder: string, ...packages: string[]): void {
-  mkdirSync(join(folder, 'node_modules'));
-  for (const name of packages) {
-    const target = name === 'holdfast' ? root : join(root, 'node_modules', name);
-    symlinkSync(target, join(folder, 'node_modules', name), 'junction');
-  }
-}

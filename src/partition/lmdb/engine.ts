@@ -3,7 +3,7 @@
  * group in flight: validated, written into the overlay (not visible yet), appended to the log, synced, made visible, answered.
  */
 import { type ClockOptions, ReservedClock } from '../clock.ts';
-import { type Commit, type Engine, type Instant, type Outcome, Unavailable } from '../partition.ts';
+import { type Commit, DiskFull, type Engine, type Instant, type Outcome, Unavailable } from '../partition.ts';
 import { freesSpace, LOW_SPACE, walBytes } from './disk-space.ts';
 import { isDiskFull, type LmdbFiles } from './files.ts';
 import { type Decision, validateGroup } from './group-validation.ts';
@@ -167,7 +167,7 @@ class LmdbEngine implements Engine {
     if (layers.sizeEstimateWith([]) > 0 && layers.checkpointNow()) return undefined;
     // The log has room for these; the checkpoint starts once they have freed space.
     const freeing = commits.filter(({ data }) => freesSpace(data));
-    for (const each of commits) if (!freeing.includes(each)) each.reject(new Unavailable(LOW_SPACE));
+    for (const each of commits) if (!freeing.includes(each)) each.reject(new DiskFull(LOW_SPACE));
     return freeing;
   }
 
@@ -198,7 +198,7 @@ class LmdbEngine implements Engine {
         active.undoGroup();
         clock.isReservationPending ||= until !== undefined;
         this.decidedAt = 0n;
-        this.answer(commits, insteadOfCommitted(new Unavailable(LOW_SPACE)), 0);
+        this.answer(commits, insteadOfCommitted(new DiskFull(LOW_SPACE)), 0);
       } else {
         layers.fail(error);
         this.answer(commits, insteadOfCommitted('unknown'), 0);

@@ -107,7 +107,9 @@ function readFlagFile(flag: string, file: string): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
-    throw new StartError(`Cannot read the file of ${flag}, ${file} (${(error as NodeJS.ErrnoException).code}).`);
+    const { code } = error as NodeJS.ErrnoException;
+    const advice = code === 'EACCES' ? ': make it readable for the user that runs the server' : '';
+    throw new StartError(`Cannot read the file of ${flag}, ${file} (${code})${advice}.`);
   }
 }
 
