@@ -45,3 +45,6 @@ export const PART_HEADERS_MAX = 64;
 
 /** Sequences in a batch that look like a boundary and are none. rest/multipart.ts: 400. */
 export const FALSE_BOUNDARIES_MAX = 1_024;
+
+/** Comparisons of `where` in Find Blobs by Tags, and of x-ms-if-tags; a blob has ten tags. rules/tag-filter.ts: 400. */
+export const TAG_COMPARISONS_MAX = 64;

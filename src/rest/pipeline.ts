@@ -16,6 +16,7 @@ import {
   anonymousRefused,
   authorize,
   authorizeAnonymous,
+  namesTags,
   type OperationAccess,
   responseOverrides,
 } from './auth/permissions.ts';
@@ -172,7 +173,7 @@ export function createPipeline<Context, Known extends ServedAccount>(
     lookUpAccess: LookUpAccess,
   ): Granted | undefined | Promise<Granted> {
     if (identity.kind === 'anonymous') return authorizeAnonymous(row, request, lookUpAccess);
-    return authorize(identity, row, service, request.container);
+    return authorize(identity, row, service, request.container, service === 'blob' && namesTags(request));
   }
 
   function createContextFor(account: Known, identity: Identity, { version }: Request): ContextFor<Context> {

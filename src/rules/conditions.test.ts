@@ -178,3 +178,27 @@ describe('Any conditions', () => {
     );
   });
 });
+
+describe('A condition on tags', () => {
+  const ifTags = [[{ key: 'a', operator: '=', value: '1' }]] as const;
+  const tagged = (value: string): Validators => ({ ...found, tags: [['a', value]] });
+  const kind = { creates: true, leaseHeld: false };
+
+  it('must be met beside the others', () => {
+    expect(judgeRead(tagged('1'), { ifTags })).toBe('proceed');
+    expect(judgeRead(tagged('2'), { ifTags })).toBe('ConditionNotMet');
+    expect(judgeRead(tagged('1'), { ifTags, ifNoneMatch: ['current'] })).toBe('NotModified');
+    expect(judgeWrite(tagged('1'), { ifTags, ifMatch: ['current'] }, kind)).toBe('proceed');
+    expect(judgeWrite(tagged('1'), { ifTags, ifMatch: ['other'] }, kind)).toBe('ConditionNotMet');
+    expect(judgeWrite(tagged('2'), { ifTags, ifMatch: ['current'] }, kind)).toBe('ConditionNotMet');
+    expect(judgeWrite(tagged('2'), { ifTags, ifNoneMatch: '*' }, kind)).toBe('ConditionNotMet');
+  });
+
+  it('is met by no blob that does not exist', () => {
+    expect(judgeWrite(undefined, { ifTags }, kind)).toBe('ConditionNotMet');
+  });
+
+  it('may stand beside one other condition', () => {
+    expect(hasOneCondition({ ifTags, ifMatch: ['current'] })).toBe(true);
+  });
+});

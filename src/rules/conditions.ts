@@ -1,5 +1,7 @@
-/** Conditional headers: the conditions of a request, judged by the ETag and the last change of a resource. */
+/** Conditional headers: the conditions of a request, judged by the ETag, the last change and the tags of a resource. */
 import { truncateToSecond } from '../base/time.ts';
+import { meetsTagCondition, type TagCondition } from './tag-filter.ts';
+import type { Tags } from './tags.ts';
 
 /** Without quotes. */
 export type ETags = '*' | readonly string[];
@@ -10,11 +12,14 @@ export interface Conditions {
   ifNoneMatch?: ETags | undefined;
   ifModifiedSince?: bigint | undefined;
   ifUnmodifiedSince?: bigint | undefined;
+  /** Of blobs only, beside any of the others. */
+  ifTags?: TagCondition | undefined;
 }
 
 export interface Validators {
   readonly etag: string;
   readonly modified: bigint;
+  readonly tags?: Tags;
 }
 
 export type ReadVerdict = 'proceed' | 'ConditionNotMet' | 'NotModified' | 'UnsatisfiableCondition';
@@ -31,6 +36,7 @@ export interface WriteKind {
 export function judgeRead(found: Validators, conditions: Conditions): ReadVerdict {
   const { ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince } = conditions;
   if (ifNoneMatch === '*') return 'UnsatisfiableCondition';
+  if (!meetsTags(found, conditions)) return 'ConditionNotMet';
   if (ifMatch !== undefined && !matchesEtag(ifMatch, found)) return 'ConditionNotMet';
   if (ifUnmodifiedSince !== undefined && changedAfter(ifUnmodifiedSince, found)) return 'ConditionNotMet';
   if (ifNoneMatch === undefined && ifModifiedSince === undefined) return 'proceed';
@@ -42,6 +48,7 @@ export function judgeRead(found: Validators, conditions: Conditions): ReadVerdic
 /** A write has one condition (see hasOneCondition); beside an ETag condition, its date counterpart does not count. */
 export function judgeWrite(found: Validators | undefined, conditions: Conditions, kind: WriteKind): WriteVerdict {
   const { ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince } = conditions;
+  if (!meetsTags(found, conditions)) return 'ConditionNotMet';
   if (found === undefined) return ifMatch === undefined ? 'proceed' : 'ConditionNotMet';
 
   if (ifMatch !== undefined) {
@@ -71,6 +78,10 @@ function judgeNoneMatchAny({ creates, leaseHeld }: WriteKind): WriteVerdict {
 
 function matchesEtag(etags: ETags, found: Validators): boolean {
   return etags === '*' || etags.includes(found.etag);
+}
+
+function meetsTags(found: Validators | undefined, { ifTags }: Conditions): boolean {
+  return ifTags === undefined || meetsTagCondition(found?.tags, ifTags);
 }
 
 /** HTTP's dates have whole seconds, so the instant of the change is truncated before the comparison. */

@@ -108,6 +108,7 @@ class ComposedServer {
       authority: certificate?.authority,
       stop: () => this.stop(),
       reset: this.controls.reset,
+      setAccount: (name, settings) => accounts.set(name, settings),
       clock: { advance: this.controls.advance },
     };
   }

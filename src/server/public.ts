@@ -110,6 +110,11 @@ export interface Endpoint {
   readonly keepAliveSeconds: number;
 }
 
+export interface AccountSettings {
+  /** How long a deleted container can be restored; 0: not at all. */
+  readonly containerRetentionDays: number;
+}
+
 export interface HoldfastServer {
   /** For the first account, as every SDK takes it; empty if there is none. */
   readonly connectionString: string;
@@ -123,6 +128,8 @@ export interface HoldfastServer {
   stop(): Promise<void>;
   /** Removes all containers, queues, tables and settings. Only in memory or with a test clock. */
   reset(): Promise<void>;
+  /** Changes settings of an account that no storage operation changes, and returns all of them. */
+  setAccount(name: string, settings: Partial<AccountSettings>): Promise<AccountSettings>;
   readonly clock: {
     /** Moves the server's time forward. Only in memory or with a test clock. */
     advance(seconds: number): Promise<void>;

@@ -31,8 +31,9 @@ describe('A header of a feature that is missing', () => {
     for (const method of ['GET', 'DELETE']) {
       expectError(await loose.request(method, `/${containerName}/a${snapshot}`), 501, 'NotImplemented');
     }
-    const conditions = { tagConditions: `"a" = 'b'` };
-    await expectRefusal(container.getBlockBlobClient('a').upload('x', 1, { conditions }), 501, 'NotImplemented');
+    const block = { headers: { 'x-ms-if-tags': `"a" = 'b'` }, body: 'x' };
+    const path = `/${containerName}/a?comp=block&blockid=MDE%3D`;
+    expectError(await loose.request('PUT', path, block), 501, 'NotImplemented');
     expect((await container.getBlobClient('a').downloadToBuffer()).toString()).toBe('a');
   });
 });

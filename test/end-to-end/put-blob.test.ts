@@ -261,13 +261,11 @@ describe('Put Blob', () => {
     });
 
     it.each([
-      ['x-ms-tags', 'a=b'],
       ['x-ms-encryption-key', 'AAAA'],
       ['x-ms-encryption-scope', 'scope'],
       ['x-ms-immutability-policy-mode', 'unlocked'],
       ['x-ms-legal-hold', 'true'],
       ['x-ms-structured-body', 'XSM/1.0; properties=crc64'],
-      ['x-ms-if-tags', '"a"=\'b\''],
     ])('refuses %s, which is not built, instead of ignoring it', async (name, value) => {
       const container = await running.newContainer();
       const headers = { ...TYPE, [name]: value };

@@ -31,6 +31,7 @@ const completions: Readonly<Record<string, () => Completion>> = {
   'Set Blob Tier': () => ({ headers: { 'x-ms-access-tier': 'Cool' } }),
   'Put Block': () => ({ query: { blockid: 'AAAA' }, body: 'x' }),
   'Put Block List': () => ({ body: '<BlockList />' }),
+  'Set Blob Tags': () => ({ body: '<Tags><TagSet /></Tags>' }),
 };
 
 /** The operations from a URL need a credential of the source. */
@@ -73,7 +74,7 @@ async function picture(): Promise<unknown> {
     '/?comp=properties&restype=service',
     `${CONTAINER}?restype=container`,
     `${CONTAINER}?restype=container&comp=acl`,
-    `${CONTAINER}?restype=container&comp=list&include=metadata,copy,uncommittedblobs`,
+    `${CONTAINER}?restype=container&comp=list&include=metadata,copy,tags,uncommittedblobs`,
     `${BLOB}?comp=blocklist&blocklisttype=all`,
     BLOB,
   ];

@@ -42,6 +42,21 @@ describe('Rename Container', () => {
       expect(await source.exists()).toBe(true);
     });
 
+    it('leads a search by tags to the new name, also for blobs that are tagged later', async () => {
+      const source = await running.newContainer();
+      const key = `k${randomUUID().slice(0, 8)}`;
+      await source.getBlockBlobClient('a').upload('a', 1, { tags: { [key]: '1' } });
+      const target = running.service.getContainerClient(newName());
+      await rename(running, source.containerName, target.containerName);
+      await target.getBlockBlobClient('b').upload('b', 1, { tags: { [key]: '1' } });
+      await source.create();
+      const found: string[] = [];
+      for await (const blob of running.service.findBlobsByTags(`${key}='1'`)) {
+        found.push(`${blob.containerName}/${blob.name}`);
+      }
+      expect(found).toEqual(['a', 'b'].map((name) => `${target.containerName}/${name}`));
+    });
+
     it('refuses a name that is taken, whether the source exists or not, and a source that does not exist', async () => {
       const [source, taken] = [await running.newContainer(), await running.newContainer()];
       const to = taken.containerName;

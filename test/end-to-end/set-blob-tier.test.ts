@@ -277,7 +277,7 @@ describe('Set Blob Tier', () => {
         const headers = { 'x-ms-access-tier': 'Cool', 'x-ms-rehydrate-priority': 'Low' };
         expectError(await set(path, headers), 400, 'InvalidHeaderValue', { HeaderName: 'x-ms-rehydrate-priority' });
         const tags = { 'x-ms-access-tier': 'Cool', 'x-ms-if-tags': `"a" = 'b'` };
-        expectError(await set(path, tags), 501, 'NotImplemented');
+        expectError(await set(path, tags), 412, 'ConditionNotMet');
         expectError(
           await running.request('PUT', `${path}?comp=tier&snapshot=2026-11-17T00:00:00.0000000Z`, { headers: tags }),
           501,

@@ -63,8 +63,24 @@ const asides = {
   prepare: newContainer,
 };
 
+/** @param {string} body @returns {import('../support/raw-requests.mjs').Request} */
+const tags = (body) => ({
+  ...{ method: 'PUT', path: `/${CONTAINER}/blob`, query: ['comp=tags'], allowed: true },
+  body: `<Tags><TagSet>${body}</TagSet></Tags>`,
+});
+
 /** @type {readonly Attack[]} */
 export const bodyAttacks = [
+  {
+    ...{ name: 'tags of a blob', status: 400, n: 600, past: { n: 2_000, status: 413 } },
+    ...{ stepsMax: IN_TURNS, prepare: newContainer },
+    request: (n) => tags(many(n, (at) => `<Tag><Key>key!${at}</Key><Value>value</Value></Tag>`)),
+  },
+  {
+    ...{ name: 'text of a tag', status: 400, n: 30_000, past: { n: 70_000, status: 413 } },
+    ...{ stepsMax: IN_TURNS, prepare: newContainer },
+    request: (n) => tags(`<Tag><Key>key</Key><Value>${'!'.repeat(n)}</Value></Tag>`),
+  },
   {
     ...{ name: 'text of a block id', status: 400, ...texts },
     request: (n) => blockList(`<Latest>${'A'.repeat(n)}</Latest>`),

@@ -1,5 +1,7 @@
 /** Attacks by lists of items with long metadata or text; see attacks.mjs. */
 
+import { TAG_COMPARISONS_MAX } from '../../build/base/input-limits.js';
+
 /** @typedef {import('./attacks.mjs').Attack} Attack */
 /** @typedef {import('../support/raw-requests.mjs').Request} Request */
 
@@ -37,8 +39,24 @@ const listing = (prefix, n) => ['comp=list', 'include=metadata', `prefix=${prefi
 
 const lists = { n: ITEMS / 2, status: 200, stepsMax: IN_TURNS };
 
+/** @param {string} where */
+const search = (where) => ({
+  method: 'GET',
+  query: ['comp=blobs', `where=${encodeURIComponent(where)}`],
+  allowed: true,
+});
+
 /** @type {readonly Attack[]} */
 export const listAttacks = [
+  {
+    name: 'comparisons of a search by tags',
+    ...{ n: TAG_COMPARISONS_MAX / 2, status: 200 },
+    request: (n) => search(Array.from({ length: n }, (_, at) => `key${at}='value'`).join(' AND ')),
+  },
+  {
+    ...{ name: 'spaces in a search by tags', n: 1_000, status: 200 },
+    request: (n) => search(`key${' '.repeat(n)}=${' '.repeat(n)}'value'`),
+  },
   {
     ...{ name: 'containers with long metadata', ...lists },
     prepare: putting(ITEMS, (at) => ({ path: `/${NAME}${at}`, query: ['restype=container'], headers: LONG })),

@@ -439,4 +439,15 @@ export const plantedBugs = [
     replace: 'const caller = identity;',
     tests: ['test/end-to-end/blob-batch.test.ts', '-t', 'authorizes each part for itself'],
   },
+  {
+    name: 'a tag index one commit late',
+    file: 'src/services/blob/tags.ts',
+    find: 'await updateTagIndex(tx, account, { containerId: id, container, name: blob }, found.tags, tags);',
+    replace: `setImmediate(() =>
+      storage.partition.transact(txQueueKey(account), async (late) =>
+        updateTagIndex(late, account, { containerId: id, container, name: blob }, found.tags, tags),
+      ),
+    );`,
+    tests: ['src/services/blob/find-blobs.test.ts'],
+  },
 ];

@@ -32,7 +32,16 @@ describe('The package', () => {
     const types = readFileSync(join(root, 'dist/index.d.ts'), 'utf8');
     expect(types).not.toMatch(/\bfrom '|\bimport\(/);
     expect([...types.matchAll(/^export (?:declare )?\w+ (\w+)/gm)].map(([, name]) => name).sort()).toEqual([
-      ...['Account', 'Authority', 'CannotListen', 'CertificateFiles', 'CheckProgress', 'CheckResult', 'Endpoint'],
+      ...[
+        'Account',
+        'AccountSettings',
+        'Authority',
+        'CannotListen',
+        'CertificateFiles',
+        'CheckProgress',
+        'CheckResult',
+        'Endpoint',
+      ],
       ...[
         'HoldfastServer',
         'LogFormat',

@@ -15,7 +15,7 @@ import { ACCOUNT, accountSas } from './raw-signing.mjs';
  */
 
 const ALL_RIGHTS = accountSas({
-  ...{ sv: '2021-06-08', ss: 'bqt', srt: 'sco', sp: 'rwdlacupt', se: '2099-01-01T00:00:00Z' },
+  ...{ sv: '2021-06-08', ss: 'bqt', srt: 'sco', sp: 'rwdlacuptf', se: '2099-01-01T00:00:00Z' },
 });
 
 /** @param {Request} request */

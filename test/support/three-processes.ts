@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { HoldfastServer, StartOptions } from 'holdfast';
 import { inject } from 'vitest';
+import { withAccounts } from '../../src/server/open-storage.ts';
 import { restartableServer, startServers, stopServers } from './restartable-servers.ts';
 
 /** Of all processes. */
@@ -65,6 +66,7 @@ export async function startThree(options: StartOptions): Promise<ThreeProcesses>
       authority: undefined,
       stop,
       reset: () => post(first, 'reset'),
+      setAccount: (name, settings) => withAccounts({ partition }, (accounts) => accounts.set(name, settings)),
       clock: { advance },
     },
     origins,

@@ -18,6 +18,8 @@ const LETTERS: Readonly<Record<Right, string>> = {
   list: 'l',
   update: 'u',
   process: 'p',
+  tags: 't',
+  filter: 'f',
 };
 const SERVICE_LETTERS: Readonly<Record<ServiceName, string>> = { blob: 'b', queue: 'q', table: 't' };
 const RESOURCE_TYPES: Readonly<Record<Shape, string>> = {
@@ -40,6 +42,7 @@ export function authorize(
   row: OperationAccess,
   service: ServiceName,
   name: string,
+  usesTags = false,
 ): Granted | undefined {
   if (identity.kind === 'owner') return undefined;
   if (identity.kind === 'account SAS') checkAccountSasScope(identity, row, service);
@@ -49,6 +52,7 @@ export function authorize(
   const granted = letters.filter((letter) => identity.permissions.includes(letter));
   if (granted.length < (all ? letters.length : Math.min(1, letters.length)))
     throw fail('AuthorizationPermissionMismatch');
+  if (usesTags && !identity.permissions.includes(LETTERS.tags)) throw fail('AuthorizationPermissionMismatch');
   const onlyCreates = granted.length > 0 && granted.every((letter) => letter === 'c');
   const { container, entities } = identity.kind === 'service SAS' ? identity : {};
   if (!onlyCreates && container === undefined && entities === undefined) return undefined;
@@ -66,17 +70,17 @@ function checkAccountSasScope(
 }
 
 /**
- * A signature for a container covers the items in it: of the container's own operations it permits the list only, and of a queue's own
+ * A signature for a container covers the items in it: of the container's own operations it permits lists and searches only, and of a queue's own
  * operations the reads.
  */
-const CONTAINER_LEVEL_PERMISSION: Readonly<Partial<Record<Shape, Permission>>> = {
-  '/{container}': 'list',
-  '/{queue}': 'read',
+const CONTAINER_LEVEL_PERMISSIONS: Readonly<Partial<Record<Shape, readonly Permission[]>>> = {
+  '/{container}': ['list', 'filter'],
+  '/{queue}': ['read'],
 };
 
 function checkServiceSasScope({ table }: ServiceSas, { permission, shape }: OperationAccess, name: string): void {
   if (permission === 'any') return;
-  if (RESOURCE_TYPES[shape] !== 'o' && CONTAINER_LEVEL_PERMISSION[shape] !== permission)
+  if (RESOURCE_TYPES[shape] !== 'o' && !CONTAINER_LEVEL_PERMISSIONS[shape]?.includes(permission))
     throw fail('AuthorizationFailure');
   if (table !== undefined && table !== name.toLowerCase()) throw fail('AuthorizationFailure');
 }
@@ -86,6 +90,12 @@ function requiredLetters(permission: Permission): { readonly letters: readonly s
   const all = typeof permission === 'object' && 'all' in permission;
   const rights = typeof permission === 'string' ? [permission] : all ? permission.all : permission;
   return { letters: rights.map((right) => LETTERS[right]), all };
+}
+
+/** Whether a request reads or writes tags beside what its operation does: that requires the right to tags, too. */
+export function namesTags({ headers, query }: Pick<Request, 'headers' | 'query'>): boolean {
+  if (headers['x-ms-tags'] !== undefined || headers['x-ms-if-tags'] !== undefined) return true;
+  return query.include?.split(',').some((part) => part.trim().toLowerCase() === 'tags') ?? false;
 }
 
 /** Whether a container of this access level permits the operation to anonymous callers. */
@@ -100,11 +110,12 @@ function isPublic(row: OperationAccess, level: ContainerAccess['level']): boolea
 /** Throws unless the container is open to the public. */
 export async function authorizeAnonymous(
   row: OperationAccess,
-  { container, version }: Request,
+  request: Request,
   lookUpAccess: LookUpAccess,
 ): Promise<Granted> {
+  const { container, version } = request;
   const access = container === '' ? undefined : await lookUpAccess(container);
-  if (!access || !isPublic(row, access.level)) throw anonymousRefused(version);
+  if (!access || !isPublic(row, access.level) || namesTags(request)) throw anonymousRefused(version);
   return { container: access.id };
 }
 

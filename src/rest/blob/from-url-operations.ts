@@ -5,7 +5,6 @@ import { type ConditionHeader, type Operation, operationOn } from '../operation.
 import {
   blobContentHeaders,
   booleanHeader,
-  conditions,
   header,
   leaseId,
   metadata,
@@ -18,6 +17,7 @@ import { copySource, sourceBytesMax, sourceConditions, sourceRange } from './cop
 import {
   beforeCrc64,
   COPY_FROM_URL_SIZES,
+  conditions,
   ENCRYPTION,
   IMMUTABILITY,
   PUT_BLOB_SIZES,
@@ -34,14 +34,13 @@ const ALL_CONDITIONS: ConditionHeader[] = ['If-Match', 'If-None-Match', 'If-Modi
 
 const UNSUPPORTED = [
   ...VERSION_PARAMS,
-  'x-ms-if-tags',
   'x-ms-source-if-tags',
   'x-ms-source-encryption-key',
   'x-ms-source-encryption-key-sha256',
   'x-ms-source-encryption-algorithm',
   'x-ms-file-request-intent',
 ];
-const BLOB_FEATURES = ['x-ms-tags', 'x-ms-copy-source-tag-option', ...IMMUTABILITY, ...ENCRYPTION];
+const BLOB_FEATURES = ['x-ms-copy-source-tag-option', ...IMMUTABILITY, ...ENCRYPTION];
 
 const target = { container: pathPart(0), blob: pathPart(1), leaseId };
 const sourceParams = { source: copySource, sourceConditions, sourceHashes };
@@ -73,7 +72,14 @@ const newBlobRow = {
   unsupported: UNSUPPORTED,
   unsupportedUnlessLenient: BLOB_FEATURES,
 };
-const newBlobParams = { ...target, ...sourceParams, conditions, metadata, tier: header('x-ms-access-tier') };
+const newBlobParams = {
+  ...target,
+  ...sourceParams,
+  conditions,
+  metadata,
+  tier: header('x-ms-access-tier'),
+  tags: header('x-ms-tags'),
+};
 
 export const fromUrlOperations: readonly Operation<Storage>[] = [
   ...[{}, { 'x-ms-requires-sync': 'true' }].map((sync) =>
@@ -118,7 +124,7 @@ export const fromUrlOperations: readonly Operation<Storage>[] = [
     permission: 'write',
     readsCopySource: 'any account',
     test: TEST,
-    unsupported: UNSUPPORTED,
+    unsupported: ['x-ms-if-tags', ...UNSUPPORTED],
     unsupportedUnlessLenient: ENCRYPTION,
     input: {
       ...target,

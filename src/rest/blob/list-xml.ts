@@ -1,10 +1,12 @@
 /** XML of List Containers and List Blobs. */
 import { formatRfc1123 } from '../../base/time.ts';
-import { escapeXml, isXmlSafe } from '../../base/xml.ts';
+import { escapeXml } from '../../base/xml.ts';
+import { formatDeletedVersion } from '../../services/blob/deleted-containers.ts';
 import type { ListedBlob, ListedContainer, ListedItem } from '../../services/blob/listing.ts';
 import type { CopyState } from '../../services/blob/rows.ts';
 import { element, type ListParameters, metadataElements, parameterElements } from '../xml/list-elements.ts';
 import { leaseElements } from './lease-reply.ts';
+import { nameElement, tagsElement } from './tags-xml.ts';
 import { tierElements } from './tier-reply.ts';
 
 export function containerListStart(endpoint: string, parameters: ListParameters): Buffer {
@@ -19,19 +21,30 @@ export function containerListEnd(nextMarker: string): Buffer {
 
 export function containerElements(containers: readonly ListedContainer[], withMetadata: boolean): Buffer {
   let xml = '';
-  for (const { name, container, leaseState } of containers) {
+  for (const { name, container, leaseState, deleted } of containers) {
     const { etag, modified, lease, access, metadata } = container;
     xml +=
-      `<Container><Name>${escapeXml(name)}</Name><Properties><Last-Modified>${formatRfc1123(modified)}</Last-Modified>` +
+      `<Container><Name>${escapeXml(name)}</Name>${deleted ? deletedVersion(deleted.deleted) : ''}<Properties><Last-Modified>${formatRfc1123(modified)}</Last-Modified>` +
       `<Etag>"${etag}"</Etag>${leaseElements(lease, leaseState)}` +
       (access ? `<PublicAccess>${access}</PublicAccess>` : '') +
       '<DefaultEncryptionScope>$account-encryption-key</DefaultEncryptionScope>' +
       '<DenyEncryptionScopeOverride>false</DenyEncryptionScopeOverride>' +
       '<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold>' +
-      '<ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled></Properties>' +
+      '<ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled>' +
+      `${deleted ? retentionElements(deleted.deleted, deleted.remainingDays) : ''}</Properties>` +
       `${withMetadata ? metadataElements(metadata) : ''}</Container>`;
   }
   return Buffer.from(xml);
+}
+
+const deletedVersion = (deleted: bigint): string =>
+  `<Deleted>true</Deleted><Version>${formatDeletedVersion(deleted)}</Version>`;
+
+function retentionElements(deleted: bigint, remainingDays: number): string {
+  return (
+    `<DeletedTime>${formatRfc1123(deleted)}</DeletedTime>` +
+    `<RemainingRetentionDays>${remainingDays}</RemainingRetentionDays>`
+  );
 }
 
 export function blobListStart(endpoint: string, parameters: ListParameters & { readonly container: string }): Buffer {
@@ -48,6 +61,7 @@ export function blobListEnd(nextMarker: string): Buffer {
 interface IncludedFields {
   readonly metadata: boolean;
   readonly copy: boolean;
+  readonly tags: boolean;
 }
 
 export function blobListElements(items: readonly ListedItem[], included: IncludedFields): Buffer {
@@ -77,8 +91,10 @@ function blobElement({ name, blob, lease, leaseState, tier }: ListedBlob, includ
     `${element('Content-MD5', contentMd5)}${element('Cache-Control', cacheControl)}` +
     `${element('Content-Disposition', contentDisposition)}<BlobType>BlockBlob</BlobType>` +
     `${tierElements(tier)}${leaseElements(lease, leaseState)}` +
-    `${included.copy && blob.copy ? copyElements(blob.copy) : ''}<ServerEncrypted>true</ServerEncrypted></Properties>` +
-    `${included.metadata ? metadataElements(blob.metadata) : ''}<OrMetadata /></Blob>`
+    `${included.copy && blob.copy ? copyElements(blob.copy) : ''}<ServerEncrypted>true</ServerEncrypted>` +
+    `${blob.tags.length > 0 ? `<TagCount>${blob.tags.length}</TagCount>` : ''}</Properties>` +
+    `${included.metadata ? metadataElements(blob.metadata) : ''}` +
+    `${included.tags && blob.tags.length > 0 ? tagsElement(blob.tags) : ''}<OrMetadata /></Blob>`
   );
 }
 
@@ -87,11 +103,4 @@ function copyElements({ id, source, bytes, completed }: CopyState): string {
     `<CopyId>${id}</CopyId><CopySource>${escapeXml(source)}</CopySource><CopyStatus>success</CopyStatus>` +
     `<CopyProgress>${bytes}/${bytes}</CopyProgress><CopyCompletionTime>${formatRfc1123(completed)}</CopyCompletionTime>`
   );
-}
-
-/** A name with characters that XML does not have is percent-encoded. */
-function nameElement(name: string): string {
-  // A carriage return could be escaped, but some clients do not unescape it.
-  if (isXmlSafe(name) && !name.includes('\r')) return `<Name>${escapeXml(name)}</Name>`;
-  return `<Name Encoded="true">${encodeURIComponent(name)}</Name>`;
 }

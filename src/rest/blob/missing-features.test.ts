@@ -28,7 +28,6 @@ const CHANGES: Readonly<
   'x-ms-file-request-intent': 'whether it happens',
   'x-ms-access-tier-if-modified-since': 'whether it happens',
   'x-ms-access-tier-if-unmodified-since': 'whether it happens',
-  'x-ms-tags': 'nothing of that',
   'x-ms-copy-source-tag-option': 'nothing of that',
   'x-ms-copy-source-authorization': 'nothing of that',
   'x-ms-expiry-option': 'nothing of that',

@@ -7,13 +7,6 @@ const CONTAINER = '/{container}';
 
 export const notImplementedOperations: readonly Operation<Storage>[] = [
   notImplementedOperation('Get User Delegation Key', 'POST /', { comp: 'userdelegationkey', restype: 'service' }),
-  notImplementedOperation('Find Blobs by Tags', 'GET /', { comp: 'blobs' }),
-
-  notImplementedOperation('Restore Container', `PUT ${CONTAINER}`, { restype: 'container', comp: 'undelete' }),
-  notImplementedOperation('Find Blobs by Tags in Container', `GET ${CONTAINER}`, {
-    restype: 'container',
-    comp: 'blobs',
-  }),
   notImplementedOperation('Create Session', `POST ${CONTAINER}`, { restype: 'container', comp: 'session' }),
 
   notImplementedOperation('Undelete Blob', `PUT ${BLOB}`, { comp: 'undelete' }),
@@ -24,8 +17,6 @@ export const notImplementedOperations: readonly Operation<Storage>[] = [
   notImplementedOperation('Snapshot Blob', `PUT ${BLOB}`, { comp: 'snapshot' }),
   notImplementedOperation('Incremental Copy Blob', `PUT ${BLOB}`, { comp: 'incrementalcopy' }),
   notImplementedOperation('Query Blob Contents', `POST ${BLOB}`, { comp: 'query' }),
-  notImplementedOperation('Get Blob Tags', `GET ${BLOB}`, { comp: 'tags' }),
-  notImplementedOperation('Set Blob Tags', `PUT ${BLOB}`, { comp: 'tags' }),
 
   ...['AppendBlob', 'PageBlob'].flatMap((type) => {
     const headers = { 'x-ms-blob-type': type, 'x-ms-copy-source': true } as const;

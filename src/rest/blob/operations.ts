@@ -20,6 +20,7 @@ import {
   setContainerMetadata,
 } from '../../services/blob/containers.ts';
 import { abortCopy, copyBlob } from '../../services/blob/copies.ts';
+import { restoreContainer } from '../../services/blob/deleted-containers.ts';
 import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
 import { type ListedContainer, listBlobs, listContainers } from '../../services/blob/listing.ts';
 import { precheckPutBlob, putBlob } from '../../services/blob/put-blob.ts';
@@ -31,7 +32,6 @@ import { type ConditionHeader, type Operation, operationOn } from '../operation.
 import {
   blobContentHeaders,
   booleanHeader,
-  conditions,
   contentBody,
   contentHeaders,
   dateConditions,
@@ -76,6 +76,7 @@ import { notImplementedOperations } from './not-implemented.ts';
 import {
   beforeCrc64,
   blockListType,
+  conditions,
   deleteSnapshots,
   ENCRYPTION,
   IMMUTABILITY,
@@ -86,13 +87,16 @@ import {
   rejectConditions,
   requiredQuery,
   sizeLimit,
+  tagConditions,
   VERSION_PARAMS,
 } from './params.ts';
+import { tagOperations } from './tag-operations.ts';
 import { tierHeaders } from './tier-reply.ts';
 
 const operation = operationOn<Storage>();
 const container = pathPart(0);
 const blob = pathPart(1);
+const tags = header('x-ms-tags');
 
 /** The first version whose account information tells whether names form a hierarchy. */
 const HIERARCHY_SINCE = '2019-07-07';
@@ -106,7 +110,6 @@ const ALL_CONDITIONS: ConditionHeader[] = ['If-Match', 'If-None-Match', ...DATE_
 const CONTAINER_ENCRYPTION = ['x-ms-default-encryption-scope', 'x-ms-deny-encryption-scope-override'];
 // The second group would.
 const STRUCTURED_BODY = ['x-ms-structured-body', 'x-ms-structured-content-length'];
-const TAGS = ['x-ms-if-tags'];
 
 const accessTier = header('x-ms-access-tier');
 const rehydratePriority = header('x-ms-rehydrate-priority');
@@ -148,7 +151,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     replyBytes: estimateListBytes,
     run: async (storage, input) => {
       const { include } = input;
-      const listInput = { ...input, system: include.includes('system') };
+      const listInput = { ...input, system: include.includes('system'), deleted: include.includes('deleted') };
       const withMetadata = include.includes('metadata');
       const pieces = await streamAsProduced(async (append) => {
         const emit = (containers: readonly ListedContainer[]) => append(containerElements(containers, withMetadata));
@@ -278,6 +281,20 @@ const singleOperations: readonly Operation<Storage>[] = [
     reply: () => ({ status: 202 }),
   }),
   operation({
+    name: 'Restore Container',
+    route: 'PUT /{container}',
+    query: { restype: 'container', comp: 'undelete' },
+    permission: ['create', 'write'],
+    test: 'test/end-to-end/restore-container.test.ts',
+    input: {
+      container,
+      deletedName: requiredHeader('x-ms-deleted-container-name'),
+      deletedVersion: requiredHeader('x-ms-deleted-container-version'),
+    },
+    run: restoreContainer,
+    reply: () => ({ status: 201 }),
+  }),
+  operation({
     name: 'Rename Container',
     route: 'PUT /{container}',
     query: { restype: 'container', comp: 'rename' },
@@ -334,7 +351,11 @@ const singleOperations: readonly Operation<Storage>[] = [
     replyBytes: estimateListBytes,
     run: async (storage, input) => {
       const { include } = input;
-      const included = { metadata: include.includes('metadata'), copy: include.includes('copy') };
+      const included = {
+        metadata: include.includes('metadata'),
+        copy: include.includes('copy'),
+        tags: include.includes('tags'),
+      };
       const prefix = input.prefix && normalizeSlashes(input.prefix);
       const startFrom = input.startFrom && normalizeSlashes(input.startFrom);
       const listInput = { ...input, prefix, startFrom, uncommitted: include.includes('uncommittedblobs') };
@@ -354,8 +375,8 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: ['write', 'create'],
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/put-blob.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS, ...STRUCTURED_BODY],
-    unsupportedUnlessLenient: ['x-ms-tags', 'x-ms-expiry-option', ...ENCRYPTION, ...IMMUTABILITY],
+    unsupported: [...VERSION_PARAMS, ...STRUCTURED_BODY],
+    unsupportedUnlessLenient: ['x-ms-expiry-option', ...ENCRYPTION, ...IMMUTABILITY],
     input: {
       container,
       blob,
@@ -364,6 +385,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       content: contentHeaders,
       metadata,
       tier: accessTier,
+      tags,
       size: sizeLimit(PUT_BLOB_SIZES),
       body: contentBody({
         bytesMax: PUT_BLOB_SIZES[0]![1],
@@ -387,7 +409,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: 'read',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/get-blob.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS, ...STRUCTURED_BODY],
+    unsupported: [...VERSION_PARAMS, ...STRUCTURED_BODY],
     unsupportedUnlessLenient: ENCRYPTION,
     input: {
       container,
@@ -416,7 +438,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: 'read',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/get-blob-properties.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ENCRYPTION,
     input: { container, blob, conditions, leaseId },
     run: getBlobProperties,
@@ -434,7 +456,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: 'read',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/blob-metadata.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ENCRYPTION,
     input: { container, blob, conditions, leaseId },
     run: getBlobProperties,
@@ -447,7 +469,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: 'write',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/blob-metadata.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ENCRYPTION,
     input: { container, blob, conditions, leaseId, metadata },
     run: setBlobMetadata,
@@ -468,7 +490,6 @@ const singleOperations: readonly Operation<Storage>[] = [
       'x-ms-sequence-number-action',
       'x-ms-blob-sequence-number',
       ...VERSION_PARAMS,
-      ...TAGS,
     ],
     input: { container, blob, conditions, leaseId, content: blobContentHeaders },
     run: setBlobProperties,
@@ -485,7 +506,6 @@ const singleOperations: readonly Operation<Storage>[] = [
       'x-ms-access-tier-if-modified-since',
       'x-ms-access-tier-if-unmodified-since',
       ...VERSION_PARAMS,
-      ...TAGS,
     ],
     input: { container, blob, conditions, leaseId, snapshots: deleteSnapshots },
     run: deleteBlob,
@@ -500,7 +520,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       permission,
       conditions: ALL_CONDITIONS,
       test: 'test/end-to-end/lease-blob.test.ts',
-      unsupported: [...VERSION_PARAMS, ...TAGS],
+      unsupported: VERSION_PARAMS,
       input: { container, blob, conditions, ...leaseParams },
       run: async (storage, input) => ({ ...(await leaseBlob(storage, input)), action: input.action }),
       reply: leaseReply,
@@ -512,11 +532,11 @@ const singleOperations: readonly Operation<Storage>[] = [
     query: { comp: 'tier' },
     permission: 'write',
     test: 'test/end-to-end/set-blob-tier.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
+    unsupported: VERSION_PARAMS,
     input: {
       container,
       blob,
-      conditions: rejectConditions,
+      conditions: tagConditions,
       leaseId,
       tier: requiredHeader('x-ms-access-tier'),
       priority: rehydratePriority,
@@ -532,9 +552,8 @@ const singleOperations: readonly Operation<Storage>[] = [
     readsCopySource: 'this account',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/copy-blob.test.ts',
-    unsupported: ['x-ms-source-if-tags', 'x-ms-source-content-md5', ...VERSION_PARAMS, ...TAGS],
+    unsupported: ['x-ms-source-if-tags', 'x-ms-source-content-md5', ...VERSION_PARAMS],
     unsupportedUnlessLenient: [
-      'x-ms-tags',
       'x-ms-seal-blob',
       'x-ms-copy-source-authorization',
       'x-ms-copy-source-tag-option',
@@ -552,6 +571,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       metadata,
       tier: accessTier,
       priority: rehydratePriority,
+      tags,
       sync: requireAsyncCopy,
     },
     run: copyBlob,
@@ -584,7 +604,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     query: { comp: 'block' },
     permission: 'write',
     test: 'test/end-to-end/put-block.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS, ...STRUCTURED_BODY],
+    unsupported: [...VERSION_PARAMS, 'x-ms-if-tags', ...STRUCTURED_BODY],
     unsupportedUnlessLenient: ENCRYPTION,
     input: {
       container,
@@ -614,8 +634,8 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: 'write',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/put-block-list.test.ts',
-    unsupported: [...VERSION_PARAMS, ...TAGS],
-    unsupportedUnlessLenient: ['x-ms-tags', ...ENCRYPTION, ...IMMUTABILITY],
+    unsupported: VERSION_PARAMS,
+    unsupportedUnlessLenient: [...ENCRYPTION, ...IMMUTABILITY],
     input: {
       container,
       blob,
@@ -624,6 +644,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       content: blobContentHeaders,
       metadata,
       tier: accessTier,
+      tags,
       wantsMd5: beforeCrc64,
       body: contentBody({ bytesMax: BLOCK_LIST_BYTES_MAX }),
     },
@@ -649,8 +670,8 @@ const singleOperations: readonly Operation<Storage>[] = [
       permission: 'read',
       anonymous,
       test: 'test/end-to-end/get-block-list.test.ts',
-      unsupported: [...VERSION_PARAMS, ...TAGS],
-      input: { container, blob, conditions: rejectConditions, leaseId, type: blockListType },
+      unsupported: VERSION_PARAMS,
+      input: { container, blob, conditions: tagConditions, leaseId, type: blockListType },
       replyBytes: () => PAGE_BYTES,
       run: (storage, input) => getBlockList(storage, input, blockElements),
       reply: (lists) => {
@@ -661,6 +682,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     }),
   ),
   ...fromUrlOperations,
+  ...tagOperations,
   ...notImplementedOperations,
 ];
 
@@ -699,6 +721,7 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
     'x-ms-lease-status': leaseStatus(leaseState),
     'x-ms-lease-state': leaseState,
     'x-ms-lease-duration': leaseDuration(found.lease, leaseState),
+    'x-ms-tag-count': found.tags.length || undefined,
   };
   for (const name in metadata) headers[`x-ms-meta-${name}`] = metadata[name];
   if (found.copy) {

@@ -1,9 +1,11 @@
 /** Paths of the Blob service (/container/blob), and readers of its headers that are supported in part. */
+import type { Conditions } from '../../rules/conditions.ts';
 import type { BlockListType } from '../../services/blob/blocks.ts';
 import type { PublicAccess } from '../../services/blob/rows.ts';
+import { parseIfTags } from '../../services/blob/tags.ts';
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import { notImplemented, type Reader, type Request } from '../operation.ts';
-import { bodyTooLarge, invalidHeader, invalidQuery, reader } from '../params.ts';
+import { bodyTooLarge, header, conditions as httpConditions, invalidHeader, invalidQuery, reader } from '../params.ts';
 import { decodePart, type ParsePath } from '../request.ts';
 
 const fail = errorFactory(commonErrors);
@@ -63,6 +65,22 @@ export const rejectConditions: Reader<void> = reader(({ headers }) => {
   for (const name of ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since']) {
     if (headers[name] !== undefined) throw fail('ConditionHeadersNotSupported', { HeaderName: name });
   }
+});
+
+const ifTags = header('x-ms-if-tags');
+
+/** Those of HTTP, and x-ms-if-tags. */
+export const conditions: Reader<Conditions> = reader((request) => {
+  const text = ifTags.read(request);
+  const found = httpConditions.read(request);
+  return text === undefined ? found : { ...found, ifTags: parseIfTags(text) };
+});
+
+/** For operations that honour x-ms-if-tags alone. */
+export const tagConditions: Reader<Conditions> = reader((request) => {
+  rejectConditions.read(request);
+  const text = ifTags.read(request);
+  return text === undefined ? {} : { ifTags: parseIfTags(text) };
 });
 
 export function requiredQuery(name: string): Reader<string> {

@@ -27,6 +27,7 @@ const aRecord = fc.record({
     fc.record({ id: fc.uuid(), state: fc.constant('leased' as const), seconds: fc.nat(60), until: instant }),
   ),
   copy: optional(fc.record({ id: fc.uuid(), source: fc.string(), completed: instant })),
+  tags: fc.array(fc.tuple(fc.string(), fc.string())),
   etag: optional(instant),
   tier: optional(
     fc.record({
@@ -83,6 +84,13 @@ describe('A blob record', () => {
       const tier = { ...record.tier, rehydration };
       expect(() => decode({ tier })).toThrow('a rehydration that does not exist');
     }
+  });
+
+  it('has no tags if it was stored before there were any', () => {
+    const record = { length: 0, created: 1n, content: {}, metadata: {} };
+    const value = encodeBlobRecord(record);
+    expect(value).toEqual(encodeBlobRecord({ ...record, tags: [] }));
+    expect(decodeBlobRecord({ key: '' as Key, value, version: 1n }).tags).toEqual([]);
   });
 
   it('is not stored where a field has two lines, which would shift all that follow', () => {

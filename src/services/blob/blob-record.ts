@@ -4,6 +4,7 @@
  */
 import type { Row, Snapshot } from '../../partition/partition.ts';
 import { decodeText, encodeText } from '../../partition/values.ts';
+import { NO_TAGS, type Tags } from '../../rules/tags.ts';
 import { parseRehydratePriority, parseTier, type StoredTier } from '../../rules/tiers.ts';
 import type { AccountId, AccountScope } from '../common/storage.ts';
 import { fail } from './errors.ts';
@@ -24,9 +25,11 @@ import {
 const TYPE = 'block';
 /** The line of a field that is present and empty. */
 const EMPTY = '\0';
+/** After the five fields of a tier. */
+const TAGS_FIELD = 20;
 
 export function encodeBlobRecord(record: BlobRecord): Buffer {
-  const { content, metadata, lease, copy, tier } = record;
+  const { content, metadata, lease, copy, tier, tags } = record;
   const fields = [
     TYPE,
     String(record.length),
@@ -45,6 +48,7 @@ export function encodeBlobRecord(record: BlobRecord): Buffer {
     copy ? JSON.stringify({ ...copy, completed: copy.completed.toString() }) : '',
   ];
   if (tier) fields.push(...encodeTier(tier));
+  if (tags && tags.length > 0) fields[TAGS_FIELD] = JSON.stringify(tags);
   while (fields.at(-1) === '') fields.pop();
   return encodeText(`${fields.join('\n')}\n`);
 }
@@ -68,7 +72,8 @@ export function decodeBlobRecord(row: Row): Blob {
     metadata: fields[12] ? (JSON.parse(fields[12]) as Metadata) : NO_METADATA,
     lease: fields[13] ? decodeLease(JSON.parse(fields[13]) as StoredLease) : undefined,
     copy: fields[14] ? decodeCopyState(JSON.parse(fields[14])) : undefined,
-    tier: fields[15] ? decodeTier(fields.slice(15)) : undefined,
+    tier: fields[15] ? decodeTier(fields.slice(15, TAGS_FIELD)) : undefined,
+    tags: fields[TAGS_FIELD] ? (JSON.parse(fields[TAGS_FIELD]) as Tags) : NO_TAGS,
     etag,
     modified,
     version,

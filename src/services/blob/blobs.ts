@@ -33,6 +33,7 @@ import {
   recordFrom,
   txQueueKey,
 } from './rows.ts';
+import { updateTagIndex } from './tag-index.ts';
 import { currentLease, readTarget, releaseReplaced } from './write-target.ts';
 
 export interface GetBlobInput extends BlobInput {
@@ -180,6 +181,7 @@ export async function deleteBlob(storage: Storage, input: BlobInput): Promise<vo
     checkLease(tx, currentLease(target), leaseId, 'write', 'blob');
     checkWriteConditions(target.blob, conditions, leaseId);
     tx.remove(blobKey(account, target.containerId, blob));
+    updateTagIndex(tx, account, target, target.blob?.tags);
     return releaseReplaced(tx, storage, target);
   });
   if (needsSweep) sweeper.wake();

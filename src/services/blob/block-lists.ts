@@ -6,6 +6,7 @@ import { type Transaction, Unavailable } from '../../partition/partition.ts';
 import { encodeBytes } from '../../partition/values.ts';
 import { type BlockChoice, COMMITTED_BLOCKS_MAX, listsToSearch, parseBlockId } from '../../rules/block-list.ts';
 import { formatEtag } from '../../rules/conditions.ts';
+import type { Tags } from '../../rules/tags.ts';
 import { type Tier, tierAfterWrite } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
 import { type CommittedBlocks, findCommitted, NONE_COMMITTED, readCommitted } from './block-list-plan.ts';
@@ -29,6 +30,7 @@ import {
   txQueueKey,
   type UncommittedId,
 } from './rows.ts';
+import { parseTags } from './tags.ts';
 import { checkPut, putBlobRecord, readTarget, releaseReplaced, type WriteTarget } from './write-target.ts';
 
 export function checkBlockCount(blocks: number): void {
@@ -39,13 +41,16 @@ export interface PutBlockListInput extends BlobInput {
   readonly content: ContentHeaders;
   readonly metadata: SentMetadata;
   readonly tier?: string | undefined;
+  /** The header x-ms-tags. */
+  readonly tags?: string | undefined;
   /** With ids as they were sent. */
   readonly blocks: readonly BlockChoice[];
 }
 
-/** A list whose request is valid in itself, with canonical lease id, metadata and block ids. */
-export interface CheckedBlockList extends Omit<PutBlockListInput, 'metadata' | 'tier'> {
+/** A list whose request is valid in itself, with canonical lease id, metadata, tags and block ids. */
+export interface CheckedBlockList extends Omit<PutBlockListInput, 'metadata' | 'tags' | 'tier'> {
   readonly metadata: Metadata;
+  readonly tags: Tags | undefined;
   readonly tier: Tier | undefined;
 }
 
@@ -63,7 +68,9 @@ export async function putBlockList(storage: Storage, input: PutBlockListInput) {
   const metadata = parseMetadata(input.metadata);
   checkBlockCount(input.blocks.length);
   const tier = parseOptionalTier(input.tier);
-  const list: CheckedBlockList = { ...input, leaseId, metadata, tier, blocks: await parseBlockIds(input.blocks) };
+  const tags = parseTags(input.tags);
+  const blocks = await parseBlockIds(input.blocks);
+  const list: CheckedBlockList = { ...input, leaseId, metadata, tags, tier, blocks };
   checkWritable(storage, input.container);
   let short = list.blocks.length <= SHORT_BLOCKS_MAX;
   let committed: CommittedBlocks | undefined = NONE_COMMITTED;
@@ -98,14 +105,14 @@ async function putShortList(
     const remaining = removeUsedBlocks(tx, storage, target, used);
     await releaseReplaced(tx, storage, remaining, { keepsInlineRow: segments.length === 0 });
     const tier = tierAfterWrite(target.blob?.tier, list.tier, tx.now);
-    const record = { content: list.content, metadata: list.metadata, tier };
+    const record = { content: list.content, metadata: list.metadata, tags: list.tags, tier };
     if (segments.length === 0) {
       tx.put(inlineKey(account, target.containerId, target.name), encodeBytes(NO_BYTES));
-      putBlobRecord(tx, storage, target, { ...record, length: 0, crc64: crc64Base64(NO_BYTES) });
+      await putBlobRecord(tx, storage, target, { ...record, length: 0, crc64: crc64Base64(NO_BYTES) });
     } else {
       content.addContent(tx, account, id, segments);
       const length = segments.reduce((sum, segment) => sum + segment.length, 0);
-      putBlobRecord(tx, storage, target, { ...record, length, contentId: formatId(id) });
+      await putBlobRecord(tx, storage, target, { ...record, length, contentId: formatId(id) });
     }
     return undefined;
   });

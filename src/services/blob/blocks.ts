@@ -14,6 +14,7 @@ import {
   checkOnline,
   checkReadInput,
   checkWritable,
+  checkWriteConditions,
   checkWriteInput,
   type DecisionSnapshot,
 } from './request-checks.ts';
@@ -147,7 +148,7 @@ export function blockKeyFromId({ account }: Storage, id: UncommittedId, blockId:
 
 export type BlockListType = 'committed' | 'uncommitted' | 'all';
 
-export interface GetBlockListInput extends Omit<BlobInput, 'conditions'> {
+export interface GetBlockListInput extends BlobInput {
   readonly type: BlockListType;
 }
 
@@ -178,6 +179,8 @@ export async function getBlockList<Rendered>(
     if (!blob && !uncommitted) throw fail('BlobNotFound');
     checkLease(at, currentLease(target), leaseId, 'read', 'blob');
     checkOnline(at, blob);
+    // For conditions, a blob that consists of uncommitted blocks only does not exist.
+    checkWriteConditions(blob, input.conditions);
     const lists: { committed?: Rendered[]; uncommitted?: Rendered[] } = {};
     if (input.type !== 'uncommitted') {
       lists.committed = [];

@@ -25,6 +25,7 @@ import {
   type SentMetadata,
 } from './request-checks.ts';
 import { type Blob, type ContainerId, inlineKey, txQueueKey } from './rows.ts';
+import { parseTags } from './tags.ts';
 import {
   checkPut,
   currentLease,
@@ -43,6 +44,8 @@ export interface CopyBlobInput extends BlobInput {
   readonly tier?: string | undefined;
   /** Of a copy out of the archive. */
   readonly priority?: string | undefined;
+  /** The header x-ms-tags; the tags of the source are not copied. */
+  readonly tags?: string | undefined;
 }
 
 export async function copyBlob(storage: Storage, input: CopyBlobInput) {
@@ -55,6 +58,7 @@ export async function copyBlob(storage: Storage, input: CopyBlobInput) {
   const sourceLeaseId = parseLeaseId(input.sourceLeaseId, 'x-ms-source-lease-id');
   const metadata = parseMetadata(input.metadata);
   const requested = { tier: parseOptionalTier(input.tier), priority: parseSentPriority(input.priority) };
+  const tags = parseTags(input.tags);
   checkWritable(storage, container);
   const copyId = randomUUID();
   const { timestamp, value: needsSweep } = await partition.transact(
@@ -68,7 +72,7 @@ export async function copyBlob(storage: Storage, input: CopyBlobInput) {
       if ('refused' in tier) throw fail(tier.refused);
       const hasReleased = await replaceContent(tx, storage, target, from, source.blob);
       const { length, crc64, contentId, content } = from.blob;
-      putBlobRecord(tx, storage, target, {
+      await putBlobRecord(tx, storage, target, {
         length,
         crc64,
         contentId,
@@ -76,6 +80,7 @@ export async function copyBlob(storage: Storage, input: CopyBlobInput) {
         metadata: input.metadata.length > 0 ? metadata : from.blob.metadata,
         copy: { id: copyId, source: source.url, bytes: length, completed: tx.timestamp },
         tier: tier.next,
+        tags,
       });
       return hasReleased;
     },

@@ -30,18 +30,20 @@ export interface PutBlobFromUrlInput extends BlobInput, FromUrlInput {
   /** Where the request sets no content header, the source's counts. */
   readonly copiesProperties: boolean;
   readonly tier?: string | undefined;
+  /** The header x-ms-tags; the tags of the source are not copied. */
+  readonly tags?: string | undefined;
 }
 
 export async function putBlobFromUrl(storage: Storage, input: PutBlobFromUrlInput) {
   const { copiesProperties } = input;
-  const { leaseId, metadata: sentMetadata, tier } = checkPutBlobInput(storage, input);
+  const { leaseId, metadata: sentMetadata, tier, tags } = checkPutBlobInput(storage, input);
   await precheckPutBlob(storage, input);
   const containerId = await findContainerId(storage, input.container);
   const contentOf = (source: Blob) => (copiesProperties ? overlay(source.content, input.content) : input.content);
   const wanted = { md5: (source: Blob) => contentOf(source).contentMd5 === undefined, inline: true };
   return withSource(storage, input, wanted, async (staged, source) => {
     const metadata = input.metadata.length > 0 ? sentMetadata : source.metadata;
-    const description = { content: contentOf(source), metadata };
+    const description = { content: contentOf(source), metadata, tags };
     const written = await commitBlob(storage, { ...input, leaseId, tier }, containerId, staged, () => description);
     return { ...written, md5: staged.md5, crc64: staged.crc64 };
   });
@@ -52,10 +54,12 @@ export interface CopyBlobFromUrlInput extends BlobInput, FromUrlInput {
   readonly metadata: SentMetadata;
   readonly wantsMd5: boolean;
   readonly tier?: string | undefined;
+  /** The header x-ms-tags; the tags of the source are not copied. */
+  readonly tags?: string | undefined;
 }
 
 export async function copyBlobFromUrl(storage: Storage, input: CopyBlobFromUrlInput) {
-  const { leaseId, metadata, tier } = checkPutBlobInput(storage, input);
+  const { leaseId, metadata, tier, tags } = checkPutBlobInput(storage, input);
   await precheckPutBlob(storage, input);
   const containerId = await findContainerId(storage, input.container);
   const copyId = randomUUID();
@@ -65,6 +69,7 @@ export async function copyBlobFromUrl(storage: Storage, input: CopyBlobFromUrlIn
     const written = await commitBlob(storage, { ...input, leaseId, tier }, containerId, unhashed, (tx) => ({
       content: source.content,
       metadata: input.metadata.length > 0 ? metadata : source.metadata,
+      tags,
       copy: { id: copyId, source: input.source.url, bytes: staged.length, completed: tx.timestamp },
     }));
     return { ...written, copyId, md5: staged.md5, crc64: staged.crc64 };

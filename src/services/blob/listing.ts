@@ -18,6 +18,12 @@ import { decodeName } from '../common/names.ts';
 import { createSliceBuffer } from '../common/slices.ts';
 import type { AccountId, Storage } from '../common/storage.ts';
 import { decodeBlobRecord } from './blob-record.ts';
+import {
+  type DeletedContainer,
+  decodeDeletedContainer,
+  deletedKeyPrefix,
+  remainingDays,
+} from './deleted-containers.ts';
 import { fail } from './errors.ts';
 import { checkContainerName } from './request-checks.ts';
 import {
@@ -54,35 +60,85 @@ export interface ListedContainer {
   readonly name: string;
   readonly container: WithVersion<ContainerProperties>;
   readonly leaseState: LeaseState;
+  /** Undefined: it is not deleted. */
+  readonly deleted?: (DeletedContainer & { readonly remainingDays: number }) | undefined;
 }
 
-/** Emits and returns as `listBlobs` does. `system`: with the container of the logs. */
+/** Emits and returns as `listBlobs` does. `system`: with the container of the logs; `deleted`: with those that can be restored. */
 export async function listContainers(
   storage: Storage,
-  input: ListInput & { readonly system?: boolean },
+  input: ListInput & { readonly system?: boolean; readonly deleted?: boolean },
   emit: (containers: readonly ListedContainer[]) => void,
 ): Promise<string> {
   const { account, partition } = storage;
   const logs = nameKey(account, LOGS_CONTAINER);
   return partition.read(async (at) => {
-    const names: NameSource<Row & { properties: Row }, ListedContainer> = {
+    const names: NameSource<ContainerRow & { properties: Row }, ListedContainer> = {
       under: (prefix) => nameKeyPrefix(account, prefix),
       at: (name) => nameKey(account, name),
       async page(range, { limit }) {
-        const { rows: all, next } = await at.page(range, { limit: Math.min(limit, CONTAINERS_PER_READ) });
+        const read = input.deleted ? pageWithDeleted : pageOfNames;
+        const { rows: all, next } = await read(at, account, range, { limit: Math.min(limit, CONTAINERS_PER_READ) });
         const rows = input.system ? all : all.filter(({ key }) => key !== logs);
-        const found = await at.getMany(rows.map((row) => propertiesKey(account, decodeName(row))));
+        const found = await at.getMany(rows.map((row) => propertiesKey(account, row.deleted?.id ?? decodeName(row))));
         return { rows: rows.map((row, i) => ({ ...row, properties: found[i]! })), next };
       },
       item(row, name) {
         const container = decodeProperties(row.properties);
-        return { name, container, leaseState: leaseState(container.lease, at.now) };
+        const deleted = row.deleted && { ...row.deleted, remainingDays: remainingDays(row.deleted, at.now) };
+        // As recorded: the lease of a deleted container has ended.
+        return { name, container, leaseState: deleted ? 'expired' : leaseState(container.lease, at.now), deleted };
       },
+      nameOf: ({ deleted }) => deleted?.name,
       bytesOf: ({ properties }) => properties.value.length,
     };
     // Without a delimiter there are no common prefixes.
     return readPage(names, input, '', (items) => emit(items as readonly ListedContainer[]));
   });
+}
+
+/** A name row; or a deleted container, under the key of its name and the timestamp of the deletion. */
+type ContainerRow = Row & { readonly deleted?: DeletedContainer };
+
+async function pageOfNames(
+  at: PagedSnapshot,
+  _: AccountId,
+  range: Range,
+  options: PageOptions,
+): Promise<TypedPage<ContainerRow>> {
+  return at.page(range, options);
+}
+
+/** After a name, its deleted containers. The keys of the two differ only in their prefixes, which are equally long. */
+async function pageWithDeleted(
+  at: PagedSnapshot,
+  account: AccountId,
+  { from, to }: Range,
+  options: PageOptions,
+): Promise<TypedPage<ContainerRow>> {
+  const [namePrefix, deletedPrefix] = [nameKeyPrefix(account, ''), deletedKeyPrefix(account)];
+  const toDeletedKey = (key: Key) => (deletedPrefix + key.slice(namePrefix.length)) as Key;
+  const toNameKey = (key: Key) => (namePrefix + key.slice(deletedPrefix.length)) as Key;
+  const [names, gone] = await Promise.all([
+    at.page({ from, to }, options),
+    at.page({ from: toDeletedKey(from), to: toDeletedKey(to) }, options),
+  ]);
+  const restorable = gone.rows.flatMap((row) => {
+    const deleted = decodeDeletedContainer(row);
+    return deleted.until > at.now ? [{ ...row, key: toNameKey(row.key), deleted }] : [];
+  });
+  return mergePages(
+    { rows: names.rows, next: names.next },
+    { rows: restorable, next: gone.next && toNameKey(gone.next) },
+  );
+}
+
+/** In the order of the keys. After the end of the shorter page, the other one may have rows that belong in between. */
+function mergePages<Found extends Row>(one: TypedPage<Found>, other: TypedPage<Found>): TypedPage<Found> {
+  const next = minKey(one.next, other.next);
+  const rows = [...one.rows, ...other.rows].filter(({ key }) => next === undefined || key < next);
+  rows.sort((first, second) => (first.key < second.key ? -1 : 1));
+  return { rows, next };
 }
 
 export interface ListBlobsInput extends ListInput {
@@ -142,6 +198,8 @@ interface NameSource<Found extends Row, Item> {
   at(name: string): Key;
   page(range: Range, options: PageOptions): Promise<TypedPage<Found>>;
   item(row: Found, name: string): Item;
+  /** Of a row whose key does not end with the name. */
+  nameOf?(row: Found): string | undefined;
   /** The stored bytes that the item is made of. */
   bytesOf(row: Found): number;
 }
@@ -178,11 +236,10 @@ async function mergedPage(
     const key = found && toRecordKey(found.key);
     if (key !== undefined && !recordKeys.has(key)) withoutRecord.push({ ...found!, key });
   }
-  // After the end of the shorter page, the other page may have rows that belong in between.
-  const next = minKey(records.next, uncommitted.next && toRecordKey(uncommitted.next));
-  const rows = [...records.rows, ...withoutRecord].filter(({ key }) => next === undefined || key < next);
-  rows.sort((one, other) => (one.key < other.key ? -1 : 1));
-  return { rows, next };
+  return mergePages<RowWithUncommitted>(records, {
+    rows: withoutRecord,
+    next: uncommitted.next && toRecordKey(uncommitted.next),
+  });
 }
 
 /** These uncommitted blocks, or if they have expired, the next unexpired ones under the same common prefix. */
@@ -229,7 +286,6 @@ async function readPage<Found extends Row, Item>(
   // No name is longer, and an engine could not store a longer key.
   if (prefix.length > BLOB_NAME_MAX) return '';
   const start = names.under('');
-  const nameIn = (row: Row) => decodeKeySuffix(row.key, start);
   const range: Range = { from: names.under(prefix), to: prefixEnd(names.under(prefix)) };
   const grouping = delimiter === '' ? undefined : { from: range.from.length, delimiter: encodeKeyText(delimiter) };
   let left = Math.min(resultsMax, PAGE_MAX);
@@ -243,7 +299,8 @@ async function readPage<Found extends Row, Item>(
   while (from !== undefined) {
     const { rows, next }: TypedPage<Found> = await names.page({ from, to: range.to }, { limit: left + 1, grouping });
     for (const row of rows) {
-      const name = nameIn(row);
+      const ownName = names.nameOf?.(row);
+      const name = ownName ?? decodeKeySuffix(row.key, start);
       // Records and uncommitted blocks may both have a row under this common prefix.
       if (common !== undefined && name.startsWith(common)) continue;
       if (left === 0) {
@@ -258,7 +315,9 @@ async function readPage<Found extends Row, Item>(
       common = delimiter === '' ? undefined : commonPrefix(name, prefix, delimiter);
       if (common === undefined) slices.add(names.item(row, name), name.length + names.bytesOf(row));
       else slices.add({ prefix: common }, common.length);
-      if (left === 0) nextMarker = common === undefined ? encodeMarker('after', name) : encodeMarker('past', common);
+      if (left > 0) continue;
+      if (ownName !== undefined) nextMarker = encodeMarker('row', row.key.slice(start.length));
+      else nextMarker = common === undefined ? encodeMarker('after', name) : encodeMarker('past', common);
     }
     slices.flush();
     from = next;
@@ -273,8 +332,8 @@ function commonPrefix(name: string, prefix: string, delimiter: string): string |
   return end < 0 ? undefined : name.slice(0, end + delimiter.length);
 }
 
-/** Opaque to clients: the position of the next page. */
-function encodeMarker(how: 'after' | 'past', name: string): string {
+/** Opaque to clients: the position of the next page. After a row whose key does not end with the name: the rest of the key. */
+function encodeMarker(how: 'after' | 'past' | 'row', name: string): string {
   return `1-${how}-${Buffer.from(name, 'utf16le').toString('base64url')}`;
 }
 
@@ -286,10 +345,11 @@ function seekName(names: Pick<NameSource<Row, unknown>, 'at'>, name: string): Ke
 }
 
 function seekMarker(names: Pick<NameSource<Row, unknown>, 'under' | 'at'>, marker: string): Key {
-  const [, how, text = ''] = /^1-(after|past)-([\w-]+)$/.exec(marker) ?? [];
+  const [, how, text = ''] = /^1-(after|past|row)-([\w-]+)$/.exec(marker) ?? [];
   const name = Buffer.from(text, 'base64url').toString('utf16le');
   if (how === undefined || name.length > BLOB_NAME_MAX) {
     throw fail('InvalidQueryParameterValue', { QueryParameterName: 'marker', QueryParameterValue: marker });
   }
+  if (how === 'row') return keyAfter(`${names.under('')}${name}` as Key);
   return how === 'past' ? prefixEnd(names.under(name)) : keyAfter(names.at(name));
 }

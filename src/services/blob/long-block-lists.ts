@@ -44,9 +44,16 @@ export async function putLongList(storage: Storage, list: CheckedBlockList): Pro
       if (await isPlanStale(tx, storage, plan, target)) throw new SourceChanged();
       await content.finishPending(tx, account, id, pendingKey, length);
       await releaseReplaced(tx, storage, target, { handsOver: plan.handsOver });
-      const { content: headers, metadata } = list;
+      const { content: headers, metadata, tags } = list;
       const tier = tierAfterWrite(target.blob?.tier, list.tier, tx.now);
-      putBlobRecord(tx, storage, target, { length, contentId: formatId(id), content: headers, metadata, tier });
+      await putBlobRecord(tx, storage, target, {
+        length,
+        contentId: formatId(id),
+        content: headers,
+        metadata,
+        tags,
+        tier,
+      });
     });
   } catch (error) {
     await partition.transact(queueKey, async (tx) => {

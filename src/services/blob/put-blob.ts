@@ -19,6 +19,7 @@ import {
   type SentMetadata,
 } from './request-checks.ts';
 import { type BlobRecord, type ContainerId, type ContentHeaders, inlineKey, txQueueKey } from './rows.ts';
+import { parseTags } from './tags.ts';
 import {
   checkPut,
   checkSameContainer,
@@ -32,6 +33,8 @@ export interface PutBlobInput extends BlobInput {
   readonly content: ContentHeaders;
   readonly metadata: SentMetadata;
   readonly tier?: string | undefined;
+  /** The header x-ms-tags. */
+  readonly tags?: string | undefined;
   readonly body: SentContent;
 }
 
@@ -48,10 +51,10 @@ export async function precheckPutBlob(
 
 export async function putBlob(storage: Storage, input: PutBlobInput) {
   const { container, body } = input;
-  const { leaseId, metadata, tier } = checkPutBlobInput(storage, input);
+  const { leaseId, metadata, tier, tags } = checkPutBlobInput(storage, input);
   const containerId = body.whole ? undefined : await findContainerId(storage, container);
   return withInlineOrUpload(storage, body, async (staged) => {
-    const described = { content: input.content, metadata };
+    const described = { content: input.content, metadata, tags };
     const written = await commitBlob(storage, { ...input, leaseId, tier }, containerId, staged, () => described);
     return { ...written, md5: staged.md5!, crc64: staged.crc64 };
   });
@@ -67,7 +70,7 @@ export async function commitBlob(
   input: BlobInput & { readonly tier: Tier | undefined },
   containerId: ContainerId | undefined,
   staged: StagedContent,
-  describe: (tx: Transaction) => Pick<BlobRecord, 'content' | 'metadata' | 'copy'>,
+  describe: (tx: Transaction) => Pick<BlobRecord, 'content' | 'metadata' | 'tags' | 'copy'>,
 ) {
   const { container, blob, leaseId } = input;
   const { account, content, partition, sweeper } = storage;
@@ -86,7 +89,13 @@ export async function commitBlob(
       else content.addContent(tx, account, id!, [{ length, chunkRefs: staged.chunkRefs }]);
       const replacedTier = target.blob?.tier;
       const tier = (replacedTier ?? input.tier) && tierAfterWrite(replacedTier, input.tier, tx.now);
-      putBlobRecord(tx, storage, target, { length, crc64, contentId: id && formatId(id), tier, ...describe(tx) }, md5);
+      await putBlobRecord(
+        tx,
+        storage,
+        target,
+        { length, crc64, contentId: id && formatId(id), tier, ...describe(tx) },
+        md5,
+      );
       return hasReleased;
     },
   );
@@ -96,11 +105,16 @@ export async function commitBlob(
 
 export function checkPutBlobInput(
   storage: Storage,
-  input: BlobInput & { readonly metadata: SentMetadata; readonly tier?: string | undefined },
+  input: BlobInput & {
+    readonly metadata: SentMetadata;
+    readonly tier?: string | undefined;
+    readonly tags?: string | undefined;
+  },
 ) {
   const leaseId = checkWriteInput(input);
   const metadata = parseMetadata(input.metadata);
+  const tags = parseTags(input.tags);
   checkWritable(storage, input.container);
   const tier = parseOptionalTier(input.tier);
-  return { leaseId, metadata, tier };
+  return { leaseId, metadata, tier, tags };
 }

@@ -16,6 +16,7 @@ import type { Instant, Row, Snapshot, Timestamp, Transaction } from '../../parti
 import { decodeValue, encodeValue } from '../../partition/values.ts';
 import { formatEtag, type Validators } from '../../rules/conditions.ts';
 import type { Lease } from '../../rules/lease.ts';
+import type { Tags } from '../../rules/tags.ts';
 import type { StoredTier } from '../../rules/tiers.ts';
 import { encodeDeletion } from '../common/deletions.ts';
 import type { Metadata } from '../common/names.ts';
@@ -39,6 +40,8 @@ export const blobKeyPrefix = (account: AccountId, id: ContainerId, prefix: strin
   keyPrefix([account, 'b', id, ROOT], prefix);
 export const inlineKey = (account: AccountId, id: ContainerId, blob: string): Key =>
   encodeKey([account, 'i', id, ROOT, blob]);
+/** The name of a container that has tags. */
+export const taggedNameKey = (account: AccountId, id: ContainerId): Key => encodeKey([account, 'U', id]);
 export const uncommittedKey = (account: AccountId, id: ContainerId, blob: string): Key =>
   encodeKey([account, 'u', id, ROOT, blob]);
 export const uncommittedKeyPrefix = (account: AccountId, id: ContainerId, prefix: string): Key =>
@@ -65,7 +68,7 @@ export function nameFromKey(key: Key): string {
 
 /** A row whose version is its ETag, unless the last write had to keep the ETag. */
 interface ETagged {
-  /** The version that the ETag shows. Set by lease operations and Set Blob Tier only; any other write leaves it out. */
+  /** The version that the ETag shows. Set by lease operations, Set Blob Tier and Set Blob Tags only; any other write leaves it out. */
   readonly etag?: Timestamp;
 }
 
@@ -114,6 +117,7 @@ export interface BlobRecord extends ETagged {
   readonly created: Timestamp;
   /** Undefined: never set. */
   readonly tier?: StoredTier | undefined;
+  readonly tags?: Tags | undefined;
 }
 
 export type UncommittedId = Id;
@@ -142,7 +146,7 @@ export const uncommittedExpiry = (touched: Instant): Instant => touched + UNCOMM
 /** A row as it was read, with its ETag, and the version that the ETag shows. */
 export type WithVersion<T> = Omit<T, 'etag'> & Validators & { readonly version: Timestamp };
 export type Container = WithVersion<ContainerProperties> & { readonly id: ContainerId };
-export type Blob = WithVersion<BlobRecord>;
+export type Blob = WithVersion<BlobRecord> & { readonly tags: Tags };
 
 export async function readContainerId(
   at: Snapshot,
@@ -166,6 +170,7 @@ export async function readContainer(at: Snapshot, scope: AccountScope, container
 export function scheduleContainerDeletion(tx: Transaction, account: AccountId, id: ContainerId): void {
   const container = id.toString();
   tx.put(deletionKey(account, tx.timestamp, container), encodeDeletion({ kind: 'container', container }));
+  tx.remove(taggedNameKey(account, id));
 }
 
 /** Put Block checks the uncommitted-blocks row, so the blocks that are left cannot be found any more. */

@@ -7,13 +7,14 @@ import {
   type BlobInput,
   checkLease,
   checkWritable,
+  checkWriteConditions,
   checkWriteInput,
   parseSentPriority,
   parseSentTier,
 } from './request-checks.ts';
 import { blobKey, recordFrom, txQueueKey } from './rows.ts';
 
-export interface SetTierInput extends Omit<BlobInput, 'conditions'> {
+export interface SetTierInput extends BlobInput {
   readonly tier: string;
   readonly priority: string | undefined;
 }
@@ -22,12 +23,13 @@ export interface SetTierInput extends Omit<BlobInput, 'conditions'> {
 export async function setBlobTier(storage: Storage, input: SetTierInput): Promise<{ readonly isPending: boolean }> {
   const { container, blob } = input;
   const { account, rehydrationSeconds = REHYDRATION_SECONDS } = storage;
-  const leaseId = checkWriteInput({ ...input, conditions: {} });
+  const leaseId = checkWriteInput(input);
   const request = { tier: parseSentTier(input.tier), priority: parseSentPriority(input.priority) };
   checkWritable(storage, container);
   const { value } = await storage.partition.transact(txQueueKey(account, container, blob), async (tx) => {
     const { id, blob: found } = await readBlob(tx, storage, container, blob);
     checkLease(tx, found.lease, leaseId, 'write', 'blob');
+    checkWriteConditions(found, input.conditions);
     const step = nextTier(found.tier, request, tx.now, rehydrationSeconds);
     if ('refused' in step) throw fail(step.refused);
     if (step.next !== found.tier) {

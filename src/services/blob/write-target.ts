@@ -28,9 +28,11 @@ import {
   type UncommittedBlocks,
   uncommittedKey,
 } from './rows.ts';
+import { updateTagIndex } from './tag-index.ts';
 
 export interface WriteTarget {
   readonly containerId: ContainerId;
+  readonly container: string;
   readonly name: string;
   readonly blob: Blob | undefined;
   readonly uncommitted: UncommittedBlocks | undefined;
@@ -53,6 +55,7 @@ export async function readTarget(
   const hasExpired = found !== undefined && isExpired(found, at.now);
   return {
     containerId,
+    container,
     name,
     blob: recordRow && decodeBlobRecord(recordRow),
     uncommitted: hasExpired ? undefined : found,
@@ -96,13 +99,13 @@ export function checkPut(
  * The record of a blob that is new from its first byte on: of the replaced blob it keeps the creation time and an active lease.
  * @param md5 of the bytes, for a client that sets no Content-MD5
  */
-export function putBlobRecord(
+export async function putBlobRecord(
   tx: Transaction,
   { account }: Storage,
   target: WriteTarget,
-  { length, crc64, contentId, content, metadata, copy, tier }: Omit<BlobRecord, 'created' | 'lease' | 'etag'>,
+  { length, crc64, contentId, content, metadata, copy, tier, tags }: Omit<BlobRecord, 'created' | 'lease' | 'etag'>,
   md5?: string,
-): void {
+): Promise<void> {
   const { containerId, name, blob } = target;
   const record = {
     length,
@@ -119,11 +122,13 @@ export function putBlobRecord(
     },
     metadata,
     copy,
+    tags,
     created: blob?.created ?? tx.timestamp,
     lease: leaseAfterWrite(currentLease(target), tx.now),
     tier,
   };
   tx.put(blobKey(account, containerId, name), encodeBlobRecord(record));
+  await updateTagIndex(tx, account, target, blob?.tags, tags);
 }
 
 /** Where the chunk references of a new content may come from. */

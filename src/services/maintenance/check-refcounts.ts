@@ -13,6 +13,7 @@ import { decodeKey, type Range } from '../../partition/keys.ts';
 import type { Row } from '../../partition/partition.ts';
 import { decodeCounter } from '../../partition/values.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
+import { decodeDeletedContainer } from '../blob/deleted-containers.ts';
 import { blocksIn, decodeBlock, decodeUncommitted } from '../blob/rows.ts';
 import { decodeAccount, removedAccountId, removedAccountName } from '../common/account-rows.ts';
 import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
@@ -38,6 +39,8 @@ export interface ReferenceCounts {
   readonly live: Map<string, LiveCount>;
   /** By queue and generation. */
   readonly queues: Map<string, QueueCount>;
+  /** By container and key. */
+  readonly tagged: Map<string, TaggedCount>;
 }
 
 export interface ContentCount {
@@ -73,6 +76,14 @@ interface QueueCount {
   counted: number;
 }
 
+interface TaggedCount {
+  counted: number;
+  blobs: number;
+}
+
+export const taggedId = (account: unknown, container: unknown, key: unknown): string =>
+  qualifiedId(account, `${container} ${key}`);
+
 export const qualifiedId = (account: unknown, id: unknown): string => `${account}/${id}`;
 
 export function newReferenceCounts(): ReferenceCounts {
@@ -87,6 +98,7 @@ export function newReferenceCounts(): ReferenceCounts {
     chunks: new Map(),
     live: new Map(),
     queues: new Map(),
+    tagged: new Map(),
   };
 }
 
@@ -107,6 +119,8 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
   const queue = (id: unknown, gen: unknown) =>
     getOrCreate(counts.queues, qualifiedId(account, `${id}-${gen}`), { messages: 0, counted: 0 });
   const live = (extent: unknown) => getOrCreate(counts.live, qualifiedId(account, extent), { row: 0, bytes: 0 });
+  const tagged = (id: unknown, key: unknown) =>
+    getOrCreate(counts.tagged, taggedId(account, id, key), { counted: 0, blobs: 0 });
   const countUsers = (chunkRefs: readonly ChunkRef[]) => {
     for (const ref of chunkRefs) chunk(formatId(ref.chunk)).users++;
   };
@@ -117,6 +131,9 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
         const { id, gen } = decodeQueue(account, row);
         queue(id, gen).name = rest[1] as string;
       }
+      return;
+    case 'g':
+      counts.containers.add(qualifiedId(account, `blob ${decodeDeletedContainer(row).id}`));
       return;
     case 'x': {
       const deletion = decodeDeletion(row);
@@ -136,8 +153,9 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       return;
     }
     case 'b': {
-      const { contentId } = decodeBlobRecord(row);
+      const { contentId, tags } = decodeBlobRecord(row);
       if (contentId !== undefined) content(contentId).blobs++;
+      for (const [key] of tags) tagged(rest[0], key).blobs++;
       return;
     }
     case 'c': {
@@ -170,6 +188,9 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
     }
     case 'l':
       live(rest[0]).row = Number(decodeCounter(row));
+      return;
+    case 'T':
+      tagged(rest[1], rest[0]).counted += Number(decodeCounter(row));
       return;
     case 'q':
       queue(rest[0], rest[1]).messages++;

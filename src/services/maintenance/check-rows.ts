@@ -11,10 +11,22 @@ import {
 import { crc64Base64 } from '../../hashing/hasher.ts';
 import { decodeKey, encodeKey, type Part as KeyPart } from '../../partition/keys.ts';
 import type { Row, Snapshot } from '../../partition/partition.ts';
-import { decodeBytes, decodeCounter, decodeValue } from '../../partition/values.ts';
+import { decodeBytes, decodeCounter, decodeText, decodeValue } from '../../partition/values.ts';
 import { accountKeysFault, accountNameFault } from '../../rules/account-names.ts';
+import { findTag } from '../../rules/tags.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
-import { decodeBlock, decodeProperties, decodeUncommitted, expiryKey, inlineKey } from '../blob/rows.ts';
+import { decodeDeletedContainer, deletedExpiryKey } from '../blob/deleted-containers.ts';
+import {
+  blobKey,
+  decodeBlock,
+  decodeProperties,
+  decodeUncommitted,
+  expiryKey,
+  inlineKey,
+  nameKey,
+  propertiesKey,
+} from '../blob/rows.ts';
+import { tagKey } from '../blob/tag-index.ts';
 import { decodeAccount } from '../common/account-rows.ts';
 import { decodeDeletion } from '../common/deletions.ts';
 import { decodeName, type ServiceName } from '../common/names.ts';
@@ -73,7 +85,26 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       totals.blobs++;
       totals.bytes += decodeBlobRecord(row).length;
       if (!hasContainer(rest[0])) throw new Error('its container does not exist');
+      await checkTags(at, row);
       return checkBlobContent(at, row, counts);
+    case 't': {
+      const [id, key, value, blob] = rest as [bigint, string, string, string];
+      decodeValue(row);
+      const found = await at.get(blobKey(account, id, blob));
+      if (!found || findTag(decodeBlobRecord(found).tags, key) !== value) throw new Error('a tag that no blob has');
+      return;
+    }
+    case 'T': {
+      const [, id] = rest as [string, bigint];
+      decodeCounter(row);
+      if (!hasContainer(id)) throw new Error('its container does not exist');
+      return;
+    }
+    case 'U': {
+      const named = await at.get(nameKey(account, decodeText(row)));
+      if (!named || decodeName(named) !== rest[0]) throw new Error('its container has another name');
+      return;
+    }
     case 'i':
       decodeBytes(row);
       if (!(await at.get(encodeKey([account, 'b', ...rest])))) throw new Error('content that no blob has');
@@ -130,6 +161,13 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
     case 'x':
       decodeDeletion(row);
       return;
+    case 'g': {
+      const container = decodeDeletedContainer(row);
+      const needed = [propertiesKey(account, container.id), deletedExpiryKey(account, container)];
+      if ((await at.getMany(needed)).includes(undefined))
+        throw new Error('its properties or the end of its retention is missing');
+      return;
+    }
     case 's':
     case 'w':
       decodeValue(row);
@@ -150,7 +188,7 @@ function checkStoreRow(type: string, row: Row): void {
 
 /** Counters, or sums of counters, that are wrong and have no row of their own to be reported at. */
 export function counterMismatches(counts: ReferenceCounts): string[] {
-  return [...missingLiveCounters(counts), ...queueCountMismatches(counts)];
+  return [...missingLiveCounters(counts), ...queueCountMismatches(counts), ...tagCountMismatches(counts)];
 }
 
 function queueCountMismatches({ queues, accounts }: ReferenceCounts): string[] {
@@ -162,11 +200,25 @@ function queueCountMismatches({ queues, accounts }: ReferenceCounts): string[] {
     });
 }
 
+function tagCountMismatches({ tagged }: ReferenceCounts): string[] {
+  return [...tagged]
+    .filter(([, { counted, blobs }]) => counted !== blobs)
+    .map(([id, { counted, blobs }]) => `tag ${id}: it counts ${counted} blobs and there are ${blobs}`);
+}
+
 /** Counters that have no row, although they should. */
 function missingLiveCounters({ live }: ReferenceCounts): string[] {
   return [...live]
     .filter(([, { row, bytes }]) => row === 0 && bytes > 0)
     .map(([name, { bytes }]) => `extent ${name.split('/')[1]}: it counts 0 bytes in use and there are ${bytes}`);
+}
+
+async function checkTags(at: Snapshot, row: Row): Promise<void> {
+  const [account, , id, , blob] = decodeKey(row.key) as [bigint, string, bigint, bigint, string];
+  const { tags } = decodeBlobRecord(row);
+  const rows = await at.getMany(tags.map(([key, value]) => tagKey(account, id, key, value, blob)));
+  const missing = tags.find((_, i) => !rows[i]);
+  if (missing) throw new Error(`its tag ${missing[0]} is not in the index`);
 }
 
 async function checkBlobContent(at: Snapshot, row: Row, counts: ReferenceCounts): Promise<void> {

@@ -5,6 +5,7 @@ import { decodeKey, type Key, prefixEnd, type Range } from '../../partition/keys
 import type { Partition, Row, Transaction } from '../../partition/partition.ts';
 import { encodeValue } from '../../partition/values.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
+import { expireDeletedContainer } from '../blob/deleted-containers.ts';
 import {
   blobKeyPrefix,
   blocksIn,
@@ -20,6 +21,7 @@ import {
   uncommittedKey,
   uncommittedKeyPrefix,
 } from '../blob/rows.ts';
+import { updateTagIndex } from '../blob/tag-index.ts';
 import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
 import type { AccountId } from '../common/storage.ts';
 
@@ -28,8 +30,8 @@ export interface SweepContext {
   readonly content: Pick<ContentStore, 'decrefContent' | 'decrefChunks' | 'sweepContent'>;
 }
 
-/** Blobs or blocks of a slice. */
-const SLICE_ROWS = 100;
+/** Blobs or blocks of a slice: a blob has up to ten tags, each a row and a counter. */
+const SLICE_ROWS = 50;
 /** Rows without references, of a slice. */
 const SLICE_BARE_ROWS = 500;
 /** A block has up to 500 chunks: a slice ends after the block that reaches this number. */
@@ -75,9 +77,11 @@ async function sweepContainer(
   const blobPrefix = blobKeyPrefix(account, id, '');
   const blobs = await tx.scanUnchecked({ from: blobPrefix, to: prefixEnd(blobPrefix) }, { limit: SLICE_ROWS });
   for (const row of blobs) {
-    const { contentId } = decodeBlobRecord(row);
+    const { contentId, tags } = decodeBlobRecord(row);
+    const name = nameFromKey(row.key);
     if (contentId) await content.decrefContent(tx, account, parseId(contentId));
-    else tx.remove(inlineKey(account, id, nameFromKey(row.key)));
+    else tx.remove(inlineKey(account, id, name));
+    await updateTagIndex(tx, account, { containerId: id, container: '', name }, tags);
     tx.remove(row.key);
   }
   if (blobs.length > 0) return false;
@@ -118,7 +122,13 @@ async function sweepUncommitted(
 }
 
 /** Of an expiry-index entry that is due: the uncommitted blocks have expired, or it moves to seven days after the last Put Block. */
-export async function expireUncommitted({ partition }: SweepContext, account: AccountId, indexRow: Row): Promise<void> {
+/** Whatever the entry of the expiry index names has reached its end, or has another one by now. */
+export function expireEntry({ partition }: SweepContext, account: AccountId, indexRow: Row): Promise<void> {
+  const kind = decodeKey(indexRow.key)[3];
+  return (kind === 'container' ? expireDeletedContainer : expireUncommitted)(partition, account, indexRow);
+}
+
+async function expireUncommitted(partition: Partition, account: AccountId, indexRow: Row): Promise<void> {
   const [, , instant, , id, blob] = decodeKey(indexRow.key) as [bigint, string, bigint, string, bigint, string];
   await partition.transact(indexRow.key, async (tx) => {
     tx.remove(indexRow.key);
