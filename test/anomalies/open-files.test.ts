@@ -27,7 +27,7 @@ describe.skipIf(process.platform !== 'linux')('With few files that may be open',
     const bytes = Buffer.alloc(3 << 20, 'x');
     expect((await client.putBlob('one/blob', bytes)).status).toBe(201);
     expect((await client.getBlob('one/blob')).body.equals(bytes)).toBe(true);
-    const lines = stdout().match(/ WARN {2}there are too many connections.* ulimit -n.* connections=50$/gm);
-    expect(lines).toHaveLength(1);
+    const lines = () => stdout().match(/ WARN {2}there are too many connections.*ulimit -n.* connections=50$/gm);
+    await expect.poll(lines).toHaveLength(1);
   });
 });

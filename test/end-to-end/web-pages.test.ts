@@ -170,7 +170,7 @@ describe('The root of a service', () => {
   it('is an address without an account for every other client, and so is any other path', async () => {
     const { origin } = new URL(running.server.blobUrl);
     const other = await fetch(origin, { headers: { Accept: 'application/xml' } });
-    expect(other.status).toBe(404);
+    expect(other.status).toBe(400);
     for (const path of ['/?comp=list', '/nobody', '//'])
       expect((await fetch(`${origin}${path}`, { headers: { Accept: HTML } })).status).not.toBe(200);
     expect((await fetch(running.server.blobUrl, { headers: { Accept: HTML } })).headers.get('content-type')).toContain(

@@ -10,11 +10,11 @@ import { newFolder, root } from '../support/repository-copy.ts';
 
 const MEMORY = ['--inMemoryPersistence', '--blobPort', '0'];
 const READY = 'Table service is successfully listening at ';
-const LINE = /^127\.0\.0\.1 - - \[.*\] "PUT \/devstoreaccount1\/one\?restype=container HTTP\/1\.1" 201 -$/m;
+const LINE = /^127\.0\.0\.1 - - \[.*\] "PUT \/devstoreaccount1\/one\?restype=container HTTP\/1\.1" 201 -/m;
 
 describe('The access log', () => {
   it('is a line for each request, and nothing else follows the lines of the start', async () => {
-    expect(await printedAfterStart([])).toMatch(new RegExp(`^${LINE.source.slice(1)}\n$`));
+    expect(await printedAfterStart([])).toMatch(new RegExp(`${LINE.source}\n$`));
   });
 
   it.each([
