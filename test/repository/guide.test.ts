@@ -46,6 +46,16 @@ describe('The README', () => {
     }
     await server.stop();
   });
+
+  it('has a program in Python that runs, too', async (context) => {
+    if (noPythonSdk) return context.skip(noPythonSdk);
+    const server = await start({ inMemory: true, blobPort: 0 });
+    const [program, ...more] = programsOf(join('..', '..', 'README.md'), python);
+    expect(more).toEqual([]);
+    const { connectionString } = server;
+    expect(await runGuideProgram(python, program!, { folder: newFolder(), connectionString })).toBe('Hello\n');
+    await server.stop();
+  });
 });
 
 function runsPrograms(
