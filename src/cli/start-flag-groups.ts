@@ -23,6 +23,7 @@ const dataFlags = {
   partition,
   extents,
   inMemoryPersistence: { type: 'boolean', help: 'keep the data in memory, and lose it at the end' },
+  seed: { type: 'string', value: 'file', help: 'YAML or JSON: containers, queues, tables ... to create where missing' },
   extentMemoryLimit: {
     type: 'string',
     value: 'MB',
@@ -50,6 +51,13 @@ const securityFlags = {
   pwd: { type: 'string', value: 'password', help: 'of the key, or of the PFX' },
   oauth: { type: 'string', value: 'basic', help: 'take bearer tokens unverified, for tests; needs HTTPS' },
   cors: { type: 'string', value: 'origins', help: "origins whose pages may call, separated by commas; '*' is all" },
+  'copy-from': {
+    type: 'string',
+    repeats: true,
+    value: 'origin',
+    help: 'other server that copies may read from, as https://host:port; repeatable (none)',
+  },
+  'remote-metrics': { type: 'boolean', help: 'let other machines read /metrics, which names accounts and queues' },
   'allowed-hosts': {
     type: 'string',
     value: 'names',

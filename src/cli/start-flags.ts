@@ -128,6 +128,9 @@ function startOptions(values: StartValues, env: NodeJS.ProcessEnv): StartOptions
     ...(values.rehydration !== undefined && {
       rehydrationSeconds: parseWhole('rehydration', values.rehydration, 86_400),
     }),
+    ...(values.seed !== undefined && { seed: values.seed }),
+    ...(values['remote-metrics'] && { remoteMetrics: true }),
+    ...(values['copy-from'] !== undefined && { copyFrom: values['copy-from'] }),
     log: {
       level,
       format: parseChoice<LogFormat>('log-format', values['log-format'] ?? 'text', logFormats),

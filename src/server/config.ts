@@ -1,5 +1,6 @@
 /** Configuration: validates the options of `start()` and completes them to one frozen Config. */
 import { resolve } from 'node:path';
+import { parseOrigin } from '../rest/outgoing/origins.ts';
 import { accountKeysFault, accountNameFault } from '../rules/account-names.ts';
 import { REHYDRATION_SECONDS } from '../rules/tiers.ts';
 import { type ServiceName, serviceNames } from '../services/common/names.ts';
@@ -37,6 +38,11 @@ export interface Config {
   readonly memoryBytesMax: number | undefined;
   readonly bodyBytesMax: number;
   readonly rehydrationSeconds: number;
+  /** A file, or its content. */
+  readonly seed: string | object | undefined;
+  readonly remoteMetrics: boolean;
+  /** Origins, in the form that a URL has. */
+  readonly copyFrom: readonly string[];
   readonly log: {
     readonly level: LogLevel;
     readonly format: LogFormat;
@@ -80,8 +86,17 @@ export function resolveConfig(options: StartOptions = {}): Config {
     memoryBytesMax: options.memoryBytesMax ?? (options.inMemory ? defaultMemoryBytesMax() : undefined),
     bodyBytesMax: options.bodyBytesMax ?? defaultBodyBytesMax(),
     rehydrationSeconds: options.rehydrationSeconds ?? REHYDRATION_SECONDS,
+    seed: options.seed,
+    remoteMetrics: options.remoteMetrics ?? false,
+    copyFrom: Object.freeze((options.copyFrom ?? []).map(resolveCopyOrigin)),
     log: Object.freeze({ level, format, file: file === undefined ? undefined : resolve(file), requests }),
   });
+}
+
+function resolveCopyOrigin(text: string): string {
+  const origin = parseOrigin(text);
+  if (origin !== undefined) return origin;
+  throw new StartError(`copy-from: ${text} is not an origin, as in https://example.com:8080, without a path.`);
 }
 
 const DEFAULT_PORTS: Readonly<Record<ServiceName, number>> = { blob: 10_000, queue: 10_001, table: 10_002 };

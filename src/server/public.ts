@@ -98,6 +98,12 @@ export interface StartOptions extends ServiceOptions {
   readonly bodyBytesMax?: number;
   /** Seconds until an archived blob is back in an online tier: 5. With high priority, a fifth of it. */
   readonly rehydrationSeconds?: number;
+  /** Accounts, containers, queues and tables that are created at the start where they are missing: a file in YAML or JSON, or its content. */
+  readonly seed?: string | object;
+  /** Let other machines read /metrics, which names accounts and queues. */
+  readonly remoteMetrics?: boolean;
+  /** Origins of other servers that copies may read from, as in https://example.com:8080: none. */
+  readonly copyFrom?: readonly string[];
   /** Nothing is logged without it. */
   readonly log?: LogOptions;
 }

@@ -11,6 +11,7 @@ import { fail } from './errors.ts';
 import {
   type BlobInput,
   checkLease,
+  checkNoPendingCopy,
   checkOnline,
   checkReadInput,
   checkWritable,
@@ -134,6 +135,7 @@ async function checkPutBlock(
 ): Promise<Segment | undefined> {
   const { uncommitted } = target;
   checkLease(at, currentLease(target), leaseId, 'write', 'blob');
+  checkNoPendingCopy(target.blob);
   checkOnline(at, target.blob);
   const row = uncommitted && (await at.get(blockKeyFromId(storage, uncommitted.id, blockId)));
   const verdict = judgeBlock(uncommitted, blockId, row !== undefined);

@@ -11,6 +11,7 @@ import { fail } from './errors.ts';
 import {
   type BlobInput,
   checkLease,
+  checkNoPendingCopy,
   checkOnline,
   checkWriteConditions,
   type DecisionSnapshot,
@@ -92,6 +93,7 @@ export function checkPut(
   checkLease(at, currentLease(target), leaseId, 'write', 'blob');
   checkWriteConditions(target.blob, conditions, leaseId, true);
   if (target.blob && granted?.overwrite === false) throw fail('UnauthorizedBlobOverwrite');
+  checkNoPendingCopy(target.blob);
   checkOnline(at, target.blob);
 }
 
