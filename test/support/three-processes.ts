@@ -2,8 +2,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type HoldfastServer, type StartOptions, withAccounts } from 'holdfast';
+import type { HoldfastServer, StartOptions } from 'holdfast';
 import { inject } from 'vitest';
+import { withAccounts } from '../../src/server/open-storage.ts';
 import { restartableServer, startServers, stopServers } from './restartable-servers.ts';
 
 /** Of all processes. */

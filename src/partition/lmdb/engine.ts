@@ -4,7 +4,15 @@
  */
 import { COUNT_BOUNDS, Histogram, SECONDS_BOUNDS } from '../../base/histogram.ts';
 import { type ClockOptions, ReservedClock } from '../clock.ts';
-import { type Commit, type Engine, type EngineFigures, type Instant, type Outcome, Unavailable } from '../partition.ts';
+import {
+  type Commit,
+  DiskFull,
+  type Engine,
+  type EngineFigures,
+  type Instant,
+  type Outcome,
+  Unavailable,
+} from '../partition.ts';
 import { estimateCommit, freesSpace, LOW_SPACE, type SizeEstimate } from './disk-space.ts';
 import { isDiskFull, type LmdbFiles } from './files.ts';
 import { type Decision, validateGroup } from './group-validation.ts';
@@ -175,7 +183,7 @@ class LmdbEngine implements Engine {
     if (layers.sizeEstimateWith([]) > 0 && layers.checkpointNow()) return undefined;
     // The log has room for these; the checkpoint starts once they have freed space.
     const freeing = commits.filter(({ data }) => freesSpace(data));
-    for (const each of commits) if (!freeing.includes(each)) each.reject(new Unavailable(LOW_SPACE));
+    for (const each of commits) if (!freeing.includes(each)) each.reject(new DiskFull(LOW_SPACE));
     return freeing;
   }
 
@@ -209,7 +217,7 @@ class LmdbEngine implements Engine {
         active.undoGroup();
         clock.isReservationPending ||= until !== undefined;
         this.decidedAt = 0n;
-        this.answer(commits, insteadOfCommitted(new Unavailable(LOW_SPACE)), 0);
+        this.answer(commits, insteadOfCommitted(new DiskFull(LOW_SPACE)), 0);
       } else {
         layers.fail(error);
         this.answer(commits, insteadOfCommitted('unknown'), 0);
