@@ -23,7 +23,8 @@ describe('The package', () => {
 
   it('is built when it is packed, and holds what runs, one file of types and the documentation', () => {
     console.log(`${packed.files.length} files, ${packed.size} bytes, ${packed.unpackedSize} bytes unpacked`);
-    const usual = /^(dist\/.*\.c?js|dist\/licences\.txt|docs\/.*\.md|package\.json|README\.md|LICENSE|CHANGELOG\.md)$/;
+    const usual =
+      /^(dist\/.*\.c?js|dist\/licences\.txt|docs\/.*\.md|docs\/grafana-dashboard\.json|package\.json|README\.md|LICENSE|CHANGELOG\.md)$/;
     expect(packed.files.filter((file) => !usual.test(file))).toEqual(['dist/index.d.cts', 'dist/index.d.ts']);
     expect(packed.files.filter((file) => /\.test\.|\.map$|conformance|docs\/adr/.test(file))).toEqual([]);
   });
