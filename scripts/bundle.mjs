@@ -41,6 +41,7 @@ export async function bundle(root, dist) {
     await bundled.close();
     modules.push(...output.flatMap(({ moduleIds = [] }) => moduleIds));
   }
+  fs.mkdirSync(dist, { recursive: true });
   fs.writeFileSync(join(dist, 'licences.txt'), licencesOf(modules));
 }
 

@@ -39,7 +39,7 @@ export async function ensureBuilt({ tolerant = false } = {}) {
     const [status, fault] = await Promise.all([compile(fresh), bundling]);
     if (fault) throw fault;
     if (status !== 0 && !(tolerant && fs.existsSync(join(fresh, 'build')))) throw new Error('The build failed.');
-    if (fs.existsSync(join(fresh, 'types', 'server', 'public.d.ts'))) bundleTypes(join(fresh, 'types'), join(fresh, 'dist'));
+    bundleTypes(join(fresh, 'types'), join(fresh, 'dist'));
     for (const folder of folders) {
       fs.rmSync(fingerprintFile(folder), { force: true });
       replaceFiles(join(fresh, folder), join(root, folder));
