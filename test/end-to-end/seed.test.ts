@@ -16,7 +16,7 @@ containers:
     folder: files
     blobs:
       hello.txt: Hello
-      pixel: { base64: AAEC, contentType: image/png, tier: Cool, metadata: { size: "1" }, cacheControl: no-cache }
+      pixel: { base64: AAEC, contentType: image/png, tier: Cool, metadata: { size: "1" }, tags: { "a b": x/1 }, cacheControl: no-cache }
   copies:
     blobs:
       page: { file: files/index.html }
@@ -87,6 +87,7 @@ describe('A seed', () => {
       ...{ contentLength: 3, contentType: 'image/png', cacheControl: 'no-cache' },
       ...{ accessTier: 'Cool', metadata: { size: '1' } },
     });
+    expect((await blob('photos', 'pixel').getTags()).tags).toEqual({ 'a b': 'x/1' });
     expect(await blob('photos', 'index.html').getProperties()).toMatchObject({ contentType: 'text/html' });
     expect(await blob('copies', 'page').getProperties()).toMatchObject({ contentLength: 3, contentType: 'text/html' });
     const large = await blob('photos', 'deep/er/large').downloadToBuffer();
@@ -165,6 +166,7 @@ describe('A seed', () => {
     ['two contents', 'base64: AAEC', 'base64: AAEC, text: x', 0, 'one of text, base64, file'],
     ['a file that is not there', 'file: files/index.html', 'file: nothing', 0, 'there is no file'],
     ['a tier that there is not', 'tier: Cool', 'tier: Warm', 0, 'InvalidHeaderValue'],
+    ['a tag that Azure refuses', 'x/1', 'x!1', 0, 'InvalidTags'],
     ['a name that Azure refuses', '  photos:', '  Photos:', 0, 'InvalidResourceName'],
     ['a message that is never visible', 'ttlSeconds: -1', 'ttlSeconds: 0', 0, 'InvalidQueryParameterValue'],
     ['a message without a text', 'text: two, ', '', 0, 'a message has a text'],
