@@ -1,12 +1,14 @@
 /** A seed: what its file names is created where it is missing, and everything else stays. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { TableClient } from '@azure/data-tables';
 import { BlobServiceClient } from '@azure/storage-blob';
 import { QueueServiceClient } from '@azure/storage-queue';
 import { type HoldfastServer, StartError, type StartOptions, start } from 'holdfast';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { newFolder } from '../support/repository-copy.ts';
+import { onEveryEngine } from '../support/test-server.ts';
 
 const SEED = `
 containers:
@@ -205,4 +207,25 @@ describe('A seed', () => {
       'seed: queues.jobs.messages[1].text: it is a text',
     );
   });
+});
+
+describe('Servers on one store with the same seed', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-seed-'));
+  const seed = join(folder, 'seed.json');
+  writeFileSync(seed, '{"queues":{"seeded":{"messages":["one","two"]}},"containers":{"seeded":{"blobs":{"a":"x"}}}}');
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  onEveryEngine(
+    (running) => {
+      it('create each thing once between them', async () => {
+        const { queues, service } = running;
+        const queue = queues.getQueueClient('seeded');
+        expect((await queue.getProperties()).approximateMessagesCount).toBe(2);
+        const { peekedMessageItems } = await queue.peekMessages({ numberOfMessages: 10 });
+        expect(peekedMessageItems.map(({ messageText }) => messageText)).toEqual(['one', 'two']);
+        expect(await service.getContainerClient('seeded').getBlobClient('a').exists()).toBe(true);
+      });
+    },
+    { start: { seed } },
+  );
 });
