@@ -44,6 +44,8 @@ describe('A copy source', () => {
     [HOST, 'http://elsewhere:10000/mine/c/b'],
     [PATH, 'http://nas:10001/mine/c/b'],
     [PATH, 'http://nas/mine/c/b'],
+    [PATH, 'https://named.example:8443/mine/c/b'],
+    [PATH, 'http://named.example/mine/c/b'],
   ])('of a request to %j is another server at %s', (caller, source) => {
     expect(() => parse(requestFrom(caller, source))).toThrow('--copy-from');
   });
