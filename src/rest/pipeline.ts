@@ -130,7 +130,7 @@ export function createPipeline<Context, Known extends ServedAccount>(
     if (row.readsCopySource) {
       const copySource = parseCopySource(request, ownNames);
       if (!('isRemote' in copySource)) {
-        const source = copySourceRequest(request, copySource, row.readsCopySource);
+        const source = copySourceRequest(request, copySource, row);
         const isOwn = copySource.account === request.account;
         const ownerReads = isOwn && row.readsCopySource === 'as owner' && identity.kind === 'owner';
         granted = { ...granted, source: await authorizeCopySource(source, incoming.socket, ownerReads) };

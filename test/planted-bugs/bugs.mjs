@@ -465,7 +465,7 @@ export const plantedBugs = [
     file: 'src/rest/blob/copy-source.ts',
     find: 'names.copyOrigins.has(parsed.origin)',
     replace: '[...names.copyOrigins].some((origin) => new URL(origin).hostname === parsed.hostname)',
-    tests: ['src/rest/outgoing/ssrf.test.ts', '-t', 'is refused without a connection'],
+    tests: ['src/rest/blob/copy-source.test.ts', '-t', 'is another server at'],
   },
   {
     name: 'a part of a chunk is read from the beginning of the chunk',

@@ -7,7 +7,7 @@ import type { Conditions } from '../../rules/conditions.ts';
 import type { CopySource } from '../../services/blob/copy-sources.ts';
 import { parseIfTags } from '../../services/blob/tags.ts';
 import { StorageError } from '../../services/common/errors.ts';
-import { notImplemented, type Reader, type Request } from '../operation.ts';
+import { notImplemented, type Operation, type Reader, type Request } from '../operation.ts';
 import { parseWebUrl } from '../outgoing/origins.ts';
 import { conditions, invalidHeader, reader, singleHeader } from '../params.ts';
 import { type Address, parseAddress, parseQuery } from '../request.ts';
@@ -102,10 +102,13 @@ function localSource({ url, container, item: blob, rawQuery }: CopySourceAddress
   return { url: withoutSignature(url), container, blob };
 }
 
-/** The query of a signed URL is as secret as a key. */
+/** The query of a signed URL, of Azure or another service, is as secret as a key. */
 function withoutSignature(url: string): string {
   const question = url.indexOf('?');
-  return question >= 0 && /[?&][^=&]*(?:sig|signature)=/i.test(url) ? url.slice(0, question) : url;
+  if (question < 0) return url;
+  // One part at a time: over the whole query the expression would take the square of its length.
+  const parts = url.slice(question + 1).split('&');
+  return parts.some((part) => /^[^=]*sig(?:nature)?=/i.test(part)) ? url.slice(0, question) : url;
 }
 
 /** As sent. */
@@ -170,12 +173,18 @@ export const requireAbortAction: Reader<void> = reader(({ headers }) => {
 });
 
 /** The read of the source as a request that can be authenticated and authorized. */
-export function copySourceRequest(request: Request, source: CopySourceAddress, reads: CopySourceReads): Request {
+export function copySourceRequest(
+  request: Request,
+  source: CopySourceAddress,
+  { readsCopySource, unsupported }: Pick<Operation<never>, 'readsCopySource' | 'unsupported'>,
+): Request {
   const { rawPath, rawQuery, account, base, container, item, secondary } = source;
   const { id, readsHosts, secure, version } = request;
   const query = parseQuery(rawQuery);
-  const authorization = reads === 'by its credential' ? sourceAuthorization(request) : undefined;
-  const readsTags = [SOURCE_IF_TAGS, TAG_OPTION].some((name) => request.headers[name] !== undefined);
+  const authorization = readsCopySource === 'by its credential' ? sourceAuthorization(request) : undefined;
+  const readsTags = [SOURCE_IF_TAGS, TAG_OPTION].some(
+    (name) => request.headers[name] !== undefined && !unsupported.includes(name),
+  );
   // A read that depends on tags requires the right to them.
   const headers = { ...(authorization !== undefined && { authorization }), ...(readsTags && { 'x-ms-if-tags': '' }) };
   return {
