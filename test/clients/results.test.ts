@@ -72,7 +72,23 @@ describe('the report', () => {
     expect(table).toContain('| go | | skipped: go is not installed |');
   });
 
-  it('knows a failure by client and title only', () => {
-    expect(unknownFailures(result).map(({ title }) => title)).toEqual(['writes']);
+  it('knows a failure by its client, its title, and that a feature is missing', () => {
+    const missing = 'Put Blob (append blob) is not implemented by this server yet';
+    const known = [{ client: 'one', title: /^appends$/, reason: 'append blobs' }];
+    const result = {
+      name: 'one',
+      checks: {
+        holdfast: [
+          { title: 'appends', fault: missing },
+          { title: 'appends', fault: 'other bytes' },
+          { title: 'writes', fault: missing },
+        ],
+        azurite: [{ title: 'reads', fault: 'no' }],
+      },
+    };
+    expect(unknownFailures(result, known).map(({ title, fault }) => `${title}: ${fault}`)).toEqual([
+      'appends: other bytes',
+      `writes: ${missing}`,
+    ]);
   });
 });
