@@ -1,9 +1,17 @@
 /** Append blobs on the wire. */
-import { appendBlock, createAppendBlob, precheckAppendBlock, sealBlob } from '../../services/blob/append-blobs.ts';
+import {
+  appendBlock,
+  appendBlockFromUrl,
+  createAppendBlob,
+  precheckAppendBlock,
+  sealBlob,
+} from '../../services/blob/append-blobs.ts';
 import type { Storage } from '../../services/common/storage.ts';
 import { type ConditionHeader, type Operation, operationOn, type Reader } from '../operation.ts';
 import { contentBody, contentHeaders, header, integerHeader, leaseId, metadata, pathPart, reader } from '../params.ts';
 import { validatorHeaders } from '../reply.ts';
+import { sourceBytesMax, sourceRange } from './copy-source.ts';
+import { hashHeaders, sourceParams, UNSUPPORTED_OF_SOURCES, wantsBlockMd5 } from './from-url-operations.ts';
 import {
   APPEND_BLOCK_SIZES,
   beforeCrc64,
@@ -79,6 +87,36 @@ export const appendOperations: readonly Operation<Storage>[] = [
         'x-ms-content-crc64': md5 === undefined ? crc64 : undefined,
         'x-ms-blob-append-offset': offset,
         'x-ms-blob-committed-block-count': blocks,
+        'x-ms-request-server-encrypted': 'true',
+      }),
+    }),
+  }),
+  operation({
+    name: 'Append Block From URL',
+    route,
+    query: { comp: 'appendblock' },
+    when: { 'x-ms-copy-source': true },
+    permission: ['add', 'write'],
+    readsCopySource: 'any account',
+    conditions: ALL_CONDITIONS,
+    test: TEST,
+    unsupported: UNSUPPORTED_OF_SOURCES,
+    unsupportedUnlessLenient: ENCRYPTION,
+    input: {
+      ...target,
+      ...sourceParams,
+      sourceRange,
+      append: appendConditions,
+      wantsMd5: wantsBlockMd5,
+      sourceBytesMax: sourceBytesMax(APPEND_BLOCK_SIZES),
+    },
+    run: async (storage, input) => ({ written: await appendBlockFromUrl(storage, input), wantsMd5: input.wantsMd5 }),
+    reply: ({ written, wantsMd5 }) => ({
+      status: 201,
+      headers: validatorHeaders(written, {
+        ...hashHeaders(written, wantsMd5),
+        'x-ms-blob-append-offset': written.offset,
+        'x-ms-blob-committed-block-count': written.blocks,
         'x-ms-request-server-encrypted': 'true',
       }),
     }),

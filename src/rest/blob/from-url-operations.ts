@@ -32,7 +32,7 @@ const route = 'PUT /{container}/{blob}' as const;
 const TEST = 'test/end-to-end/from-url.test.ts';
 const ALL_CONDITIONS: ConditionHeader[] = ['If-Match', 'If-None-Match', 'If-Modified-Since', 'If-Unmodified-Since'];
 
-const UNSUPPORTED = [
+export const UNSUPPORTED_OF_SOURCES = [
   ...VERSION_PARAMS,
   'x-ms-source-if-tags',
   'x-ms-source-encryption-key',
@@ -43,11 +43,11 @@ const UNSUPPORTED = [
 const BLOB_FEATURES = ['x-ms-copy-source-tag-option', ...IMMUTABILITY, ...ENCRYPTION];
 
 const target = { container: pathPart(0), blob: pathPart(1), leaseId };
-const sourceParams = { source: copySource, sourceConditions, sourceHashes };
+export const sourceParams = { source: copySource, sourceConditions, sourceHashes };
 const copiesProperties = reader((request) => booleanHeader('x-ms-copy-source-blob-properties').read(request) ?? true);
 
 /** A request that states an MD5 gets it back. */
-const wantsBlockMd5 = reader(
+export const wantsBlockMd5 = reader(
   (request) => beforeCrc64.read(request) || request.headers['x-ms-source-content-md5'] !== undefined,
 );
 
@@ -57,7 +57,7 @@ interface Copied {
 }
 
 /** The hash that the version has in replies. */
-const hashHeaders = ({ md5, crc64 }: Copied, wantsMd5: boolean) => ({
+export const hashHeaders = ({ md5, crc64 }: Copied, wantsMd5: boolean) => ({
   'Content-MD5': wantsMd5 ? md5 : undefined,
   'x-ms-content-crc64': wantsMd5 ? undefined : crc64,
 });
@@ -69,7 +69,7 @@ const newBlobRow = {
   readsCopySource: 'any account' as const,
   conditions: ALL_CONDITIONS,
   test: TEST,
-  unsupported: UNSUPPORTED,
+  unsupported: UNSUPPORTED_OF_SOURCES,
   unsupportedUnlessLenient: BLOB_FEATURES,
 };
 const newBlobParams = {
@@ -124,7 +124,7 @@ export const fromUrlOperations: readonly Operation<Storage>[] = [
     permission: 'write',
     readsCopySource: 'any account',
     test: TEST,
-    unsupported: ['x-ms-if-tags', ...UNSUPPORTED],
+    unsupported: ['x-ms-if-tags', ...UNSUPPORTED_OF_SOURCES],
     unsupportedUnlessLenient: ENCRYPTION,
     input: {
       ...target,

@@ -126,7 +126,7 @@ async function copyForked(
   const { container, blob, source, leaseId } = input;
   const { account, partition, sweeper } = storage;
   const { contentId } = forked;
-  const { length, content, append } = forked.blob;
+  const { length, content, append, page } = forked.blob;
   const queueKey = txQueueKey(account, container, blob);
   const { timestamp, value: needsSweep } = await partition.transact(queueKey, async (tx) => {
     const target = await readTarget(tx, storage, input);
@@ -135,7 +135,7 @@ async function copyForked(
     await forked.finish(tx);
     const hasReleased = await releaseReplaced(tx, storage, target);
     const copy = { id: copyId, source: source.url, bytes: length, completed: tx.timestamp };
-    await putBlobRecord(tx, storage, target, { length, contentId, content, metadata, copy, tags, append });
+    await putBlobRecord(tx, storage, target, { length, contentId, content, metadata, copy, tags, append, page });
     return hasReleased;
   });
   if (needsSweep) sweeper.wake();

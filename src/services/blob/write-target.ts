@@ -123,6 +123,7 @@ export async function putBlobRecord(
     tier,
     tags,
     append,
+    page,
   }: Omit<BlobRecord, 'created' | 'lease' | 'etag'>,
   md5?: string,
 ): Promise<void> {
@@ -144,6 +145,7 @@ export async function putBlobRecord(
     copy,
     tags,
     append,
+    page,
     created: blob?.created ?? tx.timestamp,
     lease: leaseAfterWrite(currentLease(target), tx.now),
     tier,
