@@ -72,7 +72,7 @@ export async function finishPending(
   length: number,
 ): Promise<void> {
   await endPending(tx, id, pendingKey);
-  tx.put(contentKey(account, id), encodeContent({ kind: 'list', length, refs: 1 }));
+  completeContent(tx, account, id, length);
 }
 
 /** The caller adds the content. */
@@ -80,6 +80,14 @@ export async function endPending(tx: Transaction, id: ContentId, pendingKey: Key
   const row = await tx.get(pendingKey);
   if (!row || !decodeContentDeletion(row)?.pending) throw new Error(`content ${formatId(id)} is not pending any more`);
   tx.remove(pendingKey);
+}
+
+export function completeContent(tx: Transaction, account: bigint, id: ContentId, length: number): void {
+  tx.put(contentKey(account, id), encodeContent({ kind: 'list', length, refs: 1 }));
+}
+
+export function discardContent(tx: Transaction, account: bigint, id: ContentId): void {
+  abandonPending(tx, id, deletionKey(account, tx.timestamp, formatId(id)));
 }
 
 export function abandonPending(

@@ -8,8 +8,10 @@ import {
 } from '../../services/blob/append-blobs.ts';
 import type { Storage } from '../../services/common/storage.ts';
 import { type ConditionHeader, type Operation, operationOn, type Reader } from '../operation.ts';
-import { contentBody, contentHeaders, header, integerHeader, leaseId, metadata, pathPart, reader } from '../params.ts';
+import { contentHeaders, header, integerHeader, leaseId, metadata, pathPart, reader } from '../params.ts';
 import { validatorHeaders } from '../reply.ts';
+import { structuredType } from '../structured-body/headers.ts';
+import { structuredContent } from '../structured-body/structured-content.ts';
 import { sourceBytesMax, sourceRange } from './copy-source.ts';
 import { hashHeaders, sourceParams, UNSUPPORTED_OF_SOURCES, wantsBlockMd5 } from './from-url-operations.ts';
 import {
@@ -69,22 +71,23 @@ export const appendOperations: readonly Operation<Storage>[] = [
     permission: ['add', 'write'],
     conditions: ALL_CONDITIONS,
     test: TEST,
-    unsupported: [...VERSION_PARAMS, 'x-ms-structured-body', 'x-ms-structured-content-length'],
+    unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ENCRYPTION,
     input: {
       ...target,
       append: appendConditions,
       wantsMd5: beforeCrc64,
       size: sizeLimit(APPEND_BLOCK_SIZES),
-      body: contentBody({ bytesMax: APPEND_BLOCK_SIZES[0]![1] }),
+      body: structuredContent({ bytesMax: APPEND_BLOCK_SIZES[0]![1] }),
     },
     precheck: precheckAppendBlock,
     run: appendBlock,
-    reply: ({ md5, crc64, offset, blocks, ...written }) => ({
+    reply: ({ md5, crc64, offset, blocks, ...written }, request) => ({
       status: 201,
       headers: validatorHeaders(written, {
         'Content-MD5': md5,
         'x-ms-content-crc64': md5 === undefined ? crc64 : undefined,
+        'x-ms-structured-body': structuredType(request),
         'x-ms-blob-append-offset': offset,
         'x-ms-blob-committed-block-count': blocks,
         'x-ms-request-server-encrypted': 'true',
@@ -97,7 +100,7 @@ export const appendOperations: readonly Operation<Storage>[] = [
     query: { comp: 'appendblock' },
     when: { 'x-ms-copy-source': true },
     permission: ['add', 'write'],
-    readsCopySource: 'any account',
+    readsCopySource: 'by its credential',
     conditions: ALL_CONDITIONS,
     test: TEST,
     unsupported: UNSUPPORTED_OF_SOURCES,

@@ -3,9 +3,10 @@ import { formatRfc1123 } from '../../base/time.ts';
 import { escapeXml } from '../../base/xml.ts';
 import { formatDeletedVersion } from '../../services/blob/deleted-containers.ts';
 import type { ListedBlob, ListedContainer, ListedItem } from '../../services/blob/listing.ts';
-import { blobTypeOf, type CopyState } from '../../services/blob/rows.ts';
+import { blobTypeOf } from '../../services/blob/rows.ts';
 import { element, type ListParameters, metadataElements, parameterElements } from '../xml/list-elements.ts';
 import { typeElements } from './blob-types.ts';
+import { copyElements } from './copy-reply.ts';
 import { leaseElements } from './lease-reply.ts';
 import { nameElement, tagsElement } from './tags-xml.ts';
 import { tierElements } from './tier-reply.ts';
@@ -98,12 +99,5 @@ function blobElement({ name, blob, lease, leaseState, tier }: ListedBlob, includ
     `${blob.tags.length > 0 ? `<TagCount>${blob.tags.length}</TagCount>` : ''}</Properties>` +
     `${included.metadata ? metadataElements(blob.metadata) : ''}` +
     `${included.tags && blob.tags.length > 0 ? tagsElement(blob.tags) : ''}<OrMetadata /></Blob>`
-  );
-}
-
-function copyElements({ id, source, bytes, completed }: CopyState): string {
-  return (
-    `<CopyId>${id}</CopyId><CopySource>${escapeXml(source)}</CopySource><CopyStatus>success</CopyStatus>` +
-    `<CopyProgress>${bytes}/${bytes}</CopyProgress><CopyCompletionTime>${formatRfc1123(completed)}</CopyCompletionTime>`
   );
 }

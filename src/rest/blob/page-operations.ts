@@ -18,7 +18,6 @@ import type { Storage } from '../../services/common/storage.ts';
 import { type ConditionHeader, type Operation, operationOn, type Reader, type Request } from '../operation.ts';
 import {
   blobContentHeaders,
-  contentBody,
   contentHeaders,
   header,
   integerHeader,
@@ -31,11 +30,22 @@ import {
   reader,
 } from '../params.ts';
 import { PAGE_BYTES, streamedXmlReply, validatorHeaders } from '../reply.ts';
+import { structuredType } from '../structured-body/headers.ts';
+import { structuredContent } from '../structured-body/structured-content.ts';
 import { pageHeaders } from './blob-types.ts';
 import { sourceBytesMax, sourceRange } from './copy-source.ts';
 import { hashHeaders, sourceParams, UNSUPPORTED_OF_SOURCES, wantsBlockMd5 } from './from-url-operations.ts';
 import { pageListMarker, pageListXml, pageRangeElements } from './page-list-xml.ts';
-import { beforeCrc64, conditions, ENCRYPTION, IMMUTABILITY, noContent, noTier, VERSION_PARAMS } from './params.ts';
+import {
+  beforeCrc64,
+  conditions,
+  ENCRYPTION,
+  IMMUTABILITY,
+  noContent,
+  noTier,
+  sizeLimit,
+  VERSION_PARAMS,
+} from './params.ts';
 
 const fail = errorFactory(commonErrors);
 const operation = operationOn<Storage>();
@@ -161,22 +171,24 @@ export const pageOperations: readonly Operation<Storage>[] = [
     permission: 'write',
     conditions: ALL_CONDITIONS,
     test: TEST,
-    unsupported: [...VERSION_PARAMS, 'x-ms-structured-body', 'x-ms-structured-content-length'],
+    unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ENCRYPTION,
     input: {
       ...target,
       range: requiredRange,
       sequence,
       wantsMd5: beforeCrc64,
-      body: contentBody({ bytesMax: PUT_PAGE_BYTES_MAX }),
+      size: sizeLimit([['', PUT_PAGE_BYTES_MAX]]),
+      body: structuredContent({ bytesMax: PUT_PAGE_BYTES_MAX }),
     },
     precheck: precheckPutPage,
     run: putPage,
-    reply: ({ md5, crc64, sequenceNumber: number, ...written }) => ({
+    reply: ({ md5, crc64, sequenceNumber: number, ...written }, request) => ({
       status: 201,
       headers: validatorHeaders(written, {
         'Content-MD5': md5,
         'x-ms-content-crc64': md5 === undefined ? crc64 : undefined,
+        'x-ms-structured-body': structuredType(request),
         ...pageHeaders({ sequenceNumber: number }),
         'x-ms-request-server-encrypted': 'true',
       }),
@@ -188,7 +200,7 @@ export const pageOperations: readonly Operation<Storage>[] = [
     query: { comp: 'page' },
     when: { 'x-ms-page-write': 'update', 'x-ms-copy-source': true },
     permission: 'write',
-    readsCopySource: 'any account',
+    readsCopySource: 'by its credential',
     conditions: ALL_CONDITIONS,
     test: TEST,
     unsupported: UNSUPPORTED_OF_SOURCES,

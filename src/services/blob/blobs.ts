@@ -4,9 +4,9 @@ import { createHasher } from '../../hashing/hasher.ts';
 import type { Snapshot } from '../../partition/partition.ts';
 import { decodeBytes } from '../../partition/values.ts';
 import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
-import { formatEtag } from '../../rules/conditions.ts';
+import { type Conditions, formatEtag } from '../../rules/conditions.ts';
 import { leaseAfterWrite, leaseState } from '../../rules/lease.ts';
-import { tierState } from '../../rules/tiers.ts';
+import { tierState, tierValidators } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
 import { type planBlobRead, planOrHold } from './blob-reads.ts';
 import { encodeBlobRecord, readBlob } from './blob-record.ts';
@@ -14,9 +14,11 @@ import { fail } from './errors.ts';
 import {
   type BlobInput,
   checkLease,
+  checkNoPendingCopy,
   checkOnline,
   checkReadConditions,
   checkReadInput,
+  checkSingleCondition,
   checkWritable,
   checkWriteConditions,
   checkWriteInput,
@@ -166,6 +168,7 @@ async function changeRecord(storage: Storage, input: BlobInput, changes: Partial
     const { id, blob: found } = await readBlob(tx, storage, container, blob);
     checkLease(tx, found.lease, leaseId, 'write', 'blob');
     checkWriteConditions(found, conditions, leaseId);
+    checkNoPendingCopy(found);
     checkOnline(tx, found);
     const lease = leaseAfterWrite(found.lease, tx.now);
     tx.put(blobKey(account, id, blob), encodeBlobRecord({ ...recordFrom(found), ...changes, lease }));
@@ -174,18 +177,25 @@ async function changeRecord(storage: Storage, input: BlobInput, changes: Partial
 }
 
 /** A blob that consists of uncommitted blocks only can be deleted, though it cannot be read. */
-export async function deleteBlob(storage: Storage, input: BlobInput): Promise<void> {
-  const { container, blob, conditions } = input;
+export async function deleteBlob(
+  storage: Storage,
+  input: BlobInput & { readonly tierConditions?: Conditions | undefined },
+): Promise<void> {
+  const { container, blob, conditions, tierConditions } = input;
   const { account, partition, sweeper } = storage;
   const leaseId = checkWriteInput(input);
+  if (tierConditions) checkSingleCondition(tierConditions);
   const { value: needsSweep } = await partition.transact(txQueueKey(account, container, blob), async (tx) => {
     const target = await readTarget(tx, storage, input);
     if (!target.blob && !target.uncommitted) throw fail('BlobNotFound');
     checkLease(tx, currentLease(target), leaseId, 'write', 'blob');
     checkWriteConditions(target.blob, conditions, leaseId);
+    checkNoPendingCopy(target.blob);
+    if (tierConditions) checkWriteConditions(tierValidators(target.blob?.tier, tx.now), tierConditions);
     tx.remove(blobKey(account, target.containerId, blob));
     updateTagIndex(tx, account, target, target.blob?.tags);
     return releaseReplaced(tx, storage, target);
   });
+  storage.heldLeases?.end(account, { container, blob });
   if (needsSweep) sweeper.wake();
 }

@@ -11,6 +11,7 @@ import { fail } from './errors.ts';
 import {
   type BlobInput,
   checkLease,
+  checkNoPendingCopy,
   checkOnline,
   checkReadInput,
   checkWritable,
@@ -142,6 +143,7 @@ async function checkPutBlock(
   const { uncommitted } = target;
   checkLease(at, currentLease(target), leaseId, 'write', 'blob');
   checkType(target.blob, 'block');
+  checkNoPendingCopy(target.blob);
   checkOnline(at, target.blob);
   const row = uncommitted && (await at.get(blockKeyFromId(storage, uncommitted.id, blockId)));
   const verdict = judgeBlock(uncommitted, blockId, row !== undefined);

@@ -1,15 +1,20 @@
-/** Copy Blob within an account: source and copy share one reference-counted content, so a copy is finished when it is answered. */
+/**
+ * Copy Blob. Within an account source and copy share one reference-counted content, so the copy is complete when it is answered; from
+ * elsewhere it is pending (pending-copies.ts).
+ */
 import { randomUUID } from 'node:crypto';
 import { parseId } from '../../content/rows.ts';
-import type { Transaction } from '../../partition/partition.ts';
-import { type Conditions, formatEtag, judgeWrite } from '../../rules/conditions.ts';
-import { INFINITE_SECONDS, isLocked, normaliseLeaseId } from '../../rules/lease.ts';
-import { REHYDRATION_SECONDS, tierOfCopy } from '../../rules/tiers.ts';
+import type { Snapshot, Transaction } from '../../partition/partition.ts';
+import { type Conditions, formatEtag, judgeWrite, type Validators } from '../../rules/conditions.ts';
+import { INFINITE_SECONDS, isLocked } from '../../rules/lease.ts';
+import type { Tags } from '../../rules/tags.ts';
+import { REHYDRATION_SECONDS, type RehydratePriority, type Tier, tierOfCopy } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
 import { readBlob } from './blob-record.ts';
-import type { CopySource } from './copy-sources.ts';
+import type { CopySource, LocalSource } from './copy-sources.ts';
 import { fail } from './errors.ts';
 import { type ForkedSource, withForkedSource } from './forked-copies.ts';
+import { startPendingCopy } from './pending-copies.ts';
 import {
   type BlobInput,
   checkBlobName,
@@ -27,11 +32,11 @@ import {
 } from './request-checks.ts';
 import {
   type Blob,
-  type BlobRecord,
   blobTypeOf,
   type ContainerId,
   changesInPlace,
   inlineKey,
+  type Metadata,
   txQueueKey,
 } from './rows.ts';
 import { parseTags } from './tags.ts';
@@ -57,26 +62,57 @@ export interface CopyBlobInput extends BlobInput {
   readonly tags?: string | undefined;
 }
 
-export interface CopiedBlob {
-  readonly etag: string;
-  readonly modified: bigint;
-  readonly copyId: string;
+/** A request that is well-formed. */
+export interface CheckedCopy {
+  readonly input: CopyBlobInput;
+  readonly leaseId: string | undefined;
+  readonly sourceLeaseId: string | undefined;
+  /** Undefined: that of the source. */
+  readonly metadata: Metadata | undefined;
+  readonly requested: { readonly tier: Tier | undefined; readonly priority: RehydratePriority | undefined };
+  readonly tags: Tags | undefined;
 }
 
-export async function copyBlob(storage: Storage, input: CopyBlobInput): Promise<CopiedBlob> {
-  const { container, blob, source } = input;
-  const { account, partition, sweeper, rehydrationSeconds = REHYDRATION_SECONDS } = storage;
+export async function copyBlob(storage: Storage, input: CopyBlobInput) {
+  const copy = checkCopyInput(storage, input);
+  const { source } = input;
+  const isOwn = !('remote' in source) && (storage.granted?.source?.account ?? storage.account) === storage.account;
+  return isOwn ? copyWithinAccount(storage, copy, source) : startPendingCopy(storage, copy);
+}
+
+function checkCopyInput(storage: Storage, input: CopyBlobInput): CheckedCopy {
+  const { source } = input;
   const leaseId = checkWriteInput(input);
-  checkContainerName(source.container);
-  checkBlobName(source.blob);
+  if (!('remote' in source)) {
+    checkContainerName(source.container);
+    checkBlobName(source.blob);
+  }
   checkSingleCondition(input.sourceConditions);
   const sourceLeaseId = parseLeaseId(input.sourceLeaseId, 'x-ms-source-lease-id');
-  const metadata = parseMetadata(input.metadata);
+  const sent = parseMetadata(input.metadata);
   const requested = { tier: parseOptionalTier(input.tier), priority: parseSentPriority(input.priority) };
   const tags = parseTags(input.tags);
-  checkWritable(storage, container);
+  checkWritable(storage, input.container);
+  const metadata = input.metadata.length > 0 ? sent : undefined;
+  return { input, leaseId, sourceLeaseId, metadata, requested, tags };
+}
+
+interface CompletedCopy extends Validators {
+  readonly copyId: string;
+  readonly copyStatus: 'success';
+}
+
+async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: LocalSource): Promise<CompletedCopy> {
+  const { input, leaseId, requested, metadata, tags } = copy;
+  const { container, blob } = input;
+  const { account, granted, partition, sweeper, rehydrationSeconds = REHYDRATION_SECONDS } = storage;
+  const scope = { account, granted: { container: granted?.source?.container } };
   const copyId = randomUUID();
-  const look = (tx: Transaction) => readSource(tx, storage, source, input.sourceConditions, sourceLeaseId);
+  const look = async (tx: Transaction) => {
+    const from = await readBlob(tx, scope, source.container, source.blob);
+    checkSource(tx, from.blob, copy);
+    return from;
+  };
   const { timestamp, value: needsSweep } = await partition.transact(
     txQueueKey(account, container, blob),
     async (tx) => {
@@ -94,7 +130,7 @@ export async function copyBlob(storage: Storage, input: CopyBlobInput): Promise<
         crc64,
         contentId,
         content,
-        metadata: input.metadata.length > 0 ? metadata : from.blob.metadata,
+        metadata: metadata ?? from.blob.metadata,
         copy: { id: copyId, source: source.url, bytes: length, completed: tx.timestamp },
         tier: tier.next,
         tags,
@@ -104,30 +140,27 @@ export async function copyBlob(storage: Storage, input: CopyBlobInput): Promise<
   );
   if (needsSweep === 'needs a fork') {
     const copied = await withForkedSource(storage, source, look, (forked) =>
-      copyForked(storage, { ...input, leaseId }, forked, {
-        metadata: input.metadata.length > 0 ? metadata : forked.blob.metadata,
-        tags,
-        copyId,
-      }),
+      copyForked(storage, copy, source, forked, copyId),
     );
     // Otherwise the source is another blob by now.
-    return copied ?? copyBlob(storage, input);
+    return copied ?? copyWithinAccount(storage, copy, source);
   }
   if (needsSweep) sweeper.wake();
-  return { etag: formatEtag(timestamp), modified: timestamp, copyId };
+  return { etag: formatEtag(timestamp), modified: timestamp, copyId, copyStatus: 'success' };
 }
 
 async function copyForked(
   storage: Storage,
-  input: CopyBlobInput,
+  { input, leaseId, metadata: sent, tags }: CheckedCopy,
+  source: LocalSource,
   forked: ForkedSource,
-  { metadata, tags, copyId }: { readonly copyId: string } & Pick<BlobRecord, 'metadata' | 'tags'>,
-): Promise<CopiedBlob> {
-  const { container, blob, source, leaseId } = input;
+  copyId: string,
+): Promise<CompletedCopy> {
   const { account, partition, sweeper } = storage;
   const { contentId } = forked;
   const { length, content, append, page } = forked.blob;
-  const queueKey = txQueueKey(account, container, blob);
+  const metadata = sent ?? forked.blob.metadata;
+  const queueKey = txQueueKey(account, input.container, input.blob);
   const { timestamp, value: needsSweep } = await partition.transact(queueKey, async (tx) => {
     const target = await readTarget(tx, storage, input);
     checkPut(tx, storage, target, input, leaseId, blobTypeOf(forked.blob));
@@ -139,7 +172,7 @@ async function copyForked(
     return hasReleased;
   });
   if (needsSweep) sweeper.wake();
-  return { etag: formatEtag(timestamp), modified: timestamp, copyId };
+  return { etag: formatEtag(timestamp), modified: timestamp, copyId, copyStatus: 'success' };
 }
 
 interface Source {
@@ -148,22 +181,18 @@ interface Source {
 }
 
 /** The lease id of the source is optional; if one is sent, it must be that of the active lease. */
-async function readSource(
-  at: DecisionSnapshot,
-  { account, granted }: Storage,
-  { container, blob }: CopySource,
-  conditions: Conditions,
-  leaseId: string | undefined,
-): Promise<Source> {
-  const found = await readBlob(at, { account, granted: { container: granted?.source?.container } }, container, blob);
-  checkLease(at, found.blob.lease, leaseId, 'read', 'blob');
-  const verdict = judgeWrite(found.blob, conditions, { creates: false, leaseHeld: false });
+export function checkSource(at: DecisionSnapshot, blob: Blob, { input, sourceLeaseId }: CheckedCopy): void {
+  checkLease(at, blob.lease, sourceLeaseId, 'read', 'blob');
+  checkSourceConditions(blob, input.sourceConditions);
+}
+
+export function checkSourceConditions(found: Validators, conditions: Conditions): void {
+  const verdict = judgeWrite(found, conditions, { creates: false, leaseHeld: false });
   if (verdict !== 'proceed') throw fail('SourceConditionNotMet');
-  return found;
 }
 
 /** A copy may take longer than a lease that expires, so Azure requires an infinite one. */
-function checkInfiniteLease({ now }: Transaction, target: WriteTarget): void {
+export function checkInfiniteLease({ now }: Snapshot, target: WriteTarget): void {
   const lease = currentLease(target);
   if (isLocked(lease, now) && lease.state === 'leased' && lease.seconds !== INFINITE_SECONDS) {
     throw fail('InfiniteLeaseDurationRequired');
@@ -189,23 +218,4 @@ async function replaceContent(
   if (!row) throw new Error('a blob without its content');
   tx.put(inlineKey(account, target.containerId, target.name), row.value);
   return releaseReplaced(tx, storage, target, { keepsInlineRow: true });
-}
-
-/** Every copy is finished when it is answered, so there is never one to abort. */
-export async function abortCopy(
-  storage: Storage,
-  input: Omit<BlobInput, 'conditions'> & { copyId: string },
-): Promise<never> {
-  const leaseId = checkWriteInput({ ...input, conditions: {} });
-  if (normaliseLeaseId(input.copyId) === undefined) {
-    throw fail('InvalidQueryParameterValue', { QueryParameterName: 'copyid', QueryParameterValue: input.copyId });
-  }
-  await storage.partition.read(async (at) => {
-    const target = await readTarget(at, storage, input);
-    if (!target.blob) throw fail('BlobNotFound');
-    const { lease } = target.blob;
-    const infinite = lease?.state === 'leased' && lease.seconds === INFINITE_SECONDS;
-    checkLease(at, lease, leaseId, infinite ? 'write' : 'read', 'blob');
-  });
-  throw fail('NoPendingCopyOperation');
 }

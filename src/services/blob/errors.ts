@@ -17,6 +17,7 @@ export const blobErrors = errorTable({
   DuplicateTagNames: [400, 'The tags specified contain a name more than once.'],
   EmptyTagName: [400, 'The name of one of the tags is empty.'],
   ContainerNotFound: [404, 'The specified container does not exist.'],
+  CopyIdMismatch: [409, 'The specified copy ID did not match the copy ID for the pending copy operation.'],
   ExceedsMaxBatchRequestCount: [400, 'The batch operation exceeds maximum number of allowed subrequests.'],
   InfiniteLeaseDurationRequired: [
     412,
@@ -30,6 +31,7 @@ export const blobErrors = errorTable({
   MaxBlobSizeConditionNotMet: [412, 'The max blob size condition specified was not met.'],
   InvalidPageRange: [416, 'The page range specified is invalid.'],
   NoPendingCopyOperation: [409, 'There is currently no pending copy operation.'],
+  PendingCopyOperation: [409, 'There is currently a pending copy operation.'],
   SequenceNumberConditionNotMet: [412, 'The sequence number condition specified was not met.'],
   SequenceNumberIncrementTooLarge: [
     409,

@@ -6,6 +6,7 @@ import { fail } from './errors.ts';
 import {
   type BlobInput,
   checkLease,
+  checkNoPendingCopy,
   checkWritable,
   checkWriteConditions,
   checkWriteInput,
@@ -32,6 +33,7 @@ export async function setBlobTier(storage: Storage, input: SetTierInput): Promis
     checkLease(tx, found.lease, leaseId, 'write', 'blob');
     checkWriteConditions(found, input.conditions);
     checkType(found, 'block');
+    checkNoPendingCopy(found);
     const step = nextTier(found.tier, request, tx.now, rehydrationSeconds);
     if ('refused' in step) throw fail(step.refused);
     if (step.next !== found.tier) {

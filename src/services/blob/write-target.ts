@@ -11,6 +11,7 @@ import { fail } from './errors.ts';
 import {
   type BlobInput,
   checkLease,
+  checkNoPendingCopy,
   checkOnline,
   checkWriteConditions,
   type DecisionSnapshot,
@@ -97,6 +98,7 @@ export function checkPut(
   if (target.blob && granted?.overwrite === false) throw fail('UnauthorizedBlobOverwrite');
   checkType(target.blob, type);
   if (type !== 'block' && target.uncommitted) throw fail('InvalidBlobType');
+  checkNoPendingCopy(target.blob);
   checkOnline(at, target.blob);
 }
 

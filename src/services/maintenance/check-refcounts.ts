@@ -18,6 +18,7 @@ import { decodeCounter } from '../../partition/values.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
 import { decodeDeletedContainer } from '../blob/deleted-containers.ts';
 import { blocksIn, decodeBlock, decodeUncommitted } from '../blob/rows.ts';
+import { decodeRunningCopy } from '../blob/running-copies.ts';
 import { decodeAccount, removedAccountId } from '../common/account-rows.ts';
 import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
 import { decodeName } from '../common/names.ts';
@@ -37,6 +38,8 @@ export interface ReferenceCounts {
   /** Those among them whose segments are not counted as users of their chunks, and the ranges of their rows. */
   readonly uncounted: Set<string>;
   readonly uncountedRows: Range[];
+  /** Contents that running copies build. */
+  readonly building: Set<string>;
   readonly contents: Map<string, ContentCount>;
   readonly uncommitted: Map<string, UncommittedCount>;
   readonly chunks: Map<string, ChunkCount>;
@@ -99,6 +102,7 @@ export function newReferenceCounts(): ReferenceCounts {
     deletionQueue: new Set(),
     uncounted: new Set(),
     uncountedRows: [],
+    building: new Set(),
     contents: new Map(),
     uncommitted: new Map(),
     chunks: new Map(),
@@ -166,6 +170,9 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       for (const [key] of tags) tagged(rest[0], key).blobs++;
       return;
     }
+    case 'r':
+      counts.building.add(qualifiedId(account, formatId(decodeRunningCopy(row).content)));
+      return;
     case 'c': {
       content(`${rest[0]}-${rest[1]}`).row = decodeContent(row);
       return;

@@ -13,6 +13,7 @@ import { decodeKey, encodeKey, type Part as KeyPart } from '../../partition/keys
 import type { Row, Snapshot } from '../../partition/partition.ts';
 import { decodeBytes, decodeCounter, decodeText, decodeValue } from '../../partition/values.ts';
 import { accountKeysFault, accountNameFault } from '../../rules/account-names.ts';
+import { isPending } from '../../rules/copy-state.ts';
 import { findTag } from '../../rules/tags.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
 import { decodeDeletedContainer, deletedExpiryKey } from '../blob/deleted-containers.ts';
@@ -26,6 +27,7 @@ import {
   nameKey,
   propertiesKey,
 } from '../blob/rows.ts';
+import { type CopyPlace, decodeRunningCopy, keyOfCopy, placeOfCopy, readCopied } from '../blob/running-copies.ts';
 import { tagKey } from '../blob/tag-index.ts';
 import { decodeAccount } from '../common/account-rows.ts';
 import { decodeDeletion } from '../common/deletions.ts';
@@ -76,8 +78,12 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       totals.blobs++;
       totals.bytes += decodeBlobRecord(row).length;
       if (!hasContainer(rest[0])) throw new Error('its container does not exist');
+      await checkCopyRuns(at, row, counts);
       await checkTags(at, row);
       return checkBlobContent(at, row, counts);
+    case 'r':
+      if (!hasContainer(rest[0])) throw new Error('its container does not exist');
+      return checkRunningCopy(at, row, counts);
     case 't': {
       const [id, key, value, blob] = rest as [bigint, string, string, string];
       decodeValue(row);
@@ -112,7 +118,11 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
     case 'o':
       return checkOlderPage(row, account, counts);
     case 'm':
-      if (!counts.contents.get(name(ownId))?.row && !counts.deletionQueue.has(`content ${name(ownId)}`))
+      if (
+        !counts.contents.get(name(ownId))?.row &&
+        !counts.deletionQueue.has(`content ${name(ownId)}`) &&
+        !counts.building.has(name(ownId))
+      )
         throw new Error('bytes of a content that does not exist');
       if (isUncounted('content')) return;
       return checkSegments(decodeManifestPage(row), account, counts);
@@ -235,6 +245,28 @@ async function checkBlobContent(at: Snapshot, row: Row, counts: ReferenceCounts)
   const bytes = decodeBytes(inline);
   if (bytes.length !== record.length) throw new Error(`its content has ${bytes.length} bytes, not ${record.length}`);
   if (crc64Base64(bytes) !== record.crc64) throw new Error('its content does not match its checksum');
+}
+
+/** Of a container that is being deleted, copies and blobs go one after the other. */
+const isDeletedWith = ({ account, container }: CopyPlace, { deletionQueue }: ReferenceCounts): boolean =>
+  deletionQueue.has(`container ${qualifiedId(account, container)}`);
+
+async function checkCopyRuns(at: Snapshot, row: Row, counts: ReferenceCounts): Promise<void> {
+  const place = placeOfCopy(row.key);
+  if (!isPending(decodeBlobRecord(row).copy) || isDeletedWith(place, counts)) return;
+  if (!(await at.get(keyOfCopy(place)))) throw new Error('a copy onto it is pending and does not run');
+}
+
+/** Its pages are the bytes that its blob counts as copied. */
+async function checkRunningCopy(at: Snapshot, row: Row, counts: ReferenceCounts): Promise<void> {
+  const copy = decodeRunningCopy(row);
+  const place = placeOfCopy(row.key);
+  if (isDeletedWith(place, counts)) return;
+  const state = (await readCopied(at, place))?.copy;
+  if (state?.id !== copy.id || !isPending(state)) throw new Error('a copy that its blob does not know');
+  const { row: content, end = 0, gap } = counts.contents.get(qualifiedId(place.account, formatId(copy.content))) ?? {};
+  if (content) throw new Error('a running copy whose content is complete');
+  if (gap !== undefined || end !== state.copied) throw new Error(`it has ${end} bytes, not ${state.copied}`);
 }
 
 function checkContent(content: Content, { blobs, end, gap }: ContentCount): void {
