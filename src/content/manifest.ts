@@ -75,19 +75,19 @@ export async function finishPending(
   completeContent(tx, account, id, length);
 }
 
+/** The caller adds the content. */
+export async function endPending(tx: Transaction, id: ContentId, pendingKey: Key): Promise<void> {
+  const row = await tx.get(pendingKey);
+  if (!row || !decodeContentDeletion(row)?.pending) throw new Error(`content ${formatId(id)} is not pending any more`);
+  tx.remove(pendingKey);
+}
+
 export function completeContent(tx: Transaction, account: bigint, id: ContentId, length: number): void {
   tx.put(contentKey(account, id), encodeContent({ kind: 'list', length, refs: 1 }));
 }
 
 export function discardContent(tx: Transaction, account: bigint, id: ContentId): void {
   abandonPending(tx, id, deletionKey(account, tx.timestamp, formatId(id)));
-}
-
-/** The caller adds the content. */
-export async function endPending(tx: Transaction, id: ContentId, pendingKey: Key): Promise<void> {
-  const row = await tx.get(pendingKey);
-  if (!row || !decodeContentDeletion(row)?.pending) throw new Error(`content ${formatId(id)} is not pending any more`);
-  tx.remove(pendingKey);
 }
 
 export function abandonPending(

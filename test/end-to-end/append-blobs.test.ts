@@ -266,6 +266,35 @@ describe('Append Block', () => {
   });
 });
 
+describe('Append Block From URL', () => {
+  onEveryEngine((running) => {
+    it('adds bytes of another blob, under the same conditions as Append Block', async () => {
+      const blob = await newBlob(running, 'a');
+      const container = running.service.getContainerClient(blob.containerName);
+      const source = container.getAppendBlobClient('source');
+      await source.create();
+      const bytes = randomBytes(2 * MIB + 5);
+      await source.appendBlock(bytes, bytes.length);
+      const url = await startSas(source, 'r');
+      const first = await blob.appendBlockFromURL(url, 10, 100);
+      expect(first).toMatchObject({ blobAppendOffset: '1', blobCommittedBlockCount: 2 });
+      await blob.appendBlockFromURL(url, 0, bytes.length);
+      const expected = Buffer.concat([Buffer.from('a'), bytes.subarray(10, 110), bytes]);
+      expect((await blob.downloadToBuffer()).equals(expected)).toBe(true);
+      const under = (conditions: AppendBlobRequestConditions) => blob.appendBlockFromURL(url, 0, 5, { conditions });
+      await expectRefusal(under({ appendPosition: 0 }), 412, 'AppendPositionConditionNotMet');
+      await expectRefusal(under({ maxSize: expected.length + 4 }), 412, 'MaxBlobSizeConditionNotMet');
+      await expectRefusal(under({ ifMatch: '"0x1"' }), 412, 'ConditionNotMet');
+      const sourceConditions = { ifMatch: '"0x1"' };
+      await expectRefusal(blob.appendBlockFromURL(url, 0, 5, { sourceConditions }), 412, 'CannotVerifyCopySource');
+      const sourceContentMD5 = md5('other');
+      await expectRefusal(blob.appendBlockFromURL(url, 0, 5, { sourceContentMD5 }), 400, 'Md5Mismatch');
+      await blob.seal();
+      await expectRefusal(under({}), 409, 'BlobIsSealed');
+    });
+  });
+});
+
 describe('Append Blob Seal', () => {
   onEveryEngine((running) => {
     it('ends all appends, and can be repeated', async () => {

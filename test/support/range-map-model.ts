@@ -92,8 +92,9 @@ export function faultsOfComparison(
   const faults: string[] = [];
   const found: (boolean | undefined)[] = newer.units.map(() => undefined);
   for (const { from, to, isWritten } of ranges) {
-    if (from % UNIT !== 0 || to % UNIT !== 0) faults.push(`a part of a unit: ${from}-${to}`);
-    for (let i = from / UNIT; i < to / UNIT; i++) {
+    // Zeros that nobody can compare are dropped page by page.
+    if (isWritten && (from % UNIT !== 0 || to % UNIT !== 0)) faults.push(`a part of a unit: ${from}-${to}`);
+    for (let i = Math.ceil(from / UNIT); i < Math.floor(to / UNIT); i++) {
       if (found[i] !== undefined) faults.push(`unit ${i} twice`);
       found[i] = isWritten;
     }

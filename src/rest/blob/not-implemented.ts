@@ -30,16 +30,4 @@ export const notImplementedOperations: readonly Operation<Storage>[] = [
       ),
     ];
   }),
-
-  notImplementedOperation(
-    'Append Block From URL',
-    `PUT ${BLOB}`,
-    { comp: 'appendblock' },
-    { 'x-ms-copy-source': true },
-  ),
-
-  notImplementedOperation('Put Blob (page blob)', `PUT ${BLOB}`, {}, { 'x-ms-blob-type': 'PageBlob' }),
-  notImplementedOperation('Put Page', `PUT ${BLOB}`, { comp: 'page' }),
-  notImplementedOperation('Put Page From URL', `PUT ${BLOB}`, { comp: 'page' }, { 'x-ms-copy-source': true }),
-  notImplementedOperation('Get Page Ranges', `GET ${BLOB}`, { comp: 'pagelist' }),
 ];

@@ -2,13 +2,7 @@
 import { formatRfc1123 } from '../../base/time.ts';
 import type { Validators } from '../../rules/conditions.ts';
 import type { LeaseState } from '../../rules/lease.ts';
-import {
-  deleteBlob,
-  getBlob,
-  getBlobProperties,
-  setBlobMetadata,
-  setBlobProperties,
-} from '../../services/blob/blobs.ts';
+import { deleteBlob, getBlob, getBlobProperties, setBlobMetadata } from '../../services/blob/blobs.ts';
 import { putBlockList } from '../../services/blob/block-lists.ts';
 import { getBlockList, precheckPutBlock, putBlock } from '../../services/blob/blocks.ts';
 import {
@@ -66,7 +60,7 @@ import { structuredContent } from '../structured-body/structured-content.ts';
 import { parsePolicies, policiesXml } from '../xml/access-policies.ts';
 import { appendOperations } from './append-operations.ts';
 import { batchOperations } from './batch.ts';
-import { appendHeaders, BLOB_TYPES } from './blob-types.ts';
+import { appendHeaders, BLOB_TYPES, pageHeaders } from './blob-types.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
 import { addCopyHeaders } from './copy-reply.ts';
 import { copySource, requireAbortAction, requireAsyncCopy, sourceTagConditions } from './copy-source.ts';
@@ -81,6 +75,7 @@ import {
   containerListStart,
 } from './list-xml.ts';
 import { notImplementedOperations } from './not-implemented.ts';
+import { pageOperations, setBlobPropertiesRow } from './page-operations.ts';
 import {
   beforeCrc64,
   blockListType,
@@ -491,23 +486,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       headers: validatorHeaders(written, { 'x-ms-request-server-encrypted': 'true' }),
     }),
   }),
-  operation({
-    name: 'Set Blob Properties',
-    route: 'PUT /{container}/{blob}',
-    query: { comp: 'properties' },
-    permission: 'write',
-    conditions: ALL_CONDITIONS,
-    test: 'test/end-to-end/set-blob-properties.test.ts',
-    unsupported: [
-      'x-ms-blob-content-length',
-      'x-ms-sequence-number-action',
-      'x-ms-blob-sequence-number',
-      ...VERSION_PARAMS,
-    ],
-    input: { container, blob, conditions, leaseId, content: blobContentHeaders },
-    run: setBlobProperties,
-    reply: (written) => ({ status: 200, headers: validatorHeaders(written) }),
-  }),
+  setBlobPropertiesRow,
   operation({
     name: 'Delete Blob',
     route: 'DELETE /{container}/{blob}',
@@ -691,6 +670,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     }),
   ),
   ...appendOperations,
+  ...pageOperations,
   ...fromUrlOperations,
   ...tagOperations,
   ...notImplementedOperations,
@@ -735,6 +715,7 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
   };
   for (const name in metadata) headers[`x-ms-meta-${name}`] = metadata[name];
   if (found.append) Object.assign(headers, appendHeaders(found.append));
+  if (found.page) Object.assign(headers, pageHeaders(found.page));
   if (found.copy) addCopyHeaders(headers, found.copy);
   return headers;
 }

@@ -32,7 +32,7 @@ const TAGS_FIELD = 20;
 const TYPE_FIELD = 21;
 
 export function encodeBlobRecord(record: BlobRecord): Buffer {
-  const { content, metadata, lease, copy, tier, tags, append } = record;
+  const { content, metadata, lease, copy, tier, tags, append, page } = record;
   const fields = [
     blobTypeOf(record),
     String(record.length),
@@ -53,6 +53,7 @@ export function encodeBlobRecord(record: BlobRecord): Buffer {
   if (tier) fields.push(...encodeTier(tier));
   if (tags && tags.length > 0) fields[TAGS_FIELD] = JSON.stringify(tags);
   if (append) fields[TYPE_FIELD] = JSON.stringify(append);
+  if (page) fields[TYPE_FIELD] = page.sequenceNumber.toString();
   while (fields.at(-1) === '') fields.pop();
   return encodeText(`${fields.join('\n')}\n`);
 }
@@ -79,6 +80,7 @@ export function decodeBlobRecord(row: Row): Blob {
     tier: fields[15] ? decodeTier(fields.slice(15, TAGS_FIELD)) : undefined,
     tags: fields[TAGS_FIELD] ? (JSON.parse(fields[TAGS_FIELD]) as Tags) : NO_TAGS,
     append: fields[0] === 'append' ? (JSON.parse(fields[TYPE_FIELD]!) as AppendState) : undefined,
+    page: fields[0] === 'page' ? { sequenceNumber: BigInt(fields[TYPE_FIELD]!) } : undefined,
     etag,
     modified,
     version,

@@ -142,8 +142,8 @@ async function checkPutBlock(
 ): Promise<Segment | undefined> {
   const { uncommitted } = target;
   checkLease(at, currentLease(target), leaseId, 'write', 'blob');
-  checkNoPendingCopy(target.blob);
   checkType(target.blob, 'block');
+  checkNoPendingCopy(target.blob);
   checkOnline(at, target.blob);
   const row = uncommitted && (await at.get(blockKeyFromId(storage, uncommitted.id, blockId)));
   const verdict = judgeBlock(uncommitted, blockId, row !== undefined);

@@ -105,12 +105,17 @@ function checkCopyInput(storage: Storage, input: CopyBlobInput): CheckedCopy {
   return { input, leaseId, sourceLeaseId, metadata, requested, tags };
 }
 
-async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: LocalSource): Promise<StartedCopy> {
+interface CompletedCopy extends Validators {
+  readonly copyId: string;
+  readonly copyStatus: 'success';
+}
+
+async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: LocalSource): Promise<CompletedCopy> {
   const { input, leaseId, requested, metadata, tags } = copy;
   const { account, granted, partition, sweeper, rehydrationSeconds = REHYDRATION_SECONDS } = storage;
   const scope = { account, granted: { container: granted?.source?.container } };
   const copyId = randomUUID();
-  const look = async (tx: Transaction): Promise<Source> => {
+  const look = async (tx: Transaction) => {
     const from = await readBlob(tx, scope, source.container, source.blob);
     checkSource(tx, from.blob, copy);
     return from;
@@ -142,7 +147,9 @@ async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: Lo
     },
   );
   if (needsSweep === 'needs a fork') {
-    const copied = await withForkedSource(storage, source, look, (forked) => copyForked(storage, copy, copyId, forked));
+    const copied = await withForkedSource(storage, source, look, (forked) =>
+      copyForked(storage, copy, source, forked, copyId),
+    );
     // Otherwise the source is another blob by now.
     return copied ?? copyWithinAccount(storage, copy, source);
   }
@@ -152,15 +159,16 @@ async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: Lo
 
 async function copyForked(
   storage: Storage,
-  { input, leaseId, metadata, tags }: CheckedCopy,
-  copyId: string,
+  { input, leaseId, metadata: sent, tags }: CheckedCopy,
+  source: LocalSource,
   forked: ForkedSource,
-): Promise<StartedCopy> {
-  const { container, blob, source } = input;
+  copyId: string,
+): Promise<CompletedCopy> {
   const { account, partition, sweeper } = storage;
   const { contentId } = forked;
-  const { length, content, append } = forked.blob;
-  const queueKey = txQueueKey(account, container, blob);
+  const { length, content, append, page } = forked.blob;
+  const metadata = sent ?? forked.blob.metadata;
+  const queueKey = txQueueKey(account, input.container, input.blob);
   const { timestamp, value: needsSweep } = await partition.transact(queueKey, async (tx) => {
     const target = await readTarget(tx, storage, input);
     checkPut(tx, storage, target, input, leaseId, blobTypeOf(forked.blob));
@@ -168,8 +176,7 @@ async function copyForked(
     await forked.finish(tx);
     const hasReleased = await releaseReplaced(tx, storage, target);
     const copy = { id: copyId, source: source.url, bytes: length, completed: tx.timestamp };
-    const record = { length, contentId, content, metadata: metadata ?? forked.blob.metadata, copy, tags, append };
-    await putBlobRecord(tx, storage, target, record);
+    await putBlobRecord(tx, storage, target, { length, contentId, content, metadata, copy, tags, append, page });
     return hasReleased;
   });
   if (needsSweep) sweeper.wake();

@@ -3,6 +3,7 @@
  * are shared and no bytes are written; between accounts, and where there are too many chunks for one commit, the bytes are uploaded.
  */
 import { type ContentRead, DanglingReference } from '../../content/content.ts';
+import { INLINE_WRITE_BYTES_MAX } from '../../content/ranges/range-maps.ts';
 import { type ChunkRef, parseId } from '../../content/rows.ts';
 import { crc64Base64, md5Base64 } from '../../hashing/hasher.ts';
 import { type Snapshot, Unavailable } from '../../partition/partition.ts';
@@ -55,6 +56,8 @@ export interface WantedContent {
   readonly md5: (source: SourceProperties) => boolean;
   /** Whether the bytes of a small blob may be stored in a row again. */
   readonly inline: boolean;
+  /** The offset of the first byte in a content that changes in place. Chunks are not shared then: a few bytes could keep a large one. */
+  readonly mapOffset?: number;
 }
 
 /** Chunks that are shared at most: each is a row of the commit. A Put Blob of the greatest length has 625. */
@@ -194,12 +197,13 @@ async function stage<T>(
 ): Promise<T> {
   const { content, account } = storage;
   const md5 = expected.md5 !== undefined || wanted.md5(blob);
-  if (inline && wanted.inline) {
+  const { mapOffset } = wanted;
+  if (inline && wanted.inline && (mapOffset === undefined || inline.length <= INLINE_WRITE_BYTES_MAX)) {
     const hashes = { md5: md5Base64(inline), crc64: crc64Base64(inline) };
     checkHashes(expected, hashes);
     return use({ ...hashes, length, inline }, blob);
   }
-  if (chunkRefs) {
+  if (chunkRefs && mapOffset === undefined) {
     const known = isWhole && !md5 && blob.crc64 !== undefined ? { md5: undefined, crc64: blob.crc64 } : undefined;
     const hashes = known ?? (await content.hash(read.stream(), length, { md5 }));
     checkHashes(expected, hashes);
@@ -207,7 +211,7 @@ async function stage<T>(
     return use({ ...hashes, length, chunkRefs, reference }, blob);
   }
   const bytes = () => copies(inline ? [inline] : read.stream());
-  return withUpload(storage, { length, expected, bytes }, { md5 }, (uploaded) =>
+  return withUpload(storage, { length, expected, bytes }, { md5, mapOffset }, (uploaded) =>
     use(stageUpload(storage, uploaded), blob),
   );
 }

@@ -29,11 +29,17 @@ export const blobErrors = errorTable({
   InvalidBlockList: [400, 'The specified block list is invalid.'],
   InvalidTags: [400, 'The tags specified are invalid. It contains characters that are not permitted.'],
   MaxBlobSizeConditionNotMet: [412, 'The max blob size condition specified was not met.'],
+  InvalidPageRange: [416, 'The page range specified is invalid.'],
   NoPendingCopyOperation: [409, 'There is currently no pending copy operation.'],
   PendingCopyOperation: [409, 'There is currently a pending copy operation.'],
   OperationNotSupportedWithFeatureMissing: [
     400,
     'The requested operation is not allowed as EndBefore parameter support is missing on this account.',
+  ],
+  SequenceNumberConditionNotMet: [412, 'The sequence number condition specified was not met.'],
+  SequenceNumberIncrementTooLarge: [
+    409,
+    'The sequence number increment cannot be performed because it would result in overflow of the sequence number.',
   ],
   SourceConditionNotMet: [412, 'The source condition specified using HTTP conditional header(s) is not met.'],
   TagsTooLarge: [400, 'The tags specified exceed the maximum permissible limit.'],

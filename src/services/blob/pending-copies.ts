@@ -24,6 +24,8 @@ import {
 } from './running-copies.ts';
 import { checkPut, putBlobRecord, readTarget, releaseReplaced } from './write-target.ts';
 
+const IN_PLACE_REFUSED = 'Append and page blobs are copied within an account only.';
+
 /** The source as the copy will expect it at every slice. */
 interface FoundSource {
   readonly source: RunningCopy['source'];
@@ -72,8 +74,6 @@ export async function startPendingCopy(storage: Storage, copy: CheckedCopy) {
   return { etag: formatEtag(timestamp), modified: timestamp, copyId, copyStatus: 'pending' as const };
 }
 
-const OTHER_ACCOUNT = 'Copying an append or page blob from another account is not implemented by this server yet.';
-
 async function findSource(storage: Storage, copy: CheckedCopy): Promise<FoundSource> {
   const { source, sourceConditions } = copy.input;
   if ('remote' in source) {
@@ -90,7 +90,7 @@ async function findSource(storage: Storage, copy: CheckedCopy): Promise<FoundSou
       throw copySourceError(error);
     });
     checkSource(at, found.blob, copy);
-    if (changesInPlace(found.blob)) throw fail('NotImplemented', undefined, OTHER_ACCOUNT);
+    if (changesInPlace(found.blob)) throw fail('NotImplemented', undefined, IN_PLACE_REFUSED);
     return found.blob;
   });
   const { etag, length: bytes, content, metadata, tier } = blob;

@@ -107,6 +107,10 @@ export interface AppendState {
   readonly isSealed?: true | undefined;
 }
 
+export interface PageState {
+  readonly sequenceNumber: bigint;
+}
+
 export interface BlobRecord extends ETagged {
   readonly length: number;
   /**
@@ -114,10 +118,12 @@ export interface BlobRecord extends ETagged {
    * list has none, because its bytes never passed through in one stream.
    */
   readonly crc64?: string | undefined;
-  /** Exactly one of this and the inline row exists. Append blobs have it: their content changes in place. */
+  /** Exactly one of this and the inline row exists. Append and page blobs have it: their content changes in place. */
   readonly contentId?: string | undefined;
   /** Of an append blob only. */
   readonly append?: AppendState | undefined;
+  /** Of a page blob only. */
+  readonly page?: PageState | undefined;
   readonly copy?: CopyState | undefined;
   readonly content: ContentHeaders;
   readonly metadata: Metadata;
@@ -128,9 +134,12 @@ export interface BlobRecord extends ETagged {
   readonly tags?: Tags | undefined;
 }
 
-export const blobTypeOf = ({ append }: Pick<BlobRecord, 'append'>): BlobType => (append ? 'append' : 'block');
+export function blobTypeOf({ append, page }: Pick<BlobRecord, 'append' | 'page'>): BlobType {
+  if (append) return 'append';
+  return page ? 'page' : 'block';
+}
 /** Whether the content is a range map. */
-export const changesInPlace = (blob: Pick<BlobRecord, 'append'>): boolean => blobTypeOf(blob) !== 'block';
+export const changesInPlace = (blob: Pick<BlobRecord, 'append' | 'page'>): boolean => blobTypeOf(blob) !== 'block';
 
 export type UncommittedId = Id;
 

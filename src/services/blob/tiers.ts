@@ -32,8 +32,8 @@ export async function setBlobTier(storage: Storage, input: SetTierInput): Promis
     const { id, blob: found } = await readBlob(tx, storage, container, blob);
     checkLease(tx, found.lease, leaseId, 'write', 'blob');
     checkWriteConditions(found, input.conditions);
-    checkNoPendingCopy(found);
     checkType(found, 'block');
+    checkNoPendingCopy(found);
     const step = nextTier(found.tier, request, tx.now, rehydrationSeconds);
     if ('refused' in step) throw fail(step.refused);
     if (step.next !== found.tier) {

@@ -96,9 +96,9 @@ export function checkPut(
   checkLease(at, currentLease(target), leaseId, 'write', 'blob');
   checkWriteConditions(target.blob, conditions, leaseId, true);
   if (target.blob && granted?.overwrite === false) throw fail('UnauthorizedBlobOverwrite');
-  checkNoPendingCopy(target.blob);
   checkType(target.blob, type);
   if (type !== 'block' && target.uncommitted) throw fail('InvalidBlobType');
+  checkNoPendingCopy(target.blob);
   checkOnline(at, target.blob);
 }
 
@@ -125,6 +125,7 @@ export async function putBlobRecord(
     tier,
     tags,
     append,
+    page,
   }: Omit<BlobRecord, 'created' | 'lease' | 'etag'>,
   md5?: string,
 ): Promise<void> {
@@ -146,6 +147,7 @@ export async function putBlobRecord(
     copy,
     tags,
     append,
+    page,
     created: blob?.created ?? tx.timestamp,
     lease: leaseAfterWrite(currentLease(target), tx.now),
     tier,
