@@ -191,7 +191,6 @@ describe('Copy Blob', () => {
       for (const [source, why] of [
         ['https://example.blob.core.windows.net/c/b', 'another server'],
         [from.url.replace('devstoreaccount1', 'other'), 'another account'],
-        [`${from.url}?snapshot=2020-01-01T00:00:00.0000000Z`, 'snapshot'],
         [`${from.url}?versionid=2020-01-01T00:00:00.0000000Z`, 'versionid'],
       ] as const) {
         const answer = await copy(source);

@@ -450,4 +450,32 @@ export const plantedBugs = [
     );`,
     tests: ['src/services/blob/find-blobs.test.ts'],
   },
+  {
+    name: 'a list skips a snapshot at the end of a page',
+    file: 'src/services/blob/list-streams.ts',
+    find: 'after ? keyAfter(snapshotKey(account, id, after.name, after.snapshot))',
+    replace: 'after ? keyAfter(snapshotKey(account, id, after.name, after.snapshot + 1n))',
+    tests: ['src/services/blob/listing.test.ts', '-t', 'costs the same'],
+  },
+  {
+    name: 'a sweep takes what an older snapshot shows',
+    file: 'src/services/blob/shared-content.ts',
+    find: 'await content.increfContent(tx, account, parseId(blob.contentId));',
+    replace: '',
+    tests: ['src/services/blob/snapshot-model.test.ts'],
+  },
+  {
+    name: 'a delete of a blob does not see its snapshots',
+    file: 'src/rules/snapshots.ts',
+    find: "if (asked === undefined && hasSnapshots) return 'SnapshotsPresent';",
+    replace: '',
+    tests: ['test/races/snapshots.test.ts', '-t', 'the blob alone'],
+  },
+  {
+    name: 'a snapshot does not check the mark of deleted ones',
+    file: 'src/services/blob/snapshots.ts',
+    find: 'const upTo = await readDeletedUpTo(tx, account, id, blob);\n  let stamp',
+    replace: 'const upTo = 0n;\n  let stamp',
+    tests: ['src/services/blob/snapshots.test.ts'],
+  },
 ];

@@ -5,6 +5,7 @@
 import { networkInterfaces } from 'node:os';
 import type { Conditions } from '../../rules/conditions.ts';
 import type { CopySource } from '../../services/blob/copy-sources.ts';
+import { parseSnapshot } from '../../services/blob/snapshots.ts';
 import { notImplemented, type Reader, type Request } from '../operation.ts';
 import { conditions, invalidHeader, reader, singleHeader } from '../params.ts';
 import { type Address, parseAddress, parseQuery } from '../request.ts';
@@ -75,12 +76,16 @@ function splitPort(host: string): [name: string, port: string] {
 export const copySource: Reader<CopySource> = reader(({ copySource: address }) => {
   const { url, container, item: blob, rawQuery } = address!;
   const query = parseQuery(rawQuery);
-  for (const name of ['snapshot', 'versionid']) {
-    if (query[name] !== undefined)
-      throw notImplemented(`Copying from a ${name} is not implemented by this server yet.`);
-  }
-  return { url: query.sig === undefined ? url : url.slice(0, url.indexOf('?')), container, blob };
+  if (query.versionid !== undefined)
+    throw notImplemented('Copying from a versionid is not implemented by this server yet.');
+  const snapshot = query.snapshot === undefined ? undefined : parseSnapshot(query.snapshot);
+  return { url: query.sig === undefined ? url : withoutSignature(url, query.snapshot), container, blob, snapshot };
 });
+
+function withoutSignature(url: string, snapshot: string | undefined): string {
+  const path = url.slice(0, url.indexOf('?'));
+  return snapshot === undefined ? path : `${path}?snapshot=${snapshot}`;
+}
 
 /** As sent. */
 export const sourceRange: Reader<string | undefined> = reader((request) => singleHeader(request, 'x-ms-source-range'));

@@ -1,5 +1,5 @@
 /** XML of List Containers and List Blobs. */
-import { formatRfc1123 } from '../../base/time.ts';
+import { formatIso7, formatRfc1123 } from '../../base/time.ts';
 import { escapeXml } from '../../base/xml.ts';
 import type { ListedBlob, ListedContainer, ListedItem } from '../../services/blob/listing.ts';
 import type { CopyState } from '../../services/blob/rows.ts';
@@ -62,7 +62,7 @@ function prefixElement(prefix: string): string {
   return `<BlobPrefix>${nameElement(prefix)}</BlobPrefix>`;
 }
 
-function blobElement({ name, blob, lease, leaseState, tier }: ListedBlob, included: IncludedFields): string {
+function blobElement({ name, snapshot, blob, lease, leaseState, tier }: ListedBlob, included: IncludedFields): string {
   if (!blob) {
     return (
       `<Blob>${nameElement(name)}<Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType>` +
@@ -72,13 +72,14 @@ function blobElement({ name, blob, lease, leaseState, tier }: ListedBlob, includ
   }
   const { contentType, contentEncoding, contentLanguage, contentMd5, cacheControl, contentDisposition } = blob.content;
   return (
-    `<Blob>${nameElement(name)}<Properties><Creation-Time>${formatRfc1123(blob.created)}</Creation-Time>` +
+    `<Blob>${nameElement(name)}${snapshot === undefined ? '' : `<Snapshot>${formatIso7(snapshot)}</Snapshot>`}<Properties>` +
+    `<Creation-Time>${formatRfc1123(blob.created)}</Creation-Time>` +
     `<Last-Modified>${formatRfc1123(blob.modified)}</Last-Modified><Etag>${blob.etag}</Etag>` +
     `<Content-Length>${blob.length}</Content-Length>${element('Content-Type', contentType)}` +
     `${element('Content-Encoding', contentEncoding)}${element('Content-Language', contentLanguage)}<Content-CRC64 />` +
     `${element('Content-MD5', contentMd5)}${element('Cache-Control', cacheControl)}` +
     `${element('Content-Disposition', contentDisposition)}<BlobType>BlockBlob</BlobType>` +
-    `${tierElements(tier)}${leaseElements(lease, leaseState)}` +
+    `${tierElements(tier)}${snapshot === undefined ? leaseElements(lease, leaseState) : ''}` +
     `${included.copy && blob.copy ? copyElements(blob.copy) : ''}<ServerEncrypted>true</ServerEncrypted>` +
     `${blob.tags.length > 0 ? `<TagCount>${blob.tags.length}</TagCount>` : ''}</Properties>` +
     `${included.metadata ? metadataElements(blob.metadata) : ''}` +

@@ -11,7 +11,6 @@ const CHANGES: Readonly<
 > = {
   '?endbefore': 'what is answered',
   '?showonly': 'what is answered',
-  '?snapshot': 'what is answered',
   '?versionid': 'what is answered',
   '?deletetype': 'whether it happens',
   'x-ms-structured-body': 'what is stored',

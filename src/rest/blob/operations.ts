@@ -1,5 +1,5 @@
 /** The Blob service on the wire: one row per operation, in the order of Microsoft's REST reference. */
-import { formatRfc1123 } from '../../base/time.ts';
+import { formatIso7, formatRfc1123 } from '../../base/time.ts';
 import type { Validators } from '../../rules/conditions.ts';
 import type { LeaseState } from '../../rules/lease.ts';
 import {
@@ -24,6 +24,7 @@ import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob
 import { type ListedContainer, listBlobs, listContainers } from '../../services/blob/listing.ts';
 import { precheckPutBlob, putBlob } from '../../services/blob/put-blob.ts';
 import type { Blob, Metadata } from '../../services/blob/rows.ts';
+import { snapshotBlob } from '../../services/blob/snapshots.ts';
 import { setBlobTier } from '../../services/blob/tiers.ts';
 import type { Storage } from '../../services/common/storage.ts';
 import { prepend, streamAsProduced } from '../http/streamed.ts';
@@ -84,8 +85,10 @@ import {
   PUT_BLOCK_SIZES,
   publicAccess,
   rejectConditions,
+  rejectSnapshot,
   requiredQuery,
   sizeLimit,
+  snapshot,
   tagConditions,
   VERSION_PARAMS,
 } from './params.ts';
@@ -343,7 +346,8 @@ const singleOperations: readonly Operation<Storage>[] = [
       };
       const prefix = input.prefix && normalizeSlashes(input.prefix);
       const startFrom = input.startFrom && normalizeSlashes(input.startFrom);
-      const listInput = { ...input, prefix, startFrom, uncommitted: include.includes('uncommittedblobs') };
+      const uncommitted = include.includes('uncommittedblobs');
+      const listInput = { ...input, prefix, startFrom, uncommitted, snapshots: include.includes('snapshots') };
       const pieces = await streamAsProduced(async (append) => {
         append(blobListEnd(await listBlobs(storage, listInput, (items) => append(blobListElements(items, included)))));
       });
@@ -365,6 +369,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     input: {
       container,
       blob,
+      base: rejectSnapshot,
       conditions,
       leaseId,
       content: contentHeaders,
@@ -399,6 +404,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     input: {
       container,
       blob,
+      snapshot,
       conditions,
       leaseId,
       range,
@@ -425,7 +431,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     test: 'test/end-to-end/get-blob-properties.test.ts',
     unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ENCRYPTION,
-    input: { container, blob, conditions, leaseId },
+    input: { container, blob, snapshot, conditions, leaseId },
     run: getBlobProperties,
     reply: ({ blob: found, leaseState, tier }) => {
       const headers = blobHeaders(found, leaseState);
@@ -443,7 +449,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     test: 'test/end-to-end/blob-metadata.test.ts',
     unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ENCRYPTION,
-    input: { container, blob, conditions, leaseId },
+    input: { container, blob, snapshot, conditions, leaseId },
     run: getBlobProperties,
     reply: ({ blob: found }) => metadataReply(found),
   }),
@@ -456,7 +462,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     test: 'test/end-to-end/blob-metadata.test.ts',
     unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ENCRYPTION,
-    input: { container, blob, conditions, leaseId, metadata },
+    input: { container, blob, base: rejectSnapshot, conditions, leaseId, metadata },
     run: setBlobMetadata,
     reply: (written) => ({
       status: 200,
@@ -476,7 +482,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       'x-ms-blob-sequence-number',
       ...VERSION_PARAMS,
     ],
-    input: { container, blob, conditions, leaseId, content: blobContentHeaders },
+    input: { container, blob, base: rejectSnapshot, conditions, leaseId, content: blobContentHeaders },
     run: setBlobProperties,
     reply: (written) => ({ status: 200, headers: validatorHeaders(written) }),
   }),
@@ -492,7 +498,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       'x-ms-access-tier-if-unmodified-since',
       ...VERSION_PARAMS,
     ],
-    input: { container, blob, conditions, leaseId, snapshots: deleteSnapshots },
+    input: { container, blob, snapshot, conditions, leaseId, snapshots: deleteSnapshots },
     run: deleteBlob,
     reply: () => ({ status: 202, headers: { 'x-ms-delete-type-permanent': 'true' } }),
   }),
@@ -506,11 +512,31 @@ const singleOperations: readonly Operation<Storage>[] = [
       conditions: ALL_CONDITIONS,
       test: 'test/end-to-end/lease-blob.test.ts',
       unsupported: VERSION_PARAMS,
-      input: { container, blob, conditions, ...leaseParams },
+      input: { container, blob, base: rejectSnapshot, conditions, ...leaseParams },
       run: async (storage, input) => ({ ...(await leaseBlob(storage, input)), action: input.action }),
       reply: leaseReply,
     }),
   ),
+  operation({
+    name: 'Snapshot Blob',
+    route: 'PUT /{container}/{blob}',
+    query: { comp: 'snapshot' },
+    permission: ['write', 'create'],
+    conditions: ALL_CONDITIONS,
+    test: 'test/end-to-end/snapshot-blob.test.ts',
+    unsupported: VERSION_PARAMS,
+    unsupportedUnlessLenient: ENCRYPTION,
+    input: { container, blob, base: rejectSnapshot, conditions, leaseId, metadata },
+    run: snapshotBlob,
+    reply: ({ snapshot: stamp, ...taken }) => ({
+      status: 201,
+      headers: validatorHeaders(taken, {
+        'x-ms-snapshot': formatIso7(stamp),
+        // The snapshot shares the bytes of its blob: this request has encrypted none.
+        'x-ms-request-server-encrypted': 'false',
+      }),
+    }),
+  }),
   operation({
     name: 'Set Blob Tier',
     route: 'PUT /{container}/{blob}',
@@ -521,6 +547,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     input: {
       container,
       blob,
+      snapshot,
       conditions: tagConditions,
       leaseId,
       tier: requiredHeader('x-ms-access-tier'),
@@ -548,6 +575,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     input: {
       container,
       blob,
+      base: rejectSnapshot,
       conditions,
       leaseId,
       source: copySource,
@@ -574,6 +602,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     input: {
       container,
       blob,
+      base: rejectSnapshot,
       conditions: rejectConditions,
       leaseId,
       copyId: requiredQuery('copyid'),
@@ -594,6 +623,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     input: {
       container,
       blob,
+      base: rejectSnapshot,
       conditions: rejectConditions,
       leaseId,
       blockId: requiredQuery('blockid'),
@@ -624,6 +654,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     input: {
       container,
       blob,
+      base: rejectSnapshot,
       conditions,
       leaseId,
       content: blobContentHeaders,
@@ -656,7 +687,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       anonymous,
       test: 'test/end-to-end/get-block-list.test.ts',
       unsupported: VERSION_PARAMS,
-      input: { container, blob, conditions: tagConditions, leaseId, type: blockListType },
+      input: { container, blob, snapshot, conditions: tagConditions, leaseId, type: blockListType },
       replyBytes: () => PAGE_BYTES,
       run: (storage, input) => getBlockList(storage, input, blockElements),
       reply: (lists) => {
@@ -691,6 +722,8 @@ function metadataReply(found: Validators & { readonly metadata: Metadata }): Rep
 /** One object literal: spreading several into each other would cost more than the rest of Get Blob's reply. */
 function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string | number | undefined> {
   const { content, metadata } = found;
+  // A snapshot has no lease.
+  const isBase = found.snapshot === undefined;
   const headers: Record<string, string | number | undefined> = {
     ETag: `"${found.etag}"`,
     'Last-Modified': formatRfc1123(found.modified),
@@ -703,8 +736,8 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
     'x-ms-blob-type': 'BlockBlob',
     'x-ms-creation-time': formatRfc1123(found.created),
     'x-ms-server-encrypted': 'true',
-    'x-ms-lease-status': leaseStatus(leaseState),
-    'x-ms-lease-state': leaseState,
+    'x-ms-lease-status': isBase ? leaseStatus(leaseState) : undefined,
+    'x-ms-lease-state': isBase ? leaseState : undefined,
     'x-ms-lease-duration': leaseDuration(found.lease, leaseState),
     'x-ms-tag-count': found.tags.length || undefined,
   };

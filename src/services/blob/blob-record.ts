@@ -2,12 +2,13 @@
  * The blob record's serialization: fields as lines of text, in a fixed order. A page of a list decodes thousands of records, and
  * splitting lines costs a third of parsing JSON.
  */
-import type { Row, Snapshot } from '../../partition/partition.ts';
+import type { Row, Snapshot, Timestamp } from '../../partition/partition.ts';
 import { decodeText, encodeText } from '../../partition/values.ts';
 import { NO_TAGS, type Tags } from '../../rules/tags.ts';
 import { parseRehydratePriority, parseTier, type StoredTier } from '../../rules/tiers.ts';
 import type { AccountId, AccountScope } from '../common/storage.ts';
 import { fail } from './errors.ts';
+import { decodeDeletedUpTo, deletedUpToKey, snapshotKey } from './old-rows.ts';
 import {
   type Blob,
   type BlobRecord,
@@ -90,11 +91,34 @@ export async function findBlob(
   return row && decodeBlobRecord(row);
 }
 
-export async function readBlob(at: Snapshot, scope: AccountScope, container: string, blob: string) {
+/** @param snapshot undefined: the base blob */
+export async function readBlob(
+  at: Snapshot,
+  scope: AccountScope,
+  container: string,
+  blob: string,
+  snapshot?: Timestamp,
+): Promise<{ id: ContainerId; blob: Blob }> {
   const id = await readContainerId(at, scope, container);
-  const row = await at.get(blobKey(scope.account, id, blob));
-  if (!row) throw fail('BlobNotFound');
-  return { id, blob: decodeBlobRecord(row) };
+  const found =
+    snapshot === undefined
+      ? await findBlob(at, scope.account, id, blob)
+      : await findSnapshot(at, scope.account, id, blob, snapshot);
+  if (!found) throw fail('BlobNotFound');
+  return { id, blob: found };
+}
+
+async function findSnapshot(
+  at: Snapshot,
+  account: AccountId,
+  id: ContainerId,
+  blob: string,
+  snapshot: Timestamp,
+): Promise<Blob | undefined> {
+  const keys = [deletedUpToKey(account, id, blob), snapshotKey(account, id, blob, snapshot)];
+  const [deleted, row] = await at.getMany(keys);
+  if (!row || (deleted && snapshot <= decodeDeletedUpTo(deleted))) return undefined;
+  return { ...decodeBlobRecord(row), snapshot };
 }
 
 function encodeTier({ tier, changed, rehydration }: StoredTier): string[] {

@@ -2,11 +2,12 @@
 import type { ContentRead } from '../../content/content.ts';
 import { parseId } from '../../content/rows.ts';
 import { createHasher } from '../../hashing/hasher.ts';
-import type { Snapshot } from '../../partition/partition.ts';
+import type { Snapshot, Transaction } from '../../partition/partition.ts';
 import { decodeBytes } from '../../partition/values.ts';
 import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
 import { formatEtag } from '../../rules/conditions.ts';
 import { leaseAfterWrite, leaseState } from '../../rules/lease.ts';
+import { type DeleteSnapshots, judgeDelete } from '../../rules/snapshots.ts';
 import { tierState } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
 import { encodeBlobRecord, readBlob } from './blob-record.ts';
@@ -22,6 +23,7 @@ import {
   checkWriteInput,
   parseMetadata,
   type SentMetadata,
+  type SnapshotInput,
 } from './request-checks.ts';
 import {
   type Blob,
@@ -33,10 +35,11 @@ import {
   recordFrom,
   txQueueKey,
 } from './rows.ts';
+import { deleteSnapshot, deleteSnapshots, lastSnapshot } from './snapshots.ts';
 import { updateTagIndex } from './tag-index.ts';
 import { currentLease, readTarget, releaseReplaced } from './write-target.ts';
 
-export interface GetBlobInput extends BlobInput {
+export interface GetBlobInput extends SnapshotInput {
   readonly range: string | undefined;
   readonly rangeMd5: boolean | undefined;
   readonly rangeCrc64: boolean | undefined;
@@ -54,7 +57,7 @@ export async function getBlob(storage: Storage, input: GetBlobInput) {
   let streams = false;
   try {
     const found = await storage.partition.read(async (at) => {
-      const { id, blob } = await readBlob(at, storage, input.container, input.blob);
+      const { id, blob } = await readBlob(at, storage, input.container, input.blob, input.snapshot);
       checkGet(at, blob, input, leaseId);
       checkOnline(at, blob);
       const part = await prepareRead(at, storage, id, blob, input, read);
@@ -116,7 +119,7 @@ async function prepareRead(
   if (blob.contentId !== undefined) {
     await read.plan(at, account, parseId(blob.contentId), from, to);
   } else {
-    const row = await at.get(inlineKey(account, id, name));
+    const row = await at.get(inlineKey(account, id, name, blob.snapshot));
     if (!row) throw new Error('a blob without its content');
     inline = decodeBytes(row);
     if (range) inline = inline.subarray(from, to);
@@ -136,10 +139,10 @@ async function readAndHash(stream: AsyncIterable<Buffer> | Iterable<Buffer>, md5
   return { buffers, ...hash.digest() };
 }
 
-export async function getBlobProperties(storage: Storage, input: BlobInput) {
+export async function getBlobProperties(storage: Storage, input: SnapshotInput) {
   const leaseId = checkReadInput(input);
   return storage.partition.read(async (at) => {
-    const { blob } = await readBlob(at, storage, input.container, input.blob);
+    const { blob } = await readBlob(at, storage, input.container, input.blob, input.snapshot);
     checkGet(at, blob, input, leaseId);
     return { blob, leaseState: leaseState(blob.lease, at.now), tier: tierState(blob.tier, at.now) };
   });
@@ -170,19 +173,58 @@ async function changeRecord(storage: Storage, input: BlobInput, changes: Partial
   return { etag: formatEtag(timestamp), modified: timestamp };
 }
 
-/** A blob that consists of uncommitted blocks only can be deleted, though it cannot be read. */
-export async function deleteBlob(storage: Storage, input: BlobInput): Promise<void> {
-  const { container, blob, conditions } = input;
+export interface DeleteBlobInput extends SnapshotInput {
+  readonly snapshots?: DeleteSnapshots;
+}
+
+export async function deleteBlob(storage: Storage, input: DeleteBlobInput): Promise<void> {
+  const { container, blob, snapshot } = input;
   const { account, partition, sweeper } = storage;
   const leaseId = checkWriteInput(input);
-  const { value: needsSweep } = await partition.transact(txQueueKey(account, container, blob), async (tx) => {
-    const target = await readTarget(tx, storage, input);
-    if (!target.blob && !target.uncommitted) throw fail('BlobNotFound');
-    checkLease(tx, currentLease(target), leaseId, 'write', 'blob');
-    checkWriteConditions(target.blob, conditions, leaseId);
-    tx.remove(blobKey(account, target.containerId, blob));
-    updateTagIndex(tx, account, target, target.blob?.tags);
-    return releaseReplaced(tx, storage, target);
-  });
+  if (snapshot !== undefined && input.snapshots !== undefined) {
+    throw fail('InvalidQueryParameterValue', {
+      QueryParameterName: 'snapshot',
+      Reason: 'x-ms-delete-snapshots is for base blobs.',
+    });
+  }
+  const { value: needsSweep } = await partition.transact(txQueueKey(account, container, blob), (tx) =>
+    snapshot === undefined ? deleteBase(tx, storage, input, leaseId) : deleteOneSnapshot(tx, storage, input, leaseId),
+  );
   if (needsSweep) sweeper.wake();
+}
+
+/** A blob that consists of uncommitted blocks only can be deleted, though it cannot be read. True: the sweeper has work to do. */
+async function deleteBase(
+  tx: Transaction,
+  storage: Storage,
+  input: DeleteBlobInput,
+  leaseId: string | undefined,
+): Promise<boolean> {
+  const { account } = storage;
+  const target = await readTarget(tx, storage, input);
+  const { containerId: id, name } = target;
+  if (!target.blob && !target.uncommitted) throw fail('BlobNotFound');
+  checkLease(tx, currentLease(target), leaseId, 'write', 'blob');
+  checkWriteConditions(target.blob, input.conditions, leaseId);
+  const last = target.blob && (await lastSnapshot(tx, account, id, name));
+  const plan = judgeDelete(input.snapshots, last !== undefined);
+  if (plan === 'SnapshotsPresent') throw fail(plan);
+  if (last !== undefined) deleteSnapshots(tx, account, id, name, last);
+  if (!plan.base) return plan.snapshots;
+  tx.remove(blobKey(account, id, name));
+  await updateTagIndex(tx, account, target, target.blob?.tags);
+  return (await releaseReplaced(tx, storage, target)) || plan.snapshots;
+}
+
+async function deleteOneSnapshot(
+  tx: Transaction,
+  storage: Storage,
+  { container, blob: name, snapshot, conditions }: DeleteBlobInput,
+  leaseId: string | undefined,
+): Promise<boolean> {
+  const { id, blob } = await readBlob(tx, storage, container, name, snapshot);
+  checkLease(tx, blob.lease, leaseId, 'write', 'blob');
+  checkWriteConditions(blob, conditions, leaseId);
+  await deleteSnapshot(tx, storage, id, name, blob);
+  return blob.contentId !== undefined;
 }

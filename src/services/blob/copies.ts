@@ -1,6 +1,5 @@
 /** Copy Blob within an account: source and copy share one reference-counted content, so a copy is finished when it is answered. */
 import { randomUUID } from 'node:crypto';
-import { parseId } from '../../content/rows.ts';
 import type { Transaction } from '../../partition/partition.ts';
 import { type Conditions, formatEtag, judgeWrite } from '../../rules/conditions.ts';
 import { INFINITE_SECONDS, isLocked, normaliseLeaseId } from '../../rules/lease.ts';
@@ -25,6 +24,7 @@ import {
   type SentMetadata,
 } from './request-checks.ts';
 import { type Blob, type ContainerId, inlineKey, txQueueKey } from './rows.ts';
+import { type ContentSource, shareContent } from './shared-content.ts';
 import { parseTags } from './tags.ts';
 import {
   checkPut,
@@ -70,7 +70,7 @@ export async function copyBlob(storage: Storage, input: CopyBlobInput) {
       checkInfiniteLease(tx, target);
       const tier = tierOfCopy(from.blob.tier, target.blob?.tier, requested, tx.now, rehydrationSeconds);
       if ('refused' in tier) throw fail(tier.refused);
-      const hasReleased = await replaceContent(tx, storage, target, from, source.blob);
+      const hasReleased = await replaceContent(tx, storage, target, { ...from, name: source.blob });
       const { length, crc64, contentId, content } = from.blob;
       await putBlobRecord(tx, storage, target, {
         length,
@@ -98,11 +98,12 @@ interface Source {
 async function readSource(
   at: DecisionSnapshot,
   { account, granted }: Storage,
-  { container, blob }: CopySource,
+  { container, blob, snapshot }: CopySource,
   conditions: Conditions,
   leaseId: string | undefined,
 ): Promise<Source> {
-  const found = await readBlob(at, { account, granted: { container: granted?.source?.container } }, container, blob);
+  const scope = { account, granted: { container: granted?.source?.container } };
+  const found = await readBlob(at, scope, container, blob, snapshot);
   checkLease(at, found.blob.lease, leaseId, 'read', 'blob');
   const verdict = judgeWrite(found.blob, conditions, { creates: false, leaseHeld: false });
   if (verdict !== 'proceed') throw fail('SourceConditionNotMet');
@@ -122,20 +123,10 @@ async function replaceContent(
   tx: Transaction,
   storage: Storage,
   target: WriteTarget,
-  from: Source,
-  sourceName: string,
+  from: ContentSource,
 ): Promise<boolean> {
-  const { account, content } = storage;
-  const { contentId } = from.blob;
-  if (contentId !== undefined) {
-    // Increment before decrement: source and target may be the same blob.
-    await content.increfContent(tx, account, parseId(contentId));
-    return releaseReplaced(tx, storage, target);
-  }
-  const row = await tx.get(inlineKey(account, from.id, sourceName));
-  if (!row) throw new Error('a blob without its content');
-  tx.put(inlineKey(account, target.containerId, target.name), row.value);
-  return releaseReplaced(tx, storage, target, { keepsInlineRow: true });
+  await shareContent(tx, storage, from, inlineKey(storage.account, target.containerId, target.name));
+  return releaseReplaced(tx, storage, target, { keepsInlineRow: from.blob.contentId === undefined });
 }
 
 /** Every copy is finished when it is answered, so there is never one to abort. */

@@ -5,7 +5,7 @@
 import { type ContentRead, DanglingReference } from '../../content/content.ts';
 import { type ChunkRef, parseId } from '../../content/rows.ts';
 import { crc64Base64, md5Base64 } from '../../hashing/hasher.ts';
-import { type Snapshot, Unavailable } from '../../partition/partition.ts';
+import { type Snapshot, type Timestamp, Unavailable } from '../../partition/partition.ts';
 import { decodeBytes } from '../../partition/values.ts';
 import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
 import type { Conditions } from '../../rules/conditions.ts';
@@ -22,6 +22,8 @@ export interface CopySource {
   readonly url: string;
   readonly container: string;
   readonly blob: string;
+  /** Undefined: the base blob. */
+  readonly snapshot?: Timestamp | undefined;
 }
 
 export interface FromUrlInput {
@@ -112,7 +114,7 @@ async function readSource(
 ): Promise<OpenedSource> {
   const { content } = storage;
   const scope = sourceScope(storage);
-  const { id, blob } = await readBlob(at, scope, source.container, source.blob);
+  const { id, blob } = await readBlob(at, scope, source.container, source.blob, source.snapshot);
   checkReadConditions(blob, sourceConditions);
   checkOnline(at, blob);
   const { from, to } = sourceBounds(sourceRange, blob.length);
@@ -120,7 +122,7 @@ async function readSource(
   if (length > sourceBytesMax) throw fail('CannotVerifyCopySource', undefined, tooLarge(sourceBytesMax));
   const isWhole = length === blob.length;
   if (blob.contentId === undefined) {
-    const row = await at.get(inlineKey(scope.account, id, source.blob));
+    const row = await at.get(inlineKey(scope.account, id, source.blob, blob.snapshot));
     if (!row) throw new Error('a blob without its content');
     return { blob, isWhole, length, inline: decodeBytes(row).subarray(from, to), chunkRefs: undefined };
   }

@@ -25,6 +25,7 @@ export const blobErrors = errorTable({
   InvalidBlockList: [400, 'The specified block list is invalid.'],
   InvalidTags: [400, 'The tags specified are invalid. It contains characters that are not permitted.'],
   NoPendingCopyOperation: [409, 'There is currently no pending copy operation.'],
+  SnapshotsPresent: [409, 'This operation is not permitted because the blob has snapshots.'],
   SourceConditionNotMet: [412, 'The source condition specified using HTTP conditional header(s) is not met.'],
   TagsTooLarge: [400, 'The tags specified exceed the maximum permissible limit.'],
   UnauthorizedBlobOverwrite: [403, 'This request is not authorized to perform blob overwrites.'],

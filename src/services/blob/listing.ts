@@ -1,40 +1,37 @@
 /** List Containers and List Blobs: a page is one snapshot, read in slices so that no event-loop turn is long. */
 import { nextSlice } from '../../base/time-slices.ts';
-import {
-  decodeKeySuffix,
-  encodeKeyText,
-  groupPrefix,
-  type Key,
-  type KeyGrouping,
-  keyAfter,
-  prefixEnd,
-  type Range,
-} from '../../partition/keys.ts';
-import type { Page, PagedSnapshot, PageOptions, Row } from '../../partition/partition.ts';
+import { encodeKeyText, type Key, prefixEnd, type Range } from '../../partition/keys.ts';
+import type { Row, Timestamp } from '../../partition/partition.ts';
 import { type Lease, type LeaseState, leaseState } from '../../rules/lease.ts';
 import { BLOB_NAME_MAX, LOGS_CONTAINER } from '../../rules/names.ts';
 import { type TierState, tierState } from '../../rules/tiers.ts';
 import { decodeName } from '../common/names.ts';
 import { createSliceBuffer } from '../common/slices.ts';
-import type { AccountId, Storage } from '../common/storage.ts';
+import type { Storage } from '../common/storage.ts';
 import { decodeBlobRecord } from './blob-record.ts';
 import { fail } from './errors.ts';
+import {
+  type ListRow,
+  mergeStreams,
+  pageStream,
+  type RowStream,
+  recordStream,
+  type StreamRange,
+  snapshotStream,
+  uncommittedStream,
+} from './list-streams.ts';
 import { checkContainerName } from './request-checks.ts';
 import {
   type Blob,
   blobKey,
   blobKeyPrefix,
-  type ContainerId,
   type ContainerProperties,
   decodeProperties,
-  decodeUncommitted,
-  isExpired,
+  nameFromKey,
   nameKey,
   nameKeyPrefix,
   propertiesKey,
   readContainerId,
-  type UncommittedBlocks,
-  uncommittedKeyPrefix,
   type WithVersion,
 } from './rows.ts';
 
@@ -56,6 +53,10 @@ export interface ListedContainer {
   readonly leaseState: LeaseState;
 }
 
+interface FoundContainer extends Named {
+  readonly properties: Row;
+}
+
 /** Emits and returns as `listBlobs` does. `system`: with the container of the logs. */
 export async function listContainers(
   storage: Storage,
@@ -65,17 +66,21 @@ export async function listContainers(
   const { account, partition } = storage;
   const logs = nameKey(account, LOGS_CONTAINER);
   return partition.read(async (at) => {
-    const names: NameSource<Row & { properties: Row }, ListedContainer> = {
+    const names: NameSource<FoundContainer, ListedContainer> = {
       under: (prefix) => nameKeyPrefix(account, prefix),
       at: (name) => nameKey(account, name),
-      async page(range, { limit }) {
-        const { rows: all, next } = await at.page(range, { limit: Math.min(limit, CONTAINERS_PER_READ) });
-        const rows = input.system ? all : all.filter(({ key }) => key !== logs);
-        const found = await at.getMany(rows.map((row) => propertiesKey(account, decodeName(row))));
-        return { rows: rows.map((row, i) => ({ ...row, properties: found[i]! })), next };
-      },
-      item(row, name) {
-        const container = decodeProperties(row.properties);
+      open: ({ from, to }) =>
+        pageStream(async (first, limit) => {
+          const { rows: all, next } = await at.page(
+            { from: first, to },
+            { limit: Math.min(limit, CONTAINERS_PER_READ) },
+          );
+          const rows = input.system ? all : all.filter(({ key }) => key !== logs);
+          const found = await at.getMany(rows.map((row) => propertiesKey(account, decodeName(row))));
+          return { rows: rows.map((row, i) => ({ name: nameFromKey(row.key), properties: found[i]! })), next };
+        }, from),
+      item({ name, properties }) {
+        const container = decodeProperties(properties);
         return { name, container, leaseState: leaseState(container.lease, at.now) };
       },
       bytesOf: ({ properties }) => properties.value.length,
@@ -92,10 +97,13 @@ export interface ListBlobsInput extends ListInput {
   readonly startFrom?: string | undefined;
   /** With blobs that consist of uncommitted blocks only. */
   readonly uncommitted: boolean;
+  readonly snapshots?: boolean;
 }
 
 export interface ListedBlob {
   readonly name: string;
+  /** Undefined: the base blob. */
+  readonly snapshot: Timestamp | undefined;
   /** Undefined: the blob consists of uncommitted blocks only. */
   readonly blob: Blob | undefined;
   readonly lease: Lease | undefined;
@@ -103,7 +111,7 @@ export interface ListedBlob {
   readonly tier: TierState;
 }
 
-/** In the order of their names: a blob, or a common prefix of names up to the delimiter. */
+/** In the order of their names: a blob after its snapshots, or a common prefix of names up to the delimiter. */
 export type ListedItem = ListedBlob | { readonly prefix: string };
 
 /**
@@ -119,108 +127,50 @@ export async function listBlobs(
   const { account, partition } = storage;
   return partition.read(async (at) => {
     const id = await readContainerId(at, storage, input.container);
-    const names: NameSource<RowWithUncommitted, ListedBlob> = {
+    const source = { at, account, id };
+    const streams = [
+      recordStream,
+      ...(input.uncommitted ? [uncommittedStream] : []),
+      ...(input.snapshots ? [snapshotStream] : []),
+    ];
+    const names: NameSource<ListRow, ListedBlob> = {
       under: (prefix) => blobKeyPrefix(account, id, prefix),
       at: (name) => blobKey(account, id, name),
-      page: (range, options) =>
-        input.uncommitted ? mergedPage(at, account, id, range, options) : at.page(range, options),
-      item(row, name) {
-        const blob = row.uncommitted ? undefined : decodeBlobRecord(row);
-        const { lease } = row.uncommitted ?? blob!;
-        return { name, blob, lease, leaseState: leaseState(lease, at.now), tier: tierState(blob?.tier, at.now) };
+      open: (range) =>
+        streams.length === 1 ? recordStream(source, range) : mergeStreams(streams.map((open) => open(source, range))),
+      item({ name, row, uncommitted, snapshot }) {
+        const blob = uncommitted ? undefined : decodeBlobRecord(row);
+        const { lease } = uncommitted ?? blob!;
+        const tier = tierState(blob?.tier, at.now);
+        return { name, snapshot, blob, lease, leaseState: leaseState(lease, at.now), tier };
       },
-      bytesOf: ({ value }) => value.length,
+      bytesOf: ({ row }) => row.value.length,
     };
     return readPage(names, input, input.delimiter ?? '', emit);
   });
 }
 
-/** Rows by name. */
-interface NameSource<Found extends Row, Item> {
+/** What has names, and perhaps snapshots. */
+interface NameSource<Found, Item> {
   /** The prefix of the keys of all names with this prefix. */
   under(prefix: string): Key;
   at(name: string): Key;
-  page(range: Range, options: PageOptions): Promise<TypedPage<Found>>;
-  item(row: Found, name: string): Item;
+  open(range: StreamRange): RowStream<Found>;
+  item(found: Found): Item;
   /** The stored bytes that the item is made of. */
-  bytesOf(row: Found): number;
+  bytesOf(found: Found): number;
 }
 
-interface TypedPage<Found extends Row> extends Page {
-  readonly rows: readonly Found[];
-}
-
-/** A blob record; or uncommitted blocks, under the key that the blob record would have. */
-type RowWithUncommitted = Row & { readonly uncommitted?: UncommittedBlocks };
-
-/**
- * Merges blob records, and uncommitted blocks without a record, in the order of their names. The keys of the two differ only in
- * their prefixes, which are equally long.
- */
-async function mergedPage(
-  at: PagedSnapshot,
-  account: AccountId,
-  id: ContainerId,
-  { from, to }: Range,
-  options: PageOptions,
-): Promise<TypedPage<RowWithUncommitted>> {
-  const [recordPrefix, uncommittedPrefix] = [blobKeyPrefix(account, id, ''), uncommittedKeyPrefix(account, id, '')];
-  const toUncommittedKey = (key: Key) => (uncommittedPrefix + key.slice(recordPrefix.length)) as Key;
-  const toRecordKey = (key: Key) => (recordPrefix + key.slice(uncommittedPrefix.length)) as Key;
-  const [records, uncommitted] = await Promise.all([
-    at.page({ from, to }, options),
-    at.page({ from: toUncommittedKey(from), to: toUncommittedKey(to) }, options),
-  ]);
-  const recordKeys = new Set(records.rows.map(({ key }) => key));
-  const withoutRecord: RowWithUncommitted[] = [];
-  for (const first of uncommitted.rows) {
-    const found = await findUnexpired(at, first, options.grouping);
-    const key = found && toRecordKey(found.key);
-    if (key !== undefined && !recordKeys.has(key)) withoutRecord.push({ ...found!, key });
-  }
-  // After the end of the shorter page, the other page may have rows that belong in between.
-  const next = minKey(records.next, uncommitted.next && toRecordKey(uncommitted.next));
-  const rows = [...records.rows, ...withoutRecord].filter(({ key }) => next === undefined || key < next);
-  rows.sort((one, other) => (one.key < other.key ? -1 : 1));
-  return { rows, next };
-}
-
-/** These uncommitted blocks, or if they have expired, the next unexpired ones under the same common prefix. */
-async function findUnexpired(
-  at: PagedSnapshot,
-  first: Row,
-  grouping: KeyGrouping | undefined,
-): Promise<RowWithUncommitted | undefined> {
-  const decodeUnexpired = (row: Row): RowWithUncommitted | undefined => {
-    const uncommitted = decodeUncommitted(row);
-    return isExpired(uncommitted, at.now) ? undefined : { ...row, uncommitted };
-  };
-  const found = decodeUnexpired(first);
-  const group = grouping && groupPrefix(first.key, grouping);
-  if (found || group === undefined) return found;
-  let from: Key | undefined = keyAfter(first.key);
-  while (from !== undefined) {
-    const { rows, next }: Page = await at.page({ from, to: prefixEnd(group) }, { limit: SLICE_ROWS });
-    for (const row of rows) {
-      const other = decodeUnexpired(row);
-      if (other) return other;
-    }
-    from = next;
-    await nextSlice();
-  }
-  return undefined;
-}
-
-function minKey(one: Key | undefined, other: Key | undefined): Key | undefined {
-  if (one === undefined || other === undefined) return one ?? other;
-  return one < other ? one : other;
+interface Named {
+  readonly name: string;
+  readonly snapshot?: Timestamp;
 }
 
 /**
  * Reads the names with the prefix. The store skips the names after the first of a common prefix (skip scan), so the cost is that
  * of the items, not of the names that they stand for.
  */
-async function readPage<Found extends Row, Item>(
+async function readPage<Found extends Named, Item>(
   names: NameSource<Found, Item>,
   { prefix = '', marker, startFrom = '', resultsMax = PAGE_MAX }: ListInput & Pick<ListBlobsInput, 'startFrom'>,
   delimiter: string,
@@ -228,22 +178,24 @@ async function readPage<Found extends Row, Item>(
 ): Promise<string> {
   // No name is longer, and an engine could not store a longer key.
   if (prefix.length > BLOB_NAME_MAX) return '';
-  const start = names.under('');
-  const nameIn = (row: Row) => decodeKeySuffix(row.key, start);
   const range: Range = { from: names.under(prefix), to: prefixEnd(names.under(prefix)) };
   const grouping = delimiter === '' ? undefined : { from: range.from.length, delimiter: encodeKeyText(delimiter) };
   let left = Math.min(resultsMax, PAGE_MAX);
-  const firstKeys = [range.from, seekName(names, startFrom), ...(marker ? [seekMarker(names, marker)] : [])];
-  let from: Key | undefined = firstKeys.sort().at(-1)!;
+  const start = parseMarker(marker);
+  const firstKeys = [range.from, seekName(names, startFrom), ...(start ? [seekMarker(names, start)] : [])];
+  const from = firstKeys.sort().at(-1)!;
   if (from >= range.to) return '';
+  const isInSnapshots = start?.snapshot !== undefined && from === names.at(start.name);
+  const after = isInSnapshots ? { name: start.name, snapshot: start.snapshot! } : undefined;
+  const stream = names.open({ from, to: range.to, after, grouping });
   let common: string | undefined;
   /** The marker of the next page, if another item follows. */
   let nextMarker = '';
   const slices = createSliceBuffer(emit, SLICE_ROWS);
-  while (from !== undefined) {
-    const { rows, next }: TypedPage<Found> = await names.page({ from, to: range.to }, { limit: left + 1, grouping });
-    for (const row of rows) {
-      const name = nameIn(row);
+  for (;;) {
+    const rows = await stream.next(left + 1);
+    for (const found of rows ?? []) {
+      const { name, snapshot } = found;
       // Records and uncommitted blocks may both have a row under this common prefix.
       if (common !== undefined && name.startsWith(common)) continue;
       if (left === 0) {
@@ -256,15 +208,17 @@ async function readPage<Found extends Row, Item>(
       }
       left--;
       common = delimiter === '' ? undefined : commonPrefix(name, prefix, delimiter);
-      if (common === undefined) slices.add(names.item(row, name), name.length + names.bytesOf(row));
+      if (common === undefined) slices.add(names.item(found), name.length + names.bytesOf(found));
       else slices.add({ prefix: common }, common.length);
-      if (left === 0) nextMarker = common === undefined ? encodeMarker('after', name) : encodeMarker('past', common);
+      if (left === 0)
+        nextMarker = encodeMarker(
+          common === undefined ? { how: 'after', name, snapshot } : { how: 'past', name: common },
+        );
     }
     slices.flush();
-    from = next;
-    if (from !== undefined) await nextSlice();
+    if (!rows || stream.hasEnded()) return '';
+    await nextSlice();
   }
-  return '';
 }
 
 /** The prefix that this name shares with others, up to and including the delimiter. */
@@ -273,23 +227,38 @@ function commonPrefix(name: string, prefix: string, delimiter: string): string |
   return end < 0 ? undefined : name.slice(0, end + delimiter.length);
 }
 
-/** Opaque to clients: the position of the next page. */
-function encodeMarker(how: 'after' | 'past', name: string): string {
-  return `1-${how}-${Buffer.from(name, 'utf16le').toString('base64url')}`;
+/** The position of the next page. */
+interface Marker {
+  /** After this name, or after this snapshot of it; or past all names with this prefix. */
+  readonly how: 'after' | 'past';
+  readonly name: string;
+  readonly snapshot?: Timestamp | undefined;
+}
+
+/** Opaque to clients. */
+function encodeMarker({ how, name, snapshot }: Marker): string {
+  const stamp = snapshot === undefined ? '' : `.${snapshot}`;
+  return `1-${how}-${Buffer.from(name, 'utf16le').toString('base64url')}${stamp}`;
+}
+
+function parseMarker(text: string | undefined): Marker | undefined {
+  if (!text) return undefined;
+  const [, how, encoded = '', stamp] = /^1-(after|past)-([\w-]+)(?:\.(\d{1,18}))?$/.exec(text) ?? [];
+  const name = Buffer.from(encoded, 'base64url').toString('utf16le');
+  if (how === undefined || name.length > BLOB_NAME_MAX) {
+    throw fail('InvalidQueryParameterValue', { QueryParameterName: 'marker', QueryParameterValue: text });
+  }
+  return { how: how as Marker['how'], name, snapshot: stamp === undefined ? undefined : BigInt(stamp) };
 }
 
 /** The key of the first name that is not before this one. */
-function seekName(names: Pick<NameSource<Row, unknown>, 'at'>, name: string): Key {
+function seekName(names: Pick<NameSource<never, unknown>, 'at'>, name: string): Key {
   if (name.length <= BLOB_NAME_MAX) return names.at(name);
   // An engine could not store a longer key; the longest name that this one starts with is before it.
-  return keyAfter(names.at(name.slice(0, BLOB_NAME_MAX)));
+  return prefixEnd(names.at(name.slice(0, BLOB_NAME_MAX)));
 }
 
-function seekMarker(names: Pick<NameSource<Row, unknown>, 'under' | 'at'>, marker: string): Key {
-  const [, how, text = ''] = /^1-(after|past)-([\w-]+)$/.exec(marker) ?? [];
-  const name = Buffer.from(text, 'base64url').toString('utf16le');
-  if (how === undefined || name.length > BLOB_NAME_MAX) {
-    throw fail('InvalidQueryParameterValue', { QueryParameterName: 'marker', QueryParameterValue: marker });
-  }
-  return how === 'past' ? prefixEnd(names.under(name)) : keyAfter(names.at(name));
+function seekMarker(names: Pick<NameSource<never, unknown>, 'under' | 'at'>, { how, name, snapshot }: Marker): Key {
+  if (how === 'past') return prefixEnd(names.under(name));
+  return snapshot === undefined ? prefixEnd(names.at(name)) : names.at(name);
 }

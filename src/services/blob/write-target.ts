@@ -77,7 +77,7 @@ export function checkSameContainer({ containerId }: WriteTarget, before: Contain
 }
 
 /** A blob that consists of uncommitted blocks only can be leased, too. */
-export function currentLease({ blob, uncommitted }: WriteTarget): Lease | undefined {
+export function currentLease({ blob, uncommitted }: Pick<WriteTarget, 'blob' | 'uncommitted'>): Lease | undefined {
   return blob ? blob.lease : uncommitted?.lease;
 }
 

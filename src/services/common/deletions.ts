@@ -7,6 +7,8 @@ import { decodeValue, encodeValue } from '../../partition/values.ts';
 export type Deletion =
   | ContentDeletion
   | { readonly kind: 'container'; readonly container: string }
+  /** The snapshots of a blob that its mark says are deleted. */
+  | { readonly kind: 'snapshots'; readonly container: string; readonly blob: string }
   /** Uncommitted blocks. `uncounted`: a content owns the references of their chunks. */
   | { readonly kind: 'stage'; readonly stage: string; readonly uncounted?: true }
   /** All rows whose keys begin with one of these prefixes, in base64. Such rows refer to no others. */

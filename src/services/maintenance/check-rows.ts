@@ -15,6 +15,7 @@ import { decodeBytes, decodeCounter, decodeText, decodeValue } from '../../parti
 import { accountKeysFault, accountNameFault } from '../../rules/account-names.ts';
 import { findTag } from '../../rules/tags.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
+import { decodeDeletedUpTo, readDeletedUpTo, recordKey, stampInKey } from '../blob/old-rows.ts';
 import {
   blobKey,
   decodeBlock,
@@ -93,10 +94,14 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       if (!named || decodeName(named) !== rest[0]) throw new Error('its container has another name');
       return;
     }
-    case 'i':
+    case 'v':
+      return checkSnapshot(at, row, counts, hasContainer(rest[0]));
+    case 'i': {
+      const [id, , blob, stamp] = rest as [bigint, bigint, string, bigint?];
       decodeBytes(row);
-      if (!(await at.get(encodeKey([account, 'b', ...rest])))) throw new Error('content that no blob has');
+      if (!(await at.get(recordKey(account, id, blob, stamp)))) throw new Error('content that no blob has');
       return;
+    }
     case 'c':
       return checkContent(decodeContent(row), counts.contents.get(name(ownId))!);
     case 'm':
@@ -197,7 +202,23 @@ async function checkTags(at: Snapshot, row: Row): Promise<void> {
   if (missing) throw new Error(`its tag ${missing[0]} is not in the index`);
 }
 
-async function checkBlobContent(at: Snapshot, row: Row, counts: ReferenceCounts): Promise<void> {
+/** A snapshot has its blob, or the mark before it says that it is deleted. */
+async function checkSnapshot(at: Snapshot, row: Row, counts: ReferenceCounts, hasContainer: boolean): Promise<void> {
+  const [account, , id, , blob] = decodeKey(row.key) as [bigint, string, bigint, bigint, string];
+  if (!hasContainer) throw new Error('its container does not exist');
+  const isSwept = counts.deletionQueue.has(`container ${qualifiedId(account, id)}`);
+  const stamp = stampInKey(row.key);
+  if (stamp === undefined) {
+    decodeDeletedUpTo(row);
+    if (isSwept || counts.deletionQueue.has(`snapshots ${qualifiedId(account, `${id} ${blob}`)}`)) return;
+    throw new Error('snapshots that would never be removed');
+  }
+  const isDeleted = isSwept || stamp <= (await readDeletedUpTo(at, account, id, blob));
+  if (!isDeleted && !(await at.get(blobKey(account, id, blob)))) throw new Error('a snapshot without its blob');
+  return checkBlobContent(at, row, counts, stamp);
+}
+
+async function checkBlobContent(at: Snapshot, row: Row, counts: ReferenceCounts, stamp?: bigint): Promise<void> {
   const [account, , container, , blob] = decodeKey(row.key) as [bigint, string, bigint, bigint, string];
   const record = decodeBlobRecord(row);
   if (record.contentId !== undefined) {
@@ -208,7 +229,7 @@ async function checkBlobContent(at: Snapshot, row: Row, counts: ReferenceCounts)
       throw new Error(`its content has ${content.length} bytes, not ${record.length}`);
     return;
   }
-  const inline = await at.get(inlineKey(account, container, blob));
+  const inline = await at.get(inlineKey(account, container, blob, stamp));
   if (!inline) throw new Error('its content is missing');
   const bytes = decodeBytes(inline);
   if (bytes.length !== record.length) throw new Error(`its content has ${bytes.length} bytes, not ${record.length}`);

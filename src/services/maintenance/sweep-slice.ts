@@ -5,6 +5,7 @@ import { decodeKey, type Key, prefixEnd, type Range } from '../../partition/keys
 import type { Partition, Row, Transaction } from '../../partition/partition.ts';
 import { encodeValue } from '../../partition/values.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
+import { deletedUpToKey, readDeletedUpTo, snapshotKeyPrefix, snapshotsUpTo, stampInKey } from '../blob/old-rows.ts';
 import {
   blobKeyPrefix,
   blocksIn,
@@ -53,6 +54,8 @@ function sweepEntry({ content }: SweepContext, tx: Transaction, account: Account
   switch (deletion.kind) {
     case 'container':
       return sweepContainer(content, tx, account, BigInt(deletion.container));
+    case 'snapshots':
+      return sweepSnapshots(content, tx, account, BigInt(deletion.container), deletion.blob);
     case 'stage': {
       const id = parseId(deletion.stage);
       return deletion.uncounted ? sweepRange(tx, blocksIn(account, id)) : sweepUncommitted(content, tx, account, id);
@@ -84,10 +87,47 @@ async function sweepContainer(
     tx.remove(row.key);
   }
   if (blobs.length > 0) return false;
+  const snapshotPrefix = snapshotKeyPrefix(account, id, '');
+  const snapshots = { from: snapshotPrefix, to: prefixEnd(snapshotPrefix) };
+  if (await removeSnapshots(content, tx, account, snapshots)) return false;
   const prefix = uncommittedKeyPrefix(account, id, '');
   const rows = await tx.scanUnchecked({ from: prefix, to: prefixEnd(prefix) }, { limit: SLICE_ROWS });
   for (const row of rows) scheduleUncommittedDeletion(tx, account, id, nameFromKey(row.key), decodeUncommitted(row));
   return rows.length === 0;
+}
+
+/** The mark goes last: until then it hides those that are left. */
+async function sweepSnapshots(
+  content: SweepContext['content'],
+  tx: Transaction,
+  account: AccountId,
+  id: bigint,
+  blob: string,
+): Promise<boolean> {
+  const upTo = await readDeletedUpTo(tx, account, id, blob);
+  if (await removeSnapshots(content, tx, account, snapshotsUpTo(account, id, blob, upTo))) return false;
+  tx.remove(deletedUpToKey(account, id, blob));
+  return true;
+}
+
+/** One slice. True: there were some. */
+async function removeSnapshots(
+  content: SweepContext['content'],
+  tx: Transaction,
+  account: AccountId,
+  range: Range,
+): Promise<boolean> {
+  const rows = await tx.scanUnchecked(range, { limit: SLICE_ROWS });
+  for (const row of rows) {
+    const stamp = stampInKey(row.key);
+    tx.remove(row.key);
+    if (stamp === undefined) continue;
+    const [, , id, , name] = decodeKey(row.key) as [bigint, string, bigint, bigint, string];
+    const { contentId } = decodeBlobRecord(row);
+    if (contentId) await content.decrefContent(tx, account, parseId(contentId));
+    else tx.remove(inlineKey(account, id, name, stamp));
+  }
+  return rows.length > 0;
 }
 
 /** No write can add rows under these prefixes any more, either. */
