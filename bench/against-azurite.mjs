@@ -3,7 +3,7 @@ import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { freemem } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { nameOf } from './blob-loops.mjs';
+import { GROUPS, nameOf } from './blob-loops.mjs';
 import { spread } from './measure.mjs';
 import { clientsOf, count, crowdRow, pairRow, withPair } from './pairs.mjs';
 import { runScript, startServer } from './servers.mjs';
@@ -117,6 +117,27 @@ export function filledStage(blobs) {
   };
 }
 
+const TAGGED = 100_000;
+
+export const tagStage = {
+  titles: [`Find Blobs by Tags, ${count(TAGGED / GROUPS)} of ${count(TAGGED)}`],
+  async run(bench) {
+    const folders = { holdfast: bench.newFolder(), azurite: bench.newFolder() };
+    await runScript('fill-holdfast.mjs', [folders.holdfast, 'tagged', 'filled', TAGGED]);
+    await fillAzurite(bench, folders.azurite, TAGGED, 'tagged');
+    await withPair(
+      bench,
+      (pair) =>
+        pairRow(bench, pair, {
+          title: tagStage.titles[0],
+          meaning: 'one client, one container, one tag of each blob with 100 values, another value with each search',
+          spec: () => ({ loop: 'findTagged', groups: GROUPS, clients: 1, run: bench.unique(), stepsMin: 2 }),
+        }),
+      folders,
+    );
+  },
+};
+
 const MEBIBYTE = 1 << 20;
 const large = {
   put: 'Put Blob 1 MiB, 16 clients',
@@ -192,7 +213,7 @@ export const largeStage = {
   },
 };
 
-async function fillAzurite(bench, folder, blobs) {
+async function fillAzurite(bench, folder, blobs, what = 'blobs') {
   const server = await startServer('azurite', folder);
   try {
     await createContainers(bench, { server }, 'filled');
@@ -201,7 +222,7 @@ async function fillAzurite(bench, folder, blobs) {
   } finally {
     await server.stop();
   }
-  await runScript('fill-azurite.mjs', [folder, 'blobs', 'filled', blobs]);
+  await runScript('fill-azurite.mjs', [folder, what, 'filled', blobs]);
 }
 
 export async function createContainers(bench, servers, container) {

@@ -6,6 +6,9 @@ const BODY = 'x'.repeat(1_024);
 /** Requests that are signed before the clock runs: at one client the signature would be a third of the time. */
 export const SIGNED_AHEAD = 20_000;
 const blockBlob = { 'x-ms-blob-type': 'BlockBlob' };
+/** The value of the tag `group` of each blob of a filled folder with tags. */
+export const GROUPS = 100;
+export const groupOf = (number) => String(number % GROUPS).padStart(3, '0');
 export const nameOf = (number) => `blob-${String(number).padStart(8, '0')}`;
 
 /** By name: (spec) -> (client's number) -> one step of that client on its connection. */
@@ -106,6 +109,17 @@ export const loops = {
       const { body, bytes } = await timed(maker('GET', { query })(`/${container}`), 200, true);
       note('bytes', bytes);
       marker = /<NextMarker>([^<]*)<\/NextMarker>/.exec(body.subarray(-4_096).latin1Slice())?.[1] ?? '';
+    };
+  },
+
+  /** The blobs of one tag, another with each step. */
+  findTagged({ groups, run }) {
+    let next = run.length;
+    return () => async (timed, note) => {
+      const where = `"group"='${groupOf(next++ % groups)}'`;
+      const { body, bytes } = await timed(maker('GET', { query: { comp: 'blobs', where } })('/'), 200, true);
+      note('bytes', bytes);
+      note('blobs', body.latin1Slice().split('<Blob>').length - 1);
     };
   },
 

@@ -1,5 +1,5 @@
 /**
- * node fill-holdfast.mjs <folder> blobs|messages|entities <container, queue or table> <number>: puts blobs or messages of 1 KiB, or the entities
+ * node fill-holdfast.mjs <folder> blobs|tagged|messages|entities <container, queue or table> <number>: puts blobs or messages of 1 KiB, or the entities
  * of table-loops.mjs, into a data folder that no server uses, far faster than requests could, through the project's own row functions.
  * node fill-holdfast.mjs <folder> --deletions: prints how many blobs of deleted containers the sweeper has still to remove.
  */
@@ -18,6 +18,7 @@ import { openAccounts } from '../build/services/accounts/accounts.js';
 import { encodeBlobRecord } from '../build/services/blob/blob-record.js';
 import { createContainer } from '../build/services/blob/containers.js';
 import { blobKey, blobKeyPrefix, inlineKey, readContainerId } from '../build/services/blob/rows.js';
+import { updateTagIndex } from '../build/services/blob/tag-index.js';
 import { decodeDeletion } from '../build/services/common/deletions.js';
 import { countMessage, encodeMessage, messageKey } from '../build/services/queue/message-rows.js';
 import { createQueue } from '../build/services/queue/queues.js';
@@ -25,7 +26,7 @@ import { readQueue } from '../build/services/queue/rows.js';
 import { encodeEntity, entityKey } from '../build/services/table/entity-rows.js';
 import { readTableId } from '../build/services/table/rows.js';
 import { createTable } from '../build/services/table/tables.js';
-import { nameOf } from './blob-loops.mjs';
+import { groupOf, nameOf } from './blob-loops.mjs';
 import { account, accountKey } from './http-client.mjs';
 import { MESSAGE } from './queue-loops.mjs';
 import { entity, keysOf } from './table-loops.mjs';
@@ -43,7 +44,7 @@ async function fill(count) {
   const partition = openPartition(await openLmdb({ location: rowsPath(folder) }));
   const { id } = (await openAccounts(partition, { developmentKeys: [accountKey] })).find(account);
   const storage = { partition, account: id, sweeper: { wake() {} } };
-  const { queueKey, put } = await { blobs, messages, entities }[what](storage);
+  const { queueKey, put } = await { blobs, tagged, messages, entities }[what](storage);
   let next = 0;
   await Promise.all(
     Array.from({ length: COMMITS_AT_ONCE }, async () => {
@@ -58,7 +59,12 @@ async function fill(count) {
   await partition.close();
 }
 
-async function blobs(storage) {
+async function tagged(storage) {
+  return blobs(storage, (at) => [['group', groupOf(at)]]);
+}
+
+/** @param tagsOf the tags of a blob, by its number */
+async function blobs(storage, tagsOf = () => []) {
   const { partition, account: id } = storage;
   await createContainer(storage, { container: parent, metadata: [] });
   const containerId = await partition.read((at) => readContainerId(at, storage, parent));
@@ -68,11 +74,12 @@ async function blobs(storage) {
   const inline = encodeBytes(bytes);
   return {
     queueKey: (from) => blobKey(id, containerId, nameOf(from)),
-    put(tx, from, to) {
-      const value = encodeBlobRecord({ ...head, created: tx.timestamp });
+    async put(tx, from, to) {
       for (let at = from; at < to; at++) {
-        tx.put(blobKey(id, containerId, nameOf(at)), value);
-        tx.put(inlineKey(id, containerId, nameOf(at)), inline);
+        const [name, tags] = [nameOf(at), tagsOf(at)];
+        tx.put(blobKey(id, containerId, name), encodeBlobRecord({ ...head, tags, created: tx.timestamp }));
+        tx.put(inlineKey(id, containerId, name), inline);
+        await updateTagIndex(tx, id, { containerId, container: parent, name }, [], tags);
       }
     },
   };

@@ -11,6 +11,7 @@ export type { Account, CertificateFiles, LogOptions, StartOptions } from './serv
 export { CannotListen, StartError } from './server/config.ts';
 export type { CheckResult, Where } from './server/open-storage.ts';
 export type { Authority } from './server/tls/certificate.ts';
+export type { AccountSettings } from './services/common/account-settings.ts';
 
 export async function start(options: StartOptions = {}): Promise<HoldfastServer> {
   const config = resolveConfig(options);

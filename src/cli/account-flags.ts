@@ -4,7 +4,7 @@ import { StartError } from '../server/config.ts';
 import { suggestion } from './arguments.ts';
 import { DEFAULT_LOCATION, defineSubcommand, json, location, partition, partitionFrom } from './subcommand.ts';
 
-const actions = ['list', 'add', 'remove', 'rotate-key'] as const;
+const actions = ['list', 'add', 'set', 'remove', 'rotate-key'] as const;
 type Action = (typeof actions)[number];
 
 interface CommonFlags {
@@ -18,6 +18,7 @@ export type AccountCommand = CommonFlags &
   (
     | { readonly action: 'list'; readonly showKeys: boolean }
     | { readonly action: 'add'; readonly name: string; readonly keys: readonly string[] | undefined }
+    | { readonly action: 'set'; readonly name: string; readonly containerRetentionDays: number }
     | { readonly action: 'remove'; readonly name: string; readonly withData: boolean }
     | { readonly action: 'rotate-key'; readonly name: string; readonly which: 1 | 2 }
   );
@@ -27,6 +28,7 @@ const actionOfFlag: Readonly<Record<string, Action>> = {
   'show-keys': 'list',
   key: 'add',
   key2: 'add',
+  'container-retention': 'set',
   'with-data': 'remove',
   which: 'rotate-key',
 };
@@ -35,6 +37,7 @@ export const account = defineSubcommand({
   usage: [
     ['account list', 'the accounts of a folder, whether a server uses it or not'],
     ['account add <name>', 'make an account, and print its connection string'],
+    ['account set <name>', 'change a setting: how long deleted containers can be restored'],
     ['account remove <name>', 'remove an account'],
     ['account rotate-key <name>', 'give an account a new key; the old one fails from the next request on'],
   ],
@@ -45,6 +48,11 @@ export const account = defineSubcommand({
     'show-keys': { type: 'boolean', help: 'list: print the keys, too' },
     key: { type: 'string', value: 'base64', help: 'add: its first key (a new one)' },
     key2: { type: 'string', value: 'base64', help: 'add: its second key (a new one, or none beside --key)' },
+    'container-retention': {
+      type: 'string',
+      value: 'days',
+      help: 'set: 1 to 365, or 0 to delete containers at once (0)',
+    },
     'with-data': { type: 'boolean', help: 'remove: with all containers and blobs' },
     which: { type: 'string', value: '1|2', help: 'rotate-key: which of the two keys (1)' },
   },
@@ -70,6 +78,8 @@ export const account = defineSubcommand({
     switch (action) {
       case 'add':
         return { ...common, action, name, keys: keysFrom(values.key, values.key2) };
+      case 'set':
+        return { ...common, action, name, containerRetentionDays: parseDays(values['container-retention']) };
       case 'remove':
         return { ...common, action, name, withData: values['with-data'] ?? false };
       case 'rotate-key':
@@ -81,6 +91,13 @@ export const account = defineSubcommand({
 function keysFrom(key: string | undefined, key2: string | undefined): readonly string[] | undefined {
   if (key === undefined && key2 !== undefined) throw new StartError('--key2 needs --key: an account has a first key.');
   return key === undefined ? undefined : [key, ...(key2 === undefined ? [] : [key2])];
+}
+
+function parseDays(text: string | undefined): number {
+  if (text === undefined) throw new StartError('account set needs a setting: --container-retention <days>.');
+  const days = /^\d{1,3}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(days <= 365)) throw new StartError(`--container-retention is 0 to 365 days, not ${text}.`);
+  return days;
 }
 
 function parseWhich(text = '1'): 1 | 2 {

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import type { ListedAccount, NamedKeys } from '../rest/admin/account-endpoints.ts';
 import { resolveConfig } from '../server/config.ts';
 import { formatConnectionString, formatOrigin, type Origins } from '../server/endpoints.ts';
+import type { AccountSettings } from '../services/common/account-settings.ts';
 import type { AccountCommand } from './account-flags.ts';
 import { type AdminClient, withAdminClient } from './admin-client.ts';
 
@@ -30,10 +31,20 @@ async function runAction(accounts: AdminClient, command: AccountCommand): Promis
       return formatKeys(await accounts.add(command.name, command.keys), accounts.origins, json);
     case 'rotate-key':
       return formatKeys(await accounts.rotateKey(command.name, command.which), accounts.origins, json);
+    case 'set': {
+      const { name, containerRetentionDays } = command;
+      const settings = await accounts.set(name, { containerRetentionDays });
+      return json ? JSON.stringify({ name, ...settings }) : formatSettings(name, settings);
+    }
     case 'remove':
       await accounts.remove(command.name, command.withData);
       return json ? JSON.stringify({ name: command.name, removed: true }) : `The account ${command.name} is removed.`;
   }
+}
+
+function formatSettings(name: string, { containerRetentionDays: days }: AccountSettings): string {
+  if (days === 0) return `The account ${name} deletes containers at once.`;
+  return `The account ${name} keeps deleted containers for ${days === 1 ? 'one day' : `${days} days`}.`;
 }
 
 function formatAccounts(list: readonly ListedAccount[]): string {

@@ -9,6 +9,7 @@ import { readSupportedFormat } from '../server/data-directory.ts';
 import { DirectoryInUse } from '../server/directory-lock.ts';
 import type { Origins } from '../server/endpoints.ts';
 import type { AccountDirectory } from '../services/accounts/accounts.ts';
+import type { AccountSettings } from '../services/common/account-settings.ts';
 import { asStorageError } from '../services/common/errors.ts';
 
 export interface AdminClient {
@@ -18,6 +19,7 @@ export interface AdminClient {
   add(name: string, keys: readonly string[] | undefined): Promise<NamedKeys>;
   remove(name: string, withData: boolean): Promise<void>;
   rotateKey(name: string, which: 1 | 2): Promise<NamedKeys>;
+  set(name: string, settings: AccountSettings): Promise<AccountSettings>;
 }
 
 const PATH = '/_holdfast/accounts';
@@ -66,6 +68,7 @@ function offlineClient(accounts: AccountDirectory): AdminClient {
     add: async (name, keys) => withoutId(await accounts.add(name, keys)),
     remove: (name, withData) => accounts.remove(name, { withData }),
     rotateKey: async (name, which) => withoutId(await accounts.rotateKey(name, which)),
+    set: (name, settings) => accounts.set(name, settings),
   };
 }
 
@@ -79,6 +82,7 @@ function serverClient(admin: AdminFile): AdminClient {
     add: (name, keys) => callServer(admin, 'POST', '', { name, keys }),
     remove: (name, withData) => callServer(admin, 'DELETE', `?name=${encodeURIComponent(name)}&withData=${withData}`),
     rotateKey: (name, which) => callServer(admin, 'POST', '/rotate-key', { name, which }),
+    set: (name, settings) => callServer(admin, 'POST', '/settings', { name, ...settings }),
   };
 }
 

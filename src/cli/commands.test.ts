@@ -21,8 +21,8 @@ describe('holdfast account', () => {
   });
 
   const refused: [line: string, fault: string][] = [
-    ['account', 'account needs to know what to do: list, add, remove, rotate-key.'],
-    ['account lsit', 'account cannot lsit: list, add, remove, rotate-key. Did you mean list?'],
+    ['account', 'account needs to know what to do: list, add, set, remove, rotate-key.'],
+    ['account lsit', 'account cannot lsit: list, add, set, remove, rotate-key. Did you mean list?'],
     ['account list mine', 'Unexpected mine'],
     ['account add', 'account add needs a name'],
     ['account add one two', 'Unexpected two'],

@@ -9,6 +9,7 @@ import { ByteBudget } from '../rest/http/byte-budget.ts';
 import { createRestServer, type RestServer, type RestServerOptions } from '../rest/http/server.ts';
 import { developmentRule } from '../rules/cors.ts';
 import type { KnownAccount } from '../services/accounts/accounts.ts';
+import type { AccountSettings } from '../services/common/account-settings.ts';
 import type { ServiceName } from '../services/common/names.ts';
 import { getCorsRules, getDefaultVersion } from '../services/common/service-properties.ts';
 import type { Storage } from '../services/common/storage.ts';
@@ -34,6 +35,8 @@ export interface HoldfastServer {
   stop(): Promise<void>;
   /** Removes all containers, queues, tables and settings. Only in memory or with a test clock. */
   reset(): Promise<void>;
+  /** Changes settings of an account that no storage operation changes, and returns all of them. */
+  setAccount(name: string, settings: Partial<AccountSettings>): Promise<AccountSettings>;
   readonly clock: {
     /** Moves the server's time forward. Only in memory or with a test clock. */
     advance(seconds: number): Promise<void>;
@@ -121,6 +124,7 @@ class ComposedServer {
       authority: certificate?.authority,
       stop: () => this.stop(),
       reset: this.controls.reset,
+      setAccount: (name, settings) => accounts.set(name, settings),
       clock: { advance: this.controls.advance },
     };
   }

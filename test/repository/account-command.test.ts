@@ -33,6 +33,13 @@ describe.each(['running', 'stopped'])('holdfast account on a %s server', (state)
     expect(list).toMatch(/^devstoreaccount1 {2}\S+Z {2}1 key\nmine {14}\S+Z {2}2 keys\n$/);
     expect(await holdfast(folder, 'account', 'list', '--show-keys')).toContain(DEVELOPMENT_KEY);
 
+    const kept = await holdfast(folder, 'account', 'set', 'mine', '--container-retention', '7');
+    expect(kept).toBe('The account mine keeps deleted containers for 7 days.\n');
+    const settings = JSON.parse(
+      await holdfast(folder, 'account', 'set', 'mine', '--container-retention', '0', '--json'),
+    );
+    expect(settings).toEqual({ name: 'mine', containerRetentionDays: 0 });
+
     const rotated = await holdfast(folder, 'account', 'rotate-key', 'mine', '--which', '2', '--json');
     const { keys, connectionString } = JSON.parse(rotated) as { keys: string[]; connectionString: string };
     expect(keys[0]).toBe(keyIn(added));

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { HoldfastServer, StartOptions } from 'holdfast';
+import { type HoldfastServer, type StartOptions, withAccounts } from 'holdfast';
 import { inject } from 'vitest';
 import { restartableServer, startServers, stopServers } from './restartable-servers.ts';
 
@@ -65,6 +65,7 @@ export async function startThree(options: StartOptions): Promise<ThreeProcesses>
       authority: undefined,
       stop,
       reset: () => post(first, 'reset'),
+      setAccount: (name, settings) => withAccounts({ partition }, (accounts) => accounts.set(name, settings)),
       clock: { advance },
     },
     origins,

@@ -73,6 +73,7 @@ export const permissionRows: readonly PermissionRow[] = [
   { operation: 'Get Container ACL', method: 'GET', path: CONTAINER, query: 'restype=container&comp=acl', ...container('') },
   { operation: 'Set Container ACL', method: 'PUT', path: CONTAINER, query: 'restype=container&comp=acl', headers: UNMET_DATE, ...container('') },
   { operation: 'Delete Container', method: 'DELETE', path: CONTAINER, query: 'restype=container', headers: UNMET_DATE, ...container('d') },
+  { operation: 'Restore Container', method: 'PUT', path: CONTAINER, query: 'restype=container&comp=undelete', headers: { 'x-ms-deleted-container-name': 'not-there', 'x-ms-deleted-container-version': '08DE000000000000' }, ...container('cw') },
   { operation: 'Rename Container', method: 'PUT', path: CONTAINER, query: 'restype=container&comp=rename', headers: { 'x-ms-source-container-name': 'not-there' }, ...container('') },
   { operation: 'Lease Container', variant: 'acquire', method: 'PUT', path: CONTAINER, query: 'restype=container&comp=lease', headers: { 'x-ms-lease-action': 'acquire', 'x-ms-lease-duration': '15', ...UNMET_DATE }, ...container('w') },
   { operation: 'Lease Container', variant: 'renew', method: 'PUT', path: CONTAINER, query: 'restype=container&comp=lease', headers: { 'x-ms-lease-action': 'renew', 'x-ms-lease-id': LEASE_ID }, ...container('w') },

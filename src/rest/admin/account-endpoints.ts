@@ -42,6 +42,11 @@ export function accountEndpoints({ accounts, token, onRemoved }: AccountEndpoint
       onRemoved();
       return { status: 204 };
     }),
+    [`POST ${PATH}/settings`]: requireToken(token, async (call) => {
+      const { name, containerRetentionDays } = await parseJsonBody(call);
+      if (typeof containerRetentionDays !== 'number') throw invalidField('containerRetentionDays', 'is a number');
+      return jsonReply(200, await accounts.set(requiredText('name', name), { containerRetentionDays }));
+    }),
     [`POST ${PATH}/rotate-key`]: requireToken(token, async (call) => {
       const { name, which } = await parseJsonBody(call);
       if (which !== 1 && which !== 2) throw invalidField('which', 'is 1 or 2');

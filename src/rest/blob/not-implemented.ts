@@ -7,7 +7,6 @@ const CONTAINER = '/{container}';
 
 export const notImplementedOperations: readonly Operation<Storage>[] = [
   notImplementedOperation('Get User Delegation Key', 'POST /', { comp: 'userdelegationkey', restype: 'service' }),
-  notImplementedOperation('Restore Container', `PUT ${CONTAINER}`, { restype: 'container', comp: 'undelete' }),
   notImplementedOperation('Create Session', `POST ${CONTAINER}`, { restype: 'container', comp: 'session' }),
 
   notImplementedOperation('Undelete Blob', `PUT ${BLOB}`, { comp: 'undelete' }),

@@ -20,8 +20,10 @@ import {
   setContainerMetadata,
 } from '../../services/blob/containers.ts';
 import { abortCopy, copyBlob } from '../../services/blob/copies.ts';
+import { restoreContainer } from '../../services/blob/deleted-containers.ts';
 import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
-import { type ListedContainer, listBlobs, listContainers } from '../../services/blob/listing.ts';
+import { type ListedContainer, listContainers } from '../../services/blob/list-containers.ts';
+import { listBlobs } from '../../services/blob/listing.ts';
 import { precheckPutBlob, putBlob } from '../../services/blob/put-blob.ts';
 import type { Blob, Metadata } from '../../services/blob/rows.ts';
 import { snapshotBlob } from '../../services/blob/snapshots.ts';
@@ -153,7 +155,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     replyBytes: estimateListBytes,
     run: async (storage, input) => {
       const { include } = input;
-      const listInput = { ...input, system: include.includes('system') };
+      const listInput = { ...input, system: include.includes('system'), deleted: include.includes('deleted') };
       const withMetadata = include.includes('metadata');
       const pieces = await streamAsProduced(async (append) => {
         const emit = (containers: readonly ListedContainer[]) => append(containerElements(containers, withMetadata));
@@ -281,6 +283,20 @@ const singleOperations: readonly Operation<Storage>[] = [
     input: { container, leaseId, conditions: dateConditions },
     run: deleteContainer,
     reply: () => ({ status: 202 }),
+  }),
+  operation({
+    name: 'Restore Container',
+    route: 'PUT /{container}',
+    query: { restype: 'container', comp: 'undelete' },
+    permission: ['create', 'write'],
+    test: 'test/end-to-end/restore-container.test.ts',
+    input: {
+      container,
+      deletedName: requiredHeader('x-ms-deleted-container-name'),
+      deletedVersion: requiredHeader('x-ms-deleted-container-version'),
+    },
+    run: restoreContainer,
+    reply: () => ({ status: 201 }),
   }),
   operation({
     name: 'Rename Container',

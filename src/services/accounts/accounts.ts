@@ -18,6 +18,12 @@ import {
   removedAccountsIn,
   scanAll,
 } from '../common/account-rows.ts';
+import {
+  type AccountSettings,
+  putAccountSettings,
+  RETENTION_DAYS_MAX,
+  readAccountSettings,
+} from '../common/account-settings.ts';
 import { errorFactory, errorTable } from '../common/errors.ts';
 import type { AccountId } from '../common/storage.ts';
 import { ensureAccounts, findRemovedAccounts } from './startup.ts';
@@ -152,6 +158,20 @@ export class AccountDirectory {
       const keys = which === 1 ? [newKey, ...old.slice(1)] : [old[0] ?? missingKey, newKey];
       putAccount(tx, { id, name, keys, from });
       return { id, name, keys };
+    });
+  }
+
+  /** Only the settings that are given change; returns all of them. */
+  async set(name: string, changes: Partial<AccountSettings>): Promise<AccountSettings> {
+    for (const [setting, days] of Object.entries(changes)) {
+      if (!Number.isInteger(days) || days < 0 || days > RETENTION_DAYS_MAX)
+        throw fail('InvalidAccount', undefined, `${setting} is a number of days from 0 to ${RETENTION_DAYS_MAX}.`);
+    }
+    return this.change(name, async (tx, row) => {
+      const { id } = decodeExisting(name, row);
+      const settings = { ...(await readAccountSettings(tx, id)), ...changes };
+      putAccountSettings(tx, id, settings);
+      return settings;
     });
   }
 

@@ -4,9 +4,11 @@ import { type Conditions, formatEtag } from '../../rules/conditions.ts';
 import { leaseState } from '../../rules/lease.ts';
 import { containerNameFault } from '../../rules/names.ts';
 import { checkNotRemoved } from '../common/account-rows.ts';
+import { readAccountSettings } from '../common/account-settings.ts';
 import { encodeName } from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';
 import type { Storage } from '../common/storage.ts';
+import { keepDeletedContainer } from './deleted-containers.ts';
 import { fail } from './errors.ts';
 import {
   checkContainerName,
@@ -84,6 +86,11 @@ export async function deleteContainer(
     checkLease(tx, found.lease, leaseId, 'write', 'container');
     checkWriteConditions(found, conditions);
     tx.remove(nameKey(account, container));
+    const { containerRetentionDays } = await readAccountSettings(tx, account);
+    if (containerRetentionDays > 0) {
+      await keepDeletedContainer(tx, account, { id: found.id, name: container }, containerRetentionDays);
+      return;
+    }
     tx.remove(propertiesKey(account, found.id));
     scheduleContainerDeletion(tx, account, found.id);
   });

@@ -1,4 +1,4 @@
-/** Find Blobs by Tags, in an account or a container: the index of tags leads to the blobs, and no other blob is read. */
+/** Find Blobs by Tags, in an account or a container: the index of tags leads to the blobs, and none is read that does not match by its rows. */
 import { nextSlice } from '../../base/time-slices.ts';
 import { decodeKey, type Key } from '../../partition/keys.ts';
 import type { Page, PagedSnapshot } from '../../partition/partition.ts';
@@ -9,10 +9,10 @@ import { decodeName } from '../common/names.ts';
 import type { Storage } from '../common/storage.ts';
 import { decodeBlobRecord } from './blob-record.ts';
 import { fail } from './errors.ts';
-import type { ListInput } from './listing.ts';
+import type { ListInput } from './list-pages.ts';
 import { checkContainerName } from './request-checks.ts';
 import { blobKey, type ContainerId, nameKey, readContainerId, taggedNameKey } from './rows.ts';
-import { type Candidate, openCursor } from './tag-cursors.ts';
+import { type Candidate, openCursor, type TagCursor } from './tag-cursors.ts';
 import { taggedContainersIn } from './tag-index.ts';
 
 export interface FindBlobsInput extends Omit<ListInput, 'prefix'> {
@@ -57,7 +57,7 @@ export async function findBlobs(
         if (candidates.length === 0) break;
         work -= candidates.length;
         after = candidates.at(-1);
-        const blobs = await readMatches(at, storage, found, candidates, query.comparisons);
+        const blobs = await readMatches(at, storage, found, candidates, query.comparisons, cursor);
         left -= blobs.length;
         emit(blobs);
         await nextSlice();
@@ -144,13 +144,20 @@ async function take(next: () => Promise<Candidate | undefined>, limit: number): 
   return taken;
 }
 
+/** Where the index knows all tags that are compared, no blob is read. */
 async function readMatches(
   at: PagedSnapshot,
   { account }: Storage,
   { name: container, id }: NamedContainer,
   candidates: readonly Candidate[],
   comparisons: readonly TagComparison[],
+  cursor: TagCursor,
 ): Promise<FoundBlob[]> {
+  if (comparisons.every(({ key }) => cursor.keys.has(key))) {
+    return candidates
+      .map((candidate) => ({ container, name: candidate.name, tags: cursor.tagsOf(candidate) }))
+      .filter(({ tags }) => meetsAll(tags, comparisons));
+  }
   const rows = await at.getMany(candidates.map(({ name }) => blobKey(account, id, name)));
   const compared = new Set(comparisons.map(({ key }) => key));
   return candidates.flatMap(({ name }, i) => {

@@ -1,11 +1,12 @@
 /** Cursors over the index of tags of one container: what a query reads of it, in order. */
 import { nextSlice } from '../../base/time-slices.ts';
-import { decodeKey, type Key, keyAfter, type Range } from '../../partition/keys.ts';
+import { decodeKey, decodeKeySuffix, type Key, keyAfter, type Range } from '../../partition/keys.ts';
 import type { PagedSnapshot, Row } from '../../partition/partition.ts';
 import type { TagComparison } from '../../rules/tag-filter.ts';
+import { sortTags, type Tags } from '../../rules/tags.ts';
 import type { AccountId } from '../common/storage.ts';
 import type { ContainerId } from './rows.ts';
-import { taggedBlobsIn, tagKey } from './tag-index.ts';
+import { taggedBlobsIn, taggedBlobsPrefix, tagKey } from './tag-index.ts';
 
 /** A blob as an index row names it. Its place among the others is by value, then by name. */
 export interface Candidate {
@@ -16,6 +17,10 @@ export interface Candidate {
 export interface TagCursor {
   /** The next candidate; undefined: no more. */
   next(): Promise<Candidate | undefined>;
+  /** The keys whose tags `tagsOf` knows. */
+  readonly keys: ReadonlySet<string>;
+  /** The tags of a candidate that stand in the index rows that led to it. */
+  tagsOf(candidate: Candidate): Tags;
 }
 
 /** A cursor that jumps reads few rows at first, and more while it goes on from row to row. */
@@ -40,39 +45,58 @@ export function openCursor(
     const range = valueRange(account, id, comparisons);
     const rows = new IndexRows(at, range);
     if (after) rows.seek(keyAfter(tagKey(account, id, key, after.value, after.name)));
-    return { next: async () => candidateFrom(await rows.next()) };
+    return {
+      next: async () => candidateFrom(await rows.next()),
+      keys: new Set([key]),
+      tagsOf: ({ value }) => [[key, value]],
+    };
   }
   const lists = equal.map(({ key, value }) => ({
     rows: new IndexRows(at, taggedBlobsIn(account, id, key, value)),
     keyOf: (name: string) => tagKey(account, id, key, value, name),
+    nameIn: (row: Row) => decodeKeySuffix(row.key, taggedBlobsPrefix(account, id, key, value)),
   }));
   if (after) lists[0]!.rows.seek(keyAfter(lists[0]!.keyOf(after.name)));
-  return { next: () => nextInAll(lists) };
+  const tags = new Map(equal.map(({ key, value }) => [key, value]));
+  const known = sortTags([...tags]);
+  const { value } = equal[0]!;
+  return {
+    async next() {
+      const name = await nextInAll(lists);
+      return name === undefined ? undefined : { value, name };
+    },
+    keys: new Set(tags.keys()),
+    tagsOf: () => known,
+  };
 }
 
 interface NameList {
   readonly rows: IndexRows;
   keyOf(name: string): Key;
+  nameIn(row: Row): string;
 }
 
-async function nextInAll([first, ...others]: readonly NameList[]): Promise<Candidate | undefined> {
-  let found = candidateFrom(await first!.rows.next());
+async function nextInAll([first, ...others]: readonly NameList[]): Promise<string | undefined> {
+  const { rows: firstRows, keyOf: firstKeyOf, nameIn: firstNameIn } = first!;
+  let row = await firstRows.next();
   let seeks = 0;
-  for (let agreed = 0; found !== undefined && agreed < others.length; ) {
-    const { rows, keyOf } = others[agreed]!;
+  for (let agreed = 0; row !== undefined && agreed < others.length; ) {
+    const { rows, keyOf, nameIn } = others[agreed]!;
     if (++seeks % SEEKS_PER_SLICE === 0) await nextSlice();
-    rows.seek(keyOf(found.name));
-    const other = candidateFrom(await rows.peek());
-    if (other?.name === found.name) {
+    const name = firstNameIn(row);
+    rows.seek(keyOf(name));
+    const other = await rows.peek();
+    if (!other) return undefined;
+    const otherName = nameIn(other);
+    if (otherName === name) {
       agreed++;
       continue;
     }
-    if (!other) return undefined;
     agreed = 0;
-    first!.rows.seek(first!.keyOf(other.name));
-    found = candidateFrom(await first!.rows.next());
+    firstRows.seek(firstKeyOf(otherName));
+    row = await firstRows.next();
   }
-  return found;
+  return row && firstNameIn(row);
 }
 
 /** The rows of the first key whose values meet every comparison of that key. */

@@ -2,7 +2,7 @@
  * The index of tags: a row for each tag of each blob, a counter of the blobs of each container that have a key, and the names of the
  * containers that have tags.
  */
-import { encodeKey, type Key, keysUnder, type Range } from '../../partition/keys.ts';
+import { encodeKey, type Key, keyPrefix, keysUnder, type Range } from '../../partition/keys.ts';
 import type { Transaction } from '../../partition/partition.ts';
 import { encodeText, encodeValue } from '../../partition/values.ts';
 import { findTag, NO_TAGS, type Tags } from '../../rules/tags.ts';
@@ -14,6 +14,9 @@ export const tagKey = (account: AccountId, id: ContainerId, key: string, value: 
 /** The blobs of a container that have the tag, in the order of their names; without a value: that have the key, by value. */
 export const taggedBlobsIn = (account: AccountId, id: ContainerId, key: string, value?: string): Range =>
   keysUnder([account, 't', id, key, ...(value === undefined ? [] : [value])]);
+/** What the keys of the blobs with this tag begin with, before the name. */
+export const taggedBlobsPrefix = (account: AccountId, id: ContainerId, key: string, value: string): Key =>
+  keyPrefix([account, 't', id, key, value], '');
 /** By id: Rename Container must not touch a row for each key. */
 export const taggedContainerKey = (account: AccountId, key: string, id: ContainerId): Key =>
   encodeKey([account, 'T', key, id]);

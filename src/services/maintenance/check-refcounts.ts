@@ -13,6 +13,7 @@ import { decodeKey, type Range } from '../../partition/keys.ts';
 import type { Row } from '../../partition/partition.ts';
 import { decodeCounter } from '../../partition/values.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
+import { decodeDeletedContainer } from '../blob/deleted-containers.ts';
 import { stampInKey } from '../blob/old-rows.ts';
 import { blocksIn, decodeBlock, decodeUncommitted } from '../blob/rows.ts';
 import { decodeAccount, removedAccountId } from '../common/account-rows.ts';
@@ -128,6 +129,9 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
         const { id, gen } = decodeQueue(account, row);
         queue(id, gen).name = rest[1] as string;
       }
+      return;
+    case 'g':
+      counts.containers.add(qualifiedId(account, `blob ${decodeDeletedContainer(row).id}`));
       return;
     case 'x': {
       const deletion = decodeDeletion(row);

@@ -15,6 +15,7 @@ import { decodeBytes, decodeCounter, decodeText, decodeValue } from '../../parti
 import { accountKeysFault, accountNameFault } from '../../rules/account-names.ts';
 import { findTag } from '../../rules/tags.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
+import { decodeDeletedContainer, deletedExpiryKey } from '../blob/deleted-containers.ts';
 import { decodeDeletedUpTo, readDeletedUpTo, recordKey, stampInKey } from '../blob/old-rows.ts';
 import {
   blobKey,
@@ -24,6 +25,7 @@ import {
   expiryKey,
   inlineKey,
   nameKey,
+  propertiesKey,
 } from '../blob/rows.ts';
 import { tagKey } from '../blob/tag-index.ts';
 import { decodeAccount } from '../common/account-rows.ts';
@@ -152,6 +154,13 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
     case 'x':
       decodeDeletion(row);
       return;
+    case 'g': {
+      const container = decodeDeletedContainer(row);
+      const needed = [propertiesKey(account, container.id), deletedExpiryKey(account, container)];
+      if ((await at.getMany(needed)).includes(undefined))
+        throw new Error('its properties or the end of its retention is missing');
+      return;
+    }
     case 's':
     case 'w':
       decodeValue(row);

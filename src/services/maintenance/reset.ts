@@ -1,6 +1,7 @@
 /** Emptying of an account: every name is removed in slices, and the deletion queue has the rest. */
 import { keysUnder } from '../../partition/keys.ts';
 import type { Partition, Row, Transaction } from '../../partition/partition.ts';
+import { deletedContainersIn, scheduleDeletedContainer } from '../blob/deleted-containers.ts';
 import { scheduleContainerDeletion, txQueueKey } from '../blob/rows.ts';
 import { decodeName, namesIn, propertiesKey, type ServiceName } from '../common/names.ts';
 import type { AccountId, Storage } from '../common/storage.ts';
@@ -24,6 +25,7 @@ export async function emptyAccount(storage: Pick<Storage, 'partition' | 'account
   for (const [service, schedule] of Object.entries(deletionByService) as [ServiceName, ScheduleDeletion][]) {
     while (await emptySlice(storage, service, schedule));
   }
+  while (await emptyDeletedSlice(storage));
   await partition.transact(txQueueKey(account), async (tx) => {
     for (const { key } of await tx.scan(keysUnder([account, 's']), SLICE)) tx.remove(key);
   });
@@ -47,10 +49,19 @@ async function emptySlice(
   return value;
 }
 
+async function emptyDeletedSlice({ partition, account }: Pick<Storage, 'partition' | 'account'>): Promise<boolean> {
+  const { value } = await partition.transact(txQueueKey(account), async (tx) => {
+    const rows = await tx.scan(deletedContainersIn(account), SLICE);
+    for (const row of rows) scheduleDeletedContainer(tx, account, row);
+    return rows.length > 0;
+  });
+  return value;
+}
+
 /** Whether `emptyAccount` would remove anything. */
 export function hasContents(partition: Partition, account: AccountId): Promise<boolean> {
   return partition.read(async (at) => {
-    for (const kind of ['n', 's'])
+    for (const kind of ['n', 'g', 's'])
       if ((await at.scan(keysUnder([account, kind]), { limit: 1 })).length > 0) return true;
     return false;
   });

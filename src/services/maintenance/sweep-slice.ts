@@ -5,6 +5,7 @@ import { decodeKey, type Key, prefixEnd, type Range } from '../../partition/keys
 import type { Partition, Row, Transaction } from '../../partition/partition.ts';
 import { encodeValue } from '../../partition/values.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
+import { expireDeletedContainer } from '../blob/deleted-containers.ts';
 import { deletedUpToKey, readDeletedUpTo, snapshotKeyPrefix, snapshotsUpTo, stampInKey } from '../blob/old-rows.ts';
 import {
   blobKeyPrefix,
@@ -161,7 +162,13 @@ async function sweepUncommitted(
 }
 
 /** Of an expiry-index entry that is due: the uncommitted blocks have expired, or it moves to seven days after the last Put Block. */
-export async function expireUncommitted({ partition }: SweepContext, account: AccountId, indexRow: Row): Promise<void> {
+/** Whatever the entry of the expiry index names has reached its end, or has another one by now. */
+export function expireEntry({ partition }: SweepContext, account: AccountId, indexRow: Row): Promise<void> {
+  const kind = decodeKey(indexRow.key)[3];
+  return (kind === 'container' ? expireDeletedContainer : expireUncommitted)(partition, account, indexRow);
+}
+
+async function expireUncommitted(partition: Partition, account: AccountId, indexRow: Row): Promise<void> {
   const [, , instant, , id, blob] = decodeKey(indexRow.key) as [bigint, string, bigint, string, bigint, string];
   await partition.transact(indexRow.key, async (tx) => {
     tx.remove(indexRow.key);

@@ -13,7 +13,7 @@ import { decodeDeletion } from '../common/deletions.ts';
 import type { AccountId } from '../common/storage.ts';
 import { createTtlScan, type TtlScan } from '../queue/ttl-scan.ts';
 import { emptyAccount, hasContents } from './reset.ts';
-import { expireUncommitted, type SweepContext, sweepSlice } from './sweep-slice.ts';
+import { expireEntry, type SweepContext, sweepSlice } from './sweep-slice.ts';
 
 export interface SweeperOptions extends SweepContext {
   /** All accounts that may have rows; they come and go. */
@@ -141,7 +141,7 @@ export class Sweeper {
       if (!last) return;
       from = keyAfter(last.key);
       const started = performance.now();
-      await this.settleAll(rows, (row) => expireUncommitted(this.options, account, row));
+      await this.settleAll(rows, (row) => expireEntry(this.options, account, row));
       await this.background.sleep(PAUSE_FACTOR * (performance.now() - started));
     }
   }
