@@ -10,9 +10,7 @@ const CHANGES: Readonly<
   Record<string, 'what is answered' | 'what is stored' | 'whether it happens' | 'nothing of that'>
 > = {
   '?endbefore': 'what is answered',
-  '?showonly': 'what is answered',
   '?versionid': 'what is answered',
-  '?deletetype': 'whether it happens',
   'x-ms-structured-body': 'what is stored',
   'x-ms-structured-content-length': 'what is stored',
   'x-ms-blob-content-length': 'what is stored',

@@ -9,7 +9,6 @@ export const notImplementedOperations: readonly Operation<Storage>[] = [
   notImplementedOperation('Get User Delegation Key', 'POST /', { comp: 'userdelegationkey', restype: 'service' }),
   notImplementedOperation('Create Session', `POST ${CONTAINER}`, { restype: 'container', comp: 'session' }),
 
-  notImplementedOperation('Undelete Blob', `PUT ${BLOB}`, { comp: 'undelete' }),
   notImplementedOperation('Set Blob Expiry', `PUT ${BLOB}`, { comp: 'expiry' }),
   notImplementedOperation('Set Blob Immutability Policy', `PUT ${BLOB}`, { comp: 'immutabilityPolicies' }),
   notImplementedOperation('Delete Blob Immutability Policy', `DELETE ${BLOB}`, { comp: 'immutabilityPolicies' }),

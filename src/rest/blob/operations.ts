@@ -28,6 +28,7 @@ import { precheckPutBlob, putBlob } from '../../services/blob/put-blob.ts';
 import type { Blob, Metadata } from '../../services/blob/rows.ts';
 import { snapshotBlob } from '../../services/blob/snapshots.ts';
 import { setBlobTier } from '../../services/blob/tiers.ts';
+import { undeleteBlob } from '../../services/blob/undelete.ts';
 import type { Storage } from '../../services/common/storage.ts';
 import { prepend, streamAsProduced } from '../http/streamed.ts';
 import { type ConditionHeader, type Operation, operationOn } from '../operation.ts';
@@ -85,10 +86,12 @@ import {
   normalizeSlashes,
   PUT_BLOB_SIZES,
   PUT_BLOCK_SIZES,
+  permanentDelete,
   publicAccess,
   rejectConditions,
   rejectSnapshot,
   requiredQuery,
+  showOnlyDeleted,
   sizeLimit,
   snapshot,
   tagConditions,
@@ -131,6 +134,11 @@ const leaseParams = {
 const LEASE_PERMISSIONS = [
   { when: {}, permission: 'write' },
   { when: { 'x-ms-lease-action': 'break' }, permission: ['write', 'delete'] },
+] as const;
+/** The retention of a deleted snapshot is ended by a right of its own. */
+const DELETE_PERMISSIONS = [
+  { type: {}, permission: 'delete' },
+  { type: { deletetype: 'permanent' }, permission: 'permanent delete' },
 ] as const;
 /** A public container exposes committed data; uncommitted blocks require a credential. */
 const BLOCK_LISTS = [
@@ -332,12 +340,13 @@ const singleOperations: readonly Operation<Storage>[] = [
     query: { restype: 'container', comp: 'list' },
     permission: 'list',
     test: 'test/end-to-end/list-blobs.test.ts',
-    unsupported: ['?endbefore', '?showonly'],
+    unsupported: ['?endbefore'],
     input: {
       container,
       ...listParams,
       delimiter: query('delimiter'),
       startFrom: query('startFrom'),
+      onlyDeleted: showOnlyDeleted,
       // The other values belong to features that are not implemented, so there is nothing to include.
       include: listQuery('include', [
         'metadata',
@@ -363,7 +372,8 @@ const singleOperations: readonly Operation<Storage>[] = [
       const prefix = input.prefix && normalizeSlashes(input.prefix);
       const startFrom = input.startFrom && normalizeSlashes(input.startFrom);
       const uncommitted = include.includes('uncommittedblobs');
-      const listInput = { ...input, prefix, startFrom, uncommitted, snapshots: include.includes('snapshots') };
+      const states = { snapshots: include.includes('snapshots'), deleted: include.includes('deleted') };
+      const listInput = { ...input, prefix, startFrom, uncommitted, ...states };
       const pieces = await streamAsProduced(async (append) => {
         append(blobListEnd(await listBlobs(storage, listInput, (items) => append(blobListElements(items, included)))));
       });
@@ -502,21 +512,38 @@ const singleOperations: readonly Operation<Storage>[] = [
     run: setBlobProperties,
     reply: (written) => ({ status: 200, headers: validatorHeaders(written) }),
   }),
+  ...DELETE_PERMISSIONS.map(({ type, permission }) =>
+    operation({
+      name: 'Delete Blob',
+      route: 'DELETE /{container}/{blob}',
+      query: type,
+      permission,
+      conditions: ALL_CONDITIONS,
+      test: 'test/end-to-end/delete-blob.test.ts',
+      unsupported: ['x-ms-access-tier-if-modified-since', 'x-ms-access-tier-if-unmodified-since', ...VERSION_PARAMS],
+      input: {
+        container,
+        blob,
+        snapshot,
+        conditions,
+        leaseId,
+        snapshots: deleteSnapshots,
+        permanent: permanentDelete,
+      },
+      run: deleteBlob,
+      reply: ({ isPermanent }) => ({ status: 202, headers: { 'x-ms-delete-type-permanent': String(isPermanent) } }),
+    }),
+  ),
   operation({
-    name: 'Delete Blob',
-    route: 'DELETE /{container}/{blob}',
-    permission: 'delete',
-    conditions: ALL_CONDITIONS,
-    test: 'test/end-to-end/delete-blob.test.ts',
-    unsupported: [
-      '?deletetype',
-      'x-ms-access-tier-if-modified-since',
-      'x-ms-access-tier-if-unmodified-since',
-      ...VERSION_PARAMS,
-    ],
-    input: { container, blob, snapshot, conditions, leaseId, snapshots: deleteSnapshots },
-    run: deleteBlob,
-    reply: () => ({ status: 202, headers: { 'x-ms-delete-type-permanent': 'true' } }),
+    name: 'Undelete Blob',
+    route: 'PUT /{container}/{blob}',
+    query: { comp: 'undelete' },
+    permission: 'write',
+    test: 'test/end-to-end/soft-delete.test.ts',
+    unsupported: VERSION_PARAMS,
+    input: { container, blob, base: rejectSnapshot, conditions: rejectConditions },
+    run: undeleteBlob,
+    reply: () => ({ status: 200 }),
   }),
   ...LEASE_PERMISSIONS.map(({ when, permission }) =>
     operation({

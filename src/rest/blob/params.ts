@@ -36,6 +36,19 @@ export const rejectSnapshot: Reader<void> = reader(({ query }) => {
   if (query.snapshot !== undefined) throw invalidQuery('snapshot', query.snapshot, 'A snapshot cannot be changed.');
 });
 
+export const permanentDelete: Reader<boolean> = reader(({ query }) => {
+  const { deletetype } = query;
+  if (deletetype !== undefined && deletetype.toLowerCase() !== 'permanent')
+    throw invalidQuery('deletetype', deletetype);
+  return deletetype !== undefined;
+});
+
+export const showOnlyDeleted: Reader<boolean> = reader(({ query }) => {
+  const { showonly } = query;
+  if (showonly !== undefined && showonly.toLowerCase() !== 'deleted') throw invalidQuery('showonly', showonly);
+  return showonly !== undefined;
+});
+
 const MIB = 1 << 20;
 
 /** The maximal length of a body, by the first version with that limit, newest first. */

@@ -8,7 +8,7 @@ import { NO_TAGS, type Tags } from '../../rules/tags.ts';
 import { parseRehydratePriority, parseTier, type StoredTier } from '../../rules/tiers.ts';
 import type { AccountId, AccountScope } from '../common/storage.ts';
 import { fail } from './errors.ts';
-import { decodeDeletedUpTo, deletedUpToKey, snapshotKey } from './old-rows.ts';
+import { decodeMark, hiddenUpTo, markKey, snapshotKey } from './old-rows.ts';
 import {
   type Blob,
   type BlobRecord,
@@ -30,6 +30,10 @@ const EMPTY = '\0';
 const TAGS_FIELD = 20;
 
 export function encodeBlobRecord(record: BlobRecord): Buffer {
+  return encodeText(formatBlobRecord(record));
+}
+
+export function formatBlobRecord(record: BlobRecord): string {
   const { content, metadata, lease, copy, tier, tags } = record;
   const fields = [
     TYPE,
@@ -51,11 +55,16 @@ export function encodeBlobRecord(record: BlobRecord): Buffer {
   if (tier) fields.push(...encodeTier(tier));
   if (tags && tags.length > 0) fields[TAGS_FIELD] = JSON.stringify(tags);
   while (fields.at(-1) === '') fields.pop();
-  return encodeText(`${fields.join('\n')}\n`);
+  return `${fields.join('\n')}\n`;
 }
 
 export function decodeBlobRecord(row: Row): Blob {
-  const fields = splitLines(decodeText(row));
+  return parseBlobRecord(decodeText(row), row);
+}
+
+/** @param row whose version is the ETag, unless the record has one */
+export function parseBlobRecord(text: string, row: Row): Blob {
+  const fields = splitLines(text);
   const { etag, modified, version } = versionFields(row, fields[11] || undefined);
   return {
     length: Number(fields[1]),
@@ -115,9 +124,8 @@ async function findSnapshot(
   blob: string,
   snapshot: Timestamp,
 ): Promise<Blob | undefined> {
-  const keys = [deletedUpToKey(account, id, blob), snapshotKey(account, id, blob, snapshot)];
-  const [deleted, row] = await at.getMany(keys);
-  if (!row || (deleted && snapshot <= decodeDeletedUpTo(deleted))) return undefined;
+  const [mark, row] = await at.getMany([markKey(account, id, blob), snapshotKey(account, id, blob, snapshot)]);
+  if (!row || (mark && snapshot <= hiddenUpTo(decodeMark(mark)))) return undefined;
   return { ...decodeBlobRecord(row), snapshot };
 }
 

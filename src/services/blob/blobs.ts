@@ -2,12 +2,11 @@
 import type { ContentRead } from '../../content/content.ts';
 import { parseId } from '../../content/rows.ts';
 import { createHasher } from '../../hashing/hasher.ts';
-import type { Snapshot, Transaction } from '../../partition/partition.ts';
+import type { Snapshot } from '../../partition/partition.ts';
 import { decodeBytes } from '../../partition/values.ts';
 import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
 import { formatEtag } from '../../rules/conditions.ts';
 import { leaseAfterWrite, leaseState } from '../../rules/lease.ts';
-import { type DeleteSnapshots, judgeDelete } from '../../rules/snapshots.ts';
 import { tierState } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
 import { encodeBlobRecord, readBlob } from './blob-record.ts';
@@ -35,9 +34,8 @@ import {
   recordFrom,
   txQueueKey,
 } from './rows.ts';
-import { deleteSnapshot, deleteSnapshots, lastSnapshot } from './snapshots.ts';
-import { updateTagIndex } from './tag-index.ts';
-import { currentLease, readTarget, releaseReplaced } from './write-target.ts';
+
+export { deleteBlob } from './delete-blob.ts';
 
 export interface GetBlobInput extends SnapshotInput {
   readonly range: string | undefined;
@@ -171,60 +169,4 @@ async function changeRecord(storage: Storage, input: BlobInput, changes: Partial
     tx.put(blobKey(account, id, blob), encodeBlobRecord({ ...recordFrom(found), ...changes, lease }));
   });
   return { etag: formatEtag(timestamp), modified: timestamp };
-}
-
-export interface DeleteBlobInput extends SnapshotInput {
-  readonly snapshots?: DeleteSnapshots;
-}
-
-export async function deleteBlob(storage: Storage, input: DeleteBlobInput): Promise<void> {
-  const { container, blob, snapshot } = input;
-  const { account, partition, sweeper } = storage;
-  const leaseId = checkWriteInput(input);
-  if (snapshot !== undefined && input.snapshots !== undefined) {
-    throw fail('InvalidQueryParameterValue', {
-      QueryParameterName: 'snapshot',
-      Reason: 'x-ms-delete-snapshots is for base blobs.',
-    });
-  }
-  const { value: needsSweep } = await partition.transact(txQueueKey(account, container, blob), (tx) =>
-    snapshot === undefined ? deleteBase(tx, storage, input, leaseId) : deleteOneSnapshot(tx, storage, input, leaseId),
-  );
-  if (needsSweep) sweeper.wake();
-}
-
-/** A blob that consists of uncommitted blocks only can be deleted, though it cannot be read. True: the sweeper has work to do. */
-async function deleteBase(
-  tx: Transaction,
-  storage: Storage,
-  input: DeleteBlobInput,
-  leaseId: string | undefined,
-): Promise<boolean> {
-  const { account } = storage;
-  const target = await readTarget(tx, storage, input);
-  const { containerId: id, name } = target;
-  if (!target.blob && !target.uncommitted) throw fail('BlobNotFound');
-  checkLease(tx, currentLease(target), leaseId, 'write', 'blob');
-  checkWriteConditions(target.blob, input.conditions, leaseId);
-  const last = target.blob && (await lastSnapshot(tx, account, id, name));
-  const plan = judgeDelete(input.snapshots, last !== undefined);
-  if (plan === 'SnapshotsPresent') throw fail(plan);
-  if (last !== undefined) deleteSnapshots(tx, account, id, name, last);
-  if (!plan.base) return plan.snapshots;
-  tx.remove(blobKey(account, id, name));
-  await updateTagIndex(tx, account, target, target.blob?.tags);
-  return (await releaseReplaced(tx, storage, target)) || plan.snapshots;
-}
-
-async function deleteOneSnapshot(
-  tx: Transaction,
-  storage: Storage,
-  { container, blob: name, snapshot, conditions }: DeleteBlobInput,
-  leaseId: string | undefined,
-): Promise<boolean> {
-  const { id, blob } = await readBlob(tx, storage, container, name, snapshot);
-  checkLease(tx, blob.lease, leaseId, 'write', 'blob');
-  checkWriteConditions(blob, conditions, leaseId);
-  await deleteSnapshot(tx, storage, id, name, blob);
-  return blob.contentId !== undefined;
 }

@@ -125,8 +125,10 @@ async function replaceContent(
   target: WriteTarget,
   from: ContentSource,
 ): Promise<boolean> {
-  await shareContent(tx, storage, from, inlineKey(storage.account, target.containerId, target.name));
-  return releaseReplaced(tx, storage, target, { keepsInlineRow: from.blob.contentId === undefined });
+  const putInline = await shareContent(tx, storage, from);
+  const needsSweep = await releaseReplaced(tx, storage, target);
+  putInline(inlineKey(storage.account, target.containerId, target.name));
+  return needsSweep;
 }
 
 /** Every copy is finished when it is answered, so there is never one to abort. */

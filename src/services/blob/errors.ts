@@ -8,6 +8,7 @@ export const blobErrors = errorTable({
   BlobArchived: [409, 'This operation is not permitted on an archived blob.'],
   BlobBeingRehydrated: [409, 'This operation is not permitted because the blob is being rehydrated.'],
   BlobNotFound: [404, 'The specified blob does not exist.'],
+  BlobOperationNotSupported: [409, 'Blob operation is not supported.'],
   BlockCountExceedsLimit: [409, 'The uncommitted block count cannot exceed the maximum limit of 100,000 blocks.'],
   BlockListTooLong: [400, 'The block list may not contain more than 50,000 blocks.'],
   CannotVerifyCopySource: [409, 'Could not verify the copy source within the specified time.'],

@@ -2,11 +2,18 @@
 import { nextSlice } from '../../base/time-slices.ts';
 import { decodeKeySuffix, groupPrefix, type Key, type KeyGrouping, keyAfter, prefixEnd } from '../../partition/keys.ts';
 import type { Page, PagedSnapshot, Row, Timestamp } from '../../partition/partition.ts';
+import { type Deletion, isRetained } from '../../rules/soft-delete.ts';
 import type { AccountId } from '../common/storage.ts';
 import {
-  decodeDeletedUpTo,
-  deletedUpToKey,
-  readDeletedUpTo,
+  decodeDeletedBlob,
+  decodeMark,
+  deletedBlobKeyPrefix,
+  deletedStateKey,
+  deletedStateKeyPrefix,
+  hiddenUpTo,
+  markKey,
+  readMark,
+  type SnapshotMark,
   snapshotKey,
   snapshotKeyPrefix,
   stampInKey,
@@ -47,6 +54,10 @@ export interface ListRow {
   readonly position: Key;
   readonly uncommitted?: UncommittedBlocks;
   readonly snapshot?: Timestamp;
+  /** Soft-deleted. */
+  readonly deletion?: Deletion;
+  /** Of a row that has more than the blob record: the record. */
+  readonly record?: string;
 }
 
 interface ListedContents {
@@ -130,80 +141,137 @@ export function uncommittedStream({ at, account, id }: ListedContents, range: St
     const { rows, next } = await at.page({ from, to: toOwn(range.to) }, { limit, grouping });
     const found: ListRow[] = [];
     for (const first of rows) {
-      const unexpired = await findUnexpired(at, first, grouping);
-      if (!unexpired) continue;
-      const key = replacePrefix(unexpired.row.key, own, records);
-      found.push({ ...unexpired, name: decodeKeySuffix(key, records), position: prefixEnd(key) });
+      const row = await findInGroup(at, first, grouping, (one) => !isExpired(decodeUncommitted(one), at.now));
+      if (!row) continue;
+      const key = replacePrefix(row.key, own, records);
+      const uncommitted = decodeUncommitted(row);
+      found.push({ name: decodeKeySuffix(key, records), row, uncommitted, position: prefixEnd(key) });
     }
     return { rows: found, next };
   }, toOwn(range.from));
 }
 
-/** These uncommitted blocks, or if they have expired, the next unexpired ones under the same common prefix. */
-async function findUnexpired(
+/** This row, or if it does not count, the next one under the same common prefix that does. */
+async function findInGroup(
   at: PagedSnapshot,
   first: Row,
   grouping: KeyGrouping | undefined,
-): Promise<{ row: Row; uncommitted: UncommittedBlocks } | undefined> {
-  const decodeUnexpired = (row: Row) => {
-    const uncommitted = decodeUncommitted(row);
-    return isExpired(uncommitted, at.now) ? undefined : { row, uncommitted };
-  };
-  const found = decodeUnexpired(first);
+  counts: (row: Row) => boolean,
+): Promise<Row | undefined> {
+  if (counts(first)) return first;
   const group = grouping && groupPrefix(first.key, grouping);
-  if (found || group === undefined) return found;
-  let from: Key | undefined = keyAfter(first.key);
+  let from: Key | undefined = group && keyAfter(first.key);
   while (from !== undefined) {
-    const { rows, next }: Page = await at.page({ from, to: prefixEnd(group) }, { limit: GROUP_ROWS });
-    for (const row of rows) {
-      const other = decodeUnexpired(row);
-      if (other) return other;
-    }
+    const { rows, next }: Page = await at.page({ from, to: prefixEnd(group!) }, { limit: GROUP_ROWS });
+    const found = rows.find(counts);
+    if (found) return found;
     from = next;
     await nextSlice();
   }
   return undefined;
 }
 
+/** What is listed besides what exists. */
+export interface ListedStates {
+  readonly snapshots: boolean;
+  /** With what is soft-deleted. */
+  readonly deleted: boolean;
+  /** Without what exists. */
+  readonly onlyDeleted: boolean;
+}
+
 /**
- * The snapshots, without those that the mark of their blob says are deleted. Snapshots under a common prefix are left out: their blobs
- * are under it, too.
+ * The snapshots, as the mark of their blob has them. Those under a common prefix are left out: their blobs, or their deleted blobs, are
+ * under it, too.
  */
-export function snapshotStream(source: ListedContents, range: StreamRange): RowStream<ListRow> {
-  const { at, account, id } = source;
+export function snapshotStream(
+  { at, account, id }: ListedContents,
+  range: StreamRange,
+  { deleted: withDeleted, onlyDeleted }: ListedStates,
+): RowStream<ListRow> {
   const { grouping, after } = range;
   const [records, own] = [blobKeyPrefix(account, id, ''), snapshotKeyPrefix(account, id, '')];
   const toOwn = (key: Key) => replacePrefix(key, records, own);
-  /** The last mark that was passed. */
-  let mark: { readonly key: Key; readonly upTo: Timestamp } | undefined;
-  const isDeleted = (key: Key, stamp: Timestamp) =>
-    mark !== undefined && stamp <= mark.upTo && withoutStamp(key) === mark.key;
+  /** The last mark that was passed, and the last stamp that it hides. */
+  let mark: { readonly key: Key; readonly kept: SnapshotMark['kept']; readonly skips: Timestamp } | undefined;
+  const setMark = (key: Key, found: SnapshotMark) => {
+    const kept = withDeleted && found.kept && isRetained(found.kept, at.now) ? found.kept : undefined;
+    mark = { key, kept, skips: kept ? found.upTo : hiddenUpTo(found) };
+  };
   const first = after ? keyAfter(snapshotKey(account, id, after.name, after.snapshot)) : toOwn(range.from);
   return pageStream(async (from, limit) => {
     if (after && from === first) {
-      const upTo = await readDeletedUpTo(at, account, id, after.name);
-      mark = { key: deletedUpToKey(account, id, after.name), upTo };
+      setMark(markKey(account, id, after.name), await readMark(at, account, id, after.name));
     }
     const { rows, next } = await at.page({ from, to: toOwn(range.to) }, { limit, grouping });
     const found: ListRow[] = [];
-    let last: Timestamp | undefined;
+    let isSkipping = false;
     for (const row of rows) {
-      last = undefined;
+      isSkipping = false;
       if (grouping && groupPrefix(row.key, grouping) !== undefined) continue;
       const snapshot = stampInKey(row.key);
-      if (snapshot === undefined) mark = { key: row.key, upTo: decodeDeletedUpTo(row) };
-      else if (isDeleted(row.key, snapshot)) last = snapshot;
-      else found.push(foundSnapshot(row, snapshot));
+      if (snapshot === undefined) setMark(row.key, decodeMark(row));
+      else {
+        const own = mark && withoutStamp(row.key) === mark.key ? mark : undefined;
+        const deletion = own?.kept && snapshot <= own.kept.upTo ? own.kept : undefined;
+        isSkipping = own !== undefined && snapshot <= own.skips;
+        if (!isSkipping && (deletion || !onlyDeleted)) found.push(foundSnapshot(row, snapshot, deletion));
+      }
     }
-    // However many deleted ones follow, they are skipped at once.
-    const skips = next !== undefined && last !== undefined;
-    return { rows: found, next: skips ? keyAfter(withStamp(mark!.key, mark!.upTo)) : next };
+    // However many that are gone follow, they are skipped at once.
+    return { rows: found, next: next && isSkipping ? keyAfter(withStamp(mark!.key, mark!.skips)) : next };
   }, first);
 
-  function foundSnapshot(row: Row, snapshot: Timestamp): ListRow {
+  function foundSnapshot(row: Row, snapshot: Timestamp, deletion: Deletion | undefined): ListRow {
     const name = decodeKeySuffix(withoutStamp(row.key), own);
-    return { name, row, position: replacePrefix(row.key, own, records), snapshot };
+    return { name, row, position: replacePrefix(row.key, own, records), snapshot, ...(deletion && { deletion }) };
   }
+}
+
+/** The soft-deleted blobs. */
+export function deletedBlobStream({ at, account, id }: ListedContents, range: StreamRange): RowStream<ListRow> {
+  const { grouping } = range;
+  const [records, own] = [blobKeyPrefix(account, id, ''), deletedBlobKeyPrefix(account, id, '')];
+  const toOwn = (key: Key) => replacePrefix(key, records, own);
+  return pageStream(async (from, limit) => {
+    const { rows, next } = await at.page({ from, to: toOwn(range.to) }, { limit, grouping });
+    const found: ListRow[] = [];
+    for (const first of rows) {
+      const row = await findInGroup(at, first, grouping, (one) => isRetained(decodeDeletedBlob(one), at.now));
+      if (!row) continue;
+      const key = replacePrefix(row.key, own, records);
+      const name = decodeKeySuffix(key, records);
+      const { record, ...deletion } = decodeDeletedBlob(row);
+      found.push({ name, row, position: prefixEnd(key), deletion, record });
+    }
+    return { rows: found, next };
+  }, toOwn(range.from));
+}
+
+/** The soft-deleted snapshots and replaced states. Those under a common prefix are left out, as snapshots are. */
+export function deletedStateStream({ at, account, id }: ListedContents, range: StreamRange): RowStream<ListRow> {
+  const { grouping, after } = range;
+  const [records, own] = [blobKeyPrefix(account, id, ''), deletedStateKeyPrefix(account, id, '')];
+  const toOwn = (key: Key) => replacePrefix(key, records, own);
+  const first = after ? keyAfter(deletedStateKey(account, id, after.name, after.snapshot)) : toOwn(range.from);
+  return pageStream(async (from, limit) => {
+    const { rows, next } = await at.page({ from, to: toOwn(range.to) }, { limit, grouping });
+    const found: ListRow[] = [];
+    for (const row of rows) {
+      const { record, ...deletion } = decodeDeletedBlob(row);
+      if ((grouping && groupPrefix(row.key, grouping) !== undefined) || !isRetained(deletion, at.now)) continue;
+      const name = decodeKeySuffix(withoutStamp(row.key), own);
+      found.push({
+        name,
+        row,
+        position: replacePrefix(row.key, own, records),
+        snapshot: deletion.stamp,
+        deletion,
+        record,
+      });
+    }
+    return { rows: found, next };
+  }, first);
 }
 
 function replacePrefix(key: Key, from: Key, to: Key): Key {

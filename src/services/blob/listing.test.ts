@@ -8,7 +8,7 @@ import { encodeName } from '../common/names.ts';
 import type { Storage } from '../common/storage.ts';
 import { encodeBlobRecord } from './blob-record.ts';
 import { type ListBlobsInput, listBlobs } from './listing.ts';
-import { deletedUpToKey, encodeDeletedUpTo, snapshotKey } from './old-rows.ts';
+import { encodeMark, markKey, snapshotKey } from './old-rows.ts';
 import {
   blobKey,
   encodeProperties,
@@ -243,7 +243,7 @@ describe('A list of blobs', () => {
     }
     expect(pages).toBe(Math.ceil((COUNT + 2) / 100));
     await partition.transact(encodeKey(['test']), async (tx) => {
-      tx.put(deletedUpToKey(ACCOUNT, 1n, 'blob'), encodeDeletedUpTo(BigInt(COUNT - 1)));
+      tx.put(markKey(ACCOUNT, 1n, 'blob'), encodeMark({ upTo: BigInt(COUNT - 1) }));
     });
     expect((await list('')).items).toEqual(['blob', 'blob', 'next']);
     expect(rows).toBeLessThanOrEqual(2 * 101 + 4);

@@ -2,11 +2,21 @@
 import { prefixEnd } from '../../partition/keys.ts';
 import type { Timestamp } from '../../partition/partition.ts';
 import { type Lease, type LeaseState, leaseState } from '../../rules/lease.ts';
+import { type Deletion, remainingDays } from '../../rules/soft-delete.ts';
 import { type TierState, tierState } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
-import { decodeBlobRecord } from './blob-record.ts';
+import { decodeBlobRecord, parseBlobRecord } from './blob-record.ts';
 import { type ListInput, type NameSource, readPage } from './list-pages.ts';
-import { type ListRow, mergeStreams, recordStream, snapshotStream, uncommittedStream } from './list-streams.ts';
+import {
+  deletedBlobStream,
+  deletedStateStream,
+  type ListedStates,
+  type ListRow,
+  mergeStreams,
+  recordStream,
+  snapshotStream,
+  uncommittedStream,
+} from './list-streams.ts';
 import { checkContainerName } from './request-checks.ts';
 import { type Blob, blobKey, blobKeyPrefix, readContainerId } from './rows.ts';
 
@@ -18,12 +28,18 @@ export interface ListBlobsInput extends ListInput {
   /** With blobs that consist of uncommitted blocks only. */
   readonly uncommitted: boolean;
   readonly snapshots?: boolean;
+  /** With what is soft-deleted. */
+  readonly deleted?: boolean;
+  /** Without what exists. */
+  readonly onlyDeleted?: boolean;
 }
 
 export interface ListedBlob {
   readonly name: string;
   /** Undefined: the base blob. */
   readonly snapshot: Timestamp | undefined;
+  /** Undefined: it is not deleted. */
+  readonly deletion: (Deletion & { readonly remainingDays: number }) | undefined;
   /** Undefined: the blob consists of uncommitted blocks only. */
   readonly blob: Blob | undefined;
   readonly lease: Lease | undefined;
@@ -48,25 +64,38 @@ export async function listBlobs(
   return partition.read(async (at) => {
     const id = await readContainerId(at, storage, input.container);
     const source = { at, account, id };
-    const streams = [
-      recordStream,
-      ...(input.uncommitted ? [uncommittedStream] : []),
-      ...(input.snapshots ? [snapshotStream] : []),
-    ];
+    const { snapshots = false, deleted = false, onlyDeleted = false } = input;
+    const states = { snapshots, deleted: deleted || onlyDeleted, onlyDeleted };
+    const streams = streamsOf(states, input.uncommitted);
     const names: NameSource<ListRow, ListedBlob> = {
       under: (prefix) => blobKeyPrefix(account, id, prefix),
       at: (name) => blobKey(account, id, name),
       after: (name) => prefixEnd(blobKey(account, id, name)),
-      open: (range) =>
-        streams.length === 1 ? recordStream(source, range) : mergeStreams(streams.map((open) => open(source, range))),
-      item({ name, row, uncommitted, snapshot }) {
-        const blob = uncommitted ? undefined : decodeBlobRecord(row);
+      open(range) {
+        const opened = streams.map((open) => open(source, range, states));
+        return opened.length === 1 ? opened[0]! : mergeStreams(opened);
+      },
+      item({ name, row, record, uncommitted, snapshot, deletion }) {
+        const decode = () => (record === undefined ? decodeBlobRecord(row) : parseBlobRecord(record, row));
+        const blob = uncommitted ? undefined : decode();
         const { lease } = uncommitted ?? blob!;
         const tier = tierState(blob?.tier, at.now);
-        return { name, snapshot, blob, lease, leaseState: leaseState(lease, at.now), tier };
+        const remaining = deletion && { ...deletion, remainingDays: remainingDays(deletion, at.now) };
+        return { name, snapshot, deletion: remaining, blob, lease, leaseState: leaseState(lease, at.now), tier };
       },
       bytesOf: ({ row }) => row.value.length,
     };
     return readPage(names, input, input.delimiter ?? '', emit);
   });
+}
+
+/** Records first: they hide uncommitted blocks of the same name. */
+function streamsOf({ snapshots, deleted, onlyDeleted }: ListedStates, uncommitted: boolean) {
+  return [
+    ...(onlyDeleted ? [] : [recordStream]),
+    ...(uncommitted && !onlyDeleted ? [uncommittedStream] : []),
+    ...(deleted ? [deletedBlobStream] : []),
+    ...(snapshots ? [snapshotStream] : []),
+    ...(deleted && snapshots ? [deletedStateStream] : []),
+  ];
 }

@@ -12,20 +12,19 @@ export interface ContentSource {
 }
 
 /**
- * The caller puts a record with the content id of the source: its content gets a reference, or its inline row a copy under this key.
- * The caller releases what it replaces afterwards: both may be the same content.
+ * The caller puts a record with the content id of the source: its content has one more reference; or its inline row gets a copy, under the
+ * key of the returned function. In between the caller releases what it replaces, which may be the same content.
  */
 export async function shareContent(
   tx: Transaction,
   { account, content }: Pick<Storage, 'account' | 'content'>,
   { id, name, blob }: ContentSource,
-  inline: Key,
-): Promise<void> {
+): Promise<(inline: Key) => void> {
   if (blob.contentId !== undefined) {
     await content.increfContent(tx, account, parseId(blob.contentId));
-    return;
+    return () => {};
   }
   const row = await tx.get(inlineKey(account, id, name, blob.snapshot));
   if (!row) throw new Error('a blob without its content');
-  tx.put(inline, row.value);
+  return (inline) => tx.put(inline, row.value);
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ACCOUNT, CONTAINER, openWorld } from '../../../test/support/blob-storage.ts';
 import type { Storage } from '../common/storage.ts';
 import { deleteBlob } from './blobs.ts';
-import { deletedUpToKey, encodeDeletedUpTo, snapshotKey } from './old-rows.ts';
+import { encodeMark, markKey, snapshotKey } from './old-rows.ts';
 import { snapshotBlob } from './snapshots.ts';
 
 const base = { container: 'box', blob: 'blob', conditions: {}, leaseId: undefined };
@@ -21,7 +21,7 @@ describe('The stamp of a snapshot', () => {
     const { world, take } = await open();
     const { snapshot: first } = await take();
     const ahead = first + 10_000_000_000n;
-    await world.act((tx) => tx.put(deletedUpToKey(ACCOUNT, CONTAINER, 'blob'), encodeDeletedUpTo(ahead)));
+    await world.act((tx) => tx.put(markKey(ACCOUNT, CONTAINER, 'blob'), encodeMark({ upTo: ahead })));
     await world.act(async (tx) => {
       const row = await tx.get(snapshotKey(ACCOUNT, CONTAINER, 'blob', first));
       tx.put(snapshotKey(ACCOUNT, CONTAINER, 'blob', ahead + 1n), row!.value);

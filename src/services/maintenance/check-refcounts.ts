@@ -12,9 +12,9 @@ import {
 import { decodeKey, type Range } from '../../partition/keys.ts';
 import type { Row } from '../../partition/partition.ts';
 import { decodeCounter } from '../../partition/values.ts';
-import { decodeBlobRecord } from '../blob/blob-record.ts';
+import { decodeBlobRecord, parseBlobRecord } from '../blob/blob-record.ts';
 import { decodeDeletedContainer } from '../blob/deleted-containers.ts';
-import { stampInKey } from '../blob/old-rows.ts';
+import { decodeDeletedBlob, stampInKey } from '../blob/old-rows.ts';
 import { blocksIn, decodeBlock, decodeUncommitted } from '../blob/rows.ts';
 import { decodeAccount, removedAccountId } from '../common/account-rows.ts';
 import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
@@ -158,6 +158,12 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       const { contentId, tags } = decodeBlobRecord(row);
       if (contentId !== undefined) content(contentId).blobs++;
       for (const [key] of tags) tagged(rest[0], key).blobs++;
+      return;
+    }
+    case 'D':
+    case 'V': {
+      const { contentId } = parseBlobRecord(decodeDeletedBlob(row).record, row);
+      if (contentId !== undefined) content(contentId).blobs++;
       return;
     }
     case 'v': {

@@ -5,10 +5,8 @@ import {
   decodeContent,
   decodeManifestPage,
   formatId,
-  parseId,
   type Segment,
 } from '../../content/rows.ts';
-import { crc64Base64 } from '../../hashing/hasher.ts';
 import { decodeKey, encodeKey, type Part as KeyPart } from '../../partition/keys.ts';
 import type { Row, Snapshot } from '../../partition/partition.ts';
 import { decodeBytes, decodeCounter, decodeText, decodeValue } from '../../partition/values.ts';
@@ -16,14 +14,12 @@ import { accountKeysFault, accountNameFault } from '../../rules/account-names.ts
 import { findTag } from '../../rules/tags.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
 import { decodeDeletedContainer, deletedExpiryKey } from '../blob/deleted-containers.ts';
-import { decodeDeletedUpTo, readDeletedUpTo, recordKey, stampInKey } from '../blob/old-rows.ts';
 import {
   blobKey,
   decodeBlock,
   decodeProperties,
   decodeUncommitted,
   expiryKey,
-  inlineKey,
   nameKey,
   propertiesKey,
 } from '../blob/rows.ts';
@@ -33,6 +29,7 @@ import { decodeDeletion } from '../common/deletions.ts';
 import { decodeName } from '../common/names.ts';
 import { decodeMessage } from '../queue/message-rows.ts';
 import { decodeEntityProperties, entityFromRow } from '../table/entity-rows.ts';
+import { checkBlobContent, checkDeletedState, checkRetention, checkSnapshot, hasState } from './check-old-states.ts';
 import { type ContentCount, qualifiedId, type ReferenceCounts } from './check-refcounts.ts';
 
 export interface CheckTotals {
@@ -77,7 +74,7 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       totals.bytes += decodeBlobRecord(row).length;
       if (!hasContainer(rest[0])) throw new Error('its container does not exist');
       await checkTags(at, row);
-      return checkBlobContent(at, row, counts);
+      return checkBlobContent(at, row, decodeBlobRecord(row), counts);
     case 't': {
       const [id, key, value, blob] = rest as [bigint, string, string, string];
       decodeValue(row);
@@ -97,11 +94,14 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       return;
     }
     case 'v':
-      return checkSnapshot(at, row, counts, hasContainer(rest[0]));
+    case 'V':
+    case 'D':
+      if (!hasContainer(rest[0])) throw new Error('its container does not exist');
+      return type === 'v' ? checkSnapshot(at, row, counts) : checkDeletedState(at, row, counts);
     case 'i': {
       const [id, , blob, stamp] = rest as [bigint, bigint, string, bigint?];
       decodeBytes(row);
-      if (!(await at.get(recordKey(account, id, blob, stamp)))) throw new Error('content that no blob has');
+      if (!(await hasState(at, account, id, blob, stamp))) throw new Error('content that no blob has');
       return;
     }
     case 'c':
@@ -162,9 +162,11 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       return;
     }
     case 's':
-    case 'w':
       decodeValue(row);
       return;
+    case 'w':
+      decodeValue(row);
+      return rest[1] === 'retention' ? checkRetention(at, row) : undefined;
     default:
       throw new Error('a row of a kind that this version does not know');
   }
@@ -209,40 +211,6 @@ async function checkTags(at: Snapshot, row: Row): Promise<void> {
   const rows = await at.getMany(tags.map(([key, value]) => tagKey(account, id, key, value, blob)));
   const missing = tags.find((_, i) => !rows[i]);
   if (missing) throw new Error(`its tag ${missing[0]} is not in the index`);
-}
-
-/** A snapshot has its blob, or the mark before it says that it is deleted. */
-async function checkSnapshot(at: Snapshot, row: Row, counts: ReferenceCounts, hasContainer: boolean): Promise<void> {
-  const [account, , id, , blob] = decodeKey(row.key) as [bigint, string, bigint, bigint, string];
-  if (!hasContainer) throw new Error('its container does not exist');
-  const isSwept = counts.deletionQueue.has(`container ${qualifiedId(account, id)}`);
-  const stamp = stampInKey(row.key);
-  if (stamp === undefined) {
-    decodeDeletedUpTo(row);
-    if (isSwept || counts.deletionQueue.has(`snapshots ${qualifiedId(account, `${id} ${blob}`)}`)) return;
-    throw new Error('snapshots that would never be removed');
-  }
-  const isDeleted = isSwept || stamp <= (await readDeletedUpTo(at, account, id, blob));
-  if (!isDeleted && !(await at.get(blobKey(account, id, blob)))) throw new Error('a snapshot without its blob');
-  return checkBlobContent(at, row, counts, stamp);
-}
-
-async function checkBlobContent(at: Snapshot, row: Row, counts: ReferenceCounts, stamp?: bigint): Promise<void> {
-  const [account, , container, , blob] = decodeKey(row.key) as [bigint, string, bigint, bigint, string];
-  const record = decodeBlobRecord(row);
-  if (record.contentId !== undefined) {
-    parseId(record.contentId);
-    const content = counts.contents.get(qualifiedId(account, record.contentId))?.row;
-    if (!content) throw new Error('its content is missing');
-    if (content.length !== record.length)
-      throw new Error(`its content has ${content.length} bytes, not ${record.length}`);
-    return;
-  }
-  const inline = await at.get(inlineKey(account, container, blob, stamp));
-  if (!inline) throw new Error('its content is missing');
-  const bytes = decodeBytes(inline);
-  if (bytes.length !== record.length) throw new Error(`its content has ${bytes.length} bytes, not ${record.length}`);
-  if (crc64Base64(bytes) !== record.crc64) throw new Error('its content does not match its checksum');
 }
 
 function checkContent({ refs, length }: Content, { blobs, end, gap }: ContentCount): void {

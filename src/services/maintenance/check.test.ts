@@ -19,9 +19,17 @@ import { makeMemoryFiles } from '../../extents/memory.ts';
 import { openSlotted } from '../../extents/slotted-extents.ts';
 import { decodeKey, type Key, keysUnder } from '../../partition/keys.ts';
 import type { Row, Transaction } from '../../partition/partition.ts';
-import { encodeBytes } from '../../partition/values.ts';
+import { decodeText, encodeBytes, encodeValue } from '../../partition/values.ts';
 import { encodeBlobRecord } from '../blob/blob-record.ts';
-import { deletedUpToKey, encodeDeletedUpTo, snapshotKey } from '../blob/old-rows.ts';
+import {
+  deletedBlobKey,
+  deletedStateKey,
+  encodeDeletedBlob,
+  encodeMark,
+  markKey,
+  retentionKey,
+  snapshotKey,
+} from '../blob/old-rows.ts';
 import {
   blobKey,
   encodeUncommitted,
@@ -179,8 +187,25 @@ const damages: Damage[] = [
     findings: [/"i",.*\]: content that no blob has/],
   },
   {
+    what: 'a deleted blob that exists, whose retention would never end',
+    act: async (tx, { content }) => {
+      const record = decodeText((await tx.get(blobKey(ACCOUNT, CONTAINER, 'large')))!);
+      const deleted = { deleted: 5n, until: 9n, stamp: 5n };
+      tx.put(deletedBlobKey(ACCOUNT, CONTAINER, 'large'), encodeDeletedBlob(deleted, record));
+      tx.put(retentionKey(ACCOUNT, 9n, CONTAINER, 'large', 5n), encodeValue({}));
+      tx.put(deletedStateKey(ACCOUNT, CONTAINER, 'large', 6n), encodeDeletedBlob({ ...deleted, stamp: 6n }, record));
+      tx.put(contentKey(ACCOUNT, content), encodeContent({ kind: 'list', length: 9 * MIB, refs: 3 }));
+    },
+    findings: [/"D",.*\]: a deleted blob that exists/, /"V",.*\]: its retention would never end/],
+  },
+  {
+    what: 'a retention of nothing',
+    act: (tx) => tx.put(retentionKey(ACCOUNT, 9n, CONTAINER, 'large', 5n), encodeValue({})),
+    findings: [/"w","9","retention",.*\]: a retention of nothing/],
+  },
+  {
     what: 'deleted snapshots that nobody removes',
-    act: (tx) => tx.put(deletedUpToKey(ACCOUNT, CONTAINER, 'large'), encodeDeletedUpTo(5n)),
+    act: (tx) => tx.put(markKey(ACCOUNT, CONTAINER, 'large'), encodeMark({ upTo: 5n })),
     findings: [/"v",.*"large"\]: snapshots that would never be removed/],
   },
   {

@@ -6,7 +6,7 @@ import type { Partition, Row, Transaction } from '../../partition/partition.ts';
 import { encodeValue } from '../../partition/values.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
 import { expireDeletedContainer } from '../blob/deleted-containers.ts';
-import { deletedUpToKey, readDeletedUpTo, snapshotKeyPrefix, snapshotsUpTo, stampInKey } from '../blob/old-rows.ts';
+import { deletedBlobKeyPrefix, deletedStateKeyPrefix, snapshotKeyPrefix, stampInKey } from '../blob/old-rows.ts';
 import {
   blobKeyPrefix,
   blocksIn,
@@ -22,6 +22,8 @@ import {
   uncommittedKey,
   uncommittedKeyPrefix,
 } from '../blob/rows.ts';
+import { removeSnapshot, settleMarkSlice } from '../blob/snapshots.ts';
+import { expireDeletedState, removeDeletedState } from '../blob/soft-delete.ts';
 import { updateTagIndex } from '../blob/tag-index.ts';
 import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
 import type { AccountId } from '../common/storage.ts';
@@ -56,7 +58,7 @@ function sweepEntry({ content }: SweepContext, tx: Transaction, account: Account
     case 'container':
       return sweepContainer(content, tx, account, BigInt(deletion.container));
     case 'snapshots':
-      return sweepSnapshots(content, tx, account, BigInt(deletion.container), deletion.blob);
+      return settleMarkSlice(tx, content, account, BigInt(deletion.container), deletion.blob);
     case 'stage': {
       const id = parseId(deletion.stage);
       return deletion.uncounted ? sweepRange(tx, blocksIn(account, id)) : sweepUncommitted(content, tx, account, id);
@@ -88,47 +90,32 @@ async function sweepContainer(
     tx.remove(row.key);
   }
   if (blobs.length > 0) return false;
-  const snapshotPrefix = snapshotKeyPrefix(account, id, '');
-  const snapshots = { from: snapshotPrefix, to: prefixEnd(snapshotPrefix) };
-  if (await removeSnapshots(content, tx, account, snapshots)) return false;
+  if (await sweepOldStates(content, tx, account, id)) return false;
   const prefix = uncommittedKeyPrefix(account, id, '');
   const rows = await tx.scanUnchecked({ from: prefix, to: prefixEnd(prefix) }, { limit: SLICE_ROWS });
   for (const row of rows) scheduleUncommittedDeletion(tx, account, id, nameFromKey(row.key), decodeUncommitted(row));
   return rows.length === 0;
 }
 
-/** The mark goes last: until then it hides those that are left. */
-async function sweepSnapshots(
+/** One slice of the snapshots, marks and deleted states of a container. True: there were some. */
+async function sweepOldStates(
   content: SweepContext['content'],
   tx: Transaction,
   account: AccountId,
-  id: bigint,
-  blob: string,
+  container: bigint,
 ): Promise<boolean> {
-  const upTo = await readDeletedUpTo(tx, account, id, blob);
-  if (await removeSnapshots(content, tx, account, snapshotsUpTo(account, id, blob, upTo))) return false;
-  tx.remove(deletedUpToKey(account, id, blob));
-  return true;
-}
-
-/** One slice. True: there were some. */
-async function removeSnapshots(
-  content: SweepContext['content'],
-  tx: Transaction,
-  account: AccountId,
-  range: Range,
-): Promise<boolean> {
-  const rows = await tx.scanUnchecked(range, { limit: SLICE_ROWS });
-  for (const row of rows) {
-    const stamp = stampInKey(row.key);
-    tx.remove(row.key);
-    if (stamp === undefined) continue;
-    const [, , id, , name] = decodeKey(row.key) as [bigint, string, bigint, bigint, string];
-    const { contentId } = decodeBlobRecord(row);
-    if (contentId) await content.decrefContent(tx, account, parseId(contentId));
-    else tx.remove(inlineKey(account, id, name, stamp));
+  const prefixes = [snapshotKeyPrefix, deletedBlobKeyPrefix, deletedStateKeyPrefix];
+  for (const prefix of prefixes.map((of) => of(account, container, ''))) {
+    const rows = await tx.scanUnchecked({ from: prefix, to: prefixEnd(prefix) }, { limit: SLICE_ROWS });
+    for (const row of rows) {
+      const [, kind, id, , name] = decodeKey(row.key) as [bigint, string, bigint, bigint, string];
+      if (kind !== 'v') await removeDeletedState(tx, content, account, id, name, row);
+      else if (stampInKey(row.key) === undefined) tx.remove(row.key);
+      else await removeSnapshot(tx, content, account, id, name, row);
+    }
+    if (rows.length > 0) return true;
   }
-  return rows.length > 0;
+  return false;
 }
 
 /** No write can add rows under these prefixes any more, either. */
@@ -161,10 +148,14 @@ async function sweepUncommitted(
   return rows.length === 0;
 }
 
-/** Of an expiry-index entry that is due: the uncommitted blocks have expired, or it moves to seven days after the last Put Block. */
 /** Whatever the entry of the expiry index names has reached its end, or has another one by now. */
-export function expireEntry({ partition }: SweepContext, account: AccountId, indexRow: Row): Promise<void> {
+export async function expireEntry(context: SweepContext, account: AccountId, indexRow: Row): Promise<void> {
+  const { partition, content } = context;
   const kind = decodeKey(indexRow.key)[3];
+  if (kind === 'retention') {
+    await partition.transact(indexRow.key, (tx) => expireDeletedState(tx, content, account, indexRow));
+    return;
+  }
   return (kind === 'container' ? expireDeletedContainer : expireUncommitted)(partition, account, indexRow);
 }
 
