@@ -75,6 +75,28 @@ export const oneBlobStage = {
   },
 };
 
+const BATCH = 256;
+
+export const batchStage = {
+  titles: [`Blob Batch, delete of ${BATCH}`],
+  async run(bench) {
+    await withPair(bench, async (pair) => {
+      await createContainers(bench, pair, 'batch');
+      await pairRow(bench, pair, {
+        title: batchStage.titles[0],
+        meaning: `one client deletes ${BATCH} blobs of 1 KiB by one request; ratio of the p50; the rate and CPU have in them the Puts before it`,
+        field: 'p50',
+        spec: () => ({
+          ...{ loop: 'deleteBatch', container: 'batch', clients: 1, parts: BATCH, parallel: 16, stepsMin: 5 },
+          run: bench.unique(),
+        }),
+        // A round has too few batches for V8 to compile what they need.
+        warmUp: (spec) => ({ ...spec, stepsMin: 16 }),
+      });
+    });
+  },
+};
+
 /** Get, list and memory over a folder that was filled before the servers started. */
 export function filledStage(blobs) {
   const gets = blobs === 10_000 ? [1, 16, 64] : [];

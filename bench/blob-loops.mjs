@@ -101,6 +101,27 @@ export const loops = {
     };
   },
 
+  /** Blobs that were put before, deleted by one request: that is the operation. */
+  deleteBatch({ container, run, ports, parts, parallel }) {
+    const put = maker('PUT', { headers: blockBlob, body: BODY });
+    let next = 0;
+    return () => {
+      const connections = Promise.all(Array.from({ length: parallel }, () => connect(ports[0])));
+      return async (timed) => {
+        const paths = Array.from({ length: parts }, () => `/${container}/${run}-${next++}`);
+        const left = paths.map((path) => put(path));
+        await Promise.all(
+          (await connections).map(async (connection) => {
+            for (let made = left.shift(); made !== undefined; made = left.shift()) await expect(connection, made, 201);
+          }),
+        );
+        const { body } = await timed(batchOf(maker('DELETE'), paths)('/'), 202, true);
+        const deleted = body.latin1Slice().split('HTTP/1.1 202').length - 1;
+        if (deleted !== parts) throw new Error(`${deleted} of ${parts} blobs were deleted\n${body}`);
+      };
+    };
+  },
+
   /** Page after page, then from the beginning. */
   list({ container }) {
     let marker = '';
@@ -175,6 +196,16 @@ function commit(ids) {
   const list = ids.map((id) => `<Latest>${id}</Latest>`).join('');
   const body = `<?xml version="1.0" encoding="utf-8"?><BlockList>${list}</BlockList>`;
   return maker('PUT', { query: { comp: 'blocklist' }, body });
+}
+
+/** Each part is a request with a signature of its own. */
+function batchOf(make, paths) {
+  const parts = paths.map(
+    (path, at) =>
+      `--batch\r\ncontent-type: application/http\r\ncontent-transfer-encoding: binary\r\ncontent-id: ${at}\r\n\r\n${make(path)}\r\n`,
+  );
+  const headers = { 'content-type': 'multipart/mixed; boundary=batch' };
+  return maker('POST', { query: { comp: 'batch' }, headers, body: `${parts.join('')}--batch--\r\n` });
 }
 
 async function expect(connection, made, status) {

@@ -12,7 +12,7 @@ const VERSION = '2025-01-05';
 
 /**
  * Everything of a request but its path, so that making one costs an HMAC and a few strings.
- * `headers` are lower-case and hold no header with a line of its own in the signature but If-Match and, for tables, Content-Type.
+ * `headers` are lower-case and hold no header with a line of its own in the signature but If-Match and Content-Type.
  * A large body is `bytes`, which stay as they are. A request may have a body of its own, as long as `body` is.
  */
 export function maker(method, { service, headers = {}, query = {}, body = '', bytes = undefined } = {}) {
@@ -25,9 +25,9 @@ export function maker(method, { service, headers = {}, query = {}, body = '', by
     .sort()
     .map((name) => `${name}:${all[name]}\n`)
     .join('');
-  const lines = `${method}\n\n\n${length === '0' ? '' : length}\n\n\n\n\n${ifMatch}\n\n\n\n`;
-  const signed =
-    service === 'table' ? `${method}\n\n${others['content-type'] ?? ''}\n${date}\n` : `${lines}${canonical}`;
+  const type = others['content-type'] ?? '';
+  const lines = `${method}\n\n\n${length === '0' ? '' : length}\n\n${type}\n\n\n${ifMatch}\n\n\n\n`;
+  const signed = service === 'table' ? `${method}\n\n${type}\n${date}\n` : `${lines}${canonical}`;
   const parameters = Object.keys(query).sort();
   const signedQuery = service === 'table' ? '' : parameters.map((name) => `\n${name}:${query[name]}`).join('');
   const search = parameters.map((name) => `${name}=${encodeURIComponent(query[name])}`).join('&');

@@ -5,7 +5,15 @@ import { cpus, loadavg, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { filledStage, largeStage, oneBlobStage, putStage, startStage, tagStage } from './against-azurite.mjs';
+import {
+  batchStage,
+  filledStage,
+  largeStage,
+  oneBlobStage,
+  putStage,
+  startStage,
+  tagStage,
+} from './against-azurite.mjs';
 import { experimentStage } from './against-experiment.mjs';
 import { limitStage } from './against-limit.mjs';
 import { oneLaneStage } from './against-one-lane.mjs';
@@ -103,6 +111,7 @@ const againstOthers = [
   limitStage,
   experimentStage,
   oneBlobStage,
+  batchStage,
   filledStage(10_000),
   filledStage(100_000),
   tagStage,

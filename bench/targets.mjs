@@ -37,6 +37,7 @@ export const targets = {
   'One blob against 64, writes under its lease': { atLeast: true, floor: 0.25 },
   'One blob against 64, If-Match counter': { atLeast: true, floor: 0.25 },
   'One blob against 64, lease as mutex': { atLeast: true, floor: 0.25 },
+  'Blob Batch, delete of 256': { atLeast: true, floor: 5 },
   'Start to first answer': { floor: 500, aim: 300 },
   'Private memory at start': { floor: 120, aim: 70 },
   'Private memory with 100,000 blobs': { floor: 250, aim: 150 },

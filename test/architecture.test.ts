@@ -32,7 +32,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
 const topLayers = ['index.ts', 'bin', 'cli', 'server'];
 
 /** Packages that the build bundles into dist, with their licences. */
-const bundled = ['pino'];
+const bundled = ['pino', 'yaml'];
 
 /** Implementations of interfaces, by the only file that may import them. */
 const implementations: Readonly<Record<string, readonly string[]>> = {

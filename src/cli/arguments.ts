@@ -4,6 +4,8 @@ import { StartError } from '../server/config.ts';
 
 export interface Flag {
   readonly type: 'string' | 'boolean';
+  /** It may be given several times: its value is a list. */
+  readonly repeats?: true;
   readonly short?: string;
   /** What the help calls its value. */
   readonly value?: string;
@@ -13,7 +15,11 @@ export interface Flag {
 export type Flags = Readonly<Record<string, Flag>>;
 
 export type Values<Table extends Flags> = {
-  readonly [Name in keyof Table]?: Table[Name]['type'] extends 'boolean' ? true : string;
+  readonly [Name in keyof Table]?: Table[Name] extends { readonly repeats: true }
+    ? readonly string[]
+    : Table[Name]['type'] extends 'boolean'
+      ? true
+      : string;
 };
 
 export interface ParsedArguments<Table extends Flags> {
@@ -32,7 +38,7 @@ export function parseArguments<const Table extends Flags>(
     flags,
   );
   const { tokens } = parseArgs({ args, options: flags, strict: false, tokens: true });
-  const values: Record<string, string | true> = {};
+  const values: Record<string, string | true | readonly string[]> = {};
   const positionals: string[] = [];
   for (const token of tokens) {
     if (token.kind === 'positional') positionals.push(token.value);
@@ -50,7 +56,7 @@ export function parseArguments<const Table extends Flags>(
       if (!value || (!token.inlineValue && value.startsWith('--'))) {
         throw new StartError(`${rawName} needs a value: ${rawName} <${flag.value}>.`);
       }
-      values[name] = value;
+      values[name] = flag.repeats ? [...((values[name] as readonly string[] | undefined) ?? []), value] : value;
     }
   }
   return { values: values as Values<Table>, positionals };

@@ -34,7 +34,10 @@ describe('The command line', () => {
     ['--allowed-hosts a.example,b.example', { allowedHosts: ['a.example', 'b.example'], log }],
     ['--cors http://localhost:3000,https://a.example', { cors: ['http://localhost:3000', 'https://a.example'], log }],
     ['--body-memory 32', { bodyBytesMax: 32 << 20, log }],
+    ['--remote-metrics', { remoteMetrics: true, log }],
+    ['--seed seed.yaml', { seed: 'seed.yaml', log }],
     ['--rehydration 0', { rehydrationSeconds: 0, log }],
+    ['--copy-from http://a --copyFrom https://b:1', { copyFrom: ['http://a', 'https://b:1'], log }],
     ['--inMemoryPersistence --extentMemoryLimit 5', { inMemory: true, memoryBytesMax: 5 << 20, log }],
     [
       '--inMemoryPersistence --extentMemoryLimit 64.500000',
@@ -117,6 +120,7 @@ describe('The command line', () => {
     ['--allowed-hosts http://a.example', 'is not the name of a host'],
     ['--body-memory 0', 'is more than 0'],
     ['--rehydration 86401', '--rehydration is a whole number from 0 to 86400'],
+    ['--copy-from example.com', 'copy-from: example.com is not an origin'],
     ['--rehydration high', '--rehydration is a whole number from 0 to 86400'],
     ['--extentMemoryLimit 5', 'needs --inMemoryPersistence'],
     ['--inMemoryPersistence --extentMemoryLimit 0', 'is more than 0'],

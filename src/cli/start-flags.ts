@@ -78,6 +78,14 @@ const flags = {
     value: 'seconds',
     help: 'until an archived blob is back online (5; a fifth with high priority)',
   },
+  seed: { type: 'string', value: 'file', help: 'YAML or JSON: containers, queues, tables ... to create where missing' },
+  'remote-metrics': { type: 'boolean', help: 'let other machines read /metrics, which names accounts and queues' },
+  'copy-from': {
+    type: 'string',
+    repeats: true,
+    value: 'origin',
+    help: 'other server that copies may read from, as https://host:port; repeatable (none)',
+  },
   silent: { type: 'boolean', short: 's', help: 'print and log nothing but errors that end the start' },
   debug: { type: 'string', short: 'd', value: 'file', help: 'log at level debug, into this file' },
   'log-level': { type: 'string', value: 'level', help: `${logLevels.join(', ')} (info)` },
@@ -196,6 +204,9 @@ function startOptions(values: StartValues, env: NodeJS.ProcessEnv): StartOptions
     ...(values.rehydration !== undefined && {
       rehydrationSeconds: parseWhole('rehydration', values.rehydration, 86_400),
     }),
+    ...(values.seed !== undefined && { seed: values.seed }),
+    ...(values['remote-metrics'] && { remoteMetrics: true }),
+    ...(values['copy-from'] !== undefined && { copyFrom: values['copy-from'] }),
     log: {
       level: parseChoice<LogLevel>('log-level', values['log-level'] ?? defaultLevel, logLevels),
       format: parseChoice<LogFormat>('log-format', values['log-format'] ?? 'text', logFormats),

@@ -73,6 +73,8 @@ export function createContentStore({
       await manifest.finishPending(tx, account, id, pendingKey, length);
     },
     abandonPending: manifest.abandonPending,
+    completeContent: manifest.completeContent,
+    discardContent: manifest.discardContent,
     increfContent: manifest.increfContent,
     decrefContent: manifest.decrefContent,
     isUnshared: manifest.isUnshared,

@@ -60,6 +60,13 @@ export interface ContentStore {
   finishPending(tx: Transaction, account: AccountId, id: ContentId, pendingKey: Key, length: number): Promise<void>;
   /** The pending content will not be finished: the sweeper removes it. */
   abandonPending(tx: Transaction, id: ContentId, pendingKey: Key, counting?: RefCounting): void;
+  /**
+   * A content whose pages were added by `addSegments`, and that a row of the caller has named instead of a pending entry, becomes a
+   * content with one reference.
+   */
+  completeContent(tx: Transaction, account: AccountId, id: ContentId, length: number): void;
+  /** Such a content will not be completed: the sweeper removes its pages. */
+  discardContent(tx: Transaction, account: AccountId, id: ContentId): void;
   increfContent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;
   /** At 0 references the content goes into the deletion queue. */
   decrefContent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;

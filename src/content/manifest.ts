@@ -68,7 +68,15 @@ export async function finishPending(
   const row = await tx.get(pendingKey);
   if (!row || !decodeContentDeletion(row)?.pending) throw new Error(`content ${formatId(id)} is not pending any more`);
   tx.remove(pendingKey);
+  completeContent(tx, account, id, length);
+}
+
+export function completeContent(tx: Transaction, account: bigint, id: ContentId, length: number): void {
   tx.put(contentKey(account, id), encodeContent({ kind: 'list', length, refs: 1 }));
+}
+
+export function discardContent(tx: Transaction, account: bigint, id: ContentId): void {
+  abandonPending(tx, id, deletionKey(account, tx.timestamp, formatId(id)));
 }
 
 export function abandonPending(tx: Transaction, id: ContentId, pendingKey: Key, counting?: RefCounting): void {

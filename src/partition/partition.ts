@@ -1,4 +1,5 @@
 /** An ordered, transactional key-value store: the interface for the layers above, and the one that engines implement. */
+import type { Histogram } from '../base/histogram.ts';
 import type { Key, KeyGrouping, Range } from './keys.ts';
 
 /** 100-ns ticks since 0001-01-01, as in .NET: the store's time. */
@@ -108,7 +109,21 @@ export interface Partition {
   settledCommits(): number;
   /** Nothing can be written until the store is opened again. */
   isBroken(): boolean;
+  figures(): EngineFigures;
   close(): Promise<void>;
+}
+
+/** Since the engine was opened, for monitoring. An engine leaves out what it does not have. */
+export interface EngineFigures {
+  /** Transactions of each group of commits that was written together. */
+  readonly groupTransactions?: Histogram;
+  /** From the write of a group to its being durable. */
+  readonly flushSeconds?: Histogram;
+  readonly checkpointSeconds?: Histogram;
+  /** The write-ahead log's records that no checkpoint has applied yet. */
+  readonly walBytes?: number;
+  /** The file that checkpoints write. */
+  readonly dataFileBytes?: number;
 }
 
 export interface Clock {
@@ -165,6 +180,7 @@ export interface Engine {
   exclusive?(queueKey: Key, work: () => Promise<void>): Promise<void>;
   /** As of the last commit. Engines without a disk do not have it. */
   isBroken?(): boolean;
+  figures?(): EngineFigures;
   close(): Promise<void>;
 }
 

@@ -45,6 +45,7 @@ export function openPartition(engine: Engine, options: Partial<SchedulerOptions>
     clock: engine.clock,
     settledCommits: () => scheduler.settledCommits,
     isBroken: () => engine.isBroken?.() ?? false,
+    figures: () => engine.figures?.() ?? {},
     close: () => scheduler.close(),
   };
 }

@@ -115,6 +115,8 @@ export class TransactionView implements Transaction {
   }
 
   private bufferedAt(key: Key): BufferedWrite | undefined {
+    // Most transactions read before they write, and a lookup in an empty map hashes the key all the same.
+    if (this.writes.size === 0 && this.batchWrites.size === 0) return undefined;
     const own = this.writes.get(key);
     if (own) return checkReadable(own);
     const earlier = this.batchWrites.get(key);

@@ -1,6 +1,6 @@
 /** Rows of the operation tables, and the operations that they are compiled into at start-up. */
 import { type Details, StorageError } from '../services/common/errors.ts';
-import type { CopySourceAddress, CopySourceReads } from './blob/copy-source.ts';
+import type { CopySourceAddress, CopySourceReads, RemoteAddress } from './blob/copy-source.ts';
 import type { Reply } from './reply.ts';
 
 export type Method = 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE' | 'PATCH' | 'MERGE' | 'OPTIONS';
@@ -42,7 +42,7 @@ export interface Request {
   /** The x-ms-version that is served. */
   readonly version: string;
   /** Of an operation that reads from x-ms-copy-source, once the read is authorized. */
-  readonly copySource?: CopySourceAddress;
+  readonly copySource?: CopySourceAddress | RemoteAddress;
 }
 
 /** Turns a part of the request into a typed value, or throws a StorageError. */

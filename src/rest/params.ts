@@ -188,7 +188,7 @@ export const contentHeaders: Reader<ContentHeaders> = reader((request) => {
   };
 });
 
-interface ContentOptions {
+export interface ContentOptions {
   readonly bytesMax: number;
   /** The error for a longer body; by default 413 RequestBodyTooLarge. */
   readonly tooLarge?: (request: Request) => StorageError;
@@ -230,7 +230,7 @@ export const sourceHashes: Reader<Hashes> = reader((request) => {
 
 const NOTHING_EXPECTED: Hashes = Object.freeze({});
 
-function expectedHashes(request: Request, md5Headers: readonly string[] = ['content-md5']): Hashes {
+export function expectedHashes(request: Request, md5Headers: readonly string[] = ['content-md5']): Hashes {
   const crc64 = canonicalBase64(crc64Header(request));
   if (crc64 !== undefined && md5Header(request, 'content-md5') !== undefined)
     throw fail('BothCrc64AndMd5HeaderPresent');

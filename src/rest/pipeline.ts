@@ -62,6 +62,8 @@ export interface PipelineOptions<Context, Known extends ServedAccount = ServedAc
   /** Host names, in lower case, under which web pages may reach this server, besides those that no other server can have. */
   readonly hostNames?: readonly string[];
   readonly oauth?: 'basic' | undefined;
+  /** Origins of other servers that copies may read from. */
+  readonly copyOrigins?: ReadonlySet<string>;
 }
 
 export type Pipeline = (ctx: RequestContext) => Promise<Reply>;
@@ -78,7 +80,7 @@ export function createPipeline<Context, Known extends ServedAccount>(
   const authenticate: Authenticate = createAuthenticate({ ...options, service });
   const isAccount = (name: string) => accounts.find(name) !== undefined;
   const knownHosts = { isAccount, names: options.hostNames ?? [] };
-  const ownNames = { isAccount, hostNames: knownHosts.names };
+  const ownNames = { isAccount, hostNames: knownHosts.names, copyOrigins: options.copyOrigins ?? new Set<string>() };
 
   return async function runPipeline(ctx: RequestContext): Promise<Reply> {
     const { incoming, id } = ctx;
@@ -119,10 +121,13 @@ export function createPipeline<Context, Known extends ServedAccount>(
     const rights = authorizeCaller(identity, row, request, lookUpAccess);
     let granted = rights instanceof Promise ? await rights : rights;
     if (row.readsCopySource) {
-      const copySource = parseCopySource(request, ownNames, row.readsCopySource);
-      const source = copySourceRequest(request, copySource, row.readsCopySource);
-      const ownerReads = row.readsCopySource === 'this account' && identity.kind === 'owner';
-      granted = { ...granted, source: await authorizeCopySource(source, incoming.socket, ownerReads) };
+      const copySource = parseCopySource(request, ownNames);
+      if (!('isRemote' in copySource)) {
+        const source = copySourceRequest(request, copySource, row.readsCopySource);
+        const isOwn = copySource.account === request.account;
+        const ownerReads = isOwn && row.readsCopySource === 'as owner' && identity.kind === 'owner';
+        granted = { ...granted, source: await authorizeCopySource(source, incoming.socket, ownerReads) };
+      }
       request = { ...request, copySource };
     }
     const contextFor = createContextFor(account, identity, request);

@@ -1,7 +1,7 @@
 /** Valid names and keys of accounts: everything that users of the emulator write into AZURITE_ACCOUNTS, not only what Azure accepts. */
 
 /** First segments of paths that no account can have. */
-const RESERVED_PATHS = new Set(['health', '_holdfast']);
+const RESERVED_PATHS = new Set(['health', 'metrics', '_holdfast']);
 const ACCOUNT_NAME = /^[A-Za-z0-9_-]{1,63}$/;
 const BASE64 =
   /^(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$|^[A-Za-z0-9+/]{2}==$|^[A-Za-z0-9+/]{3}=$/;

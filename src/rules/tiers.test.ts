@@ -20,6 +20,7 @@ import {
   tierAfterWrite,
   tierOfCopy,
   tierState,
+  tierValidators,
 } from './tiers.ts';
 
 const SECOND = 10_000_000n;
@@ -52,6 +53,18 @@ function seen(stored: StoredTier | undefined, now: bigint) {
   const { tier, rehydration } = tierState(stored, now);
   return { tier, pending: rehydration && [rehydration.to, rehydration.priority] };
 }
+
+describe('tierValidators', () => {
+  it('has the instant of the last change: of a rehydration that is over, its end', () => {
+    const due = START + 5n * SECOND;
+    const rehydration = { to: 'Hot', due, priority: 'Standard' } as const;
+    const pending: StoredTier = { tier: 'Archive', changed: START, rehydration };
+    expect(tierValidators(undefined, START).modified).toBe(0n);
+    expect(tierValidators({ tier: 'Cool', changed: START }, due).modified).toBe(START);
+    expect(tierValidators(pending, due - 1n).modified).toBe(START);
+    expect(tierValidators(pending, due).modified).toBe(due);
+  });
+});
 
 describe('Set Blob Tier', () => {
   it.each(setTierCells.map((cell) => [cell.title, cell] as const))('%s', (_, cell) => {

@@ -1,5 +1,6 @@
 /** Access tiers of block blobs: which there are, what an archived blob permits, and how it comes back. Time is an argument. */
 import { TICKS_PER_SECOND } from '../base/time.ts';
+import type { Validators } from './conditions.ts';
 
 export type Tier = 'Hot' | 'Cool' | 'Cold' | 'Archive';
 export type OnlineTier = Exclude<Tier, 'Archive'>;
@@ -71,6 +72,11 @@ export function tierState(stored: StoredTier | undefined, now: bigint): TierStat
   const { tier, changed, rehydration } = stored;
   if (rehydration === undefined || now < rehydration.due) return { tier, changed, rehydration };
   return { tier: rehydration.to, changed: rehydration.due, rehydration: undefined };
+}
+
+/** What the conditions on the time of the tier's change are judged by: a tier that was never set has never changed. */
+export function tierValidators(stored: StoredTier | undefined, now: bigint): Validators {
+  return { etag: '', modified: tierState(stored, now).changed ?? 0n };
 }
 
 /** An archived blob can be neither read nor changed, until its rehydration is over. */

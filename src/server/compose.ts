@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import type { Log } from '../base/log.ts';
 import { accountEndpoints } from '../rest/admin/account-endpoints.ts';
 import { certificateEndpoint } from '../rest/admin/management-endpoints.ts';
+import { metricsEndpoint } from '../rest/admin/metrics-endpoint.ts';
 import { testEndpoints } from '../rest/admin/test-endpoints.ts';
 import { ByteBudget } from '../rest/http/byte-budget.ts';
 import { createRestServer, type RestServer, type RestServerOptions } from '../rest/http/server.ts';
@@ -16,8 +17,10 @@ import type { Storage } from '../services/common/storage.ts';
 import { removeAdminFile, writeAdminFile } from './admin-file.ts';
 import { CannotListen, type Config, describeDataLocation, developmentAccount, type Endpoint } from './config.ts';
 import { formatConnectionString, formatOrigin, type Origins } from './endpoints.ts';
+import { ServerMetrics } from './metrics.ts';
 import type { OwnedPartition } from './open-partition.ts';
 import { type OpenedStorage, openStorage } from './open-storage.ts';
+import type { SeedPlan } from './seed/seed-plan.ts';
 import { serviceDefinitions } from './services.ts';
 import { createTestControls, type TestControls } from './test-controls.ts';
 import type { Authority, ServerCertificate } from './tls/certificate.ts';
@@ -49,11 +52,14 @@ export interface ServerParts {
   readonly rows: OwnedPartition;
   /** The one that the user named. */
   readonly givenCertificate: ServerCertificate | undefined;
+  readonly seed?: SeedPlan | undefined;
 }
 
 /** Closes the rows when the server stops, or when its start fails. */
-export async function composeServer({ config, log, rows, givenCertificate }: ServerParts): Promise<HoldfastServer> {
+export async function composeServer(parts: ServerParts): Promise<HoldfastServer> {
+  const { config, log, rows, givenCertificate } = parts;
   const storage = await openStorage(rows, config, log);
+  if (parts.seed) await seedStorage(parts.seed, storage, parts);
   const certificate = storage.certificate ?? givenCertificate;
   for (const warning of certificate?.warnings ?? []) log.warn(warning);
   const server = new ComposedServer({ config, log, rows, storage, certificate });
@@ -61,7 +67,24 @@ export async function composeServer({ config, log, rows, givenCertificate }: Ser
   return server.handle();
 }
 
-interface ComposedParts extends Omit<ServerParts, 'givenCertificate'> {
+/** Closes the storage if it fails. */
+async function seedStorage(plan: SeedPlan, storage: OpenedStorage, { config, log }: ServerParts): Promise<void> {
+  try {
+    const { applySeed } = await import('./seed/apply-seed.ts');
+    const firstAccount = () => findFirstAccount(config, storage);
+    log.info(await applySeed(plan, { ...storage, firstAccount }), 'seed applied');
+  } catch (error) {
+    await storage.closeStorage();
+    throw error;
+  }
+}
+
+/** The account of the connection string. */
+function findFirstAccount({ accounts: given }: Config, { accounts }: OpenedStorage): KnownAccount | undefined {
+  return accounts.find((given?.[0] ?? developmentAccount).name) ?? accounts.list()[0];
+}
+
+interface ComposedParts extends Omit<ServerParts, 'givenCertificate' | 'seed'> {
   readonly storage: OpenedStorage;
   readonly certificate: ServerCertificate | undefined;
 }
@@ -74,6 +97,7 @@ interface Listener {
 class ComposedServer {
   private readonly parts: ComposedParts;
   private readonly controls: TestControls;
+  private readonly metrics: ServerMetrics;
   /** Of this start: it stands in the admin file, so a command that can read the data folder can show it. */
   private readonly token = randomBytes(32).toString('base64url');
   /** Undefined for a shared store, which commands open without this process. */
@@ -88,6 +112,7 @@ class ComposedServer {
     const { config, storage } = parts;
     this.parts = parts;
     this.controls = createTestControls({ ...storage, allowed: config.testClock || config.inMemory });
+    this.metrics = new ServerMetrics(storage);
     this.adminFolder = config.shared ? undefined : config.location;
     this.listeners = this.createListeners();
   }
@@ -112,8 +137,7 @@ class ComposedServer {
   /** Functions that need no `this`: callers may take the object apart. */
   handle(): HoldfastServer {
     const { config, log, storage, certificate } = this.parts;
-    const { accounts } = storage;
-    const firstAccount = accounts.find((config.accounts?.[0] ?? developmentAccount).name) ?? accounts.list()[0];
+    const firstAccount = findFirstAccount(config, storage);
     const serviceUrl = (service: ServiceName) =>
       this.origins[service] ? `${this.origins[service]}/${firstAccount?.name ?? ''}` : '';
     const urls = { blobUrl: serviceUrl('blob'), queueUrl: serviceUrl('queue'), tableUrl: serviceUrl('table') };
@@ -124,7 +148,7 @@ class ComposedServer {
       authority: certificate?.authority,
       stop: () => this.stop(),
       reset: this.controls.reset,
-      setAccount: (name, settings) => accounts.set(name, settings),
+      setAccount: (name, settings) => storage.accounts.set(name, settings),
       clock: { advance: this.controls.advance },
     };
   }
@@ -133,6 +157,7 @@ class ComposedServer {
     this.stopped ??= (async () => {
       if (this.adminFolder !== undefined) removeAdminFile(this.adminFolder, this.token);
       await Promise.all(this.listeners.map(({ rest }) => rest.close()));
+      this.metrics.stop();
       await this.parts.storage.closeStorage();
     })();
     return this.stopped;
@@ -152,6 +177,7 @@ class ComposedServer {
       managementEndpoints: {
         ...testEndpoints({ ...this.controls, allowsRemote: config.testClock }),
         ...accountEndpoints({ accounts, token: this.token, onRemoved: sweeper.wake }),
+        ...metricsEndpoint({ format: () => this.metrics.format(), allowsRemote: config.remoteMetrics }),
         ...certificateEndpoint(certificate?.authority?.certificate),
       },
       tls: certificate?.tls,
@@ -159,6 +185,7 @@ class ComposedServer {
       pathStyleOnly: config.pathStyleOnly,
       hostNames: listHostNames(config),
       oauth: config.oauth,
+      copyOrigins: new Set(config.copyFrom),
       isReady: () => this.stopped === undefined && !partition.isBroken() && storage.isCurrent(),
       // A spread is not checked for unknown properties.
     } satisfies Partial<RestServerOptions<Storage, KnownAccount>>;
@@ -170,6 +197,7 @@ class ComposedServer {
         defaultVersion: (context) => getDefaultVersion(context, service),
         corsRules: async (context) => [...developmentRules, ...(await getCorsRules(context, service))],
         keepAliveSeconds,
+        metrics: this.metrics.requests[service],
       });
       return { endpoint, rest };
     });

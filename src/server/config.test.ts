@@ -34,6 +34,9 @@ describe('Config', () => {
       memoryBytesMax: undefined,
       bodyBytesMax: defaultBodyBytesMax(),
       rehydrationSeconds: 5,
+      seed: undefined,
+      remoteMetrics: false,
+      copyFrom: [],
       log: { level: 'silent', format: 'text', file: undefined },
     });
   });
@@ -97,6 +100,19 @@ describe('Config', () => {
     expect(() => resolveConfig({ cors: ['example.com'] })).toThrow('example.com is not an origin');
     expect(() => resolveConfig({ allowedHosts: ['a.example:80'] })).toThrow('a.example:80 is not the name of a host');
     expect(() => resolveConfig({ bodyBytesMax: 0 })).toThrow('is more than 0');
+    expect(resolveConfig({ copyFrom: ['HTTPS://Example.com:443/', 'http://0x7f.1'] }).copyFrom).toEqual([
+      'https://example.com',
+      'http://127.0.0.1',
+    ]);
+    for (const text of [
+      'example.com',
+      'ftp://example.com',
+      'https://example.com/path',
+      'https://a@b',
+      'https://a?b',
+      '*',
+    ])
+      expect(() => resolveConfig({ copyFrom: [text] })).toThrow(`copy-from: ${text} is not an origin`);
     for (const rehydrationSeconds of [-1, 0.5, Number.NaN]) {
       expect(() => resolveConfig({ rehydrationSeconds })).toThrow('a whole number of seconds');
     }

@@ -1,5 +1,6 @@
 /** Configuration: validates the options of `start()` and completes them to one frozen Config. */
 import { resolve } from 'node:path';
+import { parseOrigin } from '../rest/outgoing/origins.ts';
 import { accountKeysFault, accountNameFault } from '../rules/account-names.ts';
 import { REHYDRATION_SECONDS } from '../rules/tiers.ts';
 import { type ServiceName, serviceNames } from '../services/common/names.ts';
@@ -98,6 +99,12 @@ export interface StartOptions extends ServiceOptions {
   readonly bodyBytesMax?: number;
   /** Seconds until an archived blob is back in an online tier: 5. With high priority, a fifth of it. */
   readonly rehydrationSeconds?: number;
+  /** Accounts, containers, queues and tables that are created at the start where they are missing: a file in YAML or JSON, or its content. */
+  readonly seed?: string | object;
+  /** Let other machines read /metrics, which names accounts and queues. */
+  readonly remoteMetrics?: boolean;
+  /** Origins of other servers that copies may read from, as in https://example.com:8080: none. */
+  readonly copyFrom?: readonly string[];
   /** Nothing is logged without it. */
   readonly log?: LogOptions;
 }
@@ -131,6 +138,11 @@ export interface Config {
   readonly memoryBytesMax: number | undefined;
   readonly bodyBytesMax: number;
   readonly rehydrationSeconds: number;
+  /** A file, or its content. */
+  readonly seed: string | object | undefined;
+  readonly remoteMetrics: boolean;
+  /** Origins, in the form that a URL has. */
+  readonly copyFrom: readonly string[];
   readonly log: { readonly level: LogLevel; readonly format: LogFormat; readonly file: string | undefined };
 }
 
@@ -168,8 +180,17 @@ export function resolveConfig(options: StartOptions = {}): Config {
     memoryBytesMax: options.memoryBytesMax ?? (options.inMemory ? defaultMemoryBytesMax() : undefined),
     bodyBytesMax: options.bodyBytesMax ?? defaultBodyBytesMax(),
     rehydrationSeconds: options.rehydrationSeconds ?? REHYDRATION_SECONDS,
+    seed: options.seed,
+    remoteMetrics: options.remoteMetrics ?? false,
+    copyFrom: Object.freeze((options.copyFrom ?? []).map(resolveCopyOrigin)),
     log: Object.freeze({ level, format, file: file === undefined ? undefined : resolve(file) }),
   });
+}
+
+function resolveCopyOrigin(text: string): string {
+  const origin = parseOrigin(text);
+  if (origin !== undefined) return origin;
+  throw new StartError(`copy-from: ${text} is not an origin, as in https://example.com:8080, without a path.`);
 }
 
 const DEFAULT_PORTS: Readonly<Record<ServiceName, number>> = { blob: 10_000, queue: 10_001, table: 10_002 };

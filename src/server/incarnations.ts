@@ -9,13 +9,16 @@ import type { Log } from '../base/log.ts';
 import type { ContentStore } from '../content/content.ts';
 import { createContentStore } from '../content/content-store.ts';
 import { createActiveReads } from '../content/gc/active-reads.ts';
-import { startCollector } from '../content/gc/collector.ts';
+import { type Collector, startCollector } from '../content/gc/collector.ts';
 import { takeOverEpoch } from '../content/membership/epochs.ts';
 import { joinMembership } from '../content/membership/member.ts';
 import type { Extents } from '../extents/extents.ts';
 import type { HashPool } from '../hashing/hash-pool.ts';
 import type { Partition } from '../partition/partition.ts';
 import type { AccountDirectory } from '../services/accounts/accounts.ts';
+import { CopyRunner } from '../services/blob/copy-runner.ts';
+import type { RemoteSources } from '../services/common/remote-sources.ts';
+import type { CopyQueue } from '../services/common/storage.ts';
 import { type Sweeper, startSweeper } from '../services/maintenance/sweeper.ts';
 import { CloseStack } from './close-stack.ts';
 
@@ -24,6 +27,7 @@ export interface ServerMembershipOptions {
   readonly openExtents: (epoch: bigint, onCorruption: (error: Error) => void) => Extents | Promise<Extents>;
   readonly hashers: HashPool;
   readonly accounts: AccountDirectory;
+  readonly remote?: RemoteSources | undefined;
   /** Otherwise this process owns the store. */
   readonly isShared: boolean;
   readonly log: Log;
@@ -33,8 +37,11 @@ export interface ServerMembershipOptions {
 export interface Incarnation {
   readonly content: ContentStore;
   readonly sweeper: Pick<Sweeper, 'wake'>;
+  readonly copies: CopyQueue;
   /** Whether the other members have seen a recent heartbeat of this one. */
   isCurrent(): boolean;
+  /** For monitoring. */
+  readonly extentsUsage: Collector['usage'];
   close(): Promise<void>;
 }
 
@@ -114,7 +121,7 @@ async function openIncarnation(
   heartbeats: FailureLog,
   onEvicted: () => void,
 ): Promise<Incarnation> {
-  const { partition, hashers, accounts, log, isShared } = options;
+  const { partition, hashers, accounts, log, isShared, remote } = options;
   const opened = new CloseStack();
   try {
     let onHeartbeat = () => {};
@@ -146,11 +153,17 @@ async function openIncarnation(
       onFailure: logFailure('collecting failed'),
     });
     opened.push(() => collector.stop());
+    const copies = new CopyRunner({
+      ...{ partition, content, epoch, sweeper, remote, onFailure: logFailure('copying failed') },
+      accounts: () => accounts.stored().map(({ id }) => id),
+    });
+    opened.push(() => copies.stop());
     onHeartbeat = () => {
       accounts.refresh().then(() => sweeper.wake(), logFailure('reading the accounts failed'));
     };
     sweeper.wake();
-    return { content, sweeper, isCurrent, close: () => opened.close() };
+    const extentsUsage = () => collector.usage();
+    return { content, sweeper, copies, isCurrent, extentsUsage, close: () => opened.close() };
   } catch (error) {
     await opened.close();
     throw error;

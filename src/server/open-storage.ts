@@ -10,14 +10,16 @@ import { openMemoryExtents } from '../extents/memory.ts';
 import { openHashPool } from '../hashing/hash-pool.ts';
 import type { Partition } from '../partition/partition.ts';
 import { openPartition } from '../partition/transact.ts';
+import { createRemoteSources } from '../rest/outgoing/remote-client.ts';
 import { type AccountDirectory, type KnownAccount, openAccounts } from '../services/accounts/accounts.ts';
 import { type Analytics, startAnalytics } from '../services/analytics/analytics.ts';
-import type { Granted, Storage } from '../services/common/storage.ts';
+import { HeldLeases } from '../services/common/held-leases.ts';
+import type { CopyQueue, Granted, Storage } from '../services/common/storage.ts';
 import { type CheckProgress, type CheckReport, check as checkStore } from '../services/maintenance/check.ts';
 import { CloseStack } from './close-stack.ts';
 import { type Config, developmentAccount, resolveConfig } from './config.ts';
 import { certificatesPath, extentsPath, readClockLead } from './data-directory.ts';
-import { openServerMembership } from './incarnations.ts';
+import { type Incarnation, openServerMembership } from './incarnations.ts';
 import { type OwnedPartition, openOwnedPartition, openReadOnlyEngine } from './open-partition.ts';
 import { claimExtents } from './shared-extents.ts';
 import type { ServerCertificate } from './tls/certificate.ts';
@@ -30,6 +32,9 @@ export interface OpenedStorage {
   readonly analytics: Analytics;
   /** Whether the other members of a shared store have seen a recent heartbeat of this process. */
   isCurrent(): boolean;
+  /** For monitoring. */
+  readonly heldLeases: HeldLeases;
+  readonly extentsUsage: Incarnation['extentsUsage'];
   readonly storageFor: (account: KnownAccount, granted?: Granted) => Storage;
   /** Made for https: 'auto'. */
   readonly certificate: ServerCertificate | undefined;
@@ -52,9 +57,16 @@ export async function openStorage(rows: OwnedPartition, config: Config, log: Log
     opened.push(() => hashers.close());
     const openExtents = (epoch: bigint, onCorruption: (error: Error) => void) =>
       openConfiguredExtents(config, epoch, onCorruption);
-    const membership = await openServerMembership({ partition, openExtents, hashers, accounts, isShared, log });
+    const remote = createRemoteSources({ origins: new Set(config.copyFrom) });
+    const membership = await openServerMembership({ partition, openExtents, hashers, accounts, remote, isShared, log });
     opened.push(() => membership.close());
     const sweeper = { wake: () => membership.current.sweeper.wake() };
+    const heldLeases = new HeldLeases();
+    const extentsUsage = () => membership.current.extentsUsage();
+    const copies: CopyQueue = {
+      start: (key) => membership.current.copies.start(key),
+      wake: () => membership.current.copies.wake(),
+    };
     const settings = { refresh: () => analytics.refresh() };
     const storageFor = ({ id: account }: Pick<KnownAccount, 'id'>, granted?: Granted): Storage => {
       const { rehydrationSeconds } = config;
@@ -63,8 +75,11 @@ export async function openStorage(rows: OwnedPartition, config: Config, log: Log
         account,
         content: membership.current.content,
         sweeper,
+        copies,
+        remote,
         granted,
         settings,
+        heldLeases,
         rehydrationSeconds,
       };
     };
@@ -78,7 +93,8 @@ export async function openStorage(rows: OwnedPartition, config: Config, log: Log
     opened.push(() => analytics.stop());
     const isCurrent = () => membership.current.isCurrent();
     const closeStorage = () => opened.close();
-    return { partition, accounts, sweeper, analytics, isCurrent, storageFor, certificate, closeStorage };
+    const monitored = { heldLeases, extentsUsage };
+    return { partition, accounts, sweeper, analytics, isCurrent, ...monitored, storageFor, certificate, closeStorage };
   } catch (error) {
     await opened.close();
     throw error;

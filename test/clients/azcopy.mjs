@@ -1,78 +1,124 @@
-/** Microsoft's azcopy, from the PATH or built by Go: a folder up, synced, listed, down and away, with the SAS of a container. */
+/** Microsoft's azcopy: a folder up, synced, listed, down and away, copies on the server, tiers and tags, with the SAS of a container. */
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BlobServiceClient, ContainerSASPermissions } from '@azure/storage-blob';
-import { built, fetched, run } from './steps.mjs';
+import { debianLibraries, npm } from './install.mjs';
+import { run } from './steps.mjs';
 
-const MODULE = 'github.com/Azure/azure-storage-azcopy/v10@latest';
+/** @typedef {import('./clients.mjs').Client} Client */
 
-/** @type {import('./newest.mjs').Client} */
-export async function azcopy({ folder, server, print }) {
-  mkdirSync(join(folder, 'up', 'below'), { recursive: true });
-  const env = { GOBIN: folder, AZCOPY_LOG_LOCATION: folder, AZCOPY_JOB_PLAN_LOCATION: folder };
-  const options = { cwd: folder, env, minutes: 15 };
-  let command = 'azcopy';
-  if ((await run(command, ['--version'], options)).status !== 0) {
-    await fetched('go', ['install', MODULE], options);
-    command = join(folder, 'azure-storage-azcopy');
-    if (!existsSync(command)) command = join(folder, 'v10');
-  }
-  print(`  ${(await built(command, ['--version'], options)).trim()}`);
+/** @type {Client['install']} */
+export async function installAzcopy() {
+  const tool = await npm('azcopy', '@azure-tools/azcopy-linux', 'dist/bin/azcopy_linux_amd64');
+  chmodSync(tool.command, 0o755);
+  if ((await run(tool.command, ['--version'], {})).status === 0) return tool;
+  const libraries = await debianLibraries(tool.folder, ['libsecret-1-0', 'libgcrypt20']);
+  return { ...tool, env: { LD_LIBRARY_PATH: libraries.join(':') } };
+}
 
+/** @type {Client['run']} */
+export async function runAzcopy({ command, env }, { target, folder }) {
+  const options = {
+    cwd: folder,
+    env: { ...env, AZCOPY_LOG_LOCATION: folder, AZCOPY_JOB_PLAN_LOCATION: folder, AZCOPY_DISABLE_SYSLOG: 'true' },
+  };
   const files = new Map([
     ['empty', Buffer.alloc(0)],
     ['below/a b+ü%25.txt', Buffer.from('odd')],
     ['large', randomBytes(20 * 1024 * 1024)],
   ]);
-  for (const [name, bytes] of files) writeFileSync(join(folder, 'up', name), bytes);
-  const container = BlobServiceClient.fromConnectionString(server.connectionString).getContainerClient('azcopy');
-  await container.create();
-  const there = await container.generateSasUrl({
-    permissions: ContainerSASPermissions.parse('racwdl'),
-    expiresOn: new Date(Date.now() + 3_600_000),
-  });
-  const names = async () => {
-    const found = [];
-    for await (const { name } of container.listBlobsFlat()) found.push(name);
-    return found.join(', ');
-  };
-  const up = join(folder, 'up');
-  const down = join(folder, 'down');
-  /** @type {[string, string[], () => Promise<unknown> | unknown, unknown][]} */
+  const [up, down, downAgain] = ['up', 'down', 'again'].map((name) => join(folder, name));
+  mkdirSync(join(up, 'below'), { recursive: true });
+  for (const [name, bytes] of files) writeFileSync(join(up, name), bytes);
+  const service = BlobServiceClient.fromConnectionString(target.connectionString);
+  const [container, other] = ['azcopy', 'other'].map((name) => service.getContainerClient(name));
+  for (const each of [container, other]) await each.create();
+  const [there, elsewhere] = await Promise.all([container, other].map(signedUrl));
+  const copy = ['copy', there, elsewhere, '--recursive', '--from-to=BlobBlob'];
+  const all = [...files.keys()].sort().join(', ');
+
+  /** @type {[string, string[], () => Promise<unknown>, unknown][]} */
   const steps = [
     [
       'copies up',
       ['copy', `${up}/*`, there, '--recursive', '--from-to=LocalBlob', '--put-md5'],
-      names,
-      [...files.keys()].sort().join(', '),
+      () => namesIn(container),
+      all,
     ],
+    ['lists', ['list', there, '--location=Blob'], () => namesIn(container), all],
     [
       'copies down',
-      ['copy', there, down, '--recursive', '--from-to=BlobLocal'],
-      () => isSame(join(down, 'azcopy'), files),
+      ['copy', there, down, '--recursive', '--from-to=BlobLocal', '--check-md5=FailIfDifferent'],
+      async () => isSame(join(down, 'azcopy'), files),
       true,
+    ],
+    ['copies on the server', copy, () => namesIn(other), all],
+    [
+      'copies down what was copied on the server',
+      ['copy', elsewhere, downAgain, '--recursive', '--from-to=BlobLocal'],
+      async () => isSame(join(downAgain, 'other'), files),
+      true,
+    ],
+    [
+      'copies in blocks on the server, with a tier and tags',
+      [...copy, '--block-size-mb=4', '--block-blob-tier=Cool', '--blob-tags=by=azcopy', '--include-pattern=large'],
+      async () => {
+        const blob = other.getBlockBlobClient('large');
+        const { accessTier, tagCount } = await blob.getProperties();
+        const { committedBlocks } = await blob.getBlockList('committed');
+        return `${accessTier} ${tagCount} ${committedBlocks?.length}`;
+      },
+      'Cool 1 5',
+    ],
+    [
+      'sets tiers and metadata',
+      ['set-properties', there, '--recursive', '--from-to=BlobNone', '--block-blob-tier=Cold', '--metadata=by=azcopy'],
+      async () => {
+        const { accessTier, metadata } = await container.getBlobClient('large').getProperties();
+        return `${accessTier} ${metadata?.by}`;
+      },
+      'Cold azcopy',
     ],
     [
       'syncs what was deleted',
       ['sync', up, there, '--delete-destination=true', '--from-to=LocalBlob'],
-      names,
+      () => namesIn(container),
       'below/a b+ü%25.txt, large',
     ],
-    ['removes', ['remove', there, '--recursive', '--from-to=BlobTrash'], names, ''],
+    [
+      'syncs on the server',
+      ['sync', there, elsewhere.replace('?', '/synced?'), '--from-to=BlobBlob'],
+      async () => (await namesIn(other)).includes('synced/large'),
+      true,
+    ],
+    ['removes', ['remove', there, '--recursive', '--from-to=BlobTrash'], () => namesIn(container), ''],
   ];
   const checks = [];
   for (const [title, words, seen, expected] of steps) {
-    if (title.startsWith('syncs')) rmSync(join(up, 'empty'));
+    if (title.startsWith('syncs what')) rmSync(join(up, 'empty'));
     const { status, stdout } = await run(command, words, options);
-    const found = status === 0 ? await seen() : undefined;
+    const found = status === 0 ? await seen().catch(String) : undefined;
     checks.push(found === expected ? { title } : { title, fault: `${status}: ${found}: ${stdout.slice(-600)}` });
   }
   return checks;
 }
 
+/** @param {import('@azure/storage-blob').ContainerClient} container */
+function signedUrl(container) {
+  const permissions = ContainerSASPermissions.parse('racwdlt');
+  return container.generateSasUrl({ permissions, expiresOn: new Date(Date.now() + 3_600_000) });
+}
+
+/** @param {import('@azure/storage-blob').ContainerClient} container */
+async function namesIn(container) {
+  const found = [];
+  for await (const { name } of container.listBlobsFlat()) found.push(name);
+  return found.join(', ');
+}
+
 /** @param {string} folder @param {ReadonlyMap<string, Buffer>} files */
 function isSame(folder, files) {
   const isEqual = [...files].every(([name, bytes]) => readFileSync(join(folder, name)).equals(bytes));
-  return isEqual && readdirSync(folder).length === 3;
+  return isEqual && readdirSync(folder).length === files.size;
 }

@@ -1,6 +1,6 @@
 /** The environment variables of the client programs. */
 import { fileURLToPath } from 'node:url';
-import { BlobServiceClient } from '@azure/storage-blob';
+import { AccountSASPermissions, BlobServiceClient } from '@azure/storage-blob';
 import { built } from './steps.mjs';
 
 const cli = fileURLToPath(new URL('../../dist/bin/holdfast.js', import.meta.url));
@@ -9,8 +9,11 @@ const ODD_NAME = 'ü b+c';
 /** @param {{ readonly blobUrl: string, readonly connectionString: string }} server */
 export function environmentOf({ blobUrl, connectionString }) {
   const [, account = '', key = ''] = /AccountName=([^;]+);AccountKey=([^;]+)/.exec(connectionString) ?? [];
+  const service = BlobServiceClient.fromConnectionString(connectionString);
+  const sas = service.generateAccountSasUrl(undefined, AccountSASPermissions.parse('rwdlacuptf'), 'sco');
   return {
     HOLDFAST_URL: blobUrl,
+    HOLDFAST_SAS_URL: sas,
     HOLDFAST_ACCOUNT: account,
     HOLDFAST_KEY: key,
     HOLDFAST_CONNECTION_STRING: connectionString,
@@ -31,5 +34,5 @@ export async function sasOfCommand({ connectionString }, location) {
   const printed = await built(process.execPath, [cli, ...words], { cwd: location });
   const url = /^https?:.*$/m.exec(printed)?.[0];
   if (url === undefined) throw new Error(`holdfast sas printed no URL: ${printed}`);
-  return { HOLDFAST_SAS_URL: url, HOLDFAST_SAS_CONTENT: 'content' };
+  return { HOLDFAST_SAS_OF_COMMAND: url, HOLDFAST_SAS_CONTENT: 'content' };
 }

@@ -1,12 +1,14 @@
 /** Steps of fetching, building and running a client: a failure to fetch is a skip, not a failure. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { parseJsonLines } from './results.mjs';
 
 const TAIL_LINES = 4;
 
 /** The client cannot be had on this machine. */
 export class Unavailable extends Error {}
 
+/** @typedef {import('./results.mjs').Check} Check */
 /** @typedef {{ cwd?: string, env?: Record<string, string>, minutes?: number }} StepOptions */
 
 /**
@@ -50,17 +52,17 @@ export async function built(command, words, options) {
 }
 
 /**
- * A program that prints a JSON object per check.
- * @param {string} command @param {readonly string[]} words @param {StepOptions} options
- * @returns {Promise<{ title: string, fault?: string }[]>}
+ * A program that prints the results of its checks.
+ * @param {string} command @param {readonly string[]} words
+ * @param {StepOptions & { parse?: (printed: string) => Check[], failed?: readonly unknown[] }} options `failed`: statuses that only tell that a check failed
+ * @returns {Promise<Check[]>}
  */
-export async function checked(command, words, options) {
+export async function checked(command, words, { parse = parseJsonLines, failed = [], ...options }) {
   const { status, stdout, stderr } = await run(command, words, options);
-  const checks = stdout
-    .split('\n')
-    .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line));
-  if (status !== 0) checks.push({ title: 'runs to its end', fault: `${status}: ${tailOf(stderr)}` });
+  const checks = parse(stdout);
+  const isCounted = failed.includes(status) && checks.some(({ fault }) => fault !== undefined);
+  if (status !== 0 && !isCounted)
+    checks.push({ title: 'runs to its end', fault: `${status}: ${tailOf(stderr || stdout)}` });
   return checks;
 }
 

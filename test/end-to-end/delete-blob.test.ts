@@ -64,6 +64,33 @@ describe('Delete Blob', () => {
       await remove({ leaseId, ifMatch: etag });
     });
 
+    it('honours conditions on the time when the tier last changed', async () => {
+      const blob = (await running.newContainer()).getBlockBlobClient('blob');
+      const { etag } = await blob.upload('x', 1);
+      const remove = (conditions: object) => blob.delete({ conditions });
+      const hour = 3_600_000;
+      const now = (await blob.getProperties()).lastModified!.getTime();
+      const [before, after] = [new Date(now - hour), new Date(now + hour)];
+      // A tier that was never set has never changed.
+      await expectRefusal(remove({ accessTierIfModifiedSince: before }), 412, 'ConditionNotMet');
+      await blob.setAccessTier('Cool');
+      const changed = (await blob.getProperties()).accessTierChangedOn!;
+      await expectRefusal(remove({ accessTierIfModifiedSince: changed }), 412, 'ConditionNotMet');
+      await expectRefusal(remove({ accessTierIfModifiedSince: after }), 412, 'ConditionNotMet');
+      await expectRefusal(remove({ accessTierIfUnmodifiedSince: before }), 412, 'ConditionNotMet');
+      const both = { accessTierIfModifiedSince: before, accessTierIfUnmodifiedSince: after };
+      await expectRefusal(remove(both), 400, 'MultipleConditionHeadersNotSupported');
+      await expectRefusal(remove({ accessTierIfModifiedSince: before, ifMatch: '"0x1"' }), 412, 'ConditionNotMet');
+      await remove({ accessTierIfModifiedSince: before, ifMatch: etag });
+      for (const tier of [undefined, 'Hot'] as const) {
+        await blob.upload('x', 1, tier && { tier });
+        await remove({ accessTierIfUnmodifiedSince: tier ? after : before });
+      }
+      await blob.stageBlock('AAAA', 'x', 1);
+      await expectRefusal(remove({ accessTierIfModifiedSince: before }), 412, 'ConditionNotMet');
+      await remove({ accessTierIfUnmodifiedSince: before });
+    });
+
     it('reports whether the blob or the container is missing', async () => {
       const container = await running.newContainer();
       expect((await container.getBlobClient('blob').deleteIfExists()).succeeded).toBe(false);

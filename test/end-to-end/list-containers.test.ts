@@ -64,7 +64,8 @@ describe('List Containers', () => {
       const gone = `x${randomUUID()}`;
       await running.service.createContainer(gone);
       await running.service.deleteContainer(gone);
-      for (const options of [{}, { includeSystem: true }, { includeDeleted: true }]) {
+      const all = { includeSystem: true, includeDeleted: true, includeMetadata: true };
+      for (const options of [{}, { includeSystem: true }, { includeDeleted: true }, all]) {
         const names = (await listed(running, options)).map(({ name }) => name);
         expect(names).toEqual(expect.arrayContaining(['$root', '$web']));
         expect(names).not.toContain(gone);

@@ -265,7 +265,6 @@ describe('Put Blob', () => {
       ['x-ms-encryption-scope', 'scope'],
       ['x-ms-immutability-policy-mode', 'unlocked'],
       ['x-ms-legal-hold', 'true'],
-      ['x-ms-structured-body', 'XSM/1.0; properties=crc64'],
     ])('refuses %s, which is not built, instead of ignoring it', async (name, value) => {
       const container = await running.newContainer();
       const headers = { ...TYPE, [name]: value };

@@ -1,6 +1,8 @@
 /** Attacks by the body of Blob Batch; see attacks.mjs. */
 import { PART_HEADERS_MAX, QUERY_PARAMETERS_MAX } from '../../build/base/input-limits.js';
 
+import { ALL_RIGHTS } from '../support/raw-requests.mjs';
+
 /** @typedef {import('./attacks.mjs').Attack} Attack */
 
 /** Parts are read and verified in slices, between which other requests run. */
@@ -22,11 +24,42 @@ const batch = (parts, preamble = '') => ({
   body: `${preamble}${parts.map((text) => `--b\r\n${text}\r\n`).join('')}--b--\r\n`,
 });
 
+const CONTAINER = 'batches';
+const BLOBS = 256;
+/** @type {[string, string][]} */
+const BLOCK_BLOB = [['x-ms-blob-type', 'BlockBlob']];
+const SIGNATURE = `&${ALL_RIGHTS.join('&')}`;
+
+/** @type {NonNullable<Attack['prepare']>} */
+async function newBlobs(send) {
+  await send({ method: 'PUT', path: `/${CONTAINER}`, query: ['restype=container'], allowed: true });
+  for (let at = 0; at < BLOBS; at++) {
+    const blob = { method: 'PUT', path: `/${CONTAINER}/${at}`, headers: BLOCK_BLOB, allowed: true };
+    const { status, text } = await send(blob);
+    if (status !== 201) throw new Error(text);
+  }
+}
+
+/** @param {number} at */
+const tierPart = (at) =>
+  `Content-Type: application/http\r\nContent-ID: ${at}\r\n\r\n` +
+  `PUT /devstoreaccount1/${CONTAINER}/${at}?comp=tier${SIGNATURE} HTTP/1.1\r\nx-ms-access-tier: Cool\r\n\r\n`;
+
 /** @type {readonly Attack[]} */
 export const batchAttacks = [
   {
     ...{ name: 'parts of a blob batch', n: 128, status: 202, stepsMax: IN_TURNS },
     request: (n) => batch(Array.from({ length: n }, () => part())),
+  },
+  {
+    ...{
+      name: 'parts of a blob batch that set tiers',
+      n: BLOBS / 2,
+      status: 202,
+      stepsMax: IN_TURNS,
+      prepare: newBlobs,
+    },
+    request: (n) => batch(Array.from({ length: n }, (_, at) => tierPart(at))),
   },
   {
     ...{ name: 'long headers of the parts of a blob batch', n: 128, status: 202, stepsMax: IN_TURNS },

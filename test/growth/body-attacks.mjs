@@ -1,10 +1,12 @@
-/** Attacks by the XML of bodies; see attacks.mjs. */
+/** Attacks by the XML of bodies and by structured bodies; see attacks.mjs. */
 import {
   BLOCK_LIST_TEXT_MAX,
   XML_ASIDES_MAX,
   XML_ATTRIBUTES_MAX,
   XML_TEXT_MAX,
 } from '../../build/base/input-limits.js';
+
+import { segmentsOf, structuredHeaders, structuredMessage } from '../support/structured-messages.mjs';
 
 /** @typedef {import('./attacks.mjs').Attack} Attack */
 
@@ -54,6 +56,17 @@ const serviceProperties = (body) => ({
   ...{ method: 'PUT', query: ['restype=service', 'comp=properties'], allowed: true },
   body: `<StorageServiceProperties>${body}</StorageServiceProperties>`,
 });
+
+/** @param {Buffer} content @param {readonly Uint8Array[]} segments @returns {import('../support/raw-requests.mjs').Request} */
+const structured = (content, segments) => ({
+  method: 'PUT',
+  path: `/${CONTAINER}/structured`,
+  headers: [['x-ms-blob-type', 'BlockBlob'], ...Object.entries(structuredHeaders(content.length))],
+  body: structuredMessage(segments),
+  allowed: true,
+});
+/** A message has at most 65,535. */
+const segments = { n: 32_767, past: { n: 65_536, status: 400 }, stepsMax: IN_TURNS, prepare: newContainer };
 
 const texts = { n: 300_000, past: { n: XML_TEXT_MAX + 1, status: 400 }, stepsMax: IN_TURNS, prepare: newContainer };
 const asides = {
@@ -127,6 +140,14 @@ export const bodyAttacks = [
     ...{ name: 'blocks that are not there', n: 25_000, status: 400, stepsMax: IN_TURNS, prepare: newContainer },
     request: (n) => blockList(many(n, (at) => `<Latest>${idOf(at + 1)}</Latest>`)),
     past: { n: 50_001, status: 400 },
+  },
+  {
+    ...{ name: 'segments of a structured body', status: 201, ...segments },
+    request: (n) => structured(Buffer.alloc(n), segmentsOf(Buffer.alloc(n), 1)),
+  },
+  {
+    ...{ name: 'empty segments of a structured body', status: 201, ...segments },
+    request: (n) => structured(Buffer.alloc(0), Array(n).fill(Buffer.alloc(0))),
   },
   {
     ...{ name: 'text of a message', n: 32_000, status: 201, prepare: newQueue, stepsMax: IN_TURNS },

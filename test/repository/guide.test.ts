@@ -1,5 +1,5 @@
 /** The programs in docs/guide do what the pages say. */
-import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TableClient, TableServiceClient } from '@azure/data-tables';
 import { BlobServiceClient, type StorageSharedKeyCredential } from '@azure/storage-blob';
@@ -22,6 +22,23 @@ describe('Getting started with Python', () => {
 
 describe('Concurrency', () => {
   runsPrograms('concurrency.md', javascript, (folder) => installedIn(folder, '@azure', 'holdfast'));
+});
+
+describe('Seeding', () => {
+  it('has a seed that can be applied', async () => {
+    const [seed] = programsOf('seeding.md', { block: 'yaml', ending: 'yaml', command: '' });
+    const folder = newFolder();
+    for (const name of ['photos', 'site']) mkdirSync(join(folder, name));
+    writeFileSync(join(folder, 'photos', 'cat.jpg'), 'a cat');
+    writeFileSync(join(folder, 'site', 'index.html'), '<p>');
+    writeFileSync(join(folder, 'seed.yaml'), seed!.text);
+    const server = await start({ inMemory: true, blobPort: 0, seed: join(folder, 'seed.yaml') });
+    const photos = BlobServiceClient.fromConnectionString(server.connectionString).getContainerClient('photos');
+    const names: string[] = [];
+    for await (const { name } of photos.listBlobsFlat()) names.push(name);
+    expect(names).toEqual(['cat.jpg', 'hello.txt', 'index.html', 'pixel.png']);
+    await server.stop();
+  });
 });
 
 describe('The README', () => {

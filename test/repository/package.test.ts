@@ -47,6 +47,7 @@ describe('The package', () => {
     const licences = readFileSync(join(root, 'dist/licences.txt'), 'utf8');
     expect(packed.files).toContain('dist/licences.txt');
     expect(licences).toMatch(/^pino \d+\.\d+\.\d+\n\nThe MIT License/m);
+    expect(licences).toMatch(/^yaml \d+\.\d+\.\d+\n\nCopyright/m);
     expect(licences).toMatch(/^sonic-boom \d+\.\d+\.\d+\n\nMIT License/m);
   });
 

@@ -14,7 +14,7 @@ import { ACCOUNT, accountSas } from './raw-signing.mjs';
  * @property {boolean} [allowed] it carries a shared access signature that allows everything
  */
 
-const ALL_RIGHTS = accountSas({
+export const ALL_RIGHTS = accountSas({
   ...{ sv: '2021-06-08', ss: 'bqt', srt: 'sco', sp: 'rwdlacuptf', se: '2099-01-01T00:00:00Z' },
 });
 

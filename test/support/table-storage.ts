@@ -21,6 +21,7 @@ import {
 import {
   canonicalize,
   decodeEntityProperties,
+  propertyName,
   type SentEntity,
   type StoredEntity,
 } from '../../src/services/table/entity-rows.ts';
@@ -80,7 +81,7 @@ export function entityOf(
     partitionKey,
     rowKey,
     properties: Object.entries(values).map(([name, value]) => ({
-      name,
+      name: propertyName(name),
       value: canonicalize(typeof value === 'number' ? { type: 'Edm.Int32', value } : { type: 'Edm.String', value }),
     })),
   };

@@ -18,13 +18,13 @@ export interface ThreeProcesses {
 }
 
 export async function startThree(options: StartOptions): Promise<ThreeProcesses> {
-  const { blobKeepAliveSeconds: keepAlive = 600, rehydrationSeconds } = options;
+  const { blobKeepAliveSeconds: keepAlive = 600, rehydrationSeconds, copyFrom = [] } = options;
   const partition = await newDatabase();
   const extents = mkdtempSync(join(tmpdir(), 'holdfast-extents-'));
   const keepAlives = ['blob', 'queue', 'table'].flatMap((name) => [`--${name}KeepAliveTimeout`, String(keepAlive)]);
   const rehydration = rehydrationSeconds === undefined ? [] : ['--rehydration', String(rehydrationSeconds)];
   const words = ['--partition', partition, '--extents', extents, '--test-clock', '--log-level', 'warn'];
-  words.push(...keepAlives, ...rehydration);
+  words.push(...keepAlives, ...rehydration, ...copyFrom.flatMap((origin) => ['--copy-from', origin]));
   const servers = [restartableServer(words), restartableServer(words), restartableServer(words)];
   // A hook that fails keeps the others from running, also the one that would stop these; then the test process is ended so.
   function onTerminated(): void {

@@ -15,7 +15,18 @@ export interface Collector {
   wake(): void;
   /** Resolves once all is done that can be done now. Extents that a running read may need wait for the end of that read. */
   idle(): Promise<void>;
+  /** As of the last survey; undefined: there was none yet. */
+  usage(): ExtentsUsage | undefined;
   stop(): Promise<void>;
+}
+
+/** Of the extents that this process collects. */
+export interface ExtentsUsage {
+  readonly extents: number;
+  /** On the disk. */
+  readonly bytes: number;
+  /** Bytes that rows name, with what their chunks take beside them; the others are dead. */
+  readonly liveBytes: number;
 }
 
 export interface CollectorOptions extends CollectorStore {
@@ -65,6 +76,7 @@ class BackgroundCollector implements Collector {
   /** Extents with a chunk that cannot be read. They stay where they are while a row needs them. */
   readonly #corrupt = new Set<string>();
   #isWaitingForReads = false;
+  #usage: ExtentsUsage | undefined;
   /** What the last survey was based on, if it found nothing to do. */
   #idleInputs: string | undefined;
 
@@ -86,6 +98,10 @@ class BackgroundCollector implements Collector {
   #inputs(): string {
     const { partition, extents, pinnedExtents } = this.#options;
     return [partition.settledCommits(), extents.chunksBegun(), extents.isLowOnSpace(), ...pinnedExtents()].join();
+  }
+
+  usage(): ExtentsUsage | undefined {
+    return this.#usage;
   }
 
   async #run(): Promise<void> {
@@ -147,6 +163,7 @@ class BackgroundCollector implements Collector {
         live: liveBytes === 0 ? 0 : liveBytes + this.#estimateOverhead(name, liveBytes),
       });
     }
+    this.#usage = sumUsage(uses);
     return uses;
   }
 
@@ -234,4 +251,11 @@ class BackgroundCollector implements Collector {
       for (const name of known.keys()) if (!names.has(name)) known.delete(name);
     }
   }
+}
+
+function sumUsage(uses: readonly ExtentUse[]): ExtentsUsage {
+  const bytes = uses.reduce((sum, use) => sum + use.bytes, 0);
+  // A chunk that is being written counts as live before its bytes are on the disk.
+  const liveBytes = uses.reduce((sum, use) => sum + Math.min(use.live, use.bytes), 0);
+  return { extents: uses.length, bytes, liveBytes };
 }

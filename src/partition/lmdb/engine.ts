@@ -2,8 +2,9 @@
  * The embedded engine: write-ahead log, memory overlay and checkpoints in LMDB, in one folder on a local disk. Group commit, with one
  * group in flight: validated, written into the overlay (not visible yet), appended to the log, synced, made visible, answered.
  */
+import { COUNT_BOUNDS, Histogram, SECONDS_BOUNDS } from '../../base/histogram.ts';
 import { type ClockOptions, ReservedClock } from '../clock.ts';
-import { type Commit, type Engine, type Instant, type Outcome, Unavailable } from '../partition.ts';
+import { type Commit, type Engine, type EngineFigures, type Instant, type Outcome, Unavailable } from '../partition.ts';
 import { freesSpace, LOW_SPACE, walBytes } from './disk-space.ts';
 import { isDiskFull, type LmdbFiles } from './files.ts';
 import { type Decision, validateGroup } from './group-validation.ts';
@@ -59,6 +60,8 @@ class LmdbEngine implements Engine {
   /** Final: after a failed sync the state on disk is unknown until the next start, so nothing more is written. */
   private failure: Unavailable | undefined;
   private isClosing = false;
+  private readonly groupTransactions = new Histogram(COUNT_BOUNDS);
+  private readonly flushSeconds = new Histogram(SECONDS_BOUNDS);
 
   constructor({ location, wall, monotonic, beforeWrite = () => {}, ...options }: LmdbOptions, recovered: Recovered) {
     this.beforeWrite = beforeWrite;
@@ -94,6 +97,11 @@ class LmdbEngine implements Engine {
 
   isBroken(): boolean {
     return this.failure !== undefined;
+  }
+
+  figures(): EngineFigures {
+    const { groupTransactions, flushSeconds } = this;
+    return { groupTransactions, flushSeconds, ...this.layers.figures() };
   }
 
   async close(): Promise<void> {
@@ -188,9 +196,12 @@ class LmdbEngine implements Engine {
     this.decidedAt = now;
     const before = wal.bytes;
     this.beforeWrite();
+    const started = performance.now();
     wal.append(encodeRecord(active.written, until), (error) => {
       const insteadOfCommitted = (other: Decision) => decisions.map((each) => (each === 'committed' ? other : each));
       if (!error) {
+        this.flushSeconds.observe((performance.now() - started) / 1_000);
+        this.groupTransactions.observe(countTransactions(commits));
         this.group = number;
         this.decidedAt = 0n;
         this.answer(commits, decisions, wal.bytes - before);
@@ -225,6 +236,12 @@ class LmdbEngine implements Engine {
     );
     this.schedule();
   }
+}
+
+function countTransactions(commits: readonly PendingCommit[]): number {
+  let count = 0;
+  for (const { data } of commits) count += data.writeSets.length;
+  return count;
 }
 
 function answerInSlices(commits: readonly PendingCommit[], decisions: readonly Decision[], from: number): void {

@@ -4,14 +4,15 @@
  * generation shows the same rows over the checkpoint before and after its own, so the switch between the two is one assignment.
  */
 import { statSync } from 'node:fs';
-import type { Commit } from '../partition.ts';
+import { Histogram, SECONDS_BOUNDS } from '../../base/histogram.ts';
+import type { Commit, EngineFigures } from '../partition.ts';
 import { Checkpointer } from './checkpoint.ts';
 import { SizeEstimate, SpaceGuard } from './disk-space.ts';
 import { dataFile, fileUsage, type LmdbFiles } from './files.ts';
 import { EmptyRanges, Generation } from './overlay.ts';
 import { CheckpointState, LayeredView } from './reads.ts';
 import type { Recovered } from './recovery.ts';
-import type { Wal } from './wal.ts';
+import { RECORDS_AT, type Wal } from './wal.ts';
 
 export interface CheckpointOptions {
   /** Length of the log at which a checkpoint starts. */
@@ -53,6 +54,7 @@ export class Layers {
   private isClosing = false;
   private ticks = 0;
   private bytesAtTick = 0;
+  private readonly checkpointSeconds = new Histogram(SECONDS_BOUNDS);
 
   /** @param onSwitch a checkpoint has ended; @param onFailure final */
   constructor(
@@ -103,6 +105,12 @@ export class Layers {
   usedBytes(): number {
     const { end, free } = fileUsage(this.files);
     return end - free;
+  }
+
+  figures(): EngineFigures {
+    const { checkpointSeconds, wal, frozen, dataFile: file } = this;
+    const frozenBytes = frozen ? frozen.end.position - RECORDS_AT : 0;
+    return { checkpointSeconds, walBytes: wal.bytes + frozenBytes, dataFileBytes: statSync(file).size };
   }
 
   /** The caller releases it. */
@@ -197,7 +205,9 @@ export class Layers {
     this.wal.dataBytes = statSync(this.dataFile).size;
     this.checkpoint.release();
     this.checkpoint = new CheckpointState(this.files.rows);
-    this.bytesPerMillisecond = this.frozen!.end.position / (performance.now() - this.checkpointStartedAt);
+    const milliseconds = performance.now() - this.checkpointStartedAt;
+    this.checkpointSeconds.observe(milliseconds / 1_000);
+    this.bytesPerMillisecond = this.frozen!.end.position / milliseconds;
     this.checkpointedGroup = Math.max(this.checkpointedGroup, this.frozen!.generation.lastGroup);
     this.frozen = undefined;
     this.isCheckpointing = false;

@@ -8,6 +8,7 @@ import { keysUnder } from '../keys.ts';
 import type { PagedSnapshot, Row } from '../partition.ts';
 import { openPartition } from '../transact.ts';
 import { type LmdbOptions, openLmdb } from './engine.ts';
+import { EmptyRanges } from './overlay.ts';
 import { segmentFile } from './wal.ts';
 
 async function open(options: Omit<LmdbOptions, 'location'>) {
@@ -121,5 +122,27 @@ describe('A value of megabytes', () => {
       }
     }
     expect(engine.isBroken?.()).toBe(false);
+  });
+});
+
+describe('EmptyRanges', () => {
+  const { from: first, to: last } = all;
+
+  it('are few, however many rows are put into them, and hide none of these', () => {
+    const ranges = new EmptyRanges();
+    ranges.add(first, last, 1);
+    const keys = Array.from({ length: 1_000 }, (_, at) => key('row', (at * 7_919) % 1_000));
+    for (const key of keys) ranges.excludeKey(key);
+    const scanned = [...ranges.outside(all, 1)];
+    expect(scanned.length).toBeLessThan(40);
+    for (const key of keys) expect(scanned.some(({ from, to }) => from <= key && key < to)).toBe(true);
+  });
+
+  it('keep what is before the rows that are put one after another', () => {
+    const ranges = new EmptyRanges();
+    ranges.add(first, last, 1);
+    for (let at = 500; at < 1_000; at++) ranges.excludeKey(key('row', at));
+    const [scanned] = ranges.outside(all, 1);
+    expect(scanned!.from).toBe(key('row', 500));
   });
 });

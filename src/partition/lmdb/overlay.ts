@@ -63,7 +63,9 @@ const UNSORTED_MAX = 256;
 export class Generation {
   /** The newest version of each key. */
   readonly entries = new Map<Key, Entry>();
+  /** The last group that wrote here. */
   lastGroup = 0;
+  private group = 0;
   /** The entries of the last group, one per key. */
   written: Entry[] = [];
   private oldest = 0;
@@ -81,21 +83,22 @@ export class Generation {
 
   /** @param oldest the group of the oldest open snapshot: versions replaced before it are released */
   beginGroup(group: number, oldest: number): void {
-    this.lastGroup = group;
+    this.group = group;
     this.oldest = oldest;
     this.written = [];
   }
 
   /** @param value undefined: the row is removed */
   write(key: Key, version: Timestamp, value: Uint8Array | undefined): void {
+    this.lastGroup = this.group;
     const found = this.entries.get(key);
-    if (found?.group === this.lastGroup) {
+    if (found?.group === this.group) {
       found.set(version, value);
       return;
     }
     if (found === undefined) this.unsorted.push(key);
     else if (found.group <= this.oldest) found.older = undefined;
-    const entry = new Entry(key, this.lastGroup, found);
+    const entry = new Entry(key, this.group, found);
     entry.set(version, value);
     this.entries.set(key, entry);
     this.written.push(entry);
@@ -185,15 +188,16 @@ export class EmptyRanges {
 
   /** Called for every put, so that the row is found. */
   excludeKey(key: Key): void {
-    if (!this.ranges.some(({ from, to }) => from <= key && key < to)) return;
-    this.ranges = this.ranges.flatMap((range) => {
-      if (key < range.from || key >= range.to) return [range];
-      const parts = [
-        { ...range, to: key },
-        { ...range, from: keyAfter(key) },
-      ];
-      return parts.filter(({ from, to }) => from < to);
-    });
+    const holdsKey = ({ from, to }: Range) => from <= key && key < to;
+    if (!this.ranges.some(holdsKey)) return;
+    const others = this.ranges.filter((range) => !holdsKey(range));
+    const parts = this.ranges.filter(holdsKey).flatMap((range) => [
+      { ...range, to: key },
+      { ...range, from: keyAfter(key) },
+    ]);
+    // A range that would become too many is forgotten: the next scan finds again what of it is worth skipping.
+    const hasRoom = others.length + parts.length <= RANGES_MAX;
+    this.ranges = hasRoom ? [...others, ...parts.filter(({ from, to }) => from < to)] : others;
   }
 
   clear(): void {

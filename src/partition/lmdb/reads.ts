@@ -47,6 +47,8 @@ export class CheckpointState {
   }
 }
 
+const NEIGHBOURS_MIN = 8;
+
 /** The rows as groups up to `group` left them. */
 export class LayeredView implements CurrentRows {
   readonly group: number;
@@ -74,6 +76,19 @@ export class LayeredView implements CurrentRows {
     if (!stored) return undefined;
     const { version, value } = decodeRow(stored, this.checkpoint.size);
     return { key, version, value };
+  }
+
+  /** Many keys are mostly those of new neighbours: then one look at their range answers for all. */
+  getMany(keys: readonly Key[]): (Row | undefined)[] {
+    const isNew = keys.length >= NEIGHBOURS_MIN && this.isEmpty(rangeAround(keys));
+    return keys.map((key) => (isNew ? undefined : this.get(key)));
+  }
+
+  /** False also for rows of later groups. */
+  private isEmpty(range: Range): boolean {
+    if (this.generations.some((generation) => generation.hasAny(range))) return false;
+    for (const _ of this.checkpoint.rowsIn(range, false)) return false;
+    return true;
   }
 
   release(): void {
@@ -182,6 +197,16 @@ export class LayeredView implements CurrentRows {
   }
 }
 
+function rangeAround(keys: readonly Key[]): Range {
+  let first = keys[0]!;
+  let last = first;
+  for (const key of keys) {
+    if (key < first) first = key;
+    else if (key > last) last = key;
+  }
+  return { from: first, to: keyAfter(last) };
+}
+
 function rowFrom({ key, version, value }: Entry): Row | undefined {
   return value && { key, version: version!, value };
 }
@@ -193,7 +218,7 @@ export function makeSnapshot(view: LayeredView, now: Instant, onEnd = () => {}):
     now,
     group: view.group,
     get: async (key) => view.get(key),
-    getMany: async (keys) => keys.map((key) => view.get(key)),
+    getMany: async (keys) => view.getMany(keys),
     scan: async (range, options) => view.scan(range, options),
     page: async (range, options) => readPage((rest) => view.walk(rest), range, options),
     end() {

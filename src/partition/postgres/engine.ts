@@ -1,6 +1,7 @@
 /** PostgreSQL engine: any number of processes share a store, and a commit is one call of one server function. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { COUNT_BOUNDS, Histogram, SECONDS_BOUNDS } from '../../base/histogram.ts';
 import { TICKS_PER_SECOND } from '../../base/time.ts';
 import { type Commit, type Engine, type Instant, type Outcome, Unavailable } from '../partition.ts';
 import { locksFor, queueLock } from './advisory-locks.ts';
@@ -47,6 +48,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Engine> {
   const commits = pool(commitsMax);
   const exclusiveLocks = makeExclusiveLocks(pool(EXCLUSIVE_MAX), schema);
   const commitQuery = { name: 'commit', text: sql(COMMIT_TEXT) };
+  const flushSeconds = new Histogram(SECONDS_BOUNDS);
+  const groupTransactions = new Histogram(COUNT_BOUNDS);
   let closing = false;
   let closed = false;
 
@@ -97,9 +100,12 @@ export async function openPostgres(options: PostgresOptions): Promise<Engine> {
       .map((queueKey) => queueLock(schema, queueKey));
     const values = encodeCommit(data, sent, queueLocks, locksFor(schema, data));
     const connection = await commits.connect();
+    const started = performance.now();
     try {
       const { rows } = await connection.query({ ...commitQuery, values });
       connection.release();
+      flushSeconds.observe((performance.now() - started) / 1_000);
+      groupTransactions.observe(data.writeSets.length);
       const { outcome, at, in_the_way: conflict } = rows[0];
       clock.observeServerTime(BigInt(at));
       if (outcome === 'mistake') throw new InvalidCommit(`a counter is added to a row of ${conflict} bytes`);
@@ -134,6 +140,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Engine> {
     },
     snapshot: () => snapshots.snapshot(),
     commit,
+    figures: () => ({ flushSeconds, groupTransactions }),
 
     exclusive: (queueKey, work) => exclusiveLocks.run(queueKey, work),
 

@@ -14,9 +14,12 @@ function requestFrom({ host, base }: typeof PATH, source: string, readsHosts = t
   };
 }
 
-const NAMES = { isAccount: (name: string) => name === 'mine' || name === 'theirs', hostNames: ['nas', '10.0.0.5'] };
-const parse = (request: Request, reads: 'this account' | 'any account' = 'any account') =>
-  parseCopySource(request, NAMES, reads);
+const NAMES = {
+  isAccount: (name: string) => name === 'mine' || name === 'theirs',
+  hostNames: ['nas', '10.0.0.5'],
+  copyOrigins: new Set(['https://named.example', 'https://theirs.blob.core.windows.net']),
+};
+const parse = (request: Request) => parseCopySource(request, NAMES);
 
 describe('A copy source', () => {
   it.each([
@@ -42,19 +45,35 @@ describe('A copy source', () => {
     [PATH, 'http://nas:10001/mine/c/b'],
     [PATH, 'http://nas/mine/c/b'],
   ])('of a request to %j is another server at %s', (caller, source) => {
-    expect(() => parse(requestFrom(caller, source))).toThrow('another server');
+    expect(() => parse(requestFrom(caller, source))).toThrow('--copy-from');
   });
 
   it.each(['http://localhost:10000/theirs/c/b', 'http://theirs.blob.localhost:10000/c/b'])(
-    'is in another account at %s, which Copy Blob does not read',
+    'is in another account at %s',
     (source) => {
       expect(parse(requestFrom(PATH, source))).toMatchObject({ account: 'theirs', container: 'c', item: 'b' });
-      expect(() => parse(requestFrom(PATH, source), 'this account')).toThrow('another account');
     },
   );
 
   it('has no account in its host where only the path names accounts', () => {
-    expect(() => parse(requestFrom(PATH, 'https://mine.blob.core.windows.net/c/b', false))).toThrow('another server');
+    expect(() => parse(requestFrom(PATH, 'https://mine.blob.core.windows.net/c/b', false))).toThrow('--copy-from');
     expect(parse(requestFrom(PATH, 'http://127.0.0.1:10000/mine/c/b', false))).toMatchObject({ item: 'b' });
   });
+
+  it.each([
+    'https://named.example/any/path?a=b',
+    'https://named.example:443/x',
+    'HTTPS://NAMED.example/x',
+    // Named as another server, although its first label is an account.
+    'https://theirs.blob.core.windows.net/c/b',
+  ])('is on another server that is named at %s', (source) => {
+    expect(parse(requestFrom(PATH, source))).toEqual({ url: source, isRemote: true });
+  });
+
+  it.each(['http://user@localhost:10000/mine/c/b', 'https://named.example@evil.example/x'])(
+    'has no credentials in its host: %s',
+    (source) => {
+      expect(() => parse(requestFrom(PATH, source))).toThrow('HTTP headers');
+    },
+  );
 });

@@ -6,7 +6,9 @@ import { networkInterfaces } from 'node:os';
 import type { Conditions } from '../../rules/conditions.ts';
 import type { CopySource } from '../../services/blob/copy-sources.ts';
 import { parseSnapshot } from '../../services/blob/snapshots.ts';
+import { StorageError } from '../../services/common/errors.ts';
 import { notImplemented, type Reader, type Request } from '../operation.ts';
+import { parseWebUrl } from '../outgoing/origins.ts';
 import { conditions, invalidHeader, reader, singleHeader } from '../params.ts';
 import { type Address, parseAddress, parseQuery } from '../request.ts';
 import { parseBlobPath, type SizeLimits, sizeLimitOf } from './params.ts';
@@ -18,36 +20,45 @@ const LOOPBACK = /^(?:(?:[\w-]+\.)*localhost|127\.0\.0\.1|\[::1\])(?=:|$)/i;
 /** A copy source on this server. */
 export type CopySourceAddress = Address & { readonly url: string };
 
-/** Whether a source is read by the key of its account, as Copy Blob does, or by a credential of its own, in any account. */
-export type CopySourceReads = 'this account' | 'any account';
+/** A copy source on another server that copies may read from. */
+export interface RemoteAddress {
+  readonly url: string;
+  readonly isRemote: true;
+}
+
+/** Whether the owner of an account reads a source in it without a credential of the source's own: Copy Blob only. */
+export type CopySourceReads = 'as owner' | 'by its credential';
 
 /** What tells this server from others. */
 export interface OwnNames {
   isAccount(name: string): boolean;
   /** Host names of this server, in lower case. */
   readonly hostNames: readonly string[];
+  /** Origins of other servers that copies may read from. */
+  readonly copyOrigins: ReadonlySet<string>;
 }
 
-/** The source must be on this server. A host whose first label is an account of this server is this server, too. */
-export function parseCopySource(request: Request, names: OwnNames, reads: CopySourceReads): CopySourceAddress {
+/** A host whose first label is an account of this server is this server, too, unless its origin is named as that of another one. */
+export function parseCopySource(request: Request, names: OwnNames): CopySourceAddress | RemoteAddress {
   const url = String(request.headers[HEADER] ?? '');
   const host = SOURCE.exec(url)?.[1];
-  if (host === undefined) throw invalidHeader(HEADER, url);
+  const parsed = parseWebUrl(url);
+  if (host === undefined || host.includes('@')) throw invalidHeader(HEADER, url);
   const ownHost = String(request.headers.host);
+  const isOwn = isOwnHost(host, ownHost, names);
+  if (!isOwn && parsed && names.copyOrigins.has(parsed.origin)) return { url, isRemote: true };
   // The host is parsed as in requests: the host of this request as it was there, others unless only paths name accounts.
   const isOwnInPath = host.toLowerCase() === ownHost.toLowerCase() && request.base !== '';
   const readAsHost = isOwnInPath || !request.readsHosts ? undefined : host;
   const address = parseAddress(url, readAsHost, names.isAccount, parseBlobPath);
-  if (address.base !== '' && !isOwnHost(host, ownHost, names)) {
-    throw notImplemented(`Copying from another server (${host}) is not implemented by this server yet.`);
-  }
-  if (reads === 'this account' && address.account !== request.account) {
-    throw notImplemented(
-      `Copy Blob from another account (${address.account}) is not implemented by this server yet; Copy Blob From URL is.`,
-    );
-  }
+  if (address.base !== '' && !isOwn) throw parsed ? unnamedOrigin(parsed.origin) : invalidHeader(HEADER, url);
   if (address.container === '' || address.item === '') throw invalidHeader(HEADER, url);
   return { ...address, url };
+}
+
+function unnamedOrigin(origin: string): StorageError {
+  const message = `This server does not copy from another server unless it is started with --copy-from ${origin}.`;
+  return new StorageError('CannotVerifyCopySource', 403, message);
 }
 
 function isOwnHost(host: string, ownHost: string, { hostNames }: OwnNames): boolean {
@@ -73,18 +84,29 @@ function splitPort(host: string): [name: string, port: string] {
   return [name, port];
 }
 
-export const copySource: Reader<CopySource> = reader(({ copySource: address }) => {
-  const { url, container, item: blob, rawQuery } = address!;
+export const copySource = (reads: CopySourceReads): Reader<CopySource> =>
+  reader((request) => {
+    const source = request.copySource!;
+    if (!('isRemote' in source)) return localSource(source);
+    const { url } = source;
+    const authorization = reads === 'by its credential' ? sourceAuthorization(request) : undefined;
+    return { url: withoutSignature(url), remote: { url, authorization, version: request.version } };
+  });
+
+function localSource({ url, container, item: blob, rawQuery }: CopySourceAddress): CopySource {
   const query = parseQuery(rawQuery);
   if (query.versionid !== undefined)
     throw notImplemented('Copying from a versionid is not implemented by this server yet.');
   const snapshot = query.snapshot === undefined ? undefined : parseSnapshot(query.snapshot);
-  return { url: query.sig === undefined ? url : withoutSignature(url, query.snapshot), container, blob, snapshot };
-});
+  return { url: withoutSignature(url), container, blob, snapshot };
+}
 
-function withoutSignature(url: string, snapshot: string | undefined): string {
-  const path = url.slice(0, url.indexOf('?'));
-  return snapshot === undefined ? path : `${path}?snapshot=${snapshot}`;
+/** The query of a signed URL is as secret as a key; of it only the snapshot is left. */
+function withoutSignature(url: string): string {
+  const question = url.indexOf('?');
+  if (question < 0 || !/[?&][^=&]*(?:sig|signature)=/i.test(url)) return url;
+  const [snapshot = ''] = /(?<=[?&])snapshot=[^&]*/i.exec(url) ?? [];
+  return `${url.slice(0, question)}${snapshot && `?${snapshot}`}`;
 }
 
 /** As sent. */
@@ -124,7 +146,7 @@ export function copySourceRequest(request: Request, source: CopySourceAddress, r
   const { rawPath, rawQuery, account, base, container, item, secondary } = source;
   const { id, readsHosts, secure, version } = request;
   const query = parseQuery(rawQuery);
-  const authorization = reads === 'any account' ? sourceAuthorization(request) : undefined;
+  const authorization = reads === 'by its credential' ? sourceAuthorization(request) : undefined;
   return {
     ...{ id, account, base, readsHosts, secure, version, rawPath, rawQuery, query, container, item, secondary },
     ...{ method: 'GET', headers: authorization === undefined ? {} : { authorization }, rawHeaders: [] },

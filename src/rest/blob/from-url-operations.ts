@@ -44,7 +44,7 @@ const UNSUPPORTED = [
 const BLOB_FEATURES = ['x-ms-copy-source-tag-option', ...IMMUTABILITY, ...ENCRYPTION];
 
 const target = { container: pathPart(0), blob: pathPart(1), base: rejectSnapshot, leaseId };
-const sourceParams = { source: copySource, sourceConditions, sourceHashes };
+const sourceParams = { source: copySource('by its credential'), sourceConditions, sourceHashes };
 const copiesProperties = reader((request) => booleanHeader('x-ms-copy-source-blob-properties').read(request) ?? true);
 
 /** A request that states an MD5 gets it back. */
@@ -67,7 +67,7 @@ const hashHeaders = ({ md5, crc64 }: Copied, wantsMd5: boolean) => ({
 const newBlobRow = {
   route,
   permission: ['write', 'create'] as const,
-  readsCopySource: 'any account' as const,
+  readsCopySource: 'by its credential' as const,
   conditions: ALL_CONDITIONS,
   test: TEST,
   unsupported: UNSUPPORTED,
@@ -123,7 +123,7 @@ export const fromUrlOperations: readonly Operation<Storage>[] = [
     query: { comp: 'block' },
     when: { 'x-ms-copy-source': true },
     permission: 'write',
-    readsCopySource: 'any account',
+    readsCopySource: 'by its credential',
     test: TEST,
     unsupported: ['x-ms-if-tags', ...UNSUPPORTED],
     unsupportedUnlessLenient: ENCRYPTION,

@@ -4,8 +4,8 @@ import { escapeXml } from '../../base/xml.ts';
 import { formatDeletedVersion } from '../../services/blob/deleted-containers.ts';
 import type { ListedContainer } from '../../services/blob/list-containers.ts';
 import type { ListedBlob, ListedItem } from '../../services/blob/listing.ts';
-import type { CopyState } from '../../services/blob/rows.ts';
 import { element, type ListParameters, metadataElements, parameterElements } from '../xml/list-elements.ts';
+import { copyElements } from './copy-reply.ts';
 import { leaseElements } from './lease-reply.ts';
 import { nameElement, tagsElement } from './tags-xml.ts';
 import { tierElements } from './tier-reply.ts';
@@ -119,12 +119,5 @@ function deletionElements({ deletion }: ListedBlob): string {
   return (
     `<DeletedTime>${formatRfc1123(deleted)}</DeletedTime>` +
     `<RemainingRetentionDays>${remainingDays}</RemainingRetentionDays>`
-  );
-}
-
-function copyElements({ id, source, bytes, completed }: CopyState): string {
-  return (
-    `<CopyId>${id}</CopyId><CopySource>${escapeXml(source)}</CopySource><CopyStatus>success</CopyStatus>` +
-    `<CopyProgress>${bytes}/${bytes}</CopyProgress><CopyCompletionTime>${formatRfc1123(completed)}</CopyCompletionTime>`
   );
 }

@@ -11,8 +11,6 @@ const CHANGES: Readonly<
 > = {
   '?endbefore': 'what is answered',
   '?versionid': 'what is answered',
-  'x-ms-structured-body': 'what is stored',
-  'x-ms-structured-content-length': 'what is stored',
   'x-ms-blob-content-length': 'what is stored',
   'x-ms-blob-sequence-number': 'what is stored',
   'x-ms-sequence-number-action': 'what is stored',
@@ -23,8 +21,6 @@ const CHANGES: Readonly<
   'x-ms-source-encryption-key-sha256': 'whether it happens',
   'x-ms-source-encryption-algorithm': 'whether it happens',
   'x-ms-file-request-intent': 'whether it happens',
-  'x-ms-access-tier-if-modified-since': 'whether it happens',
-  'x-ms-access-tier-if-unmodified-since': 'whether it happens',
   'x-ms-copy-source-tag-option': 'nothing of that',
   'x-ms-copy-source-authorization': 'nothing of that',
   'x-ms-expiry-option': 'nothing of that',

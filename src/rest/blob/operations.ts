@@ -19,11 +19,12 @@ import {
   setContainerAcl,
   setContainerMetadata,
 } from '../../services/blob/containers.ts';
-import { abortCopy, copyBlob } from '../../services/blob/copies.ts';
+import { copyBlob } from '../../services/blob/copies.ts';
 import { restoreContainer } from '../../services/blob/deleted-containers.ts';
 import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
 import { type ListedContainer, listContainers } from '../../services/blob/list-containers.ts';
 import { listBlobs } from '../../services/blob/listing.ts';
+import { abortCopy } from '../../services/blob/pending-copies.ts';
 import { precheckPutBlob, putBlob } from '../../services/blob/put-blob.ts';
 import type { Blob, Metadata } from '../../services/blob/rows.ts';
 import { snapshotBlob } from '../../services/blob/snapshots.ts';
@@ -47,6 +48,7 @@ import {
   pathPart,
   query,
   range,
+  reader,
   requiredHeader,
   xmlBody,
 } from '../params.ts';
@@ -61,9 +63,13 @@ import {
 } from '../reply.ts';
 import { accountUrl } from '../request.ts';
 import { serviceOperations } from '../service-operations.ts';
+import { structuredReply } from '../structured-body/encoded-reply.ts';
+import { structuredType } from '../structured-body/headers.ts';
+import { structuredContent } from '../structured-body/structured-content.ts';
 import { parsePolicies, policiesXml } from '../xml/access-policies.ts';
 import { batchOperations } from './batch.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
+import { addCopyHeaders } from './copy-reply.ts';
 import { copySource, requireAbortAction, requireAsyncCopy, sourceConditions } from './copy-source.ts';
 import { fromUrlOperations } from './from-url-operations.ts';
 import { leaseDuration, leaseHeaders, leaseStatus } from './lease-reply.ts';
@@ -95,6 +101,7 @@ import {
   sizeLimit,
   snapshot,
   tagConditions,
+  tierConditions,
   VERSION_PARAMS,
 } from './params.ts';
 import { tagOperations } from './tag-operations.ts';
@@ -113,10 +120,8 @@ const SHAPES = ['/', '/{container}', '/{container}/{blob}'] as const;
 const DATE_CONDITIONS: ConditionHeader[] = ['If-Modified-Since', 'If-Unmodified-Since'];
 const ALL_CONDITIONS: ConditionHeader[] = ['If-Match', 'If-None-Match', ...DATE_CONDITIONS];
 
-// Headers of features that are not implemented are refused. The first group would not change the reply, the stored data or the outcome.
+/** Headers of a feature that is not implemented. They would change neither the reply, nor the stored data, nor the outcome. */
 const CONTAINER_ENCRYPTION = ['x-ms-default-encryption-scope', 'x-ms-deny-encryption-scope-override'];
-// The second group would.
-const STRUCTURED_BODY = ['x-ms-structured-body', 'x-ms-structured-content-length'];
 
 const accessTier = header('x-ms-access-tier');
 const rehydratePriority = header('x-ms-rehydrate-priority');
@@ -390,7 +395,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: ['write', 'create'],
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/put-blob.test.ts',
-    unsupported: [...VERSION_PARAMS, ...STRUCTURED_BODY],
+    unsupported: [...VERSION_PARAMS],
     unsupportedUnlessLenient: ['x-ms-expiry-option', ...ENCRYPTION, ...IMMUTABILITY],
     input: {
       container,
@@ -403,18 +408,19 @@ const singleOperations: readonly Operation<Storage>[] = [
       tier: accessTier,
       tags,
       size: sizeLimit(PUT_BLOB_SIZES),
-      body: contentBody({
+      body: structuredContent({
         bytesMax: PUT_BLOB_SIZES[0]![1],
         md5Headers: ['x-ms-blob-content-md5', 'content-md5'],
       }),
     },
     precheck: precheckPutBlob,
     run: putBlob,
-    reply: (written) => ({
+    reply: (written, request) => ({
       status: 201,
       headers: validatorHeaders(written, {
         'Content-MD5': written.md5,
         'x-ms-content-crc64': written.crc64,
+        'x-ms-structured-body': structuredType(request),
         'x-ms-request-server-encrypted': 'true',
       }),
     }),
@@ -425,7 +431,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     permission: 'read',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/get-blob.test.ts',
-    unsupported: [...VERSION_PARAMS, ...STRUCTURED_BODY],
+    unsupported: [...VERSION_PARAMS],
     unsupportedUnlessLenient: ENCRYPTION,
     input: {
       container,
@@ -436,17 +442,21 @@ const singleOperations: readonly Operation<Storage>[] = [
       range,
       rangeMd5: booleanHeader('x-ms-range-get-content-md5'),
       rangeCrc64: booleanHeader('x-ms-range-get-content-crc64'),
+      structuredType: reader(structuredType),
     },
     run: getBlob,
-    reply: ({ blob: found, leaseState, tier, bytes, length, range, rangeMd5, rangeCrc64 }, { version }) => {
+    reply: ({ blob: found, leaseState, tier, bytes, length, range, rangeMd5, rangeCrc64 }, request) => {
       const headers = blobHeaders(found, leaseState);
-      if (version >= GET_BLOB_TIER_VERSION) Object.assign(headers, tierHeaders(tier));
+      if (request.version >= GET_BLOB_TIER_VERSION) Object.assign(headers, tierHeaders(tier));
       headers['Content-MD5'] = range ? rangeMd5 : found.content.contentMd5;
       headers['x-ms-blob-content-md5'] = range && found.content.contentMd5;
       headers['x-ms-content-crc64'] = rangeCrc64;
       headers['Content-Length'] = length;
       headers['Content-Range'] = range && `bytes ${range.from}-${range.to}/${found.length}`;
-      return { status: range ? 206 : 200, headers, body: bytes };
+      const status = range ? 206 : 200;
+      return structuredType(request) === undefined
+        ? { status, headers, body: bytes }
+        : structuredReply({ status, headers }, bytes, length, request);
     },
   }),
   operation({
@@ -520,12 +530,13 @@ const singleOperations: readonly Operation<Storage>[] = [
       permission,
       conditions: ALL_CONDITIONS,
       test: 'test/end-to-end/delete-blob.test.ts',
-      unsupported: ['x-ms-access-tier-if-modified-since', 'x-ms-access-tier-if-unmodified-since', ...VERSION_PARAMS],
+      unsupported: VERSION_PARAMS,
       input: {
         container,
         blob,
         snapshot,
         conditions,
+        tierConditions,
         leaseId,
         snapshots: deleteSnapshots,
         permanent: permanentDelete,
@@ -604,7 +615,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     route: 'PUT /{container}/{blob}',
     when: { 'x-ms-copy-source': true },
     permission: ['write', 'create'],
-    readsCopySource: 'this account',
+    readsCopySource: 'as owner',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/copy-blob.test.ts',
     unsupported: ['x-ms-source-if-tags', 'x-ms-source-content-md5', ...VERSION_PARAMS],
@@ -621,7 +632,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       base: rejectSnapshot,
       conditions,
       leaseId,
-      source: copySource,
+      source: copySource('as owner'),
       sourceConditions,
       sourceLeaseId: header('x-ms-source-lease-id'),
       metadata,
@@ -631,9 +642,9 @@ const singleOperations: readonly Operation<Storage>[] = [
       sync: requireAsyncCopy,
     },
     run: copyBlob,
-    reply: ({ copyId, ...written }) => ({
+    reply: ({ copyId, copyStatus, ...written }) => ({
       status: 202,
-      headers: validatorHeaders(written, { 'x-ms-copy-id': copyId, 'x-ms-copy-status': 'success' }),
+      headers: validatorHeaders(written, { 'x-ms-copy-id': copyId, 'x-ms-copy-status': copyStatus }),
     }),
   }),
   operation({
@@ -661,7 +672,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     query: { comp: 'block' },
     permission: 'write',
     test: 'test/end-to-end/put-block.test.ts',
-    unsupported: [...VERSION_PARAMS, 'x-ms-if-tags', ...STRUCTURED_BODY],
+    unsupported: [...VERSION_PARAMS, 'x-ms-if-tags'],
     unsupportedUnlessLenient: ENCRYPTION,
     input: {
       container,
@@ -672,15 +683,16 @@ const singleOperations: readonly Operation<Storage>[] = [
       blockId: requiredQuery('blockid'),
       wantsMd5: beforeCrc64,
       size: sizeLimit(PUT_BLOCK_SIZES),
-      body: contentBody({ bytesMax: PUT_BLOCK_SIZES[0]![1] }),
+      body: structuredContent({ bytesMax: PUT_BLOCK_SIZES[0]![1] }),
     },
     precheck: precheckPutBlock,
     run: putBlock,
-    reply: ({ md5, crc64 }) => ({
+    reply: ({ md5, crc64 }, request) => ({
       status: 201,
       headers: {
         'Content-MD5': md5,
         'x-ms-content-crc64': md5 === undefined ? crc64 : undefined,
+        'x-ms-structured-body': structuredType(request),
         'x-ms-request-server-encrypted': 'true',
       },
     }),
@@ -785,13 +797,6 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
     'x-ms-tag-count': found.tags.length || undefined,
   };
   for (const name in metadata) headers[`x-ms-meta-${name}`] = metadata[name];
-  if (found.copy) {
-    const { id, source, bytes, completed } = found.copy;
-    headers['x-ms-copy-id'] = id;
-    headers['x-ms-copy-source'] = source;
-    headers['x-ms-copy-status'] = 'success';
-    headers['x-ms-copy-progress'] = `${bytes}/${bytes}`;
-    headers['x-ms-copy-completion-time'] = formatRfc1123(completed);
-  }
+  if (found.copy) addCopyHeaders(headers, found.copy);
   return headers;
 }

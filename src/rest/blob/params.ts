@@ -7,8 +7,18 @@ import { parseSnapshot } from '../../services/blob/snapshots.ts';
 import { parseIfTags } from '../../services/blob/tags.ts';
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import type { Reader, Request } from '../operation.ts';
-import { bodyTooLarge, header, conditions as httpConditions, invalidHeader, invalidQuery, reader } from '../params.ts';
+import {
+  bodyTooLarge,
+  dateConditions,
+  header,
+  conditions as httpConditions,
+  invalidHeader,
+  invalidQuery,
+  reader,
+  singleHeader,
+} from '../params.ts';
 import { decodePart, type ParsePath } from '../request.ts';
+import { sentLength } from '../structured-body/headers.ts';
 
 const fail = errorFactory(commonErrors);
 
@@ -49,6 +59,14 @@ export const showOnlyDeleted: Reader<boolean> = reader(({ query }) => {
   return showonly !== undefined;
 });
 
+/** x-ms-access-tier-if-modified-since and its counterpart; undefined: neither was sent. */
+export const tierConditions: Reader<Conditions | undefined> = reader((request) => {
+  const since = singleHeader(request, 'x-ms-access-tier-if-modified-since');
+  const until = singleHeader(request, 'x-ms-access-tier-if-unmodified-since');
+  if (since === undefined && until === undefined) return undefined;
+  return dateConditions.read({ ...request, headers: { 'if-modified-since': since, 'if-unmodified-since': until } });
+});
+
 const MIB = 1 << 20;
 
 /** The maximal length of a body, by the first version with that limit, newest first. */
@@ -75,9 +93,9 @@ export function sizeLimitOf(limits: SizeLimits, version: string): number {
 }
 
 export function sizeLimit(limits: SizeLimits): Reader<void> {
-  return reader(({ headers, version }) => {
-    const bytesMax = sizeLimitOf(limits, version);
-    if (Number(headers['content-length']) > bytesMax) throw bodyTooLarge(bytesMax);
+  return reader((request) => {
+    const bytesMax = sizeLimitOf(limits, request.version);
+    if (sentLength(request) > bytesMax) throw bodyTooLarge(bytesMax);
   });
 }
 

@@ -5,6 +5,7 @@ import { firstSlice } from '../../base/time-slices.ts';
 import { asStorageError, commonErrors, errorFactory, type StorageError } from '../../services/common/errors.ts';
 import { type Analytics, buildAccessRecord, sentBodyBytes } from '../logging/analytics-record.ts';
 import { createRequestLog } from '../logging/request-log.ts';
+import { DISCONNECTED, type RequestMetrics } from '../metrics/request-metrics.ts';
 import type { Pipeline } from '../pipeline.ts';
 import { bodyLength, isStream, type Reply, sendReply, streamIfLarge } from '../reply.ts';
 import { createRequestContext, type RequestContext } from '../request.ts';
@@ -25,6 +26,7 @@ export interface LifecycleOptions {
   /** The store's time. */
   readonly now: () => bigint;
   readonly analytics?: Analytics;
+  readonly metrics?: RequestMetrics | undefined;
 }
 
 export class RequestLifecycle {
@@ -65,6 +67,7 @@ export class RequestLifecycle {
   /** Replies with the error, without running the request. */
   reject(ctx: RequestContext, error: StorageError): void {
     const reply = this.#errorReply(error, ctx);
+    this.#options.metrics?.observe(undefined, reply.status, 0);
     try {
       this.#sendResponse(ctx, reply, undefined);
       this.#requests.answered(ctx, reply, performance.now());
@@ -74,7 +77,7 @@ export class RequestLifecycle {
   }
 
   async #respond(ctx: RequestContext): Promise<void> {
-    const { analytics } = this.#options;
+    const { analytics, metrics } = this.#options;
     const started = performance.now();
     let reply: Reply;
     let stream: ResponseStream | undefined;
@@ -86,12 +89,14 @@ export class RequestLifecycle {
     } catch (error) {
       ctx.replyShare.set(0);
       if (error instanceof ClientDisconnected) {
+        metrics?.observe(ctx.operation, DISCONNECTED, performance.now() - started - ctx.body.waitedMilliseconds);
         if (analytics?.isOn) this.#recordAccess(ctx, started, performance.now() - started, undefined, 0);
         return this.#clientDisconnected(ctx);
       }
       reply = this.#errorReply(error, ctx);
     }
     const serverMilliseconds = performance.now() - started - ctx.body.waitedMilliseconds;
+    metrics?.observe(ctx.operation, reply.status, serverMilliseconds);
     const isSent = this.#sendResponse(ctx, reply, stream);
     if (stream && !isSent) await stream.release();
     else if (stream && !(await this.#sendStream(ctx, stream))) {

@@ -23,11 +23,12 @@ export function canonicalize(value: EdmValue): CanonicalValue {
   return { type: value.type, text: formatValue(value), size: valueSize(value) };
 }
 
-const TYPES = new Map(EDM_TYPES.map((type) => [`"${type}"`, type]));
+const QUOTED_TYPES = EDM_TYPES.map((type) => `"${type}"`);
 
 /** `json`: the value of an annotation. */
 export function parseType({ json }: SentValue): EdmType | 'unknown' {
-  return TYPES.get(json) ?? 'unknown';
+  // Compared, not hashed: the text is new in every request.
+  return EDM_TYPES[QUOTED_TYPES.indexOf(json)] ?? 'unknown';
 }
 
 /** Without a type it follows from the form of the JSON. Not for nulls, which are no values. */

@@ -27,8 +27,7 @@ export function findGroupFault(
     if (!isSameTable(member.table ?? table, table) || member.partitionKey !== members[0]!.partitionKey) {
       return { index, fault: 'CommandsInBatchActOnDifferentPartitions' };
     }
-    if (rowKeys.has(member.rowKey)) return { index, fault: 'InvalidDuplicateRow' };
-    rowKeys.add(member.rowKey);
+    if (rowKeys.add(member.rowKey).size === index) return { index, fault: 'InvalidDuplicateRow' };
   }
   return undefined;
 }

@@ -17,6 +17,7 @@ import {
   entitiesIn,
   entityFromRow,
   entityKey,
+  propertyName,
   propertyValue,
   type TableId,
 } from '../table/entity-rows.ts';
@@ -50,7 +51,10 @@ export async function writeMetrics({ account, partition }: MetricsScope, batch: 
           sum,
           parseCounters((column) => propertyValue(entity, column)),
         );
-      const properties = metricsColumns(sum).map(({ name, value }) => ({ name, value: canonicalize(value) }));
+      const properties = metricsColumns(sum).map(({ name, value }) => ({
+        name: propertyName(name),
+        value: canonicalize(value),
+      }));
       tx.put(keys[i]!, encodeEntity({ partitionKey, rowKey }, properties));
     }
   });

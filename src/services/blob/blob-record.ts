@@ -50,7 +50,7 @@ export function formatBlobRecord(record: BlobRecord): string {
     record.etag?.toString() ?? '',
     Object.keys(metadata).length === 0 ? '' : JSON.stringify(metadata),
     lease ? JSON.stringify(encodeLease(lease)) : '',
-    copy ? JSON.stringify({ ...copy, completed: copy.completed.toString() }) : '',
+    copy ? JSON.stringify({ ...copy, completed: copy.completed?.toString() }) : '',
   ];
   if (tier) fields.push(...encodeTier(tier));
   if (tags && tags.length > 0) fields[TAGS_FIELD] = JSON.stringify(tags);
@@ -171,6 +171,6 @@ function parseLine(line: string | undefined): string | undefined {
   return line === EMPTY ? '' : line;
 }
 
-function decodeCopyState({ completed, ...copy }: Omit<CopyState, 'completed'> & { completed: string }): CopyState {
-  return { ...copy, completed: BigInt(completed) };
+function decodeCopyState({ completed, ...copy }: Omit<CopyState, 'completed'> & { completed?: string }): CopyState {
+  return completed === undefined ? copy : { ...copy, completed: BigInt(completed) };
 }

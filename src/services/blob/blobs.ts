@@ -14,6 +14,7 @@ import { fail } from './errors.ts';
 import {
   type BlobInput,
   checkLease,
+  checkNoPendingCopy,
   checkOnline,
   checkReadConditions,
   checkReadInput,
@@ -164,6 +165,7 @@ async function changeRecord(storage: Storage, input: BlobInput, changes: Partial
     const { id, blob: found } = await readBlob(tx, storage, container, blob);
     checkLease(tx, found.lease, leaseId, 'write', 'blob');
     checkWriteConditions(found, conditions, leaseId);
+    checkNoPendingCopy(found);
     checkOnline(tx, found);
     const lease = leaseAfterWrite(found.lease, tx.now);
     tx.put(blobKey(account, id, blob), encodeBlobRecord({ ...recordFrom(found), ...changes, lease }));

@@ -12,6 +12,7 @@ import { fail } from './errors.ts';
 import {
   type BlobInput,
   checkLease,
+  checkNoPendingCopy,
   checkOnline,
   checkReadInput,
   checkWritable,
@@ -136,6 +137,7 @@ async function checkPutBlock(
 ): Promise<Segment | undefined> {
   const { uncommitted } = target;
   checkLease(at, currentLease(target), leaseId, 'write', 'blob');
+  checkNoPendingCopy(target.blob);
   checkOnline(at, target.blob);
   const row = uncommitted && (await at.get(blockKeyFromId(storage, uncommitted.id, blockId)));
   const verdict = judgeBlock(uncommitted, blockId, row !== undefined);

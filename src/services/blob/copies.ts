@@ -1,13 +1,18 @@
-/** Copy Blob within an account: source and copy share one reference-counted content, so a copy is finished when it is answered. */
+/**
+ * Copy Blob. Within an account source and copy share one reference-counted content, so the copy is complete when it is answered; from
+ * elsewhere it is pending (pending-copies.ts).
+ */
 import { randomUUID } from 'node:crypto';
-import type { Transaction } from '../../partition/partition.ts';
-import { type Conditions, formatEtag, judgeWrite } from '../../rules/conditions.ts';
-import { INFINITE_SECONDS, isLocked, normaliseLeaseId } from '../../rules/lease.ts';
-import { REHYDRATION_SECONDS, tierOfCopy } from '../../rules/tiers.ts';
+import type { Snapshot, Transaction } from '../../partition/partition.ts';
+import { type Conditions, formatEtag, judgeWrite, type Validators } from '../../rules/conditions.ts';
+import { INFINITE_SECONDS, isLocked } from '../../rules/lease.ts';
+import type { Tags } from '../../rules/tags.ts';
+import { REHYDRATION_SECONDS, type RehydratePriority, type Tier, tierOfCopy } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
 import { readBlob } from './blob-record.ts';
-import type { CopySource } from './copy-sources.ts';
+import type { CopySource, LocalSource } from './copy-sources.ts';
 import { fail } from './errors.ts';
+import { startPendingCopy } from './pending-copies.ts';
 import {
   type BlobInput,
   checkBlobName,
@@ -23,7 +28,7 @@ import {
   parseSentPriority,
   type SentMetadata,
 } from './request-checks.ts';
-import { type Blob, type ContainerId, inlineKey, txQueueKey } from './rows.ts';
+import { type Blob, inlineKey, type Metadata, txQueueKey } from './rows.ts';
 import { type ContentSource, shareContent } from './shared-content.ts';
 import { parseTags } from './tags.ts';
 import {
@@ -48,23 +53,52 @@ export interface CopyBlobInput extends BlobInput {
   readonly tags?: string | undefined;
 }
 
+/** A request that is well-formed. */
+export interface CheckedCopy {
+  readonly input: CopyBlobInput;
+  readonly leaseId: string | undefined;
+  readonly sourceLeaseId: string | undefined;
+  /** Undefined: that of the source. */
+  readonly metadata: Metadata | undefined;
+  readonly requested: { readonly tier: Tier | undefined; readonly priority: RehydratePriority | undefined };
+  readonly tags: Tags | undefined;
+}
+
 export async function copyBlob(storage: Storage, input: CopyBlobInput) {
-  const { container, blob, source } = input;
-  const { account, partition, sweeper, rehydrationSeconds = REHYDRATION_SECONDS } = storage;
+  const copy = checkCopyInput(storage, input);
+  const { source } = input;
+  const isOwn = !('remote' in source) && (storage.granted?.source?.account ?? storage.account) === storage.account;
+  return isOwn ? copyWithinAccount(storage, copy, source) : startPendingCopy(storage, copy);
+}
+
+function checkCopyInput(storage: Storage, input: CopyBlobInput): CheckedCopy {
+  const { source } = input;
   const leaseId = checkWriteInput(input);
-  checkContainerName(source.container);
-  checkBlobName(source.blob);
+  if (!('remote' in source)) {
+    checkContainerName(source.container);
+    checkBlobName(source.blob);
+  }
   checkSingleCondition(input.sourceConditions);
   const sourceLeaseId = parseLeaseId(input.sourceLeaseId, 'x-ms-source-lease-id');
-  const metadata = parseMetadata(input.metadata);
+  const sent = parseMetadata(input.metadata);
   const requested = { tier: parseOptionalTier(input.tier), priority: parseSentPriority(input.priority) };
   const tags = parseTags(input.tags);
-  checkWritable(storage, container);
+  checkWritable(storage, input.container);
+  const metadata = input.metadata.length > 0 ? sent : undefined;
+  return { input, leaseId, sourceLeaseId, metadata, requested, tags };
+}
+
+async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: LocalSource) {
+  const { input, leaseId, requested, metadata, tags } = copy;
+  const { container, blob } = input;
+  const { account, granted, partition, sweeper, rehydrationSeconds = REHYDRATION_SECONDS } = storage;
+  const scope = { account, granted: { container: granted?.source?.container } };
   const copyId = randomUUID();
   const { timestamp, value: needsSweep } = await partition.transact(
     txQueueKey(account, container, blob),
     async (tx) => {
-      const from = await readSource(tx, storage, source, input.sourceConditions, sourceLeaseId);
+      const from = await readBlob(tx, scope, source.container, source.blob, source.snapshot);
+      checkSource(tx, from.blob, copy);
       const target = await readTarget(tx, storage, input);
       checkPut(tx, storage, target, input, leaseId);
       checkInfiniteLease(tx, target);
@@ -77,7 +111,7 @@ export async function copyBlob(storage: Storage, input: CopyBlobInput) {
         crc64,
         contentId,
         content,
-        metadata: input.metadata.length > 0 ? metadata : from.blob.metadata,
+        metadata: metadata ?? from.blob.metadata,
         copy: { id: copyId, source: source.url, bytes: length, completed: tx.timestamp },
         tier: tier.next,
         tags,
@@ -86,32 +120,22 @@ export async function copyBlob(storage: Storage, input: CopyBlobInput) {
     },
   );
   if (needsSweep) sweeper.wake();
-  return { etag: formatEtag(timestamp), modified: timestamp, copyId };
-}
-
-interface Source {
-  readonly id: ContainerId;
-  readonly blob: Blob;
+  return { etag: formatEtag(timestamp), modified: timestamp, copyId, copyStatus: 'success' as const };
 }
 
 /** The lease id of the source is optional; if one is sent, it must be that of the active lease. */
-async function readSource(
-  at: DecisionSnapshot,
-  { account, granted }: Storage,
-  { container, blob, snapshot }: CopySource,
-  conditions: Conditions,
-  leaseId: string | undefined,
-): Promise<Source> {
-  const scope = { account, granted: { container: granted?.source?.container } };
-  const found = await readBlob(at, scope, container, blob, snapshot);
-  checkLease(at, found.blob.lease, leaseId, 'read', 'blob');
-  const verdict = judgeWrite(found.blob, conditions, { creates: false, leaseHeld: false });
+export function checkSource(at: DecisionSnapshot, blob: Blob, { input, sourceLeaseId }: CheckedCopy): void {
+  checkLease(at, blob.lease, sourceLeaseId, 'read', 'blob');
+  checkSourceConditions(blob, input.sourceConditions);
+}
+
+export function checkSourceConditions(found: Validators, conditions: Conditions): void {
+  const verdict = judgeWrite(found, conditions, { creates: false, leaseHeld: false });
   if (verdict !== 'proceed') throw fail('SourceConditionNotMet');
-  return found;
 }
 
 /** A copy may take longer than a lease that expires, so Azure requires an infinite one. */
-function checkInfiniteLease({ now }: Transaction, target: WriteTarget): void {
+export function checkInfiniteLease({ now }: Snapshot, target: WriteTarget): void {
   const lease = currentLease(target);
   if (isLocked(lease, now) && lease.state === 'leased' && lease.seconds !== INFINITE_SECONDS) {
     throw fail('InfiniteLeaseDurationRequired');
@@ -129,23 +153,4 @@ async function replaceContent(
   const needsSweep = await releaseReplaced(tx, storage, target);
   putInline(inlineKey(storage.account, target.containerId, target.name));
   return needsSweep;
-}
-
-/** Every copy is finished when it is answered, so there is never one to abort. */
-export async function abortCopy(
-  storage: Storage,
-  input: Omit<BlobInput, 'conditions'> & { copyId: string },
-): Promise<never> {
-  const leaseId = checkWriteInput({ ...input, conditions: {} });
-  if (normaliseLeaseId(input.copyId) === undefined) {
-    throw fail('InvalidQueryParameterValue', { QueryParameterName: 'copyid', QueryParameterValue: input.copyId });
-  }
-  await storage.partition.read(async (at) => {
-    const target = await readTarget(at, storage, input);
-    if (!target.blob) throw fail('BlobNotFound');
-    const { lease } = target.blob;
-    const infinite = lease?.state === 'leased' && lease.seconds === INFINITE_SECONDS;
-    checkLease(at, lease, leaseId, infinite ? 'write' : 'read', 'blob');
-  });
-  throw fail('NoPendingCopyOperation');
 }

@@ -10,21 +10,36 @@ import { decodeBytes } from '../../partition/values.ts';
 import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
 import type { Conditions } from '../../rules/conditions.ts';
 import { StorageError } from '../common/errors.ts';
+import type { RemoteRequest } from '../common/remote-sources.ts';
 import type { AccountScope, Storage } from '../common/storage.ts';
 import { checkHashes, type Hashes, type StagedContent, stageUpload, withUpload } from '../common/upload.ts';
 import { readBlob } from './blob-record.ts';
 import { fail } from './errors.ts';
+import { withRemoteSource } from './remote-source.ts';
 import { checkBlobName, checkContainerName, checkOnline, checkReadConditions } from './request-checks.ts';
 import { type Blob, inlineKey } from './rows.ts';
+import { copies } from './slice-sources.ts';
 
-export interface CopySource {
-  /** The URL as it was sent. */
+/** A blob of this server. */
+export interface LocalSource {
+  /** The URL as it was sent, without its signature. */
   readonly url: string;
   readonly container: string;
   readonly blob: string;
   /** Undefined: the base blob. */
   readonly snapshot?: Timestamp | undefined;
 }
+
+/** A resource of another server. */
+export interface RemoteSource {
+  readonly url: string;
+  readonly remote: Pick<RemoteRequest, 'url' | 'authorization' | 'version'>;
+}
+
+export type CopySource = LocalSource | RemoteSource;
+
+/** What a copy takes from its source besides the bytes. */
+export type SourceProperties = Pick<Blob, 'content' | 'metadata'>;
 
 export interface FromUrlInput {
   readonly source: CopySource;
@@ -38,7 +53,7 @@ export interface FromUrlInput {
 
 /** What the operation needs to know besides the bytes. */
 export interface WantedContent {
-  readonly md5: (source: Blob) => boolean;
+  readonly md5: (source: SourceProperties) => boolean;
   /** Whether the bytes of a small blob may be stored in a row again. */
   readonly inline: boolean;
 }
@@ -53,15 +68,17 @@ export async function withSource<T>(
   storage: Storage,
   input: FromUrlInput,
   wanted: WantedContent,
-  use: (staged: StagedContent, source: Blob) => Promise<T>,
+  use: (staged: StagedContent, source: SourceProperties) => Promise<T>,
 ): Promise<T> {
   checkSourceRange(input);
+  const { source: named } = input;
+  if ('remote' in named) return withRemoteSource(storage, input, named, wanted, use);
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
     // Two reads: one ends with its stream, the other keeps the chunks until the commit is decided.
     const held = storage.content.beginRead();
     const read = storage.content.beginRead();
     try {
-      const source = await openSource(storage, input, read);
+      const source = await openSource(storage, input, named, read);
       return await stage(storage, input, wanted, source, read, use);
     } catch (error) {
       if (!(error instanceof DanglingReference)) throw error;
@@ -81,7 +98,9 @@ function checkSourceRange({ sourceRange: text }: FromUrlInput): void {
 
 /** An error of the source has a code of its own, and the status that a read of the source would have. */
 export function copySourceError(error: unknown): unknown {
-  if (!(error instanceof StorageError) || error.status === 501) return error;
+  if (!(error instanceof StorageError) || error.status === 501 || error.code === 'OperationTimedOut') return error;
+  // Of other servers: a client that follows or repeats such an answer would not reach the source.
+  if (error.status >= 500 || (error.status < 400 && error.status !== 304)) return fail('CannotVerifyCopySource');
   return new StorageError('CannotVerifyCopySource', error.status, error.message, error.details);
 }
 
@@ -95,12 +114,17 @@ interface OpenedSource {
   readonly chunkRefs: readonly ChunkRef[] | undefined;
 }
 
-async function openSource(storage: Storage, input: FromUrlInput, read: ContentRead): Promise<OpenedSource> {
-  const { container, blob } = input.source;
+async function openSource(
+  storage: Storage,
+  input: FromUrlInput,
+  named: LocalSource,
+  read: ContentRead,
+): Promise<OpenedSource> {
+  const { container, blob } = named;
   try {
     checkContainerName(container);
     checkBlobName(blob);
-    return await storage.partition.read((at) => readSource(at, storage, input, read));
+    return await storage.partition.read((at) => readSource(at, storage, input, named, read));
   } catch (error) {
     throw copySourceError(error);
   }
@@ -109,7 +133,8 @@ async function openSource(storage: Storage, input: FromUrlInput, read: ContentRe
 async function readSource(
   at: Snapshot,
   storage: Storage,
-  { source, sourceConditions, sourceRange, sourceBytesMax }: FromUrlInput,
+  { sourceConditions, sourceRange, sourceBytesMax }: FromUrlInput,
+  source: LocalSource,
   read: ContentRead,
 ): Promise<OpenedSource> {
   const { content } = storage;
@@ -119,7 +144,7 @@ async function readSource(
   checkOnline(at, blob);
   const { from, to } = sourceBounds(sourceRange, blob.length);
   const length = to - from;
-  if (length > sourceBytesMax) throw fail('CannotVerifyCopySource', undefined, tooLarge(sourceBytesMax));
+  if (length > sourceBytesMax) throw sourceTooLarge(sourceBytesMax);
   const isWhole = length === blob.length;
   if (blob.contentId === undefined) {
     const row = await at.get(inlineKey(scope.account, id, source.blob, blob.snapshot));
@@ -136,21 +161,22 @@ async function readSource(
 }
 
 /** The account of the source, with the limits of the source's own authorization. */
-function sourceScope({ account, granted }: Storage): AccountScope {
+export function sourceScope({ account, granted }: Storage): AccountScope {
   const { source } = granted ?? {};
   return { account: source?.account ?? account, granted: { container: source?.container } };
 }
 
-function sourceBounds(text: string | undefined, length: number): { from: number; to: number } {
+export function sourceBounds(text: string | undefined, length: number): { from: number; to: number } {
   if (text === undefined) return { from: 0, to: length };
   const range = resolveRange(parseRange(text)!, length);
   if (range === 'InvalidRange') throw fail('InvalidRange');
   return { from: range.from, to: range.to + 1 };
 }
 
-function tooLarge(bytesMax: number): string {
+export function sourceTooLarge(bytesMax: number): StorageError {
   const limit = `${bytesMax / 2 ** 20}MB`;
-  return `The source request body for copy source is too large and exceeds the maximum permissible limit (${limit}).`;
+  const message = `The source request body for copy source is too large and exceeds the maximum permissible limit (${limit}).`;
+  return fail('CannotVerifyCopySource', undefined, message);
 }
 
 async function stage<T>(
@@ -159,7 +185,7 @@ async function stage<T>(
   wanted: WantedContent,
   { blob, isWhole, length, inline, chunkRefs }: OpenedSource,
   read: ContentRead,
-  use: (staged: StagedContent, source: Blob) => Promise<T>,
+  use: (staged: StagedContent, source: SourceProperties) => Promise<T>,
 ): Promise<T> {
   const { content, account } = storage;
   const md5 = expected.md5 !== undefined || wanted.md5(blob);
@@ -179,9 +205,4 @@ async function stage<T>(
   return withUpload(storage, { length, expected, bytes }, { md5 }, (uploaded) =>
     use(stageUpload(storage, uploaded), blob),
   );
-}
-
-/** An upload collects pieces, and a read uses the memory of a piece again when the next one is requested. */
-async function* copies(pieces: AsyncIterable<Buffer> | Iterable<Buffer>): AsyncGenerator<Buffer> {
-  for await (const piece of pieces) yield Buffer.from(piece);
 }

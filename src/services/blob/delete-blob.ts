@@ -1,13 +1,22 @@
 /** Delete Blob: a blob, its snapshots, or one of them; kept for a while if the policy says so. */
 import type { Transaction } from '../../partition/partition.ts';
+import type { Conditions } from '../../rules/conditions.ts';
 import { type DeleteSnapshots, judgeDelete } from '../../rules/snapshots.ts';
 import { deletionNow, isRetained } from '../../rules/soft-delete.ts';
+import { tierValidators } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
 import { readBlob } from './blob-record.ts';
 import { fail } from './errors.ts';
 import { decodeDeletedBlob, deletedStateKey, readMark, snapshotKey } from './old-rows.ts';
-import { checkLease, checkWriteConditions, checkWriteInput, type SnapshotInput } from './request-checks.ts';
-import { blobKey, readContainerId, txQueueKey } from './rows.ts';
+import {
+  checkLease,
+  checkNoPendingCopy,
+  checkSingleCondition,
+  checkWriteConditions,
+  checkWriteInput,
+  type SnapshotInput,
+} from './request-checks.ts';
+import { type Blob, blobKey, readContainerId, txQueueKey } from './rows.ts';
 import { deleteSnapshots, keepSnapshot, lastSnapshot, removeSnapshot, settleMark, UnsettledMark } from './snapshots.ts';
 import { keepRecord, readPolicy, removeDeletedState } from './soft-delete.ts';
 import { updateTagIndex } from './tag-index.ts';
@@ -15,6 +24,8 @@ import { currentLease, readTarget, releaseReplaced, releaseUncommitted } from '.
 
 export interface DeleteBlobInput extends SnapshotInput {
   readonly snapshots?: DeleteSnapshots;
+  /** On the last change of the tier. */
+  readonly tierConditions?: Conditions | undefined;
   /** A deleted snapshot is removed before its retention ends. */
   readonly permanent?: boolean | undefined;
 }
@@ -35,12 +46,14 @@ export async function deleteBlob(storage: Storage, input: DeleteBlobInput): Prom
     const Reason = 'x-ms-delete-snapshots is for base blobs.';
     throw fail('InvalidQueryParameterValue', { QueryParameterName: 'snapshot', Reason });
   }
+  if (input.tierConditions) checkSingleCondition(input.tierConditions);
   if (input.permanent && snapshot === undefined) throw fail('BlobOperationNotSupported');
   const remove = snapshot === undefined ? deleteBase : input.permanent ? deletePermanently : deleteSnapshot;
   for (;;) {
     try {
       const queueKey = txQueueKey(account, container, blob);
       const { value } = await partition.transact(queueKey, (tx) => remove(tx, storage, input, leaseId));
+      if (snapshot === undefined && input.snapshots !== 'only') storage.heldLeases?.end(account, { container, blob });
       if (value.needsSweep) sweeper.wake();
       return { isPermanent: value.isPermanent };
     } catch (error) {
@@ -63,6 +76,8 @@ async function deleteBase(
   if (!blob && !target.uncommitted) throw fail('BlobNotFound');
   checkLease(tx, currentLease(target), leaseId, 'write', 'blob');
   checkWriteConditions(blob, input.conditions, leaseId);
+  checkNoPendingCopy(blob);
+  checkTierConditions(tx, blob, input);
   if (!blob) return { isPermanent: true, needsSweep: releaseUncommitted(tx, storage, target) };
   const mark = await readMark(tx, account, id, name);
   const last = await lastSnapshot(tx, account, id, name, mark);
@@ -81,13 +96,15 @@ async function deleteBase(
 async function deleteSnapshot(
   tx: Transaction,
   storage: Storage,
-  { container, blob: name, snapshot, conditions }: DeleteBlobInput,
+  input: DeleteBlobInput,
   leaseId: string | undefined,
 ): Promise<Deleted> {
+  const { container, blob: name, snapshot, conditions } = input;
   const { account, content } = storage;
   const { id, blob } = await readBlob(tx, storage, container, name, snapshot);
   checkLease(tx, blob.lease, leaseId, 'write', 'blob');
   checkWriteConditions(blob, conditions, leaseId);
+  checkTierConditions(tx, blob, input);
   const row = (await tx.get(snapshotKey(account, id, name, snapshot!)))!;
   const retention = deletionNow(await readPolicy(tx, account), tx.now);
   if (retention) keepSnapshot(tx, account, id, name, row, retention);
@@ -113,4 +130,8 @@ async function deletePermanently(
   if (!(await readPolicy(tx, account))?.allowsPermanentDelete) throw fail('BlobOperationNotSupported');
   await removeDeletedState(tx, content, account, id, name, row);
   return { isPermanent: true, needsSweep: true };
+}
+
+function checkTierConditions({ now }: Transaction, blob: Blob | undefined, { tierConditions }: DeleteBlobInput): void {
+  if (tierConditions) checkWriteConditions(tierValidators(blob?.tier, now), tierConditions);
 }

@@ -16,6 +16,7 @@ export const blobErrors = errorTable({
   DuplicateTagNames: [400, 'The tags specified contain a name more than once.'],
   EmptyTagName: [400, 'The name of one of the tags is empty.'],
   ContainerNotFound: [404, 'The specified container does not exist.'],
+  CopyIdMismatch: [409, 'The specified copy ID did not match the copy ID for the pending copy operation.'],
   ExceedsMaxBatchRequestCount: [400, 'The batch operation exceeds maximum number of allowed subrequests.'],
   InfiniteLeaseDurationRequired: [
     412,
@@ -26,6 +27,7 @@ export const blobErrors = errorTable({
   InvalidBlockList: [400, 'The specified block list is invalid.'],
   InvalidTags: [400, 'The tags specified are invalid. It contains characters that are not permitted.'],
   NoPendingCopyOperation: [409, 'There is currently no pending copy operation.'],
+  PendingCopyOperation: [409, 'There is currently a pending copy operation.'],
   SnapshotsPresent: [409, 'This operation is not permitted because the blob has snapshots.'],
   SourceConditionNotMet: [412, 'The source condition specified using HTTP conditional header(s) is not met.'],
   TagsTooLarge: [400, 'The tags specified exceed the maximum permissible limit.'],

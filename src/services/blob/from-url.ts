@@ -2,11 +2,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Storage } from '../common/storage.ts';
 import { checkPutBlockInput, commitBlock, type PutBlockInput, precheckPutBlock } from './blocks.ts';
-import { type FromUrlInput, withSource } from './copy-sources.ts';
+import { type FromUrlInput, type SourceProperties, withSource } from './copy-sources.ts';
 import { fail } from './errors.ts';
 import { checkPutBlobInput, commitBlob, precheckPutBlob } from './put-blob.ts';
 import type { BlobInput, SentMetadata } from './request-checks.ts';
-import type { Blob, ContentHeaders } from './rows.ts';
+import type { ContentHeaders } from './rows.ts';
 import { findContainerId } from './write-target.ts';
 
 export type PutBlockFromUrlInput = Omit<PutBlockInput, 'body'> & FromUrlInput;
@@ -39,8 +39,9 @@ export async function putBlobFromUrl(storage: Storage, input: PutBlobFromUrlInpu
   const { leaseId, metadata: sentMetadata, tier, tags } = checkPutBlobInput(storage, input);
   await precheckPutBlob(storage, input);
   const containerId = await findContainerId(storage, input.container);
-  const contentOf = (source: Blob) => (copiesProperties ? overlay(source.content, input.content) : input.content);
-  const wanted = { md5: (source: Blob) => contentOf(source).contentMd5 === undefined, inline: true };
+  const contentOf = (source: SourceProperties) =>
+    copiesProperties ? overlay(source.content, input.content) : input.content;
+  const wanted = { md5: (source: SourceProperties) => contentOf(source).contentMd5 === undefined, inline: true };
   return withSource(storage, input, wanted, async (staged, source) => {
     const metadata = input.metadata.length > 0 ? sentMetadata : source.metadata;
     const description = { content: contentOf(source), metadata, tags };

@@ -3,12 +3,14 @@ import { randomUUID } from 'node:crypto';
 import type { Transaction } from '../../partition/partition.ts';
 import { type Conditions, formatEtag, type Validators } from '../../rules/conditions.ts';
 import { type Lease, type LeaseAction, type LeaseStep, lockedUntil, nextLease } from '../../rules/lease.ts';
+import type { LeasedName } from '../common/held-leases.ts';
 import type { Storage } from '../common/storage.ts';
 import { encodeBlobRecord } from './blob-record.ts';
 import { fail } from './errors.ts';
 import {
   checkBlobName,
   checkContainerName,
+  checkNoPendingCopy,
   checkSingleCondition,
   checkWriteConditions,
   type LeasedResource,
@@ -61,9 +63,10 @@ export async function leaseContainer(storage: Storage, input: LeaseTarget & Leas
     const changed = changeLease(tx, found.lease, action, 'container');
     const { id, metadata, access, policies, version: etag } = found;
     tx.put(propertiesKey(account, id), encodeProperties({ metadata, access, policies, lease: changed.lease, etag }));
-    return leaseAnswer(found, action, changed);
+    return { answer: leaseAnswer(found, action, changed), lease: changed.lease };
   });
-  return value;
+  recordLease(storage, { container }, value.lease);
+  return value.answer;
 }
 
 export async function leaseBlob(
@@ -82,18 +85,25 @@ export async function leaseBlob(
     if (!found && !uncommitted) throw fail('BlobNotFound');
     // For conditions, a blob that consists of uncommitted blocks only does not exist.
     checkWriteConditions(found, conditions);
+    checkNoPendingCopy(found);
     const changed = changeLease(tx, currentLease(target), action, 'blob');
     const { lease } = changed;
     if (found) {
       const record = { ...recordFrom(found), lease, etag: found.version };
       tx.put(blobKey(account, containerId, blob), encodeBlobRecord(record));
-      return leaseAnswer(found, action, changed);
+      return { answer: leaseAnswer(found, action, changed), lease };
     }
     const { created } = uncommitted!;
     tx.put(uncommittedKey(account, containerId, blob), encodeUncommitted({ ...uncommitted!, lease }));
-    return leaseAnswer({ etag: formatEtag(created), modified: created }, action, changed);
+    return { answer: leaseAnswer({ etag: formatEtag(created), modified: created }, action, changed), lease };
   });
-  return value;
+  recordLease(storage, { container, blob }, value.lease);
+  return value.answer;
+}
+
+function recordLease({ account, heldLeases }: Storage, name: LeasedName, lease: Lease | undefined): void {
+  if (!lease || lease.state === 'broken') heldLeases?.end(account, name);
+  else heldLeases?.set(account, name, lease.until);
 }
 
 /** The decision rests on the lease as it is now: it is void once an active lease has expired, hence the deadline. */

@@ -1,6 +1,7 @@
 /** The checks that blob operations share: of the request itself, before any row is read; of conditions and leases, on a snapshot. */
 import type { Instant, Snapshot, Timestamp } from '../../partition/partition.ts';
 import { type Conditions, hasOneCondition, judgeRead, judgeWrite, type Validators } from '../../rules/conditions.ts';
+import { type CopyState, isPending } from '../../rules/copy-state.ts';
 import { judgeUse, type Lease, lockedUntil, normaliseLeaseId } from '../../rules/lease.ts';
 import { blobNameFault, containerNameFault, LOGS_CONTAINER } from '../../rules/names.ts';
 import {
@@ -98,6 +99,11 @@ export function parseSentPriority(text: string | undefined): RehydratePriority |
 export function checkOnline({ now }: Snapshot, blob: { readonly tier?: StoredTier | undefined } | undefined): void {
   // Most blobs never had a tier set.
   if (blob?.tier && isArchived(blob.tier, now)) throw fail('BlobArchived');
+}
+
+/** Fails while a copy onto the blob is pending: until it ends, Abort Copy Blob is the only way to change the blob. */
+export function checkNoPendingCopy(blob: { readonly copy?: CopyState | undefined } | undefined): void {
+  if (isPending(blob?.copy)) throw fail('PendingCopyOperation');
 }
 
 /** Fails if the lease does not permit this use. A decision on an active lease is void once the lease has expired: hence the deadline. */

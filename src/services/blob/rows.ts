@@ -15,6 +15,7 @@ import { decodeKey, encodeKey, type Key, keyPrefix, keysUnder, type Range } from
 import type { Instant, Row, Snapshot, Timestamp, Transaction } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
 import { formatEtag, type Validators } from '../../rules/conditions.ts';
+import type { CopyState } from '../../rules/copy-state.ts';
 import type { Lease } from '../../rules/lease.ts';
 import type { Tags } from '../../rules/tags.ts';
 import type { StoredTier } from '../../rules/tiers.ts';
@@ -26,7 +27,7 @@ import type { AccountId, AccountScope } from '../common/storage.ts';
 import { fail } from './errors.ts';
 
 export type ContainerId = bigint;
-export type { Metadata };
+export type { CopyState, Metadata };
 
 /** An account without a hierarchical namespace has one directory, which holds whole names. */
 export const ROOT = 0n;
@@ -47,6 +48,11 @@ export const uncommittedKey = (account: AccountId, id: ContainerId, blob: string
   encodeKey([account, 'u', id, ROOT, blob]);
 export const uncommittedKeyPrefix = (account: AccountId, id: ContainerId, prefix: string): Key =>
   keyPrefix([account, 'u', id, ROOT], prefix);
+/** The copy that runs onto this blob, in `running-copies.ts`. */
+export const runningCopyKey = (account: AccountId, id: ContainerId, blob: string): Key =>
+  encodeKey([account, 'r', id, ROOT, blob]);
+export const runningCopiesIn = (account: AccountId, ...container: ContainerId[]): Range =>
+  keysUnder([account, 'r', ...container]);
 /** `blockId`: decoded from base64, so that the rows are in the order of the bytes. */
 export const blockKey = (account: AccountId, id: UncommittedId, blockId: Uint8Array): Key =>
   encodeKey([...uncommittedKeyParts(account, id), blockId]);
@@ -91,15 +97,6 @@ export interface ContentHeaders {
   readonly contentDisposition?: string | undefined;
   readonly cacheControl?: string | undefined;
   readonly contentMd5?: string | undefined;
-}
-
-/** The state of a finished copy; the next write of content or properties removes it. */
-export interface CopyState {
-  readonly id: string;
-  /** The URL as it was sent. */
-  readonly source: string;
-  readonly bytes: number;
-  readonly completed: Timestamp;
 }
 
 export interface BlobRecord extends ETagged {

@@ -24,6 +24,7 @@ import {
 import {
   type BlobInput,
   checkLease,
+  checkNoPendingCopy,
   checkOnline,
   checkWritable,
   checkWriteConditions,
@@ -59,6 +60,7 @@ export async function snapshotBlob(storage: Storage, input: SnapshotBlobInput) {
     const { id, blob } = await readBlob(tx, storage, container, name);
     checkLease(tx, blob.lease, leaseId, 'read', 'blob');
     checkWriteConditions(blob, conditions, leaseId);
+    checkNoPendingCopy(blob);
     checkOnline(tx, blob);
     const snapshot = await nextStamp(tx, account, id, name);
     const putInline = await shareContent(tx, storage, { id, name, blob });

@@ -7,6 +7,7 @@ import { fail } from './errors.ts';
 import {
   type BlobInput,
   checkLease,
+  checkNoPendingCopy,
   checkReadConditions,
   checkReadInput,
   checkWritable,
@@ -61,6 +62,7 @@ export async function setBlobTags(storage: Storage, input: BlobInput & { readonl
     const { id, blob: found } = await readBlob(tx, storage, container, blob);
     checkLease(tx, found.lease, leaseId, 'write', 'blob');
     checkWriteConditions(found, input.conditions);
+    checkNoPendingCopy(found);
     tx.put(blobKey(account, id, blob), encodeBlobRecord({ ...recordFrom(found), tags, etag: found.version }));
     await updateTagIndex(tx, account, { containerId: id, container, name: blob }, found.tags, tags);
   });

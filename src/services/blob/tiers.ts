@@ -6,6 +6,7 @@ import { fail } from './errors.ts';
 import { recordKey } from './old-rows.ts';
 import {
   checkLease,
+  checkNoPendingCopy,
   checkWritable,
   checkWriteConditions,
   checkWriteInput,
@@ -31,6 +32,7 @@ export async function setBlobTier(storage: Storage, input: SetTierInput): Promis
     const { id, blob: found } = await readBlob(tx, storage, container, blob, snapshot);
     checkLease(tx, found.lease, leaseId, 'write', 'blob');
     checkWriteConditions(found, input.conditions);
+    checkNoPendingCopy(found);
     const next = snapshot === undefined ? nextTier : nextSnapshotTier;
     const step = next(found.tier, request, tx.now, rehydrationSeconds);
     if ('refused' in step) throw fail(step.refused);

@@ -13,6 +13,7 @@ import { deletedBlobKey } from './old-rows.ts';
 import {
   type BlobInput,
   checkLease,
+  checkNoPendingCopy,
   checkOnline,
   checkWriteConditions,
   type DecisionSnapshot,
@@ -103,6 +104,7 @@ export function checkPut(
   checkLease(at, currentLease(target), leaseId, 'write', 'blob');
   checkWriteConditions(target.blob, conditions, leaseId, true);
   if (target.blob && granted?.overwrite === false) throw fail('UnauthorizedBlobOverwrite');
+  checkNoPendingCopy(target.blob);
   checkOnline(at, target.blob);
 }
 

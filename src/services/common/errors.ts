@@ -100,6 +100,7 @@ export const commonErrors = errorTable({
   InvalidQueryParameterValue: [400, 'Value for one of the query parameters specified in the request URI is invalid.'],
   /** The misspelling is the service's own. */
   InvalidResourceName: [400, 'The specifed resource name contains invalid characters.'],
+  InvalidStructuredMessage: [400, 'The structured message in the body of the request is not valid.'],
   InvalidUri: [400, 'The requested URI does not represent any resource on the server.'],
   InvalidXmlDocument: [400, 'XML specified is not syntactically valid.'],
   InvalidXmlNodeValue: [400, 'The value for one of the XML nodes is not in the correct format.'],

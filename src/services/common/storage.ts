@@ -1,6 +1,9 @@
 /** What every operation gets: the stores, the account, and the limits of the caller's authorization. */
 import type { ContentStore } from '../../content/content.ts';
+import type { Key } from '../../partition/keys.ts';
 import type { Partition } from '../../partition/partition.ts';
+import type { HeldLeases } from './held-leases.ts';
+import type { RemoteSources } from './remote-sources.ts';
 
 export { nextSlice } from '../../base/time-slices.ts';
 
@@ -33,14 +36,27 @@ export interface Storage {
   readonly content: ContentStore;
   /** Woken after a commit that scheduled a deletion. */
   readonly sweeper: { wake(): void };
+  /** Runs copies in the background; undefined: none can be started. */
+  readonly copies?: CopyQueue | undefined;
+  /** Reads other servers; undefined: none can be copied from. */
+  readonly remote?: RemoteSources | undefined;
   /** Undefined: no limits. */
   readonly granted?: Granted | undefined;
   /** The server itself acts: it writes the logs, which clients can only read. */
   readonly bySystem?: true;
   /** How long an archived blob takes to come back; undefined: the default. */
   readonly rehydrationSeconds?: number | undefined;
+  /** For monitoring. */
+  readonly heldLeases?: HeldLeases | undefined;
   /** Storage Analytics, which reads the service properties again. */
   readonly settings?: { refresh(): Promise<void> } | undefined;
+}
+
+export interface CopyQueue {
+  /** A copy was committed under this key, for this process to run. */
+  start(key: Key): void;
+  /** A running copy may have ended. */
+  wake(): void;
 }
 
 /** What a read of containers, queues and tables needs. */

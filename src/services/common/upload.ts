@@ -44,7 +44,7 @@ export function checkHashes(expected: Hashes, found: Hashes): void {
  * unknown outcome they stay pinned until the process ends: a row may reference them.
  */
 export async function withUpload<T>(
-  { content, account }: Storage,
+  { content, account }: Pick<Storage, 'content' | 'account'>,
   sent: SentContent,
   wants: { readonly md5: boolean },
   fn: (uploaded: UploadedContent) => Promise<T>,

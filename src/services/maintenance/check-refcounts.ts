@@ -16,6 +16,7 @@ import { decodeBlobRecord, parseBlobRecord } from '../blob/blob-record.ts';
 import { decodeDeletedContainer } from '../blob/deleted-containers.ts';
 import { decodeDeletedBlob, stampInKey } from '../blob/old-rows.ts';
 import { blocksIn, decodeBlock, decodeUncommitted } from '../blob/rows.ts';
+import { decodeRunningCopy } from '../blob/running-copies.ts';
 import { decodeAccount, removedAccountId } from '../common/account-rows.ts';
 import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
 import { decodeName } from '../common/names.ts';
@@ -34,6 +35,8 @@ export interface ReferenceCounts {
   /** Those among them whose segments are not counted as users of their chunks, and the ranges of their rows. */
   readonly uncounted: Set<string>;
   readonly uncountedRows: Range[];
+  /** Contents that running copies build. */
+  readonly building: Set<string>;
   readonly contents: Map<string, ContentCount>;
   readonly uncommitted: Map<string, UncommittedCount>;
   readonly chunks: Map<string, ChunkCount>;
@@ -94,6 +97,7 @@ export function newReferenceCounts(): ReferenceCounts {
     deletionQueue: new Set(),
     uncounted: new Set(),
     uncountedRows: [],
+    building: new Set(),
     contents: new Map(),
     uncommitted: new Map(),
     chunks: new Map(),
@@ -172,6 +176,9 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       if (contentId !== undefined) content(contentId).blobs++;
       return;
     }
+    case 'r':
+      counts.building.add(qualifiedId(account, formatId(decodeRunningCopy(row).content)));
+      return;
     case 'c': {
       const { length } = decodeContent(row);
       content(`${rest[0]}-${rest[1]}`).row = { length };

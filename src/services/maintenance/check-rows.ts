@@ -11,6 +11,7 @@ import { decodeKey, encodeKey, type Part as KeyPart } from '../../partition/keys
 import type { Row, Snapshot } from '../../partition/partition.ts';
 import { decodeBytes, decodeCounter, decodeText, decodeValue } from '../../partition/values.ts';
 import { accountKeysFault, accountNameFault } from '../../rules/account-names.ts';
+import { isPending } from '../../rules/copy-state.ts';
 import { findTag } from '../../rules/tags.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
 import { decodeDeletedContainer, deletedExpiryKey } from '../blob/deleted-containers.ts';
@@ -23,6 +24,7 @@ import {
   nameKey,
   propertiesKey,
 } from '../blob/rows.ts';
+import { type CopyPlace, decodeRunningCopy, keyOfCopy, placeOfCopy, readCopied } from '../blob/running-copies.ts';
 import { tagKey } from '../blob/tag-index.ts';
 import { decodeAccount } from '../common/account-rows.ts';
 import { decodeDeletion } from '../common/deletions.ts';
@@ -73,8 +75,12 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       totals.blobs++;
       totals.bytes += decodeBlobRecord(row).length;
       if (!hasContainer(rest[0])) throw new Error('its container does not exist');
+      await checkCopyRuns(at, row, counts);
       await checkTags(at, row);
       return checkBlobContent(at, row, decodeBlobRecord(row), counts);
+    case 'r':
+      if (!hasContainer(rest[0])) throw new Error('its container does not exist');
+      return checkRunningCopy(at, row, counts);
     case 't': {
       const [id, key, value, blob] = rest as [bigint, string, string, string];
       decodeValue(row);
@@ -107,7 +113,11 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
     case 'c':
       return checkContent(decodeContent(row), counts.contents.get(name(ownId))!);
     case 'm':
-      if (!counts.contents.get(name(ownId))?.row && !counts.deletionQueue.has(`content ${name(ownId)}`))
+      if (
+        !counts.contents.get(name(ownId))?.row &&
+        !counts.deletionQueue.has(`content ${name(ownId)}`) &&
+        !counts.building.has(name(ownId))
+      )
         throw new Error('bytes of a content that does not exist');
       if (isUncounted('content')) return;
       return checkSegments(decodeManifestPage(row), account, counts);
@@ -211,6 +221,28 @@ async function checkTags(at: Snapshot, row: Row): Promise<void> {
   const rows = await at.getMany(tags.map(([key, value]) => tagKey(account, id, key, value, blob)));
   const missing = tags.find((_, i) => !rows[i]);
   if (missing) throw new Error(`its tag ${missing[0]} is not in the index`);
+}
+
+/** Of a container that is being deleted, copies and blobs go one after the other. */
+const isDeletedWith = ({ account, container }: CopyPlace, { deletionQueue }: ReferenceCounts): boolean =>
+  deletionQueue.has(`container ${qualifiedId(account, container)}`);
+
+async function checkCopyRuns(at: Snapshot, row: Row, counts: ReferenceCounts): Promise<void> {
+  const place = placeOfCopy(row.key);
+  if (!isPending(decodeBlobRecord(row).copy) || isDeletedWith(place, counts)) return;
+  if (!(await at.get(keyOfCopy(place)))) throw new Error('a copy onto it is pending and does not run');
+}
+
+/** Its pages are the bytes that its blob counts as copied. */
+async function checkRunningCopy(at: Snapshot, row: Row, counts: ReferenceCounts): Promise<void> {
+  const copy = decodeRunningCopy(row);
+  const place = placeOfCopy(row.key);
+  if (isDeletedWith(place, counts)) return;
+  const state = (await readCopied(at, place))?.copy;
+  if (state?.id !== copy.id || !isPending(state)) throw new Error('a copy that its blob does not know');
+  const { row: content, end = 0, gap } = counts.contents.get(qualifiedId(place.account, formatId(copy.content))) ?? {};
+  if (content) throw new Error('a running copy whose content is complete');
+  if (gap !== undefined || end !== state.copied) throw new Error(`it has ${end} bytes, not ${state.copied}`);
 }
 
 function checkContent({ refs, length }: Content, { blobs, end, gap }: ContentCount): void {

@@ -16,12 +16,14 @@ import {
   expiryKey,
   inlineKey,
   nameFromKey,
+  runningCopiesIn,
   scheduleUncommittedDeletion,
   type UncommittedId,
   uncommittedExpiry,
   uncommittedKey,
   uncommittedKeyPrefix,
 } from '../blob/rows.ts';
+import { decodeRunningCopy } from '../blob/running-copies.ts';
 import { removeSnapshot, settleMarkSlice } from '../blob/snapshots.ts';
 import { expireDeletedState, removeDeletedState } from '../blob/soft-delete.ts';
 import { updateTagIndex } from '../blob/tag-index.ts';
@@ -30,7 +32,7 @@ import type { AccountId } from '../common/storage.ts';
 
 export interface SweepContext {
   readonly partition: Partition;
-  readonly content: Pick<ContentStore, 'decrefContent' | 'decrefChunks' | 'sweepContent'>;
+  readonly content: Pick<ContentStore, 'decrefContent' | 'decrefChunks' | 'discardContent' | 'sweepContent'>;
 }
 
 /** Blobs or blocks of a slice: a blob has up to ten tags, each a row and a counter. */
@@ -72,13 +74,18 @@ function sweepEntry({ content }: SweepContext, tx: Transaction, account: Account
   }
 }
 
-/** Without the container's name no write can add rows, so unchecked scans are enough. */
+/** Without the container's name and properties no write can add rows, so unchecked scans are enough. */
 async function sweepContainer(
   content: SweepContext['content'],
   tx: Transaction,
   account: AccountId,
   id: bigint,
 ): Promise<boolean> {
+  const copies = await tx.scanUnchecked(runningCopiesIn(account, id), { limit: SLICE_ROWS });
+  for (const row of copies) {
+    content.discardContent(tx, account, decodeRunningCopy(row).content);
+    tx.remove(row.key);
+  }
   const blobPrefix = blobKeyPrefix(account, id, '');
   const blobs = await tx.scanUnchecked({ from: blobPrefix, to: prefixEnd(blobPrefix) }, { limit: SLICE_ROWS });
   for (const row of blobs) {
@@ -89,7 +96,7 @@ async function sweepContainer(
     await updateTagIndex(tx, account, { containerId: id, container: '', name }, tags);
     tx.remove(row.key);
   }
-  if (blobs.length > 0) return false;
+  if (copies.length + blobs.length > 0) return false;
   if (await sweepOldStates(content, tx, account, id)) return false;
   const prefix = uncommittedKeyPrefix(account, id, '');
   const rows = await tx.scanUnchecked({ from: prefix, to: prefixEnd(prefix) }, { limit: SLICE_ROWS });

@@ -122,6 +122,17 @@ export async function readMessageCount(at: Snapshot, queue: Queue): Promise<numb
   );
 }
 
+/**
+ * Without the seconds of the current hour: messages that expired in it count until its end, or until they are deleted. Reads one slice of
+ * counters at most, which hold the messages that expire first.
+ */
+export async function readMessageEstimate(at: Snapshot, queue: Queue): Promise<number> {
+  const hour = at.now / TICKS_PER_SECOND / SECONDS_PER_HOUR;
+  const from = encodeKey([...counterKeyParts(queue), HOURS, hour]);
+  const rows = await at.scan({ from, to: prefixEnd(encodeKey([...counterKeyParts(queue), HOURS])) }, SLICE);
+  return Number(rows.reduce((sum, row) => sum + decodeCounter(row), 0n));
+}
+
 async function sumCounters(at: Snapshot, { from, to }: Range): Promise<bigint> {
   let sum = 0n;
   for (let next: Key | undefined = from; next !== undefined; ) {

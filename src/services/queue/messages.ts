@@ -1,16 +1,6 @@
 /** The operations on messages of one queue: put, get, peek, update, delete and clear. */
 import type { Instant, Transaction } from '../../partition/partition.ts';
-import {
-  addSeconds,
-  expiryTime,
-  formatReceipt,
-  type MessageId,
-  parseMessageId,
-  putFault,
-  SALT_BITS,
-  TTL_SECONDS_DEFAULT,
-  updateFault,
-} from '../../rules/queue/messages.ts';
+import { addSeconds, formatReceipt, type MessageId, parseMessageId, updateFault } from '../../rules/queue/messages.ts';
 import type { Storage } from '../common/storage.ts';
 import { type DequeueInput, deleteExpired, dequeue, findVisible, random64, readVisible } from './dequeue.ts';
 import { fail } from './errors.ts';
@@ -23,6 +13,7 @@ import {
   messageKey,
   toMessage,
 } from './message-rows.ts';
+import { addMessage, prepareMessage, prepareRestored, type RestoredMessage, type SentMessage } from './put-message.ts';
 import {
   checkMessageCount,
   checkMessageText,
@@ -47,36 +38,27 @@ export interface MessageInput extends QueueInput {
   readonly popReceipt: string;
 }
 
-export async function putMessage(
-  storage: Storage,
-  input: QueueInput & {
-    readonly text: string;
-    readonly visibilitySeconds?: number | undefined;
-    readonly ttlSeconds?: number | undefined;
-  },
-): Promise<Message> {
-  const { queue, visibilitySeconds = 0, ttlSeconds = TTL_SECONDS_DEFAULT } = input;
+export async function putMessage(storage: Storage, input: QueueInput & SentMessage): Promise<Message> {
+  const { queue } = input;
   checkQueueName(queue);
-  throwIfFault(putFault(visibilitySeconds, ttlSeconds));
-  checkMessageText(input.text);
-  const text = Buffer.from(input.text);
-  const salt = BigInt.asUintN(SALT_BITS, random64());
-  const nonce = random64();
-  const { value } = await storage.partition.transact(txQueueKey(storage.account, queue), async (tx) => {
-    const found = await readQueue(tx, storage, queue);
-    const message = {
-      id: { inserted: tx.timestamp, salt },
-      visibleAt: addSeconds(tx.now, visibilitySeconds),
-      expires: expiryTime(tx.now, ttlSeconds),
-      nonce,
-      dequeueCount: 0,
-      text,
-    };
-    tx.put(messageKey(found, message.visibleAt, message.id), encodeMessage(message));
-    countMessage(tx, found, message, 1);
-    return toMessage(message, input.text);
-  });
+  const prepared = prepareMessage(input);
+  const { value } = await storage.partition.transact(txQueueKey(storage.account, queue), async (tx) =>
+    toMessage(addMessage(tx, await readQueue(tx, storage, queue), prepared), input.text),
+  );
   return value;
+}
+
+/** One commit: the queue gets these messages with the times that they had on another server. */
+export async function restoreMessages(
+  storage: Storage,
+  { queue, messages }: QueueInput & { readonly messages: readonly RestoredMessage[] },
+): Promise<void> {
+  checkQueueName(queue);
+  const prepared = messages.map(prepareRestored);
+  await storage.partition.transact(txQueueKey(storage.account, queue), async (tx) => {
+    const found = await readQueue(tx, storage, queue);
+    for (const message of prepared) addMessage(tx, found, message);
+  });
 }
 
 export async function getMessages(storage: Storage, input: DequeueInput): Promise<readonly Message[]> {

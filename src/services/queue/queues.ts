@@ -6,6 +6,7 @@ import type { Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
 import { readMessageCount } from './message-rows.ts';
 import type { QueueInput } from './messages.ts';
+import { addMessage, prepareMessage, type SentMessage } from './put-message.ts';
 import {
   checkQueueName,
   decodeQueue,
@@ -22,14 +23,18 @@ import {
 
 const POLICIES_MAX = 5;
 
-/** Creating a queue that exists with the same metadata is no error. */
+/**
+ * Creating a queue that exists with the same metadata is no error.
+ * @param input with messages, a new queue has them from its first moment on
+ */
 export async function createQueue(
   storage: Storage,
-  input: QueueInput & { readonly metadata: SentMetadata },
+  input: QueueInput & { readonly metadata: SentMetadata; readonly messages?: readonly SentMessage[] },
 ): Promise<'created' | 'unchanged'> {
   const { queue } = input;
   checkQueueName(queue);
   const metadata = parseMetadata(input.metadata);
+  const messages = (input.messages ?? []).map(prepareMessage);
   const { account } = storage;
   const { value } = await storage.partition.transact(txQueueKey(account, queue), async (tx) => {
     const name = await tx.get(nameKey(account, queue));
@@ -44,6 +49,8 @@ export async function createQueue(
     await tx.get(properties);
     tx.put(nameKey(account, queue), encodeQueue(tx.timestamp, 0n));
     tx.put(properties, encodeProperties({ metadata, policies: [] }));
+    const created = { account, id: tx.timestamp, gen: 0n };
+    for (const [position, message] of messages.entries()) addMessage(tx, created, message, position);
     return 'created' as const;
   });
   return value;

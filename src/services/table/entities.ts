@@ -83,9 +83,22 @@ export async function changeEntities(
   table: string,
   changes: readonly Change[],
 ): Promise<readonly ChangeResult[]> {
+  // Not awaited: while suspended, this function would hold all that was sent.
+  return commitGroup(storage, table, await prepareGroup(storage, table, changes));
+}
+
+async function prepareGroup(storage: Storage, table: string, changes: readonly Change[]): Promise<PreparedChange[]> {
   const group: Group = { table, changes, fault: findGroupFault(table, changes.map(groupMember)) };
   const prepared: PreparedChange[] = [];
   while (!prepareSlice(storage, group, prepared)) await nextSlice();
+  return prepared;
+}
+
+async function commitGroup(
+  storage: Storage,
+  table: string,
+  prepared: readonly PreparedChange[],
+): Promise<readonly ChangeResult[]> {
   const first = prepared[0];
   if (!first) return [];
   const { value } = await storage.partition.transact(entityTxQueueKey(storage, table, first), async (tx) => {

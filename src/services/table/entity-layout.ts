@@ -51,19 +51,6 @@ const ANNOTATION_BYTES = TYPES.map((type, code) =>
   [INT64, SPECIAL_DOUBLE, DATE_TIME, GUID, BINARY].includes(code) ? `,"@odata.type":"${type}"`.length : 0,
 );
 
-export interface Fragment {
-  readonly code: number;
-  readonly name: PropertyName;
-  readonly text: string;
-}
-
-export function makeFragment(name: string, { type, text, size }: CanonicalValue): Fragment {
-  const known = propertyName(name);
-  const code = typeCode(type, text, size);
-  known.starts[code] ??= formatFragmentStart(known, code);
-  return { code, name: known, text: known.starts[code] + text };
-}
-
 function formatFragmentStart({ json }: PropertyName, code: number): string {
   const annotation = ANNOTATION_BYTES[code] === 0 ? '' : `,"${json}@odata.type":"${TYPES[code]}"`;
   return `${annotation},"${json}":`;
@@ -76,26 +63,57 @@ function typeCode(type: EdmType, text: string, size: number): number {
   return TYPES.indexOf(type);
 }
 
-export function encodeLayout(keysText: string, fragments: readonly Fragment[], size: number): Buffer {
-  const textAt = HEAD_BYTES + ENTRY_BYTES * fragments.length;
-  const length = fragments.reduce((sum, { text }) => sum + text.length, textAt + keysText.length);
-  const bytes = Buffer.allocUnsafe(length);
-  bytes[0] = FORMAT;
-  write16(bytes, 1, fragments.length);
-  write32(bytes, 3, size);
-  write16(bytes, 7, keysText.length);
-  let text = keysText;
-  let at = HEAD_BYTES;
-  for (const fragment of fragments) {
-    bytes[at] = fragment.code;
-    bytes[at + 1] = fragment.name.hash;
-    write16(bytes, at + 2, fragment.name.json.length);
-    write32(bytes, at + 4, fragment.text.length);
-    text += fragment.text;
-    at += ENTRY_BYTES;
+/** Grows to the longest index so far. All entities share it, since none is encoded while another is. */
+let index = Buffer.alloc(HEAD_BYTES + 256 * ENTRY_BYTES);
+
+/** Encodes one entity without an object per property: garbage was a third of the cost of a batch. */
+export class LayoutEncoder {
+  private readonly keysLength: number;
+  private text: string;
+  private end = HEAD_BYTES;
+
+  constructor(keysText: string) {
+    this.keysLength = keysText.length;
+    this.text = keysText;
   }
-  bytes.write(text, textAt, 'latin1');
-  return bytes;
+
+  add(name: PropertyName, { type, text, size }: CanonicalValue): void {
+    const code = typeCode(type, text, size);
+    name.starts[code] ??= formatFragmentStart(name, code);
+    const start = name.starts[code];
+    this.addEntry(name, code, start.length + text.length);
+    this.text += start;
+    this.text += text;
+  }
+
+  /** A fragment of another entity. */
+  addFragment(name: PropertyName, code: number, text: string): void {
+    this.addEntry(name, code, text.length);
+    this.text += text;
+  }
+
+  private addEntry({ hash, json }: PropertyName, code: number, length: number): void {
+    const at = this.end;
+    this.end += ENTRY_BYTES;
+    if (this.end > index.length) index = Buffer.concat([index, index]);
+    index[at] = code;
+    index[at + 1] = hash;
+    write16(index, at + 2, json.length);
+    write32(index, at + 4, length);
+  }
+
+  /** @param size of the entity, as Azure counts it */
+  finish(size: number): Buffer {
+    const { end, text } = this;
+    index[0] = FORMAT;
+    write16(index, 1, (end - HEAD_BYTES) / ENTRY_BYTES);
+    write32(index, 3, size);
+    write16(index, 7, this.keysLength);
+    const bytes = Buffer.allocUnsafe(end + text.length);
+    index.copy(bytes, 0, 0, end);
+    bytes.write(text, end, 'latin1');
+    return bytes;
+  }
 }
 
 /** Little-endian; several times as fast as the methods of Buffer. */

@@ -1,12 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import { StorageError } from '../common/errors.ts';
-import { canonicalize, encodeEntity, mergeEntity, type Property, type SentEntity } from './entity-rows.ts';
+import {
+  canonicalize,
+  encodeEntity,
+  mergeEntity,
+  type Property,
+  propertyName,
+  type SentEntity,
+} from './entity-rows.ts';
 import { checkEntity, checkStored } from './request-checks.ts';
 
 const keys = { partitionKey: 'p', rowKey: 'r' };
-const text = (name: string, value: string): Property => ({ name, value: canonicalize({ type: 'Edm.String', value }) });
+const text = (name: string, value: string): Property => ({
+  name: propertyName(name),
+  value: canonicalize({ type: 'Edm.String', value }),
+});
 const binary = (name: string, length: number): Property => ({
-  name,
+  name: propertyName(name),
   value: canonicalize({ type: 'Edm.Binary', value: Buffer.alloc(length) }),
 });
 const many = (count: number, from = 0): Property[] => Array.from({ length: count }, (_, i) => text(`p${from + i}`, ''));

@@ -16,26 +16,24 @@ import type { AccountId } from '../common/storage.ts';
 import {
   ascii,
   bareStart,
-  encodeLayout,
-  type Fragment,
   findProperties,
   findProperty,
   keysLength,
   keysOffset,
-  makeFragment,
+  LayoutEncoder,
   type NameTable,
   nameAt,
-  type PropertyOffset,
   propertyOffsets,
   storedSize,
   valueAt,
 } from './entity-layout.ts';
 import { fail } from './errors.ts';
-import { propertyName } from './property-names.ts';
+import { type PropertyName, propertyName } from './property-names.ts';
 
 export type TableId = bigint;
 export { canonicalize, parseText, parseType, type SentValue } from '../../rules/table/canonical-json.ts';
 export { makeNameTable, type NameTable } from './entity-layout.ts';
+export { type PropertyName, propertyName } from './property-names.ts';
 
 export interface EntityKeys {
   readonly partitionKey: string;
@@ -43,7 +41,7 @@ export interface EntityKeys {
 }
 
 export interface Property {
-  readonly name: string;
+  readonly name: PropertyName;
   readonly value: CanonicalValue;
 }
 
@@ -120,46 +118,45 @@ export function entityFromRow(row: Row): StoredEntity {
 
 /** Keeps the order of the properties, as Azure does for an inserted entity. */
 export function encodeEntity({ partitionKey, rowKey }: EntityKeys, properties: readonly Property[]): Buffer {
-  const keysText = `"PartitionKey":${formatJsonString(partitionKey)},"RowKey":${formatJsonString(rowKey)}`;
-  const fragments: Fragment[] = [];
+  const encoder = new LayoutEncoder(
+    `"PartitionKey":${formatJsonString(partitionKey)},"RowKey":${formatJsonString(rowKey)}`,
+  );
   let size = sizeOfKeys(partitionKey, rowKey);
-  for (const property of properties) {
-    size += sizeOfName(property.name) + property.value.size;
-    fragments.push(makeFragment(property.name, property.value));
+  for (const { name, value } of properties) {
+    size += sizeOfName(name) + value.size;
+    encoder.add(name, value);
   }
-  return encodeLayout(keysText, fragments, size);
+  return encoder.finish(size);
 }
 
 /** Azure shows the properties of an updated, merged or upserted entity by name. */
 export function sortByName(properties: readonly Property[]): Property[] {
-  return properties.toSorted((one, other) => (one.name < other.name ? -1 : 1));
+  return properties.toSorted((one, other) => (one.name.text < other.name.text ? -1 : 1));
 }
 
 /** Fragments that no change names are copied undecoded. */
 export function mergeEntity({ value }: StoredEntity, changes: readonly Property[]): Buffer {
-  const fragments = new Map<string, Fragment>();
-  const offsets = new Map<string, PropertyOffset>();
-  for (const offset of propertyOffsets(value)) {
-    const name = nameAt(value, offset);
-    offsets.set(name, offset);
-    fragments.set(name, { code: offset.code, name: propertyName(name), text: ascii(value, offset.start, offset.end) });
-  }
+  const offsets = new Map(propertyOffsets(value).map((offset) => [nameAt(value, offset), offset]));
+  const changed = new Map(changes.map((change) => [change.name.text, change]));
   let size = storedSize(value);
-  for (const change of changes) {
-    const replaced = offsets.get(change.name);
+  for (const [text, change] of changed) {
+    const replaced = offsets.get(text);
     if (replaced) size -= valueSize(valueAt(value, replaced));
     else size += sizeOfName(change.name);
     size += change.value.size;
-    fragments.set(change.name, makeFragment(change.name, change.value));
   }
-  const sorted = [...fragments].sort(([one], [other]) => (one < other ? -1 : 1));
   const textAt = keysOffset(value);
-  const keysText = ascii(value, textAt, textAt + keysLength(value));
-  return encodeLayout(
-    keysText,
-    sorted.map(([, fragment]) => fragment),
-    size,
-  );
+  const encoder = new LayoutEncoder(ascii(value, textAt, textAt + keysLength(value)));
+  for (const text of [...new Set([...offsets.keys(), ...changed.keys()])].sort()) {
+    const change = changed.get(text);
+    if (change) {
+      encoder.add(change.name, change.value);
+      continue;
+    }
+    const { code, start, end } = offsets.get(text)!;
+    encoder.addFragment(propertyName(text), code, ascii(value, start, end));
+  }
+  return encoder.finish(size);
 }
 
 export function propertyValue(
@@ -206,8 +203,8 @@ function sizeOfKeys(partitionKey: string, rowKey: string): number {
 }
 
 /** Azure's formula: for each property 8 bytes and 2 for each character of its name, besides the value. */
-function sizeOfName(name: string): number {
-  return 8 + 2 * name.length;
+function sizeOfName({ text }: PropertyName): number {
+  return 8 + 2 * text.length;
 }
 
 /** Copies `"PartitionKey":"...","RowKey":"..."`. Returns the offset after it. */

@@ -1,8 +1,9 @@
 /** Property names with all that is derived from them, memoized: entities repeat the same few names. */
-import { memoize } from '../../base/memoize.ts';
+import { copyString, memoize } from '../../base/memoize.ts';
 import { formatJsonString } from '../../rules/table/canonical-json.ts';
 
 export interface PropertyName {
+  readonly text: string;
   readonly isValid: boolean;
   /** JSON text without its quotes. */
   readonly json: string;
@@ -19,7 +20,7 @@ const IDENTIFIER = /^[\p{L}\p{Nl}_][\p{L}\p{Nl}\p{Mn}\p{Mc}\p{Nd}\p{Pc}\p{Cf}]*$
 export const propertyName = memoize((name): PropertyName => {
   const bytes = Buffer.from(formatJsonString(name).slice(1, -1), 'latin1');
   const json = bytes.toString('latin1');
-  return { isValid: IDENTIFIER.test(name), json, bytes, hash: nameHash(json), starts: [] };
+  return { text: copyString(name), isValid: IDENTIFIER.test(name), json, bytes, hash: nameHash(json), starts: [] };
 });
 
 function nameHash(json: string): number {

@@ -7,7 +7,6 @@ import type { EntityBound, Storage } from '../common/storage.ts';
 import { propertyCount, storedSize } from './entity-layout.ts';
 import type { EntityKeys, Property, SentEntity } from './entity-rows.ts';
 import { fail } from './errors.ts';
-import { propertyName } from './property-names.ts';
 
 export function checkTableName(name: string): void {
   const fault = tableNameFault(name);
@@ -87,7 +86,7 @@ function checkKey(key: string): void {
 }
 
 function checkProperty({ name, value }: Property): void {
-  if (name.length > PROPERTY_NAME_MAX) throw fail('PropertyNameTooLong');
-  if (!propertyName(name).isValid) throw fail('PropertyNameInvalid');
+  if (name.text.length > PROPERTY_NAME_MAX) throw fail('PropertyNameTooLong');
+  if (!name.isValid) throw fail('PropertyNameInvalid');
   if (value.size > VALUE_SIZE_MAX) throw fail('PropertyValueTooLarge');
 }

@@ -50,16 +50,27 @@ def refused(status, code, call):
     raise AssertionError(f'accepted instead of {(status, code)}')
 
 
+class Skipped(Exception):
+    pass
+
+
+def skip():
+    """For a check that concerns only one of the servers."""
+    raise Skipped
+
+
 def equal(seen, expected):
     assert seen == expected, f'{seen!r} instead of {expected!r}'
 
 
 def run():
-    """One JSON object a line: a title, and what went wrong."""
+    """One JSON object a line: a title, and what went wrong or that it was skipped."""
     for title, function in checks:
         try:
             function()
             print(json.dumps({'title': title}), flush=True)
+        except Skipped:
+            print(json.dumps({'title': title, 'skipped': True}), flush=True)
         except Exception:
             print(json.dumps({'title': title, 'fault': traceback.format_exc(limit=-3)}), flush=True)
     sys.exit(0)

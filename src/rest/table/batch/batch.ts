@@ -35,16 +35,20 @@ export const batchOperation: Operation<Storage> = operationOn<Storage>()({
     await firstSlice();
     const batch = await runSliced(readBatch(body, request.headers['content-type']), 0);
     const now = () => storage.partition.clock.now();
-    const isChangeSet = batch.kind === 'changes';
-    const parts = isChangeSet
-      ? await runChanges(batch.parts, request, contextFor, now)
-      : [await runQuery(batch.part, request, contextFor, runPart, now)];
-    return { isChangeSet, parts };
+    // Not awaited: see runChanges.
+    return batch.kind === 'changes'
+      ? runChanges(batch.parts, request, contextFor, now)
+      : runQuery(batch.part, request, contextFor, runPart, now);
   },
   reply: ({ isChangeSet, parts }) => batchReply(parts, isChangeSet),
 });
 
 type Now = () => bigint;
+
+interface BatchResult {
+  readonly isChangeSet: boolean;
+  readonly parts: readonly PartReply[];
+}
 
 async function runQuery(
   part: BatchPart,
@@ -52,40 +56,50 @@ async function runQuery(
   contextFor: ContextFor<Storage>,
   runPart: RunPart<Storage>,
   now: Now,
-): Promise<PartReply> {
+): Promise<BatchResult> {
   const { headers } = part;
+  const resultOf = (reply: Reply) => ({ isChangeSet: false, parts: [{ requestHeaders: headers, reply }] });
   try {
     const { row, request, storage, input } = readQuery(part, outer, contextFor);
-    return { requestHeaders: headers, reply: row.reply(await row.run(storage, input, contextFor, runPart), request) };
+    return resultOf(row.reply(await row.run(storage, input, contextFor, runPart), request));
   } catch (error) {
     const known = asClientError(error);
-    return { requestHeaders: headers, reply: partErrorReply(known, known.message, headers, outer, now) };
+    return resultOf(partErrorReply(known, known.message, headers, outer, now));
   }
 }
 
-/** The replies to all changes, or the one reply to the change that failed. */
-async function runChanges(
+/**
+ * The replies to all changes, or the one reply to the change that failed. Only the headers are held until the commit. So this function is not
+ * async: one that is suspended holds its arguments, and each garbage collection would copy all parts and changes.
+ */
+function runChanges(
   parts: readonly BatchPart[],
   outer: Request,
   contextFor: ContextFor<Storage>,
   now: Now,
-): Promise<PartReply[]> {
-  // Only the headers are held until the commit: the bodies can be released.
+): Promise<BatchResult> {
   const requestHeaders = parts.map((part) => part.headers);
   const heads: ChangeHead[] = [];
-  try {
-    const changes = await readChanges(parts, createHeadReader(outer, contextFor), heads);
-    const [first] = heads;
-    if (!first) return [];
-    const results = await changeEntities(first.storage, first.table, changes);
-    return await buildReplies(heads, results, requestHeaders);
-  } catch (thrown) {
-    const { index, error } = thrown instanceof GroupFailure ? thrown : { index: heads.length, error: thrown };
-    const known = asClientError(error);
-    const headers = requestHeaders[index]!;
-    const message = omitsIndex(known, requestHeaders.length) ? known.message : `${index}:${known.message}`;
-    return [{ requestHeaders: headers, reply: partErrorReply(known, message, headers, outer, now) }];
-  }
+  return readAndChange(parts, createHeadReader(outer, contextFor), heads)
+    .then((results) => buildReplies(heads, results, requestHeaders))
+    .catch((thrown: unknown) => {
+      const { index, error } = thrown instanceof GroupFailure ? thrown : { index: heads.length, error: thrown };
+      const known = asClientError(error);
+      const headers = requestHeaders[index]!;
+      const message = omitsIndex(known, requestHeaders.length) ? known.message : `${index}:${known.message}`;
+      return [{ requestHeaders: headers, reply: partErrorReply(known, message, headers, outer, now) }];
+    })
+    .then((replies) => ({ isChangeSet: true, parts: replies }));
+}
+
+async function readAndChange(
+  parts: readonly BatchPart[],
+  readHead: (part: BatchPart) => ChangeHead,
+  heads: ChangeHead[],
+): Promise<readonly ChangeResult[]> {
+  const changes = await readChanges(parts, readHead, heads);
+  const [first] = heads;
+  return first ? changeEntities(first.storage, first.table, changes) : [];
 }
 
 /** `heads` gets the head of each change that was read: if one cannot be read, their number is its index. */

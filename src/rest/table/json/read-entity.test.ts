@@ -4,7 +4,10 @@ import type { SentEntity } from '../../../services/table/entity-rows.ts';
 import { readEntity, readTableName } from './read-entity.ts';
 
 /** None of these bodies is long enough for more than one slice. */
-const read = (text: string) => readEntity(Buffer.from(text)) as SentEntity;
+const read = (text: string) => {
+  const { properties, ...keys } = readEntity(Buffer.from(text)) as SentEntity;
+  return { ...keys, properties: properties.map(({ name, value }) => ({ name: name.text, value })) };
+};
 const codeOf = (action: () => unknown): string => {
   try {
     action();

@@ -2,9 +2,11 @@
 import { isSmall, runSliced, type SlicedWork } from '../../../base/time-slices.ts';
 import {
   type Property,
+  type PropertyName,
   parseSentValue,
   parseText,
   parseType,
+  propertyName,
   type SentEntity,
   type SentValue,
 } from '../../../services/table/entity-rows.ts';
@@ -45,10 +47,12 @@ function addProperties(
 ): number {
   let index = from;
   for (let bytes = 0; index < shape.properties.length && bytes < bytesMax; index++) {
-    const { name, at, annotatedAt } = shape.properties[index]!;
+    const member = shape.properties[index]!;
+    const { at, annotatedAt } = member;
     const value = values[at]!;
     if (value.kind === 'null') continue;
-    properties.push({ name, value: parseSentValue(value, annotatedType(values, annotatedAt)) });
+    member.name ??= propertyName(member.text);
+    properties.push({ name: member.name, value: parseSentValue(value, annotatedType(values, annotatedAt)) });
     bytes += value.json.length;
   }
   return index;
@@ -76,15 +80,20 @@ function* readTableNameSliced(body: Buffer): SlicedWork<string> {
 
 /** A member of the object: its index, and that of its type annotation. */
 interface Member {
-  readonly name: string;
   readonly at: number;
   readonly annotatedAt: number | undefined;
+}
+
+interface PropertyMember extends Member {
+  readonly text: string;
+  /** Found when first needed: a null needs none. */
+  name: PropertyName | undefined;
 }
 
 /** What follows from the names alone: the same for all entities with the same names. */
 interface EntityShape {
   readonly annotations: readonly number[];
-  readonly properties: readonly Member[];
+  readonly properties: readonly PropertyMember[];
   readonly partitionKey: Member | undefined;
   readonly rowKey: Member | undefined;
 }
@@ -104,10 +113,10 @@ function cachedShape(names: Names): EntityShape {
 /** An annotation may stand before its property or after it, but not without it. */
 function buildShape(names: Names): EntityShape {
   const annotations: number[] = [];
-  const properties: Member[] = [];
+  const properties: PropertyMember[] = [];
   for (const name of names.all) {
     const member = findMember(names, name)!;
-    if (isProperty(name)) properties.push(member);
+    if (isProperty(name)) properties.push({ ...member, text: name, name: undefined });
     if (!name.endsWith(TYPE_ANNOTATION)) continue;
     if (!names.positions.has(name.slice(0, -TYPE_ANNOTATION.length))) throw fail('InvalidEntity');
     annotations.push(member.at);
@@ -126,7 +135,7 @@ function isProperty(name: string): boolean {
 
 function findMember({ positions }: Names, name: string): Member | undefined {
   const at = positions.get(name);
-  return at === undefined ? undefined : { name, at, annotatedAt: positions.get(name + TYPE_ANNOTATION) };
+  return at === undefined ? undefined : { at, annotatedAt: positions.get(name + TYPE_ANNOTATION) };
 }
 
 /** Also the annotations of members whose values are not used. */

@@ -5,6 +5,7 @@ import {
   encodeEntity,
   entityFromRow,
   entityKey,
+  propertyName,
   type SentEntity,
   type StoredEntity,
 } from '../../../services/table/entity-rows.ts';
@@ -244,7 +245,7 @@ describe('Answers about tables and entities', () => {
 
   it('are a page in pieces, to which no entity is added that exceeds the room', () => {
     const text = canonicalize({ type: 'Edm.String', value: 'x'.repeat(1_000) });
-    const properties = Array.from({ length: 20 }, (_, at) => ({ name: `p${at}`, value: text }));
+    const properties = Array.from({ length: 20 }, (_, at) => ({ name: propertyName(`p${at}`), value: text }));
     const { partitionKey, rowKey, version } = entity;
     const large = { partitionKey, rowKey, version, value: encodeEntity(entity, properties) };
     const page = new EntityPage({ ...base, level: 'fullmetadata' });

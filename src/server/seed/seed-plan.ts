@@ -1,0 +1,148 @@
+/** The plan of a seed: everything that can be judged without the store is judged here, before anything is written. */
+import { readEntity } from '../../rest/table/json/read-entity.ts';
+import { accountKeysFault, accountNameFault } from '../../rules/account-names.ts';
+import { prepareMessage, type SentMessage } from '../../services/queue/put-message.ts';
+import { createQueue } from '../../services/queue/queues.ts';
+import { changeEntity } from '../../services/table/entities.ts';
+import { createTable } from '../../services/table/tables.ts';
+import { readSeed } from './read-seed.ts';
+import { addContainer } from './seed-blobs.ts';
+import type { SeedNode } from './seed-node.ts';
+import { readMetadata, type SeedScope, type SeedSteps, withPlace } from './seed-step.ts';
+
+export interface SeedAccount {
+  readonly node: SeedNode;
+  /** Undefined: the account has to exist. */
+  readonly keys: readonly string[] | undefined;
+}
+
+export interface SeedPlan extends SeedSteps {
+  readonly root: SeedNode;
+  readonly accounts: readonly SeedAccount[];
+}
+
+/** A queue and its messages are one commit. */
+const MESSAGES_MAX = 1_000;
+const SERVICES = ['containers', 'queues', 'tables', 'shares'] as const;
+
+/** Throws a StartError with the place of the fault. */
+export async function planSeed(seed: string | object): Promise<SeedPlan> {
+  const { root, folder } = readSeed(seed);
+  const steps: SeedSteps = { parents: [], children: [] };
+  const { accounts: named, ...ofFirst } = root.fields(['accounts', ...SERVICES]);
+  const accounts: SeedAccount[] = [];
+  await addServices(ofFirst, { account: undefined, folder, steps });
+  for (const node of named?.entries() ?? []) {
+    const { keys, ...services } = node.fields(['keys', ...SERVICES]);
+    accounts.push({ node, keys: readKeys(node, keys) });
+    await addServices(services, { account: node.name, folder, steps });
+  }
+  return { root, accounts, ...steps };
+}
+
+type ServiceNodes = { readonly [Name in (typeof SERVICES)[number]]?: SeedNode };
+
+async function addServices({ containers, queues, tables, shares }: ServiceNodes, scope: SeedScope): Promise<void> {
+  if (shares) throw shares.fault('shares and files need the File service, which this version does not have');
+  for (const node of containers?.entries() ?? []) addContainer(node, scope);
+  for (const node of queues?.entries() ?? []) addQueue(node, scope);
+  for (const node of tables?.entries() ?? []) await addTable(node, scope);
+}
+
+function readKeys(account: SeedNode, keys: SeedNode | undefined): readonly string[] | undefined {
+  const nameFault = accountNameFault(account.name);
+  if (nameFault) throw account.fault(nameFault);
+  const texts = keys?.items().map((key) => key.text());
+  const fault = texts && accountKeysFault(texts);
+  if (fault) throw keys!.fault(fault);
+  return texts;
+}
+
+function addQueue(node: SeedNode, { account, steps }: SeedScope): void {
+  const { metadata, messages, encoding } = node.fields(['metadata', 'messages', 'encoding']);
+  const encode = encoding?.choice(['base64', 'text']) === 'base64' ? toBase64 : (text: string) => text;
+  const items = messages?.items() ?? [];
+  if (items.length > MESSAGES_MAX)
+    throw messages!.fault(`there are ${items.length} messages, and at most ${MESSAGES_MAX} can be`);
+  const input = {
+    queue: node.name,
+    metadata: readMetadata(metadata),
+    messages: items.map((item) => readMessage(item, encode)),
+  };
+  steps.parents.push({
+    node,
+    account,
+    existsCode: 'QueueAlreadyExists',
+    run: (storage) => createQueue(storage, input),
+  });
+}
+
+function toBase64(text: string): string {
+  return Buffer.from(text).toString('base64');
+}
+
+/** Functions of Azure expect messages in Base64; the SDKs send them as they are. */
+function readMessage(node: SeedNode, encode: (text: string) => string): SentMessage {
+  if (!node.isMap()) return checkedMessage(node, { text: encode(node.text()) });
+  const { text, visibilitySeconds, ttlSeconds } = node.fields(['text', 'visibilitySeconds', 'ttlSeconds']);
+  if (!text) throw node.fault('a message has a text');
+  const numbers = { visibilitySeconds: visibilitySeconds?.whole(), ttlSeconds: ttlSeconds?.whole() };
+  return checkedMessage(node, { text: encode(text.text()), ...numbers });
+}
+
+function checkedMessage(node: SeedNode, message: SentMessage): SentMessage {
+  try {
+    prepareMessage(message);
+    return message;
+  } catch (error) {
+    throw withPlace(node, error);
+  }
+}
+
+async function addTable(node: SeedNode, { account, steps }: SeedScope): Promise<void> {
+  const { entities } = node.fields(['entities']);
+  const table = node.name;
+  steps.parents.push({
+    node,
+    account,
+    existsCode: 'TableAlreadyExists',
+    run: (storage) => createTable(storage, { table }),
+  });
+  for (const item of entities?.items() ?? []) {
+    const entity = await parseEntity(item);
+    steps.children.push({
+      node: item,
+      account,
+      existsCode: 'EntityAlreadyExists',
+      run: (storage) => changeEntity(storage, table, { kind: 'insert', entity }),
+    });
+  }
+}
+
+/** An entity is what a client sends as JSON: the type of a value follows from its form, or from `name@odata.type`. */
+async function parseEntity(node: SeedNode) {
+  const members = node.entries().map((property) => `${JSON.stringify(property.name)}:${jsonOf(property)}`);
+  try {
+    return await readEntity(Buffer.from(`{${members.join(',')}}`));
+  } catch (error) {
+    throw withPlace(node, error);
+  }
+}
+
+/** Whole numbers are bigint: 2 is an Int32, and 2.0 a Double. */
+function jsonOf(property: SeedNode): string {
+  const { value } = property;
+  switch (typeof value) {
+    case 'bigint':
+      return String(value);
+    case 'number':
+      if (Number.isFinite(value)) return Number.isInteger(value) ? `${value.toFixed(1)}` : String(value);
+      break;
+    case 'string':
+    case 'boolean':
+      return JSON.stringify(value);
+    default:
+      if (value === null) return 'null';
+  }
+  throw property.fault('a property is a text, a finite number, true or false');
+}

@@ -1,0 +1,235 @@
+/**
+ * One running copy in this process: slice by slice, each uploaded and then committed together with the progress, until the copy ends.
+ * A kill loses the slice that was under way; the process that takes the copy over goes on after the last one that was committed.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { epochKey, formatId } from '../../content/rows.ts';
+import { crc64Base64 } from '../../hashing/hasher.ts';
+import { OutcomeUnknown, type Transaction, Unavailable } from '../../partition/partition.ts';
+import { encodeBytes } from '../../partition/values.ts';
+import {
+  advanceCopy,
+  type CopyState,
+  completeCopy,
+  copiedBytes,
+  failCopy,
+  isOverdue,
+  OVERDUE,
+  retriedSource,
+  retriedTarget,
+  TOO_MANY_FAILURES,
+  TOO_MANY_WRITE_FAILURES,
+  unreadableSource,
+} from '../../rules/copy-state.ts';
+import { StorageError } from '../common/errors.ts';
+import type { Storage } from '../common/storage.ts';
+import { WHOLE_BYTES_MAX, withUpload } from '../common/upload.ts';
+import { encodeBlobRecord } from './blob-record.ts';
+import { assignChunks } from './copied-segments.ts';
+import { readWhole } from './remote-source.ts';
+import { type Blob, type BlobRecord, blobKey, inlineKey, propertiesKey, recordFrom } from './rows.ts';
+import {
+  type CopyPlace,
+  decodeRunningCopy,
+  encodeRunningCopy,
+  endWithoutBytes,
+  keyOfCopy,
+  putProgress,
+  type RunningCopy,
+  readCopied,
+} from './running-copies.ts';
+import { openSlices, type SourceContext, type SourceSlice } from './slice-sources.ts';
+
+export interface JobContext extends SourceContext {
+  /** Of this process. */
+  readonly epoch: bigint;
+  readonly sweeper: Storage['sweeper'];
+  readonly onFailure?: (error: unknown) => void;
+}
+
+/** Failures in a row, without a slice between them, after which a copy is given up. */
+const FAILURES_MAX = 8;
+const RETRY_MILLISECONDS = 100;
+const RETRY_MILLISECONDS_MAX = 30_000;
+
+/** The copy was aborted, its container deleted, or another process runs it. */
+class Superseded extends Error {}
+
+/** Neither source nor target is at fault. */
+const isPassing = (error: unknown): boolean => error instanceof Unavailable || error instanceof OutcomeUnknown;
+
+type CopiedBlob = Blob & { readonly copy: CopyState };
+
+export class CopyJob {
+  private readonly context: JobContext;
+  private readonly place: CopyPlace;
+  private readonly signal: AbortSignal;
+  private failures = 0;
+  /** The copy that this job is about; one that follows it on the same blob has another. */
+  copyId: string | undefined;
+
+  constructor(context: JobContext, place: CopyPlace, signal: AbortSignal) {
+    this.context = context;
+    this.place = place;
+    this.signal = signal;
+  }
+
+  /** Resolves once the copy has ended, or is no longer this process's. */
+  async run(): Promise<void> {
+    while (!this.signal.aborted) {
+      try {
+        const claimed = await this.claim();
+        if (!claimed || (await this.attempt(claimed.copy, claimed.state))) return;
+      } catch (error) {
+        // The copy was aborted or taken over, or the rows cannot be reached: the next claim tells.
+        const isExpected = this.signal.aborted || error instanceof Superseded || isPassing(error);
+        if (!isExpected) this.context.onFailure?.(error);
+      }
+      const delay = Math.min(RETRY_MILLISECONDS * 3 ** this.failures, RETRY_MILLISECONDS_MAX);
+      await pause(delay, undefined, { signal: this.signal, ref: false }).catch(() => {});
+    }
+  }
+
+  /** Undefined: there is nothing to do for this process. */
+  private async claim(): Promise<{ readonly copy: RunningCopy; readonly state: CopyState } | undefined> {
+    const { epoch, partition } = this.context;
+    const key = keyOfCopy(this.place);
+    const { value } = await partition.transact(key, async (tx) => {
+      const row = await tx.get(key);
+      const copy = row && decodeRunningCopy(row);
+      const found = await readCopied(tx, this.place);
+      if (!copy || found?.copy?.id !== copy.id) return undefined;
+      if (copy.owner !== epoch) {
+        if (await tx.get(epochKey(copy.owner))) return undefined;
+        tx.put(key, encodeRunningCopy({ ...copy, owner: epoch }));
+      }
+      return { copy: { ...copy, owner: epoch }, state: found.copy, isOverdue: isOverdue(copy.started, tx.now) };
+    });
+    this.copyId = value?.copy.id;
+    if (!value?.isOverdue) return value;
+    await this.end(value.copy, OVERDUE);
+    return undefined;
+  }
+
+  /** True: the copy has ended. */
+  private async attempt(copy: RunningCopy, state: CopyState): Promise<boolean> {
+    try {
+      await this.copy(copy, state);
+      return true;
+    } catch (error) {
+      if (this.signal.aborted || error instanceof Superseded || isPassing(error)) throw error;
+      this.failures++;
+      await this.recordFailure(copy, error);
+      if (!(error instanceof StorageError)) this.context.onFailure?.(error);
+      return false;
+    }
+  }
+
+  private async copy(copy: RunningCopy, { bytes, copied = 0 }: CopyState): Promise<void> {
+    const source = openSlices(this.context, copy, bytes, this.signal);
+    try {
+      if (bytes <= WHOLE_BYTES_MAX) {
+        const whole = bytes === 0 ? undefined : await readWhole(this.checked((await source.next(0)).bytes()));
+        return await this.commitWhole(copy, whole ?? Buffer.alloc(0));
+      }
+      for (let offset = copied; offset < bytes; )
+        offset = await this.copySlice(copy, offset, await source.next(offset));
+    } finally {
+      source.close();
+    }
+  }
+
+  /** Returns the offset after the slice. */
+  private async copySlice(copy: RunningCopy, offset: number, slice: SourceSlice): Promise<number> {
+    const { partition, content } = this.context;
+    const { account } = this.place;
+    const length = slice.segments.reduce((sum, segment) => sum + segment.length, 0);
+    const end = offset + length;
+    const sent = { length, expected: {}, bytes: () => this.checked(slice.bytes()) };
+    await withUpload({ content, account }, sent, { md5: false }, async (uploaded) => {
+      const { segments, repeated } = assignChunks(slice.segments, uploaded.chunkRefs);
+      await partition.transact(keyOfCopy(this.place), async (tx) => {
+        const found = await this.readOwn(tx, copy);
+        if (copiedBytes(found.copy) !== offset) throw new Error('the progress of a copy has changed');
+        await content.commitUpload(tx, account, uploaded);
+        await content.increfChunks(tx, account, repeated);
+        await content.addSegments(tx, account, copy.content, offset, segments);
+        if (end < found.copy.bytes) return putProgress(tx, this.place, found, advanceCopy(found.copy, end));
+        content.completeContent(tx, account, copy.content, end);
+        tx.remove(inlineKey(account, this.place.container, this.place.blob));
+        this.complete(tx, copy, found, { crc64: undefined, contentId: formatId(copy.content) });
+      });
+    });
+    this.failures = 0;
+    return end;
+  }
+
+  private async commitWhole(copy: RunningCopy, bytes: Buffer): Promise<void> {
+    const { account, container, blob } = this.place;
+    const crc64 = crc64Base64(bytes);
+    await this.context.partition.transact(keyOfCopy(this.place), async (tx) => {
+      const found = await this.readOwn(tx, copy);
+      if (bytes.length !== found.copy.bytes) throw new Error('a source of another length');
+      tx.put(inlineKey(account, container, blob), encodeBytes(bytes));
+      this.complete(tx, copy, found, { crc64, contentId: undefined });
+    });
+  }
+
+  private complete(
+    tx: Transaction,
+    copy: RunningCopy,
+    found: CopiedBlob,
+    stored: Pick<BlobRecord, 'crc64' | 'contentId'>,
+  ): void {
+    const { account, container, blob } = this.place;
+    tx.remove(keyOfCopy(this.place));
+    const record = {
+      ...recordFrom(found),
+      ...stored,
+      length: found.copy.bytes,
+      content: { ...found.content, contentMd5: copy.md5 },
+      copy: completeCopy(found.copy, tx.timestamp),
+    };
+    tx.put(blobKey(account, container, blob), encodeBlobRecord(record));
+  }
+
+  /** Throws unless this process still runs the copy. Of a deleted container the properties are gone at once, the blobs later. */
+  private async readOwn(tx: Transaction, { id }: RunningCopy): Promise<CopiedBlob> {
+    const { account, container } = this.place;
+    const [row, properties] = await tx.getMany([keyOfCopy(this.place), propertiesKey(account, container)]);
+    const current = row && decodeRunningCopy(row);
+    const found = await readCopied(tx, this.place);
+    if (!properties || !found?.copy || current?.id !== id || current.owner !== this.context.epoch)
+      throw new Superseded();
+    return { ...found, copy: found.copy };
+  }
+
+  /** A source that cannot be read ends the copy; everything else is shown with it, and tried again. */
+  private async recordFailure(copy: RunningCopy, error: unknown): Promise<void> {
+    const isSource = error instanceof StorageError;
+    if (isSource && error.status < 500) return this.end(copy, unreadableSource(error.status, error.code));
+    if (this.failures > FAILURES_MAX) return this.end(copy, isSource ? TOO_MANY_FAILURES : TOO_MANY_WRITE_FAILURES);
+    await this.context.partition.transact(keyOfCopy(this.place), async (tx) => {
+      const found = await this.readOwn(tx, copy);
+      const description = isSource ? retriedSource(tx.now) : retriedTarget(tx.now);
+      putProgress(tx, this.place, found, { ...found.copy, description });
+    });
+  }
+
+  private async end(copy: RunningCopy, description: string): Promise<void> {
+    const { partition, content, sweeper } = this.context;
+    const { value: needsSweep } = await partition.transact(keyOfCopy(this.place), async (tx) => {
+      const found = await this.readOwn(tx, copy);
+      return endWithoutBytes(tx, content, this.place, copy, found, failCopy(found.copy, description, tx.timestamp));
+    });
+    if (needsSweep) sweeper.wake();
+  }
+
+  /** Fails when the copy is stopped. */
+  private async *checked(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    for await (const piece of bytes) {
+      this.signal.throwIfAborted();
+      yield piece;
+    }
+  }
+}

@@ -1,0 +1,206 @@
+/** A seed: what its file names is created where it is missing, and everything else stays. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { TableClient } from '@azure/data-tables';
+import { BlobServiceClient } from '@azure/storage-blob';
+import { QueueServiceClient } from '@azure/storage-queue';
+import { type HoldfastServer, StartError, type StartOptions, start } from 'holdfast';
+import { afterEach, describe, expect, it } from 'vitest';
+import { newFolder } from '../support/repository-copy.ts';
+
+const SEED = `
+containers:
+  photos:
+    access: blob
+    metadata: { owner: me }
+    folder: files
+    blobs:
+      hello.txt: Hello
+      pixel: { base64: AAEC, contentType: image/png, tier: Cool, metadata: { size: "1" }, cacheControl: no-cache }
+  copies:
+    blobs:
+      page: { file: files/index.html }
+queues:
+  jobs:
+    metadata: { team: b }
+    messages:
+      - one
+      - { text: two, ttlSeconds: -1 }
+      - { text: later, visibilitySeconds: 3600 }
+      - three
+  functions: { encoding: base64, messages: [hello] }
+  empty:
+tables:
+  People:
+    entities:
+      - { PartitionKey: a, RowKey: "1", Age: 3, Height: 2.0, Big: 12345678901234567, Big@odata.type: Edm.Int64 }
+      - { PartitionKey: a, RowKey: "2", Born: "2001-02-03T00:00:00Z", Born@odata.type: Edm.DateTime, Nobody: null }
+accounts:
+  second:
+    keys: [c2Vjb25k]
+    containers: { hers: { blobs: { note: x } } }
+`;
+
+let server: HoldfastServer | undefined;
+afterEach(async () => {
+  await server?.stop();
+  server = undefined;
+});
+
+async function restart(options: StartOptions): Promise<ReturnType<typeof clientsOf>> {
+  await server?.stop();
+  server = undefined;
+  server = await start({ blobPort: 0, ...options });
+  return clientsOf(server.connectionString);
+}
+
+function clientsOf(connectionString: string) {
+  const blobs = BlobServiceClient.fromConnectionString(connectionString);
+  return {
+    blob: (container: string, name: string) => blobs.getContainerClient(container).getBlockBlobClient(name),
+    container: (name: string) => blobs.getContainerClient(name),
+    queue: (name: string) => QueueServiceClient.fromConnectionString(connectionString).getQueueClient(name),
+    people: TableClient.fromConnectionString(connectionString, 'People', { allowInsecureConnection: true }),
+  };
+}
+
+function seedFolder(text = SEED, name = 'seed.yaml'): { readonly folder: string; readonly seed: string } {
+  const folder = newFolder();
+  mkdirSync(join(folder, 'files', 'deep', 'er'), { recursive: true });
+  writeFileSync(join(folder, 'files', 'index.html'), '<p>');
+  writeFileSync(join(folder, 'files', 'deep', 'er', 'large'), Buffer.alloc(300_000, 'abc'));
+  writeFileSync(join(folder, name), text);
+  return { folder, seed: join(folder, name) };
+}
+
+describe('A seed', () => {
+  it('creates accounts, containers with blobs, queues with messages, and tables with entities', async () => {
+    const { seed } = seedFolder();
+    const { container, blob, queue, people } = await restart({ inMemory: true, seed });
+
+    expect(await container('photos').getProperties()).toMatchObject({
+      metadata: { owner: 'me' },
+      blobPublicAccess: 'blob',
+    });
+    expect((await blob('photos', 'hello.txt').downloadToBuffer()).toString()).toBe('Hello');
+    expect(await blob('photos', 'pixel').getProperties()).toMatchObject({
+      ...{ contentLength: 3, contentType: 'image/png', cacheControl: 'no-cache' },
+      ...{ accessTier: 'Cool', metadata: { size: '1' } },
+    });
+    expect(await blob('photos', 'index.html').getProperties()).toMatchObject({ contentType: 'text/html' });
+    expect(await blob('copies', 'page').getProperties()).toMatchObject({ contentLength: 3, contentType: 'text/html' });
+    const large = await blob('photos', 'deep/er/large').downloadToBuffer();
+    expect(large.equals(Buffer.alloc(300_000, 'abc'))).toBe(true);
+
+    expect((await queue('jobs').getProperties()).metadata).toEqual({ team: 'b' });
+    const { receivedMessageItems } = await queue('jobs').receiveMessages({ numberOfMessages: 10 });
+    expect(receivedMessageItems.map(({ messageText }) => messageText)).toEqual(['one', 'two', 'three']);
+    expect(receivedMessageItems[1]!.expiresOn.getFullYear()).toBe(9999);
+    const { peekedMessageItems } = await queue('functions').peekMessages();
+    expect(peekedMessageItems.map(({ messageText }) => messageText)).toEqual(['aGVsbG8=']);
+    expect((await queue('empty').getProperties()).approximateMessagesCount).toBe(0);
+
+    const first = await people.getEntity('a', '1');
+    expect(first).toMatchObject({ Age: 3, Height: 2, Big: 12345678901234567n });
+    const bodies: (string | null | undefined)[] = [];
+    await people.getEntity('a', '1', { onResponse: ({ bodyAsText }) => bodies.push(bodyAsText) });
+    expect(bodies[0]).toContain('"Height":2.0');
+    expect((await people.getEntity('a', '2')).Born).toEqual(new Date('2001-02-03T00:00:00Z'));
+    expect(await people.getEntity('a', '2')).not.toHaveProperty('Nobody');
+
+    const second = server!.connectionString
+      .replaceAll('devstoreaccount1', 'second')
+      .replace(/AccountKey=[^;]*/, 'AccountKey=c2Vjb25k');
+    expect((await clientsOf(second).blob('hers', 'note').downloadToBuffer()).toString()).toBe('x');
+  });
+
+  it('changes nothing at a second start: neither what was changed, nor messages that were taken', async () => {
+    const { folder, seed } = seedFolder();
+    const location = join(folder, 'data');
+    const before = await restart({ location, seed });
+    await before.blob('photos', 'hello.txt').upload('changed', 7);
+    await before.container('photos').setMetadata({ owner: 'you' });
+    await before.people.updateEntity({ partitionKey: 'a', rowKey: '1', Age: 4 }, 'Merge');
+    const taken = await before.queue('jobs').receiveMessages({ numberOfMessages: 2 });
+    for (const { messageId, popReceipt } of taken.receivedMessageItems)
+      await before.queue('jobs').deleteMessage(messageId, popReceipt);
+    const { etag } = await before.blob('photos', 'pixel').getProperties();
+
+    const after = await restart({ location, seed });
+    expect((await after.blob('photos', 'hello.txt').downloadToBuffer()).toString()).toBe('changed');
+    expect((await after.container('photos').getProperties()).metadata).toEqual({ owner: 'you' });
+    expect((await after.people.getEntity('a', '1')).Age).toBe(4);
+    expect((await after.queue('jobs').getProperties()).approximateMessagesCount).toBe(2);
+    expect((await after.blob('photos', 'pixel').getProperties()).etag).toBe(etag);
+  });
+
+  it('adds what the file has gained, and creates again what was deleted', async () => {
+    const { folder, seed } = seedFolder();
+    const location = join(folder, 'data');
+    const before = await restart({ location, seed });
+    await before.blob('photos', 'hello.txt').delete();
+    writeFileSync(seed, SEED.replace('      hello.txt: Hello', '      hello.txt: Hello\n      new.txt: New'));
+    const after = await restart({ location, seed });
+    expect(await after.blob('photos', 'hello.txt').exists()).toBe(true);
+    expect(await after.blob('photos', 'new.txt').exists()).toBe(true);
+  });
+
+  it('may be JSON, or the value of the option', async () => {
+    const content = { tables: { People: { entities: [{ PartitionKey: 'a', RowKey: '1', Age: 3, Big: 1.5 }] } } };
+    const { seed } = seedFolder(JSON.stringify(content), 'seed.json');
+    for (const given of [seed, content]) {
+      const { people } = await restart({ inMemory: true, seed: given });
+      expect(await people.getEntity('a', '1')).toMatchObject({ Age: 3, Big: 1.5 });
+    }
+  });
+
+  /** `lines`: how far the line that is named is from the changed one. */
+  const faults: [what: string, from: string, to: string, lines: number, fault: string][] = [
+    ['a value out of its choices', 'access: blob', 'access: private', 0, 'photos.access: it is blob or container'],
+    ['an unknown setting', 'access: blob', 'acces: blob', 0, 'there is no such setting here'],
+    ['a number instead of a text', 'owner: me', 'owner: 3', 0, 'put it in quotes'],
+    ['a line break in metadata', 'owner: me', 'owner: "a\\nb"', 0, 'printable ASCII'],
+    ['a folder that is not there', 'folder: files', 'folder: filez', 0, 'cannot be read (ENOENT)'],
+    ['bytes that are not Base64', 'base64: AAEC', 'base64: A', 0, 'it is not Base64'],
+    ['two contents', 'base64: AAEC', 'base64: AAEC, text: x', 0, 'one of text, base64, file'],
+    ['a file that is not there', 'file: files/index.html', 'file: nothing', 0, 'there is no file'],
+    ['a tier that there is not', 'tier: Cool', 'tier: Warm', 0, 'InvalidHeaderValue'],
+    ['a name that Azure refuses', '  photos:', '  Photos:', 0, 'InvalidResourceName'],
+    ['a message that is never visible', 'ttlSeconds: -1', 'ttlSeconds: 0', 0, 'InvalidQueryParameterValue'],
+    ['a message without a text', 'text: two, ', '', 0, 'a message has a text'],
+    ['a list as a property', 'Age: 3', 'Age: [3]', 0, 'entities[1].Age: a property is'],
+    ['a type that a value is not of', 'Edm.Int64', 'Edm.Guid', 0, 'InvalidInput'],
+    ['an entity without a key', 'RowKey: "1", ', '', 0, 'PropertiesNeedValue'],
+    ['a key that is not Base64', '[c2Vjb25k]', '["!"]', 0, 'key 1 is not base64'],
+    ['an account without keys', '    keys: [c2Vjb25k]', '    queues: {}', -1, 'give it keys'],
+    ['shares', 'tables:', 'shares:', 0, 'need the File service'],
+    ['a key that is there twice', 'RowKey: "1"', 'PartitionKey: "1"', 0, 'Map keys must be unique'],
+    ['text that is not YAML', 'owner: me }', 'owner: me', 1, 'must be sufficiently indented'],
+  ];
+  it.each(faults)('with %s names the file and the line', async (_, from, to, lines, fault) => {
+    expect(SEED).toContain(from);
+    const line = SEED.slice(0, SEED.indexOf(from)).split('\n').length + lines;
+    const { folder, seed } = seedFolder(SEED.replace(from, to));
+    const location = join(folder, 'data');
+    const failed = await start({ blobPort: 0, location, seed }).catch((error: unknown) => error);
+    expect(failed).toBeInstanceOf(StartError);
+    expect((failed as Error).message).toContain(`${seed}:${line}: `);
+    expect((failed as Error).message).toContain(fault);
+    expect((failed as Error).message).not.toContain('\n');
+    // Nothing holds the folder any more.
+    await restart({ location });
+  });
+
+  it('that is missing is named', async () => {
+    await expect(start({ inMemory: true, blobPort: 0, seed: 'no-such.yaml' })).rejects.toThrow(
+      'The seed no-such.yaml cannot be read (ENOENT).',
+    );
+  });
+
+  it('given as the option names the place of a fault', async () => {
+    const seed = { queues: { jobs: { messages: [{ text: 1 }] } } };
+    await expect(start({ inMemory: true, blobPort: 0, seed })).rejects.toThrow(
+      'seed: queues.jobs.messages[1].text: it is a text',
+    );
+  });
+});
