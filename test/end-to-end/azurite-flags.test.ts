@@ -27,9 +27,9 @@ describe('A header of a feature that is missing', () => {
     expectError(await list('endBefore=b'), 400, 'OperationNotSupportedWithFeatureMissing');
     const { text } = await list('startFrom=b');
     expect([...text.matchAll(/<Name>(.*?)<\/Name>/g)].map(([, name]) => name)).toEqual(['b', 'c']);
-    const snapshot = '?snapshot=2026-11-17T00:00:00.0000000Z';
+    const version = '?versionid=2026-11-17T00:00:00.0000000Z';
     for (const method of ['GET', 'DELETE']) {
-      expectError(await loose.request(method, `/${containerName}/a${snapshot}`), 501, 'NotImplemented');
+      expectError(await loose.request(method, `/${containerName}/a${version}`), 501, 'NotImplemented');
     }
     const block = { headers: { 'x-ms-if-tags': `"a" = 'b'` }, body: 'x' };
     const path = `/${containerName}/a?comp=block&blockid=MDE%3D`;

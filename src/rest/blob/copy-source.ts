@@ -5,6 +5,7 @@
 import { networkInterfaces } from 'node:os';
 import type { Conditions } from '../../rules/conditions.ts';
 import type { CopySource } from '../../services/blob/copy-sources.ts';
+import { parseSnapshot } from '../../services/blob/snapshots.ts';
 import { parseIfTags } from '../../services/blob/tags.ts';
 import { StorageError } from '../../services/common/errors.ts';
 import { notImplemented, type Operation, type Reader, type Request } from '../operation.ts';
@@ -95,20 +96,21 @@ export const copySource = (reads: CopySourceReads): Reader<CopySource> =>
 
 function localSource({ url, container, item: blob, rawQuery }: CopySourceAddress): CopySource {
   const query = parseQuery(rawQuery);
-  for (const name of ['snapshot', 'versionid']) {
-    if (query[name] !== undefined)
-      throw notImplemented(`Copying from a ${name} is not implemented by this server yet.`);
-  }
-  return { url: withoutSignature(url), container, blob };
+  if (query.versionid !== undefined)
+    throw notImplemented('Copying from a versionid is not implemented by this server yet.');
+  const snapshot = query.snapshot === undefined ? undefined : parseSnapshot(query.snapshot);
+  return { url: withoutSignature(url), container, blob, snapshot };
 }
 
-/** The query of a signed URL, of Azure or another service, is as secret as a key. */
+/** The query of a signed URL, of Azure or another service, is as secret as a key; of it only the snapshot is left. */
 function withoutSignature(url: string): string {
   const question = url.indexOf('?');
   if (question < 0) return url;
   // One part at a time: over the whole query the expression would take the square of its length.
   const parts = url.slice(question + 1).split('&');
-  return parts.some((part) => /^[^=]*sig(?:nature)?=/i.test(part)) ? url.slice(0, question) : url;
+  if (!parts.some((part) => /^[^=]*sig(?:nature)?=/i.test(part))) return url;
+  const snapshot = parts.find((part) => /^snapshot=/i.test(part));
+  return `${url.slice(0, question)}${snapshot === undefined ? '' : `?${snapshot}`}`;
 }
 
 /** As sent. */
