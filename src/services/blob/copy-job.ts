@@ -53,6 +53,8 @@ export interface JobContext extends SourceContext {
 const FAILURES_MAX = 8;
 const RETRY_MILLISECONDS = 100;
 const RETRY_MILLISECONDS_MAX = 30_000;
+/** While the rows cannot be reached, the pause is that after as many failures. */
+const UNREACHABLE_RETRIES = 3;
 
 /** The copy was aborted, its container deleted, or another process runs it. */
 class Superseded extends Error {}
@@ -79,16 +81,18 @@ export class CopyJob {
   /** Resolves once the copy has ended, or is no longer this process's. */
   async run(): Promise<void> {
     while (!this.signal.aborted) {
+      let isUnreachable = false;
       try {
         const claimed = await this.claim();
         if (!claimed || (await this.attempt(claimed.copy, claimed.state))) return;
       } catch (error) {
         // The copy was aborted or taken over, or the rows cannot be reached: the next claim tells.
-        const isExpected = this.signal.aborted || error instanceof Superseded || isPassing(error);
-        if (!isExpected) this.context.onFailure?.(error);
+        isUnreachable = isPassing(error);
+        if (!(this.signal.aborted || isUnreachable || error instanceof Superseded)) this.context.onFailure?.(error);
       }
       const { retryMilliseconds = RETRY_MILLISECONDS } = this.context;
-      const delay = Math.min(retryMilliseconds * 3 ** this.failures, RETRY_MILLISECONDS_MAX);
+      const retries = isUnreachable ? UNREACHABLE_RETRIES : this.failures;
+      const delay = Math.min(retryMilliseconds * 3 ** retries, RETRY_MILLISECONDS_MAX);
       await pause(delay, undefined, { signal: this.signal, ref: false }).catch(() => {});
     }
   }
