@@ -10,6 +10,7 @@ const CHANGES: Readonly<
   Record<string, 'what is answered' | 'what is stored' | 'whether it happens' | 'nothing of that'>
 > = {
   '?versionid': 'what is answered',
+  '?snapshot': 'what is answered',
   '?prevsnapshot': 'what is answered',
   'x-ms-previous-snapshot-url': 'what is answered',
   'x-ms-if-tags': 'whether it happens',

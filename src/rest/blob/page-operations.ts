@@ -43,6 +43,7 @@ import {
   IMMUTABILITY,
   noContent,
   noTier,
+  rejectSnapshot,
   sizeLimit,
   VERSION_PARAMS,
 } from './params.ts';
@@ -53,7 +54,7 @@ const route = 'PUT /{container}/{blob}' as const;
 const TEST = 'test/end-to-end/page-blobs.test.ts';
 const ALL_CONDITIONS: ConditionHeader[] = ['If-Match', 'If-None-Match', 'If-Modified-Since', 'If-Unmodified-Since'];
 
-const target = { container: pathPart(0), blob: pathPart(1), conditions, leaseId };
+const target = { container: pathPart(0), blob: pathPart(1), base: rejectSnapshot, conditions, leaseId };
 
 /** Longer than a number of JavaScript. */
 function sequenceHeader(name: string, refuse: (name: string, text: string) => Error = invalidHeader) {
@@ -248,7 +249,7 @@ export const pageOperations: readonly Operation<Storage>[] = [
     permission: 'read',
     conditions: ALL_CONDITIONS,
     test: TEST,
-    unsupported: [...VERSION_PARAMS, '?prevsnapshot', 'x-ms-previous-snapshot-url'],
+    unsupported: [...VERSION_PARAMS, '?snapshot', '?prevsnapshot', 'x-ms-previous-snapshot-url'],
     input: { ...target, range, start: pageListMarker, resultsMax: listLimit },
     replyBytes: () => PAGE_BYTES,
     run: async (storage, input) => {
