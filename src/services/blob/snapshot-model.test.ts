@@ -103,7 +103,9 @@ const deletes = fc.tuple(name, fc.constantFrom(undefined, 'include' as const, 'o
   ([blob, snapshots]): Step =>
     async ({ storage }, model) => {
       const found = liveBlob(model, blob);
-      const refused = snapshots === undefined && snapshotsOf(model, blob).length > 0 ? 'SnapshotsPresent' : undefined;
+      const has = snapshotsOf(model, blob).length > 0;
+      const refusals = { include: undefined, only: has ? undefined : 'BlobNotFound' };
+      const refused = snapshots ? refusals[snapshots] : has ? 'SnapshotsPresent' : undefined;
       const done = deleteBlob(storage, { ...base(blob), snapshots });
       if (!(await expectOutcome(done, found ? refused : 'BlobNotFound'))) return;
       const until = deletedNow(model);
