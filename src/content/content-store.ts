@@ -7,17 +7,20 @@ import { ContentDownload, type DownloadContext } from './download.ts';
 import type { ActiveReads } from './gc/active-reads.ts';
 import * as manifest from './manifest.ts';
 import { checkEpoch } from './membership/epochs.ts';
+import { createRangeMaps } from './ranges/range-maps.ts';
 import { addChunks, changeRefcounts } from './refcounts.ts';
 import { epochKey, type Id } from './rows.ts';
 import { createUploader } from './upload.ts';
 
 export interface ContentStoreOptions {
-  readonly partition: Pick<Partition, 'read'>;
+  readonly partition: Pick<Partition, 'read' | 'transact'>;
   readonly extents: Extents;
   /** Of this process. */
   readonly epoch: bigint;
   readonly reads: ActiveReads;
   readonly hashers: HashPool;
+  /** Map pages that a read looks up at a time; undefined: the default. */
+  readonly mapPagesMax?: number | undefined;
 }
 
 export interface OpenContentStore extends ContentStore {
@@ -31,6 +34,7 @@ export function createContentStore({
   epoch,
   reads,
   hashers,
+  mapPagesMax,
 }: ContentStoreOptions): OpenContentStore {
   let lastNumber = 0n;
   const newId = (): Id => ({ epoch, number: ++lastNumber });
@@ -42,22 +46,31 @@ export function createContentStore({
         (row) => row === undefined,
         () => false,
       );
-  const downloads: DownloadContext = { partition, extents, reads, buffered: { bytes: 0 } };
+  const downloads: DownloadContext = { partition, extents, reads, mapPagesMax, buffered: { bytes: 0 } };
+  const uploadAsMember: ContentStore['upload'] = async (...given) => {
+    try {
+      return await upload(...given);
+    } catch (error) {
+      // The extents of an evicted process are removed. Its commit would have failed anyway.
+      throw (await isEvicted()) ? new Unavailable('Another process has taken over from this one.') : error;
+    }
+  };
+  const commitUpload: ContentStore['commitUpload'] = async (tx, account, uploaded) => {
+    await checkEpoch(tx, epoch);
+    addChunks(tx, account, uploaded);
+  };
+  const beginRead = () => new ContentDownload(downloads);
+  const ranges = createRangeMaps({
+    ...{ partition, extents, commitUpload, beginRead },
+    upload: (account, bytes, length) => uploadAsMember(account, bytes, length, { md5: false }),
+    checkEpoch: (tx) => checkEpoch(tx, epoch),
+  });
   return {
-    async upload(...given) {
-      try {
-        return await upload(...given);
-      } catch (error) {
-        // The extents of an evicted process are removed. Its commit would have failed anyway.
-        throw (await isEvicted()) ? new Unavailable('Another process has taken over from this one.') : error;
-      }
-    },
+    upload: uploadAsMember,
     pinnedExtents,
     newId,
-    async commitUpload(tx, account, uploaded) {
-      await checkEpoch(tx, epoch);
-      addChunks(tx, account, uploaded);
-    },
+    commitUpload,
+    ranges,
     addContent: manifest.addContent,
     // The pending contents of an evicted process are swept, so it must not add to them any more.
     async beginPending(tx, account, id, counting) {
@@ -94,6 +107,6 @@ export function createContentStore({
         throw error;
       }
     },
-    beginRead: () => new ContentDownload(downloads),
+    beginRead,
   };
 }

@@ -2,7 +2,9 @@
 import type { ChunkLocation } from '../extents/extents.ts';
 import type { Key } from '../partition/keys.ts';
 import type { Snapshot, Transaction } from '../partition/partition.ts';
-import type { AccountId, ChunkRef, ContentId, RefCounting, Segment } from './rows.ts';
+import type { RangeMap } from './ranges/map-rows.ts';
+import type { RangeMaps } from './ranges/range-maps.ts';
+import type { AccountId, ChunkRef, Content, ContentId, RefCounting, Segment } from './rows.ts';
 
 export interface ContentHashes {
   /** Base64; undefined unless it was wanted. */
@@ -27,12 +29,21 @@ export interface Source extends AsyncIterable<Uint8Array> {
   readonly recycle?: (pieces: readonly Uint8Array[]) => void;
 }
 
+export interface WantedUpload {
+  readonly md5: boolean;
+  /** The offset of the first byte in a content that changes in place: chunks end at the borders of its map pages. */
+  readonly mapOffset?: number | undefined;
+}
+
 /** One per process. The functions that take a transaction only read and write rows, so they may run again. */
 export interface ContentStore {
   /** Streams the bytes into extents. Fails unless exactly `length` bytes arrive. */
-  upload(account: AccountId, bytes: Source, length: number, wants: { md5: boolean }): Promise<UploadedContent>;
+  upload(account: AccountId, bytes: Source, length: number, wants: WantedUpload): Promise<UploadedContent>;
   /** Adds the chunk rows of an upload, each with one reference; fails if this process was evicted. */
   commitUpload(tx: Transaction, account: AccountId, uploaded: UploadedContent): Promise<void>;
+
+  /** Contents that change in place. */
+  readonly ranges: RangeMaps;
 
   /** A new id for a content. No id is given twice. */
   newId(): ContentId;
@@ -59,7 +70,7 @@ export interface ContentStore {
   /** The pending content becomes a content with one reference, as by `addContent`. */
   finishPending(tx: Transaction, account: AccountId, id: ContentId, pendingKey: Key, length: number): Promise<void>;
   /** The pending content will not be finished: the sweeper removes it. */
-  abandonPending(tx: Transaction, id: ContentId, pendingKey: Key, counting?: RefCounting): void;
+  abandonPending(tx: Transaction, id: ContentId, pendingKey: Key, counting?: RefCounting, kind?: Content['kind']): void;
   /**
    * A content whose pages were added by `addSegments`, and that a row of the caller has named instead of a pending entry, becomes a
    * content with one reference.
@@ -109,6 +120,21 @@ export interface ContentStore {
 export interface ContentRead {
   /** Looks up the locations of the first bytes; the stream looks up the others. */
   plan(at: Snapshot, account: AccountId, id: ContentId, from: number, to: number): Promise<void>;
+  /**
+   * As `plan`, of a content that changes in place. If the current state needs more lookups, nothing is planned: it has to be held
+   * (`RangeMaps.holdForRead`) and planned again at its generation.
+   * @param gen a generation that is held; undefined: the current state
+   */
+  planRanges(
+    at: Snapshot,
+    account: AccountId,
+    map: RangeMap,
+    gen: number | undefined,
+    from: number,
+    to: number,
+  ): Promise<{ readonly isComplete: boolean }>;
+  /** Called once, at the end of the read. */
+  onEnd(fn: () => void): void;
   /**
    * The bytes from `from` to before `to`, verified. A piece is valid until the next one is requested or the stream is returned: its
    * memory is used again. The read ends when the stream ends, fails or is returned early.

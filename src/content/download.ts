@@ -6,13 +6,25 @@ import { acquireBuffer, POOL_BUFFER_BYTES, releaseBuffer } from '../hashing/crc3
 import { type Partition, type Snapshot, Unavailable } from '../partition/partition.ts';
 import type { ContentRead } from './content.ts';
 import type { ActiveRead, ActiveReads } from './gc/active-reads.ts';
-import { planPage, type ReadPage, type ReadRange, smallRangesFrom, totalBytes } from './read-plan.ts';
+import type { RangeMap } from './ranges/map-rows.ts';
+import { planRanges } from './ranges/read-plan.ts';
+import {
+  type ChunkReadRange,
+  isInMemory,
+  type MemoryRange,
+  planPage,
+  type ReadPage,
+  smallRangesFrom,
+  totalBytes,
+} from './read-plan.ts';
 import type { ContentId } from './rows.ts';
 
 export interface DownloadContext {
   readonly partition: Pick<Partition, 'read'>;
   readonly extents: Pick<Extents, 'read' | 'readMany'>;
   readonly reads: ActiveReads;
+  /** Map pages of one lookup; undefined: the default. */
+  readonly mapPagesMax?: number | undefined;
   /** Bytes of all streams that are read and not consumed yet. */
   readonly buffered: { bytes: number };
 }
@@ -21,6 +33,8 @@ export interface DownloadContext {
 const SMALL_CHUNKS_MAX = 4_096;
 /** Bytes of a chunk that are read at a time. */
 const READ_BYTES = POOL_BUFFER_BYTES - OVERREAD_BYTES_MAX;
+/** Nobody writes into them. */
+const ZEROS = Buffer.alloc(256 << 10);
 /** Above this, streams read little at a time and do not read ahead. */
 const BUFFERED_BYTES_MAX = 64 << 20;
 
@@ -30,6 +44,7 @@ export class ContentDownload implements ContentRead {
   private readonly context: DownloadContext;
   private readonly activeRead: ActiveRead;
   private bytes: AsyncGenerator<Buffer, void> | undefined = undefined;
+  private ended: (() => void) | undefined = undefined;
 
   constructor(context: DownloadContext) {
     this.context = context;
@@ -41,6 +56,28 @@ export class ContentDownload implements ContentRead {
     const page = await planPage(at, account, id, from, to);
     const lookUp = async (next: Snapshot, begin: number) => planPage(next, account, id, begin, to);
     this.bytes = streamBytes(this.context, page, to, lookUp);
+  }
+
+  async planRanges(
+    at: Snapshot,
+    account: bigint,
+    map: RangeMap,
+    gen: number | undefined,
+    from: number,
+    to: number,
+  ): Promise<{ readonly isComplete: boolean }> {
+    if (from >= to) return { isComplete: true };
+    const { mapPagesMax } = this.context;
+    const page = await planRanges(at, account, map, gen, from, to, mapPagesMax);
+    const isComplete = page.end >= to;
+    // Later lookups use the voids of this one: those that come later belong to later generations, and the content row may be gone.
+    const lookUp = async (next: Snapshot, begin: number) => planRanges(next, account, map, gen, begin, to, mapPagesMax);
+    if (isComplete || gen !== undefined) this.bytes = streamBytes(this.context, page, to, lookUp);
+    return { isComplete };
+  }
+
+  onEnd(fn: () => void): void {
+    this.ended = fn;
   }
 
   stream(): AsyncIterable<Buffer> {
@@ -70,6 +107,8 @@ export class ContentDownload implements ContentRead {
 
   end(): void {
     this.activeRead.end();
+    this.ended?.();
+    this.ended = undefined;
   }
 }
 
@@ -132,6 +171,7 @@ class RangeReader {
     const { ranges } = this.#page;
     const range = ranges.shift();
     if (!range) return undefined;
+    if (isInMemory(range)) return this.#fromMemory(range);
     const small = smallRangesFrom(range, ranges);
     if (small.length > 1) {
       ranges.splice(0, small.length - 1);
@@ -166,7 +206,20 @@ class RangeReader {
     }
   }
 
-  #read(range: ReadRange): Promise<Buffer> {
+  #fromMemory(range: MemoryRange): Buffer {
+    const { ranges } = this.#page;
+    const small = smallRangesFrom(range, ranges);
+    ranges.splice(0, small.length - 1);
+    if (small.length === 1 && range.to - range.from > ZEROS.length) {
+      ranges.unshift({ ...range, from: range.from + ZEROS.length });
+      this.#addBuffered(ZEROS.length);
+      return bytesOf({ ...range, to: range.from + ZEROS.length });
+    }
+    this.#addBuffered(totalBytes(small));
+    return small.length === 1 ? bytesOf(range) : Buffer.concat(small.map(bytesOf));
+  }
+
+  #read(range: ChunkReadRange): Promise<Buffer> {
     const { extents, buffered } = this.#context;
     const { name, place, from } = range;
     let { sums } = range;
@@ -186,4 +239,9 @@ class RangeReader {
     this.#buffers[this.#bufferIndex] ??= acquireBuffer() ?? Buffer.allocUnsafeSlow(POOL_BUFFER_BYTES);
     return extents.read(name, place, from, end, this.#buffers[this.#bufferIndex], sums);
   }
+}
+
+/** At most as many as ZEROS has. */
+function bytesOf(range: MemoryRange): Buffer {
+  return 'zeros' in range ? ZEROS.subarray(0, range.to - range.from) : range.bytes.subarray(range.from, range.to);
 }

@@ -52,9 +52,15 @@ export function addSegments(
 }
 
 /** @returns the key of the pending entry in the deletion queue */
-export function beginPending(tx: Transaction, account: bigint, id: ContentId, counting?: RefCounting): Key {
+export function beginPending(
+  tx: Transaction,
+  account: bigint,
+  id: ContentId,
+  counting?: RefCounting,
+  kind?: Content['kind'],
+): Key {
   const key = deletionKey(account, tx.timestamp, formatId(id));
-  tx.put(key, encodeContentDeletion({ ...contentDeletion(id, counting), pending: true }));
+  tx.put(key, encodeContentDeletion({ ...contentDeletion(id, counting, kind), pending: true }));
   return key;
 }
 
@@ -65,10 +71,15 @@ export async function finishPending(
   pendingKey: Key,
   length: number,
 ): Promise<void> {
+  await endPending(tx, id, pendingKey);
+  completeContent(tx, account, id, length);
+}
+
+/** The caller adds the content. */
+export async function endPending(tx: Transaction, id: ContentId, pendingKey: Key): Promise<void> {
   const row = await tx.get(pendingKey);
   if (!row || !decodeContentDeletion(row)?.pending) throw new Error(`content ${formatId(id)} is not pending any more`);
   tx.remove(pendingKey);
-  completeContent(tx, account, id, length);
 }
 
 export function completeContent(tx: Transaction, account: bigint, id: ContentId, length: number): void {
@@ -79,8 +90,14 @@ export function discardContent(tx: Transaction, account: bigint, id: ContentId):
   abandonPending(tx, id, deletionKey(account, tx.timestamp, formatId(id)));
 }
 
-export function abandonPending(tx: Transaction, id: ContentId, pendingKey: Key, counting?: RefCounting): void {
-  tx.put(pendingKey, encodeContentDeletion(contentDeletion(id, counting)));
+export function abandonPending(
+  tx: Transaction,
+  id: ContentId,
+  pendingKey: Key,
+  counting?: RefCounting,
+  kind?: Content['kind'],
+): void {
+  tx.put(pendingKey, encodeContentDeletion(contentDeletion(id, counting, kind)));
 }
 
 export async function increfContent(tx: Transaction, account: bigint, id: ContentId): Promise<void> {
@@ -95,7 +112,7 @@ export async function decrefContent(tx: Transaction, account: bigint, id: Conten
     tx.put(contentKey(account, id), encodeContent({ ...content, refs }));
     return;
   }
-  queueDeletion(tx, account, id, 'counted');
+  queueDeletion(tx, account, id, 'counted', content.kind);
 }
 
 export async function isUnshared(at: Snapshot, account: bigint, id: ContentId): Promise<boolean> {
@@ -106,13 +123,23 @@ export function transferRefs(tx: Transaction, account: bigint, id: ContentId): v
   queueDeletion(tx, account, id, 'uncounted');
 }
 
-function queueDeletion(tx: Transaction, account: bigint, id: ContentId, counting: RefCounting): void {
+function queueDeletion(
+  tx: Transaction,
+  account: bigint,
+  id: ContentId,
+  counting: RefCounting,
+  kind?: Content['kind'],
+): void {
   tx.remove(contentKey(account, id));
-  tx.put(deletionKey(account, tx.timestamp, formatId(id)), encodeContentDeletion(contentDeletion(id, counting)));
+  tx.put(deletionKey(account, tx.timestamp, formatId(id)), encodeContentDeletion(contentDeletion(id, counting, kind)));
 }
 
-function contentDeletion(id: ContentId, counting?: RefCounting): ContentDeletion {
-  return { kind: 'content', content: formatId(id), ...uncountedFlag(counting) };
+function contentDeletion(id: ContentId, counting?: RefCounting, kind?: Content['kind']): ContentDeletion {
+  return {
+    ...{ kind: 'content', content: formatId(id) },
+    ...uncountedFlag(counting),
+    ...(kind === 'ranges' && { ranges: true }),
+  };
 }
 
 /** One page per call, from the front. If a page is too large for one commit, the rest of it stays under its key. */

@@ -4,11 +4,21 @@ import type { Snapshot } from '../partition/partition.ts';
 import { segmentsFrom } from './manifest.ts';
 import { type ChunkRef, type ContentId, chunkKey, chunkName, decodeChunk, formatId } from './rows.ts';
 
-/** Bytes of one chunk that are to be read. */
-export interface ReadRange extends ChunkRange {
+/** Bytes that are to be read. Only those of chunks are on the disk. */
+export type ReadRange = ChunkReadRange | MemoryRange;
+
+export interface ChunkReadRange extends ChunkRange {
   /** Kept between reads if the range needs several of them. */
   readonly sums?: ChecksumCache;
 }
+
+/** Bytes that the lookup has found, or zeros. */
+export type MemoryRange = { readonly from: number; readonly to: number } & (
+  | { readonly bytes: Buffer }
+  | { readonly zeros: true }
+);
+
+export const isInMemory = (range: ReadRange): range is MemoryRange => !('place' in range);
 
 /** Ranges that were looked up together, and the byte at which the next page begins. */
 export interface ReadPage {
@@ -48,14 +58,14 @@ export async function planPage(
   return { ranges, end };
 }
 
-/** This range and those after it that go out in one piece: together they are smaller than a checksum block. */
-export function smallRangesFrom(first: ReadRange, rest: readonly ReadRange[]): readonly ReadRange[] {
+/** This range and those after it that go out in one piece: they are of one sort, and together smaller than a checksum block. */
+export function smallRangesFrom<Range extends ReadRange>(first: Range, rest: readonly ReadRange[]): readonly Range[] {
   const small = [first];
   let bytes = first.to - first.from;
   for (const range of rest) {
     bytes += range.to - range.from;
-    if (bytes >= CHECKSUM_BLOCK_BYTES) break;
-    small.push(range);
+    if (bytes >= CHECKSUM_BLOCK_BYTES || isInMemory(range) !== isInMemory(first)) break;
+    small.push(range as Range);
   }
   return small;
 }

@@ -1,8 +1,7 @@
 /** Reference counts of chunks and live bytes of extents, exact in every commit: a chunk row that reaches 0 is removed with it. */
-import type { Key } from '../partition/keys.ts';
 import type { Transaction } from '../partition/partition.ts';
 import { DanglingReference, type UploadedContent } from './content.ts';
-import { type ChunkRef, chunkKey, decodeChunk, encodeChunk, formatId, liveBytesKey } from './rows.ts';
+import { type ChunkId, type ChunkRef, chunkKey, decodeChunk, encodeChunk, formatId, liveBytesKey } from './rows.ts';
 
 /** Adds chunk rows, each with one reference. */
 export function addChunks(
@@ -23,27 +22,38 @@ export async function changeRefcounts(
   chunkRefs: readonly ChunkRef[],
   by: 1 | -1,
 ): Promise<void> {
+  const changes = new RefcountChanges();
   // A block can be in a block list twice, which makes two references.
-  const changes = new Map<Key, { readonly ref: ChunkRef; change: number }>();
-  for (const ref of chunkRefs) {
-    const key = chunkKey(account, ref.chunk);
-    const known = changes.get(key);
+  for (const { chunk } of chunkRefs) changes.add(chunk, by);
+  await changes.apply(tx, account);
+}
+
+/** Changes of several rows that name the same chunks: only the sums are written. */
+export class RefcountChanges {
+  readonly #changes = new Map<string, { readonly chunk: ChunkId; change: number }>();
+
+  add(chunk: ChunkId, by: number): void {
+    const name = formatId(chunk);
+    const known = this.#changes.get(name);
     if (known) known.change += by;
-    else changes.set(key, { ref, change: by });
+    else this.#changes.set(name, { chunk, change: by });
   }
-  const rows = await tx.getMany([...changes.keys()]);
-  let next = 0;
-  for (const [key, { ref, change }] of changes) {
-    const row = rows[next++];
-    if (!row) throw new DanglingReference(`chunk ${formatId(ref.chunk)} has no row`);
-    const { place, refs } = decodeChunk(row);
-    const left = refs + change;
-    if (left < 0) throw new Error(`chunk ${formatId(ref.chunk)} has fewer references than users`);
-    if (left > 0) {
-      tx.put(key, encodeChunk({ place, refs: left }));
-      continue;
+
+  async apply(tx: Transaction, account: bigint): Promise<void> {
+    const changes = [...this.#changes.values()].filter(({ change }) => change !== 0);
+    const rows = await tx.getMany(changes.map(({ chunk }) => chunkKey(account, chunk)));
+    for (const [i, { chunk, change }] of changes.entries()) {
+      const row = rows[i];
+      if (!row) throw new DanglingReference(`chunk ${formatId(chunk)} has no row`);
+      const { place, refs } = decodeChunk(row);
+      const left = refs + change;
+      if (left < 0) throw new Error(`chunk ${formatId(chunk)} has fewer references than users`);
+      if (left > 0) {
+        tx.put(row.key, encodeChunk({ place, refs: left }));
+        continue;
+      }
+      tx.remove(row.key);
+      tx.add(liveBytesKey(account, place.extent), BigInt(-place.length));
     }
-    tx.remove(key);
-    tx.add(liveBytesKey(account, place.extent), BigInt(-place.length));
   }
 }

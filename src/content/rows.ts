@@ -35,13 +35,44 @@ export function sliceRef(ref: ChunkRef, from: number, to: number): ChunkRef {
   return { chunk: ref.chunk, length: to - from, offset: (ref.offset ?? 0) + from };
 }
 
-/** Exists while `refs` is above 0. A content that waits for the sweeper has manifest pages, but no row of its own. */
-export interface Content {
-  /** An immutable list of segments. Contents that change in place would be another kind. */
-  readonly kind: 'list';
-  readonly length: number;
+/** Exists while `refs` is above 0. A content that waits for the sweeper has manifest or map pages, but no row of its own. */
+export type Content = ListContent | RangesContent;
+
+interface CountedContent {
   /** Invariant, in every commit: the number of records (a blob record, for example) that name this content. */
   readonly refs: number;
+}
+
+/** An immutable list of segments. */
+export interface ListContent extends CountedContent {
+  readonly kind: 'list';
+  readonly length: number;
+}
+
+/** A content that changes in place: ranges/map-rows.ts. Its length is in the record that names it. */
+export interface RangesContent extends CountedContent, RangeMapState {
+  readonly kind: 'ranges';
+}
+
+/** The generations of a range map, and the voids that some of its pages may not have seen. */
+export interface RangeMapState {
+  /** The generation of the next write. */
+  readonly gen: number;
+  /** The greatest generation that is held, by a snapshot or a read; 0: none is. */
+  readonly newest: number;
+  /** In the order of their numbers. */
+  readonly voids: readonly Void[];
+  readonly lastVoid: number;
+  /** No record names the current state any more, only held generations are left. */
+  readonly isEnded?: true;
+}
+
+/** Everything from `from` to before `to` that was written before this void is zeros, for its generation and later ones. */
+export interface Void {
+  readonly number: number;
+  readonly from: number;
+  readonly to: number;
+  readonly gen: number;
 }
 
 export interface Chunk {
@@ -64,6 +95,8 @@ export interface ContentDeletion {
   readonly pending?: true;
   /** The references of its chunks belong to another content: the sweeper removes the pages and decrements nothing. */
   readonly uncounted?: true;
+  /** The content has map pages, no manifest pages. */
+  readonly ranges?: true;
 }
 
 export const contentKey = (account: AccountId, { epoch, number }: ContentId): Key =>

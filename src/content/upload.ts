@@ -3,7 +3,8 @@
 import { CHUNK_BYTES_MAX, type ChunkLocation, type ChunkWriter, type Extents } from '../extents/extents.ts';
 import type { HashPool } from '../hashing/hash-pool.ts';
 import { batchWrites } from './batched-writes.ts';
-import type { ContentStore, Source } from './content.ts';
+import type { ContentStore, Source, WantedUpload } from './content.ts';
+import { MAP_PAGE_BYTES } from './ranges/map-page.ts';
 import { type ChunkRef, chunkName, type Id } from './rows.ts';
 
 export interface Uploader {
@@ -33,10 +34,10 @@ export function createUploader(extents: Extents, hashers: HashPool, newId: () =>
     account: bigint,
     source: Source,
     length: number,
-    wants: { readonly md5: boolean },
+    { md5: wantsMd5, mapOffset }: WantedUpload,
   ): ReturnType<ContentStore['upload']> {
-    const hash = hashers.begin({ ...wants, length });
-    const chunks = new ChunkSequence(length, async (size) => {
+    const hash = hashers.begin({ md5: wantsMd5, length });
+    const chunks = new ChunkSequence(length, mapOffset, async (size) => {
       const chunk = newId();
       const writer = await extents.begin(chunkName(account, chunk), size);
       pin(writer.place.extent, 1);
@@ -77,6 +78,8 @@ class ChunkSequence {
   readonly #beginChunk: (length: number) => Promise<{ chunk: Id; writer: ChunkWriter }>;
   /** Bytes of the body that have no chunk yet. */
   #unassigned: number;
+  /** The offset after the last byte, in a content that changes in place. */
+  readonly #mapEnd: number | undefined;
   /** The chunk that is being written, and the bytes that it still takes. */
   #writer: ChunkWriter | undefined;
   #room = 0;
@@ -84,8 +87,13 @@ class ChunkSequence {
   readonly #written: ChunkWriter[] = [];
   #syncing: Promise<unknown> = Promise.resolve();
 
-  constructor(length: number, beginChunk: (length: number) => Promise<{ chunk: Id; writer: ChunkWriter }>) {
+  constructor(
+    length: number,
+    mapOffset: number | undefined,
+    beginChunk: (length: number) => Promise<{ chunk: Id; writer: ChunkWriter }>,
+  ) {
     this.#unassigned = length;
+    this.#mapEnd = mapOffset === undefined ? undefined : mapOffset + length;
     this.#beginChunk = beginChunk;
   }
 
@@ -117,13 +125,18 @@ class ChunkSequence {
   }
 
   async #nextChunk(): Promise<ChunkWriter> {
-    const length = Math.min(this.#unassigned, CHUNK_BYTES_MAX);
+    const length = Math.min(this.#unassigned, this.#chunkBytesMax());
     const { chunk, writer } = await this.#beginChunk(length);
     this.chunkRefs.push({ chunk, length });
     this.locations.push(writer.place);
     this.#unassigned -= length;
     this.#room = length;
     return writer;
+  }
+
+  #chunkBytesMax(): number {
+    if (this.#mapEnd === undefined) return CHUNK_BYTES_MAX;
+    return MAP_PAGE_BYTES - ((this.#mapEnd - this.#unassigned) % MAP_PAGE_BYTES);
   }
 
   #sync(): void {

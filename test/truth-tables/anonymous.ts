@@ -100,8 +100,9 @@ const BLOB: readonly Line[] = [
   ['Append Block', 'PUT /{container}/dir/blob?comp=appendblock', 'never'],
   ['Append Block From URL', 'PUT /{container}/dir/blob?comp=appendblock', 'never', SOURCE],
   ['Append Blob Seal', 'PUT /{container}/dir/blob?comp=seal', 'never'],
-  ['Put Page', 'PUT /{container}/dir/blob?comp=page', 'never'],
-  ['Put Page From URL', 'PUT /{container}/dir/blob?comp=page', 'never', SOURCE],
+  ['Put Page', 'PUT /{container}/dir/blob?comp=page', 'never', { 'x-ms-page-write': 'update' }],
+  ['Put Page From URL', 'PUT /{container}/dir/blob?comp=page', 'never', { 'x-ms-page-write': 'update', ...SOURCE }],
+  ['Clear Page', 'PUT /{container}/dir/blob?comp=page', 'never', { 'x-ms-page-write': 'clear' }],
   ['Get Page Ranges', 'GET /{container}/dir/blob?comp=pagelist', 'blob'],
 ];
 

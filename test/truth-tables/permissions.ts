@@ -105,6 +105,15 @@ export const permissionRows: readonly PermissionRow[] = [
   { operation: 'Put Block', method: 'PUT', path: FRESH, query: 'comp=block&blockid=YQ%3D%3D', body: 'block', ...object('w') },
   { operation: 'Put Block List', method: 'PUT', path: FRESH, query: 'comp=blocklist', body: '<BlockList />', ...object('w') },
   { operation: 'Get Block List', method: 'GET', path: BLOB, query: 'comp=blocklist', ...object('r') },
+  { operation: 'Put Blob (append blob)', method: 'PUT', path: FRESH, headers: { 'x-ms-blob-type': 'AppendBlob' }, ...object('cw') },
+  { operation: 'Append Block', method: 'PUT', path: BLOB, query: 'comp=appendblock', headers: UNMET, body: 'block', ...object('aw') },
+  { operation: 'Append Block From URL', method: 'PUT', path: BLOB, query: 'comp=appendblock', headers: { 'x-ms-copy-source': '{source}', ...UNMET }, ...object('aw') },
+  { operation: 'Put Blob (page blob)', method: 'PUT', path: FRESH, headers: { 'x-ms-blob-type': 'PageBlob', 'x-ms-blob-content-length': '512' }, ...object('cw') },
+  { operation: 'Put Page', method: 'PUT', path: BLOB, query: 'comp=page', headers: { 'x-ms-page-write': 'update', 'x-ms-range': 'bytes=0-511', ...UNMET }, body: 'x'.repeat(512), ...object('w') },
+  { operation: 'Put Page From URL', method: 'PUT', path: BLOB, query: 'comp=page', headers: { 'x-ms-page-write': 'update', 'x-ms-range': 'bytes=0-511', 'x-ms-source-range': 'bytes=0-511', 'x-ms-copy-source': '{source}', ...UNMET }, ...object('w') },
+  { operation: 'Clear Page', method: 'PUT', path: BLOB, query: 'comp=page', headers: { 'x-ms-page-write': 'clear', 'x-ms-range': 'bytes=0-511', ...UNMET }, ...object('w') },
+  { operation: 'Get Page Ranges', method: 'GET', path: BLOB, query: 'comp=pagelist', ...object('r') },
+  { operation: 'Append Blob Seal', method: 'PUT', path: BLOB, query: 'comp=seal', headers: UNMET, ...object('w') },
 ];
 
 /** Answered before authentication. */

@@ -13,7 +13,14 @@ import {
   sourceHashes,
 } from '../params.ts';
 import { validatorHeaders } from '../reply.ts';
-import { copySource, sourceBytesMax, sourceConditions, sourceRange } from './copy-source.ts';
+import {
+  copiesTags,
+  copySource,
+  sourceBytesMax,
+  sourceConditions,
+  sourceRange,
+  sourceTagConditions,
+} from './copy-source.ts';
 import {
   beforeCrc64,
   COPY_FROM_URL_SIZES,
@@ -33,22 +40,21 @@ const route = 'PUT /{container}/{blob}' as const;
 const TEST = 'test/end-to-end/from-url.test.ts';
 const ALL_CONDITIONS: ConditionHeader[] = ['If-Match', 'If-None-Match', 'If-Modified-Since', 'If-Unmodified-Since'];
 
-const UNSUPPORTED = [
+export const UNSUPPORTED_OF_SOURCES = [
   ...VERSION_PARAMS,
-  'x-ms-source-if-tags',
   'x-ms-source-encryption-key',
   'x-ms-source-encryption-key-sha256',
   'x-ms-source-encryption-algorithm',
   'x-ms-file-request-intent',
 ];
-const BLOB_FEATURES = ['x-ms-copy-source-tag-option', ...IMMUTABILITY, ...ENCRYPTION];
+const BLOB_FEATURES = [...IMMUTABILITY, ...ENCRYPTION];
 
 const target = { container: pathPart(0), blob: pathPart(1), base: rejectSnapshot, leaseId };
-const sourceParams = { source: copySource('by its credential'), sourceConditions, sourceHashes };
+export const sourceParams = { source: copySource('by its credential'), sourceConditions, sourceHashes };
 const copiesProperties = reader((request) => booleanHeader('x-ms-copy-source-blob-properties').read(request) ?? true);
 
 /** A request that states an MD5 gets it back. */
-const wantsBlockMd5 = reader(
+export const wantsBlockMd5 = reader(
   (request) => beforeCrc64.read(request) || request.headers['x-ms-source-content-md5'] !== undefined,
 );
 
@@ -58,7 +64,7 @@ interface Copied {
 }
 
 /** The hash that the version has in replies. */
-const hashHeaders = ({ md5, crc64 }: Copied, wantsMd5: boolean) => ({
+export const hashHeaders = ({ md5, crc64 }: Copied, wantsMd5: boolean) => ({
   'Content-MD5': wantsMd5 ? md5 : undefined,
   'x-ms-content-crc64': wantsMd5 ? undefined : crc64,
 });
@@ -70,7 +76,7 @@ const newBlobRow = {
   readsCopySource: 'by its credential' as const,
   conditions: ALL_CONDITIONS,
   test: TEST,
-  unsupported: UNSUPPORTED,
+  unsupported: UNSUPPORTED_OF_SOURCES,
   unsupportedUnlessLenient: BLOB_FEATURES,
 };
 const newBlobParams = {
@@ -80,6 +86,7 @@ const newBlobParams = {
   metadata,
   tier: header('x-ms-access-tier'),
   tags: header('x-ms-tags'),
+  copiesTags,
 };
 
 export const fromUrlOperations: readonly Operation<Storage>[] = [
@@ -90,6 +97,7 @@ export const fromUrlOperations: readonly Operation<Storage>[] = [
       when: { 'x-ms-blob-type': 'BlockBlob', 'x-ms-copy-source': true, ...sync },
       input: {
         ...newBlobParams,
+        sourceConditions: sourceTagConditions,
         content: blobContentHeaders,
         copiesProperties,
         sourceBytesMax: sourceBytesMax(PUT_BLOB_SIZES),
@@ -104,6 +112,7 @@ export const fromUrlOperations: readonly Operation<Storage>[] = [
   operation({
     ...newBlobRow,
     name: 'Copy Blob From URL',
+    unsupported: ['x-ms-source-if-tags', ...UNSUPPORTED_OF_SOURCES],
     when: { 'x-ms-copy-source': true, 'x-ms-requires-sync': 'true' },
     input: { ...newBlobParams, wantsMd5: beforeCrc64, sourceBytesMax: sourceBytesMax(COPY_FROM_URL_SIZES) },
     run: async (storage, input) => ({ ...(await copyBlobFromUrl(storage, input)), wantsMd5: input.wantsMd5 }),
@@ -125,7 +134,7 @@ export const fromUrlOperations: readonly Operation<Storage>[] = [
     permission: 'write',
     readsCopySource: 'by its credential',
     test: TEST,
-    unsupported: ['x-ms-if-tags', ...UNSUPPORTED],
+    unsupported: ['x-ms-if-tags', 'x-ms-source-if-tags', ...UNSUPPORTED_OF_SOURCES],
     unsupportedUnlessLenient: ENCRYPTION,
     input: {
       ...target,

@@ -4,7 +4,9 @@ import { escapeXml } from '../../base/xml.ts';
 import { formatDeletedVersion } from '../../services/blob/deleted-containers.ts';
 import type { ListedContainer } from '../../services/blob/list-containers.ts';
 import type { ListedBlob, ListedItem } from '../../services/blob/listing.ts';
+import { blobTypeOf } from '../../services/blob/rows.ts';
 import { element, type ListParameters, metadataElements, parameterElements } from '../xml/list-elements.ts';
+import { typeElements } from './blob-types.ts';
 import { copyElements } from './copy-reply.ts';
 import { leaseElements } from './lease-reply.ts';
 import { nameElement, tagsElement } from './tags-xml.ts';
@@ -84,6 +86,7 @@ function blobElement(item: ListedBlob, included: IncludedFields): string {
       '<ServerEncrypted>false</ServerEncrypted></Properties></Blob>'
     );
   }
+  const isBlock = blobTypeOf(blob) === 'block';
   const { contentType, contentEncoding, contentLanguage, contentMd5, cacheControl, contentDisposition } = blob.content;
   return (
     `<Blob>${nameElement(name)}${stateElements(item)}<Properties>` +
@@ -92,9 +95,10 @@ function blobElement(item: ListedBlob, included: IncludedFields): string {
     `<Content-Length>${blob.length}</Content-Length>${element('Content-Type', contentType)}` +
     `${element('Content-Encoding', contentEncoding)}${element('Content-Language', contentLanguage)}<Content-CRC64 />` +
     `${element('Content-MD5', contentMd5)}${element('Cache-Control', cacheControl)}` +
-    `${element('Content-Disposition', contentDisposition)}<BlobType>BlockBlob</BlobType>` +
-    `${tierElements(tier)}${leaseElementsOf(item)}` +
+    `${element('Content-Disposition', contentDisposition)}${typeElements(blob)}` +
+    `${isBlock ? tierElements(tier) : ''}${leaseElementsOf(item)}` +
     `${included.copy && blob.copy ? copyElements(blob.copy) : ''}<ServerEncrypted>true</ServerEncrypted>` +
+    `${blob.append?.isSealed ? '<Sealed>true</Sealed>' : ''}` +
     `${deletionElements(item)}` +
     `${blob.tags.length > 0 ? `<TagCount>${blob.tags.length}</TagCount>` : ''}</Properties>` +
     `${included.metadata ? metadataElements(blob.metadata) : ''}` +

@@ -9,11 +9,10 @@ import { blobOperations } from './operations.ts';
 const CHANGES: Readonly<
   Record<string, 'what is answered' | 'what is stored' | 'whether it happens' | 'nothing of that'>
 > = {
-  '?endbefore': 'what is answered',
   '?versionid': 'what is answered',
-  'x-ms-blob-content-length': 'what is stored',
-  'x-ms-blob-sequence-number': 'what is stored',
-  'x-ms-sequence-number-action': 'what is stored',
+  '?snapshot': 'what is answered',
+  '?prevsnapshot': 'what is answered',
+  'x-ms-previous-snapshot-url': 'what is answered',
   'x-ms-if-tags': 'whether it happens',
   'x-ms-source-if-tags': 'whether it happens',
   'x-ms-source-content-md5': 'whether it happens',

@@ -28,19 +28,4 @@ export const notImplementedOperations: readonly Operation<Storage>[] = [
       ),
     ];
   }),
-
-  notImplementedOperation('Put Blob (append blob)', `PUT ${BLOB}`, {}, { 'x-ms-blob-type': 'AppendBlob' }),
-  notImplementedOperation('Append Block', `PUT ${BLOB}`, { comp: 'appendblock' }),
-  notImplementedOperation(
-    'Append Block From URL',
-    `PUT ${BLOB}`,
-    { comp: 'appendblock' },
-    { 'x-ms-copy-source': true },
-  ),
-  notImplementedOperation('Append Blob Seal', `PUT ${BLOB}`, { comp: 'seal' }),
-
-  notImplementedOperation('Put Blob (page blob)', `PUT ${BLOB}`, {}, { 'x-ms-blob-type': 'PageBlob' }),
-  notImplementedOperation('Put Page', `PUT ${BLOB}`, { comp: 'page' }),
-  notImplementedOperation('Put Page From URL', `PUT ${BLOB}`, { comp: 'page' }, { 'x-ms-copy-source': true }),
-  notImplementedOperation('Get Page Ranges', `GET ${BLOB}`, { comp: 'pagelist' }),
 ];

@@ -2,13 +2,7 @@
 import { formatIso7, formatRfc1123 } from '../../base/time.ts';
 import type { Validators } from '../../rules/conditions.ts';
 import type { LeaseState } from '../../rules/lease.ts';
-import {
-  deleteBlob,
-  getBlob,
-  getBlobProperties,
-  setBlobMetadata,
-  setBlobProperties,
-} from '../../services/blob/blobs.ts';
+import { deleteBlob, getBlob, getBlobProperties, setBlobMetadata } from '../../services/blob/blobs.ts';
 import { putBlockList } from '../../services/blob/block-lists.ts';
 import { getBlockList, precheckPutBlock, putBlock } from '../../services/blob/blocks.ts';
 import {
@@ -26,7 +20,7 @@ import { type ListedContainer, listContainers } from '../../services/blob/list-c
 import { listBlobs } from '../../services/blob/listing.ts';
 import { abortCopy } from '../../services/blob/pending-copies.ts';
 import { precheckPutBlob, putBlob } from '../../services/blob/put-blob.ts';
-import type { Blob, Metadata } from '../../services/blob/rows.ts';
+import { type Blob, blobTypeOf, type Metadata } from '../../services/blob/rows.ts';
 import { snapshotBlob } from '../../services/blob/snapshots.ts';
 import { setBlobTier } from '../../services/blob/tiers.ts';
 import { undeleteBlob } from '../../services/blob/undelete.ts';
@@ -67,10 +61,12 @@ import { structuredReply } from '../structured-body/encoded-reply.ts';
 import { structuredType } from '../structured-body/headers.ts';
 import { structuredContent } from '../structured-body/structured-content.ts';
 import { parsePolicies, policiesXml } from '../xml/access-policies.ts';
+import { appendOperations } from './append-operations.ts';
 import { batchOperations } from './batch.ts';
+import { appendHeaders, BLOB_TYPES, pageHeaders } from './blob-types.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
 import { addCopyHeaders } from './copy-reply.ts';
-import { copySource, requireAbortAction, requireAsyncCopy, sourceConditions } from './copy-source.ts';
+import { copySource, requireAbortAction, requireAsyncCopy, sourceTagConditions } from './copy-source.ts';
 import { fromUrlOperations } from './from-url-operations.ts';
 import { leaseDuration, leaseHeaders, leaseStatus } from './lease-reply.ts';
 import {
@@ -82,6 +78,7 @@ import {
   containerListStart,
 } from './list-xml.ts';
 import { notImplementedOperations } from './not-implemented.ts';
+import { pageOperations, setBlobPropertiesRow } from './page-operations.ts';
 import {
   beforeCrc64,
   blockListType,
@@ -345,12 +342,12 @@ const singleOperations: readonly Operation<Storage>[] = [
     query: { restype: 'container', comp: 'list' },
     permission: 'list',
     test: 'test/end-to-end/list-blobs.test.ts',
-    unsupported: ['?endbefore'],
     input: {
       container,
       ...listParams,
       delimiter: query('delimiter'),
       startFrom: query('startFrom'),
+      endBefore: query('endBefore'),
       onlyDeleted: showOnlyDeleted,
       // The other values belong to features that are not implemented, so there is nothing to include.
       include: listQuery('include', [
@@ -447,7 +444,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     run: getBlob,
     reply: ({ blob: found, leaseState, tier, bytes, length, range, rangeMd5, rangeCrc64 }, request) => {
       const headers = blobHeaders(found, leaseState);
-      if (request.version >= GET_BLOB_TIER_VERSION) Object.assign(headers, tierHeaders(tier));
+      if (request.version >= GET_BLOB_TIER_VERSION) Object.assign(headers, tierHeaders(found, tier));
       headers['Content-MD5'] = range ? rangeMd5 : found.content.contentMd5;
       headers['x-ms-blob-content-md5'] = range && found.content.contentMd5;
       headers['x-ms-content-crc64'] = rangeCrc64;
@@ -473,7 +470,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       const headers = blobHeaders(found, leaseState);
       headers['Content-MD5'] = found.content.contentMd5;
       headers['Content-Length'] = found.length;
-      return { status: 200, headers: Object.assign(headers, tierHeaders(tier)) };
+      return { status: 200, headers: Object.assign(headers, tierHeaders(found, tier)) };
     },
   }),
   operation({
@@ -505,23 +502,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       headers: validatorHeaders(written, { 'x-ms-request-server-encrypted': 'true' }),
     }),
   }),
-  operation({
-    name: 'Set Blob Properties',
-    route: 'PUT /{container}/{blob}',
-    query: { comp: 'properties' },
-    permission: 'write',
-    conditions: ALL_CONDITIONS,
-    test: 'test/end-to-end/set-blob-properties.test.ts',
-    unsupported: [
-      'x-ms-blob-content-length',
-      'x-ms-sequence-number-action',
-      'x-ms-blob-sequence-number',
-      ...VERSION_PARAMS,
-    ],
-    input: { container, blob, base: rejectSnapshot, conditions, leaseId, content: blobContentHeaders },
-    run: setBlobProperties,
-    reply: (written) => ({ status: 200, headers: validatorHeaders(written) }),
-  }),
+  setBlobPropertiesRow,
   ...DELETE_PERMISSIONS.map(({ type, permission }) =>
     operation({
       name: 'Delete Blob',
@@ -618,7 +599,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     readsCopySource: 'as owner',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/copy-blob.test.ts',
-    unsupported: ['x-ms-source-if-tags', 'x-ms-source-content-md5', ...VERSION_PARAMS],
+    unsupported: ['x-ms-source-content-md5', ...VERSION_PARAMS],
     unsupportedUnlessLenient: [
       'x-ms-seal-blob',
       'x-ms-copy-source-authorization',
@@ -633,7 +614,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       conditions,
       leaseId,
       source: copySource('as owner'),
-      sourceConditions,
+      sourceConditions: sourceTagConditions,
       sourceLeaseId: header('x-ms-source-lease-id'),
       metadata,
       tier: accessTier,
@@ -752,6 +733,8 @@ const singleOperations: readonly Operation<Storage>[] = [
       },
     }),
   ),
+  ...appendOperations,
+  ...pageOperations,
   ...fromUrlOperations,
   ...tagOperations,
   ...notImplementedOperations,
@@ -788,7 +771,7 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
     'Content-Language': content.contentLanguage,
     'Content-Disposition': content.contentDisposition,
     'Cache-Control': content.cacheControl,
-    'x-ms-blob-type': 'BlockBlob',
+    'x-ms-blob-type': BLOB_TYPES[blobTypeOf(found)],
     'x-ms-creation-time': formatRfc1123(found.created),
     'x-ms-server-encrypted': 'true',
     'x-ms-lease-status': isBase ? leaseStatus(leaseState) : undefined,
@@ -797,6 +780,8 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
     'x-ms-tag-count': found.tags.length || undefined,
   };
   for (const name in metadata) headers[`x-ms-meta-${name}`] = metadata[name];
+  if (found.append) Object.assign(headers, appendHeaders(found.append));
+  if (found.page) Object.assign(headers, pageHeaders(found.page));
   if (found.copy) addCopyHeaders(headers, found.copy);
   return headers;
 }

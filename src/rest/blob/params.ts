@@ -83,6 +83,11 @@ export const PUT_BLOCK_SIZES: SizeLimits = [
   ['', 4 * MIB],
 ];
 
+export const APPEND_BLOCK_SIZES: SizeLimits = [
+  ['2022-11-02', 100 * MIB],
+  ['', 4 * MIB],
+];
+
 /** Copy Blob From URL has had one limit in all versions. */
 export const COPY_FROM_URL_SIZES: SizeLimits = [['', 256 * MIB]];
 
@@ -98,6 +103,18 @@ export function sizeLimit(limits: SizeLimits): Reader<void> {
     if (sentLength(request) > bytesMax) throw bodyTooLarge(bytesMax);
   });
 }
+
+/** Append and page blobs are created without content. */
+export const noContent: Reader<void> = reader(({ headers }) => {
+  const length = headers['content-length'];
+  if (length !== undefined && Number(length) !== 0) throw invalidHeader('Content-Length', String(length));
+});
+
+/** Append blobs have no tiers. */
+export const noTier: Reader<void> = reader(({ headers }) => {
+  const tier = headers['x-ms-access-tier'];
+  if (tier !== undefined) throw invalidHeader('x-ms-access-tier', String(tier));
+});
 
 /** From this version on the reply has a CRC64, which costs less than an MD5, where the request has no checksum. */
 export const beforeCrc64: Reader<boolean> = reader(({ version }) => version !== '' && version < '2019-02-02');

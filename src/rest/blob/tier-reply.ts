@@ -1,8 +1,12 @@
 /** Tier properties in headers and XML. */
 import { formatRfc1123 } from '../../base/time.ts';
 import type { TierState } from '../../rules/tiers.ts';
+import { type Blob, blobTypeOf } from '../../services/blob/rows.ts';
 
-export function tierHeaders({ tier, changed, rehydration }: TierState): Record<string, string | undefined> {
+/** Only block blobs have tiers. */
+export function tierHeaders(blob: Blob, state: TierState): Record<string, string | undefined> {
+  if (blobTypeOf(blob) !== 'block') return {};
+  const { tier, changed, rehydration } = state;
   return {
     'x-ms-access-tier': tier,
     'x-ms-access-tier-inferred': changed === undefined ? 'true' : undefined,

@@ -10,9 +10,11 @@ import type { AccountId, AccountScope } from '../common/storage.ts';
 import { fail } from './errors.ts';
 import { decodeMark, hiddenUpTo, markKey, snapshotKey } from './old-rows.ts';
 import {
+  type AppendState,
   type Blob,
   type BlobRecord,
   blobKey,
+  blobTypeOf,
   type ContainerId,
   type CopyState,
   decodeLease,
@@ -23,20 +25,21 @@ import {
   versionFields,
 } from './rows.ts';
 
-const TYPE = 'block';
 /** The line of a field that is present and empty. */
 const EMPTY = '\0';
 /** After the five fields of a tier. */
 const TAGS_FIELD = 20;
+/** What blobs of this type have besides. */
+const TYPE_FIELD = 21;
 
 export function encodeBlobRecord(record: BlobRecord): Buffer {
   return encodeText(formatBlobRecord(record));
 }
 
 export function formatBlobRecord(record: BlobRecord): string {
-  const { content, metadata, lease, copy, tier, tags } = record;
+  const { content, metadata, lease, copy, tier, tags, append, page } = record;
   const fields = [
-    TYPE,
+    blobTypeOf(record),
     String(record.length),
     record.created.toString(),
     formatLine(record.crc64),
@@ -54,6 +57,8 @@ export function formatBlobRecord(record: BlobRecord): string {
   ];
   if (tier) fields.push(...encodeTier(tier));
   if (tags && tags.length > 0) fields[TAGS_FIELD] = JSON.stringify(tags);
+  if (append) fields[TYPE_FIELD] = JSON.stringify(append);
+  if (page) fields[TYPE_FIELD] = page.sequenceNumber.toString();
   while (fields.at(-1) === '') fields.pop();
   return `${fields.join('\n')}\n`;
 }
@@ -84,6 +89,8 @@ export function parseBlobRecord(text: string, row: Row): Blob {
     copy: fields[14] ? decodeCopyState(JSON.parse(fields[14])) : undefined,
     tier: fields[15] ? decodeTier(fields.slice(15, TAGS_FIELD)) : undefined,
     tags: fields[TAGS_FIELD] ? (JSON.parse(fields[TAGS_FIELD]) as Tags) : NO_TAGS,
+    append: fields[0] === 'append' ? (JSON.parse(fields[TYPE_FIELD]!) as AppendState) : undefined,
+    page: fields[0] === 'page' ? { sequenceNumber: BigInt(fields[TYPE_FIELD]!) } : undefined,
     etag,
     modified,
     version,

@@ -1,6 +1,5 @@
 /** Get, change and delete a blob. */
 import type { ContentRead } from '../../content/content.ts';
-import { parseId } from '../../content/rows.ts';
 import { createHasher } from '../../hashing/hasher.ts';
 import type { Snapshot } from '../../partition/partition.ts';
 import { decodeBytes } from '../../partition/values.ts';
@@ -9,6 +8,7 @@ import { formatEtag } from '../../rules/conditions.ts';
 import { leaseAfterWrite, leaseState } from '../../rules/lease.ts';
 import { tierState } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
+import { type planBlobRead, planOrHold } from './blob-reads.ts';
 import { encodeBlobRecord, readBlob } from './blob-record.ts';
 import { fail } from './errors.ts';
 import {
@@ -55,14 +55,15 @@ export async function getBlob(storage: Storage, input: GetBlobInput) {
   const read = storage.content.beginRead();
   let streams = false;
   try {
-    const found = await storage.partition.read(async (at) => {
+    const queueKey = txQueueKey(storage.account, input.container, input.blob);
+    const found = await planOrHold(storage, queueKey, read, async (at, plan) => {
       const { id, blob } = await readBlob(at, storage, input.container, input.blob, input.snapshot);
       checkGet(at, blob, input, leaseId);
       checkOnline(at, blob);
-      const part = await prepareRead(at, storage, id, blob, input, read);
-      return { blob, leaseState: leaseState(blob.lease, at.now), tier: tierState(blob.tier, at.now), part };
+      const part = await prepareRead(at, storage, id, blob, input, read, plan);
+      return { blob, leaseState: leaseState(blob.lease, at.now), tier: tierState(blob.tier, at.now), ...part };
     });
-    const { range, length, inline } = found.part;
+    const { range, length, inline } = found;
     const hashed =
       rangeMd5 || rangeCrc64 ? await readAndHash(inline ? [inline] : read.stream(), rangeMd5 === true) : undefined;
     streams = inline === undefined && hashed === undefined;
@@ -102,11 +103,12 @@ function checkGet(at: Snapshot, blob: Blob, { conditions }: BlobInput, leaseId: 
 /** Resolves the requested range, and reads its bytes from the inline row or plans the content read. */
 async function prepareRead(
   at: Snapshot,
-  { account }: Storage,
+  storage: Storage,
   id: ContainerId,
   blob: Blob,
   { blob: name, range: text, rangeMd5, rangeCrc64 }: GetBlobInput,
   read: ContentRead,
+  plan: typeof planBlobRead,
 ) {
   const requested = text === undefined ? undefined : parseRange(text);
   const range = requested && resolveRange(requested, blob.length);
@@ -115,15 +117,16 @@ async function prepareRead(
   const to = range ? range.to + 1 : blob.length;
   if ((rangeMd5 || rangeCrc64) && to - from > HASHED_RANGE_MAX) throw fail('OutOfRangeInput');
   let inline: Buffer | undefined;
+  let isPlanned = true;
   if (blob.contentId !== undefined) {
-    await read.plan(at, account, parseId(blob.contentId), from, to);
+    isPlanned = await plan(at, storage, blob, read, { from, to });
   } else {
-    const row = await at.get(inlineKey(account, id, name, blob.snapshot));
+    const row = await at.get(inlineKey(storage.account, id, name, blob.snapshot));
     if (!row) throw new Error('a blob without its content');
     inline = decodeBytes(row);
     if (range) inline = inline.subarray(from, to);
   }
-  return { range, length: to - from, inline };
+  return { range, from, to, length: to - from, inline, isPlanned };
 }
 
 /** The hashes are sent before the bytes. Each buffer is hashed as it is read: 4 MiB at once would block the event loop. */

@@ -37,7 +37,14 @@ import {
   uncommittedExpiry,
   uncommittedKey,
 } from './rows.ts';
-import { checkSameContainer, currentLease, findContainerId, readTarget, type WriteTarget } from './write-target.ts';
+import {
+  checkSameContainer,
+  checkType,
+  currentLease,
+  findContainerId,
+  readTarget,
+  type WriteTarget,
+} from './write-target.ts';
 
 export interface PutBlockInput extends Omit<BlobInput, 'conditions'> {
   /** Base64, as it was sent. */
@@ -137,6 +144,7 @@ async function checkPutBlock(
 ): Promise<Segment | undefined> {
   const { uncommitted } = target;
   checkLease(at, currentLease(target), leaseId, 'write', 'blob');
+  checkType(target.blob, 'block');
   checkNoPendingCopy(target.blob);
   checkOnline(at, target.blob);
   const row = uncommitted && (await at.get(blockKeyFromId(storage, uncommitted.id, blockId)));
@@ -182,6 +190,7 @@ export async function getBlockList<Rendered>(
     const { blob, uncommitted } = target;
     if (!blob && !uncommitted) throw fail('BlobNotFound');
     checkLease(at, currentLease(target), leaseId, 'read', 'blob');
+    checkType(blob, 'block');
     checkOnline(at, blob);
     // For conditions, a blob that consists of uncommitted blocks only does not exist.
     checkWriteConditions(blob, input.conditions);

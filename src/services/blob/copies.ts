@@ -12,12 +12,14 @@ import type { Storage } from '../common/storage.ts';
 import { readBlob } from './blob-record.ts';
 import type { CopySource, LocalSource } from './copy-sources.ts';
 import { fail } from './errors.ts';
+import { type ForkedSource, withForkedSource } from './forked-copies.ts';
 import { startPendingCopy } from './pending-copies.ts';
 import {
   type BlobInput,
   checkBlobName,
   checkContainerName,
   checkLease,
+  checkReadConditions,
   checkSingleCondition,
   checkWritable,
   checkWriteInput,
@@ -28,7 +30,7 @@ import {
   parseSentPriority,
   type SentMetadata,
 } from './request-checks.ts';
-import { type Blob, inlineKey, type Metadata, txQueueKey } from './rows.ts';
+import { type Blob, blobTypeOf, changesInPlace, inlineKey, type Metadata, txQueueKey } from './rows.ts';
 import { type ContentSource, shareContent } from './shared-content.ts';
 import { parseTags } from './tags.ts';
 import {
@@ -64,7 +66,14 @@ export interface CheckedCopy {
   readonly tags: Tags | undefined;
 }
 
-export async function copyBlob(storage: Storage, input: CopyBlobInput) {
+export interface StartedCopy {
+  readonly etag: string;
+  readonly modified: bigint;
+  readonly copyId: string;
+  readonly copyStatus: 'success' | 'pending';
+}
+
+export async function copyBlob(storage: Storage, input: CopyBlobInput): Promise<StartedCopy> {
   const copy = checkCopyInput(storage, input);
   const { source } = input;
   const isOwn = !('remote' in source) && (storage.granted?.source?.account ?? storage.account) === storage.account;
@@ -88,17 +97,27 @@ function checkCopyInput(storage: Storage, input: CopyBlobInput): CheckedCopy {
   return { input, leaseId, sourceLeaseId, metadata, requested, tags };
 }
 
-async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: LocalSource) {
+interface CompletedCopy extends Validators {
+  readonly copyId: string;
+  readonly copyStatus: 'success';
+}
+
+async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: LocalSource): Promise<CompletedCopy> {
   const { input, leaseId, requested, metadata, tags } = copy;
-  const { container, blob } = input;
   const { account, granted, partition, sweeper, rehydrationSeconds = REHYDRATION_SECONDS } = storage;
   const scope = { account, granted: { container: granted?.source?.container } };
   const copyId = randomUUID();
+  const look = async (tx: Transaction) => {
+    const from = await readBlob(tx, scope, source.container, source.blob, source.snapshot);
+    checkSource(tx, from.blob, copy);
+    return from;
+  };
   const { timestamp, value: needsSweep } = await partition.transact(
-    txQueueKey(account, container, blob),
+    // Copies of one source all count their reference in its content: in one queue they share commits instead of conflicting.
+    txQueueKey(account, source.container, source.blob),
     async (tx) => {
-      const from = await readBlob(tx, scope, source.container, source.blob, source.snapshot);
-      checkSource(tx, from.blob, copy);
+      const from = await look(tx);
+      if (changesInPlace(from.blob)) return 'needs a fork';
       const target = await readTarget(tx, storage, input);
       checkPut(tx, storage, target, input, leaseId);
       checkInfiniteLease(tx, target);
@@ -119,8 +138,41 @@ async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: Lo
       return hasReleased;
     },
   );
+  if (needsSweep === 'needs a fork') {
+    const copied = await withForkedSource(storage, source, look, (forked) =>
+      copyForked(storage, copy, source, forked, copyId),
+    );
+    // Otherwise the source is another blob by now.
+    return copied ?? copyWithinAccount(storage, copy, source);
+  }
   if (needsSweep) sweeper.wake();
-  return { etag: formatEtag(timestamp), modified: timestamp, copyId, copyStatus: 'success' as const };
+  return { etag: formatEtag(timestamp), modified: timestamp, copyId, copyStatus: 'success' };
+}
+
+async function copyForked(
+  storage: Storage,
+  { input, leaseId, metadata: sent, tags }: CheckedCopy,
+  source: LocalSource,
+  forked: ForkedSource,
+  copyId: string,
+): Promise<CompletedCopy> {
+  const { account, partition, sweeper } = storage;
+  const { contentId } = forked;
+  const { length, content, append, page } = forked.blob;
+  const metadata = sent ?? forked.blob.metadata;
+  const queueKey = txQueueKey(account, input.container, input.blob);
+  const { timestamp, value: needsSweep } = await partition.transact(queueKey, async (tx) => {
+    const target = await readTarget(tx, storage, input);
+    checkPut(tx, storage, target, input, leaseId, blobTypeOf(forked.blob));
+    checkInfiniteLease(tx, target);
+    await forked.finish(tx);
+    const hasReleased = await releaseReplaced(tx, storage, target);
+    const copy = { id: copyId, source: source.url, bytes: length, completed: tx.timestamp };
+    await putBlobRecord(tx, storage, target, { length, contentId, content, metadata, copy, tags, append, page });
+    return hasReleased;
+  });
+  if (needsSweep) sweeper.wake();
+  return { etag: formatEtag(timestamp), modified: timestamp, copyId, copyStatus: 'success' };
 }
 
 /** The lease id of the source is optional; if one is sent, it must be that of the active lease. */
@@ -130,8 +182,11 @@ export function checkSource(at: DecisionSnapshot, blob: Blob, { input, sourceLea
 }
 
 export function checkSourceConditions(found: Validators, conditions: Conditions): void {
-  const verdict = judgeWrite(found, conditions, { creates: false, leaseHeld: false });
+  const { ifTags, ...others } = conditions;
+  const verdict = judgeWrite(found, others, { creates: false, leaseHeld: false });
   if (verdict !== 'proceed') throw fail('SourceConditionNotMet');
+  // Azure answers as if they were the tags of the target.
+  if (ifTags) checkReadConditions(found, { ifTags });
 }
 
 /** A copy may take longer than a lease that expires, so Azure requires an infinite one. */

@@ -3,6 +3,7 @@
  * are shared and no bytes are written; between accounts, and where there are too many chunks for one commit, the bytes are uploaded.
  */
 import { type ContentRead, DanglingReference } from '../../content/content.ts';
+import { INLINE_WRITE_BYTES_MAX } from '../../content/ranges/range-maps.ts';
 import { type ChunkRef, parseId } from '../../content/rows.ts';
 import { crc64Base64, md5Base64 } from '../../hashing/hasher.ts';
 import { type Snapshot, type Timestamp, Unavailable } from '../../partition/partition.ts';
@@ -13,11 +14,12 @@ import { StorageError } from '../common/errors.ts';
 import type { RemoteRequest } from '../common/remote-sources.ts';
 import type { AccountScope, Storage } from '../common/storage.ts';
 import { checkHashes, type Hashes, type StagedContent, stageUpload, withUpload } from '../common/upload.ts';
+import { type PlannedRead, type planBlobRead, planOrHold } from './blob-reads.ts';
 import { readBlob } from './blob-record.ts';
 import { fail } from './errors.ts';
 import { withRemoteSource } from './remote-source.ts';
 import { checkBlobName, checkContainerName, checkOnline, checkReadConditions } from './request-checks.ts';
-import { type Blob, inlineKey } from './rows.ts';
+import { type Blob, changesInPlace, inlineKey, txQueueKey } from './rows.ts';
 import { copies } from './slice-sources.ts';
 
 /** A blob of this server. */
@@ -39,7 +41,7 @@ export interface RemoteSource {
 export type CopySource = LocalSource | RemoteSource;
 
 /** What a copy takes from its source besides the bytes. */
-export type SourceProperties = Pick<Blob, 'content' | 'metadata'>;
+export type SourceProperties = Pick<Blob, 'content' | 'metadata' | 'tags'>;
 
 export interface FromUrlInput {
   readonly source: CopySource;
@@ -56,6 +58,8 @@ export interface WantedContent {
   readonly md5: (source: SourceProperties) => boolean;
   /** Whether the bytes of a small blob may be stored in a row again. */
   readonly inline: boolean;
+  /** The offset of the first byte in a content that changes in place. Chunks are not shared then: a few bytes could keep a large one. */
+  readonly mapOffset?: number;
 }
 
 /** Chunks that are shared at most: each is a row of the commit. A Put Blob of the greatest length has 625. */
@@ -104,8 +108,7 @@ export function copySourceError(error: unknown): unknown {
   return new StorageError('CannotVerifyCopySource', error.status, error.message, error.details);
 }
 
-interface OpenedSource {
-  readonly blob: Blob;
+interface OpenedSource extends PlannedRead {
   readonly isWhole: boolean;
   readonly length: number;
   /** The bytes, if they are in a row. */
@@ -124,7 +127,11 @@ async function openSource(
   try {
     checkContainerName(container);
     checkBlobName(blob);
-    return await storage.partition.read((at) => readSource(at, storage, input, named, read));
+    const { account } = sourceScope(storage);
+    const queueKey = txQueueKey(account, container, blob);
+    return await planOrHold({ ...storage, account }, queueKey, read, (at, plan) =>
+      readSource(at, storage, input, named, read, plan),
+    );
   } catch (error) {
     throw copySourceError(error);
   }
@@ -136,6 +143,7 @@ async function readSource(
   { sourceConditions, sourceRange, sourceBytesMax }: FromUrlInput,
   source: LocalSource,
   read: ContentRead,
+  plan: typeof planBlobRead,
 ): Promise<OpenedSource> {
   const { content } = storage;
   const scope = sourceScope(storage);
@@ -149,15 +157,17 @@ async function readSource(
   if (blob.contentId === undefined) {
     const row = await at.get(inlineKey(scope.account, id, source.blob, blob.snapshot));
     if (!row) throw new Error('a blob without its content');
-    return { blob, isWhole, length, inline: decodeBytes(row).subarray(from, to), chunkRefs: undefined };
+    const inline = decodeBytes(row).subarray(from, to);
+    return { blob, from, to, isWhole, length, inline, chunkRefs: undefined, isPlanned: true };
   }
   const contentId = parseId(blob.contentId);
-  await read.plan(at, scope.account, contentId, from, to);
-  const isShared = scope.account === storage.account;
+  const isPlanned = await plan(at, { content, account: scope.account }, blob, read, { from, to });
+  // Chunks of a content that changes in place are small, or hardly visible.
+  const isShared = scope.account === storage.account && !changesInPlace(blob);
   const chunkRefs = isShared
     ? await content.chunkRefsIn(at, scope.account, contentId, from, to, SHARED_CHUNKS_MAX)
     : undefined;
-  return { blob, isWhole, length, inline: undefined, chunkRefs };
+  return { blob, from, to, isWhole, length, inline: undefined, chunkRefs, isPlanned };
 }
 
 /** The account of the source, with the limits of the source's own authorization. */
@@ -189,12 +199,13 @@ async function stage<T>(
 ): Promise<T> {
   const { content, account } = storage;
   const md5 = expected.md5 !== undefined || wanted.md5(blob);
-  if (inline && wanted.inline) {
+  const { mapOffset } = wanted;
+  if (inline && wanted.inline && (mapOffset === undefined || inline.length <= INLINE_WRITE_BYTES_MAX)) {
     const hashes = { md5: md5Base64(inline), crc64: crc64Base64(inline) };
     checkHashes(expected, hashes);
     return use({ ...hashes, length, inline }, blob);
   }
-  if (chunkRefs) {
+  if (chunkRefs && mapOffset === undefined) {
     const known = isWhole && !md5 && blob.crc64 !== undefined ? { md5: undefined, crc64: blob.crc64 } : undefined;
     const hashes = known ?? (await content.hash(read.stream(), length, { md5 }));
     checkHashes(expected, hashes);
@@ -202,7 +213,7 @@ async function stage<T>(
     return use({ ...hashes, length, chunkRefs, reference }, blob);
   }
   const bytes = () => copies(inline ? [inline] : read.stream());
-  return withUpload(storage, { length, expected, bytes }, { md5 }, (uploaded) =>
+  return withUpload(storage, { length, expected, bytes }, { md5, mapOffset }, (uploaded) =>
     use(stageUpload(storage, uploaded), blob),
   );
 }

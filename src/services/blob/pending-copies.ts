@@ -14,7 +14,7 @@ import { copySourceError, sourceScope } from './copy-sources.ts';
 import { fail } from './errors.ts';
 import { openRemote } from './remote-source.ts';
 import { type BlobInput, checkLease, checkWriteInput } from './request-checks.ts';
-import { type ContentHeaders, type Metadata, runningCopyKey, txQueueKey } from './rows.ts';
+import { type ContentHeaders, changesInPlace, type Metadata, runningCopyKey, txQueueKey } from './rows.ts';
 import {
   decodeRunningCopy,
   encodeRunningCopy,
@@ -23,6 +23,8 @@ import {
   type RunningCopy,
 } from './running-copies.ts';
 import { checkPut, putBlobRecord, readTarget, releaseReplaced } from './write-target.ts';
+
+const IN_PLACE_REFUSED = 'Append and page blobs are copied within an account only.';
 
 /** The source as the copy will expect it at every slice. */
 interface FoundSource {
@@ -88,6 +90,7 @@ async function findSource(storage: Storage, copy: CheckedCopy): Promise<FoundSou
       throw copySourceError(error);
     });
     checkSource(at, found.blob, copy);
+    if (changesInPlace(found.blob)) throw fail('NotImplemented', undefined, IN_PLACE_REFUSED);
     return found.blob;
   });
   const { etag, length: bytes, content, metadata, tier } = blob;

@@ -99,6 +99,19 @@ export interface ContentHeaders {
   readonly contentMd5?: string | undefined;
 }
 
+export type BlobType = 'block' | 'append' | 'page';
+
+export interface AppendState {
+  /** How many appends there were. */
+  readonly blocks: number;
+  /** Nothing can be appended any more. */
+  readonly isSealed?: true | undefined;
+}
+
+export interface PageState {
+  readonly sequenceNumber: bigint;
+}
+
 export interface BlobRecord extends ETagged {
   readonly length: number;
   /**
@@ -106,8 +119,12 @@ export interface BlobRecord extends ETagged {
    * list has none, because its bytes never passed through in one stream.
    */
   readonly crc64?: string | undefined;
-  /** Exactly one of this and the inline row exists. */
+  /** Exactly one of this and the inline row exists. Append and page blobs have it: their content changes in place. */
   readonly contentId?: string | undefined;
+  /** Of an append blob only. */
+  readonly append?: AppendState | undefined;
+  /** Of a page blob only. */
+  readonly page?: PageState | undefined;
   readonly copy?: CopyState | undefined;
   readonly content: ContentHeaders;
   readonly metadata: Metadata;
@@ -117,6 +134,13 @@ export interface BlobRecord extends ETagged {
   readonly tier?: StoredTier | undefined;
   readonly tags?: Tags | undefined;
 }
+
+export function blobTypeOf({ append, page }: Pick<BlobRecord, 'append' | 'page'>): BlobType {
+  if (append) return 'append';
+  return page ? 'page' : 'block';
+}
+/** Whether the content is a range map. */
+export const changesInPlace = (blob: Pick<BlobRecord, 'append' | 'page'>): boolean => blobTypeOf(blob) !== 'block';
 
 export type UncommittedId = Id;
 

@@ -32,7 +32,7 @@ import {
   parseMetadata,
   type SentMetadata,
 } from './request-checks.ts';
-import { type ContainerId, inlineKey, recordFrom, txQueueKey } from './rows.ts';
+import { type ContainerId, changesInPlace, inlineKey, recordFrom, txQueueKey } from './rows.ts';
 import { shareContent } from './shared-content.ts';
 import { putDeleted } from './soft-delete.ts';
 
@@ -48,6 +48,8 @@ export interface SnapshotBlobInput extends BlobInput {
   readonly metadata: SentMetadata;
 }
 
+const IN_PLACE_REFUSED = 'Snapshots of append and page blobs are not implemented by this server yet.';
+
 /** The lease of the blob does not matter, unless the request names one; the snapshot has none. */
 export async function snapshotBlob(storage: Storage, input: SnapshotBlobInput) {
   const { container, blob: name, conditions } = input;
@@ -62,6 +64,7 @@ export async function snapshotBlob(storage: Storage, input: SnapshotBlobInput) {
     checkWriteConditions(blob, conditions, leaseId);
     checkNoPendingCopy(blob);
     checkOnline(tx, blob);
+    if (changesInPlace(blob)) throw fail('NotImplemented', undefined, IN_PLACE_REFUSED);
     const snapshot = await nextStamp(tx, account, id, name);
     const putInline = await shareContent(tx, storage, { id, name, blob });
     putInline(inlineKey(account, id, name, snapshot));

@@ -15,6 +15,7 @@ import {
   type SnapshotInput,
 } from './request-checks.ts';
 import { recordFrom, txQueueKey } from './rows.ts';
+import { checkType } from './write-target.ts';
 
 export interface SetTierInput extends SnapshotInput {
   readonly tier: string;
@@ -32,6 +33,7 @@ export async function setBlobTier(storage: Storage, input: SetTierInput): Promis
     const { id, blob: found } = await readBlob(tx, storage, container, blob, snapshot);
     checkLease(tx, found.lease, leaseId, 'write', 'blob');
     checkWriteConditions(found, input.conditions);
+    checkType(found, 'block');
     checkNoPendingCopy(found);
     const next = snapshot === undefined ? nextTier : nextSnapshotTier;
     const step = next(found.tier, request, tx.now, rehydrationSeconds);

@@ -21,7 +21,9 @@ import {
 import {
   type Blob,
   type BlobRecord,
+  type BlobType,
   blobKey,
+  blobTypeOf,
   type ContainerId,
   decodeUncommitted,
   inlineKey,
@@ -100,12 +102,20 @@ export function checkPut(
   target: WriteTarget,
   { conditions }: Pick<BlobInput, 'conditions'>,
   leaseId: string | undefined,
+  type: BlobType = 'block',
 ): void {
   checkLease(at, currentLease(target), leaseId, 'write', 'blob');
   checkWriteConditions(target.blob, conditions, leaseId, true);
   if (target.blob && granted?.overwrite === false) throw fail('UnauthorizedBlobOverwrite');
+  checkType(target.blob, type);
+  if (type !== 'block' && target.uncommitted) throw fail('InvalidBlobType');
   checkNoPendingCopy(target.blob);
   checkOnline(at, target.blob);
+}
+
+/** A blob keeps its type as long as it exists. */
+export function checkType(blob: Blob | undefined, type: BlobType): void {
+  if (blob && blobTypeOf(blob) !== type) throw fail('InvalidBlobType');
 }
 
 /**
@@ -116,7 +126,18 @@ export async function putBlobRecord(
   tx: Transaction,
   { account }: Storage,
   target: WriteTarget,
-  { length, crc64, contentId, content, metadata, copy, tier, tags }: Omit<BlobRecord, 'created' | 'lease' | 'etag'>,
+  {
+    length,
+    crc64,
+    contentId,
+    content,
+    metadata,
+    copy,
+    tier,
+    tags,
+    append,
+    page,
+  }: Omit<BlobRecord, 'created' | 'lease' | 'etag'>,
   md5?: string,
 ): Promise<void> {
   const { containerId, name, blob } = target;
@@ -136,6 +157,8 @@ export async function putBlobRecord(
     metadata,
     copy,
     tags,
+    append,
+    page,
     created: blob?.created ?? tx.timestamp,
     lease: leaseAfterWrite(currentLease(target), tx.now),
     tier,

@@ -1,4 +1,5 @@
 /** Deletion queue: the kinds of its entries. Each names rows that no request can reach any more; the sweeper removes them. */
+import type { RangesDeletion } from '../../content/ranges/map-rows.ts';
 import type { ContentDeletion } from '../../content/rows.ts';
 import type { Key } from '../../partition/keys.ts';
 import type { Row } from '../../partition/partition.ts';
@@ -6,6 +7,7 @@ import { decodeValue, encodeValue } from '../../partition/values.ts';
 
 export type Deletion =
   | ContentDeletion
+  | RangesDeletion
   | { readonly kind: 'container'; readonly container: string }
   /** The snapshots of a blob that its mark says are deleted. */
   | { readonly kind: 'snapshots'; readonly container: string; readonly blob: string }

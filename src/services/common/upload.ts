@@ -1,5 +1,5 @@
 /** Upload: the bytes of a request become durable, and their checksums are verified, before the transaction that references them. */
-import type { ContentHashes, UploadedContent } from '../../content/content.ts';
+import type { ContentHashes, UploadedContent, WantedUpload } from '../../content/content.ts';
 import type { ChunkRef } from '../../content/rows.ts';
 import { crc64Base64, md5Base64 } from '../../hashing/hasher.ts';
 import { OutcomeUnknown, type Transaction } from '../../partition/partition.ts';
@@ -46,10 +46,11 @@ export function checkHashes(expected: Hashes, found: Hashes): void {
 export async function withUpload<T>(
   { content, account }: Pick<Storage, 'content' | 'account'>,
   sent: SentContent,
-  wants: { readonly md5: boolean },
+  wants: WantedUpload,
   fn: (uploaded: UploadedContent) => Promise<T>,
 ): Promise<T> {
   const uploaded = await content.upload(account, sent.bytes(), sent.length, {
+    ...wants,
     md5: wants.md5 || sent.expected.md5 !== undefined,
   });
   let isOutcomeKnown = true;

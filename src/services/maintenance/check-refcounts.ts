@@ -1,6 +1,9 @@
 /** The recount of all references between the rows of one snapshot, for `check`. */
+import { chunksIn } from '../../content/ranges/map-page.ts';
+import { decodeMapPage } from '../../content/ranges/map-page-codec.ts';
 import {
   type ChunkRef,
+  type Content,
   decodeChunk,
   decodeContent,
   decodeManifestPage,
@@ -17,17 +20,18 @@ import { decodeDeletedContainer } from '../blob/deleted-containers.ts';
 import { decodeDeletedBlob, stampInKey } from '../blob/old-rows.ts';
 import { blocksIn, decodeBlock, decodeUncommitted } from '../blob/rows.ts';
 import { decodeRunningCopy } from '../blob/running-copies.ts';
-import { decodeAccount, removedAccountId } from '../common/account-rows.ts';
+import { decodeAccount, removedAccountId, removedAccountName } from '../common/account-rows.ts';
 import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
 import { decodeName } from '../common/names.ts';
 import type { AccountId } from '../common/storage.ts';
 import { isHourCounter } from '../queue/message-rows.ts';
 import { decodeQueue } from '../queue/rows.ts';
+import { countHeld, countRangesDeletion } from './check-ranges.ts';
 
 /** Keys are account and id: `qualifiedId`. */
 export interface ReferenceCounts {
-  /** Existing ones, and removed ones that are to be swept. */
-  readonly accounts: Set<AccountId>;
+  /** The names of existing ones, and of removed ones that are to be swept. */
+  readonly accounts: Map<AccountId, string>;
   /** Containers, queues and tables, each with its service. */
   readonly containers: Set<string>;
   /** Containers, contents and uncommitted blocks that are to be swept. */
@@ -41,6 +45,8 @@ export interface ReferenceCounts {
   readonly uncommitted: Map<string, UncommittedCount>;
   readonly chunks: Map<string, ChunkCount>;
   readonly live: Map<string, LiveCount>;
+  /** By content: the held generations of its range map. */
+  readonly held: Map<string, Set<number>>;
   /** By queue and generation. */
   readonly queues: Map<string, QueueCount>;
   /** By container and key. */
@@ -49,9 +55,9 @@ export interface ReferenceCounts {
 
 export interface ContentCount {
   /** Undefined: it has no row. */
-  row?: { readonly length: number };
+  row?: Content;
   blobs: number;
-  /** The offset after the last manifest page. */
+  /** The offset after the last manifest page, or after the last visible byte of a range map. */
   end: number;
   /** The first byte that is in no manifest page, or in two. */
   gap?: number;
@@ -92,7 +98,7 @@ export const qualifiedId = (account: unknown, id: unknown): string => `${account
 
 export function newReferenceCounts(): ReferenceCounts {
   return {
-    accounts: new Set(),
+    accounts: new Map(),
     containers: new Set(),
     deletionQueue: new Set(),
     uncounted: new Set(),
@@ -102,6 +108,7 @@ export function newReferenceCounts(): ReferenceCounts {
     uncommitted: new Map(),
     chunks: new Map(),
     live: new Map(),
+    held: new Map(),
     queues: new Map(),
     tagged: new Map(),
   };
@@ -111,8 +118,11 @@ export function newReferenceCounts(): ReferenceCounts {
 export function countRow(counts: ReferenceCounts, row: Row): void {
   const [account, type, ...rest] = decodeKey(row.key) as [AccountId | string, string, ...unknown[]];
   if (typeof account !== 'bigint') {
-    if (account === 'account') counts.accounts.add(decodeAccount(row).id);
-    if (account === 'removed') counts.accounts.add(removedAccountId(row.key));
+    if (account === 'account') {
+      const { id, name } = decodeAccount(row);
+      counts.accounts.set(id, name);
+    }
+    if (account === 'removed') counts.accounts.set(removedAccountId(row.key), removedAccountName(row));
     return;
   }
   const content = (id: unknown) => getOrCreate(counts.contents, qualifiedId(account, id), { blobs: 0, end: 0 });
@@ -139,6 +149,10 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       return;
     case 'x': {
       const deletion = decodeDeletion(row);
+      if (deletion.kind === 'generation' || deletion.kind === 'void' || deletion.kind === 'merge') {
+        countRangesDeletion(counts, account, deletion);
+        return;
+      }
       if (deletion.kind === 'rows') {
         for (const beginning of keyPrefixesIn(deletion)) counts.deletionQueue.add(`rows ${beginning}`);
         return;
@@ -180,8 +194,7 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       counts.building.add(qualifiedId(account, formatId(decodeRunningCopy(row).content)));
       return;
     case 'c': {
-      const { length } = decodeContent(row);
-      content(`${rest[0]}-${rest[1]}`).row = { length };
+      content(`${rest[0]}-${rest[1]}`).row = decodeContent(row);
       return;
     }
     case 'm': {
@@ -193,6 +206,13 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       countUsers(segments.flatMap(({ chunkRefs }) => chunkRefs));
       return;
     }
+    case 'M':
+    case 'o':
+      for (const id of chunksIn(decodeMapPage(row).segments)) chunk(formatId(id)).users++;
+      return;
+    case 'N':
+      countHeld(counts, row);
+      return;
     case 'u': {
       uncommitted(formatId(decodeUncommitted(row).id)).hasBlob = true;
       return;

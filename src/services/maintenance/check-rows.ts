@@ -28,10 +28,11 @@ import { type CopyPlace, decodeRunningCopy, keyOfCopy, placeOfCopy, readCopied }
 import { tagKey } from '../blob/tag-index.ts';
 import { decodeAccount } from '../common/account-rows.ts';
 import { decodeDeletion } from '../common/deletions.ts';
-import { decodeName } from '../common/names.ts';
+import { decodeName, type ServiceName } from '../common/names.ts';
 import { decodeMessage } from '../queue/message-rows.ts';
 import { decodeEntityProperties, entityFromRow } from '../table/entity-rows.ts';
 import { checkBlobContent, checkDeletedState, checkRetention, checkSnapshot, hasState } from './check-old-states.ts';
+import { checkHeld, checkMapPage, checkOlderPage, checkRangesContent } from './check-ranges.ts';
 import { type ContentCount, qualifiedId, type ReferenceCounts } from './check-refcounts.ts';
 
 export interface CheckTotals {
@@ -40,10 +41,20 @@ export interface CheckTotals {
   blobs: number;
   /** The sum of the blobs' lengths. */
   bytes: number;
+  queues: number;
+  messages: number;
+  tables: number;
+  entities: number;
   readonly findings: string[];
   /** Accounts that have rows and do not exist. */
   readonly unknownAccounts: Set<bigint>;
 }
+
+/** What a name row of each service counts as. */
+const nameTotals = { blob: 'containers', queue: 'queues', table: 'tables' } as const satisfies Record<
+  ServiceName,
+  keyof CheckTotals
+>;
 
 /** Throws the fault, in plain words. */
 export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, totals: CheckTotals): Promise<void> {
@@ -62,7 +73,7 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
   const isUncounted = (kind: string) => counts.uncounted.has(`${kind} ${name(ownId)}`);
   switch (type) {
     case 'n':
-      if (rest[0] === 'blob') totals.containers++;
+      totals[nameTotals[rest[0] as ServiceName]]++;
       if (!(await at.get(encodeKey([account, 'p', rest[0]!, decodeName(row)]))))
         throw new Error('it has no properties');
       return;
@@ -110,8 +121,17 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       if (!(await hasState(at, account, id, blob, stamp))) throw new Error('content that no blob has');
       return;
     }
-    case 'c':
-      return checkContent(decodeContent(row), counts.contents.get(name(ownId))!);
+    case 'c': {
+      const content = decodeContent(row);
+      checkContent(content, counts.contents.get(name(ownId))!);
+      return content.kind === 'ranges' ? checkRangesContent(content, name(ownId), counts) : undefined;
+    }
+    case 'M':
+      return checkMapPage(row, account, counts);
+    case 'N':
+      return checkHeld(row, counts);
+    case 'o':
+      return checkOlderPage(row, account, counts);
     case 'm':
       if (
         !counts.contents.get(name(ownId))?.row &&
@@ -149,6 +169,7 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       if (isUncounted('stage')) return;
       return checkSegments([decodeBlock(row)], account, counts);
     case 'q':
+      totals.messages++;
       decodeMessage(row);
       if (!hasQueue(rest[0], rest[1])) throw new Error('its queue does not exist');
       return;
@@ -157,6 +178,7 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       if (!hasQueue(rest[0], rest[1])) throw new Error('its queue does not exist');
       return;
     case 'e':
+      totals.entities++;
       decodeEntityProperties(entityFromRow(row));
       if (!counts.containers.has(name(`table ${rest[0]}`)) && !isInDeletionQueue(rest[0]!))
         throw new Error('its table does not exist');
@@ -196,10 +218,13 @@ export function counterMismatches(counts: ReferenceCounts): string[] {
   return [...missingLiveCounters(counts), ...queueCountMismatches(counts), ...tagCountMismatches(counts)];
 }
 
-function queueCountMismatches({ queues }: ReferenceCounts): string[] {
-  return [...queues.values()]
-    .filter(({ name, messages, counted }) => name !== undefined && messages !== counted)
-    .map(({ name, messages, counted }) => `queue ${name}: it counts ${counted} messages and has ${messages}`);
+function queueCountMismatches({ queues, accounts }: ReferenceCounts): string[] {
+  return [...queues]
+    .filter(([, { name, messages, counted }]) => name !== undefined && messages !== counted)
+    .map(([id, { name, messages, counted }]) => {
+      const account = accounts.get(BigInt(id.split('/')[0]!));
+      return `queue ${account}/${name}: it counts ${counted} messages and has ${messages}`;
+    });
 }
 
 function tagCountMismatches({ tagged }: ReferenceCounts): string[] {
@@ -245,9 +270,12 @@ async function checkRunningCopy(at: Snapshot, row: Row, counts: ReferenceCounts)
   if (gap !== undefined || end !== state.copied) throw new Error(`it has ${end} bytes, not ${state.copied}`);
 }
 
-function checkContent({ refs, length }: Content, { blobs, end, gap }: ContentCount): void {
+function checkContent(content: Content, { blobs, end, gap }: ContentCount): void {
+  const { refs } = content;
   if (blobs === 0) throw new Error('content that no blob has');
   if (refs !== blobs) throw new Error(`it counts ${refs} users and has ${blobs}`);
+  if (content.kind === 'ranges') return;
+  const { length } = content;
   if (gap !== undefined) throw new Error(`its byte ${gap} is missing, or is there twice`);
   if (end !== length) throw new Error(`it has ${end} bytes, not ${length}`);
 }

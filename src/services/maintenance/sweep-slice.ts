@@ -1,5 +1,6 @@
 /** One slice of a deletion-queue or expiry-index entry: idempotent, one commit each, so a crash between two loses nothing. */
 import type { ContentStore } from '../../content/content.ts';
+import type { RangeMaps } from '../../content/ranges/range-maps.ts';
 import { type ChunkRef, manifestPagesIn, parseId } from '../../content/rows.ts';
 import { decodeKey, type Key, prefixEnd, type Range } from '../../partition/keys.ts';
 import type { Partition, Row, Transaction } from '../../partition/partition.ts';
@@ -32,7 +33,9 @@ import type { AccountId } from '../common/storage.ts';
 
 export interface SweepContext {
   readonly partition: Partition;
-  readonly content: Pick<ContentStore, 'decrefContent' | 'decrefChunks' | 'discardContent' | 'sweepContent'>;
+  readonly content: Pick<ContentStore, 'decrefContent' | 'decrefChunks' | 'discardContent' | 'sweepContent'> & {
+    readonly ranges: Pick<RangeMaps, 'merge' | 'sweepEntry' | 'sweepContent'>;
+  };
 }
 
 /** Blobs or blocks of a slice: a blob has up to ten tags, each a row and a counter. */
@@ -43,7 +46,12 @@ const SLICE_BARE_ROWS = 500;
 const SLICE_CHUNKS = 300;
 
 /** One slice of this entry of the deletion queue. True: the entry is done and removed. */
-export async function sweepSlice(context: SweepContext, account: AccountId, key: Row['key']): Promise<boolean> {
+export async function sweepSlice(context: SweepContext, account: AccountId, entry: Row): Promise<boolean> {
+  const deletion = decodeDeletion(entry);
+  const { key } = entry;
+  // Bytes are written before the transaction that names them.
+  if (deletion.kind === 'merge')
+    await context.content.ranges.merge(account, { ...deletion, content: parseId(deletion.content) });
   const { value } = await context.partition.transact(key, async (tx) => {
     const row = await tx.get(key);
     if (!row) return true;
@@ -67,8 +75,13 @@ function sweepEntry({ content }: SweepContext, tx: Transaction, account: Account
     }
     case 'content': {
       const id = parseId(deletion.content);
+      if (deletion.ranges) return content.ranges.sweepContent(tx, account, id);
       return deletion.uncounted ? sweepRange(tx, manifestPagesIn(account, id)) : content.sweepContent(tx, account, id);
     }
+    case 'generation':
+    case 'void':
+    case 'merge':
+      return content.ranges.sweepEntry(tx, account, row.key, deletion);
     case 'rows':
       return sweepRows(tx, keyPrefixesIn(deletion));
   }

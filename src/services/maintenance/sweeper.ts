@@ -9,7 +9,7 @@ import { deletionsIn, parseId } from '../../content/rows.ts';
 import { type Key, keyAfter } from '../../partition/keys.ts';
 import type { Partition, Row } from '../../partition/partition.ts';
 import { expiredIn } from '../blob/rows.ts';
-import { decodeDeletion } from '../common/deletions.ts';
+import { type Deletion, decodeDeletion } from '../common/deletions.ts';
 import type { AccountId } from '../common/storage.ts';
 import { createTtlScan, type TtlScan } from '../queue/ttl-scan.ts';
 import { emptyAccount, hasContents } from './reset.ts';
@@ -177,7 +177,7 @@ export class Sweeper {
       if (started > end || !this.mayWork()) return false;
       const done = new Set<Row>();
       await this.settleAll(left, async (row) => {
-        if (!(await sweepSlice(this.options, account, row.key))) return;
+        if (!(await sweepSlice(this.options, account, row))) return;
         done.add(row);
         this.waitingForReads.delete(row.key);
       });
@@ -198,12 +198,15 @@ export class Sweeper {
     }
   }
 
-  /** A content waits for the reads that may have found it while it was referenced; a pending one for the process that builds it. */
+  /**
+   * A content, or a generation of one, waits for the reads that may have found it while it was referenced; a pending one for the process
+   * that builds or reads it.
+   */
   private isReclaimable(row: Row, living: ReadonlySet<bigint>): boolean {
     const { lowWatermark, waitingForReads } = this;
     const deletion = decodeDeletion(row);
-    if (deletion.kind !== 'content') return true;
-    if (deletion.pending) return !living.has(parseId(deletion.content).epoch);
+    if (deletion.kind !== 'content' && deletion.kind !== 'generation') return true;
+    if (deletion.pending) return !living.has(ownerEpoch(deletion));
     let since = waitingForReads.get(row.key);
     if (since === undefined) {
       since = lowWatermark.next();
@@ -243,4 +246,9 @@ export class Sweeper {
     this.scannedUpTo.clear();
     this.background.wake();
   }
+}
+
+/** The process that a pending entry belongs to. */
+function ownerEpoch(deletion: Deletion & { readonly kind: 'content' | 'generation' }): bigint {
+  return parseId((deletion.kind === 'generation' && deletion.read) || deletion.content).epoch;
 }

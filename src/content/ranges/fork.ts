@@ -1,0 +1,81 @@
+/** A writable copy of one generation: a new content of the same chunks, made in slices. Bytes are not copied. */
+import { encodeKey, type Key } from '../../partition/keys.ts';
+import type { Partition, Transaction } from '../../partition/partition.ts';
+import { RefcountChanges } from '../refcounts.ts';
+import { type AccountId, type ContentId, formatId } from '../rows.ts';
+import { chunksIn, type MapSegment, withoutZeros } from './map-page.ts';
+import { encodeMapPage } from './map-page-codec.ts';
+import { mapPageKey, NEW_MAP, type RangeMap } from './map-rows.ts';
+import { type PageSegments, pagesAt } from './reads.ts';
+
+export interface ForkSource {
+  readonly map: RangeMap;
+  /** It stays held, or its reads are waited for, until the copy is finished. */
+  readonly gen: number;
+  readonly length: number;
+}
+
+const SLICE_PAGES = 100;
+/** Chunks of a slice: each is a row of the commit, and may be one of another extent's live bytes. */
+const SLICE_CHUNKS = 400;
+
+/** The caller has begun the pending content, and finishes or abandons it. */
+export async function forkPages(
+  partition: Pick<Partition, 'transact'>,
+  account: AccountId,
+  copy: ContentId,
+  source: ForkSource,
+  check: (tx: Transaction) => Promise<void>,
+): Promise<void> {
+  const queueKey: Key = encodeKey([account, 'map', formatId(copy)]);
+  for (let from = 0; from < source.length; ) {
+    const { value } = await partition.transact(queueKey, async (tx) => {
+      await check(tx);
+      return forkSlice(tx, account, copy, source, from);
+    });
+    from = value;
+  }
+}
+
+/** @returns where the next slice begins */
+async function forkSlice(
+  tx: Transaction,
+  account: AccountId,
+  copy: ContentId,
+  { map, gen, length }: ForkSource,
+  from: number,
+): Promise<number> {
+  const refs = new RefcountChanges();
+  let [chunks, pages, end] = [0, 0, length];
+  for await (const { offset, segments } of pagesAt(tx, account, map, gen, { from, to: length })) {
+    if (chunks >= SLICE_CHUNKS || pages >= SLICE_PAGES) {
+      end = offset;
+      break;
+    }
+    const copied = copiedSegments({ offset, segments }, length);
+    if (copied.length === 0) continue;
+    const named = chunksIn(copied);
+    for (const chunk of named) refs.add(chunk, 1);
+    chunks += named.length;
+    pages++;
+    const { gen: born, lastVoid: seen } = NEW_MAP;
+    const page = { ...{ born, seen }, made: tx.timestamp, isQueued: false, nextPiece: nextPieceAfter(copied) };
+    tx.put(mapPageKey(account, copy, offset), encodeMapPage({ ...page, segments: copied }));
+  }
+  await refs.apply(tx, account);
+  return end;
+}
+
+/** Without the history: nobody compares with a generation before the copy. */
+function copiedSegments({ offset, segments }: PageSegments, length: number): MapSegment[] {
+  return withoutZeros(segments)
+    .filter(({ from }) => offset + from < length)
+    .map((segment) => ({ ...segment, born: NEW_MAP.gen, to: Math.min(segment.to, length - offset) }));
+}
+
+function nextPieceAfter(segments: readonly MapSegment[]): number {
+  return segments.reduce(
+    (next, { source }) => (source && 'piece' in source ? Math.max(next, source.piece + 1) : next),
+    0,
+  );
+}

@@ -1,0 +1,160 @@
+/** Held generations: snapshots and long reads. While a generation is held, its bytes can be read, whatever is written. */
+import type { Key } from '../../partition/keys.ts';
+import type { Row, Transaction } from '../../partition/partition.ts';
+import { encodeValue } from '../../partition/values.ts';
+import { RefcountChanges } from '../refcounts.ts';
+import { type AccountId, type ContentId, formatId, type Id, parseId } from '../rows.ts';
+import { chunksIn } from './map-page.ts';
+import { decodeMapPage } from './map-page-codec.ts';
+import {
+  encodeRangesDeletion,
+  findRanges,
+  heldIn,
+  heldKey,
+  mapPageKey,
+  mapPagesIn,
+  numbersAfterId,
+  olderPageKey,
+  olderPagesIn,
+  queueRanges,
+  type RangeMap,
+  type RangesDeletion,
+  updateRanges,
+} from './map-rows.ts';
+import { isHeld } from './pages.ts';
+
+type GenerationDeletion = RangesDeletion & { readonly kind: 'generation' };
+
+/** Pages that a slice looks at; each may have 64 chunks. */
+const SLICE_PAGES = 12;
+
+/** Takes a snapshot: the generation is held, and the next write belongs to the next one. @returns the held generation */
+export async function holdGeneration(tx: Transaction, account: AccountId, { id, gen }: RangeMap): Promise<number> {
+  tx.put(heldKey(account, id, gen), encodeValue({}));
+  await updateRanges(tx, account, id, { gen: gen + 1, newest: gen });
+  return gen;
+}
+
+/**
+ * Holds the current generation for a read of this process, as a snapshot would.
+ * @param read epoch of the process, and a number that it gives once
+ * @returns the generation, and the entry of the deletion queue by which `endRead` releases it; the sweeper does if the process is evicted
+ */
+export async function holdForRead(
+  tx: Transaction,
+  account: AccountId,
+  { id, gen }: RangeMap,
+  read: Id,
+): Promise<{ gen: number; entry: Key }> {
+  tx.put(heldKey(account, id, gen, read), encodeValue({}));
+  await updateRanges(tx, account, id, { gen: gen + 1, newest: gen });
+  return { gen, entry: queueRanges(tx, account, { ...generationDeletion(id, gen, read), pending: true }) };
+}
+
+export function releaseRead(tx: Transaction, id: ContentId, gen: number, read: Id, entry: Key): void {
+  tx.put(entry, encodeRangesDeletion(generationDeletion(id, gen, read)));
+}
+
+/** The snapshot is gone; the sweeper removes what only it needed, once the reads that may have found it have ended. */
+export function releaseGeneration(tx: Transaction, account: AccountId, id: ContentId, gen: number): void {
+  queueRanges(tx, account, generationDeletion(id, gen));
+}
+
+const generationDeletion = (id: ContentId, gen: number, read?: Id): GenerationDeletion => ({
+  ...{ kind: 'generation', content: formatId(id), gen },
+  ...(read && { read: formatId(read) }),
+});
+
+/** One slice of the release of a generation; true once only the entry is left. */
+export async function sweepGeneration(
+  tx: Transaction,
+  account: AccountId,
+  key: Key,
+  deletion: GenerationDeletion,
+): Promise<boolean> {
+  const id = parseId(deletion.content);
+  const content = await findRanges(tx, account, id);
+  if (deletion.next === undefined) {
+    tx.remove(heldKey(account, id, deletion.gen, deletion.read === undefined ? undefined : parseId(deletion.read)));
+    if (!content) return true;
+    const [last] = await tx.scan(heldIn(account, id), { limit: 1, reverse: true });
+    const newest = last ? numbersAfterId(last.key)[0]! : 0;
+    if (newest !== content.newest) await updateRanges(tx, account, id, { newest });
+    tx.put(key, encodeRangesDeletion({ ...deletion, next: { offset: 0, died: 0 } }));
+    return false;
+  }
+  if (!content) return true;
+  const next = await sweepUnneeded(tx, account, id, deletion.next, content.isEnded === true);
+  if (!next) return true;
+  tx.put(key, encodeRangesDeletion({ ...deletion, next }));
+  return false;
+}
+
+type Cursor = NonNullable<GenerationDeletion['next']>;
+
+/** Older pages first; then, if the current state has ended, the map pages. Undefined: nothing is left to look at. */
+async function sweepUnneeded(
+  tx: Transaction,
+  account: AccountId,
+  id: ContentId,
+  { offset, died }: Cursor,
+  isEnded: boolean,
+): Promise<Cursor | undefined> {
+  const isOlder = died !== undefined;
+  const range = isOlder
+    ? { from: olderPageKey(account, id, offset, died), to: olderPagesIn(account, id).to }
+    : { from: mapPageKey(account, id, offset), to: mapPagesIn(account, id).to };
+  const rows = await tx.scanUnchecked(range, { limit: SLICE_PAGES });
+  const refs = new RefcountChanges();
+  for (const row of rows) await removeUnneeded(tx, account, id, row, isOlder, refs);
+  await refs.apply(tx, account);
+  const last = rows.at(-1);
+  if (last) {
+    const [at = 0, until] = numbersAfterId(last.key);
+    return isOlder ? { offset: at, died: until! + 1 } : { offset: at + 1 };
+  }
+  return isOlder && isEnded ? { offset: 0 } : undefined;
+}
+
+async function removeUnneeded(
+  tx: Transaction,
+  account: AccountId,
+  id: ContentId,
+  row: Row,
+  isOlder: boolean,
+  refs: RefcountChanges,
+): Promise<void> {
+  const { born, segments } = decodeMapPage(row);
+  const died = isOlder ? numbersAfterId(row.key)[1] : undefined;
+  tx.addReadCheck(row);
+  if (await isHeld(tx, account, id, born, died)) return;
+  tx.remove(row.key);
+  for (const chunk of chunksIn(segments)) refs.add(chunk, -1);
+}
+
+/**
+ * No record names the current state any more, but generations are still held: map pages that none of them needs are to be removed.
+ * Nothing can be written any more.
+ */
+export async function endCurrent(tx: Transaction, account: AccountId, { id, gen }: RangeMap): Promise<void> {
+  await updateRanges(tx, account, id, { isEnded: true });
+  queueRanges(tx, account, generationDeletion(id, gen));
+}
+
+/** One slice of a content in the deletion queue: its pages, then its held generations. True: nothing is left. */
+export async function sweepRanges(tx: Transaction, account: AccountId, id: ContentId): Promise<boolean> {
+  const refs = new RefcountChanges();
+  for (const range of [mapPagesIn(account, id), olderPagesIn(account, id), heldIn(account, id)]) {
+    const rows = await tx.scanUnchecked({ from: range.from, to: range.to }, { limit: SLICE_PAGES });
+    if (rows.length === 0) continue;
+    for (const row of rows) {
+      tx.addReadCheck(row);
+      tx.remove(row.key);
+      if (range.from === heldIn(account, id).from) continue;
+      for (const chunk of chunksIn(decodeMapPage(row).segments)) refs.add(chunk, -1);
+    }
+    await refs.apply(tx, account);
+    return false;
+  }
+  return true;
+}

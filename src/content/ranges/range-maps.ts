@@ -1,0 +1,188 @@
+/** Contents that change in place, as the services see them. docs/adr/0031-content-that-changes-in-place.md */
+import { encodeKey, type Key } from '../../partition/keys.ts';
+import { type Partition, type Snapshot, type Transaction, Unavailable } from '../../partition/partition.ts';
+import { abandonPending, beginPending, endPending } from '../manifest.ts';
+import { type AccountId, type ContentId, contentKey, encodeContent, type Id, parseId } from '../rows.ts';
+import { type ForkSource, forkPages } from './fork.ts';
+import * as generations from './generations.ts';
+import { NEW_MAP, type RangeMap, type RangesDeletion, readRangeMap } from './map-rows.ts';
+import { finishMerge, type MergeContext, type MergeTarget, mergePage } from './merge.ts';
+import { MapPageFull } from './pages.ts';
+import { type ByteRange, type ChangedRange, compareGenerations, listRanges } from './reads.ts';
+import { sweepVoid } from './voids.ts';
+import { clearRange, type MapWritten, type WrittenBytes, writeRange } from './writes.ts';
+
+/** A generation that a long read holds. */
+export interface HeldRead {
+  readonly id: ContentId;
+  readonly gen: number;
+  readonly read: Id;
+  /** In the deletion queue. */
+  readonly entry: Key;
+}
+
+/** The functions that take a transaction only read and write rows, so they may run again. */
+export interface RangeMaps {
+  /** Adds an empty content with one reference. */
+  create(tx: Transaction, account: AccountId, id: ContentId): void;
+  /** The map with the generations of the content's own row. */
+  read(at: Snapshot, account: AccountId, id: ContentId): Promise<RangeMap>;
+  /** @throws MapPageFull, which `withRoom` handles */
+  write(tx: Transaction, account: AccountId, map: RangeMap, offset: number, bytes: WrittenBytes): Promise<MapWritten>;
+  /** Zeros from `from` to before `to`; a truncation clears up to NO_END. */
+  clear(tx: Transaction, account: AccountId, map: RangeMap, from: number, to: number): Promise<MapWritten>;
+  /** Runs `fn` again after a merge if a page is full. */
+  withRoom<T>(account: AccountId, fn: () => Promise<T>): Promise<T>;
+
+  /** Takes a snapshot. @returns its generation, which is held until it is released */
+  hold(tx: Transaction, account: AccountId, map: RangeMap): Promise<number>;
+  release(tx: Transaction, account: AccountId, id: ContentId, gen: number): void;
+  /** Only held generations are left. */
+  endCurrent(tx: Transaction, account: AccountId, map: RangeMap): Promise<void>;
+  /** Holds the current generation for a read that needs more than one lookup. */
+  holdForRead(tx: Transaction, account: AccountId, map: RangeMap, read: Id): Promise<HeldRead>;
+  releaseRead(account: AccountId, held: HeldRead): Promise<void>;
+
+  /** @param gen of all functions: undefined is the current state */
+  list(
+    at: Snapshot,
+    account: AccountId,
+    map: RangeMap,
+    gen: number | undefined,
+    within: ByteRange,
+  ): AsyncIterable<ByteRange>;
+  /** What was written or cleared after generation `since`. */
+  compare(
+    at: Snapshot,
+    account: AccountId,
+    map: RangeMap,
+    since: number,
+    gen: number | undefined,
+    within: ByteRange,
+  ): AsyncIterable<ChangedRange>;
+
+  /** Makes a writable copy, which is pending until `finishFork` or `abandonFork`. @returns its entry in the deletion queue */
+  fork(account: AccountId, copy: ContentId, source: ForkSource): Promise<Key>;
+  /** The copy becomes a content with one reference. */
+  finishFork(tx: Transaction, account: AccountId, copy: ContentId, pendingKey: Key): Promise<void>;
+
+  /** The sweeper removes the copy. */
+  abandonFork(copy: ContentId, pendingKey: Key): Promise<void>;
+
+  merge(account: AccountId, target: MergeTarget): Promise<void>;
+  /** One slice of an entry of the deletion queue; true once only the entry is left. */
+  sweepEntry(tx: Transaction, account: AccountId, key: Key, deletion: RangesDeletion): Promise<boolean>;
+  /** One slice of a content in the deletion queue. */
+  sweepContent(tx: Transaction, account: AccountId, id: ContentId): Promise<boolean>;
+}
+
+export interface RangeMapsOptions extends MergeContext {
+  readonly partition: Pick<Partition, 'read' | 'transact'>;
+  beginRead(): { end(): void };
+  /** Fails if this process was evicted. */
+  checkEpoch(tx: Transaction): Promise<void>;
+}
+
+/** Merges that one write waits for. */
+const ATTEMPTS_MAX = 20;
+
+export function createRangeMaps(options: RangeMapsOptions): RangeMaps {
+  const { partition, checkEpoch } = options;
+  const merging = new Map<string, Promise<void>>();
+  /** Reads whose generation could not be released yet. */
+  const unreleased = new Set<{ readonly account: AccountId; readonly held: HeldRead }>();
+
+  async function merge(account: AccountId, target: MergeTarget): Promise<void> {
+    const read = options.beginRead();
+    try {
+      await mergePage(options, account, target);
+    } finally {
+      read.end();
+    }
+  }
+
+  /** Writers that find the same page full wait for one merge. */
+  function mergeOnce(account: AccountId, { content, offset }: MapPageFull): Promise<void> {
+    const name = `${account} ${content.epoch} ${content.number} ${offset}`;
+    const running = merging.get(name) ?? merge(account, { content, offset }).finally(() => merging.delete(name));
+    merging.set(name, running);
+    return running;
+  }
+
+  async function abandonFork(copy: ContentId, pendingKey: Key): Promise<void> {
+    await partition.transact(pendingKey, async (tx) => abandonPending(tx, copy, pendingKey, 'counted', 'ranges'));
+  }
+
+  return {
+    create(tx, account, id) {
+      tx.put(contentKey(account, id), encodeContent({ kind: 'ranges', refs: 1, ...NEW_MAP }));
+    },
+    read: readRangeMap,
+    write: writeRange,
+    clear: clearRange,
+    async withRoom(account, fn) {
+      for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+        try {
+          return await fn();
+        } catch (error) {
+          if (!(error instanceof MapPageFull)) throw error;
+          await mergeOnce(account, error);
+        }
+      }
+      throw new Unavailable('Too many others write here at the same time.');
+    },
+    hold: generations.holdGeneration,
+    release: generations.releaseGeneration,
+    endCurrent: generations.endCurrent,
+    async holdForRead(tx, account, map, read) {
+      await checkEpoch(tx);
+      return { id: map.id, read, ...(await generations.holdForRead(tx, account, map, read)) };
+    },
+    async releaseRead(account, held) {
+      unreleased.add({ account, held });
+      for (const each of unreleased) {
+        const { id, gen, read, entry } = each.held;
+        unreleased.delete(each);
+        try {
+          await partition.transact(entry, async (tx) => generations.releaseRead(tx, id, gen, read, entry));
+        } catch (error) {
+          unreleased.add(each);
+          throw error;
+        }
+      }
+    },
+    list: listRanges,
+    compare: compareGenerations,
+    async fork(account, copy, source) {
+      const queueKey = encodeKey([account, 'map', copy.epoch, copy.number]);
+      const { value: pendingKey } = await partition.transact(queueKey, async (tx) => {
+        await checkEpoch(tx);
+        return beginPending(tx, account, copy, 'counted', 'ranges');
+      });
+      try {
+        await forkPages(partition, account, copy, source, checkEpoch);
+      } catch (error) {
+        await abandonFork(copy, pendingKey);
+        throw error;
+      }
+      return pendingKey;
+    },
+    abandonFork,
+    async finishFork(tx, account, copy, pendingKey) {
+      await checkEpoch(tx);
+      await endPending(tx, copy, pendingKey);
+      tx.put(contentKey(account, copy), encodeContent({ kind: 'ranges', refs: 1, ...NEW_MAP }));
+    },
+    merge,
+    async sweepEntry(tx, account, key, deletion) {
+      if (deletion.kind === 'generation') return generations.sweepGeneration(tx, account, key, deletion);
+      if (deletion.kind === 'void') return sweepVoid(tx, account, key, deletion);
+      const { content, ...place } = deletion;
+      return finishMerge(tx, account, { content: parseId(content), ...place });
+    },
+    sweepContent: generations.sweepRanges,
+  };
+}
+
+export { INLINE_WRITE_BYTES_MAX, NO_END } from './writes.ts';
+export type { ByteRange, ChangedRange, ForkSource, RangeMap, WrittenBytes };

@@ -1,0 +1,155 @@
+/** Reads of a range map at one generation: its pages, its ranges, and what differs between two generations. */
+import { keyAfter } from '../../partition/keys.ts';
+import type { Row, Snapshot } from '../../partition/partition.ts';
+import type { AccountId } from '../rows.ts';
+import { applyVoid, MAP_PAGE_BYTES, type MapSegment, unseenVoids } from './map-page.ts';
+import { decodeMapPage } from './map-page-codec.ts';
+import { mapPageKey, mapPagesIn, numbersAfterId, olderPageKey, olderPagesIn, type RangeMap } from './map-rows.ts';
+
+/** From `from` to before `to`. */
+export interface ByteRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface ChangedRange extends ByteRange {
+  /** False: the bytes were cleared. */
+  readonly isWritten: boolean;
+}
+
+export interface PageSegments {
+  readonly offset: number;
+  readonly segments: readonly MapSegment[];
+}
+
+/** Map pages that are read at a time. */
+const SLICE = { limit: 16, bytesMax: 1 << 20 };
+
+/**
+ * The pages in this range that have segments, in order, as this generation sees them.
+ * @param gen undefined: the current state
+ */
+export async function* pagesAt(
+  at: Snapshot,
+  account: AccountId,
+  map: RangeMap,
+  gen: number | undefined,
+  { from, to }: ByteRange,
+): AsyncGenerator<PageSegments> {
+  const first = from - (from % MAP_PAGE_BYTES);
+  const pages =
+    gen === undefined ? currentPages(at, account, map, first, to) : pagesSeenBy(at, account, map, gen, first, to);
+  for await (const { offset, row, isOlder } of pages) {
+    const page = decodeMapPage(row);
+    let { segments } = page;
+    // Older pages were written with the voids of their time.
+    const voids = isOlder ? [] : unseenVoids(page, offset, map.voids, gen ?? map.gen);
+    for (const each of voids) segments = applyVoid(segments, offset, each);
+    if (segments.length > 0) yield { offset, segments };
+  }
+}
+
+interface FoundPage {
+  readonly offset: number;
+  readonly row: Row;
+  readonly isOlder: boolean;
+}
+
+async function* currentPages(
+  at: Snapshot,
+  account: AccountId,
+  { id }: RangeMap,
+  first: number,
+  to: number,
+): AsyncGenerator<FoundPage> {
+  const end = mapPageKey(account, id, to);
+  for (let from = mapPageKey(account, id, first); ; ) {
+    const rows = await at.scan({ from, to: end }, SLICE);
+    for (const row of rows) yield { offset: numbersAfterId(row.key)[0]!, row, isOlder: false };
+    const last = rows.at(-1);
+    if (!last) return;
+    from = keyAfter(last.key);
+  }
+}
+
+/** A page that was copied since is an older page now: the one with the least `died` above the generation. */
+async function* pagesSeenBy(
+  at: Snapshot,
+  account: AccountId,
+  { id }: RangeMap,
+  gen: number,
+  first: number,
+  to: number,
+): AsyncGenerator<FoundPage> {
+  const one = { limit: 1 };
+  for (let next = first; next < to; ) {
+    const [[current], [older]] = await Promise.all([
+      at.scan({ from: mapPageKey(account, id, next), to: mapPagesIn(account, id).to }, one),
+      at.scan({ from: olderPageKey(account, id, next, 0), to: olderPagesIn(account, id).to }, one),
+    ]);
+    const offsets = [current, older].flatMap((row) => (row ? [numbersAfterId(row.key)[0]!] : []));
+    const offset = Math.min(...offsets);
+    if (offset >= to) return;
+    const after = olderPageKey(account, id, offset, gen + 1);
+    const [seen] = await at.scan({ from: after, to: olderPageKey(account, id, offset + 1, 0) }, one);
+    if (seen) {
+      if (decodeMapPage(seen).born <= gen) yield { offset, row: seen, isOlder: true };
+    } else if (current && numbersAfterId(current.key)[0] === offset && decodeMapPage(current).born <= gen)
+      yield { offset, row: current, isOlder: false };
+    next = offset + MAP_PAGE_BYTES;
+  }
+}
+
+/** Ranges that were written and not cleared, in order; neighbours are one. */
+export async function* listRanges(
+  at: Snapshot,
+  account: AccountId,
+  map: RangeMap,
+  gen: number | undefined,
+  within: ByteRange,
+): AsyncGenerator<ByteRange> {
+  yield* joinNeighbours(segmentRanges(at, account, map, gen, within, ({ source }) => source !== undefined));
+}
+
+/** What was written or cleared after generation `since`, as generation `gen` sees it. */
+export async function* compareGenerations(
+  at: Snapshot,
+  account: AccountId,
+  map: RangeMap,
+  since: number,
+  gen: number | undefined,
+  within: ByteRange,
+): AsyncGenerator<ChangedRange> {
+  yield* joinNeighbours(segmentRanges(at, account, map, gen, within, ({ born }) => born > since));
+}
+
+async function* segmentRanges(
+  at: Snapshot,
+  account: AccountId,
+  map: RangeMap,
+  gen: number | undefined,
+  within: ByteRange,
+  includes: (segment: MapSegment) => boolean,
+): AsyncGenerator<ChangedRange> {
+  for await (const { offset, segments } of pagesAt(at, account, map, gen, within)) {
+    for (const segment of segments) {
+      if (!includes(segment)) continue;
+      const from = Math.max(offset + segment.from, within.from);
+      const to = Math.min(offset + segment.to, within.to);
+      if (from < to) yield { from, to, isWritten: segment.source !== undefined };
+    }
+  }
+}
+
+async function* joinNeighbours(ranges: AsyncIterable<ChangedRange>): AsyncGenerator<ChangedRange> {
+  let open: ChangedRange | undefined;
+  for await (const range of ranges) {
+    if (open && open.to === range.from && open.isWritten === range.isWritten) {
+      open = { ...open, to: range.to };
+      continue;
+    }
+    if (open) yield open;
+    open = range;
+  }
+  if (open) yield open;
+}

@@ -1,0 +1,270 @@
+/** Page blobs on the wire, and Set Blob Properties, which changes their length and sequence number. */
+import type { SequenceAction } from '../../rules/page.ts';
+import { setBlobProperties } from '../../services/blob/blobs.ts';
+import {
+  clearPages,
+  createPageBlob,
+  getPageRanges,
+  PAGE_BLOB_BYTES_MAX,
+  PUT_PAGE_BYTES_MAX,
+  precheckPutPage,
+  putPage,
+  putPageFromUrl,
+  SEQUENCE_NUMBER_MAX,
+  setPageProperties,
+} from '../../services/blob/page-blobs.ts';
+import { commonErrors, errorFactory } from '../../services/common/errors.ts';
+import type { Storage } from '../../services/common/storage.ts';
+import { type ConditionHeader, type Operation, operationOn, type Reader, type Request } from '../operation.ts';
+import {
+  blobContentHeaders,
+  contentHeaders,
+  header,
+  integerHeader,
+  integerQuery,
+  invalidHeader,
+  leaseId,
+  metadata,
+  pathPart,
+  range,
+  reader,
+} from '../params.ts';
+import { PAGE_BYTES, streamedXmlReply, validatorHeaders } from '../reply.ts';
+import { structuredType } from '../structured-body/headers.ts';
+import { structuredContent } from '../structured-body/structured-content.ts';
+import { pageHeaders } from './blob-types.ts';
+import { sourceBytesMax, sourceRange } from './copy-source.ts';
+import { hashHeaders, sourceParams, UNSUPPORTED_OF_SOURCES, wantsBlockMd5 } from './from-url-operations.ts';
+import { pageListMarker, pageListXml, pageRangeElements } from './page-list-xml.ts';
+import {
+  beforeCrc64,
+  conditions,
+  ENCRYPTION,
+  IMMUTABILITY,
+  noContent,
+  noTier,
+  rejectSnapshot,
+  sizeLimit,
+  VERSION_PARAMS,
+} from './params.ts';
+
+const fail = errorFactory(commonErrors);
+const operation = operationOn<Storage>();
+const route = 'PUT /{container}/{blob}' as const;
+const TEST = 'test/end-to-end/page-blobs.test.ts';
+const ALL_CONDITIONS: ConditionHeader[] = ['If-Match', 'If-None-Match', 'If-Modified-Since', 'If-Unmodified-Since'];
+
+const target = { container: pathPart(0), blob: pathPart(1), base: rejectSnapshot, conditions, leaseId };
+
+/** Longer than a number of JavaScript. */
+function sequenceHeader(name: string, refuse: (name: string, text: string) => Error = invalidHeader) {
+  const sent = header(name);
+  return reader((request): bigint | undefined => {
+    const text = sent.read(request);
+    if (text === undefined) return undefined;
+    const value = /^\d{1,19}$/.test(text) ? BigInt(text) : undefined;
+    if (value === undefined || value > SEQUENCE_NUMBER_MAX) throw refuse(name, text);
+    return value;
+  });
+}
+
+const required = <T>(name: string, of: Reader<T | undefined>): Reader<T> =>
+  reader((request) => {
+    const value = of.read(request);
+    if (value === undefined) throw fail('MissingRequiredHeader', { HeaderName: name });
+    return value;
+  });
+
+const length = integerHeader('x-ms-blob-content-length', { max: PAGE_BLOB_BYTES_MAX });
+const sequenceNumber = sequenceHeader('x-ms-blob-sequence-number');
+
+const invalidInput = () => fail('InvalidInput');
+const [le, lt, eq] = ['le', 'lt', 'eq'].map((name) => sequenceHeader(`x-ms-if-sequence-number-${name}`, invalidInput));
+const sequence = reader((request) => ({ le: le!.read(request), lt: lt!.read(request), eq: eq!.read(request) }));
+
+const requiredRange = required('x-ms-range', range);
+const SEQUENCE_ACTION = 'x-ms-sequence-number-action';
+
+const sequenceAction: Reader<SequenceAction | undefined> = reader((request) => {
+  const text = header(SEQUENCE_ACTION).read(request);
+  const number = sequenceNumber.read(request);
+  if (text === undefined) {
+    if (number !== undefined) throw fail('MissingRequiredHeader', { HeaderName: SEQUENCE_ACTION });
+    return undefined;
+  }
+  const action = text.toLowerCase();
+  if (action === 'increment') {
+    if (number !== undefined) throw invalidHeader('x-ms-blob-sequence-number', number.toString());
+    return { action };
+  }
+  if (action !== 'max' && action !== 'update') throw invalidHeader(SEQUENCE_ACTION, text);
+  if (number === undefined) throw fail('MissingRequiredHeader', { HeaderName: 'x-ms-blob-sequence-number' });
+  return { action, number };
+});
+
+/** Since this version a list of ranges comes in pages. */
+const PAGED_SINCE = '2020-10-02';
+const RANGES_MAX = 10_000;
+/** Clients of earlier versions know no pages, and must not take a part for all: a longer list is refused. */
+const RANGES_AT_ONCE_MAX = 100_000;
+
+const resultsMax = integerQuery('maxresults', { min: 1, max: 2 ** 31 - 1 });
+const isBeforePaging = ({ version }: Request): boolean => version !== '' && version < PAGED_SINCE;
+const listLimit: Reader<number> = reader((request) => {
+  const sent = resultsMax.read(request);
+  if (sent === undefined && isBeforePaging(request)) return RANGES_AT_ONCE_MAX;
+  return Math.min(sent ?? RANGES_MAX, RANGES_MAX);
+});
+const isPaged = ({ query }: Request): boolean => query.maxresults !== undefined || query.marker !== undefined;
+
+export const setBlobPropertiesRow: Operation<Storage> = operation({
+  name: 'Set Blob Properties',
+  route,
+  query: { comp: 'properties' },
+  permission: 'write',
+  conditions: ALL_CONDITIONS,
+  test: 'test/end-to-end/set-blob-properties.test.ts',
+  unsupported: VERSION_PARAMS,
+  input: { ...target, content: blobContentHeaders, length, sequence: sequenceAction },
+  run: async (storage, input): Promise<{ etag: string; modified: bigint; sequenceNumber?: bigint }> => {
+    const { content } = input;
+    if (input.length === undefined && !input.sequence) return setBlobProperties(storage, input);
+    const isSent = Object.values(content).some((value) => value !== undefined);
+    return setPageProperties(storage, { ...input, content: isSent ? content : undefined });
+  },
+  reply: ({ sequenceNumber: number, ...written }) => ({
+    status: 200,
+    headers: validatorHeaders(written, number === undefined ? {} : pageHeaders({ sequenceNumber: number })),
+  }),
+});
+
+export const pageOperations: readonly Operation<Storage>[] = [
+  operation({
+    name: 'Put Blob (page blob)',
+    route,
+    when: { 'x-ms-blob-type': 'PageBlob' },
+    permission: ['write', 'create'],
+    conditions: ALL_CONDITIONS,
+    test: TEST,
+    unsupported: VERSION_PARAMS,
+    unsupportedUnlessLenient: ['x-ms-expiry-option', ...ENCRYPTION, ...IMMUTABILITY],
+    input: {
+      ...target,
+      content: contentHeaders,
+      metadata,
+      tags: header('x-ms-tags'),
+      length: required('x-ms-blob-content-length', length),
+      sequenceNumber,
+      tier: noTier,
+      body: noContent,
+    },
+    run: createPageBlob,
+    reply: (written) => ({
+      status: 201,
+      headers: validatorHeaders(written, { 'x-ms-request-server-encrypted': 'true' }),
+    }),
+  }),
+  operation({
+    name: 'Put Page',
+    route,
+    query: { comp: 'page' },
+    when: { 'x-ms-page-write': 'update' },
+    permission: 'write',
+    conditions: ALL_CONDITIONS,
+    test: TEST,
+    unsupported: VERSION_PARAMS,
+    unsupportedUnlessLenient: ENCRYPTION,
+    input: {
+      ...target,
+      range: requiredRange,
+      sequence,
+      wantsMd5: beforeCrc64,
+      size: sizeLimit([['', PUT_PAGE_BYTES_MAX]]),
+      body: structuredContent({ bytesMax: PUT_PAGE_BYTES_MAX }),
+    },
+    precheck: precheckPutPage,
+    run: putPage,
+    reply: ({ md5, crc64, sequenceNumber: number, ...written }, request) => ({
+      status: 201,
+      headers: validatorHeaders(written, {
+        'Content-MD5': md5,
+        'x-ms-content-crc64': md5 === undefined ? crc64 : undefined,
+        'x-ms-structured-body': structuredType(request),
+        ...pageHeaders({ sequenceNumber: number }),
+        'x-ms-request-server-encrypted': 'true',
+      }),
+    }),
+  }),
+  operation({
+    name: 'Put Page From URL',
+    route,
+    query: { comp: 'page' },
+    when: { 'x-ms-page-write': 'update', 'x-ms-copy-source': true },
+    permission: 'write',
+    readsCopySource: 'by its credential',
+    conditions: ALL_CONDITIONS,
+    test: TEST,
+    unsupported: UNSUPPORTED_OF_SOURCES,
+    unsupportedUnlessLenient: ENCRYPTION,
+    input: {
+      ...target,
+      ...sourceParams,
+      range: requiredRange,
+      sourceRange: required('x-ms-source-range', sourceRange),
+      sequence,
+      wantsMd5: wantsBlockMd5,
+      sourceBytesMax: sourceBytesMax([['', PUT_PAGE_BYTES_MAX]]),
+    },
+    run: async (storage, input) => ({ written: await putPageFromUrl(storage, input), wantsMd5: input.wantsMd5 }),
+    reply: ({ written, wantsMd5 }) => ({
+      status: 201,
+      headers: validatorHeaders(written, {
+        ...hashHeaders(written, wantsMd5),
+        ...pageHeaders(written),
+        'x-ms-request-server-encrypted': 'true',
+      }),
+    }),
+  }),
+  operation({
+    name: 'Clear Page',
+    route,
+    query: { comp: 'page' },
+    when: { 'x-ms-page-write': 'clear' },
+    permission: 'write',
+    conditions: ALL_CONDITIONS,
+    test: TEST,
+    unsupported: VERSION_PARAMS,
+    unsupportedUnlessLenient: ENCRYPTION,
+    input: { ...target, range: requiredRange, sequence, body: noContent },
+    run: clearPages,
+    reply: ({ sequenceNumber: number, ...written }) => ({
+      status: 201,
+      headers: validatorHeaders(written, pageHeaders({ sequenceNumber: number })),
+    }),
+  }),
+  operation({
+    name: 'Get Page Ranges',
+    route: 'GET /{container}/{blob}',
+    query: { comp: 'pagelist' },
+    permission: 'read',
+    conditions: ALL_CONDITIONS,
+    test: TEST,
+    unsupported: [...VERSION_PARAMS, '?snapshot', '?prevsnapshot', 'x-ms-previous-snapshot-url'],
+    input: { ...target, range, start: pageListMarker, resultsMax: listLimit },
+    replyBytes: () => PAGE_BYTES,
+    run: async (storage, input) => {
+      const parts: Buffer[] = [];
+      const { blob, next } = await getPageRanges(storage, input, (ranges) => parts.push(pageRangeElements(ranges)));
+      return { blob, next, parts };
+    },
+    reply: ({ blob, next, parts }, request) => {
+      if (next !== undefined && !isPaged(request) && isBeforePaging(request)) throw fail('OutOfRangeInput');
+      const { status, headers, body } = streamedXmlReply(200, pageListXml(parts, next, isPaged(request)));
+      return {
+        status,
+        headers: { ...headers, ...validatorHeaders(blob, { 'x-ms-blob-content-length': blob.length }) },
+        body,
+      };
+    },
+  }),
+];

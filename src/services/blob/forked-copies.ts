@@ -1,0 +1,52 @@
+/** Copy Blob of a blob whose content changes in place: the copy gets a content of its own, of the same chunks. */
+import { formatId, parseId } from '../../content/rows.ts';
+import { OutcomeUnknown, type Transaction } from '../../partition/partition.ts';
+import type { Storage } from '../common/storage.ts';
+import { type Blob, changesInPlace, txQueueKey } from './rows.ts';
+
+/** The source as one commit found it, and a copy of its content, which no blob record names yet. */
+export interface ForkedSource {
+  readonly blob: Blob;
+  readonly contentId: string;
+  /** In the transaction that names the copy. */
+  finish(tx: Transaction): Promise<void>;
+}
+
+/**
+ * Writes to the source go on while its pages are copied.
+ * @param look finds and permits the source
+ * @returns undefined: the content of the source does not change in place any more
+ */
+export async function withForkedSource<T>(
+  storage: Storage,
+  source: { readonly container: string; readonly blob: string },
+  look: (tx: Transaction) => Promise<{ readonly blob: Blob }>,
+  use: (forked: ForkedSource) => Promise<T>,
+): Promise<T | undefined> {
+  const { account, content, partition, sweeper } = storage;
+  const { ranges } = content;
+  const readId = content.newId();
+  const { value } = await partition.transact(txQueueKey(account, source.container, source.blob), async (tx) => {
+    const { blob } = await look(tx);
+    if (!changesInPlace(blob)) return undefined;
+    const map = await ranges.read(tx, account, parseId(blob.contentId!));
+    return { blob, map, held: await ranges.holdForRead(tx, account, map, readId) };
+  });
+  if (!value) return undefined;
+  const { blob, map, held } = value;
+  const copy = content.newId();
+  try {
+    const pendingKey = await ranges.fork(account, copy, { map, gen: held.gen, length: blob.length });
+    try {
+      const finish = (tx: Transaction) => ranges.finishFork(tx, account, copy, pendingKey);
+      return await use({ blob, contentId: formatId(copy), finish });
+    } catch (error) {
+      // After a commit of unknown outcome a record may name the copy.
+      if (!(error instanceof OutcomeUnknown)) await ranges.abandonFork(copy, pendingKey);
+      throw error;
+    }
+  } finally {
+    await ranges.releaseRead(account, held);
+    sweeper.wake();
+  }
+}

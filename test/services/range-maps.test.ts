@@ -1,0 +1,517 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ContentId } from '../../src/content/rows.ts';
+import { openLmdb } from '../../src/partition/lmdb/engine.ts';
+import { openMemory } from '../../src/partition/memory/engine.ts';
+import type { Engine } from '../../src/partition/partition.ts';
+import { openPostgres } from '../../src/partition/postgres/engine.ts';
+import { type Cluster, missing, startCluster } from '../support/postgres-cluster.ts';
+import {
+  bytesOfUnits,
+  expectedBytes,
+  expectedRanges,
+  faultsOfComparison,
+  LENGTH,
+  ModelContent,
+  type ModelState,
+  UNIT,
+  UNITS,
+  unitBytes,
+} from '../support/range-map-model.ts';
+import { Killed, openRangeWorld, type RangeWorld } from '../support/range-map-world.ts';
+
+const aUnit = fc.nat(UNITS - 1);
+/** Which content, by its place among those that exist. */
+const aContent = fc.nat(2);
+const aKill = fc.option(fc.record({ commits: fc.nat(3), isAfter: fc.boolean() }), { freq: 6, nil: undefined });
+const kind = <Kind extends string>(name: Kind) => fc.constant(name);
+
+const aStep = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: kind('write'),
+      content: aContent,
+      from: aUnit,
+      count: fc.integer({ min: 1, max: 3 }),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: kind('write'),
+      content: aContent,
+      from: aUnit,
+      count: fc.integer({ min: 100, max: 700 }),
+    }),
+  },
+  // Short writes to one page, until it has to be merged.
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: kind('burst'),
+      content: aContent,
+      from: aUnit,
+      count: fc.integer({ min: 5, max: 25 }),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: kind('clear'),
+      content: aContent,
+      from: aUnit,
+      count: fc.integer({ min: 1, max: 600 }),
+      pagesMax: fc.nat(2),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ kind: kind('truncate'), content: aContent, from: aUnit, pagesMax: fc.nat(2) }) },
+  { weight: 4, arbitrary: fc.record({ kind: kind('hold'), content: aContent }) },
+  { weight: 3, arbitrary: fc.record({ kind: kind('release'), content: aContent, which: fc.nat(5) }) },
+  { weight: 1, arbitrary: fc.record({ kind: kind('fork'), content: aContent, which: fc.nat(5) }) },
+  { weight: 1, arbitrary: fc.record({ kind: kind('end'), content: aContent }) },
+  { weight: 1, arbitrary: fc.record({ kind: kind('drop'), content: aContent }) },
+  { weight: 2, arbitrary: fc.record({ kind: kind('merge'), content: aContent, page: fc.nat(2) }) },
+  { weight: 5, arbitrary: fc.record({ kind: kind('sweep') }) },
+  { weight: 1, arbitrary: fc.record({ kind: kind('long read'), content: aContent }) },
+  { weight: 2, arbitrary: fc.record({ kind: kind('finish read') }) },
+);
+type Step = typeof aStep extends fc.Arbitrary<infer T> ? T : never;
+
+interface Known {
+  readonly id: ContentId;
+  readonly model: ModelContent;
+  /** Nothing is written any more. */
+  isEnded: boolean;
+}
+
+interface LongRead {
+  readonly state: ModelState;
+  finish(): Promise<{ bytes: Buffer }>;
+}
+
+const CONTENTS_MAX = 3;
+
+class Run {
+  contents: Known[] = [];
+  reads: LongRead[] = [];
+  readonly #world: RangeWorld;
+  #seed = 0;
+
+  constructor(world: RangeWorld) {
+    this.#world = world;
+  }
+
+  /** The model follows if the step's deciding commit was made, whether a kill came after it or not. */
+  async perform(step: Step, kill: { commits: number; isAfter: boolean } | undefined): Promise<void> {
+    const world = this.#world;
+    const target = 'content' in step ? this.contents[step.content % Math.max(this.contents.length, 1)] : undefined;
+    world.hasDecided = false;
+    world.killAt(kill && { ...kill });
+    let follow = () => {};
+    try {
+      const carryOut = this.#plan(step, target);
+      follow = carryOut.follow;
+      await carryOut.run();
+    } catch (error) {
+      if (!(error instanceof Killed)) throw error;
+      await world.restart();
+      this.reads = [];
+    }
+    world.killAt(undefined);
+    if (world.hasDecided) follow();
+  }
+
+  #plan(step: Step, target: Known | undefined): { run(): Promise<unknown>; follow(): void } {
+    const world = this.#world;
+    const nothing = { run: async () => {}, follow: () => {} };
+    if (step.kind === 'sweep') return { ...nothing, run: () => world.sweep() };
+    if (step.kind === 'finish read') return { ...nothing, run: () => this.#finishRead() };
+    if (!target) {
+      const id = world.newId();
+      const known = { id, model: new ModelContent(), isEnded: false };
+      return { run: () => world.create(id), follow: () => this.contents.push(known) };
+    }
+    const { id, model } = target;
+    const held = [...model.held.keys()];
+    if (step.kind === 'release') {
+      const gen = held[step.which % Math.max(held.length, 1)];
+      if (gen === undefined || (target.isEnded && held.length === 1)) return nothing;
+      return { run: () => world.release(id, gen), follow: () => model.held.delete(gen) };
+    }
+    if (step.kind === 'fork') {
+      const gen = held[step.which % Math.max(held.length, 1)];
+      if (gen === undefined || this.contents.length >= CONTENTS_MAX) return nothing;
+      const copy = world.newId();
+      const copied = { id: copy, model: model.copy(model.held.get(gen)!), isEnded: false };
+      return { run: () => world.fork(id, gen, copy), follow: () => this.contents.push(copied) };
+    }
+    if (step.kind === 'merge') return { ...nothing, run: () => world.merge(id, step.page) };
+    if (step.kind === 'drop') {
+      if (this.reads.length > 0) return nothing;
+      return {
+        run: () => world.drop(id),
+        follow: () => (this.contents = this.contents.filter((each) => each !== target)),
+      };
+    }
+    if (target.isEnded) return nothing;
+    switch (step.kind) {
+      case 'burst':
+      case 'write': {
+        const seed = ++this.#seed;
+        const count = step.kind === 'burst' ? 1 : Math.min(step.count, UNITS - step.from);
+        return {
+          run: () => world.write(id, step.from, count, seed),
+          follow: () => model.write(step.from, count, seed),
+        };
+      }
+      case 'clear': {
+        const to = Math.min(step.from + step.count, UNITS);
+        return {
+          run: () => world.clear(id, step.from, to, step.pagesMax),
+          follow: () => model.clear(step.from, to),
+        };
+      }
+      case 'truncate':
+        return {
+          run: () => world.clear(id, step.from, undefined, step.pagesMax),
+          follow: () => model.clear(step.from, UNITS),
+        };
+      case 'hold':
+        return { run: () => world.hold(id), follow: () => model.hold() };
+      case 'end':
+        if (held.length === 0) return nothing;
+        return { run: () => world.end(id), follow: () => (target.isEnded = true) };
+      case 'long read': {
+        const state = { units: model.units };
+        return {
+          run: async () => this.reads.push({ state, ...(await world.beginLongRead(id)) }),
+          follow: () => model.gen++,
+        };
+      }
+    }
+  }
+
+  async #finishRead(): Promise<void> {
+    const read = this.reads.shift();
+    if (!read) return;
+    const { bytes } = await read.finish();
+    expectSame(bytes, expectedBytes(read.state, 0, LENGTH), 'a long read');
+  }
+
+  /** Everything that is to be seen now. */
+  async verify(): Promise<void> {
+    for (const { id, model, isEnded } of this.contents) {
+      const states = new Map<number | undefined, ModelState>(model.held);
+      if (!isEnded) states.set(undefined, { units: model.units });
+      for (const [gen, state] of states) {
+        expectSame(await this.#read(id, gen), expectedBytes(state, 0, LENGTH), `generation ${gen}`);
+        expect(await this.#world.list(id, gen)).toMatchObject(expectedRanges(state));
+        for (const [since, older] of model.held) {
+          if (gen !== undefined && since >= gen) continue;
+          const changed = await this.#world.compare(id, since, gen);
+          expect(faultsOfComparison(changed, older, since, state), `${since} to ${gen}`).toEqual([]);
+        }
+      }
+    }
+  }
+
+  /** Without a hold, at most as much as one lookup finds. */
+  async #read(id: ContentId, gen: number | undefined): Promise<Buffer> {
+    if (gen !== undefined) return this.#world.read(id, gen, 0, LENGTH);
+    const pieces: Buffer[] = [];
+    for (let from = 0; from < LENGTH; from += 1_000_000)
+      pieces.push(await this.#world.read(id, undefined, from, Math.min(from + 1_000_000, LENGTH)));
+    return Buffer.concat(pieces);
+  }
+
+  async finish(): Promise<void> {
+    while (this.reads.length > 0) await this.#finishRead();
+    for (const { id } of this.contents) await this.#world.drop(id);
+    for (let i = 0; await this.#world.sweep(); i++) expect(i).toBeLessThan(2_000);
+    expect(await this.#world.leftRows()).toEqual({});
+  }
+}
+
+function expectSame(found: Buffer, expected: Buffer, what: string): void {
+  if (found.equals(expected)) return;
+  const at = expected.findIndex((byte, i) => byte !== found[i]);
+  expect(`${what}: ${found.length} bytes, byte ${at} is ${found[at]}`).toBe(`${expected[at]}`);
+}
+
+/** Bursts as the writes that they are. */
+const expand = (steps: readonly [Step, Kill][]): [Step, Kill][] =>
+  steps.flatMap(([step, kill]): [Step, Kill][] => {
+    if (step.kind !== 'burst') return [[step, kill]];
+    const page = step.from - (step.from % 300);
+    return Array.from({ length: step.count }, (_, i) => [
+      { ...step, from: Math.min(page + ((step.from * (i + 1) * 7) % 300), UNITS - 1) },
+      i === step.count - 1 ? kill : undefined,
+    ]);
+  });
+type Kill = { commits: number; isAfter: boolean } | undefined;
+
+function rangeMapModel(open: () => Promise<{ engine: Engine; drop(): Promise<void> }>, runs: number, every: number) {
+  return fc.assert(
+    fc.asyncProperty(fc.array(fc.tuple(aStep, aKill), { minLength: 5, maxLength: 40, size: 'max' }), async (steps) => {
+      const { engine, drop } = await open();
+      const world = await openRangeWorld(engine);
+      try {
+        const run = new Run(world);
+        for (const [i, [step, kill]] of expand(steps).entries()) {
+          await run.perform(step, kill);
+          if (i % every !== 0) continue;
+          await run.verify();
+          expect(await world.findings()).toEqual([]);
+        }
+        await run.verify();
+        expect(await world.findings()).toEqual([]);
+        await run.finish();
+        expect(await world.findings()).toEqual([]);
+      } finally {
+        await world.close();
+        await drop();
+      }
+    }),
+    { numRuns: runs },
+  );
+}
+
+async function openOne() {
+  const rows = { most: 0, bytes: 0 };
+  const engine = openMemory({
+    inject({ writeSets }) {
+      const writes = writeSets.flatMap((set) => set.writes);
+      rows.most = Math.max(rows.most, writes.length);
+      for (const write of writes) if (write.kind === 'put') rows.bytes += write.value.length;
+      return undefined;
+    },
+  });
+  const world = await openRangeWorld(engine);
+  const id = world.newId();
+  await world.create(id);
+  const settle = async () => {
+    for (let i = 0; await world.sweep(); i++) expect(i).toBeLessThan(1_000);
+    expect(await world.findings()).toEqual([]);
+  };
+  const expectUnits = async (gen: number | undefined, from: number, seeds: readonly number[]) => {
+    const found = await world.read(id, gen, from * UNIT, (from + seeds.length) * UNIT);
+    expectSame(found, Buffer.concat(seeds.map((seed, i) => unitBytes(seed, from + i))), `generation ${gen}`);
+  };
+  return { world, id, settle, expectUnits, rows };
+}
+
+describe('A merge', () => {
+  it('keeps the generation of every write', async () => {
+    const { world, id, settle } = await openOne();
+    for (let unit = 0; unit < 4; unit++) await world.write(id, unit, 1, 1);
+    const held = await world.hold(id);
+    await world.write(id, 1, 1, 2);
+    await world.clear(id, 3, 4, 1);
+    await world.merge(id, 0);
+    const changed = await world.compare(id, held, undefined);
+    expect(changed).toEqual([
+      { from: UNIT, to: 2 * UNIT, isWritten: true },
+      { from: 3 * UNIT, to: 4 * UNIT, isWritten: false },
+    ]);
+    await settle();
+  });
+
+  it('runs beside writes, and takes nothing from them', async () => {
+    const { world, id, expectUnits, settle } = await openOne();
+    for (let unit = 0; unit < 6; unit++) await world.write(id, unit, 1, 1);
+    await Promise.all([
+      world.merge(id, 0),
+      world.write(id, 2, 1, 2),
+      world.clear(id, 4, 5, 1),
+      world.write(id, 9, 2, 3),
+    ]);
+    await expectUnits(undefined, 0, [1, 1, 2, 1, 0, 1, 0, 0, 0, 3, 3]);
+    await settle();
+  });
+
+  it('keeps a page small: short writes make few chunks, and little log', async () => {
+    const { world, id, settle, rows } = await openOne();
+    const writes = 600;
+    for (let i = 0; i < writes; i++) {
+      await world.write(id, (i * 37) % 300, 1, i + 1);
+      if (i % 10 === 0) await world.sweep();
+    }
+    expect(rows.bytes / writes).toBeLessThan(48 << 10);
+    await settle();
+    const { k: chunks = 0, M: pages } = await world.leftRows();
+    expect(pages).toBe(1);
+    expect(chunks).toBeLessThanOrEqual(16);
+  });
+
+  it('frees chunks of which little is visible', async () => {
+    const { world, id, settle } = await openOne();
+    await world.write(id, 0, 300, 1);
+    await world.write(id, 1, 299, 2);
+    await settle();
+    // One unit of the first chunk is visible: it was moved to a chunk of its own.
+    expect(await world.chunkBytes()).toBe(300 * UNIT);
+  });
+});
+
+describe('A truncation', () => {
+  it('stays removed when the page is written before the sweeper has come', async () => {
+    const { world, id, expectUnits, settle } = await openOne();
+    await world.write(id, 0, 500, 1);
+    await world.clear(id, 2, undefined, 0);
+    await expectUnits(undefined, 0, [1, 1, 0, 0]);
+    await world.write(id, 5, 1, 2);
+    await expectUnits(undefined, 0, [1, 1, 0, 0, 0, 2, 0]);
+    await expectUnits(undefined, 400, [0, 0]);
+    await settle();
+    await expectUnits(undefined, 0, [1, 1, 0, 0, 0, 2, 0]);
+    await expectUnits(undefined, 400, [0, 0]);
+    expect(await world.list(id, undefined)).toMatchObject([
+      { from: 0, to: 2 * UNIT },
+      { from: 5 * UNIT, to: 6 * UNIT },
+    ]);
+  });
+
+  it('is not seen by snapshots before it: a page that snapshots before and after a truncation see is split', async () => {
+    const { world, id, expectUnits, settle } = await openOne();
+    await world.write(id, 0, 500, 1);
+    const before = await world.hold(id);
+    await world.clear(id, 2, undefined, 0);
+    const after = await world.hold(id);
+    await world.write(id, 3, 1, 2);
+    await settle();
+    await expectUnits(before, 0, [1, 1, 1, 1]);
+    await expectUnits(after, 0, [1, 1, 0, 0]);
+    await expectUnits(undefined, 0, [1, 1, 0, 2]);
+    await expectUnits(after, 400, [0, 0]);
+  });
+});
+
+describe('A release', () => {
+  it('keeps the pages of the other snapshots, and frees those of its own', async () => {
+    const { world, id, expectUnits, settle } = await openOne();
+    const gens: number[] = [];
+    for (const seed of [1, 2, 3]) {
+      await world.write(id, 0, 2, seed);
+      gens.push(await world.hold(id));
+    }
+    await world.write(id, 0, 2, 4);
+    await world.release(id, gens[1]!);
+    await settle();
+    await expectUnits(gens[0], 0, [1, 1]);
+    await expectUnits(gens[2], 0, [3, 3]);
+    expect(await world.leftRows()).toMatchObject({ o: 2, N: 2, k: 3 });
+    await world.release(id, gens[2]!);
+    await world.release(id, gens[0]!);
+    await settle();
+    expect(await world.leftRows()).toEqual({ c: 1, M: 1, k: 1, l: 1 });
+  });
+
+  it('waits for a read of the snapshot', async () => {
+    const { world, id, settle } = await openOne();
+    await world.write(id, 0, 700, 1);
+    const gen = await world.hold(id);
+    await world.write(id, 0, 700, 2);
+    const read = await world.openRead(id, gen);
+    await world.release(id, gen);
+    await world.sweep();
+    expectSame(await read(), bytesOfUnits(0, 700, 1), 'the snapshot');
+    await settle();
+    expect(await world.leftRows()).not.toHaveProperty('o');
+  });
+});
+
+describe('A long read', () => {
+  it('sees one state of the content, whatever is written, cleared, merged and swept meanwhile', async () => {
+    const { world, id, settle } = await openOne();
+    await world.write(id, 0, 700, 1);
+    const read = await world.beginLongRead(id);
+    await world.write(id, 300, 400, 2);
+    await world.clear(id, 0, undefined, 0);
+    await world.write(id, 650, 1, 3);
+    await world.merge(id, 1);
+    await world.sweep();
+    expectSame((await read.finish()).bytes, bytesOfUnits(0, 700, 1), 'the read');
+    await settle();
+    const left = await world.leftRows();
+    for (const kind of ['o', 'N', 'k', 'x']) expect(left).not.toHaveProperty(kind);
+  });
+
+  it('of a content that is deleted sees what a truncation left', async () => {
+    const { world, id, settle } = await openOne();
+    await world.write(id, 0, 700, 1);
+    await world.clear(id, 500, undefined, 0);
+    const read = await world.beginLongRead(id);
+    await world.drop(id);
+    await world.sweep();
+    const expected = Buffer.concat([bytesOfUnits(0, 500, 1), Buffer.alloc(200 * UNIT)]);
+    expectSame((await read.finish()).bytes, expected, 'the read');
+    await settle();
+    expect(await world.leftRows()).toEqual({});
+  });
+
+  it('of a killed process holds nothing', async () => {
+    const { world, id, settle } = await openOne();
+    await world.write(id, 0, 2, 1);
+    await world.beginLongRead(id);
+    await world.write(id, 0, 2, 2);
+    await world.restart();
+    await settle();
+    expect(await world.leftRows()).toEqual({ c: 1, M: 1, k: 1, l: 1 });
+  });
+});
+
+describe('A commit', () => {
+  it('has at most 1,000 rows, whatever the pages are made of', async () => {
+    const { world, id, rows, settle } = await openOne();
+    for (let i = 0; i < 150; i++) await world.write(id, (i * 13) % 690, 2, i + 1);
+    await world.hold(id);
+    await world.write(id, 0, 700, 999);
+    await world.hold(id);
+    await world.clear(id, 0, undefined, 64);
+    await settle();
+    expect(rows.most).toBeLessThan(1_000);
+  });
+});
+
+describe('Contents that change in place', () => {
+  it('hold what plain bytes would in every generation, whenever their process is killed', async () => {
+    await rangeMapModel(async () => ({ engine: openMemory(), drop: async () => {} }), 40, 4);
+  }, 300_000);
+
+  it('do so on LMDB', async () => {
+    await rangeMapModel(
+      async () => {
+        const location = await mkdtemp(join(tmpdir(), 'holdfast-ranges-'));
+        return {
+          engine: await openLmdb({ location }),
+          drop: () => rm(location, { recursive: true, force: true }),
+        };
+      },
+      8,
+      20,
+    );
+  }, 300_000);
+
+  describe('on PostgreSQL', () => {
+    let cluster: Cluster | undefined;
+    let stores = 0;
+    beforeAll(async () => {
+      if (!missing) cluster = await startCluster();
+    });
+    afterAll(() => cluster?.drop());
+
+    it('do so', async (context) => {
+      if (!cluster) return context.skip(missing);
+      const { url } = cluster;
+      await rangeMapModel(
+        async () => ({ engine: await openPostgres({ url, schema: `ranges ${++stores}` }), drop: async () => {} }),
+        4,
+        20,
+      );
+    }, 300_000);
+  });
+});

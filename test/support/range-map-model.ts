@@ -1,0 +1,123 @@
+/** Plain bytes beside a range map: what every generation must show. Bytes are written in units, which fit no border of a map page. */
+import { bytesOfSeed } from './content-store.ts';
+
+export const UNIT = 3_331;
+/** Units of a content: some map pages. */
+export const UNITS = 700;
+export const LENGTH = UNIT * UNITS;
+
+/** What a unit shows, and the generation that changed it last. */
+interface Unit {
+  /** 0: nothing that was written, or cleared again. */
+  readonly seed: number;
+  readonly born: number;
+}
+
+export interface ModelState {
+  readonly units: readonly Unit[];
+}
+
+export class ModelContent {
+  gen = 1;
+  units: readonly Unit[] = Array.from({ length: UNITS }, () => ({ seed: 0, born: 0 }));
+  /** By generation: what it showed when it was held. */
+  readonly held = new Map<number, ModelState>();
+
+  write(from: number, count: number, seed: number): void {
+    this.#change(from, from + count, seed);
+  }
+
+  clear(from: number, to: number): void {
+    this.#change(from, to, 0);
+  }
+
+  /** The state as it is now, under the number of its generation. */
+  hold(): number {
+    const gen = this.gen++;
+    this.held.set(gen, { units: this.units });
+    return gen;
+  }
+
+  copy(state: ModelState): ModelContent {
+    const copy = new ModelContent();
+    copy.units = state.units.map(({ seed }) => ({ seed, born: 1 }));
+    return copy;
+  }
+
+  #change(from: number, to: number, seed: number): void {
+    const { gen } = this;
+    this.units = this.units.map((unit, i) => (i < from || i >= to ? unit : { seed, born: gen }));
+  }
+}
+
+export function expectedBytes({ units }: ModelState, from: number, to: number): Buffer {
+  const first = Math.floor(from / UNIT);
+  const last = Math.ceil(to / UNIT);
+  const pieces = units.slice(first, last).map(({ seed }, i) => unitBytes(seed, first + i));
+  return Buffer.concat(pieces).subarray(from - first * UNIT, to - first * UNIT);
+}
+
+const NOISE = bytesOfSeed(1, 64 * UNIT);
+const NOTHING = Buffer.alloc(UNIT);
+
+/** Other bytes for every seed and unit. */
+export function unitBytes(seed: number, unit: number): Buffer {
+  if (seed === 0) return NOTHING;
+  const from = (seed * 7_919 + unit * 104_729) % (NOISE.length - UNIT);
+  return NOISE.subarray(from, from + UNIT);
+}
+
+export const bytesOfUnits = (from: number, count: number, seed: number): Buffer =>
+  Buffer.concat(Array.from({ length: count }, (_, i) => unitBytes(seed, from + i)));
+
+interface ByteRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+export function expectedRanges({ units }: ModelState): ByteRange[] {
+  return join(units.map(({ seed }) => seed !== 0));
+}
+
+/**
+ * What is wrong with a comparison. Bytes that were cleared must be named if the older generation showed some; they may be named if they were
+ * cleared at all.
+ */
+export function faultsOfComparison(
+  ranges: readonly (ByteRange & { readonly isWritten: boolean })[],
+  older: ModelState,
+  since: number,
+  newer: ModelState,
+): string[] {
+  const faults: string[] = [];
+  const found: (boolean | undefined)[] = newer.units.map(() => undefined);
+  for (const { from, to, isWritten } of ranges) {
+    // Zeros that nobody can compare are dropped page by page.
+    if (isWritten && (from % UNIT !== 0 || to % UNIT !== 0)) faults.push(`a part of a unit: ${from}-${to}`);
+    for (let i = Math.ceil(from / UNIT); i < Math.floor(to / UNIT); i++) {
+      if (found[i] !== undefined) faults.push(`unit ${i} twice`);
+      found[i] = isWritten;
+    }
+  }
+  for (const [i, { seed, born }] of newer.units.entries()) {
+    const isChanged = born > since;
+    if (seed !== 0 && found[i] !== (isChanged ? true : undefined)) faults.push(`unit ${i}: ${found[i]} for written`);
+    if (seed !== 0) continue;
+    if (found[i] === true) faults.push(`unit ${i} is cleared`);
+    if (found[i] === undefined && isChanged && older.units[i]!.seed !== 0)
+      faults.push(`unit ${i}: its clear is missing`);
+    if (found[i] === false && !isChanged) faults.push(`unit ${i} was not cleared`);
+  }
+  return faults;
+}
+
+function join(flags: readonly boolean[]): ByteRange[] {
+  const ranges: { from: number; to: number }[] = [];
+  for (const [i, flag] of flags.entries()) {
+    const last = ranges.at(-1);
+    if (!flag) continue;
+    if (last?.to === i * UNIT) last.to += UNIT;
+    else ranges.push({ from: i * UNIT, to: (i + 1) * UNIT });
+  }
+  return ranges;
+}

@@ -1,0 +1,249 @@
+/** Contents that change in place, each named by a blob record, in a process that can be killed before or after any of its commits. */
+import { createChunkChecker } from '../../src/content/chunk-check.ts';
+import { createContentStore } from '../../src/content/content-store.ts';
+import { createActiveReads } from '../../src/content/gc/active-reads.ts';
+import { activeEpochs, takeOverEpoch } from '../../src/content/membership/epochs.ts';
+import { clearRange, NO_END } from '../../src/content/ranges/writes.ts';
+import { type ContentId, decodeChunk, deletionsIn, formatId, parseId } from '../../src/content/rows.ts';
+import { openMemoryExtents } from '../../src/extents/memory.ts';
+import { encodeKey, keysUnder } from '../../src/partition/keys.ts';
+import type { Engine, Partition, Transaction } from '../../src/partition/partition.ts';
+import { openPartition } from '../../src/partition/transact.ts';
+import { encodeBlobRecord } from '../../src/services/blob/blob-record.ts';
+import { blobKey, encodeProperties, nameKey, propertiesKey } from '../../src/services/blob/rows.ts';
+import { putAccount } from '../../src/services/common/account-rows.ts';
+import { decodeDeletion } from '../../src/services/common/deletions.ts';
+import { encodeName } from '../../src/services/common/names.ts';
+import { check } from '../../src/services/maintenance/check.ts';
+import { sweepSlice } from '../../src/services/maintenance/sweep-slice.ts';
+import { bytesFrom, inPieces, watchedHashers } from './content-store.ts';
+import { bytesOfUnits, LENGTH, UNIT } from './range-map-model.ts';
+
+const ACCOUNT = 7n;
+const CONTAINER = 40n;
+const INLINE_UNITS = 1;
+const DECIDES = encodeKey([ACCOUNT, 'test']);
+
+export class Killed extends Error {}
+
+/** Where the process ends: before or after its n-th commit from now on. */
+export interface Kill {
+  commits: number;
+  readonly isAfter: boolean;
+}
+
+export type RangeWorld = Awaited<ReturnType<typeof openRangeWorld>>;
+
+export async function openRangeWorld(engine: Engine) {
+  const real = openPartition(engine);
+  let kill: Kill | undefined;
+  const partition: Partition = {
+    ...real,
+    async transact(queueKey, fn) {
+      if (kill && kill.commits-- <= 0 && !kill.isAfter) throw new Killed();
+      const result = await real.transact(queueKey, fn);
+      if (queueKey === DECIDES) world.hasDecided = true;
+      if (kill && kill.commits < 0) throw new Killed();
+      return result;
+    },
+  };
+  await setUp(real);
+  let epoch = await takeOverEpoch(real);
+  const extents = openMemoryExtents({ epoch, extentBytesMax: 4 << 20 });
+  const open = () => {
+    const reads = createActiveReads();
+    const content = createContentStore({ partition, extents, epoch, reads, hashers: watchedHashers(), mapPagesMax: 2 });
+    return { reads, content };
+  };
+  let process = open();
+
+  const act = async <T>(fn: (tx: Transaction) => Promise<T>): Promise<T> =>
+    (await partition.transact(DECIDES, fn)).value;
+  const ranges = () => process.content.ranges;
+  const map = (id: ContentId) => partition.read((at) => ranges().read(at, ACCOUNT, id));
+
+  const world = {
+    partition,
+    /** The commit of a step that others see was made. */
+    hasDecided: false,
+    killAt(at: Kill | undefined) {
+      kill = at;
+    },
+    /** The process is gone with its reads, and another one takes over. */
+    async restart() {
+      kill = undefined;
+      epoch = await takeOverEpoch(real);
+      process = open();
+    },
+    newId: () => process.content.newId(),
+    create: (id: ContentId) =>
+      act(async (tx) => {
+        ranges().create(tx, ACCOUNT, id);
+        putRecord(tx, id);
+      }),
+    async write(id: ContentId, from: number, count: number, seed: number) {
+      const bytes = bytesOfUnits(from, count, seed);
+      const offset = from * UNIT;
+      const { content } = process;
+      const put = (
+        written: Parameters<ReturnType<typeof ranges>['write']>[4],
+        before?: (tx: Transaction) => Promise<void>,
+      ) =>
+        ranges().withRoom(ACCOUNT, () =>
+          act(async (tx) => {
+            await before?.(tx);
+            return ranges().write(tx, ACCOUNT, await ranges().read(tx, ACCOUNT, id), offset, written);
+          }),
+        );
+      if (count <= INLINE_UNITS) {
+        await put({ inline: bytes });
+        return;
+      }
+      // As an append whose offset has changed: some chunks have bytes of two map pages.
+      const mapOffset = seed % 3 === 0 ? offset + 7_777 : offset;
+      const uploaded = await content.upload(ACCOUNT, inPieces(bytes, 70_000), bytes.length, { md5: false, mapOffset });
+      try {
+        await put({ chunkRefs: uploaded.chunkRefs }, (tx) => content.commitUpload(tx, ACCOUNT, uploaded));
+      } finally {
+        uploaded.release();
+      }
+    },
+    /** @param pagesMax of one write; a clear of more pages is a void */
+    clear: (id: ContentId, from: number, to: number | undefined, pagesMax: number) =>
+      act(async (tx) => {
+        const found = await ranges().read(tx, ACCOUNT, id);
+        await clearRange(tx, ACCOUNT, found, from * UNIT, to === undefined ? NO_END : to * UNIT, pagesMax);
+      }),
+    hold: (id: ContentId) => act(async (tx) => ranges().hold(tx, ACCOUNT, await ranges().read(tx, ACCOUNT, id))),
+    release: (id: ContentId, gen: number) => act(async (tx) => ranges().release(tx, ACCOUNT, id, gen)),
+    end: (id: ContentId) => act(async (tx) => ranges().endCurrent(tx, ACCOUNT, await ranges().read(tx, ACCOUNT, id))),
+    drop: (id: ContentId) =>
+      act(async (tx) => {
+        tx.remove(recordKey(id));
+        await process.content.decrefContent(tx, ACCOUNT, id);
+      }),
+    async fork(id: ContentId, gen: number, copy: ContentId) {
+      const read = process.content.beginRead();
+      try {
+        const pendingKey = await ranges().fork(ACCOUNT, copy, { map: await map(id), gen, length: LENGTH });
+        await act(async (tx) => {
+          await ranges().finishFork(tx, ACCOUNT, copy, pendingKey);
+          putRecord(tx, copy);
+        });
+      } finally {
+        read.end();
+      }
+    },
+    merge: (id: ContentId, page: number) => ranges().merge(ACCOUNT, { content: id, offset: page << 20 }),
+    async read(id: ContentId, gen: number | undefined, from: number, to: number) {
+      const read = process.content.beginRead();
+      const isPlanned = await partition.read(async (at) => {
+        const found = await ranges().read(at, ACCOUNT, id);
+        return read.planRanges(at, ACCOUNT, found, gen, from, to);
+      });
+      if (!isPlanned.isComplete && gen === undefined) throw new Error('the read is too long for one lookup');
+      return bytesFrom(read.stream());
+    },
+    /** A read of the current state that goes on whatever is written. */
+    async beginLongRead(id: ContentId) {
+      const { content } = process;
+      const read = content.beginRead();
+      try {
+        const held = await act(async (tx) => {
+          const found = await ranges().read(tx, ACCOUNT, id);
+          const one = await ranges().holdForRead(tx, ACCOUNT, found, content.newId());
+          await read.planRanges(tx, ACCOUNT, found, one.gen, 0, LENGTH);
+          return one;
+        });
+        const release = () => content.ranges.releaseRead(ACCOUNT, held);
+        return {
+          gen: held.gen,
+          finish: async () => ({ bytes: await bytesFrom(read.stream()), released: await release() }),
+        };
+      } catch (error) {
+        read.end();
+        throw error;
+      }
+    },
+    async list(id: ContentId, gen: number | undefined) {
+      return partition.read(async (at) => {
+        const found = await ranges().read(at, ACCOUNT, id);
+        return toArray(ranges().list(at, ACCOUNT, found, gen, { from: 0, to: LENGTH }));
+      });
+    },
+    async compare(id: ContentId, since: number, gen: number | undefined) {
+      return partition.read(async (at) => {
+        const found = await ranges().read(at, ACCOUNT, id);
+        return toArray(ranges().compare(at, ACCOUNT, found, since, gen, { from: 0, to: LENGTH }));
+      });
+    },
+    /** One slice of every entry that is ready. True: something was left to do. */
+    async sweep(): Promise<boolean> {
+      const [rows, living] = await partition.read((at) =>
+        Promise.all([at.scan(deletionsIn(ACCOUNT), { limit: 1_000 }), activeEpochs(at)]),
+      );
+      const isRead = process.reads.oldest() < Infinity;
+      let isBusy = false;
+      for (const row of rows) {
+        const deletion = decodeDeletion(row);
+        const isPending = 'pending' in deletion && deletion.pending === true;
+        const owner = deletion.kind === 'generation' ? deletion.read : deletion.kind === 'content' && deletion.content;
+        if (isRead && (deletion.kind === 'content' || deletion.kind === 'generation')) continue;
+        if (isPending && living.has(parseId(owner || '0-0').epoch)) continue;
+        isBusy = true;
+        await sweepSlice({ partition, content: process.content }, ACCOUNT, row);
+      }
+      return isBusy;
+    },
+    /** A read that has looked up its first bytes. */
+    async openRead(id: ContentId, gen: number) {
+      const read = process.content.beginRead();
+      await partition.read(async (at) => {
+        const found = await ranges().read(at, ACCOUNT, id);
+        return read.planRanges(at, ACCOUNT, found, gen, 0, LENGTH);
+      });
+      return () => bytesFrom(read.stream());
+    },
+    /** Bytes of all chunks that have a row. */
+    async chunkBytes() {
+      const rows = await real.read((at) => at.scan(keysUnder([ACCOUNT, 'k']), { limit: 1_000 }));
+      return rows.reduce((sum, row) => sum + decodeChunk(row).place.length, 0);
+    },
+    async findings() {
+      return (await check(real, createChunkChecker(real, extents))).findings;
+    },
+    /** Rows of contents, by their kind. */
+    async leftRows() {
+      const kinds = ['c', 'M', 'o', 'N', 'k', 'l', 'x', 'm'];
+      const counts: Record<string, number> = {};
+      for (const kind of kinds) {
+        const rows = await real.read((at) => at.scan(keysUnder([ACCOUNT, kind]), { limit: 1_000 }));
+        if (rows.length > 0) counts[kind] = rows.length;
+      }
+      return counts;
+    },
+    close: () => real.close(),
+  };
+  return world;
+}
+
+async function setUp(partition: Partition): Promise<void> {
+  await partition.transact(encodeKey(['account']), async (tx) => {
+    putAccount(tx, { id: ACCOUNT, name: 'seven', keys: ['a2V5'], from: 'command' });
+    tx.put(nameKey(ACCOUNT, 'container'), encodeName(CONTAINER));
+    tx.put(propertiesKey(ACCOUNT, CONTAINER), encodeProperties({ metadata: {}, policies: [] }));
+  });
+}
+
+const recordKey = (id: ContentId) => blobKey(ACCOUNT, CONTAINER, formatId(id));
+
+function putRecord(tx: Transaction, id: ContentId): void {
+  const record = { length: LENGTH, contentId: formatId(id), content: {}, metadata: {}, created: 1n };
+  tx.put(recordKey(id), encodeBlobRecord(record));
+}
+
+async function toArray<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const item of items) found.push(item);
+  return found;
+}
