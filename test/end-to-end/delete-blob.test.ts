@@ -100,7 +100,7 @@ describe('Delete Blob', () => {
   });
 
   onLmdb((running) => {
-    it('accepts "include" for snapshots of which there are none, and finds none for "only"', async () => {
+    it('accepts "include" for snapshots, of which there are none, and finds nothing for "only"', async () => {
       const container = await running.newContainer();
       const blob = container.getBlockBlobClient('blob');
       await blob.upload('x', 1);
