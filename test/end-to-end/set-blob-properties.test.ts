@@ -59,8 +59,8 @@ describe('Set Blob Properties', () => {
         expect([got.headers['content-md5'], got.text]).toEqual([md5, 'x']);
       }
       expectError(await set({ 'x-ms-blob-content-md5': 'short' }), 400, 'InvalidHeaderValue');
-      expectError(await set({ 'x-ms-blob-content-length': '512' }), 501, 'NotImplemented');
-      expectError(await set({ 'x-ms-sequence-number-action': 'increment' }), 501, 'NotImplemented');
+      expectError(await set({ 'x-ms-blob-content-length': '512' }), 409, 'InvalidBlobType');
+      expectError(await set({ 'x-ms-sequence-number-action': 'increment' }), 409, 'InvalidBlobType');
     });
   });
 });
