@@ -346,6 +346,10 @@ describe('An append blob', () => {
       await (await copy.beginCopyFromURL(blob.url)).pollUntilDone();
       expect(await copy.getProperties()).toMatchObject({ isSealed: true, copyStatus: 'success', copyProgress: '4/4' });
       await expectRefusal(append(copy, 'x'), 409, 'BlobIsSealed');
+      const open = await filled(container, 'open', 'xyz');
+      await (await copy.beginCopyFromURL(open.url, { sealBlob: true })).pollUntilDone();
+      expect((await copy.getProperties()).isSealed).toBe(true);
+      expect((await open.getProperties()).isSealed).toBeUndefined();
       await (await blob.beginCopyFromURL(blob.url)).pollUntilDone();
       expect(await textOf(blob)).toBe('abcd');
     });

@@ -26,7 +26,6 @@ const CHANGES: Readonly<
   'x-ms-copy-source-tag-option': 'nothing of that',
   'x-ms-copy-source-authorization': 'nothing of that',
   'x-ms-expiry-option': 'nothing of that',
-  'x-ms-seal-blob': 'nothing of that',
   'x-ms-encryption-key': 'nothing of that',
   'x-ms-encryption-key-sha256': 'nothing of that',
   'x-ms-encryption-scope': 'nothing of that',
