@@ -116,7 +116,7 @@ export async function openRangeWorld(engine: Engine) {
       }),
     hold: (id: ContentId) => act(async (tx) => ranges().hold(tx, ACCOUNT, await ranges().read(tx, ACCOUNT, id))),
     release: (id: ContentId, gen: number) => act(async (tx) => ranges().release(tx, ACCOUNT, id, gen)),
-    end: (id: ContentId) => act(async (tx) => ranges().endCurrent(tx, ACCOUNT, await ranges().read(tx, ACCOUNT, id))),
+    end: (id: ContentId) => act(async (tx) => ranges().endCurrent(tx, ACCOUNT, id)),
     drop: (id: ContentId) =>
       act(async (tx) => {
         tx.remove(recordKey(id));

@@ -30,6 +30,7 @@ const EMPTY = '\0';
 const TAGS_FIELD = 20;
 /** What blobs of this type have besides. */
 const TYPE_FIELD = 21;
+const GENERATION_FIELD = 22;
 
 export function encodeBlobRecord(record: BlobRecord): Buffer {
   const { content, metadata, lease, copy, tier, tags, append, page } = record;
@@ -54,6 +55,7 @@ export function encodeBlobRecord(record: BlobRecord): Buffer {
   if (tags && tags.length > 0) fields[TAGS_FIELD] = JSON.stringify(tags);
   if (append) fields[TYPE_FIELD] = JSON.stringify(append);
   if (page) fields[TYPE_FIELD] = page.sequenceNumber.toString();
+  if (record.generation !== undefined) fields[GENERATION_FIELD] = String(record.generation);
   while (fields.at(-1) === '') fields.pop();
   return encodeText(`${fields.join('\n')}\n`);
 }
@@ -81,6 +83,7 @@ export function decodeBlobRecord(row: Row): Blob {
     tags: fields[TAGS_FIELD] ? (JSON.parse(fields[TAGS_FIELD]) as Tags) : NO_TAGS,
     append: fields[0] === 'append' ? (JSON.parse(fields[TYPE_FIELD]!) as AppendState) : undefined,
     page: fields[0] === 'page' ? { sequenceNumber: BigInt(fields[TYPE_FIELD]!) } : undefined,
+    generation: fields[GENERATION_FIELD] ? Number(fields[GENERATION_FIELD]) : undefined,
     etag,
     modified,
     version,

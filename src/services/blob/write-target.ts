@@ -8,6 +8,7 @@ import { type Lease, leaseAfterWrite } from '../../rules/lease.ts';
 import type { Storage } from '../common/storage.ts';
 import { decodeBlobRecord, encodeBlobRecord } from './blob-record.ts';
 import { fail } from './errors.ts';
+import { releaseContent } from './release-content.ts';
 import {
   type BlobInput,
   checkLease,
@@ -177,7 +178,7 @@ export async function releaseReplaced(
   { keepsInlineRow = false, handsOver }: ReleaseOptions = {},
 ): Promise<boolean> {
   if (blob?.contentId !== undefined && handsOver?.content) content.transferRefs(tx, account, parseId(blob.contentId));
-  else if (blob?.contentId !== undefined) await content.decrefContent(tx, account, parseId(blob.contentId));
+  else if (blob?.contentId !== undefined) await releaseContent(tx, content, account, blob);
   else if (blob && !keepsInlineRow) tx.remove(inlineKey(account, containerId, name));
   const blocks = uncommitted ?? expired;
   if (blocks) {
