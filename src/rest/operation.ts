@@ -75,7 +75,18 @@ type WithoutBody<Row extends Readers> = {
   readonly [Name in keyof Row as Row[Name] extends BodyReader<unknown> ? never : Name]: Input<Row>[Name];
 };
 
-export type Right = 'read' | 'add' | 'create' | 'write' | 'delete' | 'list' | 'update' | 'process' | 'tags' | 'filter';
+export type Right =
+  | 'read'
+  | 'add'
+  | 'create'
+  | 'write'
+  | 'delete'
+  | 'permanent delete'
+  | 'list'
+  | 'update'
+  | 'process'
+  | 'tags'
+  | 'filter';
 
 /** The right that a shared access signature must grant; a list: any one of them suffices. */
 export type Permission = Right | 'owner' | 'any' | readonly Right[] | { readonly all: readonly Right[] };

@@ -69,7 +69,15 @@ export function parseQuery(rawQuery: string): Readonly<Record<string, string>> {
 }
 
 /** They select the operation, or the state of a blob that it reads. */
-const SELECTING_PARAMETERS = new Set(['comp', 'restype', 'blocklisttype', 'peekonly', 'snapshot', 'versionid']);
+const SELECTING_PARAMETERS = new Set([
+  'comp',
+  'restype',
+  'blocklisttype',
+  'peekonly',
+  'snapshot',
+  'versionid',
+  'deletetype',
+]);
 
 /**
  * Throws if this parameter, in lower case, must not be repeated: of two values one reader takes the first and another the last, and a

@@ -107,6 +107,12 @@ export function nextTier(
   return { next: isSame ? stored! : { tier, changed: now }, isPending: false };
 }
 
+/** Set Blob Tier of a snapshot: out of the archive there is only a copy. */
+export function nextSnapshotTier(...given: Parameters<typeof nextTier>): TierStep | TierRefusal {
+  const step = nextTier(...given);
+  return 'isPending' in step && step.isPending ? { refused: 'BlobArchived' } : step;
+}
+
 /** The tier of a blob that is written anew: the requested one, or that of the online blob that it replaces. */
 export function tierAfterWrite(
   replaced: StoredTier | undefined,

@@ -381,6 +381,24 @@ describe('An append blob', () => {
       await asBlock.upload('x', 1);
     });
 
+    it('has snapshots, which no append changes', async () => {
+      const { blob } = await blobs();
+      const { snapshot } = await blob.createSnapshot();
+      await append(blob, 'd'.repeat(6_000));
+      await blob.seal();
+      const old = blob.withSnapshot(snapshot!) as AppendBlobClient;
+      expect(await textOf(old)).toBe('abc');
+      const found = await old.getProperties();
+      expect(found).toMatchObject({ contentLength: 3, blobCommittedBlockCount: 1 });
+      expect(found.isSealed).toBeUndefined();
+      await expectRefusal(append(old, 'x'), 400, 'InvalidQueryParameterValue');
+      await blob.create({});
+      expect(await textOf(old)).toBe('abc');
+      await expectRefusal(blob.delete(), 409, 'SnapshotsPresent');
+      await old.delete();
+      await blob.delete();
+    });
+
     it('keeps its content when only its properties change', async () => {
       const { blob } = await blobs();
       await blob.setHTTPHeaders({ blobContentType: 'text/x-log' });

@@ -8,15 +8,15 @@ describe('A header of a feature that is missing', () => {
 
   it('is refused', async () => {
     const blob = (await strict.newContainer()).getBlockBlobClient('blob');
-    await expectRefusal(blob.upload('x', 1, { tags: { a: 'b' } }), 501, 'NotImplemented');
+    await expectRefusal(blob.upload('x', 1, { encryptionScope: 'scope' }), 501, 'NotImplemented');
     expect(await blob.exists()).toBe(false);
   });
 
   it('is passed over with --loose, and operations that are missing are still refused', async () => {
     const blob = (await loose.newContainer()).getBlockBlobClient('blob');
-    await blob.upload('x', 1, { tags: { a: 'b' } });
+    await blob.upload('x', 1, { encryptionScope: 'scope' });
     expect((await blob.downloadToBuffer()).toString()).toBe('x');
-    await expectRefusal(blob.setTags({ a: 'b' }), 501, 'NotImplemented');
+    await expectRefusal(blob.setLegalHold(true), 501, 'NotImplemented');
   });
 
   it('is refused with --loose, too, if it asks for other content', async () => {
@@ -27,9 +27,9 @@ describe('A header of a feature that is missing', () => {
     expectError(await list('endBefore=b'), 501, 'NotImplemented');
     const { text } = await list('startFrom=b');
     expect([...text.matchAll(/<Name>(.*?)<\/Name>/g)].map(([, name]) => name)).toEqual(['b', 'c']);
-    const snapshot = '?snapshot=2026-11-17T00:00:00.0000000Z';
+    const version = '?versionid=2026-11-17T00:00:00.0000000Z';
     for (const method of ['GET', 'DELETE']) {
-      expectError(await loose.request(method, `/${containerName}/a${snapshot}`), 501, 'NotImplemented');
+      expectError(await loose.request(method, `/${containerName}/a${version}`), 501, 'NotImplemented');
     }
     const block = { headers: { 'x-ms-if-tags': `"a" = 'b'` }, body: 'x' };
     const path = `/${containerName}/a?comp=block&blockid=MDE%3D`;

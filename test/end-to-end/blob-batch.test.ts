@@ -207,6 +207,26 @@ describe('Blob Batch', () => {
       expect(await namesIn(container)).toEqual(['b', 'e']);
     });
 
+    it('deletes snapshots, one by one and with their blob', async () => {
+      const container = await running.newContainer();
+      const base = await filled(container, 'a', 'b');
+      const [a, b] = ['a', 'b'].map((name) => container.getBlobClient(name));
+      const { snapshot } = await a!.createSnapshot();
+      await b!.createSnapshot();
+      const parts = [
+        { url: `${base}/a?snapshot=${snapshot}` },
+        { url: `${base}/a?snapshot=2020-01-01T00:00:00.0000000Z` },
+        { url: `${base}/b` },
+      ];
+      const seen = outcomes(await sendBatch(running, '/?comp=batch', batchText(parts))).map(
+        ([, status, code]) => code ?? status,
+      );
+      expect(seen).toEqual([202, 'BlobNotFound', 'SnapshotsPresent']);
+      const headers = { 'x-ms-delete-snapshots': 'include' };
+      await sendBatch(running, '/?comp=batch', batchText([{ url: `${base}/a` }, { url: `${base}/b`, headers }]));
+      expect(await namesIn(container)).toEqual([]);
+    });
+
     it('answers one of two parts that delete the same blob with 404', async () => {
       const container = await running.newContainer();
       const url = `${await filled(container, 'a')}/a`;

@@ -397,7 +397,7 @@ describe.each(NAMES)('The source of %s', (name) => {
       for (const source of ['from', '/c/from', 'ftp://x/y']) {
         expectError(await copy(to, source), 400, 'InvalidHeaderValue', { HeaderName: 'x-ms-copy-source' });
       }
-      expectError(await copy(to, `${url}&snapshot=2020-01-01T00:00:00.0000000Z`), 501, 'NotImplemented');
+      expectError(await copy(to, `${url}&snapshot=2020-01-01T00:00:00.0000000Z`), 404, 'CannotVerifyCopySource');
       const unknown = from.url.replace('/devstoreaccount1/', '/unknown/');
       expectError(await copy(to, unknown), 404, 'CannotVerifyCopySource');
       expect((await copy(to, url.replace('127.0.0.1', 'localhost'))).status).toBe(status);

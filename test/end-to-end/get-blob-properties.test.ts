@@ -79,9 +79,9 @@ describe('Get Blob Properties', () => {
   });
 
   onLmdb((running) => {
-    it('refuses snapshots, which are not built', async () => {
+    it('refuses versions, which are not built', async () => {
       const { containerName } = await running.newContainer();
-      const answer = await running.request('HEAD', `/${containerName}/blob?snapshot=2022-05-23T20:10:08.4782043Z`);
+      const answer = await running.request('HEAD', `/${containerName}/blob?versionid=2022-05-23T20:10:08.4782043Z`);
       expect(answer.status).toBe(501);
     });
   });

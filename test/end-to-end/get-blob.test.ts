@@ -194,13 +194,11 @@ describe('Get Blob', () => {
       expectError(refused, 400, 'InvalidHeaderValue', { HeaderName: 'x-ms-range-get-content-crc64' });
     });
 
-    it('refuses snapshots and versions, which are not built', async () => {
+    it('refuses versions, which are not built', async () => {
       const container = await running.newContainer();
       await container.uploadBlockBlob('blob', 'x', 1);
-      for (const query of ['snapshot=2022-05-23T20:10:08.4782043Z', 'versionid=2022-05-23T20:10:08.4782043Z']) {
-        const answer = await running.request('GET', `/${container.containerName}/blob?${query}`);
-        expectError(answer, 501, 'NotImplemented');
-      }
+      const path = `/${container.containerName}/blob?versionid=2022-05-23T20:10:08.4782043Z`;
+      expectError(await running.request('GET', path), 501, 'NotImplemented');
     });
   });
 });

@@ -78,7 +78,7 @@ describe('Get Block List', () => {
       await stage(blob, 'a1');
       const ask = (query: string) => running.request('GET', `${pathOf(blob)}?comp=blocklist&${query}`);
       expectError(await ask('blocklisttype=some'), 400, 'InvalidQueryParameterValue');
-      expectError(await ask('snapshot=2020-01-01T00:00:00.0000000Z'), 501, 'NotImplemented');
+      expectError(await ask('snapshot=2020-01-01T00:00:00.0000000Z'), 404, 'BlobNotFound');
     });
   });
 });

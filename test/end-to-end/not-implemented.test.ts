@@ -29,7 +29,7 @@ describe('An operation that is not built yet', () => {
       const container = await running.newContainer();
       const blob = container.getBlockBlobClient('blob');
       await blob.upload('x', 1);
-      await expectRefusal(blob.createSnapshot(), 501, 'NotImplemented');
+      await expectRefusal(blob.setLegalHold(true), 501, 'NotImplemented');
     });
 
     it('differs from an operation that Azure does not have', async () => {

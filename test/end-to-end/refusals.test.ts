@@ -157,10 +157,8 @@ describe('Public access', () => {
 describe('Delete Blob', () => {
   const row = blobOperations.find(({ name }) => name === 'Delete Blob')!;
 
-  it('refuses to delete the snapshots only, and keeps the blob', () => {
-    const headers = { 'x-ms-delete-snapshots': 'only' };
-    return expectRefused(() => send('DELETE', row, { headers }), 501, 'NotImplemented');
-  });
+  it('refuses to delete what no policy keeps for good, and keeps the blob', () =>
+    expectRefused(() => running.request('DELETE', `${BLOB}?deletetype=permanent`), 409, 'BlobOperationNotSupported'));
 
   it('deletes when it is asked for nothing that is missing', async () => {
     expect((await send('DELETE', row)).status).toBe(202);
@@ -169,10 +167,8 @@ describe('Delete Blob', () => {
 });
 
 describe('Set Blob Service Properties', () => {
-  const retention = '<RetentionPolicy><Enabled>true</Enabled><Days>7</Days></RetentionPolicy>';
   const none = '<RetentionPolicy><Enabled>false</Enabled></RetentionPolicy>';
   const refused: [title: string, xml: string, word: string][] = [
-    ['soft delete', retention.replaceAll('RetentionPolicy', 'DeleteRetentionPolicy'), 'DeleteRetentionPolicy'],
     ['a static website', '<StaticWebsite><Enabled>true</Enabled></StaticWebsite>', 'StaticWebsite'],
   ];
   const version = '<DefaultServiceVersion>2019-12-12</DefaultServiceVersion>';

@@ -280,8 +280,8 @@ describe('Set Blob Tier', () => {
         expectError(await set(path, tags), 412, 'ConditionNotMet');
         expectError(
           await running.request('PUT', `${path}?comp=tier&snapshot=2026-11-17T00:00:00.0000000Z`, { headers: tags }),
-          501,
-          'NotImplemented',
+          404,
+          'BlobNotFound',
         );
       });
 

@@ -15,6 +15,7 @@ const LETTERS: Readonly<Record<Right, string>> = {
   create: 'c',
   write: 'w',
   delete: 'd',
+  'permanent delete': 'y',
   list: 'l',
   update: 'u',
   process: 'p',

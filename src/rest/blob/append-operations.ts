@@ -22,6 +22,7 @@ import {
   IMMUTABILITY,
   noContent,
   noTier,
+  rejectSnapshot,
   sizeLimit,
   VERSION_PARAMS,
 } from './params.ts';
@@ -31,7 +32,7 @@ const route = 'PUT /{container}/{blob}' as const;
 const TEST = 'test/end-to-end/append-blobs.test.ts';
 const ALL_CONDITIONS: ConditionHeader[] = ['If-Match', 'If-None-Match', 'If-Modified-Since', 'If-Unmodified-Since'];
 
-const target = { container: pathPart(0), blob: pathPart(1), conditions, leaseId };
+const target = { container: pathPart(0), blob: pathPart(1), base: rejectSnapshot, conditions, leaseId };
 
 const position = integerHeader('x-ms-blob-condition-appendpos');
 const lengthMax = integerHeader('x-ms-blob-condition-maxsize');

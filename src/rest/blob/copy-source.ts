@@ -5,6 +5,7 @@
 import { networkInterfaces } from 'node:os';
 import type { Conditions } from '../../rules/conditions.ts';
 import type { CopySource } from '../../services/blob/copy-sources.ts';
+import { parseSnapshot } from '../../services/blob/snapshots.ts';
 import { StorageError } from '../../services/common/errors.ts';
 import { notImplemented, type Reader, type Request } from '../operation.ts';
 import { parseWebUrl } from '../outgoing/origins.ts';
@@ -94,17 +95,18 @@ export const copySource = (reads: CopySourceReads): Reader<CopySource> =>
 
 function localSource({ url, container, item: blob, rawQuery }: CopySourceAddress): CopySource {
   const query = parseQuery(rawQuery);
-  for (const name of ['snapshot', 'versionid']) {
-    if (query[name] !== undefined)
-      throw notImplemented(`Copying from a ${name} is not implemented by this server yet.`);
-  }
-  return { url: withoutSignature(url), container, blob };
+  if (query.versionid !== undefined)
+    throw notImplemented('Copying from a versionid is not implemented by this server yet.');
+  const snapshot = query.snapshot === undefined ? undefined : parseSnapshot(query.snapshot);
+  return { url: withoutSignature(url), container, blob, snapshot };
 }
 
-/** The query of a signed URL is as secret as a key. */
+/** The query of a signed URL is as secret as a key; of it only the snapshot is left. */
 function withoutSignature(url: string): string {
   const question = url.indexOf('?');
-  return question >= 0 && /[?&][^=&]*(?:sig|signature)=/i.test(url) ? url.slice(0, question) : url;
+  if (question < 0 || !/[?&][^=&]*(?:sig|signature)=/i.test(url)) return url;
+  const [snapshot = ''] = /(?<=[?&])snapshot=[^&]*/i.exec(url) ?? [];
+  return `${url.slice(0, question)}${snapshot && `?${snapshot}`}`;
 }
 
 /** As sent. */

@@ -23,6 +23,7 @@ import {
   PUT_BLOB_SIZES,
   PUT_BLOCK_SIZES,
   rejectConditions,
+  rejectSnapshot,
   requiredQuery,
   VERSION_PARAMS,
 } from './params.ts';
@@ -42,7 +43,7 @@ export const UNSUPPORTED_OF_SOURCES = [
 ];
 const BLOB_FEATURES = ['x-ms-copy-source-tag-option', ...IMMUTABILITY, ...ENCRYPTION];
 
-const target = { container: pathPart(0), blob: pathPart(1), leaseId };
+const target = { container: pathPart(0), blob: pathPart(1), base: rejectSnapshot, leaseId };
 export const sourceParams = { source: copySource('by its credential'), sourceConditions, sourceHashes };
 const copiesProperties = reader((request) => booleanHeader('x-ms-copy-source-blob-properties').read(request) ?? true);
 

@@ -1,8 +1,9 @@
 /** XML of List Containers and List Blobs. */
-import { formatRfc1123 } from '../../base/time.ts';
+import { formatIso7, formatRfc1123 } from '../../base/time.ts';
 import { escapeXml } from '../../base/xml.ts';
 import { formatDeletedVersion } from '../../services/blob/deleted-containers.ts';
-import type { ListedBlob, ListedContainer, ListedItem } from '../../services/blob/listing.ts';
+import type { ListedContainer } from '../../services/blob/list-containers.ts';
+import type { ListedBlob, ListedItem } from '../../services/blob/listing.ts';
 import { blobTypeOf } from '../../services/blob/rows.ts';
 import { element, type ListParameters, metadataElements, parameterElements } from '../xml/list-elements.ts';
 import { typeElements } from './blob-types.ts';
@@ -76,7 +77,8 @@ function prefixElement(prefix: string): string {
   return `<BlobPrefix>${nameElement(prefix)}</BlobPrefix>`;
 }
 
-function blobElement({ name, blob, lease, leaseState, tier }: ListedBlob, included: IncludedFields): string {
+function blobElement(item: ListedBlob, included: IncludedFields): string {
+  const { name, blob, lease, leaseState, tier } = item;
   if (!blob) {
     return (
       `<Blob>${nameElement(name)}<Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType>` +
@@ -87,17 +89,39 @@ function blobElement({ name, blob, lease, leaseState, tier }: ListedBlob, includ
   const isBlock = blobTypeOf(blob) === 'block';
   const { contentType, contentEncoding, contentLanguage, contentMd5, cacheControl, contentDisposition } = blob.content;
   return (
-    `<Blob>${nameElement(name)}<Properties><Creation-Time>${formatRfc1123(blob.created)}</Creation-Time>` +
+    `<Blob>${nameElement(name)}${stateElements(item)}<Properties>` +
+    `<Creation-Time>${formatRfc1123(blob.created)}</Creation-Time>` +
     `<Last-Modified>${formatRfc1123(blob.modified)}</Last-Modified><Etag>${blob.etag}</Etag>` +
     `<Content-Length>${blob.length}</Content-Length>${element('Content-Type', contentType)}` +
     `${element('Content-Encoding', contentEncoding)}${element('Content-Language', contentLanguage)}<Content-CRC64 />` +
     `${element('Content-MD5', contentMd5)}${element('Cache-Control', cacheControl)}` +
     `${element('Content-Disposition', contentDisposition)}${typeElements(blob)}` +
-    `${isBlock ? tierElements(tier) : ''}${leaseElements(lease, leaseState)}` +
+    `${isBlock ? tierElements(tier) : ''}${leaseElementsOf(item)}` +
     `${included.copy && blob.copy ? copyElements(blob.copy) : ''}<ServerEncrypted>true</ServerEncrypted>` +
     `${blob.append?.isSealed ? '<Sealed>true</Sealed>' : ''}` +
+    `${deletionElements(item)}` +
     `${blob.tags.length > 0 ? `<TagCount>${blob.tags.length}</TagCount>` : ''}</Properties>` +
     `${included.metadata ? metadataElements(blob.metadata) : ''}` +
     `${included.tags && blob.tags.length > 0 ? tagsElement(blob.tags) : ''}<OrMetadata /></Blob>`
+  );
+}
+
+function stateElements({ snapshot, deletion }: ListedBlob): string {
+  const moment = snapshot === undefined ? '' : `<Snapshot>${formatIso7(snapshot)}</Snapshot>`;
+  return deletion ? `${moment}<Deleted>true</Deleted>` : moment;
+}
+
+/** As recorded: a snapshot has no lease, and that of a deleted blob is not shown. */
+function leaseElementsOf({ snapshot, deletion, lease, leaseState }: ListedBlob): string {
+  if (snapshot !== undefined) return '';
+  return deletion ? '<LeaseStatus />' : leaseElements(lease, leaseState);
+}
+
+function deletionElements({ deletion }: ListedBlob): string {
+  if (!deletion) return '';
+  const { deleted, remainingDays } = deletion;
+  return (
+    `<DeletedTime>${formatRfc1123(deleted)}</DeletedTime>` +
+    `<RemainingRetentionDays>${remainingDays}</RemainingRetentionDays>`
   );
 }

@@ -10,12 +10,7 @@ const CHANGES: Readonly<
   Record<string, 'what is answered' | 'what is stored' | 'whether it happens' | 'nothing of that'>
 > = {
   '?endbefore': 'what is answered',
-  '?showonly': 'what is answered',
-  '?snapshot': 'what is answered',
   '?versionid': 'what is answered',
-  '?prevsnapshot': 'what is answered',
-  'x-ms-previous-snapshot-url': 'what is answered',
-  '?deletetype': 'whether it happens',
   'x-ms-if-tags': 'whether it happens',
   'x-ms-source-if-tags': 'whether it happens',
   'x-ms-source-content-md5': 'whether it happens',

@@ -9,12 +9,10 @@ export const notImplementedOperations: readonly Operation<Storage>[] = [
   notImplementedOperation('Get User Delegation Key', 'POST /', { comp: 'userdelegationkey', restype: 'service' }),
   notImplementedOperation('Create Session', `POST ${CONTAINER}`, { restype: 'container', comp: 'session' }),
 
-  notImplementedOperation('Undelete Blob', `PUT ${BLOB}`, { comp: 'undelete' }),
   notImplementedOperation('Set Blob Expiry', `PUT ${BLOB}`, { comp: 'expiry' }),
   notImplementedOperation('Set Blob Immutability Policy', `PUT ${BLOB}`, { comp: 'immutabilityPolicies' }),
   notImplementedOperation('Delete Blob Immutability Policy', `DELETE ${BLOB}`, { comp: 'immutabilityPolicies' }),
   notImplementedOperation('Set Blob Legal Hold', `PUT ${BLOB}`, { comp: 'legalhold' }),
-  notImplementedOperation('Snapshot Blob', `PUT ${BLOB}`, { comp: 'snapshot' }),
   notImplementedOperation('Incremental Copy Blob', `PUT ${BLOB}`, { comp: 'incrementalcopy' }),
   notImplementedOperation('Query Blob Contents', `POST ${BLOB}`, { comp: 'query' }),
 

@@ -1,5 +1,5 @@
 /** The Blob service on the wire: one row per operation, in the order of Microsoft's REST reference. */
-import { formatRfc1123 } from '../../base/time.ts';
+import { formatIso7, formatRfc1123 } from '../../base/time.ts';
 import type { Validators } from '../../rules/conditions.ts';
 import type { LeaseState } from '../../rules/lease.ts';
 import { deleteBlob, getBlob, getBlobProperties, setBlobMetadata } from '../../services/blob/blobs.ts';
@@ -16,11 +16,14 @@ import {
 import { copyBlob } from '../../services/blob/copies.ts';
 import { restoreContainer } from '../../services/blob/deleted-containers.ts';
 import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
-import { type ListedContainer, listBlobs, listContainers } from '../../services/blob/listing.ts';
+import { type ListedContainer, listContainers } from '../../services/blob/list-containers.ts';
+import { listBlobs } from '../../services/blob/listing.ts';
 import { abortCopy } from '../../services/blob/pending-copies.ts';
 import { precheckPutBlob, putBlob } from '../../services/blob/put-blob.ts';
 import { type Blob, blobTypeOf, type Metadata } from '../../services/blob/rows.ts';
+import { snapshotBlob } from '../../services/blob/snapshots.ts';
 import { setBlobTier } from '../../services/blob/tiers.ts';
+import { undeleteBlob } from '../../services/blob/undelete.ts';
 import type { Storage } from '../../services/common/storage.ts';
 import { prepend, streamAsProduced } from '../http/streamed.ts';
 import { type ConditionHeader, type Operation, operationOn } from '../operation.ts';
@@ -86,10 +89,14 @@ import {
   normalizeSlashes,
   PUT_BLOB_SIZES,
   PUT_BLOCK_SIZES,
+  permanentDelete,
   publicAccess,
   rejectConditions,
+  rejectSnapshot,
   requiredQuery,
+  showOnlyDeleted,
   sizeLimit,
+  snapshot,
   tagConditions,
   tierConditions,
   VERSION_PARAMS,
@@ -129,6 +136,11 @@ const leaseParams = {
 const LEASE_PERMISSIONS = [
   { when: {}, permission: 'write' },
   { when: { 'x-ms-lease-action': 'break' }, permission: ['write', 'delete'] },
+] as const;
+/** The retention of a deleted snapshot is ended by a right of its own. */
+const DELETE_PERMISSIONS = [
+  { type: {}, permission: 'delete' },
+  { type: { deletetype: 'permanent' }, permission: 'permanent delete' },
 ] as const;
 /** A public container exposes committed data; uncommitted blocks require a credential. */
 const BLOCK_LISTS = [
@@ -330,12 +342,13 @@ const singleOperations: readonly Operation<Storage>[] = [
     query: { restype: 'container', comp: 'list' },
     permission: 'list',
     test: 'test/end-to-end/list-blobs.test.ts',
-    unsupported: ['?endbefore', '?showonly'],
+    unsupported: ['?endbefore'],
     input: {
       container,
       ...listParams,
       delimiter: query('delimiter'),
       startFrom: query('startFrom'),
+      onlyDeleted: showOnlyDeleted,
       // The other values belong to features that are not implemented, so there is nothing to include.
       include: listQuery('include', [
         'metadata',
@@ -360,7 +373,9 @@ const singleOperations: readonly Operation<Storage>[] = [
       };
       const prefix = input.prefix && normalizeSlashes(input.prefix);
       const startFrom = input.startFrom && normalizeSlashes(input.startFrom);
-      const listInput = { ...input, prefix, startFrom, uncommitted: include.includes('uncommittedblobs') };
+      const uncommitted = include.includes('uncommittedblobs');
+      const states = { snapshots: include.includes('snapshots'), deleted: include.includes('deleted') };
+      const listInput = { ...input, prefix, startFrom, uncommitted, ...states };
       const pieces = await streamAsProduced(async (append) => {
         append(blobListEnd(await listBlobs(storage, listInput, (items) => append(blobListElements(items, included)))));
       });
@@ -382,6 +397,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     input: {
       container,
       blob,
+      base: rejectSnapshot,
       conditions,
       leaseId,
       content: contentHeaders,
@@ -417,6 +433,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     input: {
       container,
       blob,
+      snapshot,
       conditions,
       leaseId,
       range,
@@ -447,7 +464,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     test: 'test/end-to-end/get-blob-properties.test.ts',
     unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ENCRYPTION,
-    input: { container, blob, conditions, leaseId },
+    input: { container, blob, snapshot, conditions, leaseId },
     run: getBlobProperties,
     reply: ({ blob: found, leaseState, tier }) => {
       const headers = blobHeaders(found, leaseState);
@@ -465,7 +482,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     test: 'test/end-to-end/blob-metadata.test.ts',
     unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ENCRYPTION,
-    input: { container, blob, conditions, leaseId },
+    input: { container, blob, snapshot, conditions, leaseId },
     run: getBlobProperties,
     reply: ({ blob: found }) => metadataReply(found),
   }),
@@ -478,7 +495,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     test: 'test/end-to-end/blob-metadata.test.ts',
     unsupported: VERSION_PARAMS,
     unsupportedUnlessLenient: ENCRYPTION,
-    input: { container, blob, conditions, leaseId, metadata },
+    input: { container, blob, base: rejectSnapshot, conditions, leaseId, metadata },
     run: setBlobMetadata,
     reply: (written) => ({
       status: 200,
@@ -486,16 +503,39 @@ const singleOperations: readonly Operation<Storage>[] = [
     }),
   }),
   setBlobPropertiesRow,
+  ...DELETE_PERMISSIONS.map(({ type, permission }) =>
+    operation({
+      name: 'Delete Blob',
+      route: 'DELETE /{container}/{blob}',
+      query: type,
+      permission,
+      conditions: ALL_CONDITIONS,
+      test: 'test/end-to-end/delete-blob.test.ts',
+      unsupported: VERSION_PARAMS,
+      input: {
+        container,
+        blob,
+        snapshot,
+        conditions,
+        tierConditions,
+        leaseId,
+        snapshots: deleteSnapshots,
+        permanent: permanentDelete,
+      },
+      run: deleteBlob,
+      reply: ({ isPermanent }) => ({ status: 202, headers: { 'x-ms-delete-type-permanent': String(isPermanent) } }),
+    }),
+  ),
   operation({
-    name: 'Delete Blob',
-    route: 'DELETE /{container}/{blob}',
-    permission: 'delete',
-    conditions: ALL_CONDITIONS,
-    test: 'test/end-to-end/delete-blob.test.ts',
-    unsupported: ['?deletetype', ...VERSION_PARAMS],
-    input: { container, blob, conditions, tierConditions, leaseId, snapshots: deleteSnapshots },
-    run: deleteBlob,
-    reply: () => ({ status: 202, headers: { 'x-ms-delete-type-permanent': 'true' } }),
+    name: 'Undelete Blob',
+    route: 'PUT /{container}/{blob}',
+    query: { comp: 'undelete' },
+    permission: 'write',
+    test: 'test/end-to-end/soft-delete.test.ts',
+    unsupported: VERSION_PARAMS,
+    input: { container, blob, base: rejectSnapshot, conditions: rejectConditions },
+    run: undeleteBlob,
+    reply: () => ({ status: 200 }),
   }),
   ...LEASE_PERMISSIONS.map(({ when, permission }) =>
     operation({
@@ -507,11 +547,31 @@ const singleOperations: readonly Operation<Storage>[] = [
       conditions: ALL_CONDITIONS,
       test: 'test/end-to-end/lease-blob.test.ts',
       unsupported: VERSION_PARAMS,
-      input: { container, blob, conditions, ...leaseParams },
+      input: { container, blob, base: rejectSnapshot, conditions, ...leaseParams },
       run: async (storage, input) => ({ ...(await leaseBlob(storage, input)), action: input.action }),
       reply: leaseReply,
     }),
   ),
+  operation({
+    name: 'Snapshot Blob',
+    route: 'PUT /{container}/{blob}',
+    query: { comp: 'snapshot' },
+    permission: ['write', 'create'],
+    conditions: ALL_CONDITIONS,
+    test: 'test/end-to-end/snapshot-blob.test.ts',
+    unsupported: VERSION_PARAMS,
+    unsupportedUnlessLenient: ENCRYPTION,
+    input: { container, blob, base: rejectSnapshot, conditions, leaseId, metadata },
+    run: snapshotBlob,
+    reply: ({ snapshot: stamp, ...taken }) => ({
+      status: 201,
+      headers: validatorHeaders(taken, {
+        'x-ms-snapshot': formatIso7(stamp),
+        // The snapshot shares the bytes of its blob: this request has encrypted none.
+        'x-ms-request-server-encrypted': 'false',
+      }),
+    }),
+  }),
   operation({
     name: 'Set Blob Tier',
     route: 'PUT /{container}/{blob}',
@@ -522,6 +582,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     input: {
       container,
       blob,
+      snapshot,
       conditions: tagConditions,
       leaseId,
       tier: requiredHeader('x-ms-access-tier'),
@@ -548,6 +609,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     input: {
       container,
       blob,
+      base: rejectSnapshot,
       conditions,
       leaseId,
       source: copySource('as owner'),
@@ -575,6 +637,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     input: {
       container,
       blob,
+      base: rejectSnapshot,
       conditions: rejectConditions,
       leaseId,
       copyId: requiredQuery('copyid'),
@@ -595,6 +658,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     input: {
       container,
       blob,
+      base: rejectSnapshot,
       conditions: rejectConditions,
       leaseId,
       blockId: requiredQuery('blockid'),
@@ -626,6 +690,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     input: {
       container,
       blob,
+      base: rejectSnapshot,
       conditions,
       leaseId,
       content: blobContentHeaders,
@@ -658,7 +723,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       anonymous,
       test: 'test/end-to-end/get-block-list.test.ts',
       unsupported: VERSION_PARAMS,
-      input: { container, blob, conditions: tagConditions, leaseId, type: blockListType },
+      input: { container, blob, snapshot, conditions: tagConditions, leaseId, type: blockListType },
       replyBytes: () => PAGE_BYTES,
       run: (storage, input) => getBlockList(storage, input, blockElements),
       reply: (lists) => {
@@ -695,6 +760,8 @@ function metadataReply(found: Validators & { readonly metadata: Metadata }): Rep
 /** One object literal: spreading several into each other would cost more than the rest of Get Blob's reply. */
 function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string | number | undefined> {
   const { content, metadata } = found;
+  // A snapshot has no lease.
+  const isBase = found.snapshot === undefined;
   const headers: Record<string, string | number | undefined> = {
     ETag: `"${found.etag}"`,
     'Last-Modified': formatRfc1123(found.modified),
@@ -707,8 +774,8 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
     'x-ms-blob-type': BLOB_TYPES[blobTypeOf(found)],
     'x-ms-creation-time': formatRfc1123(found.created),
     'x-ms-server-encrypted': 'true',
-    'x-ms-lease-status': leaseStatus(leaseState),
-    'x-ms-lease-state': leaseState,
+    'x-ms-lease-status': isBase ? leaseStatus(leaseState) : undefined,
+    'x-ms-lease-state': isBase ? leaseState : undefined,
     'x-ms-lease-duration': leaseDuration(found.lease, leaseState),
     'x-ms-tag-count': found.tags.length || undefined,
   };

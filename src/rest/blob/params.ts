@@ -1,10 +1,12 @@
 /** Paths of the Blob service (/container/blob), and readers of its headers that are supported in part. */
 import type { Conditions } from '../../rules/conditions.ts';
+import type { DeleteSnapshots } from '../../rules/snapshots.ts';
 import type { BlockListType } from '../../services/blob/blocks.ts';
 import type { PublicAccess } from '../../services/blob/rows.ts';
+import { parseSnapshot } from '../../services/blob/snapshots.ts';
 import { parseIfTags } from '../../services/blob/tags.ts';
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
-import { notImplemented, type Reader, type Request } from '../operation.ts';
+import type { Reader, Request } from '../operation.ts';
 import {
   bodyTooLarge,
   dateConditions,
@@ -12,6 +14,7 @@ import {
   conditions as httpConditions,
   invalidHeader,
   invalidQuery,
+  pathPart,
   reader,
   singleHeader,
 } from '../params.ts';
@@ -28,11 +31,46 @@ export const publicAccess: Reader<PublicAccess | undefined> = reader((request) =
   return value;
 });
 
-/** Snapshots are not implemented yet, so a blob with its snapshots is just the blob. */
-export const deleteSnapshots: Reader<void> = reader((request) => {
+export const deleteSnapshots: Reader<DeleteSnapshots> = reader((request) => {
   const value = lowerCaseHeader(request, 'x-ms-delete-snapshots');
-  if (value === 'only') throw notImplemented('x-ms-delete-snapshots: only is not implemented by this server yet.');
-  if (value !== undefined && value !== 'include') throw invalidHeader('x-ms-delete-snapshots', value);
+  if (value === undefined || value === 'include' || value === 'only') return value;
+  throw invalidHeader('x-ms-delete-snapshots', value);
+});
+
+/** For operations that a snapshot has, too. */
+export const snapshot: Reader<bigint | undefined> = reader(({ query }) => {
+  return query.snapshot === undefined ? undefined : parseSnapshot(query.snapshot);
+});
+
+/** The snapshot with which Get Page Ranges compares: by its time, or by its URL, which is for disks that Azure manages. */
+export const previousSnapshot: Reader<bigint | undefined> = reader((request) => {
+  const { prevsnapshot } = request.query;
+  const url = request.headers['x-ms-previous-snapshot-url'];
+  if (url === undefined) return prevsnapshot === undefined ? undefined : parseSnapshot(prevsnapshot);
+  const sent = URL.canParse(String(url)) ? new URL(String(url)) : undefined;
+  const snapshotTime = sent?.searchParams.get('snapshot');
+  const ownPath = `/${pathPart(0).read(request)}/${pathPart(1).read(request)}`;
+  if (!sent || !snapshotTime || prevsnapshot !== undefined || !decodePart(sent.pathname).endsWith(ownPath))
+    throw invalidHeader('x-ms-previous-snapshot-url', String(url));
+  return parseSnapshot(snapshotTime);
+});
+
+/** For operations that write: a snapshot never changes. */
+export const rejectSnapshot: Reader<void> = reader(({ query }) => {
+  if (query.snapshot !== undefined) throw invalidQuery('snapshot', query.snapshot, 'A snapshot cannot be changed.');
+});
+
+export const permanentDelete: Reader<boolean> = reader(({ query }) => {
+  const { deletetype } = query;
+  if (deletetype !== undefined && deletetype.toLowerCase() !== 'permanent')
+    throw invalidQuery('deletetype', deletetype);
+  return deletetype !== undefined;
+});
+
+export const showOnlyDeleted: Reader<boolean> = reader(({ query }) => {
+  const { showonly } = query;
+  if (showonly !== undefined && showonly.toLowerCase() !== 'deleted') throw invalidQuery('showonly', showonly);
+  return showonly !== undefined;
 });
 
 /** x-ms-access-tier-if-modified-since and its counterpart; undefined: neither was sent. */
@@ -158,4 +196,4 @@ export function normalizeSlashes(name: string): string {
 /** Headers of features that are not implemented. Azure accepts x-ms-encryption-algorithm without a key. */
 export const ENCRYPTION = ['x-ms-encryption-key', 'x-ms-encryption-key-sha256', 'x-ms-encryption-scope'];
 export const IMMUTABILITY = ['x-ms-immutability-policy-until-date', 'x-ms-immutability-policy-mode', 'x-ms-legal-hold'];
-export const VERSION_PARAMS = ['?snapshot', '?versionid'];
+export const VERSION_PARAMS = ['?versionid'];

@@ -8,14 +8,12 @@ import { integerQuery, invalidXml, leaseId, pathPart, query, xmlBody } from '../
 import { estimateListBytes, streamedXmlReply, xmlReply } from '../reply.ts';
 import { accountUrl } from '../request.ts';
 import { blobListEnd } from './list-xml.ts';
-import { requiredQuery, tagConditions } from './params.ts';
+import { rejectSnapshot, requiredQuery, snapshot, tagConditions, VERSION_PARAMS } from './params.ts';
 import { foundElements, foundListStart, parseTagsXml, tagsElement } from './tags-xml.ts';
 
 const operation = operationOn<Storage>();
 const container = pathPart(0);
 const blob = pathPart(1);
-
-const UNSUPPORTED = ['?snapshot', '?versionid'];
 
 const FIND_SCOPES: readonly {
   name: string;
@@ -40,8 +38,8 @@ export const tagOperations: readonly Operation<Storage>[] = [
     permission: 'tags',
     anonymous: false,
     test: 'test/end-to-end/blob-tags.test.ts',
-    unsupported: UNSUPPORTED,
-    input: { container, blob, conditions: tagConditions, leaseId },
+    unsupported: VERSION_PARAMS,
+    input: { container, blob, snapshot, conditions: tagConditions, leaseId },
     run: getBlobTags,
     reply: (found) => xmlReply(200, tagsElement(found)),
   }),
@@ -51,8 +49,8 @@ export const tagOperations: readonly Operation<Storage>[] = [
     query: { comp: 'tags' },
     permission: 'tags',
     test: 'test/end-to-end/blob-tags.test.ts',
-    unsupported: UNSUPPORTED,
-    input: { container, blob, conditions: tagConditions, leaseId, document: xmlBody('Tags') },
+    unsupported: VERSION_PARAMS,
+    input: { container, blob, base: rejectSnapshot, conditions: tagConditions, leaseId, document: xmlBody('Tags') },
     run: (storage, { document, ...input }) => {
       if (!document) throw invalidXml(0, 0, 'There is no root element.');
       return setBlobTags(storage, { ...input, tags: parseTagsXml(document) });

@@ -2,6 +2,7 @@
 
 import { formatRfc1123 } from '../../base/time.ts';
 import { findChild, type XmlElement } from '../../base/xml.ts';
+import type { DeleteRetention } from '../../rules/soft-delete.ts';
 import type { ServiceName } from '../../services/common/names.ts';
 import {
   type Logging,
@@ -26,6 +27,8 @@ import {
 
 /** From this version on a retention policy has AllowPermanentDelete. */
 const PERMANENT_DELETE_SINCE = '2020-02-10';
+
+const NO_RETENTION: DeleteRetention = { allowsPermanentDelete: false };
 
 /** Elements of all services, and those of the Blob service only. */
 const COMMON = ['Logging', 'HourMetrics', 'MinuteMetrics', 'Cors'];
@@ -61,11 +64,16 @@ function retentionXml(days: number | undefined): string {
   return `<RetentionPolicy>${policy}</RetentionPolicy>`;
 }
 
-function blobPropertiesXml({ defaultServiceVersion }: ServiceProperties, requestVersion: string): string {
-  const permanent = requestVersion === '' || requestVersion >= PERMANENT_DELETE_SINCE;
+function blobPropertiesXml(
+  { defaultServiceVersion, deleteRetention = NO_RETENTION }: ServiceProperties,
+  requestVersion: string,
+): string {
+  const { days, allowsPermanentDelete } = deleteRetention;
+  const showsPermanent = requestVersion === '' || requestVersion >= PERMANENT_DELETE_SINCE;
   return (
-    '<DeleteRetentionPolicy><Enabled>false</Enabled>' +
-    `${permanent ? '<AllowPermanentDelete>false</AllowPermanentDelete>' : ''}</DeleteRetentionPolicy>` +
+    `<DeleteRetentionPolicy><Enabled>${days !== undefined}</Enabled>` +
+    `${showsPermanent ? `<AllowPermanentDelete>${allowsPermanentDelete}</AllowPermanentDelete>` : ''}` +
+    `${days === undefined ? '' : `<Days>${days}</Days>`}</DeleteRetentionPolicy>` +
     '<StaticWebsite><Enabled>false</Enabled></StaticWebsite>' +
     (defaultServiceVersion ? `<DefaultServiceVersion>${defaultServiceVersion}</DefaultServiceVersion>` : '')
   );
@@ -132,10 +140,10 @@ function parseRetentionDays(policy: XmlElement, more: readonly string[] = []): n
   return enabled ? days : undefined;
 }
 
-function parseDeleteRetention(policy: XmlElement): boolean {
+function parseDeleteRetention(policy: XmlElement): DeleteRetention {
   const days = parseRetentionDays(policy, ['AllowPermanentDelete']);
   const permanent = findChild(policy, 'AllowPermanentDelete');
-  return (permanent !== undefined && parseBooleanElement(permanent)) || days !== undefined;
+  return { days, allowsPermanentDelete: permanent !== undefined && parseBooleanElement(permanent) };
 }
 
 function parseWebsite(website: XmlElement): boolean {

@@ -2,12 +2,13 @@
  * The blob record's serialization: fields as lines of text, in a fixed order. A page of a list decodes thousands of records, and
  * splitting lines costs a third of parsing JSON.
  */
-import type { Row, Snapshot } from '../../partition/partition.ts';
+import type { Row, Snapshot, Timestamp } from '../../partition/partition.ts';
 import { decodeText, encodeText } from '../../partition/values.ts';
 import { NO_TAGS, type Tags } from '../../rules/tags.ts';
 import { parseRehydratePriority, parseTier, type StoredTier } from '../../rules/tiers.ts';
 import type { AccountId, AccountScope } from '../common/storage.ts';
 import { fail } from './errors.ts';
+import { decodeMark, hiddenUpTo, markKey, snapshotKey } from './old-rows.ts';
 import {
   type AppendState,
   type Blob,
@@ -33,6 +34,10 @@ const TYPE_FIELD = 21;
 const GENERATION_FIELD = 22;
 
 export function encodeBlobRecord(record: BlobRecord): Buffer {
+  return encodeText(formatBlobRecord(record));
+}
+
+export function formatBlobRecord(record: BlobRecord): string {
   const { content, metadata, lease, copy, tier, tags, append, page } = record;
   const fields = [
     blobTypeOf(record),
@@ -57,11 +62,16 @@ export function encodeBlobRecord(record: BlobRecord): Buffer {
   if (page) fields[TYPE_FIELD] = page.sequenceNumber.toString();
   if (record.generation !== undefined) fields[GENERATION_FIELD] = String(record.generation);
   while (fields.at(-1) === '') fields.pop();
-  return encodeText(`${fields.join('\n')}\n`);
+  return `${fields.join('\n')}\n`;
 }
 
 export function decodeBlobRecord(row: Row): Blob {
-  const fields = splitLines(decodeText(row));
+  return parseBlobRecord(decodeText(row), row);
+}
+
+/** @param row whose version is the ETag, unless the record has one */
+export function parseBlobRecord(text: string, row: Row): Blob {
+  const fields = splitLines(text);
   const { etag, modified, version } = versionFields(row, fields[11] || undefined);
   return {
     length: Number(fields[1]),
@@ -100,11 +110,33 @@ export async function findBlob(
   return row && decodeBlobRecord(row);
 }
 
-export async function readBlob(at: Snapshot, scope: AccountScope, container: string, blob: string) {
+/** @param snapshot undefined: the base blob */
+export async function readBlob(
+  at: Snapshot,
+  scope: AccountScope,
+  container: string,
+  blob: string,
+  snapshot?: Timestamp,
+): Promise<{ id: ContainerId; blob: Blob }> {
   const id = await readContainerId(at, scope, container);
-  const row = await at.get(blobKey(scope.account, id, blob));
-  if (!row) throw fail('BlobNotFound');
-  return { id, blob: decodeBlobRecord(row) };
+  const found =
+    snapshot === undefined
+      ? await findBlob(at, scope.account, id, blob)
+      : await findSnapshot(at, scope.account, id, blob, snapshot);
+  if (!found) throw fail('BlobNotFound');
+  return { id, blob: found };
+}
+
+async function findSnapshot(
+  at: Snapshot,
+  account: AccountId,
+  id: ContainerId,
+  blob: string,
+  snapshot: Timestamp,
+): Promise<Blob | undefined> {
+  const [mark, row] = await at.getMany([markKey(account, id, blob), snapshotKey(account, id, blob, snapshot)]);
+  if (!row || (mark && snapshot <= hiddenUpTo(decodeMark(mark)))) return undefined;
+  return { ...decodeBlobRecord(row), snapshot };
 }
 
 function encodeTier({ tier, changed, rehydration }: StoredTier): string[] {

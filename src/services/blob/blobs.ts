@@ -4,9 +4,9 @@ import { createHasher } from '../../hashing/hasher.ts';
 import type { Snapshot } from '../../partition/partition.ts';
 import { decodeBytes } from '../../partition/values.ts';
 import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
-import { type Conditions, formatEtag } from '../../rules/conditions.ts';
+import { formatEtag } from '../../rules/conditions.ts';
 import { leaseAfterWrite, leaseState } from '../../rules/lease.ts';
-import { tierState, tierValidators } from '../../rules/tiers.ts';
+import { tierState } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
 import { type planBlobRead, planOrHold } from './blob-reads.ts';
 import { encodeBlobRecord, readBlob } from './blob-record.ts';
@@ -18,12 +18,12 @@ import {
   checkOnline,
   checkReadConditions,
   checkReadInput,
-  checkSingleCondition,
   checkWritable,
   checkWriteConditions,
   checkWriteInput,
   parseMetadata,
   type SentMetadata,
+  type SnapshotInput,
 } from './request-checks.ts';
 import {
   type Blob,
@@ -35,10 +35,10 @@ import {
   recordFrom,
   txQueueKey,
 } from './rows.ts';
-import { updateTagIndex } from './tag-index.ts';
-import { currentLease, readTarget, releaseReplaced } from './write-target.ts';
 
-export interface GetBlobInput extends BlobInput {
+export { deleteBlob } from './delete-blob.ts';
+
+export interface GetBlobInput extends SnapshotInput {
   readonly range: string | undefined;
   readonly rangeMd5: boolean | undefined;
   readonly rangeCrc64: boolean | undefined;
@@ -57,7 +57,7 @@ export async function getBlob(storage: Storage, input: GetBlobInput) {
   try {
     const queueKey = txQueueKey(storage.account, input.container, input.blob);
     const found = await planOrHold(storage, queueKey, read, async (at, plan) => {
-      const { id, blob } = await readBlob(at, storage, input.container, input.blob);
+      const { id, blob } = await readBlob(at, storage, input.container, input.blob, input.snapshot);
       checkGet(at, blob, input, leaseId);
       checkOnline(at, blob);
       const part = await prepareRead(at, storage, id, blob, input, read, plan);
@@ -121,7 +121,7 @@ async function prepareRead(
   if (blob.contentId !== undefined) {
     isPlanned = await plan(at, storage, blob, read, { from, to });
   } else {
-    const row = await at.get(inlineKey(storage.account, id, name));
+    const row = await at.get(inlineKey(storage.account, id, name, blob.snapshot));
     if (!row) throw new Error('a blob without its content');
     inline = decodeBytes(row);
     if (range) inline = inline.subarray(from, to);
@@ -141,10 +141,10 @@ async function readAndHash(stream: AsyncIterable<Buffer> | Iterable<Buffer>, md5
   return { buffers, ...hash.digest() };
 }
 
-export async function getBlobProperties(storage: Storage, input: BlobInput) {
+export async function getBlobProperties(storage: Storage, input: SnapshotInput) {
   const leaseId = checkReadInput(input);
   return storage.partition.read(async (at) => {
-    const { blob } = await readBlob(at, storage, input.container, input.blob);
+    const { blob } = await readBlob(at, storage, input.container, input.blob, input.snapshot);
     checkGet(at, blob, input, leaseId);
     return { blob, leaseState: leaseState(blob.lease, at.now), tier: tierState(blob.tier, at.now) };
   });
@@ -174,28 +174,4 @@ async function changeRecord(storage: Storage, input: BlobInput, changes: Partial
     tx.put(blobKey(account, id, blob), encodeBlobRecord({ ...recordFrom(found), ...changes, lease }));
   });
   return { etag: formatEtag(timestamp), modified: timestamp };
-}
-
-/** A blob that consists of uncommitted blocks only can be deleted, though it cannot be read. */
-export async function deleteBlob(
-  storage: Storage,
-  input: BlobInput & { readonly tierConditions?: Conditions | undefined },
-): Promise<void> {
-  const { container, blob, conditions, tierConditions } = input;
-  const { account, partition, sweeper } = storage;
-  const leaseId = checkWriteInput(input);
-  if (tierConditions) checkSingleCondition(tierConditions);
-  const { value: needsSweep } = await partition.transact(txQueueKey(account, container, blob), async (tx) => {
-    const target = await readTarget(tx, storage, input);
-    if (!target.blob && !target.uncommitted) throw fail('BlobNotFound');
-    checkLease(tx, currentLease(target), leaseId, 'write', 'blob');
-    checkWriteConditions(target.blob, conditions, leaseId);
-    checkNoPendingCopy(target.blob);
-    if (tierConditions) checkWriteConditions(tierValidators(target.blob?.tier, tx.now), tierConditions);
-    tx.remove(blobKey(account, target.containerId, blob));
-    updateTagIndex(tx, account, target, target.blob?.tags);
-    return releaseReplaced(tx, storage, target);
-  });
-  storage.heldLeases?.end(account, { container, blob });
-  if (needsSweep) sweeper.wake();
 }

@@ -131,7 +131,11 @@ export async function planBlockList(storage: Storage, list: CheckedBlockList): P
     const available = (uses.content ? committed!.segments.size : 0) + (uses.uncommitted ? uncommitted!.count : 0);
     const isEachOnce =
       ids.size === blocks.length && blocks.length === available && (!uses.content || committed!.isComplete);
-    const canHandOver = isEachOnce && cacheLeft >= 0 && (!uses.content || (await isUnshared(at, storage, committed!)));
+    // A replaced content that is kept needs its references itself.
+    const canHandOver =
+      isEachOnce &&
+      cacheLeft >= 0 &&
+      (!uses.content || (!target.retention && (await isUnshared(at, storage, committed!))));
     return { blocks, uncommitted, committed, uses, fellBack, handsOver: canHandOver ? uses : undefined };
   });
 }
@@ -148,7 +152,7 @@ export async function isPlanStale(
   target: WriteTarget,
 ): Promise<boolean> {
   if (uses.content && target.blob?.contentId !== committed!.contentId) return true;
-  if (handsOver?.content && !(await isUnshared(tx, storage, committed!))) return true;
+  if (handsOver?.content && (target.retention || !(await isUnshared(tx, storage, committed!)))) return true;
   if (!fellBack && !uses.uncommitted) return false;
   if (!uncommitted || !target.uncommitted) return uncommitted !== target.uncommitted;
   const { id, gen, count } = target.uncommitted;

@@ -7,6 +7,7 @@ import { encodeValue } from '../../partition/values.ts';
 import { blockIdBytes, judgeBlock, parseBlockId } from '../../rules/block-list.ts';
 import type { Storage } from '../common/storage.ts';
 import { type SentContent, type StagedContent, stageUpload, withUpload } from '../common/upload.ts';
+import { readBlob } from './blob-record.ts';
 import { fail } from './errors.ts';
 import {
   type BlobInput,
@@ -18,6 +19,7 @@ import {
   checkWriteConditions,
   checkWriteInput,
   type DecisionSnapshot,
+  type SnapshotInput,
 } from './request-checks.ts';
 import {
   type Blob,
@@ -158,7 +160,7 @@ export function blockKeyFromId({ account }: Storage, id: UncommittedId, blockId:
 
 export type BlockListType = 'committed' | 'uncommitted' | 'all';
 
-export interface GetBlockListInput extends BlobInput {
+export interface GetBlockListInput extends SnapshotInput {
   readonly type: BlockListType;
 }
 
@@ -184,7 +186,7 @@ export async function getBlockList<Rendered>(
 ): Promise<BlockLists<Rendered>> {
   const leaseId = checkReadInput(input);
   return storage.partition.read(async (at) => {
-    const target = await readTarget(at, storage, input);
+    const target = await readListed(at, storage, input);
     const { blob, uncommitted } = target;
     if (!blob && !uncommitted) throw fail('BlobNotFound');
     checkLease(at, currentLease(target), leaseId, 'read', 'blob');
@@ -208,6 +210,17 @@ export async function getBlockList<Rendered>(
     }
     return { blob, committed: lists.committed, uncommitted: lists.uncommitted };
   });
+}
+
+/** A snapshot has no uncommitted blocks. */
+async function readListed(
+  at: Snapshot,
+  storage: Storage,
+  input: GetBlockListInput,
+): Promise<Pick<WriteTarget, 'blob' | 'uncommitted'>> {
+  if (input.snapshot === undefined) return readTarget(at, storage, input);
+  const { blob } = await readBlob(at, storage, input.container, input.blob, input.snapshot);
+  return { blob, uncommitted: undefined };
 }
 
 /** The content of a Put Blob has a segment without a label, and no blocks. */

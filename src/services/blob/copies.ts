@@ -3,7 +3,6 @@
  * elsewhere it is pending (pending-copies.ts).
  */
 import { randomUUID } from 'node:crypto';
-import { parseId } from '../../content/rows.ts';
 import type { Snapshot, Transaction } from '../../partition/partition.ts';
 import { type Conditions, formatEtag, judgeWrite, type Validators } from '../../rules/conditions.ts';
 import { INFINITE_SECONDS, isLocked } from '../../rules/lease.ts';
@@ -30,15 +29,8 @@ import {
   parseSentPriority,
   type SentMetadata,
 } from './request-checks.ts';
-import {
-  type Blob,
-  blobTypeOf,
-  type ContainerId,
-  changesInPlace,
-  inlineKey,
-  type Metadata,
-  txQueueKey,
-} from './rows.ts';
+import { type Blob, blobTypeOf, changesInPlace, inlineKey, type Metadata, txQueueKey } from './rows.ts';
+import { type ContentSource, shareContent } from './shared-content.ts';
 import { parseTags } from './tags.ts';
 import {
   checkPut,
@@ -111,7 +103,7 @@ async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: Lo
   const scope = { account, granted: { container: granted?.source?.container } };
   const copyId = randomUUID();
   const look = async (tx: Transaction) => {
-    const from = await readBlob(tx, scope, source.container, source.blob);
+    const from = await readBlob(tx, scope, source.container, source.blob, source.snapshot);
     checkSource(tx, from.blob, copy);
     return from;
   };
@@ -126,7 +118,7 @@ async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: Lo
       checkInfiniteLease(tx, target);
       const tier = tierOfCopy(from.blob.tier, target.blob?.tier, requested, tx.now, rehydrationSeconds);
       if ('refused' in tier) throw fail(tier.refused);
-      const hasReleased = await replaceContent(tx, storage, target, from, source.blob);
+      const hasReleased = await replaceContent(tx, storage, target, { ...from, name: source.blob });
       const { length, crc64, contentId, content } = from.blob;
       await putBlobRecord(tx, storage, target, {
         length,
@@ -185,11 +177,6 @@ function appendStateOf({ append }: Blob, seals: boolean | undefined): Blob['appe
   return { ...append, isSealed: true };
 }
 
-interface Source {
-  readonly id: ContainerId;
-  readonly blob: Blob;
-}
-
 /** The lease id of the source is optional; if one is sent, it must be that of the active lease. */
 export function checkSource(at: DecisionSnapshot, blob: Blob, { input, sourceLeaseId }: CheckedCopy): void {
   checkLease(at, blob.lease, sourceLeaseId, 'read', 'blob');
@@ -214,18 +201,10 @@ async function replaceContent(
   tx: Transaction,
   storage: Storage,
   target: WriteTarget,
-  from: Source,
-  sourceName: string,
+  from: ContentSource,
 ): Promise<boolean> {
-  const { account, content } = storage;
-  const { contentId } = from.blob;
-  if (contentId !== undefined) {
-    // Increment before decrement: source and target may be the same blob.
-    await content.increfContent(tx, account, parseId(contentId));
-    return releaseReplaced(tx, storage, target);
-  }
-  const row = await tx.get(inlineKey(account, from.id, sourceName));
-  if (!row) throw new Error('a blob without its content');
-  tx.put(inlineKey(account, target.containerId, target.name), row.value);
-  return releaseReplaced(tx, storage, target, { keepsInlineRow: true });
+  const putInline = await shareContent(tx, storage, from);
+  const needsSweep = await releaseReplaced(tx, storage, target);
+  putInline(inlineKey(storage.account, target.containerId, target.name));
+  return needsSweep;
 }

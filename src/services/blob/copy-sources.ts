@@ -6,7 +6,7 @@ import { type ContentRead, DanglingReference } from '../../content/content.ts';
 import { INLINE_WRITE_BYTES_MAX } from '../../content/ranges/range-maps.ts';
 import { type ChunkRef, parseId } from '../../content/rows.ts';
 import { crc64Base64, md5Base64 } from '../../hashing/hasher.ts';
-import { type Snapshot, Unavailable } from '../../partition/partition.ts';
+import { type Snapshot, type Timestamp, Unavailable } from '../../partition/partition.ts';
 import { decodeBytes } from '../../partition/values.ts';
 import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
 import type { Conditions } from '../../rules/conditions.ts';
@@ -28,6 +28,8 @@ export interface LocalSource {
   readonly url: string;
   readonly container: string;
   readonly blob: string;
+  /** Undefined: the base blob. */
+  readonly snapshot?: Timestamp | undefined;
 }
 
 /** A resource of another server. */
@@ -145,7 +147,7 @@ async function readSource(
 ): Promise<OpenedSource> {
   const { content } = storage;
   const scope = sourceScope(storage);
-  const { id, blob } = await readBlob(at, scope, source.container, source.blob);
+  const { id, blob } = await readBlob(at, scope, source.container, source.blob, source.snapshot);
   checkReadConditions(blob, sourceConditions);
   checkOnline(at, blob);
   const { from, to } = sourceBounds(sourceRange, blob.length);
@@ -153,7 +155,7 @@ async function readSource(
   if (length > sourceBytesMax) throw sourceTooLarge(sourceBytesMax);
   const isWhole = length === blob.length;
   if (blob.contentId === undefined) {
-    const row = await at.get(inlineKey(scope.account, id, source.blob));
+    const row = await at.get(inlineKey(scope.account, id, source.blob, blob.snapshot));
     if (!row) throw new Error('a blob without its content');
     const inline = decodeBytes(row).subarray(from, to);
     return { blob, from, to, isWhole, length, inline, chunkRefs: undefined, isPlanned: true };

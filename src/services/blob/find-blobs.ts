@@ -9,7 +9,7 @@ import { decodeName } from '../common/names.ts';
 import type { Storage } from '../common/storage.ts';
 import { decodeBlobRecord } from './blob-record.ts';
 import { fail } from './errors.ts';
-import type { ListInput } from './listing.ts';
+import type { ListInput } from './list-pages.ts';
 import { checkContainerName } from './request-checks.ts';
 import { blobKey, type ContainerId, nameKey, readContainerId, taggedNameKey } from './rows.ts';
 import { type Candidate, openCursor, type TagCursor } from './tag-cursors.ts';

@@ -8,6 +8,7 @@ import { encodeName } from '../common/names.ts';
 import type { Storage } from '../common/storage.ts';
 import { encodeBlobRecord } from './blob-record.ts';
 import { type ListBlobsInput, listBlobs } from './listing.ts';
+import { encodeMark, markKey, snapshotKey } from './old-rows.ts';
 import {
   blobKey,
   encodeProperties,
@@ -214,5 +215,37 @@ describe('A list of blobs', () => {
     for (const resultsMax of [1, 100]) {
       expect(await listAll(partition, { ...input, resultsMax })).toEqual(['prefix b/', 'prefix c/']);
     }
+  });
+
+  it('costs the same at every place among the snapshots of one blob, and passes over deleted ones at once', async () => {
+    const COUNT = 30_000;
+    const partition = openPartition(openMemory());
+    const container = await fill(partition, 1n, [
+      ['blob', 'record'],
+      ['next', 'record'],
+    ]);
+    const record = encodeBlobRecord({ content: {}, metadata: {}, created: 1n, length: 0, crc64: '' });
+    await partition.transact(encodeKey(['test']), async (tx) => {
+      for (let stamp = 1; stamp <= COUNT; stamp++) tx.put(snapshotKey(ACCOUNT, 1n, 'blob', BigInt(stamp)), record);
+    });
+    let rows = 0;
+    const watched = watch(partition, () => rows++);
+    const list = async (marker: string) => {
+      rows = 0;
+      const asked = { container, prefix: '', delimiter: '', marker, uncommitted: false, snapshots: true };
+      return listPage(watched, { ...asked, resultsMax: 100 });
+    };
+    let pages = 0;
+    for (let marker = 'first'; marker !== ''; pages++) {
+      const page = await list(marker === 'first' ? '' : marker);
+      expect(rows).toBeLessThanOrEqual(2 * 101 + 2);
+      marker = page.marker;
+    }
+    expect(pages).toBe(Math.ceil((COUNT + 2) / 100));
+    await partition.transact(encodeKey(['test']), async (tx) => {
+      tx.put(markKey(ACCOUNT, 1n, 'blob'), encodeMark({ upTo: BigInt(COUNT - 1) }));
+    });
+    expect((await list('')).items).toEqual(['blob', 'blob', 'next']);
+    expect(rows).toBeLessThanOrEqual(2 * 101 + 4);
   });
 });

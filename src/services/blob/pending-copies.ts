@@ -84,9 +84,9 @@ async function findSource(storage: Storage, copy: CheckedCopy): Promise<FoundSou
     return { source: { url: source.remote.url, etag, modified }, bytes, content, metadata, tier: undefined };
   }
   const scope = sourceScope(storage);
-  const { container, blob: name } = source;
+  const { container, blob: name, snapshot } = source;
   const blob = await storage.partition.read(async (at) => {
-    const found = await readBlob(at, scope, container, name).catch((error: unknown) => {
+    const found = await readBlob(at, scope, container, name, snapshot).catch((error: unknown) => {
       throw copySourceError(error);
     });
     checkSource(at, found.blob, copy);
@@ -94,7 +94,7 @@ async function findSource(storage: Storage, copy: CheckedCopy): Promise<FoundSou
     return found.blob;
   });
   const { etag, length: bytes, content, metadata, tier } = blob;
-  const place = { account: scope.account, container, blob: name, grantedContainer: scope.granted?.container };
+  const place = { account: scope.account, container, blob: name, snapshot, grantedContainer: scope.granted?.container };
   return { source: { ...place, etag }, bytes, content, metadata, tier };
 }
 

@@ -1,5 +1,5 @@
 /** The checks that blob operations share: of the request itself, before any row is read; of conditions and leases, on a snapshot. */
-import type { Instant, Snapshot } from '../../partition/partition.ts';
+import type { Instant, Snapshot, Timestamp } from '../../partition/partition.ts';
 import { type Conditions, hasOneCondition, judgeRead, judgeWrite, type Validators } from '../../rules/conditions.ts';
 import { type CopyState, isPending } from '../../rules/copy-state.ts';
 import { judgeUse, type Lease, lockedUntil, normaliseLeaseId } from '../../rules/lease.ts';
@@ -28,6 +28,11 @@ export interface BlobInput {
   readonly blob: string;
   readonly conditions: Conditions;
   readonly leaseId: string | undefined;
+}
+
+export interface SnapshotInput extends BlobInput {
+  /** Undefined: the base blob. */
+  readonly snapshot?: Timestamp | undefined;
 }
 
 /** Returns the lease id in its canonical form. */

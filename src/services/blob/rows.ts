@@ -30,7 +30,7 @@ export type ContainerId = bigint;
 export type { CopyState, Metadata };
 
 /** An account without a hierarchical namespace has one directory, which holds whole names. */
-const ROOT = 0n;
+export const ROOT = 0n;
 
 export const nameKey = (account: AccountId, container: string): Key => names.nameKey(account, 'blob', container);
 export const nameKeyPrefix = (account: AccountId, prefix: string): Key => names.nameKeyPrefix(account, 'blob', prefix);
@@ -39,8 +39,9 @@ export const blobKey = (account: AccountId, id: ContainerId, blob: string): Key 
   encodeKey([account, 'b', id, ROOT, blob]);
 export const blobKeyPrefix = (account: AccountId, id: ContainerId, prefix: string): Key =>
   keyPrefix([account, 'b', id, ROOT], prefix);
-export const inlineKey = (account: AccountId, id: ContainerId, blob: string): Key =>
-  encodeKey([account, 'i', id, ROOT, blob]);
+/** With a stamp: the bytes of a snapshot. */
+export const inlineKey = (account: AccountId, id: ContainerId, blob: string, stamp?: Timestamp): Key =>
+  encodeKey([account, 'i', id, ROOT, blob, ...(stamp === undefined ? [] : [stamp])]);
 /** The name of a container that has tags. */
 export const taggedNameKey = (account: AccountId, id: ContainerId): Key => encodeKey([account, 'U', id]);
 export const uncommittedKey = (account: AccountId, id: ContainerId, blob: string): Key =>
@@ -169,7 +170,8 @@ export const uncommittedExpiry = (touched: Instant): Instant => touched + UNCOMM
 /** A row as it was read, with its ETag, and the version that the ETag shows. */
 export type WithVersion<T> = Omit<T, 'etag'> & Validators & { readonly version: Timestamp };
 export type Container = WithVersion<ContainerProperties> & { readonly id: ContainerId };
-export type Blob = WithVersion<BlobRecord> & { readonly tags: Tags };
+/** `snapshot`: the stamp, if it is a snapshot. */
+export type Blob = WithVersion<BlobRecord> & { readonly tags: Tags; readonly snapshot?: Timestamp };
 
 export async function readContainerId(
   at: Snapshot,
@@ -235,7 +237,7 @@ export function decodeProperties(row: Row): WithVersion<ContainerProperties> {
 }
 
 /** The record as it would be written again, under a new ETag. */
-export function recordFrom({ etag: _, modified: __, version: ___, ...record }: Blob): BlobRecord {
+export function recordFrom({ etag: _, modified: __, version: ___, snapshot: ____, ...record }: Blob): BlobRecord {
   return record;
 }
 

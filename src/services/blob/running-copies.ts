@@ -21,6 +21,8 @@ export interface LocalCopySource {
   /** The container whose access settings authorized the read: another one of the same name does not. */
   readonly grantedContainer: ContainerId | undefined;
   readonly blob: string;
+  /** Undefined: the base blob. */
+  readonly snapshot?: bigint | undefined;
   readonly etag: string;
 }
 
@@ -63,7 +65,12 @@ export function encodeRunningCopy({ source, content, owner, started, ...copy }: 
     ...copy,
     source: isRemote(source)
       ? { ...source, modified: source.modified?.toString() }
-      : { ...source, account: source.account.toString(), grantedContainer: source.grantedContainer?.toString() },
+      : {
+          ...source,
+          account: source.account.toString(),
+          grantedContainer: source.grantedContainer?.toString(),
+          snapshot: source.snapshot?.toString(),
+        },
     content: formatId(content),
     owner: owner.toString(),
     started: started.toString(),
@@ -78,7 +85,12 @@ export function decodeRunningCopy(row: Row): RunningCopy {
     source:
       'url' in source
         ? { url: source.url, etag: source.etag, modified: parseOptional(source.modified) }
-        : { ...source, account: BigInt(source.account), grantedContainer: parseOptional(source.grantedContainer) },
+        : {
+            ...source,
+            account: BigInt(source.account),
+            grantedContainer: parseOptional(source.grantedContainer),
+            snapshot: parseOptional(source.snapshot),
+          },
     content: parseId(content),
     owner: BigInt(owner),
     started: BigInt(started),
@@ -89,7 +101,7 @@ export function decodeRunningCopy(row: Row): RunningCopy {
 type StoredCopy = Pick<RunningCopy, 'id' | 'md5'> & {
   source:
     | { url: string; etag?: string; modified?: string }
-    | { account: string; container: string; grantedContainer?: string; blob: string; etag: string };
+    | { account: string; container: string; grantedContainer?: string; blob: string; snapshot?: string; etag: string };
   content: string;
   owner: string;
   started: string;

@@ -65,11 +65,12 @@ class LocalSlices implements SliceSource {
   }
 
   private async plan(at: Snapshot, read: ContentRead, offset: number): Promise<SourceSlice> {
-    const { account, container, grantedContainer, blob: name, etag } = this.source;
-    const { id, blob } = await readBlob(at, { account, granted: { container: grantedContainer } }, container, name);
+    const { account, container, grantedContainer, blob: name, snapshot, etag } = this.source;
+    const scope = { account, granted: { container: grantedContainer } };
+    const { id, blob } = await readBlob(at, scope, container, name, snapshot);
     if (blob.etag !== etag || blob.length !== this.length) throw fail('ConditionNotMet');
     if (blob.contentId === undefined) {
-      const row = await at.get(inlineKey(account, id, name));
+      const row = await at.get(inlineKey(account, id, name, snapshot));
       if (!row) throw new Error('a blob without its content');
       const rest = decodeBytes(row).subarray(offset);
       return { segments: [{ length: rest.length }], bytes: () => inOnePiece(rest) };

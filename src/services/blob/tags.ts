@@ -12,6 +12,7 @@ import {
   checkReadInput,
   checkWritable,
   checkWriteConditions,
+  type SnapshotInput,
 } from './request-checks.ts';
 import { blobKey, recordFrom, txQueueKey } from './rows.ts';
 import { updateTagIndex } from './tag-index.ts';
@@ -41,10 +42,10 @@ function checkTags(sent: Tags): Tags {
   return sortTags(sent);
 }
 
-export async function getBlobTags(storage: Storage, input: BlobInput): Promise<Tags> {
+export async function getBlobTags(storage: Storage, input: SnapshotInput): Promise<Tags> {
   const leaseId = checkReadInput(input);
   return storage.partition.read(async (at) => {
-    const { blob } = await readBlob(at, storage, input.container, input.blob);
+    const { blob } = await readBlob(at, storage, input.container, input.blob, input.snapshot);
     checkLease(at, blob.lease, leaseId, 'read', 'blob');
     checkReadConditions(blob, input.conditions);
     return blob.tags;

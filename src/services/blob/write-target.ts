@@ -3,11 +3,13 @@
  * replaced content that Put Blob, Put Block List, Copy Blob and Delete Blob share.
  */
 import { parseId } from '../../content/rows.ts';
-import type { Snapshot, Transaction } from '../../partition/partition.ts';
+import type { Row, Snapshot, Transaction } from '../../partition/partition.ts';
 import { type Lease, leaseAfterWrite } from '../../rules/lease.ts';
+import { type Deletion, deletionNow } from '../../rules/soft-delete.ts';
 import type { Storage } from '../common/storage.ts';
 import { decodeBlobRecord, encodeBlobRecord } from './blob-record.ts';
 import { fail } from './errors.ts';
+import { deletedBlobKey } from './old-rows.ts';
 import { releaseContent } from './release-content.ts';
 import {
   type BlobInput,
@@ -32,6 +34,7 @@ import {
   type UncommittedBlocks,
   uncommittedKey,
 } from './rows.ts';
+import { decodePolicy, demoteDeletedBlob, keepRecord, policyKey } from './soft-delete.ts';
 import { updateTagIndex } from './tag-index.ts';
 
 export interface WriteTarget {
@@ -42,6 +45,10 @@ export interface WriteTarget {
   readonly uncommitted: UncommittedBlocks | undefined;
   /** Uncommitted blocks that have expired, and that the sweeper has not removed yet: for the request they do not exist. */
   readonly expired: UncommittedBlocks | undefined;
+  /** A soft-deleted blob of the name, whether its retention has ended or not: for conditions and leases it does not exist. */
+  readonly deleted: Row | undefined;
+  /** Of what the write deletes or replaces; undefined: it is not kept. */
+  readonly retention: Deletion | undefined;
 }
 
 export async function readTarget(
@@ -51,9 +58,11 @@ export async function readTarget(
 ): Promise<WriteTarget> {
   const { account } = storage;
   const containerId = await readContainerId(at, storage, container);
-  const [recordRow, uncommittedRow] = await at.getMany([
+  const [recordRow, uncommittedRow, deleted, policyRow] = await at.getMany([
     blobKey(account, containerId, name),
     uncommittedKey(account, containerId, name),
+    deletedBlobKey(account, containerId, name),
+    policyKey(account),
   ]);
   const found = uncommittedRow && decodeUncommitted(uncommittedRow);
   const hasExpired = found !== undefined && isExpired(found, at.now);
@@ -64,6 +73,8 @@ export async function readTarget(
     blob: recordRow && decodeBlobRecord(recordRow),
     uncommitted: hasExpired ? undefined : found,
     expired: hasExpired ? found : undefined,
+    deleted,
+    retention: deletionNow(decodePolicy(policyRow), at.now),
   };
 }
 
@@ -81,7 +92,7 @@ export function checkSameContainer({ containerId }: WriteTarget, before: Contain
 }
 
 /** A blob that consists of uncommitted blocks only can be leased, too. */
-export function currentLease({ blob, uncommitted }: WriteTarget): Lease | undefined {
+export function currentLease({ blob, uncommitted }: Pick<WriteTarget, 'blob' | 'uncommitted'>): Lease | undefined {
   return blob ? blob.lease : uncommitted?.lease;
 }
 
@@ -170,20 +181,36 @@ interface ReleaseOptions {
   readonly handsOver?: ReferenceSources | undefined;
 }
 
-/** Releases the replaced content and the uncommitted blocks. True: the sweeper has work to do. */
+/** Releases the replaced content, or keeps it if the policy says so, and the uncommitted blocks. True: the sweeper has work to do. */
 export async function releaseReplaced(
   tx: Transaction,
-  { account, content }: Storage,
-  { containerId, name, blob, uncommitted, expired }: WriteTarget,
+  storage: Storage,
+  target: WriteTarget,
   { keepsInlineRow = false, handsOver }: ReleaseOptions = {},
 ): Promise<boolean> {
+  const { account, content } = storage;
+  const { blob, deleted, retention } = target;
+  if (deleted) demoteDeletedBlob(tx, account, target.containerId, target.name, deleted);
+  if (blob && retention) {
+    await keepRecord(tx, account, { ...target, blob }, retention, 'deleted state');
+    return releaseUncommitted(tx, storage, target, handsOver);
+  }
   if (blob?.contentId !== undefined && handsOver?.content) content.transferRefs(tx, account, parseId(blob.contentId));
   else if (blob?.contentId !== undefined) await releaseContent(tx, content, account, blob);
-  else if (blob && !keepsInlineRow) tx.remove(inlineKey(account, containerId, name));
+  else if (blob && !keepsInlineRow) tx.remove(inlineKey(account, target.containerId, target.name));
+  return releaseUncommitted(tx, storage, target, handsOver) || blob?.contentId !== undefined;
+}
+
+/** True: the sweeper has work to do. */
+export function releaseUncommitted(
+  tx: Transaction,
+  { account }: Storage,
+  { containerId, name, uncommitted, expired }: WriteTarget,
+  handsOver?: ReferenceSources,
+): boolean {
   const blocks = uncommitted ?? expired;
-  if (blocks) {
-    const counting = handsOver?.uncommitted ? 'uncounted' : 'counted';
-    scheduleUncommittedDeletion(tx, account, containerId, name, blocks, counting);
-  }
-  return blob?.contentId !== undefined || blocks !== undefined;
+  if (!blocks) return false;
+  const counting = handsOver?.uncommitted ? 'uncounted' : 'counted';
+  scheduleUncommittedDeletion(tx, account, containerId, name, blocks, counting);
+  return true;
 }

@@ -9,6 +9,8 @@ export type Deletion =
   | ContentDeletion
   | RangesDeletion
   | { readonly kind: 'container'; readonly container: string }
+  /** The snapshots of a blob that its mark says are deleted. */
+  | { readonly kind: 'snapshots'; readonly container: string; readonly blob: string }
   /** Uncommitted blocks. `uncounted`: a content owns the references of their chunks. */
   | { readonly kind: 'stage'; readonly stage: string; readonly uncounted?: true }
   /** All rows whose keys begin with one of these prefixes, in base64. Such rows refer to no others. */

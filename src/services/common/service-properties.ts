@@ -3,6 +3,7 @@ import { encodeKey, type Key } from '../../partition/keys.ts';
 import type { Instant, Row } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
 import type { CorsRule } from '../../rules/cors.ts';
+import type { DeleteRetention } from '../../rules/soft-delete.ts';
 import { checkNotRemoved } from './account-rows.ts';
 import { commonErrors, errorFactory } from './errors.ts';
 import type { AccountId, Storage } from './storage.ts';
@@ -32,13 +33,13 @@ export interface ServiceProperties {
   readonly minuteMetrics?: Metrics;
   readonly cors?: readonly CorsRule[];
   readonly defaultServiceVersion?: string;
+  readonly deleteRetention?: DeleteRetention;
 }
 
 type OptionalFields<T> = { readonly [Part in keyof T]?: T[Part] | undefined };
 
 /** An absent part stays as it is. Of an unsupported part: whether the request switches it on. */
 export interface RequestedProperties extends OptionalFields<ServiceProperties> {
-  readonly deleteRetention?: boolean | undefined;
   readonly staticWebsite?: boolean | undefined;
 }
 
@@ -97,12 +98,11 @@ export async function getServiceStats({ partition }: Storage): Promise<ServiceSt
   return partition.read(async (at) => ({ status: 'live', lastSync: at.now }));
 }
 
-function definedChanges({ deleteRetention: _, staticWebsite: __, ...parts }: RequestedProperties): ServiceProperties {
+function definedChanges({ staticWebsite: _, ...parts }: RequestedProperties): ServiceProperties {
   return Object.fromEntries(Object.entries(parts).filter(([, part]) => part !== undefined));
 }
 
 function findUnsupported(wanted: RequestedProperties): string | undefined {
-  if (wanted.deleteRetention) return 'DeleteRetentionPolicy';
   if (wanted.staticWebsite) return 'StaticWebsite';
   return undefined;
 }

@@ -5,6 +5,7 @@ import { numbersAfterId, type RangesDeletion } from '../../content/ranges/map-ro
 import { formatId, type RangesContent } from '../../content/rows.ts';
 import { decodeKey } from '../../partition/keys.ts';
 import type { Row } from '../../partition/partition.ts';
+import type { BlobRecord } from '../blob/rows.ts';
 import { qualifiedId, type ReferenceCounts } from './check-refcounts.ts';
 
 /** The content that a row belongs to, by its key. */
@@ -37,6 +38,20 @@ export function checkRangesContent(content: RangesContent, name: string, counts:
   if (newest >= content.gen) throw new Error(`generation ${newest} is held before it ends`);
   for (const { number } of content.voids)
     if (!counts.deletionQueue.has(`void ${name} ${number}`)) throw new Error(`void ${number} would never be applied`);
+}
+
+/** An older state shows a generation that is held; the current one ends where its blob does. */
+export function checkRangesRecord(
+  { generation, length }: Pick<BlobRecord, 'generation' | 'length'>,
+  name: string,
+  { held, contents }: ReferenceCounts,
+): void {
+  if (generation !== undefined) {
+    if (!held.get(name)?.has(generation)) throw new Error(`generation ${generation} of its content is not held`);
+    return;
+  }
+  const { end } = contents.get(name)!;
+  if (end > length) throw new Error(`its content has ${end} bytes, not ${length}`);
 }
 
 /** Of a map page: also notes the last byte that is visible. */

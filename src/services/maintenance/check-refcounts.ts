@@ -15,8 +15,9 @@ import {
 import { decodeKey, type Range } from '../../partition/keys.ts';
 import type { Row } from '../../partition/partition.ts';
 import { decodeCounter } from '../../partition/values.ts';
-import { decodeBlobRecord } from '../blob/blob-record.ts';
+import { decodeBlobRecord, parseBlobRecord } from '../blob/blob-record.ts';
 import { decodeDeletedContainer } from '../blob/deleted-containers.ts';
+import { decodeDeletedBlob, stampInKey } from '../blob/old-rows.ts';
 import { blocksIn, decodeBlock, decodeUncommitted } from '../blob/rows.ts';
 import { decodeRunningCopy } from '../blob/running-copies.ts';
 import { decodeAccount, removedAccountId } from '../common/account-rows.ts';
@@ -153,6 +154,10 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
         for (const beginning of keyPrefixesIn(deletion)) counts.deletionQueue.add(`rows ${beginning}`);
         return;
       }
+      if (deletion.kind === 'snapshots') {
+        counts.deletionQueue.add(`snapshots ${qualifiedId(account, `${deletion.container} ${deletion.blob}`)}`);
+        return;
+      }
       const id = { container: 'container', content: 'content', stage: 'stage' }[deletion.kind] as keyof typeof deletion;
       const name = `${deletion.kind} ${qualifiedId(account, deletion[id])}`;
       counts.deletionQueue.add(name);
@@ -168,6 +173,18 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       const { contentId, tags } = decodeBlobRecord(row);
       if (contentId !== undefined) content(contentId).blobs++;
       for (const [key] of tags) tagged(rest[0], key).blobs++;
+      return;
+    }
+    case 'D':
+    case 'V': {
+      const { contentId } = parseBlobRecord(decodeDeletedBlob(row).record, row);
+      if (contentId !== undefined) content(contentId).blobs++;
+      return;
+    }
+    case 'v': {
+      if (stampInKey(row.key) === undefined) return;
+      const { contentId } = decodeBlobRecord(row);
+      if (contentId !== undefined) content(contentId).blobs++;
       return;
     }
     case 'r':

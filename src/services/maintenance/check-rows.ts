@@ -5,10 +5,8 @@ import {
   decodeContent,
   decodeManifestPage,
   formatId,
-  parseId,
   type Segment,
 } from '../../content/rows.ts';
-import { crc64Base64 } from '../../hashing/hasher.ts';
 import { decodeKey, encodeKey, type Part as KeyPart } from '../../partition/keys.ts';
 import type { Row, Snapshot } from '../../partition/partition.ts';
 import { decodeBytes, decodeCounter, decodeText, decodeValue } from '../../partition/values.ts';
@@ -23,7 +21,6 @@ import {
   decodeProperties,
   decodeUncommitted,
   expiryKey,
-  inlineKey,
   nameKey,
   propertiesKey,
 } from '../blob/rows.ts';
@@ -34,6 +31,7 @@ import { decodeDeletion } from '../common/deletions.ts';
 import { decodeName } from '../common/names.ts';
 import { decodeMessage } from '../queue/message-rows.ts';
 import { decodeEntityProperties, entityFromRow } from '../table/entity-rows.ts';
+import { checkBlobContent, checkDeletedState, checkRetention, checkSnapshot, hasState } from './check-old-states.ts';
 import { checkHeld, checkMapPage, checkOlderPage, checkRangesContent } from './check-ranges.ts';
 import { type ContentCount, qualifiedId, type ReferenceCounts } from './check-refcounts.ts';
 
@@ -80,7 +78,7 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       if (!hasContainer(rest[0])) throw new Error('its container does not exist');
       await checkCopyRuns(at, row, counts);
       await checkTags(at, row);
-      return checkBlobContent(at, row, counts);
+      return checkBlobContent(at, row, decodeBlobRecord(row), counts);
     case 'r':
       if (!hasContainer(rest[0])) throw new Error('its container does not exist');
       return checkRunningCopy(at, row, counts);
@@ -102,10 +100,17 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       if (!named || decodeName(named) !== rest[0]) throw new Error('its container has another name');
       return;
     }
-    case 'i':
+    case 'v':
+    case 'V':
+    case 'D':
+      if (!hasContainer(rest[0])) throw new Error('its container does not exist');
+      return type === 'v' ? checkSnapshot(at, row, counts) : checkDeletedState(at, row, counts);
+    case 'i': {
+      const [id, , blob, stamp] = rest as [bigint, bigint, string, bigint?];
       decodeBytes(row);
-      if (!(await at.get(encodeKey([account, 'b', ...rest])))) throw new Error('content that no blob has');
+      if (!(await hasState(at, account, id, blob, stamp))) throw new Error('content that no blob has');
       return;
+    }
     case 'c': {
       const content = decodeContent(row);
       checkContent(content, counts.contents.get(name(ownId))!);
@@ -177,9 +182,11 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       return;
     }
     case 's':
-    case 'w':
       decodeValue(row);
       return;
+    case 'w':
+      decodeValue(row);
+      return rest[1] === 'retention' ? checkRetention(at, row) : undefined;
     default:
       throw new Error('a row of a kind that this version does not know');
   }
@@ -224,27 +231,6 @@ async function checkTags(at: Snapshot, row: Row): Promise<void> {
   const rows = await at.getMany(tags.map(([key, value]) => tagKey(account, id, key, value, blob)));
   const missing = tags.find((_, i) => !rows[i]);
   if (missing) throw new Error(`its tag ${missing[0]} is not in the index`);
-}
-
-async function checkBlobContent(at: Snapshot, row: Row, counts: ReferenceCounts): Promise<void> {
-  const [account, , container, , blob] = decodeKey(row.key) as [bigint, string, bigint, bigint, string];
-  const record = decodeBlobRecord(row);
-  if (record.contentId !== undefined) {
-    parseId(record.contentId);
-    const content = counts.contents.get(qualifiedId(account, record.contentId))?.row;
-    if (!content) throw new Error('its content is missing');
-    if (content.kind === 'ranges') {
-      const { end } = counts.contents.get(qualifiedId(account, record.contentId))!;
-      if (end > record.length) throw new Error(`its content has ${end} bytes, not ${record.length}`);
-    } else if (content.length !== record.length)
-      throw new Error(`its content has ${content.length} bytes, not ${record.length}`);
-    return;
-  }
-  const inline = await at.get(inlineKey(account, container, blob));
-  if (!inline) throw new Error('its content is missing');
-  const bytes = decodeBytes(inline);
-  if (bytes.length !== record.length) throw new Error(`its content has ${bytes.length} bytes, not ${record.length}`);
-  if (crc64Base64(bytes) !== record.crc64) throw new Error('its content does not match its checksum');
 }
 
 /** Of a container that is being deleted, copies and blobs go one after the other. */

@@ -19,7 +19,25 @@ import { makeMemoryFiles } from '../../extents/memory.ts';
 import { openSlotted } from '../../extents/slotted-extents.ts';
 import { decodeKey, type Key, keysUnder } from '../../partition/keys.ts';
 import type { Row, Transaction } from '../../partition/partition.ts';
-import { blobKey, encodeUncommitted, expiryKey, scheduleContainerDeletion, uncommittedKey } from '../blob/rows.ts';
+import { decodeText, encodeBytes, encodeValue } from '../../partition/values.ts';
+import { encodeBlobRecord } from '../blob/blob-record.ts';
+import {
+  deletedBlobKey,
+  deletedStateKey,
+  encodeDeletedBlob,
+  encodeMark,
+  markKey,
+  retentionKey,
+  snapshotKey,
+} from '../blob/old-rows.ts';
+import {
+  blobKey,
+  encodeUncommitted,
+  expiryKey,
+  inlineKey,
+  scheduleContainerDeletion,
+  uncommittedKey,
+} from '../blob/rows.ts';
 import { accountKey, putAccount } from '../common/account-rows.ts';
 import { type CheckProgress, check } from './check.ts';
 
@@ -143,6 +161,52 @@ const damages: Damage[] = [
     what: 'blocks that would never expire',
     act: (tx, { due }) => tx.remove(expiryKey(ACCOUNT, due, CONTAINER, 'staged')),
     findings: [/"u",.*"staged"\]: its uncommitted blocks would never expire/],
+  },
+  {
+    what: 'a snapshot without its blob',
+    act: async (tx, { content }) => {
+      const row = await tx.get(blobKey(ACCOUNT, CONTAINER, 'large'));
+      tx.put(snapshotKey(ACCOUNT, CONTAINER, 'gone', 5n), row!.value);
+      tx.put(contentKey(ACCOUNT, content), encodeContent({ kind: 'list', length: 9 * MIB, refs: 2 }));
+    },
+    findings: [/"v",.*"gone",.*\]: a snapshot without its blob/],
+  },
+  {
+    what: 'a snapshot that is not counted, and one without its bytes',
+    act: async (tx) => {
+      const row = await tx.get(blobKey(ACCOUNT, CONTAINER, 'large'));
+      tx.put(snapshotKey(ACCOUNT, CONTAINER, 'large', 5n), row!.value);
+      const small = { content: {}, metadata: {}, created: 1n, length: 3, crc64: '' };
+      tx.put(snapshotKey(ACCOUNT, CONTAINER, 'large', 6n), encodeBlobRecord(small));
+    },
+    findings: [/"c",.*\]: it counts 1 users and has 2/, /"v",.*"large",.*\]: its content is missing/],
+  },
+  {
+    what: 'bytes of a snapshot that is gone',
+    act: (tx) => tx.put(inlineKey(ACCOUNT, CONTAINER, 'large', 5n), encodeBytes(Buffer.from('abc'))),
+    findings: [/"i",.*\]: content that no blob has/],
+  },
+  {
+    what: 'a deleted blob that exists, whose retention would never end',
+    act: async (tx, { content }) => {
+      const record = decodeText((await tx.get(blobKey(ACCOUNT, CONTAINER, 'large')))!);
+      const deleted = { deleted: 5n, until: 9n, stamp: 5n };
+      tx.put(deletedBlobKey(ACCOUNT, CONTAINER, 'large'), encodeDeletedBlob(deleted, record));
+      tx.put(retentionKey(ACCOUNT, 9n, CONTAINER, 'large', 5n), encodeValue({}));
+      tx.put(deletedStateKey(ACCOUNT, CONTAINER, 'large', 6n), encodeDeletedBlob({ ...deleted, stamp: 6n }, record));
+      tx.put(contentKey(ACCOUNT, content), encodeContent({ kind: 'list', length: 9 * MIB, refs: 3 }));
+    },
+    findings: [/"D",.*\]: a deleted blob that exists/, /"V",.*\]: its retention would never end/],
+  },
+  {
+    what: 'a retention of nothing',
+    act: (tx) => tx.put(retentionKey(ACCOUNT, 9n, CONTAINER, 'large', 5n), encodeValue({})),
+    findings: [/"w","9","retention",.*\]: a retention of nothing/],
+  },
+  {
+    what: 'deleted snapshots that nobody removes',
+    act: (tx) => tx.put(markKey(ACCOUNT, CONTAINER, 'large'), encodeMark({ upTo: 5n })),
+    findings: [/"v",.*"large"\]: snapshots that would never be removed/],
   },
   {
     what: 'a row that cannot be read',

@@ -7,6 +7,7 @@ import type { Partition, Row, Transaction } from '../../partition/partition.ts';
 import { encodeValue } from '../../partition/values.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
 import { expireDeletedContainer } from '../blob/deleted-containers.ts';
+import { deletedBlobKeyPrefix, deletedStateKeyPrefix, snapshotKeyPrefix, stampInKey } from '../blob/old-rows.ts';
 import { releaseContent } from '../blob/release-content.ts';
 import {
   blobKeyPrefix,
@@ -25,6 +26,8 @@ import {
   uncommittedKeyPrefix,
 } from '../blob/rows.ts';
 import { decodeRunningCopy } from '../blob/running-copies.ts';
+import { removeSnapshot, settleMarkSlice } from '../blob/snapshots.ts';
+import { expireDeletedState, removeDeletedState } from '../blob/soft-delete.ts';
 import { updateTagIndex } from '../blob/tag-index.ts';
 import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
 import type { AccountId } from '../common/storage.ts';
@@ -65,6 +68,8 @@ function sweepEntry({ content }: SweepContext, tx: Transaction, account: Account
   switch (deletion.kind) {
     case 'container':
       return sweepContainer(content, tx, account, BigInt(deletion.container));
+    case 'snapshots':
+      return settleMarkSlice(tx, content, account, BigInt(deletion.container), deletion.blob);
     case 'stage': {
       const id = parseId(deletion.stage);
       return deletion.uncounted ? sweepRange(tx, blocksIn(account, id)) : sweepUncommitted(content, tx, account, id);
@@ -107,10 +112,32 @@ async function sweepContainer(
     tx.remove(row.key);
   }
   if (copies.length + blobs.length > 0) return false;
+  if (await sweepOldStates(content, tx, account, id)) return false;
   const prefix = uncommittedKeyPrefix(account, id, '');
   const rows = await tx.scanUnchecked({ from: prefix, to: prefixEnd(prefix) }, { limit: SLICE_ROWS });
   for (const row of rows) scheduleUncommittedDeletion(tx, account, id, nameFromKey(row.key), decodeUncommitted(row));
   return rows.length === 0;
+}
+
+/** One slice of the snapshots, marks and deleted states of a container. True: there were some. */
+async function sweepOldStates(
+  content: SweepContext['content'],
+  tx: Transaction,
+  account: AccountId,
+  container: bigint,
+): Promise<boolean> {
+  const prefixes = [snapshotKeyPrefix, deletedBlobKeyPrefix, deletedStateKeyPrefix];
+  for (const prefix of prefixes.map((of) => of(account, container, ''))) {
+    const rows = await tx.scanUnchecked({ from: prefix, to: prefixEnd(prefix) }, { limit: SLICE_ROWS });
+    for (const row of rows) {
+      const [, kind, id, , name] = decodeKey(row.key) as [bigint, string, bigint, bigint, string];
+      if (kind !== 'v') await removeDeletedState(tx, content, account, id, name, row);
+      else if (stampInKey(row.key) === undefined) tx.remove(row.key);
+      else await removeSnapshot(tx, content, account, id, name, row);
+    }
+    if (rows.length > 0) return true;
+  }
+  return false;
 }
 
 /** No write can add rows under these prefixes any more, either. */
@@ -143,10 +170,14 @@ async function sweepUncommitted(
   return rows.length === 0;
 }
 
-/** Of an expiry-index entry that is due: the uncommitted blocks have expired, or it moves to seven days after the last Put Block. */
 /** Whatever the entry of the expiry index names has reached its end, or has another one by now. */
-export function expireEntry({ partition }: SweepContext, account: AccountId, indexRow: Row): Promise<void> {
+export async function expireEntry(context: SweepContext, account: AccountId, indexRow: Row): Promise<void> {
+  const { partition, content } = context;
   const kind = decodeKey(indexRow.key)[3];
+  if (kind === 'retention') {
+    await partition.transact(indexRow.key, (tx) => expireDeletedState(tx, content, account, indexRow));
+    return;
+  }
   return (kind === 'container' ? expireDeletedContainer : expireUncommitted)(partition, account, indexRow);
 }
 

@@ -1,0 +1,151 @@
+/** Older states of a blob as rows: its snapshots, the mark of those that are deleted, and what is kept until its retention ends. */
+import { encodeKey, type Key, keyAfter, keyPrefix, keysUnder, prefixEnd, type Range } from '../../partition/keys.ts';
+import type { Instant, Row, Snapshot, Timestamp, Transaction } from '../../partition/partition.ts';
+import { decodeText, decodeValue, encodeText, encodeValue } from '../../partition/values.ts';
+import type { Deletion } from '../../rules/soft-delete.ts';
+import type { AccountId } from '../common/storage.ts';
+import { blobKey, type ContainerId, ROOT } from './rows.ts';
+
+const STAMP_BYTES = 11;
+const STAMP_BITS = 6n;
+/** The bytes of a stamp are 0x80 to 0xBF, with which no character begins: a delimiter of List Blobs is never found in one. */
+const STAMP_BASE = 0x80n;
+const STAMP_MASK = (1n << STAMP_BITS) - 1n;
+
+export function encodeStamp(stamp: Timestamp): Uint8Array {
+  const bytes = new Uint8Array(STAMP_BYTES);
+  for (let at = STAMP_BYTES - 1, left = stamp; at >= 0; at--, left >>= STAMP_BITS) {
+    bytes[at] = Number(STAMP_BASE | (left & STAMP_MASK));
+  }
+  return bytes;
+}
+
+export function decodeStamp(bytes: Uint8Array): Timestamp {
+  let stamp = 0n;
+  for (const byte of bytes) stamp = (stamp << STAMP_BITS) | (BigInt(byte) & STAMP_MASK);
+  return stamp;
+}
+
+/** The snapshot that was taken at this timestamp. */
+export const snapshotKey = (account: AccountId, id: ContainerId, blob: string, stamp: Timestamp): Key =>
+  encodeKey([account, 'v', id, ROOT, blob, encodeStamp(stamp)]);
+/** Stands before the snapshots of the blob. */
+export const markKey = (account: AccountId, id: ContainerId, blob: string): Key =>
+  encodeKey([account, 'v', id, ROOT, blob]);
+export const snapshotKeyPrefix = (account: AccountId, id: ContainerId, prefix: string): Key =>
+  keyPrefix([account, 'v', id, ROOT], prefix);
+export const recordKey = (account: AccountId, id: ContainerId, blob: string, snapshot: Timestamp | undefined): Key =>
+  snapshot === undefined ? blobKey(account, id, blob) : snapshotKey(account, id, blob, snapshot);
+
+/** A soft-deleted blob. */
+export const deletedBlobKey = (account: AccountId, id: ContainerId, blob: string): Key =>
+  encodeKey([account, 'D', id, ROOT, blob]);
+export const deletedBlobKeyPrefix = (account: AccountId, id: ContainerId, prefix: string): Key =>
+  keyPrefix([account, 'D', id, ROOT], prefix);
+/** A soft-deleted snapshot, or the state that a write has replaced. */
+export const deletedStateKey = (account: AccountId, id: ContainerId, blob: string, stamp: Timestamp): Key =>
+  encodeKey([account, 'V', id, ROOT, blob, encodeStamp(stamp)]);
+export const deletedStateKeyPrefix = (account: AccountId, id: ContainerId, prefix: string): Key =>
+  keyPrefix([account, 'V', id, ROOT], prefix);
+/** The soft-deleted snapshots and replaced states of a blob, from the oldest to the newest. */
+export const deletedStatesIn = (account: AccountId, id: ContainerId, blob: string): Range =>
+  keysUnder([account, 'V', id, ROOT, blob]);
+/** Entry of the expiry index: the retention of the state with this stamp ends. */
+export const retentionKey = (
+  account: AccountId,
+  until: Instant,
+  id: ContainerId,
+  blob: string,
+  stamp: Timestamp,
+): Key => encodeKey([account, 'w', until, 'retention', id, blob, stamp]);
+
+/** A part of a key that is the stamp: type, bytes, end. */
+const STAMP_KEY_LENGTH = STAMP_BYTES + 2;
+
+/** From the key of a blob's row without a stamp to that of one with a stamp, and back. */
+export const withStamp = (key: Key, stamp: Timestamp): Key => (key + encodeKey([encodeStamp(stamp)])) as Key;
+export const withoutStamp = (key: Key): Key => key.slice(0, -STAMP_KEY_LENGTH) as Key;
+/** Undefined: the key has no stamp. */
+export function stampInKey(key: Key): Timestamp | undefined {
+  // The end of a name is followed by nothing: in it a zero byte is followed by 0xFF.
+  if (key.at(-STAMP_KEY_LENGTH) !== '\x01' || key.at(-STAMP_KEY_LENGTH - 1) !== '\x00') return undefined;
+  return decodeStamp(Buffer.from(key.slice(1 - STAMP_KEY_LENGTH, -1), 'latin1'));
+}
+
+/** What one commit says about any number of snapshots, until the sweeper has done it to each. */
+export interface SnapshotMark {
+  /** Those up to this stamp do not exist any more. */
+  readonly upTo: Timestamp;
+  /** Those after it, up to this stamp, are soft-deleted. */
+  readonly kept?: (Deletion & { readonly upTo: Timestamp }) | undefined;
+}
+
+const NO_MARK: SnapshotMark = { upTo: 0n };
+
+export function encodeMark({ upTo, kept }: SnapshotMark): Buffer {
+  const stored = kept && [kept.upTo, kept.deleted, kept.until].map(String);
+  return encodeValue({ upTo: upTo.toString(), kept: stored });
+}
+
+export function decodeMark(row: Row): SnapshotMark {
+  const { upTo, kept } = decodeValue<{ upTo: string; kept?: [string, string, string] }>(row);
+  if (!kept) return { upTo: BigInt(upTo) };
+  const [keptUpTo, deleted, until] = kept.map(BigInt) as [bigint, bigint, bigint];
+  return { upTo: BigInt(upTo), kept: { upTo: keptUpTo, deleted, until } };
+}
+
+export async function readMark(at: Snapshot, account: AccountId, id: ContainerId, blob: string): Promise<SnapshotMark> {
+  const row = await at.get(markKey(account, id, blob));
+  return row ? decodeMark(row) : NO_MARK;
+}
+
+/** Only later snapshots can be read. */
+export function hiddenUpTo({ upTo, kept }: SnapshotMark): Timestamp {
+  return kept && kept.upTo > upTo ? kept.upTo : upTo;
+}
+
+/** The snapshots of the blob with later stamps than the first, up to the last. */
+export function snapshotsBetween(
+  account: AccountId,
+  id: ContainerId,
+  blob: string,
+  first: Timestamp,
+  last?: Timestamp,
+): Range {
+  const mark = markKey(account, id, blob);
+  const to = last === undefined ? prefixEnd(mark) : keyAfter(withStamp(mark, last));
+  return { from: keyAfter(withStamp(mark, first)), to };
+}
+
+/** A soft-deleted state: the blob record as it was, after a line with the times of the deletion and the stamp. */
+export interface DeletedHeader extends Deletion {
+  readonly stamp: Timestamp;
+}
+
+export function encodeDeletedBlob({ deleted, until, stamp }: DeletedHeader, record: string): Buffer {
+  return encodeText(`${deleted} ${until} ${stamp}\n${record}`);
+}
+
+export function decodeDeletedBlob(row: Row): DeletedHeader & { readonly record: string } {
+  const text = decodeText(row);
+  const end = text.indexOf('\n');
+  const [deleted, until, stamp] = text.slice(0, end).split(' ').map(BigInt) as [bigint, bigint, bigint];
+  return { deleted, until, stamp, record: text.slice(end + 1) };
+}
+
+/**
+ * The stamp of another older state: later than every snapshot that a mark hides, and not that of another state. Processes may draw one
+ * timestamp twice.
+ */
+export async function nextStamp(
+  tx: Transaction,
+  account: AccountId,
+  id: ContainerId,
+  blob: string,
+): Promise<Timestamp> {
+  const hidden = hiddenUpTo(await readMark(tx, account, id, blob));
+  let stamp = tx.timestamp > hidden ? tx.timestamp : hidden + 1n;
+  const keys = () => [snapshotKey(account, id, blob, stamp), deletedStateKey(account, id, blob, stamp)];
+  while ((await tx.getMany(keys())).some((row) => row !== undefined)) stamp++;
+  return stamp;
+}

@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+import { ACCOUNT, CONTAINER, openWorld } from '../../../test/support/blob-storage.ts';
+import type { Storage } from '../common/storage.ts';
+import { deleteBlob } from './blobs.ts';
+import { encodeMark, markKey, snapshotKey } from './old-rows.ts';
+import { snapshotBlob } from './snapshots.ts';
+
+const base = { container: 'box', blob: 'blob', conditions: {}, leaseId: undefined };
+
+async function open() {
+  const world = await openWorld();
+  await world.putContainer();
+  await world.putInline('blob');
+  const { partition, store } = world;
+  const storage: Storage = { partition, account: ACCOUNT, content: store, sweeper: { wake: () => {} } };
+  return { world, storage, take: () => snapshotBlob(storage, { ...base, metadata: [] }) };
+}
+
+describe('The stamp of a snapshot', () => {
+  it('is later than all that are deleted, and not that of another one, whatever the clocks of other processes say', async () => {
+    const { world, take } = await open();
+    const { snapshot: first } = await take();
+    const ahead = first + 10_000_000_000n;
+    await world.act((tx) => tx.put(markKey(ACCOUNT, CONTAINER, 'blob'), encodeMark({ upTo: ahead })));
+    await world.act(async (tx) => {
+      const row = await tx.get(snapshotKey(ACCOUNT, CONTAINER, 'blob', first));
+      tx.put(snapshotKey(ACCOUNT, CONTAINER, 'blob', ahead + 1n), row!.value);
+    });
+    expect((await take()).snapshot).toBe(ahead + 2n);
+    await world.stop();
+  });
+
+  it('is deleted with all others although it is ahead of the clock', async () => {
+    const { world, storage, take } = await open();
+    const { snapshot: first } = await take();
+    await world.act(async (tx) => {
+      const row = await tx.get(snapshotKey(ACCOUNT, CONTAINER, 'blob', first));
+      tx.put(snapshotKey(ACCOUNT, CONTAINER, 'blob', first + 10_000_000_000n), row!.value);
+    });
+    await deleteBlob(storage, { ...base, snapshots: 'only' });
+    await deleteBlob(storage, base);
+    await world.sweep();
+    expect((await world.kinds()).v).toBeUndefined();
+    await world.stop();
+  });
+
+  it('costs one commit of a few rows to delete, however many there are', async () => {
+    const { world, storage, take } = await open();
+    for (let i = 0; i < 300; i++) await take();
+    let rows = 0;
+    const { partition } = storage;
+    const counted: Storage['partition'] = {
+      ...partition,
+      transact: (key, fn) =>
+        partition.transact(key, (tx) => {
+          const count = <Name extends 'put' | 'remove'>(name: Name): (typeof tx)[Name] =>
+            ((...given: [never, never]) => {
+              rows++;
+              tx[name](...given);
+            }) as (typeof tx)[Name];
+          return fn(
+            new Proxy(tx, { get: (on, name) => (name === 'put' || name === 'remove' ? count(name) : bound(on, name)) }),
+          );
+        }),
+    };
+    await deleteBlob({ ...storage, partition: counted }, { ...base, snapshots: 'include' });
+    expect(rows).toBeGreaterThan(0);
+    expect(rows).toBeLessThanOrEqual(5);
+    await world.sweep();
+    expect(Object.keys(await world.kinds()).sort()).toEqual(['n', 'p']);
+    await world.stop();
+  });
+});
+
+function bound(on: object, name: string | symbol): unknown {
+  const value = Reflect.get(on, name, on);
+  return typeof value === 'function' ? value.bind(on) : value;
+}
