@@ -166,6 +166,7 @@ const large = {
   get: 'Get Blob 1 MiB, 16 clients',
   upload: 'Upload of 256 MiB, blocks of 8 MiB, 4 at a time',
   download: 'Download of 256 MiB',
+  copy: 'Copy Blob of 256 MiB within the account, 64 clients',
   commit: 'Put Block List of 10,000 blocks',
 };
 
@@ -216,11 +217,23 @@ export const largeStage = {
         meaning: 'Put Block over four connections, then Put Block List; an operation is all of it',
         spec: () => ({ ...upload, run: bench.unique() }),
       });
-      if (bench.wanted(large.download)) await each({ ...upload, milliseconds: 0 });
+      if (bench.wanted(large.download) || bench.wanted(large.copy)) await each({ ...upload, milliseconds: 0 });
       await pairRow(bench, pair, {
         title: large.download,
         meaning: 'Get Blob of what was uploaded so, over one connection',
         spec: () => ({ container: 'large', clients: 1, loop: 'getLarge', keys: 1, run: 'up' }),
+      });
+      await pairRow(bench, pair, {
+        title: large.copy,
+        meaning: 'what was uploaded so, onto a new name with each copy; complete when it is answered',
+        spec: () => ({
+          container: 'large',
+          clients: 64,
+          loop: 'copy',
+          source: 'up-0',
+          run: bench.unique(),
+          stepsMin: 1,
+        }),
       });
       const list = { container: 'large', run: 'list', blocks: 10_000 };
       if (bench.wanted(large.commit)) {

@@ -1,6 +1,6 @@
 /** Client loops: each repeats its requests until the time is up, and reports every answer by `done(status, milliseconds)`. */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { connect, headerIn, maker } from './http-client.mjs';
+import { account, connect, headerIn, maker } from './http-client.mjs';
 
 const BODY = 'x'.repeat(1_024);
 /** Requests that are signed before the clock runs: at one client the signature would be a third of the time. */
@@ -58,6 +58,14 @@ export const loops = {
     const make = maker('GET');
     let next = 0;
     return () => (timed) => timed(make(`/${container}/${run}-${next++ % keys}`), 200);
+  },
+
+  /** Copies of one blob, each onto a new name; the source is named by the host of the request. */
+  copy({ container, run, source }) {
+    const headers = { 'x-ms-copy-source': `http://127.0.0.1/${account}/${container}/${source}` };
+    const make = maker('PUT', { headers });
+    let next = 0;
+    return () => (timed) => timed(make(`/${container}/${run}-copy-${next++}`), 202);
   },
 
   /** One blob by blocks, several at a time, and its block list: one operation. */

@@ -35,6 +35,44 @@ export const flatStage = {
   },
 };
 
+/** Copies share the bytes of their source, so its size does not matter. */
+export const copyStage = {
+  titles: ['Copy Blob, of 256 MiB against 1 MiB'],
+  async run(bench) {
+    const folder = bench.newFolder();
+    const server = await startServer('holdfast', folder);
+    const container = 'copies';
+    try {
+      await bench.request(server, { method: 'PUT', path: `/${container}`, query: { restype: 'container' } }, 201);
+      const blockBytes = 1 << 20;
+      for (const megabytes of [1, 256]) {
+        const upload = {
+          loop: 'upload',
+          run: `up-${megabytes}`,
+          bytes: megabytes * blockBytes,
+          blockBytes,
+          parallel: 1,
+        };
+        await bench.order(server, { ...upload, container, clients: 1, milliseconds: 0, stepsMin: 1 });
+      }
+      const spec = (side) => ({ loop: 'copy', container, clients: 1, source: `up-${side}-0`, run: bench.unique() });
+      const samples = await interleave(bench, { 1: server, 256: server }, spec);
+      bench.add({
+        title: copyStage.titles[0],
+        meaning: 'one client, within an account, onto a new name with each copy; the time of a copy, how much it grows',
+        unit: 'x',
+        value: ratioOf(samples, '256', '1', 'p50'),
+        loopP99: summary(samples, '256').loopP99,
+        details: `${summary(samples, '1').p50.toFixed(1)} ms against ${summary(samples, '256').p50.toFixed(1)} ms`,
+        samples,
+      });
+    } finally {
+      await server.stop();
+      bench.removeFolder(folder);
+    }
+  },
+};
+
 export const deleteStage = {
   titles: ['Delete Container, answered', 'Delete Container, p99 of Put Blob while the sweeper runs'],
   async run(bench) {

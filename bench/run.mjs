@@ -17,7 +17,7 @@ import {
 import { experimentStage } from './against-experiment.mjs';
 import { limitStage } from './against-limit.mjs';
 import { oneLaneStage } from './against-one-lane.mjs';
-import { deleteStage, flatStage, growthStage } from './holdfast-only.mjs';
+import { copyStage, deleteStage, flatStage, growthStage } from './holdfast-only.mjs';
 import { order } from './measure.mjs';
 import { postgresMarkdown, postgresSettings, postgresStage } from './on-postgres.mjs';
 import { depthStage, queueGrowthStage, queueStage } from './queues.mjs';
@@ -118,6 +118,7 @@ const againstOthers = [
   largeStage,
   oneLaneStage,
   flatStage,
+  copyStage,
   deleteStage,
   growthStage,
   tableWriteStage,

@@ -31,6 +31,8 @@ export const targets = {
   'Get Blob 1 MiB, 16 clients': { atLeast: true, floor: 2.5, aim: 5 },
   'Upload of 256 MiB, blocks of 8 MiB, 4 at a time': { atLeast: true, floor: 4, aim: 6 },
   'Download of 256 MiB': { atLeast: true, floor: 1.8, aim: 2.5 },
+  'Copy Blob of 256 MiB within the account, 64 clients': { atLeast: true, floor: 5 },
+  'Copy Blob, of 256 MiB against 1 MiB': { floor: 1.3 },
   'List page of 5,000 among 100,000 blobs': { atLeast: true, floor: 25, aim: 40 },
   'Find Blobs by Tags, 1,000 of 100,000': { atLeast: true, floor: 5 },
   'List page, among 100,000 against 10,000': { floor: 1.3, aim: 1.1 },

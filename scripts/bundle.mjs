@@ -5,6 +5,8 @@
 import * as fs from 'node:fs';
 import { basename, join } from 'node:path';
 
+const LIBRARY = 'index';
+
 /** In src. Each is a file of its own, which shares nothing, so that a thread has only that one to load. */
 const threads = ['partition/lmdb/checkpoint-worker', 'hashing/hash-worker'];
 
@@ -14,22 +16,32 @@ const threads = ['partition/lmdb/checkpoint-worker', 'hashing/hash-worker'];
  */
 export async function bundle(root, dist) {
   const { rolldown } = await import('rolldown');
-  const { bin, exports, dependencies } = JSON.parse(fs.readFileSync(join(root, 'package.json'), 'utf8'));
-  const programs = [...Object.values(bin), exports['.'].default].map((file) =>
-    file.replace(/^(\.\/)?dist\/|\.js$/g, ''),
-  );
-  const external = [/^node:/, ...Object.keys(dependencies)];
+  const { bin, dependencies, peerDependencies } = JSON.parse(fs.readFileSync(join(root, 'package.json'), 'utf8'));
+  const programs = Object.values(bin).map((file) => file.replace(/^dist\/|\.js$/g, ''));
+  const external = [/^node:/, ...Object.keys({ ...dependencies, ...peerDependencies })];
   const modules = [];
-  const alone = threads.map((thread) => [[basename(thread), thread]]);
-  for (const entries of [programs.map((program) => [program, program]), ...alone]) {
+  const library = [LIBRARY, LIBRARY];
+  /** @type {[entries: string[][], format?: 'cjs'][]} */
+  const groups = [
+    [[...programs.map((program) => [program, program]), library]],
+    ...threads.map((thread) => /** @type {[string[][]]} */ ([[[basename(thread), thread]]])),
+    // Jest and older programs load the library by `require`.
+    [[library], 'cjs'],
+  ];
+  for (const [entries, format] of groups) {
     const files = entries.map(([name, source]) => [name, join(root, 'src', `${source}.ts`)]);
     const input = Object.fromEntries(files.filter(([, file]) => fs.existsSync(file)));
     if (Object.keys(input).length === 0) continue;
     const bundled = await rolldown({ cwd: root, input, platform: 'node', external });
-    const { output } = await bundled.write({ dir: dist, chunkFileNames: '[name].js', sourcemap: true });
+    const names = `[name].${format ?? 'js'}`;
+    const { output } = await bundled.write({
+      ...{ dir: dist, format, sourcemap: true },
+      ...{ entryFileNames: names, chunkFileNames: names },
+    });
     await bundled.close();
     modules.push(...output.flatMap(({ moduleIds = [] }) => moduleIds));
   }
+  fs.mkdirSync(dist, { recursive: true });
   fs.writeFileSync(join(dist, 'licences.txt'), licencesOf(modules));
 }
 

@@ -18,6 +18,7 @@ const needed = [
     package: 'python3-azure-storage',
     isThere: () => python('azure.storage.blob'),
   },
+  { name: 'pytest', package: 'python3-pytest', isThere: () => python('pytest') },
   { name: 'azure.data.tables for Python', package: 'python3-azure', isThere: () => python('azure.data.tables') },
 ];
 const APT_TIMEOUT_MS = 900_000;

@@ -1,5 +1,6 @@
 /** docs/operations.md, as the operation tables have it. */
 import { basename } from 'node:path';
+import { AZURITE_VERSION, missingInAzurite } from './azurite-operations.mjs';
 
 /** @typedef {readonly import('../src/rest/operation.ts').Operation<never>[]} Rows in the order in which the router tries them */
 
@@ -7,35 +8,46 @@ import { basename } from 'node:path';
 export function operationsPage(services) {
   return `# Operations
 
-Printed from the operation tables by \`npm run docs\`. Rows stand in the order in which a request is held against them: the one with the most
-tests wins. The permission is what the caller must have (the account's key has all of them); the conditions are the headers that the operation honours.
-What differs from Azure is in [differences.md](differences.md).
+Printed from the operation tables by \`npm run docs\`. Azurite is version ${AZURITE_VERSION}; an operation that Holdfast does not have is answered with 501 and its name.
+What differs from Azure in operations that are here is in [differences.md](differences.md).
 
 ${Object.entries(services)
-  .map(([service, rows]) => section(service, rows))
+  .map(([service, rows]) => overview(service, rows))
+  .join('\n')}
+# Requests
+
+The requests of each operation, by name. The permission is what the caller must have (the account's key has all of them); the conditions are the headers that the operation honours.
+
+${Object.entries(services)
+  .map(([service, rows]) => requests(service, rows))
   .join('\n')}`;
 }
 
-function section(service, rows) {
-  const implemented = rows.filter((row) => row.isImplemented);
-  const missing = [...new Set(rows.filter((row) => !row.isImplemented).map((row) => row.name))].sort();
-  return `## ${service[0].toUpperCase()}${service.slice(1)}
+function overview(service, rows) {
+  const names = [...new Set(rows.map((row) => row.name))].sort();
+  const isHere = (name) => rows.some((row) => row.name === name && row.isImplemented);
+  const lines = names.map((name) => `| ${name} | ${yesNo(isHere(name))} | ${yesNo(!missingInAzurite.has(name))} |`);
+  return `## ${titleOf(service)}
+
+| operation | Holdfast | Azurite |
+|---|---|---|
+${lines.join('\n')}
+`;
+}
+
+function requests(service, rows) {
+  const implemented = rows.filter((row) => row.isImplemented).sort((one, other) => compare(one.name, other.name));
+  return `## ${titleOf(service)}: requests
 
 | operation | request | permission | conditions | covered by |
 |---|---|---|---|---|
 ${implemented.map(line).join('\n')}
-${missing.length > 0 ? notImplementedList(missing) : ''}`;
-}
-
-function notImplementedList(names) {
-  return `
-### Not built yet
-
-Each is answered with 501 and its name.
-
-${names.map((name) => `- ${name}`).join('\n')}
 `;
 }
+
+const titleOf = (service) => `${service[0].toUpperCase()}${service.slice(1)}`;
+const yesNo = (is) => (is ? 'yes' : 'no');
+const compare = (one, other) => (one < other ? -1 : one > other ? 1 : 0);
 
 function permissionOf(permission) {
   return permission.all ? permission.all.join(' and ') : [permission].flat().join(' or ');

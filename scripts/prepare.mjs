@@ -33,12 +33,13 @@ export async function ensureBuilt({ tolerant = false } = {}) {
   console.error('holdfast: building ...');
   const fresh = join(root, `.build-${process.pid}`);
   try {
-    const { bundle } = await import('./bundle.mjs');
+    const [{ bundle }, { bundleTypes }] = await Promise.all([import('./bundle.mjs'), import('./bundle-types.mjs')]);
     // Both have ended before their files are moved or removed.
     const bundling = bundle(root, join(fresh, 'dist')).catch((error) => error);
     const [status, fault] = await Promise.all([compile(fresh), bundling]);
     if (fault) throw fault;
     if (status !== 0 && !(tolerant && fs.existsSync(join(fresh, 'build')))) throw new Error('The build failed.');
+    bundleTypes(join(fresh, 'types'), join(fresh, 'dist'));
     for (const folder of folders) {
       fs.rmSync(fingerprintFile(folder), { force: true });
       replaceFiles(join(fresh, folder), join(root, folder));
@@ -52,7 +53,7 @@ export async function ensureBuilt({ tolerant = false } = {}) {
 async function compile(fresh) {
   const [{ spawn }, { once }] = await Promise.all([import('node:child_process'), import('node:events')]);
   const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-  const folders = ['--outDir', join(fresh, 'build'), '--declarationDir', join(fresh, 'dist')];
+  const folders = ['--outDir', join(fresh, 'build'), '--declarationDir', join(fresh, 'types')];
   const child = spawn(process.execPath, [compiler, '-p', 'tsconfig.build.json', ...folders], {
     cwd: root,
     stdio: ['ignore', 2, 2],
@@ -81,7 +82,8 @@ function packagesIn(lockFile) {
 
 function hashSources() {
   const hash = createHash('sha256');
-  const settings = ['tsconfig.json', 'tsconfig.build.json', 'scripts/bundle.mjs', 'package.json', 'package-lock.json'];
+  const scripts = ['scripts/bundle.mjs', 'scripts/bundle-types.mjs'];
+  const settings = ['tsconfig.json', 'tsconfig.build.json', ...scripts, 'package.json', 'package-lock.json'];
   const sources = filesUnder(join(root, 'src')).filter((file) => !file.endsWith('.test.ts'));
   for (const file of [...sources.map((file) => join('src', file)), ...settings]) {
     hash

@@ -1,6 +1,6 @@
 /**
  * node scripts/replay-report.mjs <results.json>: verifies a replay of recorded answers of the real service against
- * docs/differences.md. Prints every severe or medium difference that no row there lists, and fails if there is one.
+ * scripts/replay-differences.md. Prints every severe or medium difference that no row there lists, and fails if there is one.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -68,7 +68,7 @@ function compilePattern(text) {
 
 function report([file]) {
   if (!file) throw new Error('Name the JSON file of a replay.');
-  const rows = readRows(readFileSync(join(root, 'docs', 'differences.md'), 'utf8'));
+  const rows = readRows(readFileSync(join(root, 'scripts', 'replay-differences.md'), 'utf8'));
   const { found, differences } = findUnlisted(JSON.parse(readFileSync(file, 'utf8')), rows);
   for (const [line, { count, example }] of found) console.log(`not listed, ${count} times: ${line} (${example})`);
   for (const { line } of rows.filter((row) => row.used === 0)) console.log(`listed, but not seen: ${line}`);

@@ -1,19 +1,21 @@
 /** The library: what `import { start } from 'holdfast'` gives. Most modules are loaded while the rows are being opened. */
 import { type Log, openLog } from './base/log.ts';
-import type { HoldfastServer } from './server/compose.ts';
-import { type Config, resolveConfig, StartError, type StartOptions } from './server/config.ts';
+import { type Config, resolveConfig } from './server/config.ts';
 import { openOwnedPartition } from './server/open-partition.ts';
-import type * as storage from './server/open-storage.ts';
+import {
+  type CheckProgress,
+  type CheckResult,
+  type HoldfastServer,
+  StartError,
+  type StartOptions,
+  type Where,
+} from './server/public.ts';
 import type * as seeds from './server/seed/seed-plan.ts';
 import { readCertificate } from './server/tls/certificate.ts';
 
-export type { HoldfastServer } from './server/compose.ts';
-export type { Account, CertificateFiles, LogOptions, StartOptions } from './server/config.ts';
-export { CannotListen, StartError } from './server/config.ts';
-export type { CheckResult, Where } from './server/open-storage.ts';
-export type { Authority } from './server/tls/certificate.ts';
-export type { AccountSettings } from './services/common/account-settings.ts';
+export * from './server/public.ts';
 
+/** Starts a server in this process. */
 export async function start(options: StartOptions = {}): Promise<HoldfastServer> {
   const config = resolveConfig(options);
   const log = openConfiguredLog(config);
@@ -23,10 +25,10 @@ export async function start(options: StartOptions = {}): Promise<HoldfastServer>
   return composeServer({ config, log, rows, givenCertificate, seed });
 }
 
-export const check: typeof storage.check = async (...args) => (await import('./server/open-storage.ts')).check(...args);
-
-export const withAccounts: typeof storage.withAccounts = async (...args) =>
-  (await import('./server/open-storage.ts')).withAccounts(...args);
+/** Reads and verifies all rows and bytes; servers may write meanwhile. */
+export async function check(where: Where, onProgress?: (progress: CheckProgress) => void): Promise<CheckResult> {
+  return (await import('./server/open-storage.ts')).check(where, onProgress);
+}
 
 /** Loaded on demand: most servers have no seed. */
 const planSeed: typeof seeds.planSeed = async (...args) =>

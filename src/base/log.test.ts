@@ -13,6 +13,7 @@ describe('the log', () => {
     const log = openLog({ level: 'debug', format: 'json', file });
     log.debug({ status: 200 }, 'request');
     expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({
+      level: 'debug',
       msg: 'request',
       status: 200,
       time: expect.stringMatching(/^\d{4}-.*Z$/),
@@ -29,7 +30,7 @@ describe('the log', () => {
 
   it('puts a stack below its line', () => {
     const line = formatLine(
-      '{"level":50,"time":"t","err":{"message":"m","stack":"Error: m\\n    at x"},"msg":"bug"}\n',
+      '{"level":"error","time":"t","err":{"message":"m","stack":"Error: m\\n    at x"},"msg":"bug"}\n',
     );
     expect(line).toBe('t ERROR bug\nError: m\n    at x\n');
   });

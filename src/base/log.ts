@@ -1,5 +1,6 @@
 /** The server's log: destination, level and format. */
-import { type DestinationStream, pino } from 'pino';
+import { pino } from 'pino';
+import { LogOutput, standardOutput } from './log-output.ts';
 
 interface Write {
   (message: string): void;
@@ -23,32 +24,30 @@ export interface LogSettings {
 
 export const silentLog: Log = pino({ level: 'silent' });
 
+/** Throws if the file cannot be opened. */
 export function openLog({ level, format, file }: LogSettings): Log {
-  // Written synchronously: a crash would lose the lines that matter.
-  const destination = pino.destination({ dest: file ?? 1, sync: true, mkdir: true });
+  const output = file === undefined ? standardOutput : fileOutput(file);
   return pino(
-    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime },
-    { write: (json) => writeTo(destination, format === 'json' ? json : formatLine(json)) },
+    {
+      ...{ level, base: null, timestamp: pino.stdTimeFunctions.isoTime },
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    { write: (json) => output.write(format === 'json' ? json : formatLine(json)) },
   );
 }
 
-/** A log that cannot be written, on a full disk for example, must not end the server. */
-function writeTo(destination: DestinationStream, line: string): void {
-  try {
-    destination.write(line);
-  } catch {
-    // There is nowhere to report it.
-  }
+/** Written synchronously: a crash would lose the lines that matter. */
+function fileOutput(file: string): LogOutput {
+  const destination = pino.destination({ dest: file, sync: true, mkdir: true });
+  return new LogOutput(() => destination);
 }
-
-const LABELS: Readonly<Record<number, string>> = { 20: 'DEBUG', 30: 'INFO ', 40: 'WARN ', 50: 'ERROR', 60: 'FATAL' };
 
 /** A line for people: time, level, message, and the fields as name=value; stacks below. */
 export function formatLine(json: string): string {
   const { level, time, msg, err, ...fields } = JSON.parse(json) as Record<string, unknown> & {
     err?: { stack?: string };
   };
-  let line = `${time} ${LABELS[Number(level)] ?? level} ${msg ?? ''}`;
+  let line = `${time} ${String(level).toUpperCase().padEnd(5)} ${msg ?? ''}`;
   for (const [name, value] of Object.entries(fields)) {
     line += ` ${name}=${typeof value === 'string' ? quoted(value) : JSON.stringify(value)}`;
   }

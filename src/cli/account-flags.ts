@@ -38,7 +38,7 @@ export const account = defineSubcommand({
     ['account list', 'the accounts of a folder, whether a server uses it or not'],
     ['account add <name>', 'make an account, and print its connection string'],
     ['account set <name>', 'change a setting: how long deleted containers can be restored'],
-    ['account remove <name>', 'remove an account'],
+    ['account remove <name> [--with-data]', 'remove an account, and with the flag all that it has'],
     ['account rotate-key <name>', 'give an account a new key; the old one fails from the next request on'],
   ],
   flags: {
@@ -53,7 +53,7 @@ export const account = defineSubcommand({
       value: 'days',
       help: 'set: 1 to 365, or 0 to delete containers at once (0)',
     },
-    'with-data': { type: 'boolean', help: 'remove: with all containers and blobs' },
+    'with-data': { type: 'boolean', help: 'remove: with all containers, queues and tables' },
     which: { type: 'string', value: '1|2', help: 'rotate-key: which of the two keys (1)' },
   },
   parse({ values, positionals: [word, name, ...more] }, env): AccountCommand {

@@ -38,7 +38,7 @@ export async function withAdminClient<T>(
     try {
       if (admin && (await isRunning(admin))) return await work(serverClient(admin));
       // If a server uses the folder after all, the lock of the folder refuses.
-      const { withAccounts } = await import('../index.ts');
+      const { withAccounts } = await import('../server/open-storage.ts');
       return await withAccounts(where, (accounts) => work(offlineClient(accounts)));
     } catch (error) {
       // Another command releases the lock soon, and a server that is starting can soon be asked.

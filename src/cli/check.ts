@@ -1,8 +1,7 @@
 /** `holdfast check`: verifies all rows and bytes, and prints what is wrong with them. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { Where } from '../index.ts';
-import { StartError } from '../server/config.ts';
+import { StartError, type Where } from '../server/public.ts';
 import { progressBar } from './progress-bar.ts';
 
 /** Sets the exit code to 1 if there are findings. */

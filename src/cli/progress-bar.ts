@@ -1,9 +1,15 @@
 /** Progress bar: one line that is rewritten in place, on a terminal only. */
 import type { WriteStream } from 'node:tty';
-import type { CheckProgress } from '../services/maintenance/check.ts';
 
 const CLEAR_LINE = '\r\x1b[K';
 const CELLS = 30;
+
+export interface Progress {
+  readonly what: string;
+  readonly done: number;
+  /** Undefined: not known. */
+  readonly total?: number | undefined;
+}
 
 export function progressBar(terminal: Pick<WriteStream, 'isTTY' | 'write'>) {
   let shown = '';
@@ -12,7 +18,7 @@ export function progressBar(terminal: Pick<WriteStream, 'isTTY' | 'write'>) {
     shown = line;
   }
   return {
-    show({ what, done, total }: CheckProgress): void {
+    show({ what, done, total }: Progress): void {
       print(`${what} ${total === undefined ? done : bar(total === 0 ? 1 : done / total)}`);
     },
     clear: () => print(''),

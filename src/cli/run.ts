@@ -23,6 +23,7 @@ async function run(flavour: CliFlavour, version: () => string): Promise<void> {
   if (command.command === 'help') console.log(helpText(command.topic));
   else if (command.command === 'version') console.log(flavour.version(version()));
   else if (command.command === 'check') await (await import('./check.ts')).runCheck(command.where);
+  else if (command.command === 'import') await (await import('./import.ts')).runImport(command.import);
   else if (command.command === 'account') console.log(await (await import('./account.ts')).runAccount(command.account));
   else if (command.command === 'sas') console.log(await (await import('./sas.ts')).runSas(command.sas));
   else if (command.command === 'clock') console.log(await (await import('./clock.ts')).runClock(command.clock));

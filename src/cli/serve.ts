@@ -1,5 +1,6 @@
 /** Runs a server in the foreground until a signal, or a message of the parent process, ends it. */
 import { endProcess } from '../base/end-process.ts';
+import { standardOutput } from '../base/log-output.ts';
 import type { HoldfastServer } from '../index.ts';
 import { describeDataLocation, resolveConfig, type StartOptions } from '../server/config.ts';
 import type { ServiceName } from '../services/common/names.ts';
@@ -16,10 +17,10 @@ export async function serve(flavour: CliFlavour, serveOptions: ServeOptions): Pr
   const { services } = flavour;
   const options = { ...serveOptions.options, services };
   const printLines = (lines: readonly string[]) => {
-    if (!silent || !flavour.honoursSilent) for (const line of lines) console.log(line);
+    if (!silent || !flavour.honoursSilent) for (const line of lines) print(line);
   };
-  // A tool that waited for these lines may close the pipe afterwards: the server goes on.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+  // A tool that waited for the lines may close the pipes afterwards: the server goes on.
+  process.stderr.on('error', () => undefined);
   const config = resolveConfig(options);
   const scheme = config.https ? 'https' : 'http';
   const listening = config.endpoints.map(({ service, host, port }): ListenAddress => ({ service, scheme, host, port }));
@@ -34,16 +35,21 @@ export async function serve(flavour: CliFlavour, serveOptions: ServeOptions): Pr
   const server = await starting;
   if (!silent) {
     const served = services.map((service) => `  ${`${service} service`.padEnd(19)}${serviceUrl(server, service)}\n`);
-    console.log(`Holdfast ${version}
+    print(`Holdfast ${version}
 ${served.join('')}  data               ${describeDataLocation(config)}
   connection string  ${server.connectionString || 'none: holdfast account add <name> makes an account'}`);
     if (server.authority) {
       const { trustInstructions } = await import('../server/tls/self-signed.ts');
-      console.log(trustInstructions(server.authority, new URL(serviceUrl(server, services[0]!)).origin));
+      print(trustInstructions(server.authority, new URL(serviceUrl(server, services[0]!)).origin));
     }
   }
   for (const at of listening)
     printLines(flavour.listeningLines({ ...at, port: portFrom(new URL(serviceUrl(server, at.service))) }));
+}
+
+/** In order with the lines of requests. */
+function print(text: string): void {
+  standardOutput.write(`${text}\n`);
 }
 
 function serviceUrl(server: HoldfastServer, service: ServiceName): string {

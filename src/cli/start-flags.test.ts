@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { StartError } from '../server/config.ts';
+import { flagGroups, flags } from './start-flag-groups.ts';
 import { helpText, parseCommand } from './start-flags.ts';
 
 const log = { level: 'info', format: 'text' };
@@ -43,9 +44,9 @@ describe('The command line', () => {
       '--inMemoryPersistence --extentMemoryLimit 64.500000',
       { inMemory: true, memoryBytesMax: 64.5 * 1024 * 1024, log },
     ],
-    ['-d debug.log', { log: { level: 'debug', format: 'text', file: 'debug.log' } }],
+    ['-d debug.log', { log: { level: 'debug', format: 'text', file: 'debug.log', requests: true } }],
     ['--log-format json --log-level warn', { log: { level: 'warn', format: 'json' } }],
-    ['-s', { log: { level: 'silent', format: 'text' } }],
+    ['-s', { log: { level: 'silent', format: 'text', requests: false } }],
     [`--partition ${ROWS} --extents ./bytes`, { partition: ROWS, extents: './bytes', log }],
   ];
   it.each(starts)('starts with "%s"', (line, options) => {
@@ -77,9 +78,43 @@ describe('The command line', () => {
     expect(parseCommand(split('check --location x'))).toEqual({ command: 'check', where: 'x' });
   });
 
-  it.each(['help', '--help', '-h', 'check --help'])('prints its help for %s', (line) => {
+  it('imports from a folder of Azurite into ./holdfast-data, or into the place that is named', () => {
+    const parsed = (line: string, env = {}) => parseCommand(split(line), env);
+    const common = { from: 'az', json: false };
+    expect(parsed('import --from-azurite az')).toEqual({
+      command: 'import',
+      import: { ...common, to: { location: 'holdfast-data' } },
+    });
+    expect(parsed(`import --from-azurite az --partition ${ROWS} --extents x`)).toMatchObject({
+      import: { to: { partition: ROWS, extents: 'x' } },
+    });
+    expect(parsed('import --from-azurite az --location d', { AZURITE_ACCOUNTS: 'one:a2V5' })).toMatchObject({
+      import: { to: { location: 'd', accounts: [{ name: 'one', keys: ['a2V5'] }] } },
+    });
+    expect(parsed('import --help')).toEqual({ command: 'help', topic: 'import' });
+    expect(helpText('import')).toContain('--from-azurite <folder>');
+  });
+
+  it.each(['help', '--help', '-h'])('prints its help for %s', (line) => {
     expect(parseCommand(split(line))).toEqual({ command: 'help' });
     expect(helpText()).toContain('--blobPort <port>');
+  });
+
+  it('groups the flags in its help, and has an example', () => {
+    const titles = helpText().match(/^\S.*:$/gm) ?? [];
+    expect(titles.slice(0, 2)).toEqual(['Usage:', 'Example:']);
+    expect(titles).toContain('Where the data is:');
+    const [, example = ''] = /Example:\n {2}holdfast (.*)\n/.exec(helpText()) ?? [];
+    expect(parseCommand(split(example))).toMatchObject({ command: 'start', options: { location: './data' } });
+    expect(new Set(Object.keys(flags))).toEqual(new Set(flagGroups.flatMap(([, group]) => Object.keys(group))));
+  });
+
+  it.each(['check', 'account', 'sas', 'clock'])('prints the flags of %s, and no others', (topic) => {
+    for (const line of [`help ${topic}`, `${topic} --help`, `${topic} -h`])
+      expect(parseCommand(split(line))).toEqual({ command: 'help', topic });
+    expect(helpText(topic)).toContain(`  holdfast ${topic}`);
+    expect(helpText(topic)).toContain('--location <folder>');
+    expect(helpText(topic)).not.toContain('--blobPort');
   });
 
   it.each(['version', '--version', '-v'])('prints its version for %s', (line) => {
@@ -129,7 +164,7 @@ describe('The command line', () => {
     ['--loose yes', 'Unexpected yes'],
     ['--no-location', 'There is no flag --no-location'],
     ['--no-loose=false', 'There is no flag --no-loose'],
-    ['check --blobPort 1', 'check takes --location, or --partition and --extents, not --blobPort'],
+    ['check --blobPort 1', 'There is no flag --blobPort'],
     [`--partition ${ROWS}`, 'name it by --extents'],
     [`--partition ${ROWS} --inMemoryPersistence --extents x`, 'either in memory'],
     ['--extents x', 'give --partition, too'],
@@ -141,6 +176,8 @@ describe('The command line', () => {
     [`check --partition ${ROWS} --extents x --location y`, 'leave one out'],
     [`account list --partition ${ROWS} --location y`, 'leave one out'],
     ['sas --partition secret', '--partition is a URL'],
+    ['import', 'import needs the folder of an Azurite'],
+    ['import az', 'Unexpected az'],
   ];
   it.each(refused)('refuses "%s" in one line', (line, fault) => {
     let refusal: unknown;

@@ -10,95 +10,29 @@ import {
   StartError,
   type StartOptions,
 } from '../server/config.ts';
+import type { Where } from '../server/public.ts';
 import { type ServiceName, serviceNames } from '../services/common/names.ts';
 import { type AccountCommand, account } from './account-flags.ts';
-import { type Flag, type Flags, formatFlags, parseArguments, suggestion, type Values } from './arguments.ts';
+import { type Flags, formatFlags, parseArguments, suggestion, type Values } from './arguments.ts';
+import { check } from './check-flags.ts';
 import { type ClockCommand, clock } from './clock-flags.ts';
+import { type ImportCommand, imports } from './import-flags.ts';
 import { type SasCommand, sas } from './sas-flags.ts';
-import { DEFAULT_LOCATION, location, partition, partitionFrom, type Usage } from './subcommand.ts';
+import { flagGroups, flags } from './start-flag-groups.ts';
+import type { Usage } from './subcommand.ts';
 
 export type Command =
   | { readonly command: 'start'; readonly options: StartOptions; readonly silent: boolean }
-  | { readonly command: 'check'; readonly where: string | { readonly partition: string; readonly extents: string } }
+  | { readonly command: 'import'; readonly import: ImportCommand }
+  | { readonly command: 'check'; readonly where: Where }
   | { readonly command: 'account'; readonly account: AccountCommand }
   | { readonly command: 'sas'; readonly sas: SasCommand }
   | { readonly command: 'clock'; readonly clock: ClockCommand }
   | { readonly command: 'help'; readonly topic?: string | undefined }
   | { readonly command: 'version' };
 
-const keepAliveFlag = { type: 'string', value: 'seconds', help: 'how long an idle connection stays open (5)' } as const;
-
-function hostFlag(service: ServiceName) {
-  return { type: 'string', value: 'host', help: `address that the ${service} service listens on (127.0.0.1)` } as const;
-}
-
-function portFlag(service: ServiceName, usual: number) {
-  return {
-    type: 'string',
-    value: 'port',
-    help: `port of the ${service} service (${usual}; 0 picks a free one)`,
-  } as const;
-}
-
-const flags = {
-  location,
-  partition,
-  extents: { type: 'string', value: 'folder', help: 'with --partition: the bytes that processes share' },
-  inMemoryPersistence: { type: 'boolean', help: 'keep the data in memory, and lose it at the end' },
-  blobHost: hostFlag('blob'),
-  blobPort: portFlag('blob', 10_000),
-  blobKeepAliveTimeout: keepAliveFlag,
-  queueHost: hostFlag('queue'),
-  queuePort: portFlag('queue', 10_001),
-  queueKeepAliveTimeout: keepAliveFlag,
-  tableHost: hostFlag('table'),
-  tablePort: portFlag('table', 10_002),
-  tableKeepAliveTimeout: keepAliveFlag,
-  cert: { type: 'string', value: 'file', help: 'serve HTTPS with this certificate: PEM, or a PFX with its key' },
-  key: { type: 'string', value: 'file', help: 'its key in PEM' },
-  pwd: { type: 'string', value: 'password', help: 'of the key, or of the PFX' },
-  https: { type: 'string', value: 'auto', help: 'serve HTTPS with a certificate that is made and kept here' },
-  oauth: { type: 'string', value: 'basic', help: 'take bearer tokens unverified, for tests; needs HTTPS' },
-  cors: { type: 'string', value: 'origins', help: "origins whose pages may call, separated by commas; '*' is all" },
-  'allowed-hosts': {
-    type: 'string',
-    value: 'names',
-    help: 'names of this server by which web pages may call, separated by commas',
-  },
-  loose: { type: 'boolean', short: 'L', help: 'pass over headers and parameters of missing features' },
-  disableProductStyleUrl: { type: 'boolean', help: 'look for the account in the path only, never in the host' },
-  extentMemoryLimit: {
-    type: 'string',
-    value: 'MB',
-    help: 'with --inMemoryPersistence: refuse uploads beyond this (half of the memory)',
-  },
-  'body-memory': { type: 'string', value: 'MB', help: 'bodies on their way in memory (an eighth of it, at most 512)' },
-  rehydration: {
-    type: 'string',
-    value: 'seconds',
-    help: 'until an archived blob is back online (5; a fifth with high priority)',
-  },
-  seed: { type: 'string', value: 'file', help: 'YAML or JSON: containers, queues, tables ... to create where missing' },
-  'remote-metrics': { type: 'boolean', help: 'let other machines read /metrics, which names accounts and queues' },
-  'copy-from': {
-    type: 'string',
-    repeats: true,
-    value: 'origin',
-    help: 'other server that copies may read from, as https://host:port; repeatable (none)',
-  },
-  silent: { type: 'boolean', short: 's', help: 'print and log nothing but errors that end the start' },
-  debug: { type: 'string', short: 'd', value: 'file', help: 'log at level debug, into this file' },
-  'log-level': { type: 'string', value: 'level', help: `${logLevels.join(', ')} (info)` },
-  'log-format': { type: 'string', value: 'format', help: `${logFormats.join(' or ')} (text)` },
-  'test-clock': { type: 'boolean', help: "let tests move the server's time and empty the server" },
-  skipApiVersionCheck: { type: 'boolean', help: 'changes nothing: every well-formed version is served' },
-  disableTelemetry: { type: 'boolean', help: 'changes nothing: there is no telemetry' },
-  help: { type: 'boolean', short: 'h', help: 'print this' },
-  version: { type: 'boolean', short: 'v', help: 'print the version' },
-} as const satisfies Record<string, Flag>;
-
 type FlagName = keyof typeof flags;
-const commands = ['start', 'check', 'account', 'sas', 'clock', 'help', 'version'] as const;
+const commands = ['start', 'check', 'import', 'account', 'sas', 'clock', 'help', 'version'] as const;
 
 export function parseCommand(words: readonly string[], env: NodeJS.ProcessEnv = {}): Command {
   const [first] = words;
@@ -107,63 +41,63 @@ export function parseCommand(words: readonly string[], env: NodeJS.ProcessEnv = 
   if (!command) throw new StartError(`There is no command ${first}.${suggestion(first ?? '', commands)}`);
   const rest = isNamed ? words.slice(1) : words;
   if (command === 'help') return { command, topic: rest[0] };
-  if (command === 'account' || command === 'sas' || command === 'clock') {
+  if (
+    command === 'check' ||
+    command === 'account' ||
+    command === 'sas' ||
+    command === 'clock' ||
+    command === 'import'
+  ) {
     if (rest.some((word) => word === '--help' || word === '-h')) return { command: 'help', topic: command };
+    if (command === 'check') return { command, where: check.parse(parseArguments(rest, check.flags), env) };
     if (command === 'account') return { command, account: account.parse(parseArguments(rest, account.flags), env) };
+    if (command === 'import') return { command, import: imports.parse(parseArguments(rest, imports.flags), env) };
     if (command === 'sas') return { command, sas: sas.parse(parseArguments(rest, sas.flags), env) };
     return { command, clock: clock.parse(parseArguments(rest, clock.flags), env) };
   }
   const values = parseStartFlags(rest);
   if (values.help) return { command: 'help' };
   if (values.version || command === 'version') return { command: 'version' };
-  if (command === 'check') {
-    const other = Object.keys(values).find((name) => !['location', 'partition', 'extents'].includes(name));
-    if (other) throw new StartError(`check takes --location, or --partition and --extents, not --${other}.`);
-    return { command, where: parseCheckTarget(values, env) };
-  }
   const options = startOptions(values, env);
   resolveConfig(options);
   return { command, options, silent: values.silent ?? false };
 }
 
 export function helpText(topic?: string): string {
+  if (topic === 'check') return topicHelp(check);
   if (topic === 'account') return topicHelp(account);
   if (topic === 'sas') return topicHelp(sas);
   if (topic === 'clock') return topicHelp(clock);
+  if (topic === 'import') return topicHelp(imports);
   return `Usage:
 ${formatUsage([
   ['[start] [flags]', 'serve until SIGINT or SIGTERM'],
-  ['check [--location <folder>]', 'look through the data, without changing it'],
+  ...check.usage.slice(0, 1),
+  ...imports.usage,
   ...account.usage,
   ...sas.usage,
   ...clock.usage,
-  ['help [account | sas | clock]', 'the flags of these'],
+  ['help [check | import | account | sas | clock]', 'the flags of these'],
   ['version', 'print the version'],
 ])}
 
-${formatFlags(flags)}
+Example:
+  holdfast --location ./data --blobPort 20000 --https auto
+
+${flagGroups.map(([title, group]) => `${title}:\n${formatFlags(group)}`).join('\n\n')}
 
 Environment:
   AZURITE_ACCOUNTS     name:key[:key2];...   accounts instead of devstoreaccount1, keys in base64
   HOLDFAST_PARTITION   postgres://...        as --partition, where others do not see the password`;
 }
 
-function topicHelp({ usage, flags: topicFlags }: { usage: Usage; flags: Flags }): string {
-  return `Usage:\n${formatUsage(usage)}\n\n${formatFlags(topicFlags)}`;
+function topicHelp({ usage, notes, flags: own }: { usage: Usage; notes?: string; flags: Flags }): string {
+  return `Usage:\n${formatUsage(usage)}\n\n${notes ? `${notes}\n\n` : ''}Flags:\n${formatFlags(own)}`;
 }
 
 function formatUsage(usage: Usage): string {
-  return usage.map(([words, does]) => `  ${`holdfast ${words}`.padEnd(38)}${does}`).join('\n');
-}
-
-function parseCheckTarget(values: StartValues, env: NodeJS.ProcessEnv) {
-  const url = partitionFrom(values, env);
-  if (url === undefined) {
-    if (values.extents !== undefined) throw new StartError('--extents goes with --partition: give that, too.');
-    return values.location ?? DEFAULT_LOCATION;
-  }
-  if (values.extents === undefined) throw new StartError('check --partition looks at the bytes, too: --extents.');
-  return { partition: url, extents: values.extents };
+  const width = Math.max(...usage.map(([words]) => words.length));
+  return usage.map(([words, does]) => `  holdfast ${words.padEnd(width)}  ${does}`).join('\n');
 }
 
 type StartValues = Values<typeof flags>;
@@ -183,6 +117,7 @@ function startOptions(values: StartValues, env: NodeJS.ProcessEnv): StartOptions
   const { location, debug } = values;
   const url = values.partition ?? (env.HOLDFAST_PARTITION || undefined);
   const defaultLevel: LogLevel = debug ? 'debug' : values.silent ? 'silent' : 'info';
+  const level = parseChoice<LogLevel>('log-level', values['log-level'] ?? defaultLevel, logLevels);
   return {
     ...(values.inMemoryPersistence && { inMemory: true }),
     ...(location !== undefined && { location }),
@@ -208,9 +143,10 @@ function startOptions(values: StartValues, env: NodeJS.ProcessEnv): StartOptions
     ...(values['remote-metrics'] && { remoteMetrics: true }),
     ...(values['copy-from'] !== undefined && { copyFrom: values['copy-from'] }),
     log: {
-      level: parseChoice<LogLevel>('log-level', values['log-level'] ?? defaultLevel, logLevels),
+      level,
       format: parseChoice<LogFormat>('log-format', values['log-format'] ?? 'text', logFormats),
-      ...(debug !== undefined && { file: debug }),
+      ...(debug !== undefined && { file: debug, requests: level === 'info' || level === 'debug' }),
+      ...(values.silent && { requests: false }),
     },
   };
 }

@@ -1,5 +1,8 @@
 /** A subcommand: its flags, its help, and the flags that several subcommands share. */
 import { isPartitionUrl, StartError } from '../server/config.ts';
+
+export { DEFAULT_LOCATION } from '../server/config.ts';
+
 import type { Flags, ParsedArguments } from './arguments.ts';
 
 /** Lines of the help: the words after `holdfast`, and what the command does. */
@@ -7,6 +10,8 @@ export type Usage = readonly (readonly [words: string, does: string])[];
 
 export interface Subcommand<Table extends Flags, Read> {
   readonly usage: Usage;
+  /** A sentence of the help, below the usage. */
+  readonly notes?: string;
   readonly flags: Table;
   /** Throws a StartError for flags that contradict each other. */
   parse(line: ParsedArguments<Table>, env: NodeJS.ProcessEnv): Read;
@@ -30,6 +35,12 @@ export const partition = {
   help: 'rows that processes share: postgres://... (HOLDFAST_PARTITION)',
 } as const;
 
+export const extents = {
+  type: 'string',
+  value: 'folder',
+  help: 'with --partition: the bytes that processes share',
+} as const;
+
 /** The URL given by flag; that of the environment only if no folder is named. Throws a StartError. */
 export function partitionFrom(
   values: { readonly partition?: string | undefined; readonly location?: string | undefined },
@@ -45,4 +56,3 @@ export function partitionFrom(
 }
 
 export const json = { type: 'boolean', help: 'print JSON, for scripts' } as const;
-export const DEFAULT_LOCATION = 'holdfast-data';

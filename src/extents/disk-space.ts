@@ -33,7 +33,9 @@ export function watchDiskSpace(folder: string, reserveBytes?: number): DiskSpace
 
   async function check(bytes: number, purpose: Purpose): Promise<void> {
     if (left < bytes && (await measure(bytes, purpose)) < bytes) {
-      throw new NoSpace('The disk is nearly full: no bytes are taken until there is space again.');
+      throw new NoSpace(
+        'The disk is nearly full: uploads are refused, reads and deletes go on. Free some space or delete blobs.',
+      );
     }
   }
 

@@ -165,7 +165,10 @@ async function asNoSpace<T>(work: Promise<T>): Promise<T> {
     return await work;
   } catch (error) {
     if (!['ENOSPC', 'EDQUOT'].includes(errorCode(error) ?? '')) throw error;
-    throw new NoSpace('The disk is full.', { cause: error });
+    throw new NoSpace(
+      'The disk is full: writes are refused, reads and deletes go on. Free some space or delete blobs.',
+      { cause: error },
+    );
   }
 }
 

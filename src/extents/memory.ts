@@ -32,7 +32,9 @@ export function makeMemoryFiles(bytesMax = Number.POSITIVE_INFINITY): ExtentFile
   /** Copies that free more than they take may exceed the limit by a little, for a short time. */
   async function checkSpace(bytes: number, purpose: Purpose): Promise<void> {
     if (usedBytes + bytes > (purpose === 'frees' ? bytesMax * FREEING_SHARE : bytesMax)) {
-      throw new NoSpace('The memory for data is full: no bytes are taken until there is space again.');
+      throw new NoSpace(
+        'The memory for data is full: uploads are refused, reads and deletes go on. Delete blobs, or raise --extentMemoryLimit.',
+      );
     }
   }
 

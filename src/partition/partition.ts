@@ -189,6 +189,9 @@ export class Unavailable extends Error {
   override readonly name = 'Unavailable';
 }
 
+/** For lack of space: only commits that free some are taken. */
+export class DiskFull extends Unavailable {}
+
 /** The outcome of the commit cannot be determined. No retry: the write might happen twice. */
 export class OutcomeUnknown extends Error {
   override readonly name = 'OutcomeUnknown';

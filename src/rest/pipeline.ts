@@ -4,7 +4,12 @@ import { copySourceError } from '../services/blob/copy-sources.ts';
 import { commonErrors, errorFactory } from '../services/common/errors.ts';
 import type { Granted } from '../services/common/storage.ts';
 import { checkHost, checkPageWrite, isFromBrowser } from '../services/common/web-pages.ts';
-import { healthEndpoints, type ManagementEndpoints, sameSiteOnly } from './admin/management-endpoints.ts';
+import {
+  healthEndpoints,
+  type ManagementEndpoints,
+  sameSiteOnly,
+  welcomeEndpoint,
+} from './admin/management-endpoints.ts';
 import { type Authenticate, createAuthenticate } from './auth/authenticate.ts';
 import type { ContainerAccess, Identity, LookUpAccess } from './auth/identity.ts';
 import {
@@ -62,6 +67,8 @@ export interface PipelineOptions<Context, Known extends ServedAccount = ServedAc
   /** Host names, in lower case, under which web pages may reach this server, besides those that no other server can have. */
   readonly hostNames?: readonly string[];
   readonly oauth?: 'basic' | undefined;
+  /** The HTML for a browser that is pointed at the server itself. */
+  readonly welcomePage?: () => string;
   /** Origins of other servers that copies may read from. */
   readonly copyOrigins?: ReadonlySet<string>;
 }
@@ -91,7 +98,7 @@ export function createPipeline<Context, Known extends ServedAccount>(
     const address = parseAddress(incoming.url!, host, isAccount, parsePath);
     const account = accounts.find(address.account);
     if (!account) {
-      const endpoint = endpoints.get(`${incoming.method} ${address.rawPath}`);
+      const endpoint = endpoints.get(`${incoming.method} ${address.rawPath}`) ?? welcomeEndpoint(incoming, options);
       if (endpoint) return await endpoint({ query: parseQuery(address.rawQuery), incoming, body: ctx.body });
       throw unknownAccount(address, host);
     }
@@ -123,7 +130,7 @@ export function createPipeline<Context, Known extends ServedAccount>(
     if (row.readsCopySource) {
       const copySource = parseCopySource(request, ownNames);
       if (!('isRemote' in copySource)) {
-        const source = copySourceRequest(request, copySource, row.readsCopySource);
+        const source = copySourceRequest(request, copySource, row);
         const isOwn = copySource.account === request.account;
         const ownerReads = isOwn && row.readsCopySource === 'as owner' && identity.kind === 'owner';
         granted = { ...granted, source: await authorizeCopySource(source, incoming.socket, ownerReads) };

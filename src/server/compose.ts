@@ -2,15 +2,17 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Log } from '../base/log.ts';
+import { standardOutput } from '../base/log-output.ts';
 import { accountEndpoints } from '../rest/admin/account-endpoints.ts';
 import { certificateEndpoint } from '../rest/admin/management-endpoints.ts';
 import { metricsEndpoint } from '../rest/admin/metrics-endpoint.ts';
 import { testEndpoints } from '../rest/admin/test-endpoints.ts';
 import { ByteBudget } from '../rest/http/byte-budget.ts';
+import { ConnectionLimit } from '../rest/http/connection-limit.ts';
 import { createRestServer, type RestServer, type RestServerOptions } from '../rest/http/server.ts';
+import { createAccessLog } from '../rest/logging/access-log.ts';
 import { developmentRule } from '../rules/cors.ts';
 import type { KnownAccount } from '../services/accounts/accounts.ts';
-import type { AccountSettings } from '../services/common/account-settings.ts';
 import type { ServiceName } from '../services/common/names.ts';
 import { getCorsRules, getDefaultVersion } from '../services/common/service-properties.ts';
 import type { Storage } from '../services/common/storage.ts';
@@ -18,33 +20,15 @@ import { removeAdminFile, writeAdminFile } from './admin-file.ts';
 import { CannotListen, type Config, describeDataLocation, developmentAccount, type Endpoint } from './config.ts';
 import { formatConnectionString, formatOrigin, type Origins } from './endpoints.ts';
 import { ServerMetrics } from './metrics.ts';
+import { defaultConnectionsMax } from './open-files.ts';
 import type { OwnedPartition } from './open-partition.ts';
 import { type OpenedStorage, openStorage } from './open-storage.ts';
+import type { HoldfastServer } from './public.ts';
 import type { SeedPlan } from './seed/seed-plan.ts';
 import { serviceDefinitions } from './services.ts';
 import { createTestControls, type TestControls } from './test-controls.ts';
-import type { Authority, ServerCertificate } from './tls/certificate.ts';
-
-export interface HoldfastServer {
-  /** For the first account, as every SDK takes it; empty if there is none. */
-  readonly connectionString: string;
-  /** With the name of the first account; empty if the service is not served. */
-  readonly blobUrl: string;
-  readonly queueUrl: string;
-  readonly tableUrl: string;
-  /** With https: 'auto', the authority that clients have to trust. */
-  readonly authority: Authority | undefined;
-  /** Finishes the running requests, for up to ten seconds, and closes everything. */
-  stop(): Promise<void>;
-  /** Removes all containers, queues, tables and settings. Only in memory or with a test clock. */
-  reset(): Promise<void>;
-  /** Changes settings of an account that no storage operation changes, and returns all of them. */
-  setAccount(name: string, settings: Partial<AccountSettings>): Promise<AccountSettings>;
-  readonly clock: {
-    /** Moves the server's time forward. Only in memory or with a test clock. */
-    advance(seconds: number): Promise<void>;
-  };
-}
+import type { ServerCertificate } from './tls/certificate.ts';
+import { welcomePage } from './welcome-page.ts';
 
 export interface ServerParts {
   readonly config: Config;
@@ -141,7 +125,7 @@ class ComposedServer {
     const serviceUrl = (service: ServiceName) =>
       this.origins[service] ? `${this.origins[service]}/${firstAccount?.name ?? ''}` : '';
     const urls = { blobUrl: serviceUrl('blob'), queueUrl: serviceUrl('queue'), tableUrl: serviceUrl('table') };
-    log.info({ ...urls, location: config.inMemory ? 'memory' : describeDataLocation(config) }, 'listening');
+    log.debug({ ...urls, location: config.inMemory ? 'memory' : describeDataLocation(config) }, 'listening');
     return {
       ...urls,
       connectionString: formatConnectionString(firstAccount, this.origins),
@@ -159,6 +143,7 @@ class ComposedServer {
       await Promise.all(this.listeners.map(({ rest }) => rest.close()));
       this.metrics.stop();
       await this.parts.storage.closeStorage();
+      standardOutput.flush();
     })();
     return this.stopped;
   }
@@ -171,7 +156,9 @@ class ComposedServer {
       accounts,
       context: storageFor,
       log,
+      accessLog: config.log.requests ? createAccessLog(standardOutput, config.log.format) : undefined,
       budget: new ByteBudget(config.bodyBytesMax),
+      connectionLimit: new ConnectionLimit(defaultConnectionsMax()),
       analytics,
       now: rows.date,
       managementEndpoints: {
@@ -185,6 +172,12 @@ class ComposedServer {
       pathStyleOnly: config.pathStyleOnly,
       hostNames: listHostNames(config),
       oauth: config.oauth,
+      welcomePage: () =>
+        welcomePage({
+          origins: this.origins,
+          accounts: accounts.list(),
+          hasAuthority: certificate?.authority !== undefined,
+        }),
       copyOrigins: new Set(config.copyFrom),
       isReady: () => this.stopped === undefined && !partition.isBroken() && storage.isCurrent(),
       // A spread is not checked for unknown properties.

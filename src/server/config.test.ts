@@ -37,7 +37,7 @@ describe('Config', () => {
       seed: undefined,
       remoteMetrics: false,
       copyFrom: [],
-      log: { level: 'silent', format: 'text', file: undefined },
+      log: { level: 'silent', format: 'text', file: undefined, requests: false },
     });
   });
 

@@ -5,117 +5,17 @@ import { accountKeysFault, accountNameFault } from '../rules/account-names.ts';
 import { REHYDRATION_SECONDS } from '../rules/tiers.ts';
 import { type ServiceName, serviceNames } from '../services/common/names.ts';
 import { defaultBodyBytesMax, defaultMemoryBytesMax } from './available-memory.ts';
+import type { Account, CertificateFiles, Endpoint, LogFormat, LogLevel, StartOptions } from './public.ts';
+import { StartError } from './public.ts';
 
-/** An error that the user can correct: the message is one line that says what is wrong and what to do. */
-export class StartError extends Error {
-  override readonly name = 'StartError';
-}
+export type { Account, CertificateFiles, Endpoint, LogFormat, LogLevel, LogOptions, StartOptions } from './public.ts';
+export { CannotListen, StartError } from './public.ts';
 
-/** A service cannot listen on its address; `cause` has the reason. */
-export class CannotListen extends Error {
-  override readonly name = 'CannotListen';
-  readonly endpoint: Endpoint;
-  /** EADDRINUSE and the like. */
-  readonly code: string | undefined;
+/** In the current folder. */
+export const DEFAULT_LOCATION = 'holdfast-data';
 
-  constructor(endpoint: Endpoint, cause: NodeJS.ErrnoException) {
-    const { service, host, port } = endpoint;
-    super(`The ${service} service cannot listen on ${host}:${port}: ${cause.message}`, { cause });
-    this.endpoint = endpoint;
-    this.code = cause.code;
-  }
-}
-
-export interface Account {
-  readonly name: string;
-  /** One or two, in base64. */
-  readonly keys: readonly string[];
-}
-
-export const logLevels = ['silent', 'error', 'warn', 'info', 'debug'] as const;
-export type LogLevel = (typeof logLevels)[number];
-export const logFormats = ['text', 'json'] as const;
-export type LogFormat = (typeof logFormats)[number];
-
-export interface LogOptions {
-  readonly level?: LogLevel;
-  readonly format?: LogFormat;
-  /** Where the log goes instead of the console. */
-  readonly file?: string;
-}
-
-/** Paths of files. */
-export interface CertificateFiles {
-  /** In PEM, with the certificates above it; or a PFX. */
-  readonly cert: string;
-  /** In PEM. */
-  readonly key?: string;
-  /** Of the key or the PFX. */
-  readonly password?: string;
-}
-
-type ServiceOptions = {
-  /** The address that the service listens on: 127.0.0.1. */
-  readonly [Name in `${ServiceName}Host`]?: string;
-} & {
-  /** 10000, 10001 and 10002; 0 picks a free port, also for the services whose port is not given. */
-  readonly [Name in `${ServiceName}Port`]?: number;
-} & {
-  /** Seconds that an idle connection stays open: 5. */
-  readonly [Name in `${ServiceName}KeepAliveSeconds`]?: number;
-};
-
-/** Options of `start()`; everything has a default. */
-export interface StartOptions extends ServiceOptions {
-  /** Which services to serve: all of them. */
-  readonly services?: readonly ServiceName[];
-  /** Keep all data in memory, and lose it at the end. */
-  readonly inMemory?: boolean;
-  /** The folder of the data: ./holdfast-data. */
-  readonly location?: string;
-  /** postgres://...: rows that any number of processes share. Then `location` only keeps certificates. */
-  readonly partition?: string;
-  /** With `partition`: the folder of bytes that the processes share. */
-  readonly extents?: string;
-  /** Instead of devstoreaccount1 and those of earlier starts. */
-  readonly accounts?: readonly Account[];
-  /** Let tests move the server's time and empty the server. */
-  readonly testClock?: boolean;
-  /** Serve HTTPS, with the given certificate or with a self-signed one that the server makes and keeps. */
-  readonly https?: 'auto' | CertificateFiles;
-  /** Accept bearer tokens by their claims, without verifying their signature. Only with https. */
-  readonly oauth?: 'basic';
-  /** Ignore headers and parameters of missing features, instead of refusing them. */
-  readonly looseMode?: boolean;
-  /** Read the account from the first segment of the path, whatever the host name is. */
-  readonly pathStyleOnly?: boolean;
-  /** Origins whose pages may do everything, whatever the service properties say; '*' is all of them. */
-  readonly cors?: readonly string[];
-  /** Names of this server by which web pages may call over plain HTTP, besides localhost and the like. */
-  readonly allowedHosts?: readonly string[];
-  /** In memory: bytes of blobs of more than 16 KiB, and of blocks, beyond which uploads are refused: half of the memory. */
-  readonly memoryBytesMax?: number;
-  /** Bytes of bodies in transit, in both directions and all services, beyond which requests are refused: an eighth of the memory, at most 512 MiB. */
-  readonly bodyBytesMax?: number;
-  /** Seconds until an archived blob is back in an online tier: 5. With high priority, a fifth of it. */
-  readonly rehydrationSeconds?: number;
-  /** Accounts, containers, queues and tables that are created at the start where they are missing: a file in YAML or JSON, or its content. */
-  readonly seed?: string | object;
-  /** Let other machines read /metrics, which names accounts and queues. */
-  readonly remoteMetrics?: boolean;
-  /** Origins of other servers that copies may read from, as in https://example.com:8080: none. */
-  readonly copyFrom?: readonly string[];
-  /** Nothing is logged without it. */
-  readonly log?: LogOptions;
-}
-
-export interface Endpoint {
-  readonly service: ServiceName;
-  readonly host: string;
-  /** 0: a free one. */
-  readonly port: number;
-  readonly keepAliveSeconds: number;
-}
+export const logLevels = ['silent', 'error', 'warn', 'info', 'debug'] as const satisfies readonly LogLevel[];
+export const logFormats = ['text', 'json'] as const satisfies readonly LogFormat[];
 
 export interface Config {
   readonly inMemory: boolean;
@@ -143,7 +43,12 @@ export interface Config {
   readonly remoteMetrics: boolean;
   /** Origins, in the form that a URL has. */
   readonly copyFrom: readonly string[];
-  readonly log: { readonly level: LogLevel; readonly format: LogFormat; readonly file: string | undefined };
+  readonly log: {
+    readonly level: LogLevel;
+    readonly format: LogFormat;
+    readonly file: string | undefined;
+    readonly requests: boolean;
+  };
 }
 
 /** The account that every Azure SDK means by UseDevelopmentStorage=true. */
@@ -164,6 +69,7 @@ export function resolveConfig(options: StartOptions = {}): Config {
   if (fault) throw new StartError(`accounts: ${fault}.`);
   checkOptions(options);
   const { level = options.log ? 'info' : 'silent', format = 'text', file } = options.log ?? {};
+  const { requests = level === 'info' && file === undefined } = options.log ?? {};
   return Object.freeze({
     inMemory: options.inMemory ?? false,
     location: resolveLocation(options),
@@ -183,7 +89,7 @@ export function resolveConfig(options: StartOptions = {}): Config {
     seed: options.seed,
     remoteMetrics: options.remoteMetrics ?? false,
     copyFrom: Object.freeze((options.copyFrom ?? []).map(resolveCopyOrigin)),
-    log: Object.freeze({ level, format, file: file === undefined ? undefined : resolve(file) }),
+    log: Object.freeze({ level, format, file: file === undefined ? undefined : resolve(file), requests }),
   });
 }
 
@@ -215,7 +121,7 @@ function resolveEndpoints(options: StartOptions): readonly Endpoint[] {
 
 function resolveLocation({ inMemory, partition, location }: StartOptions): string | undefined {
   if (inMemory || (partition !== undefined && location === undefined)) return undefined;
-  return resolve(location ?? 'holdfast-data');
+  return resolve(location ?? DEFAULT_LOCATION);
 }
 
 const PARTITION_EXAMPLE = 'postgres://user:password@host:5432/database';

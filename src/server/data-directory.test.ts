@@ -29,3 +29,20 @@ it.each([
   );
   expect(JSON.parse(readFileSync(join(folder, 'holdfast.json'), 'utf8'))).toEqual({ format, lead: '70' });
 });
+
+it('A new folder beside or with data of Azurite has a warning that names the way out, until it has data', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-azurite-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const warningsAt = (location: string) => {
+    const { warnings, release } = openDataDirectory(location, () => {});
+    release();
+    return warnings.filter((warning) => warning.includes('Azurite'));
+  };
+  expect(warningsAt(join(folder, 'before'))).toEqual([]);
+  writeFileSync(join(folder, '__azurite_db_queue__.json'), '{}');
+  const warning = expect.stringContaining(`holdfast import --from-azurite ${folder} brings it over.`);
+  expect(warningsAt(join(folder, 'holdfast-data'))).toEqual([warning]);
+  expect(warningsAt(folder)).toEqual([warning]);
+  expect(warningsAt(folder)).toEqual([]);
+  expect(warningsAt(join(folder, 'other'))).toEqual([]);
+});

@@ -1,9 +1,9 @@
 /** The data directory: its layout, its format version, and the lock that one process holds on it. */
-import { readFileSync, rmSync, statfsSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readFileSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { makeFolderDurably, writeFileDurably } from '../base/durable-files.ts';
 import { removeReserveFile } from '../partition/lmdb/disk-space.ts';
-import { StartError } from './config.ts';
+import { DEFAULT_LOCATION, StartError } from './config.ts';
 import { DirectoryInUse, type DirectoryLock, lockDirectory } from './directory-lock.ts';
 
 /** Version of everything in the folder. A newer one is refused; so is version 1, which no release has written. */
@@ -19,8 +19,8 @@ export interface DataDirectory {
   readonly rows: string;
   /** Ticks by which commit timestamps are ahead of the date, because the time of the data was set back. */
   readonly lead: bigint;
-  /** For the user, about the file system of this folder. */
-  readonly warning: string | undefined;
+  /** For the user, about this folder. */
+  readonly warnings: readonly string[];
   /** Called before each write to the rows: calls `onLost` if the lock is gone. */
   checkLock(): void;
   release(): void;
@@ -35,7 +35,7 @@ export const certificatesPath = (location: string): string => join(location, 'tl
 /** Throws a StartError if the folder cannot be used. */
 export function openDataDirectory(location: string, onLost: () => void): DataDirectory {
   try {
-    readSupportedFormat(location);
+    const isNew = readSupportedFormat(location) === undefined;
     // For the owner only: the folder holds the keys of the accounts.
     makeFolderDurably(location, 0o700);
     makeFolderDurably(rowsPath(location), 0o700);
@@ -51,7 +51,9 @@ export function openDataDirectory(location: string, onLost: () => void): DataDir
     return {
       rows: rowsPath(location),
       lead: readClockLead(location),
-      warning: fileSystemWarning(location),
+      warnings: [fileSystemWarning(location), isNew ? azuriteWarning(location) : undefined].filter(
+        (warning) => warning !== undefined,
+      ),
       checkLock,
       release,
     };
@@ -124,6 +126,17 @@ function readFormatFile(location: string): FormatFile | undefined {
 export function writeFormatFile(location: string, lead: bigint): void {
   const description = { format: FORMAT, ...(lead > 0n && { lead: String(lead) }) };
   writeFileDurably(formatFilePath(location), `${JSON.stringify(description)}\n`, { mode: 0o644 });
+}
+
+/** The databases of the emulator's services. */
+const AZURITE_FILES = ['blob', 'queue', 'table'].map((service) => `__azurite_db_${service}__.json`);
+
+/** The emulator keeps its data in the current folder, beside which ours is a folder of its own. */
+function azuriteWarning(location: string): string | undefined {
+  const folders = basename(location) === DEFAULT_LOCATION ? [location, dirname(location)] : [location];
+  const found = folders.find((folder) => AZURITE_FILES.some((file) => existsSync(join(folder, file))));
+  if (found === undefined) return undefined;
+  return `The data of Azurite in ${found} is not served, this folder begins empty: holdfast import --from-azurite ${found} brings it over.`;
 }
 
 /** File systems whose locks or memory maps LMDB cannot rely on, by the numbers that Linux gives them. */

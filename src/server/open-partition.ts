@@ -41,7 +41,7 @@ export async function openOwnedPartition(
     // A clean close would write into a folder that may belong to another process now.
     endProcess();
   });
-  if (folder.warning) log.warn(folder.warning);
+  for (const warning of folder.warnings) log.warn(warning);
   try {
     const engine = await openLmdb({
       location: folder.rows,
@@ -86,13 +86,24 @@ export async function openReadOnlyEngine(where: string | SharedPartition): Promi
   }
 }
 
-/** Loaded on demand: most servers do not use PostgreSQL. */
 async function openPostgresEngine(url: string, onResolved: (outcome: Outcome) => void = () => {}): Promise<Engine> {
-  const { openPostgres, CannotOpen } = await import('../partition/postgres/engine.ts');
+  const { openPostgres, CannotOpen } = await loadPostgresEngine();
   try {
     return await openPostgres({ url, onResolved });
   } catch (error) {
     if (error instanceof CannotOpen) throw new StartError(error.message);
     throw error;
+  }
+}
+
+/** Loaded on demand: most servers do not use PostgreSQL, and its client is an optional package. */
+async function loadPostgresEngine() {
+  try {
+    return await import('../partition/postgres/engine.ts');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const isMissing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
+    if (!isMissing || !/'pg'/.test(message)) throw error;
+    throw new StartError('Rows in PostgreSQL need its client, which is not installed: npm install pg');
   }
 }

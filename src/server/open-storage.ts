@@ -15,12 +15,13 @@ import { type AccountDirectory, type KnownAccount, openAccounts } from '../servi
 import { type Analytics, startAnalytics } from '../services/analytics/analytics.ts';
 import { HeldLeases } from '../services/common/held-leases.ts';
 import type { CopyQueue, Granted, Storage } from '../services/common/storage.ts';
-import { type CheckProgress, type CheckReport, check as checkStore } from '../services/maintenance/check.ts';
+import { type CheckReport, check as checkStore } from '../services/maintenance/check.ts';
 import { CloseStack } from './close-stack.ts';
 import { type Config, developmentAccount, resolveConfig } from './config.ts';
 import { certificatesPath, extentsPath, readClockLead } from './data-directory.ts';
 import { type Incarnation, openServerMembership } from './incarnations.ts';
 import { type OwnedPartition, openOwnedPartition, openReadOnlyEngine } from './open-partition.ts';
+import type { CheckProgress, CheckResult, Where } from './public.ts';
 import { claimExtents } from './shared-extents.ts';
 import type { ServerCertificate } from './tls/certificate.ts';
 
@@ -135,14 +136,6 @@ export async function withAccounts<T>(
   }
 }
 
-export interface CheckResult extends CheckReport {
-  /** What the user should know, though nothing is wrong. */
-  readonly notes: readonly string[];
-}
-
-/** A data folder, or a shared store. */
-export type Where = string | { readonly partition: string; readonly extents: string };
-
 /** Reads and verifies all rows and bytes; servers may write meanwhile. */
 export async function check(where: Where, onProgress?: (progress: CheckProgress) => void): Promise<CheckResult> {
   const engine = await openReadOnlyEngine(where);
@@ -165,8 +158,7 @@ export async function check(where: Where, onProgress?: (progress: CheckProgress)
     const report = await checkStore(partition, createChunkChecker(partition, extents, takeError), onProgress);
     const lead = typeof where === 'string' ? readClockLead(where) : 0n;
     const ahead = engine.clock.now() - lead - ticksFromUnix(Date.now());
-    const { rows, containers, blobs, bytes } = report;
-    const notes = [`${rows} rows: ${containers} containers, ${blobs} blobs with ${bytes} bytes.`];
+    const notes = [describeCounts(report)];
     if (ahead > 2n * TICKS_PER_SECOND)
       notes.push(`Its time is ${ahead / TICKS_PER_SECOND} s ahead of this machine's clock.`);
     return { ...report, notes };
@@ -175,3 +167,15 @@ export async function check(where: Where, onProgress?: (progress: CheckProgress)
     await partition.close();
   }
 }
+
+function describeCounts({ rows, containers, blobs, bytes, queues, messages, tables, entities }: CheckReport): string {
+  const counts = [
+    plural(containers, 'container'),
+    `${plural(blobs, 'blob')} with ${plural(bytes, 'byte')}`,
+    `${plural(queues, 'queue')} with ${plural(messages, 'message')}`,
+    `${plural(tables, 'table')} with ${entities === 1 ? '1 entity' : `${entities} entities`}`,
+  ];
+  return `${plural(rows, 'row')}: ${counts.join(', ')}.`;
+}
+
+const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;

@@ -1,5 +1,7 @@
 import { cpSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { TableClient } from '@azure/data-tables';
+import { QueueServiceClient } from '@azure/storage-queue';
 import { describe, expect, it } from 'vitest';
 import { check } from '../../src/index.ts';
 import { decodeKey, encodeKey, type Key } from '../../src/partition/keys.ts';
@@ -23,19 +25,19 @@ const losses: { readonly what: string; readonly act: (file: string) => void; rea
     what: 'a bit that has changed',
     act: (file) => flip(file, 5 << 20),
     findings: [
-      /^Damaged: chunk \d+-\d+ of account \d+ in extent \d+-\d+ at \d+: its bytes \d+ to \d+ are not what was written/,
-      /^blob two\/large: some of its bytes are damaged$/,
+      /^Damaged: chunk \d+-\d+ of account devstoreaccount1 in extent \d+-\d+ at \d+: its bytes \d+ to \d+ are not what was written/,
+      /^blob devstoreaccount1\/two\/large: some of its bytes are damaged$/,
     ],
   },
   {
     what: 'an end that is cut off',
     act: (file) => truncateSync(file, 8 << 20),
-    findings: [/the extent ends at/, /the extent ends at/, /^blob two\/large: /],
+    findings: [/the extent ends at/, /the extent ends at/, /^blob devstoreaccount1\/two\/large: /],
   },
   {
     what: 'a file that is gone',
     act: (file) => rmSync(file),
-    findings: [/extent \d+-\d+ is missing/, /is missing/, /^blob two\/large: /],
+    findings: [/extent \d+-\d+ is missing/, /is missing/, /^blob devstoreaccount1\/two\/large: /],
   },
 ];
 
@@ -127,6 +129,31 @@ describe('holdfast check', () => {
       const found = (await check(location)).findings;
       expect({ what, found }).toEqual({ what, found: findings.map((finding) => expect.stringMatching(finding)) });
     }
+  });
+
+  it('counts what is stored, names accounts, and prints its own help', async () => {
+    const location = newFolder();
+    const { client, stdout, kill } = await serve(location);
+    const connectionString = /connection string {2}(\S+)/.exec(stdout())?.[1] ?? '';
+    await client.createContainer('one');
+    await client.putBlob('one/blob', Buffer.from(CONTENT));
+    const queue = QueueServiceClient.fromConnectionString(connectionString).getQueueClient('queue');
+    await queue.create();
+    for (const text of ['a', 'b', 'c']) await queue.sendMessage(text);
+    const table = TableClient.fromConnectionString(connectionString, 'table', { allowInsecureConnection: true });
+    await table.createTable();
+    for (const rowKey of ['a', 'b']) await table.createEntity({ partitionKey: 'p', rowKey });
+    await kill('SIGTERM');
+    const sound = await check(location);
+    const counts = { containers: 1, blobs: 1, bytes: 12, queues: 1, messages: 3, tables: 1, entities: 2, findings: [] };
+    expect(sound).toMatchObject(counts);
+    const text = '1 container, 1 blob with 12 bytes, 1 queue with 3 messages, 1 table with 2 entities.';
+    expect(sound.notes).toEqual([`${sound.rows} rows: ${text}`]);
+    await damage(location, (rows, key) => rows.removeSync(key('#')));
+    const [finding] = (await check(location)).findings;
+    expect(finding).toMatch(/^queue devstoreaccount1\/queue: it counts \d messages and has 3$/);
+    await damage(location, (rows, key) => rows.removeSync(key('p')));
+    expect((await check(location)).findings[0]).toMatch(/^row \["devstoreaccount1","n",.*\]: it has no properties$/);
   });
 
   it('works beside a running server that writes', async () => {

@@ -32,6 +32,10 @@ describe('A full disk', () => {
     }
     expect(counts[0]).toBeGreaterThan(15);
     expect(Math.min(...counts)).toBeGreaterThan((counts[0] ?? 0) * 0.8);
+    // The rounds are less than a minute apart.
+    expect(
+      server.stdout().match(/ ERROR The disk is (?:nearly )?full: .* Free some space or delete blobs\.$/gm),
+    ).toHaveLength(1);
     await expectSound(server, data);
   });
 

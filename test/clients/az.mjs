@@ -1,5 +1,5 @@
 /** Microsoft's az: the commands of `az storage` for containers, blobs, queues and tables. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pip } from './install.mjs';
 import { run } from './steps.mjs';
@@ -48,7 +48,7 @@ const steps = [
   ],
   ['shows a blob', ['blob', 'show', ...blob], /"contentLength": 18/],
   ['lists blobs', ['blob', 'list', '--container-name', 'azcli', '--prefix', 'a b'], /"name": "a b\/ü\+%25"/],
-  ['downloads', ['blob', 'download', ...blob, '--file', 'down', '--no-progress'], /"size": 18/],
+  ['downloads', ['blob', 'download', ...blob, '--file', 'down', '--no-progress'], /"contentLength": 18/],
   ['sets metadata', ['blob', 'metadata', 'update', ...blob, '--metadata', 'by=az'], /etag/],
   ['sets properties', ['blob', 'update', ...blob, '--content-type', 'text/x-az'], /etag/],
   ['sets a tier', ['blob', 'set-tier', ...blob, '--tier', 'Cold'], /^$/],
@@ -170,5 +170,7 @@ export async function runAz({ command }, { target, folder }) {
     const answer = `${stdout}${stderr}`.trim();
     checks.push(expected.test(answer) ? { title } : { title, fault: answer.slice(-600) });
   }
-  return checks;
+  const down = join(folder, 'down');
+  const isSame = existsSync(down) && readFileSync(down, 'utf8') === CONTENT;
+  return [...checks, { title: 'downloads what it uploaded', ...(isSame ? {} : { fault: 'other bytes' }) }];
 }

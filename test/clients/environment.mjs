@@ -30,7 +30,8 @@ export async function sasOfCommand({ connectionString }, location) {
   const container = BlobServiceClient.fromConnectionString(connectionString).getContainerClient('sas-of-command');
   await container.createIfNotExists();
   await container.getBlockBlobClient(ODD_NAME).upload('content', 7);
-  const words = ['sas', '--location', location, '--container', container.containerName, '--blob', ODD_NAME];
+  const words = ['sas', '--location', location, '--account', container.accountName];
+  words.push('--container', container.containerName, '--blob', ODD_NAME);
   const printed = await built(process.execPath, [cli, ...words], { cwd: location });
   const url = /^https?:.*$/m.exec(printed)?.[0];
   if (url === undefined) throw new Error(`holdfast sas printed no URL: ${printed}`);

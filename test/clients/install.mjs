@@ -82,7 +82,7 @@ export async function goTests(name, module, tested) {
     const { Dir } = JSON.parse(
       await fetched('go', ['mod', 'download', '-json', `${module}@${version}`], { cwd: folder }),
     );
-    await fetched('go', ['test', '-c', '-o', command, tested], { cwd: Dir, minutes: 30 });
+    await fetched('go', ['test', '-c', '-o', command, `./${tested}`], { cwd: Dir, minutes: 30 });
     return { version, command, folder: join(Dir, tested) };
   });
 }

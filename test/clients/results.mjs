@@ -11,7 +11,7 @@ export function parseJsonLines(printed) {
 }
 
 /**
- * `-test.v` of Go. A test with tests below it counts only if none of those failed: its failure is theirs.
+ * `-test.v` of Go. A test with tests below it counts only if it failed and none of those did.
  * @param {string} printed @returns {Check[]}
  */
 export function parseGoTest(printed) {
@@ -24,8 +24,10 @@ export function parseGoTest(printed) {
     if (outcome === 'FAIL') checks.push({ title, fault: goFault(lines, index, title) });
     else checks.push(outcome === 'SKIP' ? { title, skipped: true } : { title });
   }
-  const names = checks.map(({ title }) => title);
-  return checks.filter(({ title }) => !names.some((name) => name.startsWith(`${title}/`)));
+  return checks.filter(({ title, fault }) => {
+    const below = checks.filter((other) => other.title.startsWith(`${title}/`));
+    return fault === undefined ? below.length === 0 : below.every((other) => other.fault === undefined);
+  });
 }
 
 /** @param {readonly string[]} lines @param {number} end @param {string} title */

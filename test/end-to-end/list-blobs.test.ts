@@ -306,7 +306,7 @@ describe('List Blobs', () => {
       }
       expectError(await list('include=metadata,everything'), 400, 'InvalidQueryParameterValue');
       expectError(await list('include=permissions'), 400, 'InvalidQueryParameterValue');
-      expectError(await list('endBefore=a'), 501, 'NotImplemented');
+      expectError(await list('endBefore=a'), 400, 'OperationNotSupportedWithFeatureMissing');
     });
 
     it('finds nothing under a prefix that no name can have', async () => {

@@ -124,7 +124,7 @@ describe('Put Blob (page blob)', () => {
   });
 });
 
-describe('Put Page', () => {
+describe('Put Page, Clear Page and Put Page From URL', () => {
   onEveryEngine((running) => {
     it('writes whole pages, which replace what was there', async () => {
       const blob = await newBlob(running);

@@ -273,8 +273,8 @@ describe('Copy Blob from another server', () => {
         expect((await to.downloadToBuffer()).equals(bytes)).toBe(true);
       });
 
-      it('shows a failure that it tries again', async () => {
-        const { to } = await copyOf({ bytes: randomBytes(20 * MIB), cutsAfter: [0, ...Array(4).fill(10)] });
+      it('does not show a failure any more once it has passed it', async () => {
+        const { to } = await copyOf({ bytes: randomBytes(MIB), cutsAfter: [0, 10, 10] });
         const found = await seen(to, ({ copyStatus }) => copyStatus !== 'pending');
         expect(found.copyStatus).toBe('success');
         expect(found.copyStatusDescription).toBeUndefined();
@@ -357,7 +357,7 @@ describe('Copy Blob from another server', () => {
 
       it('runs a few at a time, and the others follow', async () => {
         const container = await running.newContainer();
-        const bytes = randomBytes(20 * MIB);
+        const bytes = randomBytes(MIB);
         const path = `/${randomUUID()}`;
         const url = origin.put(path, { bytes, stallsAt: 10 });
         const targets = Array.from({ length: 20 }, (_, at) => container.getBlockBlobClient(`to-${at}`));

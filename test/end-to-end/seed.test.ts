@@ -1,12 +1,14 @@
 /** A seed: what its file names is created where it is missing, and everything else stays. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { TableClient } from '@azure/data-tables';
 import { BlobServiceClient } from '@azure/storage-blob';
 import { QueueServiceClient } from '@azure/storage-queue';
 import { type HoldfastServer, StartError, type StartOptions, start } from 'holdfast';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { newFolder } from '../support/repository-copy.ts';
+import { onEveryEngine } from '../support/test-server.ts';
 
 const SEED = `
 containers:
@@ -16,7 +18,7 @@ containers:
     folder: files
     blobs:
       hello.txt: Hello
-      pixel: { base64: AAEC, contentType: image/png, tier: Cool, metadata: { size: "1" }, cacheControl: no-cache }
+      pixel: { base64: AAEC, contentType: image/png, tier: Cool, metadata: { size: "1" }, tags: { "a b": x/1 }, cacheControl: no-cache }
   copies:
     blobs:
       page: { file: files/index.html }
@@ -87,6 +89,7 @@ describe('A seed', () => {
       ...{ contentLength: 3, contentType: 'image/png', cacheControl: 'no-cache' },
       ...{ accessTier: 'Cool', metadata: { size: '1' } },
     });
+    expect((await blob('photos', 'pixel').getTags()).tags).toEqual({ 'a b': 'x/1' });
     expect(await blob('photos', 'index.html').getProperties()).toMatchObject({ contentType: 'text/html' });
     expect(await blob('copies', 'page').getProperties()).toMatchObject({ contentLength: 3, contentType: 'text/html' });
     const large = await blob('photos', 'deep/er/large').downloadToBuffer();
@@ -165,6 +168,7 @@ describe('A seed', () => {
     ['two contents', 'base64: AAEC', 'base64: AAEC, text: x', 0, 'one of text, base64, file'],
     ['a file that is not there', 'file: files/index.html', 'file: nothing', 0, 'there is no file'],
     ['a tier that there is not', 'tier: Cool', 'tier: Warm', 0, 'InvalidHeaderValue'],
+    ['a tag that Azure refuses', 'x/1', 'x!1', 0, 'InvalidTags'],
     ['a name that Azure refuses', '  photos:', '  Photos:', 0, 'InvalidResourceName'],
     ['a message that is never visible', 'ttlSeconds: -1', 'ttlSeconds: 0', 0, 'InvalidQueryParameterValue'],
     ['a message without a text', 'text: two, ', '', 0, 'a message has a text'],
@@ -203,4 +207,25 @@ describe('A seed', () => {
       'seed: queues.jobs.messages[1].text: it is a text',
     );
   });
+});
+
+describe('Servers on one store with the same seed', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-seed-'));
+  const seed = join(folder, 'seed.json');
+  writeFileSync(seed, '{"queues":{"seeded":{"messages":["one","two"]}},"containers":{"seeded":{"blobs":{"a":"x"}}}}');
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  onEveryEngine(
+    (running) => {
+      it('create each thing once between them', async () => {
+        const { queues, service } = running;
+        const queue = queues.getQueueClient('seeded');
+        expect((await queue.getProperties()).approximateMessagesCount).toBe(2);
+        const { peekedMessageItems } = await queue.peekMessages({ numberOfMessages: 10 });
+        expect(peekedMessageItems.map(({ messageText }) => messageText)).toEqual(['one', 'two']);
+        expect(await service.getContainerClient('seeded').getBlobClient('a').exists()).toBe(true);
+      });
+    },
+    { start: { seed } },
+  );
 });

@@ -26,7 +26,7 @@ async function listed(container: ContainerClient, options: object = { includeSna
 
 const textOf = async (blob: BlockBlobClient) => (await blob.downloadToBuffer()).toString();
 
-describe('Soft delete', () => {
+describe('Soft delete and Undelete Blob', () => {
   onEveryEngine((running) => {
     const newBlob = async (content = 'first') => {
       const container = await running.newContainer();

@@ -154,3 +154,27 @@ describe('The endpoints of the server itself', () => {
     expect((await running.request('GET', '/health/live', { unsigned: true, headers })).status).toBe(200);
   });
 });
+
+describe('The root of a service', () => {
+  const running = serverFor('memory');
+  const HTML = 'text/html,application/xhtml+xml,*/*;q=0.8';
+
+  it.each(['blobUrl', 'queueUrl', 'tableUrl'] as const)('is a page for a browser: %s', async (name) => {
+    const { origin } = new URL(running.server[name]);
+    const page = await fetch(origin, { headers: { Accept: HTML } });
+    expect(page.status).toBe(200);
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(await page.text()).toContain(running.server.blobUrl);
+  });
+
+  it('is an address without an account for every other client, and so is any other path', async () => {
+    const { origin } = new URL(running.server.blobUrl);
+    const other = await fetch(origin, { headers: { Accept: 'application/xml' } });
+    expect(other.status).toBe(400);
+    for (const path of ['/?comp=list', '/nobody', '//'])
+      expect((await fetch(`${origin}${path}`, { headers: { Accept: HTML } })).status).not.toBe(200);
+    expect((await fetch(running.server.blobUrl, { headers: { Accept: HTML } })).headers.get('content-type')).toContain(
+      'xml',
+    );
+  });
+});

@@ -136,6 +136,19 @@ export const attacks = [
     }),
     status: 404,
   },
+  ...['sig&', '?', '/', '@', '%41', '&a=signature'].map((part) => ({
+    name: `the URL of a copy source, of ${part}`,
+    n: 2_000,
+    prepare: newContainer,
+    /** @param {number} n @returns {Request} */
+    request: (n) => ({
+      method: 'PUT',
+      path: `/${CONTAINER}/copy`,
+      headers: [['x-ms-copy-source', `http://elsewhere.example/${part.repeat(n)}`]],
+      allowed: true,
+    }),
+    status: 403,
+  })),
   {
     name: 'names in Access-Control-Request-Headers',
     ...headers,

@@ -54,7 +54,9 @@ describe.each(['running', 'stopped'])('holdfast account on a %s server', (state)
     if (state === 'stopped') await stop(second);
 
     // A queue is enough.
-    expect(await refused(folder, 'account', 'remove', 'mine')).toContain('has containers, queues or tables');
+    expect(await refused(folder, 'account', 'remove', 'mine')).toContain(
+      'has containers, queues or tables: --with-data',
+    );
     expect(await holdfast(folder, 'account', 'remove', 'mine', '--with-data')).toBe('The account mine is removed.\n');
     const left = JSON.parse(await holdfast(folder, 'account', 'list', '--json')) as {
       name: string;

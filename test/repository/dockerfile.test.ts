@@ -53,6 +53,14 @@ describe('The Dockerfile', () => {
     for (const file of Object.values(bin)) expect(file).toMatch(/^dist\/bin\/[^/]+\.js$/);
   });
 
+  it('installs the client of PostgreSQL, which the package has only as an optional peer', () => {
+    const installs = steps.filter((step) => step.startsWith('RUN npm ci --omit=dev'));
+    expect(installs).toEqual([expect.stringContaining('npm install --no-save --save-prod --omit=dev "pg@$(')]);
+    const [, version] = /\$\(node -p "(.*)"\)"/.exec(installs[0] ?? '') ?? [];
+    const { stdout } = spawnSync(process.execPath, ['-p', version ?? ''], { cwd: root, encoding: 'utf8' });
+    expect(stdout).toMatch(/^8\.\d+\.\d+\n$/);
+  });
+
   it('leaves no package manager in the image', () => {
     expect(last('FROM')).not.toContain(' AS ');
     const final = steps.slice(steps.findLastIndex((step) => step.startsWith('FROM ')));
@@ -61,11 +69,11 @@ describe('The Dockerfile', () => {
       expect(final.join('\n')).toMatch(new RegExp(`rm -rf .*${each}\\b`));
   });
 
-  it('runs as a user other than root that owns the volume, which is the working directory', () => {
-    expect(last('USER')).toBe('node');
+  it('runs as root, as tools expect that know the image of Azurite, and lets any other user write to the volume', () => {
+    expect(last('USER')).toBe('');
     expect(last('WORKDIR')).toBe('/data');
     expect(JSON.parse(last('VOLUME'))).toEqual(['/data']);
-    expect(steps.join('\n')).toContain('mkdir /data && chown node:node /data');
+    expect(steps.join('\n')).toContain('mkdir -m 1777 /data');
   });
 
   it('starts by a command without an entry point, so that tools can name either', () => {

@@ -38,8 +38,8 @@ describe('The judgement on a link', () => {
     ['docs/operation.md', false],
     ['docs/guide/running.md#check', true],
     ['docs/guide/running.md#checks', false],
-    ['#run-it', true],
-    ['#run-them', false],
+    ['#quick-start', true],
+    ['#slow-start', false],
     ['docs/adr', true],
   ];
   it.each(judged)('%s in the README: %s', (link, leads) => {

@@ -1,6 +1,6 @@
 /** The programs of a page of the guide, run one after the other in files of one folder. */
 import { execFile } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { debianPython } from '../../scripts/debian-packages.mjs';
@@ -56,4 +56,25 @@ export async function runGuideProgram(
     env: { ...process.env, ...env, AZURE_STORAGE_CONNECTION_STRING: connectionString },
   });
   return stdout.replaceAll('\r\n', '\n');
+}
+
+/** The only block of a page with this word after the three backticks. */
+export function blockOf(page: string, word: string): string {
+  const markdown = readFileSync(join(root, 'docs', 'guide', page), 'utf8').replaceAll('\r\n', '\n');
+  const blocks = markdown.split(/^```/m).filter((_, index) => index % 2 === 1);
+  const found = blocks.filter((block) => block.startsWith(`${word}\n`));
+  if (found.length !== 1) throw new Error(`${page} has ${found.length} blocks "${word}".`);
+  return found[0]!.slice(word.length + 1);
+}
+
+/** As after npm install, with the command for npx. */
+export function installedIn(folder: string, ...packages: string[]): void {
+  mkdirSync(join(folder, 'node_modules', '.bin'), { recursive: true });
+  for (const name of packages) {
+    const target = name === 'holdfast' ? root : join(root, 'node_modules', name);
+    symlinkSync(target, join(folder, 'node_modules', name), 'junction');
+  }
+  if (!packages.includes('holdfast')) return;
+  chmodSync(join(root, 'dist', 'bin', 'holdfast.js'), 0o755);
+  symlinkSync(join(root, 'dist', 'bin', 'holdfast.js'), join(folder, 'node_modules', '.bin', 'holdfast'));
 }

@@ -1,5 +1,5 @@
 /** The programs in docs/guide do what the pages say. */
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TableClient, TableServiceClient } from '@azure/data-tables';
 import { BlobServiceClient, type StorageSharedKeyCredential } from '@azure/storage-blob';
@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { helpText } from '../../src/cli/start-flags.ts';
 import { noPythonSdk, noPythonTables } from '../support/installed-tools.ts';
 import { newFolder, root } from '../support/repository-copy.ts';
-import { javascript, type Language, programsOf, python, runGuideProgram } from './guide-programs.ts';
+import { installedIn, javascript, type Language, programsOf, python, runGuideProgram } from './guide-programs.ts';
 
 describe('Getting started with JavaScript', () => {
   runsPrograms('getting-started-javascript.md', javascript, (folder) => installedIn(folder, '@azure', 'holdfast'));
@@ -61,6 +61,16 @@ describe('The README', () => {
       const printed = await runGuideProgram(javascript, { ...program, text: here }, { folder, connectionString });
       if (program.prints !== undefined) expect(printed).toBe(program.prints);
     }
+    await server.stop();
+  });
+
+  it('has a program in Python that runs, too', async (context) => {
+    if (noPythonSdk) return context.skip(noPythonSdk);
+    const server = await start({ inMemory: true, blobPort: 0 });
+    const [program, ...more] = programsOf(join('..', '..', 'README.md'), python);
+    expect(more).toEqual([]);
+    const { connectionString } = server;
+    expect(await runGuideProgram(python, program!, { folder: newFolder(), connectionString })).toBe('Hello\n');
     await server.stop();
   });
 });
@@ -161,12 +171,3 @@ describe('The connection strings', () => {
     await server.stop();
   });
 });
-
-/** As after npm install. */
-function installedIn(folder: string, ...packages: string[]): void {
-  mkdirSync(join(folder, 'node_modules'));
-  for (const name of packages) {
-    const target = name === 'holdfast' ? root : join(root, 'node_modules', name);
-    symlinkSync(target, join(folder, 'node_modules', name), 'junction');
-  }
-}

@@ -1,17 +1,19 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { missingInAzurite } from '../../scripts/azurite-operations.mjs';
 import { operationsPage } from '../../scripts/operations-page.mjs';
+import { withFigures } from '../../scripts/readme-figures.mjs';
 import { compileRouter } from '../../src/rest/router.ts';
 import { serviceDefinitions } from '../../src/server/services.ts';
 import { root } from '../support/repository-copy.ts';
 
-describe('docs/operations.md', () => {
-  const services = Object.entries(serviceDefinitions).map(
-    ([service, { definition }]) => [service, compileRouter(definition.table).rows] as const,
-  );
-  const rows = services.flatMap(([, of]) => of);
+const services = Object.entries(serviceDefinitions).map(
+  ([service, { definition }]) => [service, compileRouter(definition.table).rows] as const,
+);
+const rows = services.flatMap(([, of]) => of);
 
+describe('docs/operations.md', () => {
   it('is what npm run docs prints from the tables of today', () => {
     expect(readFileSync(join(root, 'docs', 'operations.md'), 'utf8')).toBe(
       operationsPage(Object.fromEntries(services)),
@@ -27,4 +29,19 @@ describe('docs/operations.md', () => {
       expect(readFileSync(join(root, test), 'utf8')).toContain(row.name);
     },
   );
+});
+
+describe('The README', () => {
+  it('has the figures of the last bench, as npm run docs prints them', () => {
+    const readme = readFileSync(join(root, 'README.md'), 'utf8');
+    expect(withFigures(readme)).toBe(readme);
+    expect(readme).toMatch(/^\| Put Blob of 1 KiB, 64 clients \| [\d,]+\/s \| [\d,]+\/s \| [\d.]+ x \|$/m);
+  });
+});
+
+describe('The operations that Azurite lacks', () => {
+  it('are operations that we know by these names', () => {
+    const names = new Set(rows.map((row) => row.name));
+    expect([...missingInAzurite].filter((name) => !names.has(name))).toEqual([]);
+  });
 });

@@ -1,15 +1,16 @@
 /** The package as npm would publish it, installed into an empty folder. */
-import { execFile } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { execFile, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { TableClient } from '@azure/data-tables';
 import { BlobServiceClient } from '@azure/storage-blob';
 import { QueueServiceClient } from '@azure/storage-queue';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type Program, runProgram } from '../support/child-program.ts';
-import { root } from '../support/repository-copy.ts';
+import { machinery, root } from '../support/repository-copy.ts';
 
 const run = promisify(execFile);
 const READY = 'successfully listening at ';
@@ -18,17 +19,42 @@ const windows = process.platform === 'win32';
 const packed = await pack();
 
 describe('The package', () => {
-  const { bin, dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const { bin, dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
-  it('holds what runs and the documentation, no tests, no source maps, no suites for tests', () => {
+  it('is built when it is packed, and holds what runs, one file of types and the documentation', () => {
     console.log(`${packed.files.length} files, ${packed.size} bytes, ${packed.unpackedSize} bytes unpacked`);
-    const unexpected = packed.files.filter(
-      (file) =>
-        !/^(dist\/.*\.(js|d\.ts)|dist\/licences\.txt|docs\/.*\.md|package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(
-          file,
-        ) || /\.test\.|\.map$|conformance/.test(file),
-    );
-    expect(unexpected).toEqual([]);
+    const usual =
+      /^(dist\/.*\.c?js|dist\/licences\.txt|docs\/.*\.md|docs\/grafana-dashboard\.json|package\.json|README\.md|LICENSE|CHANGELOG\.md)$/;
+    expect(packed.files.filter((file) => !usual.test(file))).toEqual(['dist/index.d.cts', 'dist/index.d.ts']);
+    expect(packed.files.filter((file) => /\.test\.|\.map$|conformance|docs\/adr/.test(file))).toEqual([]);
+  });
+
+  it('has types that import nothing, so that nothing internal is in them', () => {
+    const types = readFileSync(join(root, 'dist/index.d.ts'), 'utf8');
+    expect(types).not.toMatch(/\bfrom '|\bimport\(/);
+    expect([...types.matchAll(/^export (?:declare )?\w+ (\w+)/gm)].map(([, name]) => name).sort()).toEqual([
+      ...[
+        'Account',
+        'AccountSettings',
+        'Authority',
+        'CannotListen',
+        'CertificateFiles',
+        'CheckProgress',
+        'CheckResult',
+        'Endpoint',
+      ],
+      ...[
+        'HoldfastServer',
+        'LogFormat',
+        'LogLevel',
+        'LogOptions',
+        'StartError',
+        'StartOptions',
+        'Where',
+        'check',
+        'start',
+      ],
+    ]);
   });
 
   it('is small', () => {
@@ -56,7 +82,7 @@ describe('The package', () => {
       .filter((file) => file.endsWith('.js'))
       .map((file) => readFileSync(join(root, file), 'utf8'));
     const isUsed = (name: string) => sources.some((text) => text.includes(`"${name}"`));
-    expect(Object.keys(dependencies).filter((name) => !isUsed(name))).toEqual([]);
+    expect(Object.keys({ ...dependencies, ...peerDependencies }).filter((name) => !isUsed(name))).toEqual([]);
   });
 });
 
@@ -65,11 +91,13 @@ describe('The installed package', { timeout: 60_000 }, () => {
 
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'holdfast-package-'));
-    writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }');
+    writeFileSync(join(folder, 'package.json'), '{ "private": true }');
     // The registry is the one that this repository uses.
     cpSync(join(root, '.npmrc'), join(folder, '.npmrc'));
-    await npm(folder, 'install', packed.tarball, '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error');
-  }, 60_000);
+    const quickly = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
+    await npm(folder, 'install', packed.tarball, 'jest@30', ...quickly);
+    symlinkSync(join(root, 'node_modules', '@azure'), join(folder, 'node_modules', '@azure'), 'junction');
+  }, 120_000);
   afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
 
   it.each([
@@ -100,26 +128,92 @@ describe('The installed package', { timeout: 60_000 }, () => {
     expect(await program.ended).toEqual({ code: 0, signal: null });
   });
 
-  it('gives start to a program, with types', async () => {
-    const program = `import { start, type HoldfastServer, type StartOptions } from 'holdfast';
-const options: StartOptions = { inMemory: true, blobPort: 0 };
-const server: HoldfastServer = await start(options);
-const text: string = server.connectionString;
-console.log(text.slice(0, 24));
-await server.clock.advance(1);
-await server.stop();
-// @ts-expect-error: a wrong option does not compile.
-start({ inMemoryPersistence: true });
+  it.each([
+    ['imports', 'program.mjs', "import { start } from 'holdfast';"],
+    ['requires', 'program.cjs', "const { start } = require('holdfast');"],
+  ])('gives start to a program that %s it', async (_, file, loading) => {
+    writeFileSync(
+      join(folder, file),
+      `${loading}
+(async () => {
+  const server = await start({ location: 'data of a program', blobPort: 0 });
+  console.log(server.connectionString);
+  await new Promise((resolve) => process.once('disconnect', resolve));
+  await server.stop();
+})();`,
+    );
+    const program = fork(join(folder, file), { cwd: folder, silent: true });
+    onTestFinished(() => void program.kill('SIGKILL'));
+    const [printed] = await once(program.stdout!, 'data');
+    expect(await blobAt(String(printed).trim())).toBe('b');
+    program.disconnect();
+    expect(await once(program, 'exit')).toEqual([0, null]);
+    rmSync(join(folder, 'data of a program'), { recursive: true });
+  });
+
+  it('runs in Jest, with data in memory and in a folder, and leaves nothing open', async () => {
+    writeFileSync(
+      join(folder, 'blob.test.js'),
+      `const { BlobServiceClient } = require('@azure/storage-blob');
+const { start, StartError } = require('holdfast');
+test.each([{ inMemory: true }, { location: 'data of Jest' }])('%j', async (options) => {
+  const server = await start({ ...options, blobPort: 0 });
+  try {
+    const container = BlobServiceClient.fromConnectionString(server.connectionString).getContainerClient('jest');
+    await container.create();
+    const bytes = Buffer.alloc(200_000, 'x');
+    await container.getBlockBlobClient('blob').uploadData(bytes);
+    expect((await container.getBlockBlobClient('blob').downloadToBuffer()).equals(bytes)).toBe(true);
+    await expect(start({ blobPort: -1 })).rejects.toBeInstanceOf(StartError);
+  } finally {
+    await server.stop();
+  }
+});`,
+    );
+    const jest = runProgram(process.execPath, [join(folder, 'node_modules', 'jest', 'bin', 'jest.js')], {
+      cwd: folder,
+      // The worker of this test is not Jest's.
+      env: { NODE_ENV: 'test', JEST_WORKER_ID: '' },
+    });
+    expect({ ...(await jest.ended), said: jest.stderr() }).toMatchObject({
+      code: 0,
+      said: expect.stringMatching(/Tests: +2 passed/),
+    });
+    expect(jest.stderr()).not.toContain('did not exit');
+  });
+
+  it.each(['program.mts', 'program.cts'])('has types for %s', async (file) => {
+    const program = `import { check, type HoldfastServer, type StartOptions, start } from 'holdfast';
+const options: StartOptions = { inMemory: true, blobPort: 0, log: { level: 'warn' } };
+export async function run(): Promise<string> {
+  const server: HoldfastServer = await start(options);
+  await server.clock.advance(1);
+  await server.stop();
+  const { findings } = await check('data');
+  // @ts-expect-error: a wrong option does not compile.
+  await start({ inMemoryPersistence: true });
+  return server.connectionString + findings.join();
+}
 `;
-    writeFileSync(join(folder, 'program.ts'), program);
+    writeFileSync(join(folder, file), program);
     const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-    const types = ['--types', 'node', '--typeRoots', join(root, 'node_modules', '@types')];
-    const options = ['--strict', '--module', 'nodenext', '--target', 'es2023', '--outDir', 'built', ...types];
-    await run(process.execPath, [compiler, 'program.ts', '--ignoreConfig', ...options], { cwd: folder });
-    const text = readFileSync(join(folder, 'built', 'program.js'), 'utf8');
-    writeFileSync(join(folder, 'built', 'program.js'), text.replace(/start\(\{ inMemoryPersistence.*/, ''));
-    const { stdout } = await run(process.execPath, [join('built', 'program.js')], { cwd: folder });
-    expect(stdout).toBe('DefaultEndpointsProtocol\n');
+    // Neither types of Node nor the check of libraries left out: the declarations stand for themselves.
+    const options = ['--noEmit', '--strict', '--exactOptionalPropertyTypes', '--target', 'es2022', '--types', ''];
+    const words = [compiler, file, '--ignoreConfig', '--module', 'nodenext', ...options];
+    await run(process.execPath, words, { cwd: folder }).catch(({ stdout }) => expect(stdout).toBe(''));
+  });
+
+  it('names the package to install when PostgreSQL is asked for', async () => {
+    const words = ['--partition', 'postgres://127.0.0.1/none', '--extents', 'bytes', '--blobPort', '0'];
+    const program = runProgram(
+      process.execPath,
+      [join(folder, 'node_modules/holdfast', 'dist/bin/holdfast.js'), ...words],
+      {
+        cwd: folder,
+      },
+    );
+    expect((await program.ended).code).toBe(1);
+    expect(program.stderr()).toMatch(/^holdfast: .*: npm install pg\n$/);
   });
 });
 
@@ -158,10 +252,15 @@ interface Packed {
   readonly unpackedSize: number;
 }
 
+/** From a fresh clone, in which nothing is built. */
 async function pack(): Promise<Packed> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-pack-'));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
-  const stdout = await npm(root, 'pack', '--json', '--ignore-scripts', '--pack-destination', folder);
+  const clone = join(folder, 'clone');
+  for (const each of [...machinery, 'src', 'docs', 'README.md', 'LICENSE', 'CHANGELOG.md'])
+    cpSync(join(root, each), join(clone, each), { recursive: true });
+  symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'), 'junction');
+  const stdout = await npm(clone, 'pack', '--json', '--pack-destination', folder);
   const [{ filename, files, unpackedSize }] = [JSON.parse(stdout)].flat();
   const tarball = join(folder, filename);
   return {

@@ -15,12 +15,13 @@ export interface Program {
 export function runProgram(
   file: string,
   words: readonly string[],
-  { cwd, env = {} }: { cwd: string; env?: Record<string, string> },
+  { cwd, env = {}, uid }: { cwd: string; env?: Record<string, string>; uid?: number },
 ): Program {
   const { npm_lifecycle_event: _, AZURITE_ACCOUNTS: __, ...inherited } = process.env;
   const child = spawn(file, words, {
     cwd,
     env: { ...inherited, ...env },
+    ...(uid !== undefined && { uid, gid: uid }),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));

@@ -12,6 +12,12 @@ export const noPythonTables = answers(debianPython, '-c', 'import azure.data.tab
   ? undefined
   : "Microsoft's Python SDK for tables is not installed from Debian (python3-azure)";
 
+export const noPytest =
+  noPythonSdk ??
+  (answers(debianPython, '-c', 'import pytest') ? undefined : 'pytest is not installed from Debian (python3-pytest)');
+
+export const noSystemd = answers('systemd-analyze', '--version') ? undefined : 'systemd is not installed';
+
 export const noRclone = answers('rclone', 'version') ? undefined : 'rclone is not installed';
 
 function answers(command: string, ...words: string[]): boolean {

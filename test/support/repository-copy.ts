@@ -8,7 +8,8 @@ import { onTestFinished } from 'vitest';
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
-const machinery = [
+/** What installs, builds and tests the sources. */
+export const machinery = [
   'package.json',
   'package-lock.json',
   'tsconfig.json',

@@ -2,8 +2,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type HoldfastServer, type StartOptions, withAccounts } from 'holdfast';
+import type { HoldfastServer, StartOptions } from 'holdfast';
 import { inject } from 'vitest';
+import { withAccounts } from '../../src/server/open-storage.ts';
 import { restartableServer, startServers, stopServers } from './restartable-servers.ts';
 
 /** Of all processes. */
@@ -18,13 +19,14 @@ export interface ThreeProcesses {
 }
 
 export async function startThree(options: StartOptions): Promise<ThreeProcesses> {
-  const { blobKeepAliveSeconds: keepAlive = 600, rehydrationSeconds, copyFrom = [] } = options;
+  const { blobKeepAliveSeconds: keepAlive = 600, rehydrationSeconds, copyFrom = [], seed } = options;
   const partition = await newDatabase();
   const extents = mkdtempSync(join(tmpdir(), 'holdfast-extents-'));
   const keepAlives = ['blob', 'queue', 'table'].flatMap((name) => [`--${name}KeepAliveTimeout`, String(keepAlive)]);
   const rehydration = rehydrationSeconds === undefined ? [] : ['--rehydration', String(rehydrationSeconds)];
   const words = ['--partition', partition, '--extents', extents, '--test-clock', '--log-level', 'warn'];
   words.push(...keepAlives, ...rehydration, ...copyFrom.flatMap((origin) => ['--copy-from', origin]));
+  if (typeof seed === 'string') words.push('--seed', seed);
   const servers = [restartableServer(words), restartableServer(words), restartableServer(words)];
   // A hook that fails keeps the others from running, also the one that would stop these; then the test process is ended so.
   function onTerminated(): void {
@@ -73,7 +75,7 @@ export async function startThree(options: StartOptions): Promise<ThreeProcesses>
   };
 }
 
-async function newDatabase(): Promise<string> {
+export async function newDatabase(): Promise<string> {
   const answer = await fetch(inject('postgresForAll'));
   const text = await answer.text();
   if (!answer.ok) throw new Error(text);

@@ -60,6 +60,21 @@ export function reads(harness: Harness): void {
       expect(stale).toBe(0);
     }, 120_000);
 
+    it('finds one row among many that are absent, wherever it stands between them, in any order', async () => {
+      const partition = await openOne(harness);
+      for (const at of [0, 1, 10, 18, 19]) {
+        const keys = times(20, (i) => key('neighbours', at, (i * 7 + 5) % 20));
+        const found = (): Promise<(string | undefined)[]> =>
+          partition.read(async (snapshot) => (await snapshot.getMany(keys)).map(rowText));
+        expect(await found()).toEqual(keys.map(() => undefined));
+        const one = key('neighbours', at, at);
+        await put(partition, one, 'there');
+        expect(await found()).toEqual(keys.map((each) => (each === one ? 'there' : undefined)));
+        await partition.transact(one, async (tx) => tx.remove(one));
+        expect(await found()).toEqual(keys.map(() => undefined));
+      }
+    });
+
     for (const [title, start] of Object.entries(harness.otherWriters ?? {})) {
       it(`sees what ${title} committed before, ${count} times under other reads`, async () => {
         const store = await openStore(harness);

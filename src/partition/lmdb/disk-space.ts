@@ -124,7 +124,8 @@ const BYTES_PER_ROW = 32;
 /** An upper bound of what a checkpoint adds to LMDB's file. */
 export class SizeEstimate {
   private pages = 0;
-  private bytes = 0;
+  /** About as many as in the log. */
+  bytes = 0;
 
   /** @param valueBytes undefined: the row is removed */
   add(keyBytes: number, valueBytes: number | undefined): this {
@@ -133,9 +134,10 @@ export class SizeEstimate {
     return this;
   }
 
-  addAll(commits: readonly Commit[]): this {
-    for (const { writeSets } of commits) {
-      for (const { writes } of writeSets) for (const write of writes) this.add(write.key.length, valueBytesOf(write));
+  addAll(others: readonly SizeEstimate[]): this {
+    for (const { pages, bytes } of others) {
+      this.pages += pages;
+      this.bytes += bytes;
     }
     return this;
   }
@@ -147,17 +149,16 @@ export class SizeEstimate {
   }
 }
 
-/** The size of a commit in the log. Throws a RangeError if a key is too long: LMDB would refuse it in the middle of a checkpoint. */
-export function walBytes(commit: Commit): number {
-  let bytes = 0;
-  for (const { writes } of commit.writeSets) {
+/** Throws a RangeError if a key is too long: LMDB would refuse it in the middle of a checkpoint. */
+export function estimateCommit({ writeSets }: Commit): SizeEstimate {
+  const estimate = new SizeEstimate();
+  for (const { writes } of writeSets) {
     for (const write of writes) {
-      const keyBytes = write.key.length;
-      if (keyBytes > KEY_BYTES_MAX) throw new RangeError(`a key of ${keyBytes} bytes`);
-      bytes += BYTES_PER_ROW + keyBytes + (valueBytesOf(write) ?? 0);
+      if (write.key.length > KEY_BYTES_MAX) throw new RangeError(`a key of ${write.key.length} bytes`);
+      estimate.add(write.key.length, valueBytesOf(write));
     }
   }
-  return bytes;
+  return estimate;
 }
 
 /** Whether at least as many rows are removed as written, counters aside: only such commits are accepted on a full disk. */

@@ -4,8 +4,16 @@
  */
 import { COUNT_BOUNDS, Histogram, SECONDS_BOUNDS } from '../../base/histogram.ts';
 import { type ClockOptions, ReservedClock } from '../clock.ts';
-import { type Commit, type Engine, type EngineFigures, type Instant, type Outcome, Unavailable } from '../partition.ts';
-import { freesSpace, LOW_SPACE, walBytes } from './disk-space.ts';
+import {
+  type Commit,
+  DiskFull,
+  type Engine,
+  type EngineFigures,
+  type Instant,
+  type Outcome,
+  Unavailable,
+} from '../partition.ts';
+import { estimateCommit, freesSpace, LOW_SPACE, type SizeEstimate } from './disk-space.ts';
 import { isDiskFull, type LmdbFiles } from './files.ts';
 import { type Decision, validateGroup } from './group-validation.ts';
 import { type CheckpointOptions, Layers } from './layers.ts';
@@ -30,7 +38,7 @@ const EMPTY_COMMIT: Commit = { id: '', queueKeys: [], checks: [], ranges: [], wr
 
 interface PendingCommit {
   readonly data: Commit;
-  readonly bytes: number;
+  readonly size: SizeEstimate;
   readonly resolve: (outcome: Outcome) => void;
   readonly reject: (error: Error) => void;
 }
@@ -90,7 +98,7 @@ class LmdbEngine implements Engine {
     return new Promise((resolve, reject) => {
       const refusal = this.failure ?? (this.isClosing ? new Unavailable('The store is closed.') : undefined);
       if (refusal) throw refusal;
-      this.waiting.push({ data, bytes: walBytes(data), resolve, reject });
+      this.waiting.push({ data, size: estimateCommit(data), resolve, reject });
       this.schedule();
     });
   }
@@ -158,14 +166,14 @@ class LmdbEngine implements Engine {
   private takeGroup(): PendingCommit[] {
     let bytes = 0;
     let count = 0;
-    while (count < this.waiting.length && bytes < GROUP_BYTES_MAX) bytes += this.waiting[count++]!.bytes;
+    while (count < this.waiting.length && bytes < GROUP_BYTES_MAX) bytes += this.waiting[count++]!.size.bytes;
     return this.waiting.splice(0, count);
   }
 
   /** The commits that the disk has room for; the others are refused. undefined: the running checkpoint has to end first. */
   private admit(commits: PendingCommit[]): PendingCommit[] | undefined {
     const { layers } = this;
-    const all = commits.map(({ data }) => data);
+    const all = commits.map(({ size }) => size);
     if (layers.space.hasAmpleSpace(() => layers.sizeEstimateWith(all))) return commits;
     // Preallocation must not write to LMDB's file while a checkpoint does.
     if (layers.isCheckpointing) return undefined;
@@ -175,7 +183,7 @@ class LmdbEngine implements Engine {
     if (layers.sizeEstimateWith([]) > 0 && layers.checkpointNow()) return undefined;
     // The log has room for these; the checkpoint starts once they have freed space.
     const freeing = commits.filter(({ data }) => freesSpace(data));
-    for (const each of commits) if (!freeing.includes(each)) each.reject(new Unavailable(LOW_SPACE));
+    for (const each of commits) if (!freeing.includes(each)) each.reject(new DiskFull(LOW_SPACE));
     return freeing;
   }
 
@@ -209,7 +217,7 @@ class LmdbEngine implements Engine {
         active.undoGroup();
         clock.isReservationPending ||= until !== undefined;
         this.decidedAt = 0n;
-        this.answer(commits, insteadOfCommitted(new Unavailable(LOW_SPACE)), 0);
+        this.answer(commits, insteadOfCommitted(new DiskFull(LOW_SPACE)), 0);
       } else {
         layers.fail(error);
         this.answer(commits, insteadOfCommitted('unknown'), 0);

@@ -5,7 +5,7 @@
  */
 import { statSync } from 'node:fs';
 import { Histogram, SECONDS_BOUNDS } from '../../base/histogram.ts';
-import type { Commit, EngineFigures } from '../partition.ts';
+import type { EngineFigures } from '../partition.ts';
 import { Checkpointer } from './checkpoint.ts';
 import { SizeEstimate, SpaceGuard } from './disk-space.ts';
 import { dataFile, fileUsage, type LmdbFiles } from './files.ts';
@@ -96,7 +96,7 @@ export class Layers {
   }
 
   /** An upper bound of what checkpoints add to LMDB's file, with these commits. */
-  sizeEstimateWith(commits: readonly Commit[], used?: number): number {
+  sizeEstimateWith(commits: readonly SizeEstimate[], used?: number): number {
     const overlay = this.generations.reduce((sum, { sizeEstimate }) => sum + sizeEstimate.bytesMax(used), 0);
     return overlay + new SizeEstimate().addAll(commits).bytesMax(used);
   }

@@ -11,8 +11,10 @@ import { type LmdbOptions, openLmdb } from './engine.ts';
 import { EmptyRanges } from './overlay.ts';
 import { segmentFile } from './wal.ts';
 
-async function open(options: Omit<LmdbOptions, 'location'>) {
-  const location = mkdtempSync(join(tmpdir(), 'holdfast-overlay-'));
+async function open(
+  options: Omit<LmdbOptions, 'location'>,
+  location = mkdtempSync(join(tmpdir(), 'holdfast-overlay-')),
+) {
   const engine = await openLmdb({ location, ...options });
   onTestFinished(async () => {
     await engine.close();
@@ -60,6 +62,18 @@ describe('A snapshot', () => {
       await check(each);
       each.at.end();
     }
+  });
+});
+
+describe('Many keys that are read at once', () => {
+  it('are found if the checkpoint alone has a row between them', async () => {
+    const location = mkdtempSync(join(tmpdir(), 'holdfast-overlay-'));
+    const before = openPartition(await openLmdb({ location }));
+    await put(before, key('row', 7), 'there');
+    await before.close();
+    const { partition } = await open({}, location);
+    const rows = await partition.read((at) => at.getMany(times(20, (i) => key('row', i))));
+    expect(rows.map(rowText)).toEqual(times(20, (i) => (i === 7 ? 'there' : undefined)));
   });
 });
 

@@ -188,6 +188,7 @@ export class EmptyRanges {
 
   /** Called for every put, so that the row is found. */
   excludeKey(key: Key): void {
+    if (this.ranges.length === 0) return;
     const holdsKey = ({ from, to }: Range) => from <= key && key < to;
     if (!this.ranges.some(holdsKey)) return;
     const others = this.ranges.filter((range) => !holdsKey(range));

@@ -4,7 +4,7 @@ import { type Key, keyAfter, type Range } from '../keys.ts';
 import { readPage } from '../pages.ts';
 import type { Instant, PagedSnapshot, Row, ScanOptions, Timestamp } from '../partition.ts';
 import type { CurrentRows } from '../validate.ts';
-import { decodeRow, decodeVersion, type RowsDatabase } from './files.ts';
+import { decodeRow, type RowsDatabase } from './files.ts';
 import { type EmptyRanges, Entry, type Generation, mergedKeys, REMOVED_MIN } from './overlay.ts';
 
 /** One checkpoint: a read transaction of LMDB, reference-counted. */
@@ -28,13 +28,11 @@ export class CheckpointState {
     if (--this.users === 0) this.transaction.done();
   }
 
-  /** The stored row, in a buffer that is longer than its `size`; valid until the next call. */
-  peek(key: Key): Buffer | undefined {
-    return this.rows.getBinaryFast(key, { transaction: this.transaction });
-  }
-
-  get size(): number {
-    return this.rows.lastSize;
+  get(key: Key): Row | undefined {
+    const stored = this.rows.getBinaryFast(key, { transaction: this.transaction });
+    if (!stored) return undefined;
+    const { version, value } = decodeRow(stored, this.rows.lastSize);
+    return { key, version, value };
   }
 
   *rowsIn({ from, to }: Range, reverse: boolean): Iterable<Row> {
@@ -71,11 +69,7 @@ export class LayeredView implements CurrentRows {
 
   get(key: Key): Row | undefined {
     const entry = this.entryAt(key);
-    if (entry) return rowFrom(entry);
-    const stored = this.checkpoint.peek(key);
-    if (!stored) return undefined;
-    const { version, value } = decodeRow(stored, this.checkpoint.size);
-    return { key, version, value };
+    return entry ? rowFrom(entry) : this.checkpoint.get(key);
   }
 
   /** Many keys are mostly those of new neighbours: then one look at their range answers for all. */
@@ -84,28 +78,18 @@ export class LayeredView implements CurrentRows {
     return keys.map((key) => (isNew ? undefined : this.get(key)));
   }
 
-  /** False also for rows of later groups. */
-  private isEmpty(range: Range): boolean {
-    if (this.generations.some((generation) => generation.hasAny(range))) return false;
-    for (const _ of this.checkpoint.rowsIn(range, false)) return false;
-    return true;
-  }
-
   release(): void {
     this.checkpoint.release();
   }
 
   versionOf(key: Key): Timestamp | undefined {
     const entry = this.entryAt(key);
-    if (entry) return entry.version;
-    const stored = this.checkpoint.peek(key);
-    return stored && decodeVersion(stored);
+    return entry ? entry.version : this.checkpoint.get(key)?.version;
   }
 
   bytesOf(key: Key): number | undefined {
     const entry = this.entryAt(key);
-    if (entry) return entry.valueBytes;
-    return this.checkpoint.peek(key) && this.checkpoint.size - 8;
+    return entry ? entry.valueBytes : this.checkpoint.get(key)?.value.length;
   }
 
   rowsIn(range: Range, limit: number): Row[] {
@@ -133,6 +117,13 @@ export class LayeredView implements CurrentRows {
 
   private *walkOutside(range: Range, empty: EmptyRanges): Iterable<Row> {
     for (const part of empty.outside(range, this.group)) yield* this.merge(part, false);
+  }
+
+  /** False also for rows of later groups. */
+  private isEmpty(range: Range): boolean {
+    if (this.generations.some((generation) => generation.hasAny(range))) return false;
+    for (const _ of this.checkpoint.rowsIn(range, false)) return false;
+    return true;
   }
 
   private entryAt(key: Key): Entry | undefined {

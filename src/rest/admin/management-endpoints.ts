@@ -44,6 +44,23 @@ export function healthEndpoints(isReady: () => boolean = () => true): Management
   };
 }
 
+/** For a browser only: to any other client the root is an address without an account. */
+export function welcomeEndpoint(
+  { method, url, headers }: IncomingMessage,
+  { welcomePage }: { readonly welcomePage?: () => string },
+): ManagementEndpoint | undefined {
+  if (!welcomePage || method !== 'GET' || url !== '/' || !headers.accept?.includes('text/html')) return undefined;
+  return async () => ({
+    status: 200,
+    headers: {
+      'Content-Type': 'text/html; charset=utf-8',
+      'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+      'X-Content-Type-Options': 'nosniff',
+    },
+    body: welcomePage(),
+  });
+}
+
 /** Refuses requests from pages of other sites: a browser sends them, though it withholds the reply from the page. */
 export function sameSiteOnly(endpoints: ManagementEndpoints = {}): ManagementEndpoints {
   const guarded = Object.entries(endpoints).map(([key, endpoint]): [string, ManagementEndpoint] => [

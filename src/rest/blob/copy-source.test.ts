@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Request } from '../operation.ts';
-import { parseCopySource } from './copy-source.ts';
+import { copySource, parseCopySource } from './copy-source.ts';
 
 const PATH = { host: 'localhost:10000', base: '/mine' };
 const HOST = { host: 'mine.blob.localhost:10000', base: '' };
@@ -44,6 +44,8 @@ describe('A copy source', () => {
     [HOST, 'http://elsewhere:10000/mine/c/b'],
     [PATH, 'http://nas:10001/mine/c/b'],
     [PATH, 'http://nas/mine/c/b'],
+    [PATH, 'https://named.example:8443/mine/c/b'],
+    [PATH, 'http://named.example/mine/c/b'],
   ])('of a request to %j is another server at %s', (caller, source) => {
     expect(() => parse(requestFrom(caller, source))).toThrow('--copy-from');
   });
@@ -68,6 +70,19 @@ describe('A copy source', () => {
     'https://theirs.blob.core.windows.net/c/b',
   ])('is on another server that is named at %s', (source) => {
     expect(parse(requestFrom(PATH, source))).toEqual({ url: source, isRemote: true });
+  });
+
+  it.each([
+    ['', ''],
+    ['?a=b', '?a=b'],
+    ['?sv=1&sig=abc', ''],
+    ['?X-Amz-Signature=abc&a=b', ''],
+    ['?a=sig', '?a=sig'],
+  ])('with the query %s is shown with %s', (query, shown) => {
+    const source = `https://named.example/x${query}`;
+    const request = requestFrom(PATH, source);
+    const read = copySource('as owner').read({ ...request, copySource: parse(request) });
+    expect(read).toMatchObject({ url: `https://named.example/x${shown}`, remote: { url: source } });
   });
 
   it.each(['http://user@localhost:10000/mine/c/b', 'https://named.example@evil.example/x'])(

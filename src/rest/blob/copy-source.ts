@@ -6,8 +6,9 @@ import { networkInterfaces } from 'node:os';
 import type { Conditions } from '../../rules/conditions.ts';
 import type { CopySource } from '../../services/blob/copy-sources.ts';
 import { parseSnapshot } from '../../services/blob/snapshots.ts';
+import { parseIfTags } from '../../services/blob/tags.ts';
 import { StorageError } from '../../services/common/errors.ts';
-import { notImplemented, type Reader, type Request } from '../operation.ts';
+import { notImplemented, type Operation, type Reader, type Request } from '../operation.ts';
 import { parseWebUrl } from '../outgoing/origins.ts';
 import { conditions, invalidHeader, reader, singleHeader } from '../params.ts';
 import { type Address, parseAddress, parseQuery } from '../request.ts';
@@ -101,12 +102,15 @@ function localSource({ url, container, item: blob, rawQuery }: CopySourceAddress
   return { url: withoutSignature(url), container, blob, snapshot };
 }
 
-/** The query of a signed URL is as secret as a key; of it only the snapshot is left. */
+/** The query of a signed URL, of Azure or another service, is as secret as a key; of it only the snapshot is left. */
 function withoutSignature(url: string): string {
   const question = url.indexOf('?');
-  if (question < 0 || !/[?&][^=&]*(?:sig|signature)=/i.test(url)) return url;
-  const [snapshot = ''] = /(?<=[?&])snapshot=[^&]*/i.exec(url) ?? [];
-  return `${url.slice(0, question)}${snapshot && `?${snapshot}`}`;
+  if (question < 0) return url;
+  // One part at a time: over the whole query the expression would take the square of its length.
+  const parts = url.slice(question + 1).split('&');
+  if (!parts.some((part) => /^[^=]*sig(?:nature)?=/i.test(part))) return url;
+  const snapshot = parts.find((part) => /^snapshot=/i.test(part));
+  return `${url.slice(0, question)}${snapshot === undefined ? '' : `?${snapshot}`}`;
 }
 
 /** As sent. */
@@ -128,6 +132,35 @@ export const sourceConditions: Reader<Conditions> = reader((request) => {
   return conditions.read({ ...request, headers: sourceHeaders });
 });
 
+const SOURCE_IF_TAGS = 'x-ms-source-if-tags';
+
+/** With x-ms-source-if-tags, of a source whose tags this server has. */
+export const sourceTagConditions: Reader<Conditions> = reader((request) => {
+  const found = sourceConditions.read(request);
+  const text = singleHeader(request, SOURCE_IF_TAGS);
+  if (text === undefined) return found;
+  if ('isRemote' in request.copySource!) throw tagsElsewhere(SOURCE_IF_TAGS);
+  return { ...found, ifTags: parseIfTags(text, SOURCE_IF_TAGS) };
+});
+
+const TAG_OPTION = 'x-ms-copy-source-tag-option';
+
+/** Whether the tags of the source are copied. By default those of the request replace them. */
+export const copiesTags: Reader<boolean> = reader((request) => {
+  const value = singleHeader(request, TAG_OPTION)?.toUpperCase() ?? 'REPLACE';
+  if (value === 'REPLACE') return false;
+  if (value !== 'COPY') throw invalidHeader(TAG_OPTION, value);
+  if (request.headers['x-ms-tags'] !== undefined) throw invalidHeader(TAG_OPTION, value);
+  if ('isRemote' in request.copySource!) throw tagsElsewhere(TAG_OPTION);
+  return true;
+});
+
+function tagsElsewhere(name: string): StorageError {
+  return notImplemented(`The request header ${name} is not implemented for a source on another server.`, {
+    HeaderName: name,
+  });
+}
+
 /** A synchronous copy is another operation. */
 export const requireAsyncCopy: Reader<void> = reader(({ headers }) => {
   const value = headers['x-ms-requires-sync'];
@@ -142,14 +175,23 @@ export const requireAbortAction: Reader<void> = reader(({ headers }) => {
 });
 
 /** The read of the source as a request that can be authenticated and authorized. */
-export function copySourceRequest(request: Request, source: CopySourceAddress, reads: CopySourceReads): Request {
+export function copySourceRequest(
+  request: Request,
+  source: CopySourceAddress,
+  { readsCopySource, unsupported }: Pick<Operation<never>, 'readsCopySource' | 'unsupported'>,
+): Request {
   const { rawPath, rawQuery, account, base, container, item, secondary } = source;
   const { id, readsHosts, secure, version } = request;
   const query = parseQuery(rawQuery);
-  const authorization = reads === 'by its credential' ? sourceAuthorization(request) : undefined;
+  const authorization = readsCopySource === 'by its credential' ? sourceAuthorization(request) : undefined;
+  const readsTags = [SOURCE_IF_TAGS, TAG_OPTION].some(
+    (name) => request.headers[name] !== undefined && !unsupported.includes(name),
+  );
+  // A read that depends on tags requires the right to them.
+  const headers = { ...(authorization !== undefined && { authorization }), ...(readsTags && { 'x-ms-if-tags': '' }) };
   return {
     ...{ id, account, base, readsHosts, secure, version, rawPath, rawQuery, query, container, item, secondary },
-    ...{ method: 'GET', headers: authorization === undefined ? {} : { authorization }, rawHeaders: [] },
+    ...{ method: 'GET', headers, rawHeaders: [] },
   };
 }
 

@@ -13,7 +13,14 @@ import {
   sourceHashes,
 } from '../params.ts';
 import { validatorHeaders } from '../reply.ts';
-import { copySource, sourceBytesMax, sourceConditions, sourceRange } from './copy-source.ts';
+import {
+  copiesTags,
+  copySource,
+  sourceBytesMax,
+  sourceConditions,
+  sourceRange,
+  sourceTagConditions,
+} from './copy-source.ts';
 import {
   beforeCrc64,
   COPY_FROM_URL_SIZES,
@@ -35,13 +42,12 @@ const ALL_CONDITIONS: ConditionHeader[] = ['If-Match', 'If-None-Match', 'If-Modi
 
 export const UNSUPPORTED_OF_SOURCES = [
   ...VERSION_PARAMS,
-  'x-ms-source-if-tags',
   'x-ms-source-encryption-key',
   'x-ms-source-encryption-key-sha256',
   'x-ms-source-encryption-algorithm',
   'x-ms-file-request-intent',
 ];
-const BLOB_FEATURES = ['x-ms-copy-source-tag-option', ...IMMUTABILITY, ...ENCRYPTION];
+const BLOB_FEATURES = [...IMMUTABILITY, ...ENCRYPTION];
 
 const target = { container: pathPart(0), blob: pathPart(1), base: rejectSnapshot, leaseId };
 export const sourceParams = { source: copySource('by its credential'), sourceConditions, sourceHashes };
@@ -80,6 +86,7 @@ const newBlobParams = {
   metadata,
   tier: header('x-ms-access-tier'),
   tags: header('x-ms-tags'),
+  copiesTags,
 };
 
 export const fromUrlOperations: readonly Operation<Storage>[] = [
@@ -90,6 +97,7 @@ export const fromUrlOperations: readonly Operation<Storage>[] = [
       when: { 'x-ms-blob-type': 'BlockBlob', 'x-ms-copy-source': true, ...sync },
       input: {
         ...newBlobParams,
+        sourceConditions: sourceTagConditions,
         content: blobContentHeaders,
         copiesProperties,
         sourceBytesMax: sourceBytesMax(PUT_BLOB_SIZES),
@@ -104,6 +112,7 @@ export const fromUrlOperations: readonly Operation<Storage>[] = [
   operation({
     ...newBlobRow,
     name: 'Copy Blob From URL',
+    unsupported: ['x-ms-source-if-tags', ...UNSUPPORTED_OF_SOURCES],
     when: { 'x-ms-copy-source': true, 'x-ms-requires-sync': 'true' },
     input: { ...newBlobParams, wantsMd5: beforeCrc64, sourceBytesMax: sourceBytesMax(COPY_FROM_URL_SIZES) },
     run: async (storage, input) => ({ ...(await copyBlobFromUrl(storage, input)), wantsMd5: input.wantsMd5 }),
@@ -125,7 +134,7 @@ export const fromUrlOperations: readonly Operation<Storage>[] = [
     permission: 'write',
     readsCopySource: 'by its credential',
     test: TEST,
-    unsupported: ['x-ms-if-tags', ...UNSUPPORTED_OF_SOURCES],
+    unsupported: ['x-ms-if-tags', 'x-ms-source-if-tags', ...UNSUPPORTED_OF_SOURCES],
     unsupportedUnlessLenient: ENCRYPTION,
     input: {
       ...target,

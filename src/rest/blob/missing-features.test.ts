@@ -9,7 +9,6 @@ import { blobOperations } from './operations.ts';
 const CHANGES: Readonly<
   Record<string, 'what is answered' | 'what is stored' | 'whether it happens' | 'nothing of that'>
 > = {
-  '?endbefore': 'what is answered',
   '?versionid': 'what is answered',
   'x-ms-if-tags': 'whether it happens',
   'x-ms-source-if-tags': 'whether it happens',

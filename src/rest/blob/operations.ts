@@ -66,7 +66,7 @@ import { batchOperations } from './batch.ts';
 import { appendHeaders, BLOB_TYPES, pageHeaders } from './blob-types.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
 import { addCopyHeaders } from './copy-reply.ts';
-import { copySource, requireAbortAction, requireAsyncCopy, sourceConditions } from './copy-source.ts';
+import { copySource, requireAbortAction, requireAsyncCopy, sourceTagConditions } from './copy-source.ts';
 import { fromUrlOperations } from './from-url-operations.ts';
 import { leaseDuration, leaseHeaders, leaseStatus } from './lease-reply.ts';
 import {
@@ -342,12 +342,12 @@ const singleOperations: readonly Operation<Storage>[] = [
     query: { restype: 'container', comp: 'list' },
     permission: 'list',
     test: 'test/end-to-end/list-blobs.test.ts',
-    unsupported: ['?endbefore'],
     input: {
       container,
       ...listParams,
       delimiter: query('delimiter'),
       startFrom: query('startFrom'),
+      endBefore: query('endBefore'),
       onlyDeleted: showOnlyDeleted,
       // The other values belong to features that are not implemented, so there is nothing to include.
       include: listQuery('include', [
@@ -599,7 +599,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     readsCopySource: 'as owner',
     conditions: ALL_CONDITIONS,
     test: 'test/end-to-end/copy-blob.test.ts',
-    unsupported: ['x-ms-source-if-tags', 'x-ms-source-content-md5', ...VERSION_PARAMS],
+    unsupported: ['x-ms-source-content-md5', ...VERSION_PARAMS],
     unsupportedUnlessLenient: [
       'x-ms-copy-source-authorization',
       'x-ms-copy-source-tag-option',
@@ -613,7 +613,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       conditions,
       leaseId,
       source: copySource('as owner'),
-      sourceConditions,
+      sourceConditions: sourceTagConditions,
       sourceLeaseId: header('x-ms-source-lease-id'),
       metadata,
       tier: accessTier,

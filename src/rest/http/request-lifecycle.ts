@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Log } from '../../base/log.ts';
 import { firstSlice } from '../../base/time-slices.ts';
 import { asStorageError, commonErrors, errorFactory, type StorageError } from '../../services/common/errors.ts';
+import type { AccessLog } from '../logging/access-log.ts';
 import { type Analytics, buildAccessRecord, sentBodyBytes } from '../logging/analytics-record.ts';
 import { createRequestLog } from '../logging/request-log.ts';
 import { DISCONNECTED, type RequestMetrics } from '../metrics/request-metrics.ts';
@@ -23,6 +24,7 @@ const SLOW_MILLISECONDS = 1_000;
 export interface LifecycleOptions {
   readonly definition: Pick<ServiceDefinition<never>, 'service' | 'serverName' | 'errorReply' | 'headers'>;
   readonly log: Log;
+  readonly accessLog?: AccessLog | undefined;
   /** The store's time. */
   readonly now: () => bigint;
   readonly analytics?: Analytics;
@@ -43,7 +45,7 @@ export class RequestLifecycle {
     this.#runPipeline = runPipeline;
     this.#connections = connections;
     this.#bodyOptions = bodyOptions;
-    this.#requests = createRequestLog(options.log);
+    this.#requests = createRequestLog(options.log, options.accessLog);
   }
 
   createContext(incoming: IncomingMessage, outgoing: ServerResponse, awaitsContinue: boolean): RequestContext {
@@ -147,16 +149,11 @@ export class RequestLifecycle {
     this.#requests.clientDisconnected(ctx, bytes);
   }
 
-  /** A StorageError is a reply; any other error is a bug or corrupt data. */
+  /** An error that is no answer is a bug. */
   #errorReply(error: unknown, ctx: RequestContext): Reply {
     const { definition, now } = this.#options;
-    let known = asStorageError(error);
-    if (!known) {
-      known = fail('InternalError');
-      this.#requests.failed(ctx, error);
-    } else if (isAuthError(known)) {
-      this.#requests.refused(ctx, known.code, known.details);
-    }
+    const known = asStorageError(error) ?? fail('InternalError');
+    this.#requests.raised(ctx, error, known);
     ctx.code = known.code;
     return definition.errorReply(known, ctx.id, now(), ctx.incoming);
   }
@@ -201,11 +198,6 @@ export class RequestLifecycle {
     const record = buildAccessRecord(ctx, definition.service, reply, bytes, timing);
     if (record) analytics!.record(record);
   }
-}
-
-/** Whether the request failed authentication or authorization. */
-function isAuthError({ status, code }: StorageError): boolean {
-  return status === 401 || status === 403 || code === 'InvalidAuthenticationInfo';
 }
 
 export class RunningRequests {

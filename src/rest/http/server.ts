@@ -1,11 +1,14 @@
 /** HTTP server: listening, connections, limits, admission and batching of requests, and close. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { EpisodeLog } from '../../base/episode-log.ts';
 import { HEADERS_MAX } from '../../base/input-limits.ts';
+import type { Log } from '../../base/log.ts';
 import { StorageError } from '../../services/common/errors.ts';
 import { createPipeline, type PipelineOptions, type ServedAccount } from '../pipeline.ts';
 import type { RequestContext } from '../request.ts';
 import { ByteBudget } from './byte-budget.ts';
+import { ConnectionLimit } from './connection-limit.ts';
 import { Connections, endsConnection, framingFault, hasBody } from './connections.ts';
 import { HEADERS_BYTES_MAX, LIMITS, type Limits, serverBusy } from './limits.ts';
 import { IDLE_MILLISECONDS } from './min-rate.ts';
@@ -21,6 +24,9 @@ const BACKLOG = 4_096;
 /** How long streams whose connections were cut may take to release their resources. */
 const RELEASE_MILLISECONDS = 2_000;
 
+const TOO_MANY_CONNECTIONS =
+  'there are too many connections, and further ones are closed: raise the limit of open files (ulimit -n)';
+
 export interface RestServerOptions<Context, Known extends ServedAccount = ServedAccount>
   extends PipelineOptions<Context, Known>,
     Omit<LifecycleOptions, 'definition'> {
@@ -34,6 +40,8 @@ export interface RestServerOptions<Context, Known extends ServedAccount = Served
   readonly limits?: Partial<Limits>;
   /** Shared with other servers of the process; by default this server has its own, of `limits.bodyBytesMax`. */
   readonly budget?: ByteBudget;
+  /** Shared in the same way; by default of `limits.connectionsMax`. */
+  readonly connectionLimit?: ConnectionLimit;
 }
 
 export interface RestServer {
@@ -75,9 +83,7 @@ class HttpServer<Context, Known extends ServedAccount> implements RestServer {
     this.#server = createHttpServer(options.tls, httpOptions(limits, options.keepAliveSeconds), log);
     // Node drops further headers silently; with one more than the limit, connections.ts refuses the request.
     this.#server.maxHeadersCount = HEADERS_MAX + 1;
-    this.#server.maxConnections = limits.connectionsMax;
-    this.#server.on('drop', () => log.debug({ connections: limits.connectionsMax }, 'too many connections'));
-    this.#listenForConnections();
+    this.#listenForConnections(options.connectionLimit ?? new ConnectionLimit(limits.connectionsMax), log);
     this.#listenForRequests();
   }
 
@@ -108,8 +114,14 @@ class HttpServer<Context, Known extends ServedAccount> implements RestServer {
     await this.#running.streamsEnded(RELEASE_MILLISECONDS);
   }
 
-  #listenForConnections(): void {
+  #listenForConnections(limit: ConnectionLimit, log: Log): void {
+    const tooMany = new EpisodeLog();
     this.#server.on('connection', (socket) => {
+      if (!limit.tryAdd()) {
+        socket.destroy();
+        return tooMany.happened(() => log.warn({ connections: limit.max }, TOO_MANY_CONNECTIONS));
+      }
+      socket.once('close', () => limit.remove());
       this.#budget.connectionAccepted();
       this.#sockets.add(socket);
       // Each of several pipelined streams adds a listener for the end of the connection.

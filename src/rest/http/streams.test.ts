@@ -14,6 +14,7 @@ import {
   testAccounts,
 } from '../../../test/support/raw-client.ts';
 import { ticksFromUnix } from '../../base/time.ts';
+import { CorruptChunk } from '../../extents/extents.ts';
 import { StorageError } from '../../services/common/errors.ts';
 import type { SentContent } from '../../services/common/upload.ts';
 import { operationOn } from '../operation.ts';
@@ -118,7 +119,7 @@ function sourceOf(length: number, { failAt = Infinity, gate = async () => {}, pi
       await gate();
       if (source.pulled >= failAt) {
         end();
-        throw Object.assign(new Error('a checksum differs'), { name: 'Damaged' });
+        throw new CorruptChunk('a checksum differs');
       }
       const from = source.pulled;
       source.pulled = Math.min(length, from + piece);
@@ -465,11 +466,11 @@ describe('A streamed response', () => {
     socket.destroy();
   });
 
-  it('is a 500 when its first piece fails, and is cut when a later one does', async () => {
+  it('is refused for good when its first piece is damaged, and is cut when a later one does', async () => {
     let made = sources(MIB, { failAt: 0 });
     const { socket, answer } = rawClient(port);
     socket.write(headOf('GET', URL));
-    expect(await answer()).toMatchObject({ status: 500, headers: { 'x-ms-error-code': 'InternalError' } });
+    expect(await answer()).toMatchObject({ status: 409, headers: { 'x-ms-error-code': 'DataCorrupted' } });
     expect(made).toMatchObject([{ ended: 1 }]);
     expect(errorsLogged()).toMatchObject([
       { message: 'damaged bytes', fields: { err: { message: 'a checksum differs' } } },

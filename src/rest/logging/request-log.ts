@@ -1,38 +1,53 @@
 /** Log lines of requests. Signatures in URLs are redacted: a reader of the log could use them. */
 import type { IncomingMessage } from 'node:http';
+import { EpisodeLog } from '../../base/episode-log.ts';
 import type { Log } from '../../base/log.ts';
-import type { StorageError } from '../../services/common/errors.ts';
+import { isCorruption, isOutOfSpace, type StorageError } from '../../services/common/errors.ts';
 import type { Reply } from '../reply.ts';
 import type { RequestContext } from '../request.ts';
+import type { AccessLog } from './access-log.ts';
+import { sentBodyBytes } from './analytics-record.ts';
 import { createRefusalLog } from './refusal-log.ts';
 
 interface RequestLog {
   /** `started` is a time of performance.now(), here and below. */
   answered(ctx: RequestContext, reply: Reply, started: number, bytes?: number): void;
   slow(ctx: RequestContext, reply: Reply, started: number, bytes?: number): void;
+  /** An error that the reply reports. */
+  raised(ctx: RequestContext, error: unknown, reported: StorageError): void;
   /** A bug or corrupt data; `cut` if the failure interrupted a reply of which this many bytes were sent. */
   failed(ctx: RequestContext, error: unknown, cut?: { readonly bytes: number }): void;
   clientDisconnected(ctx: RequestContext, bytes?: number): void;
   /** Authentication or authorization failed. */
-  refused(ctx: RequestContext, code: unknown, details?: StorageError['details']): void;
+  refused(ctx: RequestContext, code: unknown): void;
 }
 
-export function createRequestLog(log: Log): RequestLog {
+export function createRequestLog(log: Log, accessLog?: AccessLog): RequestLog {
   const refusals = createRefusalLog(log);
+  const outOfSpace = new EpisodeLog();
+  const failed: RequestLog['failed'] = (ctx, error, cut) => {
+    const fault = isCorruption(error) ? 'damaged bytes' : 'bug';
+    log.error({ err: error, ...requestFields(ctx), ...cut }, cut ? `answer cut: ${fault}` : fault);
+  };
+  const refused = (ctx: RequestContext, code: unknown, details?: StorageError['details']) =>
+    refusals.refused(ctx.incoming.socket.remoteAddress, { ...requestFields(ctx), code, ...refusalReason(details) });
   return {
+    failed,
+    refused,
+    raised(ctx, error, reported) {
+      if (isOutOfSpace(error)) outOfSpace.happened(() => log.error(error.message));
+      else if (error !== reported && (isCorruption(error) || reported.code === 'InternalError')) failed(ctx, error);
+      else if (isAuthError(reported)) refused(ctx, reported.code, reported.details);
+    },
     answered(ctx, reply, started, bytes) {
+      accessLog?.answered(ctx, reply, started, bytes ?? sentBodyBytes(reply, ctx.incoming.method));
       if (log.isLevelEnabled('debug')) log.debug(responseFields(ctx, reply, started, bytes), 'request');
     },
-    slow: (ctx, reply, started, bytes) => log.warn(responseFields(ctx, reply, started, bytes), 'slow request'),
-    failed(ctx, error, cut) {
-      const fault = failureMessage(error);
-      log.error({ err: error, ...requestFields(ctx), ...cut }, cut ? `answer cut: ${fault}` : fault);
+    slow(ctx, reply, started, bytes) {
+      accessLog?.answered(ctx, reply, started, bytes ?? sentBodyBytes(reply, ctx.incoming.method));
+      log.warn(responseFields(ctx, reply, started, bytes), 'slow request');
     },
     clientDisconnected: (ctx, bytes) => log.debug({ ...requestFields(ctx), bytes }, 'client went away'),
-    refused({ incoming, ...ctx }, code, details) {
-      const line = { ...requestFields({ incoming, ...ctx }), code, ...refusalReason(details) };
-      refusals.refused(incoming.socket.remoteAddress, line);
-    },
   };
 }
 
@@ -62,9 +77,9 @@ function withoutSignature(part: string, hidden: string): string {
   return SIGNATURE.test(name) ? `${name}=${hidden}` : part;
 }
 
-/** Recognized by the name of the error: the layer that detects corruption must not be imported here. */
-function failureMessage(error: unknown): string {
-  return error instanceof Error && error.name === 'Damaged' ? 'damaged bytes' : 'bug';
+/** Whether the request failed authentication or authorization. */
+function isAuthError({ status, code }: StorageError): boolean {
+  return status === 401 || status === 403 || code === 'InvalidAuthenticationInfo';
 }
 
 /** Without the string-to-sign, which has many lines. */

@@ -8,6 +8,7 @@ import type { RemoteHead } from '../../services/common/remote-sources.ts';
 const SOURCE_BYTES_MAX = 50_000 * 4_000 * 2 ** 20;
 const CONTENT_RANGE = /^bytes (\d+)-(\d+)\/(\d+)$/;
 const METADATA = 'x-ms-meta-';
+const MD5 = /^[A-Za-z\d+/]{22}==$/;
 
 /** @returns with the offset of the first byte that follows */
 export function readHead(
@@ -43,7 +44,7 @@ function validators({ etag, 'last-modified': modified }: IncomingHttpHeaders) {
 }
 
 function properties(headers: IncomingHttpHeaders): Pick<RemoteHead, 'content' | 'metadata'> {
-  const md5 = headers['x-ms-blob-content-md5'] ?? headers['content-md5'];
+  const md5 = String(headers['x-ms-blob-content-md5'] ?? headers['content-md5'] ?? '');
   return {
     content: {
       contentType: headers['content-type'],
@@ -51,7 +52,7 @@ function properties(headers: IncomingHttpHeaders): Pick<RemoteHead, 'content' | 
       contentLanguage: headers['content-language'],
       contentDisposition: headers['content-disposition'],
       cacheControl: headers['cache-control'],
-      contentMd5: md5 === undefined ? undefined : String(md5),
+      contentMd5: MD5.test(md5) ? md5 : undefined,
     },
     metadata: Object.entries(headers)
       .filter(([name]) => name.startsWith(METADATA))

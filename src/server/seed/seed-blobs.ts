@@ -6,6 +6,7 @@ import { precheckPutBlob, putBlob } from '../../services/blob/put-blob.ts';
 import type { ContentHeaders } from '../../services/blob/rows.ts';
 import type { SentContent } from '../../services/common/upload.ts';
 import { bytesContent, fileContent } from '../file-content.ts';
+import { formatTagsHeader } from '../tags-header.ts';
 import type { SeedNode } from './seed-node.ts';
 import { readMetadata, type SeedScope } from './seed-step.ts';
 
@@ -59,14 +60,16 @@ export function addContainer(node: SeedNode, scope: SeedScope): void {
 
 interface SeedBlob {
   readonly content: ContentHeaders;
-  readonly metadata: readonly (readonly [name: string, value: string])[];
-  readonly tier: string | undefined;
+  readonly metadata?: readonly (readonly [name: string, value: string])[];
+  /** The header x-ms-tags. */
+  readonly tags?: string | undefined;
+  readonly tier?: string | undefined;
   open(): SentContent | Promise<SentContent>;
 }
 
 function addBlob(node: SeedNode, name: { container: string; blob: string }, seeded: SeedBlob, scope: SeedScope): void {
-  const { content, metadata, tier, open } = seeded;
-  const input = { ...name, content, metadata, tier, conditions: { ifNoneMatch: '*' as const }, leaseId: undefined };
+  const { metadata = [], open, ...described } = seeded;
+  const input = { ...name, ...described, metadata, conditions: { ifNoneMatch: '*' as const }, leaseId: undefined };
   scope.steps.children.push({
     node,
     account: scope.account,
@@ -83,19 +86,19 @@ function addBlob(node: SeedNode, name: { container: string; blob: string }, seed
 function readBlob(node: SeedNode, { folder }: SeedScope): SeedBlob {
   if (!node.isMap()) {
     const bytes = Buffer.from(node.text());
-    return {
-      content: { contentType: 'text/plain; charset=utf-8' },
-      metadata: [],
-      tier: undefined,
-      open: () => bytesContent(bytes),
-    };
+    return { content: { contentType: 'text/plain; charset=utf-8' }, open: () => bytesContent(bytes) };
   }
-  const fields = node.fields([...SOURCES, ...HEADERS, 'metadata', 'tier']);
+  const fields = node.fields([...SOURCES, ...HEADERS, 'metadata', 'tags', 'tier']);
   const given = SOURCES.filter((source) => fields[source] !== undefined);
   if (given.length !== 1) throw node.fault(`a blob has one of ${SOURCES.join(', ')}`);
   const headers = HEADERS.map((name) => [name, fields[name]?.headerText()] as const);
   const content: ContentHeaders = Object.fromEntries(headers.filter(([, value]) => value !== undefined));
-  const described = { metadata: readMetadata(fields.metadata), tier: fields.tier?.text() };
+  const tags = fields.tags?.entries().map((tag) => [tag.name, tag.text()] as const);
+  const described = {
+    metadata: readMetadata(fields.metadata),
+    tags: tags && formatTagsHeader(tags),
+    tier: fields.tier?.text(),
+  };
   if (fields.file) {
     const file = resolve(folder, fields.file.text());
     return {
@@ -126,12 +129,7 @@ function addFolder(node: SeedNode, container: string, scope: SeedScope): void {
   for (const name of names.sort()) {
     const file = join(folder, name);
     if (!statSync(file, { throwIfNoEntry: false })?.isFile()) continue;
-    const seeded = {
-      content: { contentType: contentTypeOf(file) },
-      metadata: [],
-      tier: undefined,
-      open: openFile(node, file),
-    };
+    const seeded = { content: { contentType: contentTypeOf(file) }, open: openFile(node, file) };
     addBlob(node, { container, blob: name.replaceAll(sep, '/') }, seeded, scope);
   }
 }

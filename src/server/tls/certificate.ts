@@ -5,6 +5,7 @@ import { Duplex } from 'node:stream';
 import { createSecureContext, TLSSocket } from 'node:tls';
 import type { TlsOptions } from '../../rest/http/tls.ts';
 import { type CertificateFiles, StartError } from '../config.ts';
+import type { Authority } from '../public.ts';
 
 export interface ServerCertificate {
   readonly tls: TlsOptions;
@@ -12,13 +13,6 @@ export interface ServerCertificate {
   readonly warnings: readonly string[];
   /** The authority that clients have to trust, if the server has made it. */
   readonly authority?: Authority;
-}
-
-export interface Authority {
-  /** In PEM. */
-  readonly certificate: string;
-  /** Path of its file; undefined: in memory only. */
-  readonly file: string | undefined;
 }
 
 export function readCertificate(files: CertificateFiles, now: Date): ServerCertificate {
@@ -113,7 +107,9 @@ function readFlagFile(flag: string, file: string): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
-    throw new StartError(`Cannot read the file of ${flag}, ${file} (${(error as NodeJS.ErrnoException).code}).`);
+    const { code } = error as NodeJS.ErrnoException;
+    const advice = code === 'EACCES' ? ': make it readable for the user that runs the server' : '';
+    throw new StartError(`Cannot read the file of ${flag}, ${file} (${code})${advice}.`);
   }
 }
 

@@ -7,7 +7,8 @@ import { dirname, join } from 'node:path';
 import { makeFolderDurably, writeFileDurably } from '../../base/durable-files.ts';
 import { serviceNames } from '../../services/common/names.ts';
 import { StartError } from '../config.ts';
-import type { Authority, ServerCertificate } from './certificate.ts';
+import type { Authority } from '../public.ts';
+import type { ServerCertificate } from './certificate.ts';
 import { hasExactNames, type KeyedCertificate, makeAuthority, makeCertificate, permits } from './x509.ts';
 
 const DAY_MILLISECONDS = 86_400_000;

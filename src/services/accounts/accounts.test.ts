@@ -142,6 +142,7 @@ describe('An account', () => {
     ['a/b', undefined, 'an account name is'],
     ['a'.repeat(64), undefined, 'an account name is'],
     ['health', undefined, "server's own endpoints"],
+    ['metrics', undefined, "server's own endpoints"],
     ['_holdfast', undefined, "server's own endpoints"],
     ['mine-secondary', undefined, '-secondary'],
     ['mine', [], 'no key'],

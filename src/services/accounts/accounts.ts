@@ -183,7 +183,7 @@ export class AccountDirectory {
         throw fail(
           'AccountHasContainers',
           undefined,
-          `The account ${name} has containers, queues or tables, which would go with it.`,
+          `The account ${name} has containers, queues or tables: --with-data (withData=true) removes them with it.`,
         );
       tx.remove(accountKey(name));
       tx.put(removedAccountKey(id), encodeValue({ name }));

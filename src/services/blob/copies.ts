@@ -19,6 +19,7 @@ import {
   checkBlobName,
   checkContainerName,
   checkLease,
+  checkReadConditions,
   checkSingleCondition,
   checkWritable,
   checkWriteInput,
@@ -67,7 +68,14 @@ export interface CheckedCopy {
   readonly tags: Tags | undefined;
 }
 
-export async function copyBlob(storage: Storage, input: CopyBlobInput) {
+export interface StartedCopy {
+  readonly etag: string;
+  readonly modified: bigint;
+  readonly copyId: string;
+  readonly copyStatus: 'success' | 'pending';
+}
+
+export async function copyBlob(storage: Storage, input: CopyBlobInput): Promise<StartedCopy> {
   const copy = checkCopyInput(storage, input);
   const { source } = input;
   const isOwn = !('remote' in source) && (storage.granted?.source?.account ?? storage.account) === storage.account;
@@ -98,7 +106,6 @@ interface CompletedCopy extends Validators {
 
 async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: LocalSource): Promise<CompletedCopy> {
   const { input, leaseId, requested, metadata, tags } = copy;
-  const { container, blob } = input;
   const { account, granted, partition, sweeper, rehydrationSeconds = REHYDRATION_SECONDS } = storage;
   const scope = { account, granted: { container: granted?.source?.container } };
   const copyId = randomUUID();
@@ -108,7 +115,8 @@ async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: Lo
     return from;
   };
   const { timestamp, value: needsSweep } = await partition.transact(
-    txQueueKey(account, container, blob),
+    // Copies of one source all count their reference in its content: in one queue they share commits instead of conflicting.
+    txQueueKey(account, source.container, source.blob),
     async (tx) => {
       const from = await look(tx);
       if (changesInPlace(from.blob)) return 'needs a fork';
@@ -184,8 +192,11 @@ export function checkSource(at: DecisionSnapshot, blob: Blob, { input, sourceLea
 }
 
 export function checkSourceConditions(found: Validators, conditions: Conditions): void {
-  const verdict = judgeWrite(found, conditions, { creates: false, leaseHeld: false });
+  const { ifTags, ...others } = conditions;
+  const verdict = judgeWrite(found, others, { creates: false, leaseHeld: false });
   if (verdict !== 'proceed') throw fail('SourceConditionNotMet');
+  // Azure answers as if they were the tags of the target.
+  if (ifTags) checkReadConditions(found, { ifTags });
 }
 
 /** A copy may take longer than a lease that expires, so Azure requires an infinite one. */

@@ -45,12 +45,16 @@ export interface JobContext extends SourceContext {
   readonly epoch: bigint;
   readonly sweeper: Storage['sweeper'];
   readonly onFailure?: (error: unknown) => void;
+  /** The first pause after a failure; each further one is three times as long. */
+  readonly retryMilliseconds?: number;
 }
 
 /** Failures in a row, without a slice between them, after which a copy is given up. */
 const FAILURES_MAX = 8;
 const RETRY_MILLISECONDS = 100;
 const RETRY_MILLISECONDS_MAX = 30_000;
+/** While the rows cannot be reached, the pause is that after as many failures. */
+const UNREACHABLE_RETRIES = 3;
 
 /** The copy was aborted, its container deleted, or another process runs it. */
 class Superseded extends Error {}
@@ -77,15 +81,18 @@ export class CopyJob {
   /** Resolves once the copy has ended, or is no longer this process's. */
   async run(): Promise<void> {
     while (!this.signal.aborted) {
+      let isUnreachable = false;
       try {
         const claimed = await this.claim();
         if (!claimed || (await this.attempt(claimed.copy, claimed.state))) return;
       } catch (error) {
         // The copy was aborted or taken over, or the rows cannot be reached: the next claim tells.
-        const isExpected = this.signal.aborted || error instanceof Superseded || isPassing(error);
-        if (!isExpected) this.context.onFailure?.(error);
+        isUnreachable = isPassing(error);
+        if (!(this.signal.aborted || isUnreachable || error instanceof Superseded)) this.context.onFailure?.(error);
       }
-      const delay = Math.min(RETRY_MILLISECONDS * 3 ** this.failures, RETRY_MILLISECONDS_MAX);
+      const { retryMilliseconds = RETRY_MILLISECONDS } = this.context;
+      const retries = isUnreachable ? UNREACHABLE_RETRIES : this.failures;
+      const delay = Math.min(retryMilliseconds * 3 ** retries, RETRY_MILLISECONDS_MAX);
       await pause(delay, undefined, { signal: this.signal, ref: false }).catch(() => {});
     }
   }

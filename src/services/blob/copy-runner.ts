@@ -13,6 +13,7 @@ import { decodeRunningCopy, placeOfCopy } from './running-copies.ts';
 
 export interface CopyRunnerOptions extends JobContext {
   readonly accounts: () => Iterable<AccountId>;
+  readonly rescanMilliseconds?: number;
 }
 
 /** Copies that run at the same time. */
@@ -21,6 +22,8 @@ const RUNNING_MAX = 8;
 const WAITING_MAX = 1_000;
 const SCAN_ROWS = { limit: 200 };
 const EVERY_MILLISECONDS = 2_000;
+/** A copy whose start had an unknown outcome was not queued: the rows tell. */
+const RESCAN_MILLISECONDS = 60_000;
 
 interface RunningJob {
   readonly job: CopyJob;
@@ -35,6 +38,7 @@ export class CopyRunner implements CopyQueue {
   private readonly waiting = new Set<Key>();
   /** There may be rows that are neither running nor waiting here. */
   private needsScan = true;
+  private scannedAt = 0;
   /** The members as of the last scan: what one of them ran is taken over when it is gone. */
   private epochs = '';
 
@@ -113,11 +117,13 @@ export class CopyRunner implements CopyQueue {
 
   /** Fills the waiting copies from the rows, if any of these can be without a process. */
   private async findCopies(): Promise<void> {
-    const { partition, accounts, epoch } = this.options;
+    const { partition, accounts, epoch, rescanMilliseconds = RESCAN_MILLISECONDS } = this.options;
     const members = await partition.read(activeEpochs);
     const epochs = [...members].join();
-    if (!this.needsScan && epochs === this.epochs) return;
+    const isRecent = performance.now() - this.scannedAt < rescanMilliseconds;
+    if (!this.needsScan && isRecent && epochs === this.epochs) return;
     this.needsScan = false;
+    this.scannedAt = performance.now();
     for (const account of accounts()) {
       const { from, to } = runningCopiesIn(account);
       for (let next = from; ; ) {

@@ -41,7 +41,7 @@ export interface RemoteSource {
 export type CopySource = LocalSource | RemoteSource;
 
 /** What a copy takes from its source besides the bytes. */
-export type SourceProperties = Pick<Blob, 'content' | 'metadata'>;
+export type SourceProperties = Pick<Blob, 'content' | 'metadata' | 'tags'>;
 
 export interface FromUrlInput {
   readonly source: CopySource;

@@ -34,6 +34,10 @@ export const blobErrors = errorTable({
   InvalidPageRange: [416, 'The page range specified is invalid.'],
   NoPendingCopyOperation: [409, 'There is currently no pending copy operation.'],
   PendingCopyOperation: [409, 'There is currently a pending copy operation.'],
+  OperationNotSupportedWithFeatureMissing: [
+    400,
+    'The requested operation is not allowed as EndBefore parameter support is missing on this account.',
+  ],
   SequenceNumberConditionNotMet: [412, 'The sequence number condition specified was not met.'],
   SequenceNumberIncrementTooLarge: [
     409,

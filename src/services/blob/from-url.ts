@@ -30,8 +30,10 @@ export interface PutBlobFromUrlInput extends BlobInput, FromUrlInput {
   /** Where the request sets no content header, the source's counts. */
   readonly copiesProperties: boolean;
   readonly tier?: string | undefined;
-  /** The header x-ms-tags; the tags of the source are not copied. */
+  /** The header x-ms-tags. */
   readonly tags?: string | undefined;
+  /** Instead of it, the tags of the source. */
+  readonly copiesTags?: boolean;
 }
 
 export async function putBlobFromUrl(storage: Storage, input: PutBlobFromUrlInput) {
@@ -44,7 +46,7 @@ export async function putBlobFromUrl(storage: Storage, input: PutBlobFromUrlInpu
   const wanted = { md5: (source: SourceProperties) => contentOf(source).contentMd5 === undefined, inline: true };
   return withSource(storage, input, wanted, async (staged, source) => {
     const metadata = input.metadata.length > 0 ? sentMetadata : source.metadata;
-    const description = { content: contentOf(source), metadata, tags };
+    const description = { content: contentOf(source), metadata, tags: input.copiesTags ? source.tags : tags };
     const written = await commitBlob(storage, { ...input, leaseId, tier }, containerId, staged, () => description);
     return { ...written, md5: staged.md5, crc64: staged.crc64 };
   });
@@ -55,8 +57,10 @@ export interface CopyBlobFromUrlInput extends BlobInput, FromUrlInput {
   readonly metadata: SentMetadata;
   readonly wantsMd5: boolean;
   readonly tier?: string | undefined;
-  /** The header x-ms-tags; the tags of the source are not copied. */
+  /** The header x-ms-tags. */
   readonly tags?: string | undefined;
+  /** Instead of it, the tags of the source. */
+  readonly copiesTags?: boolean;
 }
 
 export async function copyBlobFromUrl(storage: Storage, input: CopyBlobFromUrlInput) {
@@ -70,7 +74,7 @@ export async function copyBlobFromUrl(storage: Storage, input: CopyBlobFromUrlIn
     const written = await commitBlob(storage, { ...input, leaseId, tier }, containerId, unhashed, (tx) => ({
       content: source.content,
       metadata: input.metadata.length > 0 ? metadata : source.metadata,
-      tags,
+      tags: input.copiesTags ? source.tags : tags,
       copy: { id: copyId, source: input.source.url, bytes: staged.length, completed: tx.timestamp },
     }));
     return { ...written, copyId, md5: staged.md5, crc64: staged.crc64 };

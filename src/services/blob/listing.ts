@@ -6,6 +6,7 @@ import { type Deletion, remainingDays } from '../../rules/soft-delete.ts';
 import { type TierState, tierState } from '../../rules/tiers.ts';
 import type { Storage } from '../common/storage.ts';
 import { decodeBlobRecord, parseBlobRecord } from './blob-record.ts';
+import { fail } from './errors.ts';
 import { type ListInput, type NameSource, readPage } from './list-pages.ts';
 import {
   deletedBlobStream,
@@ -25,6 +26,8 @@ export interface ListBlobsInput extends ListInput {
   readonly delimiter: string | undefined;
   /** The first name that may be listed, whether it exists or not. */
   readonly startFrom?: string | undefined;
+  /** Belongs to lists in Arrow's format, which accounts have only if Microsoft has enabled it for them. */
+  readonly endBefore?: string | undefined;
   /** With blobs that consist of uncommitted blocks only. */
   readonly uncommitted: boolean;
   readonly snapshots?: boolean;
@@ -60,6 +63,7 @@ export async function listBlobs(
   emit: (items: readonly ListedItem[]) => void,
 ): Promise<string> {
   checkContainerName(input.container);
+  if (input.endBefore) throw fail('OperationNotSupportedWithFeatureMissing');
   const { account, partition } = storage;
   return partition.read(async (at) => {
     const id = await readContainerId(at, storage, input.container);

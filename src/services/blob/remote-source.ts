@@ -55,7 +55,7 @@ export async function withRemoteSource<T>(
   const { head, metadata, validators, bytes, close } = await openRemote(storage, source, range);
   try {
     const length = checkHead(head, validators, input);
-    const properties = { content: head.content, metadata };
+    const properties = { content: head.content, metadata, tags: [] };
     if (wanted.inline && length <= WHOLE_BYTES_MAX) {
       const inline = await readWhole(bytes());
       if (inline.length !== length) throw fail('CannotVerifyCopySource');

@@ -26,12 +26,12 @@ export function parseTags(text: string | undefined): Tags | undefined {
 }
 
 /** x-ms-if-tags as it was sent. */
-export function parseIfTags(text: string): TagCondition {
+export function parseIfTags(text: string, header = 'x-ms-if-tags'): TagCondition {
   try {
     return parseTagCondition(text);
   } catch (error) {
     if (!(error instanceof TagFilterError)) throw error;
-    throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-if-tags', HeaderValue: text, Reason: error.message });
+    throw fail('InvalidHeaderValue', { HeaderName: header, HeaderValue: text, Reason: error.message });
   }
 }
 

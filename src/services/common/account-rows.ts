@@ -25,6 +25,7 @@ export const accountsIn = (): Range => keysUnder(['account']);
 export const removedAccountKey = (id: AccountId): Key => encodeKey(['removed', id]);
 export const removedAccountsIn = (): Range => keysUnder(['removed']);
 export const removedAccountId = (key: Key): AccountId => decodeKey(key)[1] as AccountId;
+export const removedAccountName = (row: Row): string => decodeValue<{ name: string }>(row).name;
 /** Exists once the development account was removed, so that a start does not create it again. */
 const DEFAULT_DISABLED_KEY = encodeKey(['without default account']);
 

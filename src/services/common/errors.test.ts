@@ -58,10 +58,6 @@ describe('asStorageError', () => {
     expect(asStorageError(new NoSpace('The disk is full.'))).toMatchObject({ code: 'ServerBusy', status: 503 });
   });
 
-  it('takes damage for what it is: nothing that a caller could do', () => {
-    expect(asStorageError(new CorruptChunk('a flipped bit'))).toBeUndefined();
-  });
-
   it('keeps an answer and does not take a bug for one', () => {
     const error = new StorageError('BlobNotFound', 404, 'Not here.');
     expect(asStorageError(error)).toBe(error);
@@ -77,5 +73,20 @@ describe('the common codes', () => {
       expect(status).toBeGreaterThanOrEqual(304);
       expect(message).toMatch(/^[ -~]+$/);
     }
+  });
+});
+
+describe('Damaged bytes', () => {
+  it('are an answer that no SDK retries: not 408, 429 or 5xx', () => {
+    const error = asStorageError(new CorruptChunk('chunk 1-1: its bytes are not what was written'));
+    expect(error).toMatchObject({ status: 409, code: 'DataCorrupted', retryAfterSeconds: undefined });
+    expect(error?.message).not.toMatch(/retry|chunk/i);
+  });
+});
+
+describe('Too few files', () => {
+  it.each(['EMFILE', 'ENFILE'])('are a reason to come again: %s', (code) => {
+    const error = asStorageError(Object.assign(new Error('open'), { code }));
+    expect(error).toMatchObject({ status: 503, code: 'ServerBusy', retryAfterSeconds: 1 });
   });
 });

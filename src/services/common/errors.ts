@@ -1,7 +1,7 @@
 /** Errors that Azure has a code for. Services throw codes; each front end writes them in the form of its protocol. */
 import { REFUSAL_TEXT_MAX } from '../../base/input-limits.ts';
-import { NoSpace } from '../../content/content.ts';
-import { OutcomeUnknown, Unavailable } from '../../partition/partition.ts';
+import { CorruptChunk, NoSpace } from '../../content/content.ts';
+import { DiskFull, OutcomeUnknown, Unavailable } from '../../partition/partition.ts';
 
 /** Of a code: status, message, and the code on the wire where it differs. */
 type ErrorRow = readonly [status: number, message: string, wireCode?: string];
@@ -69,11 +69,33 @@ export function asStorageError(error: unknown): StorageError | undefined {
   if (error instanceof StorageError) return error;
   if (error instanceof Unavailable || error instanceof OutcomeUnknown || error instanceof NoSpace)
     return new StorageError('ServerBusy', 503, error.message, undefined, 1);
+  if (isCorruption(error)) return corruptionError();
   if (error instanceof Error && OUT_OF_FILES.has((error as NodeJS.ErrnoException).code ?? '')) {
     return new StorageError('ServerBusy', 503, 'Too many files and connections are open.', undefined, 1);
   }
   return undefined;
 }
+
+/** Whether a write was refused because the disk, or the memory for data, is full. */
+export function isOutOfSpace(error: unknown): error is Error {
+  return error instanceof NoSpace || error instanceof DiskFull;
+}
+
+/** Whether stored bytes are not those that were written. */
+export function isCorruption(error: unknown): error is Error {
+  return error instanceof CorruptChunk;
+}
+
+/**
+ * Azure has no code for it. Every SDK retries 500 and 503, some all of 5xx, for a minute and more, and a retry reads the same bytes: so it is
+ * of the client errors, which none of them retries.
+ */
+const corruptionError = (): StorageError =>
+  new StorageError(
+    'DataCorrupted',
+    409,
+    'The stored bytes are damaged, and reading them again will not help: write them again, or restore a copy. See holdfast check.',
+  );
 
 const OUT_OF_FILES = new Set(['EMFILE', 'ENFILE']);
 

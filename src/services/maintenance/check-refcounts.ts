@@ -20,7 +20,7 @@ import { decodeDeletedContainer } from '../blob/deleted-containers.ts';
 import { decodeDeletedBlob, stampInKey } from '../blob/old-rows.ts';
 import { blocksIn, decodeBlock, decodeUncommitted } from '../blob/rows.ts';
 import { decodeRunningCopy } from '../blob/running-copies.ts';
-import { decodeAccount, removedAccountId } from '../common/account-rows.ts';
+import { decodeAccount, removedAccountId, removedAccountName } from '../common/account-rows.ts';
 import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
 import { decodeName } from '../common/names.ts';
 import type { AccountId } from '../common/storage.ts';
@@ -30,8 +30,8 @@ import { countHeld, countRangesDeletion } from './check-ranges.ts';
 
 /** Keys are account and id: `qualifiedId`. */
 export interface ReferenceCounts {
-  /** Existing ones, and removed ones that are to be swept. */
-  readonly accounts: Set<AccountId>;
+  /** The names of existing ones, and of removed ones that are to be swept. */
+  readonly accounts: Map<AccountId, string>;
   /** Containers, queues and tables, each with its service. */
   readonly containers: Set<string>;
   /** Containers, contents and uncommitted blocks that are to be swept. */
@@ -98,7 +98,7 @@ export const qualifiedId = (account: unknown, id: unknown): string => `${account
 
 export function newReferenceCounts(): ReferenceCounts {
   return {
-    accounts: new Set(),
+    accounts: new Map(),
     containers: new Set(),
     deletionQueue: new Set(),
     uncounted: new Set(),
@@ -118,8 +118,11 @@ export function newReferenceCounts(): ReferenceCounts {
 export function countRow(counts: ReferenceCounts, row: Row): void {
   const [account, type, ...rest] = decodeKey(row.key) as [AccountId | string, string, ...unknown[]];
   if (typeof account !== 'bigint') {
-    if (account === 'account') counts.accounts.add(decodeAccount(row).id);
-    if (account === 'removed') counts.accounts.add(removedAccountId(row.key));
+    if (account === 'account') {
+      const { id, name } = decodeAccount(row);
+      counts.accounts.set(id, name);
+    }
+    if (account === 'removed') counts.accounts.set(removedAccountId(row.key), removedAccountName(row));
     return;
   }
   const content = (id: unknown) => getOrCreate(counts.contents, qualifiedId(account, id), { blobs: 0, end: 0 });

@@ -28,7 +28,7 @@ import { type CopyPlace, decodeRunningCopy, keyOfCopy, placeOfCopy, readCopied }
 import { tagKey } from '../blob/tag-index.ts';
 import { decodeAccount } from '../common/account-rows.ts';
 import { decodeDeletion } from '../common/deletions.ts';
-import { decodeName } from '../common/names.ts';
+import { decodeName, type ServiceName } from '../common/names.ts';
 import { decodeMessage } from '../queue/message-rows.ts';
 import { decodeEntityProperties, entityFromRow } from '../table/entity-rows.ts';
 import { checkBlobContent, checkDeletedState, checkRetention, checkSnapshot, hasState } from './check-old-states.ts';
@@ -41,10 +41,20 @@ export interface CheckTotals {
   blobs: number;
   /** The sum of the blobs' lengths. */
   bytes: number;
+  queues: number;
+  messages: number;
+  tables: number;
+  entities: number;
   readonly findings: string[];
   /** Accounts that have rows and do not exist. */
   readonly unknownAccounts: Set<bigint>;
 }
+
+/** What a name row of each service counts as. */
+const nameTotals = { blob: 'containers', queue: 'queues', table: 'tables' } as const satisfies Record<
+  ServiceName,
+  keyof CheckTotals
+>;
 
 /** Throws the fault, in plain words. */
 export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, totals: CheckTotals): Promise<void> {
@@ -63,7 +73,7 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
   const isUncounted = (kind: string) => counts.uncounted.has(`${kind} ${name(ownId)}`);
   switch (type) {
     case 'n':
-      if (rest[0] === 'blob') totals.containers++;
+      totals[nameTotals[rest[0] as ServiceName]]++;
       if (!(await at.get(encodeKey([account, 'p', rest[0]!, decodeName(row)]))))
         throw new Error('it has no properties');
       return;
@@ -159,6 +169,7 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       if (isUncounted('stage')) return;
       return checkSegments([decodeBlock(row)], account, counts);
     case 'q':
+      totals.messages++;
       decodeMessage(row);
       if (!hasQueue(rest[0], rest[1])) throw new Error('its queue does not exist');
       return;
@@ -167,6 +178,7 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       if (!hasQueue(rest[0], rest[1])) throw new Error('its queue does not exist');
       return;
     case 'e':
+      totals.entities++;
       decodeEntityProperties(entityFromRow(row));
       if (!counts.containers.has(name(`table ${rest[0]}`)) && !isInDeletionQueue(rest[0]!))
         throw new Error('its table does not exist');
@@ -206,10 +218,13 @@ export function counterMismatches(counts: ReferenceCounts): string[] {
   return [...missingLiveCounters(counts), ...queueCountMismatches(counts), ...tagCountMismatches(counts)];
 }
 
-function queueCountMismatches({ queues }: ReferenceCounts): string[] {
-  return [...queues.values()]
-    .filter(({ name, messages, counted }) => name !== undefined && messages !== counted)
-    .map(({ name, messages, counted }) => `queue ${name}: it counts ${counted} messages and has ${messages}`);
+function queueCountMismatches({ queues, accounts }: ReferenceCounts): string[] {
+  return [...queues]
+    .filter(([, { name, messages, counted }]) => name !== undefined && messages !== counted)
+    .map(([id, { name, messages, counted }]) => {
+      const account = accounts.get(BigInt(id.split('/')[0]!));
+      return `queue ${account}/${name}: it counts ${counted} messages and has ${messages}`;
+    });
 }
 
 function tagCountMismatches({ tagged }: ReferenceCounts): string[] {

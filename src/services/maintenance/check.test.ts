@@ -274,7 +274,7 @@ describe('A check of all rows and bytes', () => {
     const bad = decodeChunk(chunks[0]!).place;
     const extents = { ...world.extents, read: failingAt(world.extents, ({ offset }) => offset === bad.offset) };
     const { findings } = await check(world.partition, createChunkChecker(world.partition, extents));
-    expect(findings).toEqual(['planted', 'blob box/large: some of its bytes are damaged']);
+    expect(findings).toEqual(['planted', 'blob seven/box/large: some of its bytes are damaged']);
     await world.stop();
   });
 

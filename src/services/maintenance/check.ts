@@ -11,7 +11,8 @@ import { decodeKey, encodeKey, type Key, keyAfter, prefixEnd } from '../../parti
 import type { Partition, Row, Snapshot } from '../../partition/partition.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
 import { decodeName } from '../common/names.ts';
-import { countRow, newReferenceCounts, qualifiedId, uncountRow } from './check-refcounts.ts';
+import type { AccountId } from '../common/storage.ts';
+import { countRow, newReferenceCounts, qualifiedId, type ReferenceCounts, uncountRow } from './check-refcounts.ts';
 import { type CheckTotals, checkRow, counterMismatches } from './check-rows.ts';
 
 export interface CheckReport {
@@ -19,6 +20,10 @@ export interface CheckReport {
   readonly containers: number;
   readonly blobs: number;
   readonly bytes: number;
+  readonly queues: number;
+  readonly messages: number;
+  readonly tables: number;
+  readonly entities: number;
   /** The faults, in plain words. */
   readonly findings: readonly string[];
 }
@@ -41,17 +46,28 @@ export async function check(
   chunks: ChunkChecker,
   onProgress: OnProgress = () => {},
 ): Promise<CheckReport> {
-  const totals: CheckTotals = { rows: 0, containers: 0, blobs: 0, bytes: 0, findings: [], unknownAccounts: new Set() };
-  const bytes = await partition.read((at) => checkRows(at, totals, onProgress));
-  const damaged = await checkBytes(partition, chunks, bytes, totals, onProgress);
-  if (damaged.size > 0) totals.findings.push(...(await partition.read((at) => findDamagedBlobs(at, damaged))));
+  const totals: CheckTotals = {
+    ...{ rows: 0, containers: 0, blobs: 0, bytes: 0, queues: 0, messages: 0, tables: 0, entities: 0 },
+    findings: [],
+    unknownAccounts: new Set(),
+  };
+  const counts = newReferenceCounts();
+  const { accounts } = counts;
+  const bytes = await partition.read((at) => checkRows(at, counts, totals, onProgress));
+  const damaged = await checkBytes(partition, chunks, bytes, accounts, totals, onProgress);
+  if (damaged.size > 0)
+    totals.findings.push(...(await partition.read((at) => findDamagedBlobs(at, damaged, accounts))));
   const { unknownAccounts: _, ...report } = totals;
   return report;
 }
 
 /** Returns the number of bytes to be read. */
-async function checkRows(at: Snapshot, totals: CheckTotals, onProgress: OnProgress): Promise<number> {
-  const counts = newReferenceCounts();
+async function checkRows(
+  at: Snapshot,
+  counts: ReferenceCounts,
+  totals: CheckTotals,
+  onProgress: OnProgress,
+): Promise<number> {
   let total = 0;
   for await (const row of allRows(at)) {
     ignoreErrors(() => countRow(counts, row));
@@ -64,7 +80,7 @@ async function checkRows(at: Snapshot, totals: CheckTotals, onProgress: OnProgre
     try {
       await checkRow(at, row, counts, totals);
     } catch (error) {
-      totals.findings.push(`${describeKey(row.key)}: ${(error as Error).message}`);
+      totals.findings.push(`${describeKey(row.key, counts.accounts)}: ${(error as Error).message}`);
     }
     if (totals.rows % PROGRESS_ROWS === 0) onProgress({ what: 'checking rows', done: totals.rows, total });
   }
@@ -87,6 +103,7 @@ async function checkBytes(
   partition: Partition,
   chunks: ChunkChecker,
   total: number,
+  accounts: ReferenceCounts['accounts'],
   { findings }: CheckTotals,
   onProgress: OnProgress,
 ): Promise<Set<string>> {
@@ -94,7 +111,7 @@ async function checkBytes(
   let done = 0;
   for await (const { account, id, chunk } of allChunks(partition)) {
     const fault = await chunks.check(account, id, chunk);
-    if (fault) findings.push(fault.message);
+    if (fault) findings.push(withAccountName(fault.message, accounts));
     if (fault && !fault.isReadable) damaged.add(qualifiedId(account, formatId(id)));
     done += chunk.place.length;
     // A running server may have added bytes since.
@@ -102,6 +119,11 @@ async function checkBytes(
   }
   onProgress({ what: 'reading bytes', done, total: done });
   return damaged;
+}
+
+/** The extents know accounts by their ids only. */
+function withAccountName(message: string, accounts: ReferenceCounts['accounts']): string {
+  return message.replace(/(?<= of account )\d+/, (id) => accounts.get(BigInt(id)) ?? id);
 }
 
 async function* allChunks(partition: Partition): AsyncIterable<{ account: bigint; id: ChunkId; chunk: Chunk }> {
@@ -138,7 +160,11 @@ function parseAccount(key: Key): bigint | undefined {
 }
 
 /** The blobs whose contents reference a damaged chunk. */
-async function findDamagedBlobs(at: Snapshot, damaged: ReadonlySet<string>): Promise<string[]> {
+async function findDamagedBlobs(
+  at: Snapshot,
+  damaged: ReadonlySet<string>,
+  accounts: ReferenceCounts['accounts'],
+): Promise<string[]> {
   const contents = new Set<string>();
   const containers = new Map<string, string>();
   const blobs: string[] = [];
@@ -154,7 +180,10 @@ async function findDamagedBlobs(at: Snapshot, damaged: ReadonlySet<string>): Pro
           if (names.some((name) => damaged.has(name))) contents.add(qualifiedId(account, `${rest[0]}-${rest[1]}`));
         } else if (contents.has(qualifiedId(account, decodeBlobRecord(row).contentId))) {
           const container = containers.get(qualifiedId(account, rest[0]));
-          if (container !== undefined) blobs.push(`blob ${container}/${rest[2]}: some of its bytes are damaged`);
+          if (container !== undefined) {
+            const name = `${accounts.get(account as AccountId)}/${container}/${rest[2]}`;
+            blobs.push(`blob ${name}: some of its bytes are damaged`);
+          }
         }
       } catch {
         // Reported by checkRows.
@@ -180,9 +209,12 @@ async function* allRows(at: Snapshot, range = EVERYTHING): AsyncIterable<Row> {
   }
 }
 
-function describeKey(key: Key): string {
+/** An account is named instead of its id, which users never see. */
+function describeKey(key: Key, accounts: ReferenceCounts['accounts']): string {
   try {
-    return `row ${JSON.stringify(decodeKey(key).map((part) => (typeof part === 'bigint' ? part.toString() : part)))}`;
+    const [first, ...rest] = decodeKey(key);
+    const account = typeof first === 'bigint' ? (accounts.get(first) ?? first) : first;
+    return `row ${JSON.stringify([account, ...rest].map((part) => (typeof part === 'bigint' ? part.toString() : part)))}`;
   } catch {
     return `row ${Buffer.from(key, 'latin1').toString('hex')}`;
   }

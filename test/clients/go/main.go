@@ -58,6 +58,13 @@ func main() {
 		{"lists in pages and by folder", list},
 		{"downloads with a shared access signature", signature},
 		{"copies", copies},
+		{"writes blobs and blocks from addresses", fromURL},
+		{"sets tiers", tiers},
+		{"sets tags and finds by them", tags},
+		{"deletes 256 in a batch", batch},
+		{"reads a snapshot", snapshots},
+		{"appends", appends},
+		{"writes pages", pages},
 		{"deletes", remove},
 	}
 	for _, check := range checks {
@@ -246,6 +253,145 @@ func copies(w world) error {
 		return err
 	}
 	return same(answer.Body, w.data)
+}
+
+func fromURL(w world) error {
+	source, err := w.container.NewBlobClient("plain").GetSASURL(sas.BlobPermissions{Read: true}, time.Now().UTC().Add(time.Hour), nil)
+	if err != nil {
+		return err
+	}
+	client := w.container.NewBlockBlobClient("from url")
+	if _, err := client.UploadBlobFromURL(background, source, nil); err != nil {
+		return err
+	}
+	id := base64.StdEncoding.EncodeToString([]byte("one"))
+	if _, err := client.StageBlockFromURL(background, id, source, &blockblob.StageBlockFromURLOptions{Range: blob.HTTPRange{Offset: 1000, Count: 500_000}}); err != nil {
+		return err
+	}
+	if _, err := client.CommitBlockList(background, []string{id}, nil); err != nil {
+		return err
+	}
+	answer, err := client.DownloadStream(background, nil)
+	if err != nil {
+		return err
+	}
+	if err := same(answer.Body, w.data[1000:501_000]); err != nil {
+		return err
+	}
+	_, err = client.CopyFromURL(background, source, nil)
+	return err
+}
+
+func tiers(w world) error {
+	client := w.container.NewBlobClient("plain")
+	if _, err := client.SetTier(background, blob.AccessTierCool, nil); err != nil {
+		return err
+	}
+	found, err := client.GetProperties(background, nil)
+	if err == nil && *found.AccessTier != "Cool" {
+		err = fmt.Errorf("tier %s", *found.AccessTier)
+	}
+	return err
+}
+
+func tags(w world) error {
+	client := w.container.NewBlobClient("plain")
+	if _, err := client.SetTags(background, map[string]string{"by": "go ü"}, nil); err == nil {
+		return errors.New("a letter that tags cannot have was accepted")
+	}
+	if _, err := client.SetTags(background, map[string]string{"by": "go"}, nil); err != nil {
+		return err
+	}
+	found, err := w.container.FilterBlobs(background, "\"by\"='go'", nil)
+	if err == nil && (len(found.Blobs) != 1 || *found.Blobs[0].Name != "plain") {
+		err = fmt.Errorf("found %d", len(found.Blobs))
+	}
+	return err
+}
+
+func batch(w world) error {
+	builder, err := w.container.NewBatchBuilder()
+	if err != nil {
+		return err
+	}
+	for at := range 256 {
+		name := fmt.Sprintf("many/a b/ü+%%25#%d", at)
+		if _, err := w.container.NewBlockBlobClient(name).UploadBuffer(background, []byte("x"), nil); err != nil {
+			return err
+		}
+		if err := builder.Delete(name, nil); err != nil {
+			return err
+		}
+	}
+	answer, err := w.container.SubmitBatch(background, builder, nil)
+	if err != nil {
+		return err
+	}
+	for _, part := range answer.Responses {
+		if part.Error != nil {
+			return part.Error
+		}
+	}
+	if len(answer.Responses) != 256 {
+		err = fmt.Errorf("%d answers", len(answer.Responses))
+	}
+	return err
+}
+
+func snapshots(w world) error {
+	client := w.container.NewBlockBlobClient("snapshots")
+	if _, err := client.UploadBuffer(background, w.data, nil); err != nil {
+		return err
+	}
+	taken, err := client.CreateSnapshot(background, nil)
+	if err != nil {
+		return err
+	}
+	if _, err := client.UploadBuffer(background, []byte("another"), nil); err != nil {
+		return err
+	}
+	then, err := client.WithSnapshot(*taken.Snapshot)
+	if err != nil {
+		return err
+	}
+	answer, err := then.DownloadStream(background, nil)
+	if err != nil {
+		return err
+	}
+	return same(answer.Body, w.data)
+}
+
+func appends(w world) error {
+	client := w.container.NewAppendBlobClient("append")
+	if _, err := client.Create(background, nil); err != nil {
+		return err
+	}
+	for range 2 {
+		if _, err := client.AppendBlock(background, streaming.NopCloser(bytes.NewReader([]byte("x"))), nil); err != nil {
+			return err
+		}
+	}
+	answer, err := client.DownloadStream(background, nil)
+	if err != nil {
+		return err
+	}
+	return same(answer.Body, []byte("xx"))
+}
+
+func pages(w world) error {
+	client := w.container.NewPageBlobClient("pages")
+	if _, err := client.Create(background, 1024, nil); err != nil {
+		return err
+	}
+	page := streaming.NopCloser(bytes.NewReader(w.data[:512]))
+	if _, err := client.UploadPages(background, page, blob.HTTPRange{Offset: 512, Count: 512}, nil); err != nil {
+		return err
+	}
+	answer, err := client.DownloadStream(background, nil)
+	if err != nil {
+		return err
+	}
+	return same(answer.Body, append(make([]byte, 512), w.data[:512]...))
 }
 
 func remove(w world) error {

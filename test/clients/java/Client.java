@@ -6,22 +6,33 @@ import com.azure.storage.blob.BlobClientBuilder;
 import com.azure.storage.blob.BlobContainerClient;
 import com.azure.storage.blob.BlobServiceClient;
 import com.azure.storage.blob.BlobServiceClientBuilder;
+import com.azure.storage.blob.batch.BlobBatchClient;
+import com.azure.storage.blob.batch.BlobBatchClientBuilder;
+import com.azure.storage.blob.models.AccessTier;
 import com.azure.storage.blob.models.BlobItem;
+import com.azure.storage.blob.models.BlobRange;
 import com.azure.storage.blob.models.BlobRequestConditions;
 import com.azure.storage.blob.models.BlobStorageException;
 import com.azure.storage.blob.models.ListBlobsOptions;
+import com.azure.storage.blob.models.PageRange;
 import com.azure.storage.blob.models.ParallelTransferOptions;
+import com.azure.storage.blob.models.TaggedBlobItem;
 import com.azure.storage.blob.options.BlobParallelUploadOptions;
 import com.azure.storage.blob.sas.BlobSasPermission;
 import com.azure.storage.blob.sas.BlobServiceSasSignatureValues;
+import com.azure.storage.blob.specialized.AppendBlobClient;
+import com.azure.storage.blob.specialized.BlobClientBase;
 import com.azure.storage.blob.specialized.BlobLeaseClient;
 import com.azure.storage.blob.specialized.BlobLeaseClientBuilder;
+import com.azure.storage.blob.specialized.PageBlobClient;
 import com.azure.storage.common.policy.RequestRetryOptions;
 import com.azure.storage.common.policy.RetryPolicyType;
+import java.time.Duration;
 import java.time.OffsetDateTime;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 
 /** Microsoft's SDK for Java against the server that HOLDFAST_CONNECTION_STRING names. Prints one JSON object per check. */
@@ -82,14 +93,62 @@ public class Client {
                 throw new Exception("listed " + names);
         });
         check("downloads with a shared access signature", () -> {
-            String signature = blob(ODD_NAME).generateSas(new BlobServiceSasSignatureValues(
-                    OffsetDateTime.now().plusHours(1), new BlobSasPermission().setReadPermission(true)));
             BlobClient guest = new BlobClientBuilder()
-                    .endpoint(blob(ODD_NAME).getBlobUrl() + "?" + signature)
+                    .endpoint(signedUrl(blob(ODD_NAME)))
                     .retryOptions(ONCE)
                     .buildClient();
             same(guest.downloadContent().toBytes(), data);
             refused(403, "AuthorizationPermissionMismatch", guest::delete);
+        });
+        check("writes blobs and blocks from addresses", () -> {
+            String source = signedUrl(blob(ODD_NAME));
+            blob("from url").getBlockBlobClient().uploadFromUrl(source);
+            blob("from url").getBlockBlobClient().stageBlockFromUrl("b25l", source, new BlobRange(1000, 500_000L));
+            blob("from url").getBlockBlobClient().commitBlockList(List.of("b25l"), true);
+            same(blob("from url").downloadContent().toBytes(), Arrays.copyOfRange(data, 1000, 501_000));
+            blob("copy").copyFromUrl(source);
+            blob("copy").beginCopy(source, null).waitForCompletion(Duration.ofSeconds(30));
+            same(blob("copy").downloadContent().toBytes(), data);
+        });
+        check("sets tiers", () -> {
+            blob("plain").setAccessTier(AccessTier.COOL);
+            if (blob("plain").getProperties().getAccessTier() != AccessTier.COOL) throw new Exception("another tier");
+        });
+        check("sets tags and finds by them", () -> {
+            blob("plain").setTags(Map.of("by", "java"));
+            if (!blob("plain").getTags().equals(Map.of("by", "java"))) throw new Exception("other tags");
+            for (TaggedBlobItem item : container.findBlobsByTags("\"by\"='java'"))
+                if (item.getName().equals("plain")) return;
+            throw new Exception("not found");
+        });
+        check("deletes 256 in a batch", () -> {
+            List<String> urls = new ArrayList<>();
+            for (int at = 0; at < 256; at++) {
+                blob("many/a b/ü+%25#" + at).upload(BinaryData.fromString("x"));
+                urls.add(blob("many/a b/ü+%25#" + at).getBlobUrl());
+            }
+            BlobBatchClient batch = new BlobBatchClientBuilder(service).buildClient();
+            for (Response<Void> answer : batch.deleteBlobs(urls, null))
+                if (answer.getStatusCode() != 202) throw new Exception("status " + answer.getStatusCode());
+        });
+        check("reads a snapshot", () -> {
+            blob("snapshots").upload(BinaryData.fromBytes(data));
+            BlobClientBase snapshot = blob("snapshots").createSnapshot();
+            blob("snapshots").upload(BinaryData.fromString("another"), true);
+            same(snapshot.downloadContent().toBytes(), data);
+        });
+        check("appends", () -> {
+            AppendBlobClient client = blob("append").getAppendBlobClient();
+            client.create();
+            client.appendBlock(BinaryData.fromBytes(data).toStream(), data.length);
+            same(client.downloadContent().toBytes(), data);
+        });
+        check("writes pages", () -> {
+            PageBlobClient client = blob("pages").getPageBlobClient();
+            client.create(data.length);
+            PageRange range = new PageRange().setStart(0).setEnd(data.length - 1);
+            client.uploadPages(range, BinaryData.fromBytes(data).toStream());
+            same(client.downloadContent().toBytes(), data);
         });
         check("deletes", () -> {
             blob("plain").delete();
@@ -113,6 +172,11 @@ public class Client {
 
     static BlobClient blob(String name) {
         return container.getBlobClient(name);
+    }
+
+    static String signedUrl(BlobClient blob) {
+        return blob.getBlobUrl() + "?" + blob.generateSas(new BlobServiceSasSignatureValues(
+                OffsetDateTime.now().plusHours(1), new BlobSasPermission().setReadPermission(true)));
     }
 
     static void same(byte[] seen, byte[] expected) throws Exception {

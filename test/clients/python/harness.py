@@ -71,6 +71,7 @@ def run():
             print(json.dumps({'title': title}), flush=True)
         except Skipped:
             print(json.dumps({'title': title, 'skipped': True}), flush=True)
-        except Exception:
-            print(json.dumps({'title': title, 'fault': traceback.format_exc(limit=-3)}), flush=True)
+        except Exception as error:
+            fault = f'{error!r} {traceback.format_exc(limit=-3)}'
+            print(json.dumps({'title': title, 'fault': fault}), flush=True)
     sys.exit(0)
