@@ -21,6 +21,7 @@ export function countRangesDeletion(counts: ReferenceCounts, account: bigint, de
   if (deletion.kind === 'merge') counts.deletionQueue.add(`merge ${content} ${deletion.offset}`);
   if (deletion.kind !== 'generation') return;
   counts.deletionQueue.add(`generations of ${content}`);
+  if (deletion.read === undefined) counts.deletionQueue.add(`generation ${content} ${deletion.gen}`);
   if (deletion.read !== undefined) counts.deletionQueue.add(`read ${content} ${deletion.gen} ${deletion.read}`);
 }
 
@@ -93,6 +94,10 @@ export function checkHeld(row: Row, counts: ReferenceCounts): void {
   const [gen] = numbersAfterId(row.key);
   const [, , , , , epoch, number] = decodeKey(row.key) as [bigint, string, bigint, bigint, bigint, bigint, bigint];
   existingContent(name, counts);
+  const isReleased =
+    counts.deletionQueue.has(`generation ${name} ${gen}`) || counts.deletionQueue.has(`content ${name}`);
+  if (epoch === 0n && !isReleased && !counts.shown.has(`${name} ${gen}`))
+    throw new Error('a generation that nothing shows');
   if (epoch !== 0n && !counts.deletionQueue.has(`read ${name} ${gen} ${formatId({ epoch, number })}`))
     throw new Error('a read that would never end');
 }
