@@ -52,10 +52,12 @@ function ask(
   to: BlockBlobClient,
   source: string,
   headers: RawRequest['headers'] = {},
+  body = '',
 ): Promise<Answer> {
   const { query, headers: own } = OPERATIONS[name];
   return running.request('PUT', `${pathOf(to)}${query}`, {
     headers: { 'x-ms-copy-source': source, ...own, ...headers },
+    body,
   });
 }
 
@@ -344,6 +346,13 @@ describe.each(NAMES)('The source of %s', (name) => {
       expectError(await copy(to, from.url), 401, 'CannotVerifyCopySource');
       const authorization = { 'x-ms-copy-source-authorization': 'SharedKey a:b' };
       expectError(await copy(to, from.url, authorization), 400, 'InvalidHeaderValue');
+    });
+
+    it('is the only content: a body is refused', async () => {
+      const { from, to } = await pair(running);
+      await from.uploadData(Buffer.from('x'));
+      expectError(await ask(running, name, to, await signed(from), {}, 'a body'), 400, 'InvalidHeaderValue');
+      expect(await to.exists()).toBe(false);
     });
 
     it.each(NAMES)('is not in the archive: %s', async (name) => {

@@ -70,6 +70,12 @@ describe('Structured bodies', () => {
       const manySegments = structuredMessage(Array.from({ length: 2_000 }, () => Buffer.alloc(0)));
       expect((await put(path, manySegments, structuredHeaders(0))).status).toBe(201);
       expect((await running.request('GET', path)).bytes.length).toBe(0);
+      // A client that rounds the number of segments up has none of a content without bytes.
+      const noSegment = structuredMessage([]);
+      expect((await put(path, noSegment, structuredHeaders(0))).status).toBe(201);
+      expect((await running.request('GET', path)).bytes.length).toBe(0);
+      noSegment[noSegment.length - 1]! ^= 1;
+      expectError(await put(path, noSegment, structuredHeaders(0)), 400, 'Crc64Mismatch');
     });
 
     it('are answered for a range, with the hash of the range beside it', async () => {

@@ -27,6 +27,7 @@ import {
   conditions,
   ENCRYPTION,
   IMMUTABILITY,
+  noContent,
   PUT_BLOB_SIZES,
   PUT_BLOCK_SIZES,
   rejectConditions,
@@ -50,7 +51,12 @@ export const UNSUPPORTED_OF_SOURCES = [
 const BLOB_FEATURES = [...IMMUTABILITY, ...ENCRYPTION];
 
 const target = { container: pathPart(0), blob: pathPart(1), base: rejectSnapshot, leaseId };
-export const sourceParams = { source: copySource('by its credential'), sourceConditions, sourceHashes };
+export const sourceParams = {
+  source: copySource('by its credential'),
+  sourceConditions,
+  sourceHashes,
+  body: noContent,
+};
 const copiesProperties = reader((request) => booleanHeader('x-ms-copy-source-blob-properties').read(request) ?? true);
 
 /** A request that states an MD5 gets it back. */

@@ -118,7 +118,7 @@ export function sizeLimit(limits: SizeLimits): Reader<void> {
   });
 }
 
-/** Append and page blobs are created without content. */
+/** For operations without a body: append and page blobs are created empty, and what is read from a URL is the content. */
 export const noContent: Reader<void> = reader(({ headers }) => {
   const length = headers['content-length'];
   if (length !== undefined && Number(length) !== 0) throw invalidHeader('Content-Length', String(length));

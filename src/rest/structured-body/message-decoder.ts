@@ -96,11 +96,20 @@ export class MessageDecoder {
     if (readLength(this.#field, 1) !== message) throw invalid('The length of the message is not the Content-Length.');
     if (this.#field.readUInt16LE(9) !== CRC64_FLAG) throw invalid('The flags do not say that the checksums are CRC64.');
     this.#segments = this.#field.readUInt16LE(11);
-    if (this.#segments === 0) throw invalid('The message has no segment.');
     if (overheadBytes(this.#segments) + content !== message) {
       throw invalid('The length of the content, with that of its segments, is not the length of the message.');
     }
-    this.#expectField(SEGMENT_HEADER_BYTES, () => this.#readSegmentHeader());
+    this.#expectSegment();
+  }
+
+  /** The next segment, or after the last one the CRC64 of the message. */
+  #expectSegment(): void {
+    if (this.#segment < this.#segments) this.#expectField(SEGMENT_HEADER_BYTES, () => this.#readSegmentHeader());
+    else {
+      this.#expectField(CRC64_BYTES, () => {
+        this.#messageCrc64 = this.#readCrc64();
+      });
+    }
   }
 
   #readSegmentHeader(): void {
@@ -114,16 +123,12 @@ export class MessageDecoder {
     }
     this.#segmentLeft = length;
     this.#segmentCrc64 = createCrc64();
-    this.#expectField(CRC64_BYTES, () => this.#readSegmentCrc64(isLast));
+    this.#expectField(CRC64_BYTES, () => this.#readSegmentCrc64());
   }
 
-  #readSegmentCrc64(isLast: boolean): void {
+  #readSegmentCrc64(): void {
     checkHashes({ crc64: this.#readCrc64() }, { crc64: this.#segmentCrc64.digest() });
-    if (isLast) {
-      this.#expectField(CRC64_BYTES, () => {
-        this.#messageCrc64 = this.#readCrc64();
-      });
-    } else this.#expectField(SEGMENT_HEADER_BYTES, () => this.#readSegmentHeader());
+    this.#expectSegment();
   }
 
   #readCrc64(): string {

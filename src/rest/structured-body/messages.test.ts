@@ -97,6 +97,11 @@ describe('MessageDecoder', () => {
       expect(decoded([Buffer.from(message)], length)).toBe('InvalidStructuredMessage');
   });
 
+  it('refuses a content outside of segments', () => {
+    const message = Buffer.concat([structuredMessage([], { length: 21 + 5 }), Buffer.from('abcde')]);
+    expect(decoded([message], 5)).toBe('InvalidStructuredMessage');
+  });
+
   it('refuses a segment that is longer than the content before its bytes come', () => {
     const message = structuredMessage([Buffer.from('abc'), Buffer.from('de')]);
     message.writeBigUInt64LE(2n ** 64n - 1n, 15);
