@@ -51,7 +51,7 @@ export interface Config {
   };
 }
 
-/** The account that every Azure SDK means by UseDevelopmentStorage=true. */
+/** The account that an Azure SDK means by UseDevelopmentStorage=true. */
 export const developmentAccount: Account = {
   name: 'devstoreaccount1',
   keys: ['Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='],
