@@ -5,6 +5,7 @@ import { accountKeysFault, accountNameFault } from '../rules/account-names.ts';
 import { REHYDRATION_SECONDS } from '../rules/tiers.ts';
 import { type ServiceName, serviceNames } from '../services/common/names.ts';
 import { defaultBodyBytesMax, defaultMemoryBytesMax } from './available-memory.ts';
+import { checkOptionNames } from './option-names.ts';
 import type { Account, CertificateFiles, Endpoint, LogFormat, LogLevel, StartOptions } from './public.ts';
 import { StartError } from './public.ts';
 
@@ -58,6 +59,7 @@ export const developmentAccount: Account = {
 };
 
 export function resolveConfig(options: StartOptions = {}): Config {
+  checkOptionNames(options);
   if (options.inMemory && options.location !== undefined) {
     throw new StartError(
       'Data is kept either in memory (inMemoryPersistence) or in a folder (location): leave one out.',
