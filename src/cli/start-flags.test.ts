@@ -128,6 +128,7 @@ describe('The command line', () => {
     ['-x', 'There is no flag -x.'],
     ['--toString', 'There is no flag --toString.'],
     ['strat', 'There is no command strat. Did you mean start?'],
+    ['wholly-different', 'There is no command wholly-different. See holdfast --help.'],
     ['start extra', 'Unexpected extra'],
     ['--blobPort', '--blobPort needs a value'],
     ['--blobPort --silent', '--blobPort needs a value'],

@@ -38,7 +38,10 @@ export function parseCommand(words: readonly string[], env: NodeJS.ProcessEnv = 
   const [first] = words;
   const isNamed = first !== undefined && !first.startsWith('-');
   const command = isNamed ? commands.find((each) => each === first) : 'start';
-  if (!command) throw new StartError(`There is no command ${first}.${suggestion(first ?? '', commands)}`);
+  if (!command)
+    throw new StartError(
+      `There is no command ${first}.${suggestion(first ?? '', commands) || ' See holdfast --help.'}`,
+    );
   const rest = isNamed ? words.slice(1) : words;
   if (command === 'help') return { command, topic: rest[0] };
   if (

@@ -105,6 +105,7 @@ describe('the refusal of an unknown account', () => {
   it('says what was tried', () => {
     const tried = (url: string, host: string) => unknownAccount(read(url, host), host).message;
     expect(tried('/nobody/con', '127.0.0.1:1')).toContain('the first segment of the path, "nobody"');
+    expect(tried('/nobody/con', '127.0.0.1:1')).toContain('"nobody", is not an account of this server');
     expect(tried('/nobody/con', '127.0.0.1:1')).not.toContain('label');
     expect(tried('/nobody/con', 'noone.blob.localhost')).toContain('the first label of the host, "noone"');
     expect(tried('/nobody/con', 'noone.blob.localhost')).toContain('"nobody"');

@@ -229,10 +229,10 @@ export function unknownAccount({ account }: Address, host: string | undefined): 
     ...(label === undefined ? [] : [`the first label of the host, "${label}"`]),
     `the first segment of the path, "${account}"`,
   ];
-  const verdict = tried.length > 1 ? 'neither is an account of this server' : 'is not an account of this server';
+  const verdict = tried.length > 1 ? ': neither is an account of this server' : ', is not an account of this server';
   return fail(
     'InvalidUri',
     undefined,
-    `The requested URI does not represent any resource on the server: ${tried.join(', and ')}: ${verdict} (host ${host ?? 'not given'}).`,
+    `The requested URI does not represent any resource on the server: ${tried.join(', and ')}${verdict} (host ${host ?? 'not given'}).`,
   );
 }

@@ -87,6 +87,12 @@ describe('Config', () => {
     expect(resolveConfig({ ...options, location: 'own', https: 'auto' }).location).toBe(resolve('own'));
   });
 
+  it.each(['inMemoryPersistence', 'blobport', 'toString'])('refuses the option %s, which does not exist', (name) => {
+    const options: StartOptions = { inMemory: true, ...{ [name]: true } };
+    expect(() => resolveConfig(options)).toThrow(StartError);
+    expect(() => resolveConfig(options)).toThrow(`There is no option ${name}; there are services, `);
+  });
+
   it('refuses a location for data in memory', () => {
     expect(() => resolveConfig({ inMemory: true, location: 'data' })).toThrow(StartError);
   });

@@ -5,6 +5,7 @@ import { accountKeysFault, accountNameFault } from '../rules/account-names.ts';
 import { REHYDRATION_SECONDS } from '../rules/tiers.ts';
 import { type ServiceName, serviceNames } from '../services/common/names.ts';
 import { defaultBodyBytesMax, defaultMemoryBytesMax } from './available-memory.ts';
+import { checkOptionNames } from './option-names.ts';
 import type { Account, CertificateFiles, Endpoint, LogFormat, LogLevel, StartOptions } from './public.ts';
 import { StartError } from './public.ts';
 
@@ -51,13 +52,14 @@ export interface Config {
   };
 }
 
-/** The account that every Azure SDK means by UseDevelopmentStorage=true. */
+/** The account that an Azure SDK means by UseDevelopmentStorage=true. */
 export const developmentAccount: Account = {
   name: 'devstoreaccount1',
   keys: ['Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='],
 };
 
 export function resolveConfig(options: StartOptions = {}): Config {
+  checkOptionNames(options);
   if (options.inMemory && options.location !== undefined) {
     throw new StartError(
       'Data is kept either in memory (inMemoryPersistence) or in a folder (location): leave one out.',

@@ -14,6 +14,9 @@ describe('The page at the root', () => {
       `AccountKey=${developmentAccount.keys[0]};BlobEndpoint=https://127.0.0.1:1/devstoreaccount1;`,
     );
     expect(page).not.toContain('/_holdfast/certificate');
+    // Debian's Python packages refuse it.
+    expect(page).not.toContain('every SDK');
+    expect(page).toContain('most SDKs also know as <code>UseDevelopmentStorage=true</code>');
   });
 
   it.each([

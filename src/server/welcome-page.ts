@@ -19,7 +19,7 @@ export function welcomePage({ origins, accounts, hasAuthority }: WelcomePage): s
   );
   const note =
     account.name === developmentAccount.name
-      ? 'The key is the well-known one of the development account, which every SDK also knows as <code>UseDevelopmentStorage=true</code>.'
+      ? 'The key is the well-known one of the development account, which most SDKs also know as <code>UseDevelopmentStorage=true</code>.'
       : 'Keys are not shown here: <code>holdfast account list --show-keys</code> prints them on the machine of the server.';
   const certificate = hasAuthority
     ? '<li><a href="/_holdfast/certificate">The certificate</a> that clients have to trust</li>'
