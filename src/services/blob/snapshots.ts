@@ -46,6 +46,8 @@ export function parseSnapshot(text: string): Timestamp {
 export interface SnapshotBlobInput extends BlobInput {
   /** Unless empty, it replaces the metadata of the blob, and the snapshot has an ETag of its own. */
   readonly metadata: SentMetadata;
+  /** When another server took the snapshot, from which it is imported. */
+  readonly taken?: Timestamp | undefined;
 }
 
 const IN_PLACE_REFUSED = 'Snapshots of append and page blobs are not implemented by this server yet.';
@@ -65,7 +67,7 @@ export async function snapshotBlob(storage: Storage, input: SnapshotBlobInput) {
     checkNoPendingCopy(blob);
     checkOnline(tx, blob);
     if (changesInPlace(blob)) throw fail('NotImplemented', undefined, IN_PLACE_REFUSED);
-    const snapshot = await nextStamp(tx, account, id, name);
+    const snapshot = await nextStamp(tx, account, id, name, input.taken);
     const putInline = await shareContent(tx, storage, { id, name, blob });
     putInline(inlineKey(account, id, name, snapshot));
     const changed = input.metadata.length > 0;
