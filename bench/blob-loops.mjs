@@ -68,6 +68,12 @@ export const loops = {
     return () => (timed) => timed(make(`/${container}/${run}-copy-${next++}`), 202);
   },
 
+  /** Snapshots of one blob. */
+  snapshot({ container, source }) {
+    const make = maker('PUT', { query: { comp: 'snapshot' } });
+    return () => (timed) => timed(make(`/${container}/${source}`), 201);
+  },
+
   /** One blob by blocks, several at a time, and its block list: one operation. */
   upload({ container, run, ports, bytes, blockBytes, parallel }) {
     const block = randomBytes(blockBytes);
@@ -131,10 +137,11 @@ export const loops = {
   },
 
   /** Page after page, then from the beginning. */
-  list({ container }) {
+  list({ container, include }) {
     let marker = '';
     return () => async (timed, note) => {
-      const query = { comp: 'list', restype: 'container', maxresults: '5000', ...(marker && { marker }) };
+      const asked = { ...(include && { include }), ...(marker && { marker }) };
+      const query = { comp: 'list', restype: 'container', maxresults: '5000', ...asked };
       const { body, bytes } = await timed(maker('GET', { query })(`/${container}`), 200, true);
       note('bytes', bytes);
       marker = /<NextMarker>([^<]*)<\/NextMarker>/.exec(body.subarray(-4_096).latin1Slice())?.[1] ?? '';

@@ -11,6 +11,7 @@ import {
   largeStage,
   oneBlobStage,
   putStage,
+  snapshotStage,
   startStage,
   tagStage,
 } from './against-azurite.mjs';
@@ -112,6 +113,7 @@ const againstOthers = [
   experimentStage,
   oneBlobStage,
   batchStage,
+  snapshotStage,
   filledStage(10_000),
   filledStage(100_000),
   tagStage,

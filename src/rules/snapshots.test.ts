@@ -31,7 +31,7 @@ describe('Delete Blob', () => {
     [undefined, true, 'SnapshotsPresent'],
     ['include', false, { base: true, snapshots: false }],
     ['include', true, { base: true, snapshots: true }],
-    ['only', false, { base: false, snapshots: false }],
+    ['only', false, 'BlobNotFound'],
     ['only', true, { base: false, snapshots: true }],
   ])('%s, with snapshots: %s', (asked, has, verdict) => {
     expect(judgeDelete(asked, has)).toEqual(verdict);

@@ -22,8 +22,15 @@ export interface DeletePlan {
   readonly snapshots: boolean;
 }
 
-/** What a Delete Blob on the base blob deletes. No blob is deleted while it has snapshots that the request does not name. */
-export function judgeDelete(asked: DeleteSnapshots, hasSnapshots: boolean): DeletePlan | 'SnapshotsPresent' {
+/**
+ * What a Delete Blob on the base blob deletes. No blob is deleted while it has snapshots that the request does not name; where there is
+ * none, "only" finds nothing.
+ */
+export function judgeDelete(
+  asked: DeleteSnapshots,
+  hasSnapshots: boolean,
+): DeletePlan | 'SnapshotsPresent' | 'BlobNotFound' {
   if (asked === undefined && hasSnapshots) return 'SnapshotsPresent';
+  if (asked === 'only' && !hasSnapshots) return 'BlobNotFound';
   return { base: asked !== 'only', snapshots: hasSnapshots };
 }

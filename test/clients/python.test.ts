@@ -13,6 +13,7 @@ describe("Microsoft's SDK for Python", () => {
   const running = serverFor('LMDB');
   topic(running, 'containers');
   topic(running, 'blobs');
+  topic(running, 'snapshots');
   topic(running, 'errors');
   topic(running, 'sas', () => sasOfCommand(running.server, running.folder!));
   topic(running, 'anonymous');

@@ -5,18 +5,22 @@ import { createHash } from 'node:crypto';
  * @typedef {{ id: string, seed: string, length: number }} Block its bytes are those of the seed
  * @typedef {{ md5: string, metadata: string | undefined, leased: boolean, etag: string | undefined, blocks: readonly Block[] }} Blob
  *   `blocks` are those that it was committed from
- * @typedef {{ containers: Set<string>, blobs: Map<string, Blob>, staged: Map<string, ReadonlyMap<string, Block>> }} World
- *   `staged` are uncommitted blocks by the path of their blob and their id
+ * @typedef {{ md5: string, metadata: string | undefined }} Taken a snapshot
+ * @typedef {{ containers: Set<string>, blobs: Map<string, Blob>, staged: Map<string, ReadonlyMap<string, Block>>, snapshots: Map<string, readonly Taken[]> }} World
+ *   `staged` are uncommitted blocks by the path of their blob and their id; `snapshots` are in their order
  */
 
 /** @returns {World} */
 export function newWorld() {
-  return { containers: new Set(), blobs: new Map(), staged: new Map() };
+  return { containers: new Set(), blobs: new Map(), staged: new Map(), snapshots: new Map() };
 }
 
 /** @param {World} world @returns {World} */
-export function copyOf({ containers, blobs, staged }) {
-  return { containers: new Set(containers), blobs: new Map(blobs), staged: new Map(staged) };
+export function copyOf({ containers, blobs, staged, snapshots }) {
+  return {
+    ...{ containers: new Set(containers), blobs: new Map(blobs) },
+    ...{ staged: new Map(staged), snapshots: new Map(snapshots) },
+  };
 }
 
 /**
@@ -36,8 +40,28 @@ export async function observe(client, containers) {
       const fault = await observeBlob(client, `${container}/${name}`, world);
       if (fault) return fault;
     }
+    const fault = await observeSnapshots(client, container, world);
+    if (fault) return fault;
   }
   return { world };
+}
+
+/**
+ * @param {ReturnType<import('../support/signed-client.mjs').connect>} client
+ * @param {string} container
+ * @param {World} world
+ */
+async function observeSnapshots(client, container, world) {
+  const { body } = await client.send('GET', `/${container}?restype=container&comp=list&include=snapshots`);
+  for (const [, name, moment] of String(body).matchAll(/<Name>([^<]*)<\/Name><Snapshot>([^<]*)</g)) {
+    const path = `${container}/${name}`;
+    const { status, headers, body: bytes } = await client.getBlob(`${path}?snapshot=${moment}`);
+    if (status !== 200) return `${path}: its snapshot is listed, and answered ${status}`;
+    if (!world.blobs.has(path)) return `${path}: it is not there, and has a snapshot`;
+    const taken = { md5: md5Of([bytes]), metadata: String(headers['x-ms-meta-serial']) };
+    world.snapshots.set(path, [...(world.snapshots.get(path) ?? []), taken]);
+  }
+  return undefined;
 }
 
 /**
@@ -89,6 +113,10 @@ export function differences(expected, found, seen) {
     const [one, other] = [expected, found].map(({ staged }) => [...(staged.get(path)?.values() ?? [])]);
     const wrong = blockDifference(inOrder(one ?? []), inOrder(other ?? []));
     if (wrong) faults.push(`${path}: of its uncommitted blocks, ${wrong}`);
+  }
+  for (const path of new Set([...expected.snapshots.keys(), ...found.snapshots.keys()])) {
+    const [one, other] = [expected, found].map(({ snapshots }) => JSON.stringify(snapshots.get(path) ?? []));
+    if (one !== other) faults.push(`${path}: its snapshots are ${other}, not ${one}`);
   }
   return faults;
 }

@@ -27,7 +27,7 @@ export function deleteContainer(client, container) {
     ask: () => client.deleteContainer(container),
     change(next) {
       next.containers.delete(container);
-      for (const paths of [next.blobs, next.staged]) {
+      for (const paths of [next.blobs, next.staged, next.snapshots]) {
         for (const path of [...paths.keys()]) if (path.startsWith(`${container}/`)) paths.delete(path);
       }
     },
@@ -75,11 +75,35 @@ export function turnLease({ client, path }, blob) {
 export function deleteBlob({ client, world, path }) {
   return {
     status: 202,
-    ask: () => client.deleteBlob(path, leaseHeaders(path, world.blobs.get(path))),
+    ask: () =>
+      client.deleteBlob(path, {
+        ...leaseHeaders(path, world.blobs.get(path)),
+        ...(world.snapshots.has(path) && { 'x-ms-delete-snapshots': 'include' }),
+      }),
     change(next) {
+      next.snapshots.delete(path);
       next.blobs.delete(path);
       next.staged.delete(path);
     },
+  };
+}
+
+/** @param {Scene} scene @param {Blob} blob @returns {Step} */
+export function snapshotBlob({ client, path }, { md5, metadata }) {
+  return {
+    status: 201,
+    ask: () => client.send('PUT', `/${path}?comp=snapshot`),
+    change: (next) => next.snapshots.set(path, [...(next.snapshots.get(path) ?? []), { md5, metadata }]),
+  };
+}
+
+/** @param {Scene} scene @returns {Step} */
+export function deleteSnapshots({ client, world, path }) {
+  const headers = { ...leaseHeaders(path, world.blobs.get(path)), 'x-ms-delete-snapshots': 'only' };
+  return {
+    status: 202,
+    ask: () => client.deleteBlob(path, headers),
+    change: (next) => next.snapshots.delete(path),
   };
 }
 

@@ -4,7 +4,17 @@
  */
 import { putBlockList, putBlocks } from './block-steps.mjs';
 import { copyOf, differences, newWorld, observe } from './expected-state.mjs';
-import { copyBlob, createContainer, deleteBlob, deleteContainer, putBlob, setMetadata, turnLease } from './steps.mjs';
+import {
+  copyBlob,
+  createContainer,
+  deleteBlob,
+  deleteContainer,
+  deleteSnapshots,
+  putBlob,
+  setMetadata,
+  snapshotBlob,
+  turnLease,
+} from './steps.mjs';
 
 /**
  * @typedef {import('./steps.mjs').Step} Step
@@ -42,10 +52,14 @@ export function newWriter(number) {
   function smallStep(scene) {
     const { random, path } = scene;
     const blob = world.blobs.get(path);
-    const kind = random.oneOf(['put', 'put', 'put', 'if-match', 'metadata', 'lease', 'delete']);
+    const kind = random.oneOf([
+      ...['put', 'put', 'put', 'if-match', 'metadata', 'lease', 'delete', 'snapshot', 'snapshots'],
+    ]);
     if (blob && kind === 'metadata') return setMetadata(scene, blob);
     if (blob && kind === 'lease') return turnLease(scene, blob);
     if (blob && kind === 'delete') return deleteBlob(scene);
+    if (blob && kind === 'snapshot') return snapshotBlob(scene, blob);
+    if (kind === 'snapshots' && world.snapshots.has(path)) return deleteSnapshots(scene);
     const length = random.below(random.chance(0.3) ? 40_000 : 4_000);
     return putBlob(scene, length, blob !== undefined && kind === 'if-match');
   }
@@ -54,13 +68,16 @@ export function newWriter(number) {
   function largeSteps(scene) {
     const { random, path } = scene;
     const blob = world.blobs.get(path);
-    const kind = random.oneOf(['put', 'block', 'block', 'block', 'block', 'list', 'list', 'copy', 'delete', 'lease']);
+    const kind = random.oneOf([
+      ...['put', 'block', 'block', 'block', 'block', 'list', 'list', 'copy', 'delete', 'lease', 'snapshot'],
+    ]);
     if (kind === 'block') return putBlocks(scene);
     if (kind === 'list' && (blob?.blocks.length || world.staged.has(path))) return [putBlockList(scene)];
     const source = random.oneOf([...world.blobs.keys()]);
     if (kind === 'copy' && source) return [copyBlob(scene, source)];
     if (kind === 'delete' && (blob || world.staged.has(path))) return [deleteBlob(scene)];
     if (kind === 'lease' && blob) return [turnLease(scene, blob)];
+    if (kind === 'snapshot' && blob) return [snapshotBlob(scene, blob)];
     return [putBlob(scene, largeLength(random))];
   }
 

@@ -346,6 +346,10 @@ describe('An append blob', () => {
       await (await copy.beginCopyFromURL(blob.url)).pollUntilDone();
       expect(await copy.getProperties()).toMatchObject({ isSealed: true, copyStatus: 'success', copyProgress: '4/4' });
       await expectRefusal(append(copy, 'x'), 409, 'BlobIsSealed');
+      const open = await filled(container, 'open', 'xyz');
+      await (await copy.beginCopyFromURL(open.url, { sealBlob: true })).pollUntilDone();
+      expect((await copy.getProperties()).isSealed).toBe(true);
+      expect((await open.getProperties()).isSealed).toBeUndefined();
       await (await blob.beginCopyFromURL(blob.url)).pollUntilDone();
       expect(await textOf(blob)).toBe('abcd');
     });
@@ -375,6 +379,24 @@ describe('An append blob', () => {
       await expectRefusal(container.getAppendBlobClient('staged').create(), 409, 'InvalidBlobType');
       await blob.delete();
       await asBlock.upload('x', 1);
+    });
+
+    it('has snapshots, which no append changes', async () => {
+      const { blob } = await blobs();
+      const { snapshot } = await blob.createSnapshot();
+      await append(blob, 'd'.repeat(6_000));
+      await blob.seal();
+      const old = blob.withSnapshot(snapshot!) as AppendBlobClient;
+      expect(await textOf(old)).toBe('abc');
+      const found = await old.getProperties();
+      expect(found).toMatchObject({ contentLength: 3, blobCommittedBlockCount: 1 });
+      expect(found.isSealed).toBeUndefined();
+      await expectRefusal(append(old, 'x'), 400, 'InvalidQueryParameterValue');
+      await blob.create({});
+      expect(await textOf(old)).toBe('abc');
+      await expectRefusal(blob.delete(), 409, 'SnapshotsPresent');
+      await old.delete();
+      await blob.delete();
     });
 
     it('keeps its content when only its properties change', async () => {

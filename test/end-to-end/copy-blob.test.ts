@@ -203,7 +203,7 @@ describe('Copy Blob', () => {
         expectError(await copy(source), 400, 'InvalidHeaderValue', { HeaderName: 'x-ms-copy-source' });
       }
       expectError(await copy(from.url, { 'x-ms-requires-sync': 'maybe' }), 400, 'InvalidHeaderValue');
-      expectError(await copy(from.url, { 'x-ms-seal-blob': 'true' }), 501, 'NotImplemented');
+      expectError(await copy(from.url, { 'x-ms-seal-blob': 'true' }), 409, 'InvalidBlobType');
       expect((await copy(from.url.replace('127.0.0.1', 'localhost'))).status).toBe(202);
     });
 

@@ -401,6 +401,123 @@ describe('Set Blob Properties', () => {
   });
 });
 
+/** First page, number of pages, and whether they were written or cleared. */
+async function changesIn(running: Running, blob: PageBlobClient, query: string, headers = {}): Promise<string[]> {
+  const { status, text } = await running.request('GET', `${pathOf(blob)}?comp=pagelist&${query}`, { headers });
+  expect([status, text]).toEqual([200, expect.any(String)]);
+  return [...text.matchAll(/<(Page|Clear)Range><Start>(\d+)<\/Start><End>(\d+)</g)].map(
+    ([, kind, start, end]) => `${kind} ${Number(start) / PAGE}+${(Number(end) + 1 - Number(start)) / PAGE}`,
+  );
+}
+
+describe('A snapshot of a page blob', () => {
+  onEveryEngine((running) => {
+    it('keeps its bytes, ranges, length and sequence number, whatever is written to the blob', async () => {
+      const blob = await newBlob(running, 3 * MIB);
+      const bytes = randomBytes(MIB);
+      await blob.uploadPages(bytes, PAGE, MIB);
+      await put(blob, 5000, 2, 'a');
+      await blob.updateSequenceNumber('update', 4);
+      const { snapshot } = await blob.createSnapshot();
+      await put(blob, 0, 100, 'b');
+      await blob.clearPages(MIB, MIB);
+      await blob.resize(PAGE);
+      await blob.updateSequenceNumber('increment');
+      const old = blob.withSnapshot(snapshot!);
+      const expected = Buffer.alloc(3 * MIB);
+      bytes.copy(expected, PAGE);
+      expected.fill('a', 5000 * PAGE, 5002 * PAGE);
+      expect((await old.downloadToBuffer()).equals(expected)).toBe(true);
+      expect(await rangesOf(old)).toEqual([
+        [1, 2048],
+        [5000, 2],
+      ]);
+      expect(await old.getProperties()).toMatchObject({ contentLength: 3 * MIB, blobSequenceNumber: 4 });
+      expect((await blob.downloadToBuffer()).equals(pages(1, 'b'))).toBe(true);
+      await expectRefusal(put(old, 0, 1, 'x'), 400, 'InvalidQueryParameterValue');
+      const copy = running.service.getContainerClient(blob.containerName).getPageBlobClient('copy');
+      await (await copy.beginCopyFromURL(old.url)).pollUntilDone();
+      expect((await copy.downloadToBuffer()).equals(expected)).toBe(true);
+      await (await blob.beginCopyFromURL(old.url)).pollUntilDone();
+      expect((await blob.downloadToBuffer()).equals(expected)).toBe(true);
+      expect((await old.downloadToBuffer()).equals(expected)).toBe(true);
+    });
+
+    it('is compared with another one, or with the blob, exactly to the page', async () => {
+      const blob = await newBlob(running);
+      await put(blob, 0, 3, 'a');
+      const { snapshot: first } = await blob.createSnapshot();
+      await put(blob, 0, 1, 'b');
+      await blob.clearPages(PAGE, PAGE);
+      const { snapshot: second } = await blob.createSnapshot();
+      await put(blob, 2, 2, 'c');
+      const since = (time: string | undefined, more = '') =>
+        changesIn(running, blob, `prevsnapshot=${encodeURIComponent(time!)}${more}`);
+      expect(await since(first)).toEqual(['Page 0+1', 'Clear 1+1', 'Page 2+2']);
+      expect(await since(second)).toEqual(['Page 2+2']);
+      expect(await since(first, `&snapshot=${encodeURIComponent(second!)}`)).toEqual(['Page 0+1', 'Clear 1+1']);
+      const previous = { 'x-ms-previous-snapshot-url': blob.withSnapshot(first!).url };
+      expect(await changesIn(running, blob, '', previous)).toEqual(['Page 0+1', 'Clear 1+1', 'Page 2+2']);
+      expect(await since(first, '&maxresults=2')).toEqual(['Page 0+1', 'Clear 1+1']);
+      const ask = (query: string, headers = {}) =>
+        running.request('GET', `${pathOf(blob)}?comp=pagelist&${query}`, { headers });
+      const newer = `prevsnapshot=${encodeURIComponent(second!)}&snapshot=${encodeURIComponent(first!)}`;
+      expectError(await ask(newer), 400, 'PreviousSnapshotCannotBeNewer');
+      expectError(await ask('prevsnapshot=2020-01-01T00%3A00%3A00.0000000Z'), 409, 'PreviousSnapshotNotFound');
+      const elsewhere = { 'x-ms-previous-snapshot-url': blob.withSnapshot(first!).url.replace('disk', 'other') };
+      expectError(await ask('', elsewhere), 400, 'InvalidHeaderValue');
+      await blob.create(16 * PAGE);
+      expectError(await ask(`prevsnapshot=${encodeURIComponent(first!)}`), 409, 'BlobOverwritten');
+      expect((await blob.withSnapshot(first!).downloadToBuffer(0, 3 * PAGE)).equals(pages(3, 'a'))).toBe(true);
+    });
+
+    it('is one state, while others write, and its deletion leaves the other snapshots alone', async () => {
+      const blob = await newBlob(running, MIB);
+      let isDone = false;
+      const letters = 'abcdefghij';
+      const writing = (async () => {
+        for (const letter of letters) await put(blob, 0, 2048, letter);
+        isDone = true;
+      })();
+      const snapshots: string[] = [];
+      while (!isDone) snapshots.push((await blob.createSnapshot()).snapshot!);
+      await writing;
+      for (const [i, snapshot] of snapshots.entries()) if (i % 2 === 0) await blob.withSnapshot(snapshot).delete();
+      for (const [i, snapshot] of snapshots.entries()) {
+        if (i % 2 === 0) continue;
+        const bytes = await blob.withSnapshot(snapshot).downloadToBuffer();
+        expect(bytes.equals(Buffer.alloc(MIB, bytes[0]))).toBe(true);
+      }
+      await expectRefusal(
+        snapshots.length > 1 ? blob.delete() : Promise.reject({ statusCode: 409, code: 'SnapshotsPresent' }),
+        409,
+        'SnapshotsPresent',
+      );
+      await blob.delete({ deleteSnapshots: 'include' });
+    });
+  });
+
+  onLmdb((running) => {
+    it('leaves a store in which `check` finds nothing', async () => {
+      const blob = await newBlob(running, 4 * MIB);
+      const snapshots: string[] = [];
+      for (let i = 0; i < 12; i++) {
+        await put(blob, i * 100, 150, String.fromCharCode(97 + i));
+        if (i % 3 === 0) await blob.clearPages(i * 50 * PAGE, 300 * PAGE);
+        snapshots.push((await blob.createSnapshot()).snapshot!);
+        if (i % 4 === 3) await blob.withSnapshot(snapshots[i - 2]!).delete();
+      }
+      await blob.create(MIB);
+      expect((await check(running.where)).findings).toEqual([]);
+      expect((await blob.withSnapshot(snapshots[11]!).downloadToBuffer(1100 * PAGE, PAGE)).equals(pages(1, 'l'))).toBe(
+        true,
+      );
+      await blob.delete({ deleteSnapshots: 'include' });
+      await expect.poll(async () => (await check(running.where)).findings, { timeout: 20_000 }).toEqual([]);
+    });
+  });
+});
+
 describe('A page blob', () => {
   onEveryEngine((running) => {
     it('is copied with its ranges and its sequence number, and the copy goes its own way', async () => {

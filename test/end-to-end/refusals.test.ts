@@ -8,6 +8,9 @@ import { type Answer, expectError, serverFor } from '../support/test-server.ts';
 const running = serverFor('memory');
 const CONTAINER = '/kept';
 const BLOB = '/kept/blob';
+const LOG = '/kept/log';
+const DISK = '/kept/disk';
+const FIRST_PAGE = { 'x-ms-range': 'bytes=0-511' };
 
 type Row = Pick<Operation<never>, 'name' | 'shape' | 'query' | 'when'>;
 type Headers = Readonly<Record<string, string>>;
@@ -32,12 +35,24 @@ const completions: Readonly<Record<string, () => Completion>> = {
   'Put Block': () => ({ query: { blockid: 'AAAA' }, body: 'x' }),
   'Put Block List': () => ({ body: '<BlockList />' }),
   'Set Blob Tags': () => ({ body: '<Tags><TagSet /></Tags>' }),
+  'Put Blob (append blob)': () => ({ path: '/kept/new' }),
+  'Append Block': () => ({ path: LOG, body: 'x' }),
+  'Append Block From URL': () => ({ path: LOG, headers: signedSource() }),
+  'Append Blob Seal': () => ({ path: LOG }),
+  'Put Blob (page blob)': () => ({ path: '/kept/new', headers: { 'x-ms-blob-content-length': '512' } }),
+  'Put Page': () => ({ path: DISK, headers: FIRST_PAGE, body: 'x'.repeat(512) }),
+  'Put Page From URL': () => ({
+    path: DISK,
+    headers: { ...FIRST_PAGE, 'x-ms-source-range': 'bytes=0-511', ...signedSource(DISK) },
+  }),
+  'Clear Page': () => ({ path: DISK, headers: FIRST_PAGE }),
+  'Get Page Ranges': () => ({ path: DISK }),
 };
 
 /** The operations from a URL need a credential of the source. */
-function signedSource(): Headers {
-  const signature = serviceSas(BLOB, { sv: '2022-11-02', sr: 'b', sp: 'r', se: '2099-01-01T00:00:00Z' }).join('&');
-  return { 'x-ms-copy-source': `${running.server.blobUrl}${BLOB}?${signature}` };
+function signedSource(path = BLOB): Headers {
+  const signature = serviceSas(path, { sv: '2022-11-02', sr: 'b', sp: 'r', se: '2099-01-01T00:00:00Z' }).join('&');
+  return { 'x-ms-copy-source': `${running.server.blobUrl}${path}?${signature}` };
 }
 
 beforeEach(begin);
@@ -47,7 +62,10 @@ async function begin(): Promise<void> {
   const made = await running.request('PUT', `${CONTAINER}?restype=container`, { headers: { 'x-ms-meta-kept': 'yes' } });
   const headers = { 'x-ms-blob-type': 'BlockBlob', 'x-ms-meta-kept': 'yes' };
   const put = await running.request('PUT', BLOB, { headers, body: 'kept' });
-  expect([made.status, put.status]).toEqual([201, 201]);
+  const log = await running.request('PUT', LOG, { headers: { 'x-ms-blob-type': 'AppendBlob' } });
+  const pages = { 'x-ms-blob-type': 'PageBlob', 'x-ms-blob-content-length': '512' };
+  const disk = await running.request('PUT', DISK, { headers: pages });
+  expect([made, put, log, disk].map(({ status }) => status)).toEqual([201, 201, 201, 201]);
 }
 
 const paths: Readonly<Record<string, string>> = { '/': '/', '/{container}': CONTAINER, '/{container}/{blob}': BLOB };

@@ -611,4 +611,25 @@ export const plantedBugs = [
     replace: '(await isUnshared(at, storage, committed!))',
     tests: ['src/services/blob/undelete.test.ts'],
   },
+  {
+    name: 'a snapshot of a page blob shows what was written later',
+    file: 'src/services/blob/blob-reads.ts',
+    find: '  const { generation } = blob;',
+    replace: '  const { generation } = { ...blob, generation: undefined };',
+    tests: ['test/end-to-end/page-blobs.test.ts', '-t', 'keeps its bytes, ranges, length'],
+  },
+  {
+    name: 'an append ignores its position',
+    file: 'src/rules/append.ts',
+    find: "if (position !== undefined && position !== length) return 'AppendPositionConditionNotMet';",
+    replace: '',
+    tests: ['src/rules/append.test.ts'],
+  },
+  {
+    name: 'a deleted snapshot keeps its pages',
+    file: 'src/services/blob/release-content.ts',
+    find: '  else ranges.release(tx, account, id, generation);',
+    replace: '',
+    tests: ['test/end-to-end/page-blobs.test.ts', '-t', 'finds nothing'],
+  },
 ];

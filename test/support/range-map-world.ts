@@ -6,11 +6,12 @@ import { activeEpochs, takeOverEpoch } from '../../src/content/membership/epochs
 import { clearRange, NO_END } from '../../src/content/ranges/writes.ts';
 import { type ContentId, decodeChunk, deletionsIn, formatId, parseId } from '../../src/content/rows.ts';
 import { openMemoryExtents } from '../../src/extents/memory.ts';
-import { encodeKey, keysUnder } from '../../src/partition/keys.ts';
+import { encodeKey, keysUnder, prefixEnd } from '../../src/partition/keys.ts';
 import type { Engine, Partition, Transaction } from '../../src/partition/partition.ts';
 import { openPartition } from '../../src/partition/transact.ts';
-import { encodeBlobRecord } from '../../src/services/blob/blob-record.ts';
-import { blobKey, encodeProperties, nameKey, propertiesKey } from '../../src/services/blob/rows.ts';
+import { decodeBlobRecord, encodeBlobRecord } from '../../src/services/blob/blob-record.ts';
+import { type ReleasingStore, releaseContent } from '../../src/services/blob/release-content.ts';
+import { blobKey, blobKeyPrefix, encodeProperties, nameKey, propertiesKey } from '../../src/services/blob/rows.ts';
 import { putAccount } from '../../src/services/common/account-rows.ts';
 import { decodeDeletion } from '../../src/services/common/deletions.ts';
 import { encodeName } from '../../src/services/common/names.ts';
@@ -114,13 +115,21 @@ export async function openRangeWorld(engine: Engine) {
         const found = await ranges().read(tx, ACCOUNT, id);
         await clearRange(tx, ACCOUNT, found, from * UNIT, to === undefined ? NO_END : to * UNIT, pagesMax);
       }),
-    hold: (id: ContentId) => act(async (tx) => ranges().hold(tx, ACCOUNT, await ranges().read(tx, ACCOUNT, id))),
-    release: (id: ContentId, gen: number) => act(async (tx) => ranges().release(tx, ACCOUNT, id, gen)),
-    end: (id: ContentId) => act(async (tx) => ranges().endCurrent(tx, ACCOUNT, await ranges().read(tx, ACCOUNT, id))),
+    hold: (id: ContentId) =>
+      act(async (tx) => {
+        await process.content.increfContent(tx, ACCOUNT, id);
+        const gen = await ranges().hold(tx, ACCOUNT, await ranges().read(tx, ACCOUNT, id));
+        putRecord(tx, id, gen);
+        return gen;
+      }),
+    release: (id: ContentId, gen: number) => act((tx) => removeRecord(tx, process.content, id, gen)),
+    end: (id: ContentId) => act((tx) => removeRecord(tx, process.content, id)),
     drop: (id: ContentId) =>
       act(async (tx) => {
-        tx.remove(recordKey(id));
-        await process.content.decrefContent(tx, ACCOUNT, id);
+        for (const row of await tx.scan(recordsOf(id), { limit: 1_000 })) {
+          tx.remove(row.key);
+          await releaseContent(tx, process.content, ACCOUNT, decodeBlobRecord(row));
+        }
       }),
     async fork(id: ContentId, gen: number, copy: ContentId) {
       const read = process.content.beginRead();
@@ -235,11 +244,23 @@ async function setUp(partition: Partition): Promise<void> {
   });
 }
 
-const recordKey = (id: ContentId) => blobKey(ACCOUNT, CONTAINER, formatId(id));
+/** Of the current state, or of a snapshot. */
+const recordKey = (id: ContentId, gen?: number) => blobKey(ACCOUNT, CONTAINER, `${formatId(id)} ${gen ?? ''}`);
+const recordsOf = (id: ContentId) => {
+  const from = blobKeyPrefix(ACCOUNT, CONTAINER, `${formatId(id)} `);
+  return { from, to: prefixEnd(from) };
+};
 
-function putRecord(tx: Transaction, id: ContentId): void {
-  const record = { length: LENGTH, contentId: formatId(id), content: {}, metadata: {}, created: 1n };
-  tx.put(recordKey(id), encodeBlobRecord(record));
+function putRecord(tx: Transaction, id: ContentId, generation?: number): void {
+  const described = { contentId: formatId(id), content: {}, metadata: {}, created: 1n };
+  const record = { length: LENGTH, ...described, page: { sequenceNumber: 0n }, generation };
+  tx.put(recordKey(id, generation), encodeBlobRecord(record));
+}
+
+async function removeRecord(tx: Transaction, content: ReleasingStore, id: ContentId, gen?: number): Promise<void> {
+  const row = await tx.get(recordKey(id, gen));
+  tx.remove(recordKey(id, gen));
+  await releaseContent(tx, content, ACCOUNT, decodeBlobRecord(row!));
 }
 
 async function toArray<T>(items: AsyncIterable<T>): Promise<T[]> {

@@ -136,9 +136,12 @@ async function removeUnneeded(
  * No record names the current state any more, but generations are still held: map pages that none of them needs are to be removed.
  * Nothing can be written any more.
  */
-export async function endCurrent(tx: Transaction, account: AccountId, { id, gen }: RangeMap): Promise<void> {
+export async function endCurrent(tx: Transaction, account: AccountId, id: ContentId): Promise<void> {
+  const content = await findRanges(tx, account, id);
+  // With the last reference the whole content is gone.
+  if (!content) return;
   await updateRanges(tx, account, id, { isEnded: true });
-  queueRanges(tx, account, generationDeletion(id, gen));
+  queueRanges(tx, account, generationDeletion(id, content.gen));
 }
 
 /** One slice of a content in the deletion queue: its pages, then its held generations. True: nothing is left. */

@@ -37,8 +37,8 @@ export interface RangeMaps {
   /** Takes a snapshot. @returns its generation, which is held until it is released */
   hold(tx: Transaction, account: AccountId, map: RangeMap): Promise<number>;
   release(tx: Transaction, account: AccountId, id: ContentId, gen: number): void;
-  /** Only held generations are left. */
-  endCurrent(tx: Transaction, account: AccountId, map: RangeMap): Promise<void>;
+  /** No record names the current state any more, and nothing can be written; if the content still exists, held generations are left. */
+  endCurrent(tx: Transaction, account: AccountId, id: ContentId): Promise<void>;
   /** Holds the current generation for a read that needs more than one lookup. */
   holdForRead(tx: Transaction, account: AccountId, map: RangeMap, read: Id): Promise<HeldRead>;
   releaseRead(account: AccountId, held: HeldRead): Promise<void>;

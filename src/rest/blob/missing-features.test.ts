@@ -10,9 +10,6 @@ const CHANGES: Readonly<
   Record<string, 'what is answered' | 'what is stored' | 'whether it happens' | 'nothing of that'>
 > = {
   '?versionid': 'what is answered',
-  '?snapshot': 'what is answered',
-  '?prevsnapshot': 'what is answered',
-  'x-ms-previous-snapshot-url': 'what is answered',
   'x-ms-if-tags': 'whether it happens',
   'x-ms-source-if-tags': 'whether it happens',
   'x-ms-source-content-md5': 'whether it happens',
@@ -23,7 +20,6 @@ const CHANGES: Readonly<
   'x-ms-copy-source-tag-option': 'nothing of that',
   'x-ms-copy-source-authorization': 'nothing of that',
   'x-ms-expiry-option': 'nothing of that',
-  'x-ms-seal-blob': 'nothing of that',
   'x-ms-encryption-key': 'nothing of that',
   'x-ms-encryption-key-sha256': 'nothing of that',
   'x-ms-encryption-scope': 'nothing of that',

@@ -601,7 +601,6 @@ const singleOperations: readonly Operation<Storage>[] = [
     test: 'test/end-to-end/copy-blob.test.ts',
     unsupported: ['x-ms-source-content-md5', ...VERSION_PARAMS],
     unsupportedUnlessLenient: [
-      'x-ms-seal-blob',
       'x-ms-copy-source-authorization',
       'x-ms-copy-source-tag-option',
       ...ENCRYPTION,
@@ -620,6 +619,7 @@ const singleOperations: readonly Operation<Storage>[] = [
       tier: accessTier,
       priority: rehydratePriority,
       tags,
+      seals: booleanHeader('x-ms-seal-blob'),
       sync: requireAsyncCopy,
     },
     run: copyBlob,

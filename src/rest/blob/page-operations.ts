@@ -43,8 +43,10 @@ import {
   IMMUTABILITY,
   noContent,
   noTier,
+  previousSnapshot,
   rejectSnapshot,
   sizeLimit,
+  snapshot,
   VERSION_PARAMS,
 } from './params.ts';
 
@@ -54,7 +56,8 @@ const route = 'PUT /{container}/{blob}' as const;
 const TEST = 'test/end-to-end/page-blobs.test.ts';
 const ALL_CONDITIONS: ConditionHeader[] = ['If-Match', 'If-None-Match', 'If-Modified-Since', 'If-Unmodified-Since'];
 
-const target = { container: pathPart(0), blob: pathPart(1), base: rejectSnapshot, conditions, leaseId };
+const place = { container: pathPart(0), blob: pathPart(1), conditions, leaseId };
+const target = { ...place, base: rejectSnapshot };
 
 /** Longer than a number of JavaScript. */
 function sequenceHeader(name: string, refuse: (name: string, text: string) => Error = invalidHeader) {
@@ -115,7 +118,10 @@ const listLimit: Reader<number> = reader((request) => {
   if (sent === undefined && isBeforePaging(request)) return RANGES_AT_ONCE_MAX;
   return Math.min(sent ?? RANGES_MAX, RANGES_MAX);
 });
-const isPaged = ({ query }: Request): boolean => query.maxresults !== undefined || query.marker !== undefined;
+/** A comparison has a marker in any case. */
+const isPaged = (request: Request): boolean =>
+  request.query.maxresults !== undefined || request.query.marker !== undefined || isComparison(request);
+const isComparison = (request: Request): boolean => previousSnapshot.read(request) !== undefined;
 
 export const setBlobPropertiesRow: Operation<Storage> = operation({
   name: 'Set Blob Properties',
@@ -249,8 +255,8 @@ export const pageOperations: readonly Operation<Storage>[] = [
     permission: 'read',
     conditions: ALL_CONDITIONS,
     test: TEST,
-    unsupported: [...VERSION_PARAMS, '?snapshot', '?prevsnapshot', 'x-ms-previous-snapshot-url'],
-    input: { ...target, range, start: pageListMarker, resultsMax: listLimit },
+    unsupported: VERSION_PARAMS,
+    input: { ...place, snapshot, since: previousSnapshot, range, start: pageListMarker, resultsMax: listLimit },
     replyBytes: () => PAGE_BYTES,
     run: async (storage, input) => {
       const parts: Buffer[] = [];

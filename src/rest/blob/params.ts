@@ -14,6 +14,7 @@ import {
   conditions as httpConditions,
   invalidHeader,
   invalidQuery,
+  pathPart,
   reader,
   singleHeader,
 } from '../params.ts';
@@ -39,6 +40,19 @@ export const deleteSnapshots: Reader<DeleteSnapshots> = reader((request) => {
 /** For operations that a snapshot has, too. */
 export const snapshot: Reader<bigint | undefined> = reader(({ query }) => {
   return query.snapshot === undefined ? undefined : parseSnapshot(query.snapshot);
+});
+
+/** The snapshot with which Get Page Ranges compares: by its time, or by its URL, which is for disks that Azure manages. */
+export const previousSnapshot: Reader<bigint | undefined> = reader((request) => {
+  const { prevsnapshot } = request.query;
+  const url = request.headers['x-ms-previous-snapshot-url'];
+  if (url === undefined) return prevsnapshot === undefined ? undefined : parseSnapshot(prevsnapshot);
+  const sent = URL.canParse(String(url)) ? new URL(String(url)) : undefined;
+  const snapshotTime = sent?.searchParams.get('snapshot');
+  const ownPath = `/${pathPart(0).read(request)}/${pathPart(1).read(request)}`;
+  if (!sent || !snapshotTime || prevsnapshot !== undefined || !decodePart(sent.pathname).endsWith(ownPath))
+    throw invalidHeader('x-ms-previous-snapshot-url', String(url));
+  return parseSnapshot(snapshotTime);
 });
 
 /** For operations that write: a snapshot never changes. */

@@ -20,7 +20,10 @@ export async function planBlobRead(
     return true;
   }
   const map = await content.ranges.read(at, account, id);
-  return (await read.planRanges(at, account, map, undefined, from, to)).isComplete;
+  const { generation } = blob;
+  const { isComplete } = await read.planRanges(at, account, map, generation, from, to);
+  // An older state does not change, and its release waits for this read.
+  return isComplete || generation !== undefined;
 }
 
 export interface PlannedRead {

@@ -31,6 +31,7 @@ const EMPTY = '\0';
 const TAGS_FIELD = 20;
 /** What blobs of this type have besides. */
 const TYPE_FIELD = 21;
+const GENERATION_FIELD = 22;
 
 export function encodeBlobRecord(record: BlobRecord): Buffer {
   return encodeText(formatBlobRecord(record));
@@ -59,6 +60,7 @@ export function formatBlobRecord(record: BlobRecord): string {
   if (tags && tags.length > 0) fields[TAGS_FIELD] = JSON.stringify(tags);
   if (append) fields[TYPE_FIELD] = JSON.stringify(append);
   if (page) fields[TYPE_FIELD] = page.sequenceNumber.toString();
+  if (record.generation !== undefined) fields[GENERATION_FIELD] = String(record.generation);
   while (fields.at(-1) === '') fields.pop();
   return `${fields.join('\n')}\n`;
 }
@@ -91,6 +93,7 @@ export function parseBlobRecord(text: string, row: Row): Blob {
     tags: fields[TAGS_FIELD] ? (JSON.parse(fields[TAGS_FIELD]) as Tags) : NO_TAGS,
     append: fields[0] === 'append' ? (JSON.parse(fields[TYPE_FIELD]!) as AppendState) : undefined,
     page: fields[0] === 'page' ? { sequenceNumber: BigInt(fields[TYPE_FIELD]!) } : undefined,
+    generation: fields[GENERATION_FIELD] ? Number(fields[GENERATION_FIELD]) : undefined,
     etag,
     modified,
     version,

@@ -53,6 +53,8 @@ export interface CopyBlobInput extends BlobInput {
   readonly priority?: string | undefined;
   /** The header x-ms-tags; the tags of the source are not copied. */
   readonly tags?: string | undefined;
+  /** The copy of an append blob is sealed, whether the source is or not. */
+  readonly seals?: boolean | undefined;
 }
 
 /** A request that is well-formed. */
@@ -118,6 +120,7 @@ async function copyWithinAccount(storage: Storage, copy: CheckedCopy, source: Lo
     async (tx) => {
       const from = await look(tx);
       if (changesInPlace(from.blob)) return 'needs a fork';
+      if (input.seals) throw fail('InvalidBlobType');
       const target = await readTarget(tx, storage, input);
       checkPut(tx, storage, target, input, leaseId);
       checkInfiniteLease(tx, target);
@@ -158,7 +161,8 @@ async function copyForked(
 ): Promise<CompletedCopy> {
   const { account, partition, sweeper } = storage;
   const { contentId } = forked;
-  const { length, content, append, page } = forked.blob;
+  const { length, content, page } = forked.blob;
+  const append = appendStateOf(forked.blob, input.seals);
   const metadata = sent ?? forked.blob.metadata;
   const queueKey = txQueueKey(account, input.container, input.blob);
   const { timestamp, value: needsSweep } = await partition.transact(queueKey, async (tx) => {
@@ -173,6 +177,12 @@ async function copyForked(
   });
   if (needsSweep) sweeper.wake();
   return { etag: formatEtag(timestamp), modified: timestamp, copyId, copyStatus: 'success' };
+}
+
+function appendStateOf({ append }: Blob, seals: boolean | undefined): Blob['append'] {
+  if (!seals) return append;
+  if (!append) throw fail('InvalidBlobType');
+  return { ...append, isSealed: true };
 }
 
 /** The lease id of the source is optional; if one is sent, it must be that of the active lease. */

@@ -82,7 +82,7 @@ async function deleteBase(
   const mark = await readMark(tx, account, id, name);
   const last = await lastSnapshot(tx, account, id, name, mark);
   const plan = judgeDelete(input.snapshots, last !== undefined);
-  if (plan === 'SnapshotsPresent') throw fail(plan);
+  if (typeof plan === 'string') throw fail(plan);
   if (last !== undefined) deleteSnapshots(tx, account, id, name, { last, mark, kept: retention });
   const isPermanent = retention === undefined;
   if (!plan.base) return { isPermanent, needsSweep: plan.snapshots };

@@ -1,4 +1,5 @@
 /** Copy Blob of a blob whose content changes in place: the copy gets a content of its own, of the same chunks. */
+import type { HeldRead, RangeMap } from '../../content/ranges/range-maps.ts';
 import { formatId, parseId } from '../../content/rows.ts';
 import { OutcomeUnknown, type Transaction } from '../../partition/partition.ts';
 import type { Storage } from '../common/storage.ts';
@@ -10,6 +11,15 @@ export interface ForkedSource {
   readonly contentId: string;
   /** In the transaction that names the copy. */
   finish(tx: Transaction): Promise<void>;
+}
+
+/** One state of the source. */
+interface SourceState {
+  readonly blob: Blob;
+  readonly map: RangeMap;
+  readonly gen: number;
+  /** Undefined: an older state, whose release waits for running reads. */
+  readonly held: HeldRead | undefined;
 }
 
 /**
@@ -26,27 +36,40 @@ export async function withForkedSource<T>(
   const { account, content, partition, sweeper } = storage;
   const { ranges } = content;
   const readId = content.newId();
-  const { value } = await partition.transact(txQueueKey(account, source.container, source.blob), async (tx) => {
-    const { blob } = await look(tx);
-    if (!changesInPlace(blob)) return undefined;
-    const map = await ranges.read(tx, account, parseId(blob.contentId!));
-    return { blob, map, held: await ranges.holdForRead(tx, account, map, readId) };
-  });
-  if (!value) return undefined;
-  const { blob, map, held } = value;
-  const copy = content.newId();
+  const read = content.beginRead();
+  let state: SourceState | undefined;
   try {
-    const pendingKey = await ranges.fork(account, copy, { map, gen: held.gen, length: blob.length });
-    try {
-      const finish = (tx: Transaction) => ranges.finishFork(tx, account, copy, pendingKey);
-      return await use({ blob, contentId: formatId(copy), finish });
-    } catch (error) {
-      // After a commit of unknown outcome a record may name the copy.
-      if (!(error instanceof OutcomeUnknown)) await ranges.abandonFork(copy, pendingKey);
-      throw error;
-    }
+    const queueKey = txQueueKey(account, source.container, source.blob);
+    const { value } = await partition.transact(queueKey, async (tx): Promise<SourceState | undefined> => {
+      const { blob } = await look(tx);
+      if (!changesInPlace(blob)) return undefined;
+      const map = await ranges.read(tx, account, parseId(blob.contentId!));
+      if (blob.generation !== undefined) return { blob, map, gen: blob.generation, held: undefined };
+      const held = await ranges.holdForRead(tx, account, map, readId);
+      return { blob, map, gen: held.gen, held };
+    });
+    state = value;
+    return state && (await useFork(storage, state, use));
   } finally {
-    await ranges.releaseRead(account, held);
+    read.end();
+    if (state?.held) await ranges.releaseRead(account, state.held);
     sweeper.wake();
+  }
+}
+
+async function useFork<T>(
+  { account, content: { ranges, newId } }: Storage,
+  { blob, map, gen }: SourceState,
+  use: (forked: ForkedSource) => Promise<T>,
+): Promise<T> {
+  const copy = newId();
+  const pendingKey = await ranges.fork(account, copy, { map, gen, length: blob.length });
+  try {
+    const finish = (tx: Transaction) => ranges.finishFork(tx, account, copy, pendingKey);
+    return await use({ blob, contentId: formatId(copy), finish });
+  } catch (error) {
+    // After a commit of unknown outcome a record may name the copy.
+    if (!(error instanceof OutcomeUnknown)) await ranges.abandonFork(copy, pendingKey);
+    throw error;
   }
 }

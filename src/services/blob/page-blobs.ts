@@ -1,6 +1,7 @@
 /** Page blobs: Put Blob, Put Page and Clear Page, Get Page Ranges. */
 import { type ByteRange, NO_END } from '../../content/ranges/range-maps.ts';
 import { parseId } from '../../content/rows.ts';
+import type { Snapshot, Timestamp } from '../../partition/partition.ts';
 import { parseRange, resolveRange } from '../../rules/byte-ranges.ts';
 import {
   isPageBlobLength,
@@ -12,6 +13,7 @@ import {
   type SequenceAction,
   type SequenceConditions,
 } from '../../rules/page.ts';
+import { StorageError } from '../common/errors.ts';
 import { nextSlice, type Storage } from '../common/storage.ts';
 import type { SentContent } from '../common/upload.ts';
 import { readBlob } from './blob-record.ts';
@@ -27,7 +29,13 @@ import {
   withStagedBytes,
   writeStaged,
 } from './in-place-blobs.ts';
-import { type BlobInput, checkLease, checkReadConditions, checkReadInput } from './request-checks.ts';
+import {
+  type BlobInput,
+  checkLease,
+  checkReadConditions,
+  checkReadInput,
+  type SnapshotInput,
+} from './request-checks.ts';
 import type { Blob, ContainerId, ContentHeaders } from './rows.ts';
 import { checkType, findContainerId, readTarget } from './write-target.ts';
 
@@ -180,12 +188,16 @@ export async function setPageProperties(storage: Storage, input: SetPageProperti
   });
 }
 
-export interface GetPageRangesInput extends BlobInput {
+export interface GetPageRangesInput extends SnapshotInput {
+  /** What changed since this snapshot; undefined: all that was written. */
+  readonly since?: Timestamp | undefined;
   readonly range: string | undefined;
   /** The byte at which a page of the list begins. */
   readonly start: number | undefined;
   readonly resultsMax: number;
 }
+
+export type PageRange = ByteRange & { readonly isWritten?: boolean };
 
 /** Ranges that are emitted together. */
 const SLICE_RANGES = 500;
@@ -198,19 +210,40 @@ const SLICE_RANGES = 500;
 export async function getPageRanges(
   storage: Storage,
   input: GetPageRangesInput,
-  emit: (ranges: readonly ByteRange[]) => void,
+  emit: (ranges: readonly PageRange[]) => void,
 ): Promise<{ blob: Blob; next: number | undefined }> {
   const leaseId = checkReadInput(input);
   const { account, content, partition } = storage;
   return partition.read(async (at) => {
-    const { blob } = await readBlob(at, storage, input.container, input.blob);
+    const { blob } = await readBlob(at, storage, input.container, input.blob, input.snapshot);
     checkLease(at, blob.lease, leaseId, 'read', 'blob');
     checkReadConditions(blob, input.conditions);
     checkType(blob, 'page');
     const map = await content.ranges.read(at, account, parseId(blob.contentId!));
-    const ranges = content.ranges.list(at, account, map, undefined, listedRange(blob, input));
+    const within = listedRange(blob, input);
+    const since = await findEarlier(at, storage, input, blob);
+    const ranges =
+      since === undefined
+        ? content.ranges.list(at, account, map, blob.generation, within)
+        : content.ranges.compare(at, account, map, since, blob.generation, within);
     return { blob, next: await emitPage(ranges, input.resultsMax, emit) };
   });
+}
+
+/** The generation of the earlier snapshot. It has to be one of the same content: with another one, nothing is in common. */
+async function findEarlier(
+  at: Snapshot,
+  storage: Storage,
+  { container, blob: name, snapshot, since }: GetPageRangesInput,
+  blob: Blob,
+): Promise<number | undefined> {
+  if (since === undefined) return undefined;
+  if (snapshot !== undefined && since > snapshot) throw fail('PreviousSnapshotCannotBeNewer');
+  const earlier = await readBlob(at, storage, container, name, since).catch((error: unknown) => {
+    throw error instanceof StorageError && error.code === 'BlobNotFound' ? fail('PreviousSnapshotNotFound') : error;
+  });
+  if (earlier.blob.contentId !== blob.contentId) throw fail('BlobOverwritten');
+  return earlier.blob.generation;
 }
 
 function listedRange(blob: Blob, { range: text, start = 0 }: GetPageRangesInput): ByteRange {

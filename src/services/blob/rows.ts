@@ -121,6 +121,8 @@ export interface BlobRecord extends ETagged {
   readonly crc64?: string | undefined;
   /** Exactly one of this and the inline row exists. Append and page blobs have it: their content changes in place. */
   readonly contentId?: string | undefined;
+  /** Of an older state whose content changes in place: the generation that it shows. */
+  readonly generation?: number | undefined;
   /** Of an append blob only. */
   readonly append?: AppendState | undefined;
   /** Of a page blob only. */

@@ -1,5 +1,4 @@
 /** Snapshot Blob, and the deletion of snapshots. A snapshot is a row and a reference to the content of its blob, whatever its length. */
-import type { ContentStore } from '../../content/content.ts';
 import { deletionKey, parseId } from '../../content/rows.ts';
 import type { Row, Snapshot, Timestamp, Transaction } from '../../partition/partition.ts';
 import { decodeText } from '../../partition/values.ts';
@@ -21,6 +20,7 @@ import {
   snapshotsBetween,
   stampInKey,
 } from './old-rows.ts';
+import { type ReleasingStore, releaseContent } from './release-content.ts';
 import {
   type BlobInput,
   checkLease,
@@ -32,7 +32,7 @@ import {
   parseMetadata,
   type SentMetadata,
 } from './request-checks.ts';
-import { type ContainerId, changesInPlace, inlineKey, recordFrom, txQueueKey } from './rows.ts';
+import { type Blob, type ContainerId, changesInPlace, inlineKey, recordFrom, txQueueKey } from './rows.ts';
 import { shareContent } from './shared-content.ts';
 import { putDeleted } from './soft-delete.ts';
 
@@ -50,8 +50,6 @@ export interface SnapshotBlobInput extends BlobInput {
   readonly taken?: Timestamp | undefined;
 }
 
-const IN_PLACE_REFUSED = 'Snapshots of append and page blobs are not implemented by this server yet.';
-
 /** The lease of the blob does not matter, unless the request names one; the snapshot has none. */
 export async function snapshotBlob(storage: Storage, input: SnapshotBlobInput) {
   const { container, blob: name, conditions } = input;
@@ -66,17 +64,23 @@ export async function snapshotBlob(storage: Storage, input: SnapshotBlobInput) {
     checkWriteConditions(blob, conditions, leaseId);
     checkNoPendingCopy(blob);
     checkOnline(tx, blob);
-    if (changesInPlace(blob)) throw fail('NotImplemented', undefined, IN_PLACE_REFUSED);
     const snapshot = await nextStamp(tx, account, id, name, input.taken);
     const putInline = await shareContent(tx, storage, { id, name, blob });
     putInline(inlineKey(account, id, name, snapshot));
+    const generation = changesInPlace(blob) ? await holdState(tx, storage, blob) : undefined;
     const changed = input.metadata.length > 0;
     const etag = changed ? snapshot : blob.version;
-    const record = { ...recordFrom(blob), lease: undefined, etag, ...(changed && { metadata }) };
+    const record = { ...recordFrom(blob), lease: undefined, generation, etag, ...(changed && { metadata }) };
     tx.put(snapshotKey(account, id, name, snapshot), encodeBlobRecord(record));
     return { snapshot, etag: formatEtag(etag), modified: etag };
   });
   return value;
+}
+
+/** Later writes leave the bytes of this state where they are. @returns its generation */
+async function holdState(tx: Transaction, { account, content }: Storage, { contentId }: Blob): Promise<number> {
+  const map = await content.ranges.read(tx, account, parseId(contentId!));
+  return content.ranges.hold(tx, account, map);
 }
 
 /** The newest snapshot. In a transaction the commit checks that there is no newer one. */
@@ -132,13 +136,12 @@ export async function settleMark(
   while (!(await partition.transact(key, (tx) => settleMarkSlice(tx, content, account, id, blob))).value);
 }
 
-type Release = Pick<ContentStore, 'decrefContent'>;
 const SLICE_ROWS = 50;
 
 /** True: it is carried out. The mark goes last: until then it hides the snapshots that are left. */
 export async function settleMarkSlice(
   tx: Transaction,
-  content: Release,
+  content: ReleasingStore,
   account: AccountId,
   id: ContainerId,
   blob: string,
@@ -174,14 +177,14 @@ export function keepSnapshot(
 
 export async function removeSnapshot(
   tx: Transaction,
-  content: Release,
+  content: ReleasingStore,
   account: AccountId,
   id: ContainerId,
   blob: string,
   row: Row,
 ): Promise<void> {
-  const { contentId } = decodeBlobRecord(row);
+  const record = decodeBlobRecord(row);
   tx.remove(row.key);
-  if (contentId) await content.decrefContent(tx, account, parseId(contentId));
+  if (record.contentId) await releaseContent(tx, content, account, record);
   else tx.remove(inlineKey(account, id, blob, stampInKey(row.key)!));
 }

@@ -1,6 +1,4 @@
 /** Soft delete: what is deleted or replaced while the policy is on is kept as a row until its retention ends, or until Undelete Blob. */
-import type { ContentStore } from '../../content/content.ts';
-import { parseId } from '../../content/rows.ts';
 import { decodeKey } from '../../partition/keys.ts';
 import type { Row, Snapshot, Timestamp, Transaction } from '../../partition/partition.ts';
 import { encodeValue } from '../../partition/values.ts';
@@ -17,6 +15,7 @@ import {
   nextStamp,
   retentionKey,
 } from './old-rows.ts';
+import { type ReleasingStore, releaseContent } from './release-content.ts';
 import { type Blob, type ContainerId, inlineKey, recordFrom } from './rows.ts';
 
 export const policyKey = (account: AccountId) => servicePropertiesKey(account, 'blob');
@@ -84,24 +83,24 @@ export function demoteDeletedBlob(tx: Transaction, account: AccountId, id: Conta
 /** The state is gone for good. */
 export async function removeDeletedState(
   tx: Transaction,
-  content: Pick<ContentStore, 'decrefContent'>,
+  content: ReleasingStore,
   account: AccountId,
   id: ContainerId,
   name: string,
   row: Row,
 ): Promise<void> {
   const { stamp, until, record } = decodeDeletedBlob(row);
-  const { contentId } = parseBlobRecord(record, row);
+  const released = parseBlobRecord(record, row);
   tx.remove(row.key);
   tx.remove(retentionKey(account, until, id, name, stamp));
-  if (contentId) await content.decrefContent(tx, account, parseId(contentId));
+  if (released.contentId) await releaseContent(tx, content, account, released);
   else tx.remove(inlineKey(account, id, name, stamp));
 }
 
 /** Of an entry of the expiry index that is due. What has been restored meanwhile has no row any more. */
 export async function expireDeletedState(
   tx: Transaction,
-  content: Pick<ContentStore, 'decrefContent'>,
+  content: ReleasingStore,
   account: AccountId,
   indexRow: Row,
 ): Promise<void> {

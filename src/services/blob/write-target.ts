@@ -10,6 +10,7 @@ import type { Storage } from '../common/storage.ts';
 import { decodeBlobRecord, encodeBlobRecord } from './blob-record.ts';
 import { fail } from './errors.ts';
 import { deletedBlobKey } from './old-rows.ts';
+import { releaseContent } from './release-content.ts';
 import {
   type BlobInput,
   checkLease,
@@ -195,7 +196,7 @@ export async function releaseReplaced(
     return releaseUncommitted(tx, storage, target, handsOver);
   }
   if (blob?.contentId !== undefined && handsOver?.content) content.transferRefs(tx, account, parseId(blob.contentId));
-  else if (blob?.contentId !== undefined) await content.decrefContent(tx, account, parseId(blob.contentId));
+  else if (blob?.contentId !== undefined) await releaseContent(tx, content, account, blob);
   else if (blob && !keepsInlineRow) tx.remove(inlineKey(account, target.containerId, target.name));
   return releaseUncommitted(tx, storage, target, handsOver) || blob?.contentId !== undefined;
 }

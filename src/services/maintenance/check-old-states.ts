@@ -18,6 +18,7 @@ import {
 } from '../blob/old-rows.ts';
 import { type Blob, blobKey, inlineKey } from '../blob/rows.ts';
 import type { AccountId } from '../common/storage.ts';
+import { checkRangesRecord } from './check-ranges.ts';
 import { qualifiedId, type ReferenceCounts } from './check-refcounts.ts';
 
 type StateKey = [account: bigint, kind: string, container: bigint, root: bigint, blob: string];
@@ -84,8 +85,7 @@ export async function checkBlobContent(
     const content = counts.contents.get(qualifiedId(account, record.contentId))?.row;
     if (!content) throw new Error('its content is missing');
     if (content.kind === 'ranges') {
-      const { end } = counts.contents.get(qualifiedId(account, record.contentId))!;
-      if (end > record.length) throw new Error(`its content has ${end} bytes, not ${record.length}`);
+      checkRangesRecord(record, qualifiedId(account, record.contentId), counts);
     } else if (content.length !== record.length)
       throw new Error(`its content has ${content.length} bytes, not ${record.length}`);
     return;

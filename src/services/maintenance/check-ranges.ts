@@ -5,6 +5,7 @@ import { numbersAfterId, type RangesDeletion } from '../../content/ranges/map-ro
 import { formatId, type RangesContent } from '../../content/rows.ts';
 import { decodeKey } from '../../partition/keys.ts';
 import type { Row } from '../../partition/partition.ts';
+import type { BlobRecord } from '../blob/rows.ts';
 import { qualifiedId, type ReferenceCounts } from './check-refcounts.ts';
 
 /** The content that a row belongs to, by its key. */
@@ -20,6 +21,7 @@ export function countRangesDeletion(counts: ReferenceCounts, account: bigint, de
   if (deletion.kind === 'merge') counts.deletionQueue.add(`merge ${content} ${deletion.offset}`);
   if (deletion.kind !== 'generation') return;
   counts.deletionQueue.add(`generations of ${content}`);
+  if (deletion.read === undefined) counts.deletionQueue.add(`generation ${content} ${deletion.gen}`);
   if (deletion.read !== undefined) counts.deletionQueue.add(`read ${content} ${deletion.gen} ${deletion.read}`);
 }
 
@@ -37,6 +39,20 @@ export function checkRangesContent(content: RangesContent, name: string, counts:
   if (newest >= content.gen) throw new Error(`generation ${newest} is held before it ends`);
   for (const { number } of content.voids)
     if (!counts.deletionQueue.has(`void ${name} ${number}`)) throw new Error(`void ${number} would never be applied`);
+}
+
+/** An older state shows a generation that is held; the current one ends where its blob does. */
+export function checkRangesRecord(
+  { generation, length }: Pick<BlobRecord, 'generation' | 'length'>,
+  name: string,
+  { held, contents }: ReferenceCounts,
+): void {
+  if (generation !== undefined) {
+    if (!held.get(name)?.has(generation)) throw new Error(`generation ${generation} of its content is not held`);
+    return;
+  }
+  const { end } = contents.get(name)!;
+  if (end > length) throw new Error(`its content has ${end} bytes, not ${length}`);
 }
 
 /** Of a map page: also notes the last byte that is visible. */
@@ -78,6 +94,10 @@ export function checkHeld(row: Row, counts: ReferenceCounts): void {
   const [gen] = numbersAfterId(row.key);
   const [, , , , , epoch, number] = decodeKey(row.key) as [bigint, string, bigint, bigint, bigint, bigint, bigint];
   existingContent(name, counts);
+  const isReleased =
+    counts.deletionQueue.has(`generation ${name} ${gen}`) || counts.deletionQueue.has(`content ${name}`);
+  if (epoch === 0n && !isReleased && !counts.shown.has(`${name} ${gen}`))
+    throw new Error('a generation that nothing shows');
   if (epoch !== 0n && !counts.deletionQueue.has(`read ${name} ${gen} ${formatId({ epoch, number })}`))
     throw new Error('a read that would never end');
 }

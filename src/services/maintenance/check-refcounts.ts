@@ -18,7 +18,7 @@ import { decodeCounter } from '../../partition/values.ts';
 import { decodeBlobRecord, parseBlobRecord } from '../blob/blob-record.ts';
 import { decodeDeletedContainer } from '../blob/deleted-containers.ts';
 import { decodeDeletedBlob, stampInKey } from '../blob/old-rows.ts';
-import { blocksIn, decodeBlock, decodeUncommitted } from '../blob/rows.ts';
+import { type BlobRecord, blocksIn, decodeBlock, decodeUncommitted } from '../blob/rows.ts';
 import { decodeRunningCopy } from '../blob/running-copies.ts';
 import { decodeAccount, removedAccountId, removedAccountName } from '../common/account-rows.ts';
 import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
@@ -47,6 +47,8 @@ export interface ReferenceCounts {
   readonly live: Map<string, LiveCount>;
   /** By content: the held generations of its range map. */
   readonly held: Map<string, Set<number>>;
+  /** Content and generation of every older state. */
+  readonly shown: Set<string>;
   /** By queue and generation. */
   readonly queues: Map<string, QueueCount>;
   /** By container and key. */
@@ -109,6 +111,7 @@ export function newReferenceCounts(): ReferenceCounts {
     chunks: new Map(),
     live: new Map(),
     held: new Map(),
+    shown: new Set(),
     queues: new Map(),
     tagged: new Map(),
   };
@@ -135,6 +138,10 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
     getOrCreate(counts.tagged, taggedId(account, id, key), { counted: 0, blobs: 0 });
   const countUsers = (chunkRefs: readonly ChunkRef[]) => {
     for (const ref of chunkRefs) chunk(formatId(ref.chunk)).users++;
+  };
+  const countState = ({ contentId, generation }: Pick<BlobRecord, 'contentId' | 'generation'>) => {
+    if (contentId !== undefined) content(contentId).blobs++;
+    if (generation !== undefined) counts.shown.add(`${qualifiedId(account, contentId)} ${generation}`);
   };
   switch (type) {
     case 'n':
@@ -173,21 +180,20 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       return;
     }
     case 'b': {
-      const { contentId, tags } = decodeBlobRecord(row);
-      if (contentId !== undefined) content(contentId).blobs++;
+      const record = decodeBlobRecord(row);
+      countState(record);
+      const { tags } = record;
       for (const [key] of tags) tagged(rest[0], key).blobs++;
       return;
     }
     case 'D':
     case 'V': {
-      const { contentId } = parseBlobRecord(decodeDeletedBlob(row).record, row);
-      if (contentId !== undefined) content(contentId).blobs++;
+      countState(parseBlobRecord(decodeDeletedBlob(row).record, row));
       return;
     }
     case 'v': {
       if (stampInKey(row.key) === undefined) return;
-      const { contentId } = decodeBlobRecord(row);
-      if (contentId !== undefined) content(contentId).blobs++;
+      countState(decodeBlobRecord(row));
       return;
     }
     case 'r':

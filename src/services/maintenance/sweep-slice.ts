@@ -8,6 +8,7 @@ import { encodeValue } from '../../partition/values.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
 import { expireDeletedContainer } from '../blob/deleted-containers.ts';
 import { deletedBlobKeyPrefix, deletedStateKeyPrefix, snapshotKeyPrefix, stampInKey } from '../blob/old-rows.ts';
+import { releaseContent } from '../blob/release-content.ts';
 import {
   blobKeyPrefix,
   blocksIn,
@@ -34,7 +35,7 @@ import type { AccountId } from '../common/storage.ts';
 export interface SweepContext {
   readonly partition: Partition;
   readonly content: Pick<ContentStore, 'decrefContent' | 'decrefChunks' | 'discardContent' | 'sweepContent'> & {
-    readonly ranges: Pick<RangeMaps, 'merge' | 'sweepEntry' | 'sweepContent'>;
+    readonly ranges: Pick<RangeMaps, 'merge' | 'sweepEntry' | 'sweepContent' | 'release' | 'endCurrent'>;
   };
 }
 
@@ -102,9 +103,10 @@ async function sweepContainer(
   const blobPrefix = blobKeyPrefix(account, id, '');
   const blobs = await tx.scanUnchecked({ from: blobPrefix, to: prefixEnd(blobPrefix) }, { limit: SLICE_ROWS });
   for (const row of blobs) {
-    const { contentId, tags } = decodeBlobRecord(row);
+    const record = decodeBlobRecord(row);
+    const { contentId, tags } = record;
     const name = nameFromKey(row.key);
-    if (contentId) await content.decrefContent(tx, account, parseId(contentId));
+    if (contentId) await releaseContent(tx, content, account, record);
     else tx.remove(inlineKey(account, id, name));
     await updateTagIndex(tx, account, { containerId: id, container: '', name }, tags);
     tx.remove(row.key);
