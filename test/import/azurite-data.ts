@@ -48,23 +48,40 @@ async function fillBlobs(service: BlobServiceClient): Promise<void> {
   await overwritten.upload('newer', 5);
   await photos.getBlockBlobClient('deleted').upload('x', 1);
   await photos.getBlockBlobClient('deleted').delete();
-  await fillWhatIsLeftOut(photos);
-}
-
-async function fillWhatIsLeftOut(container: ContainerClient): Promise<void> {
-  const appended = container.getAppendBlobClient('append');
-  await appended.create();
-  await appended.appendBlock('line', 4);
-  const pages = container.getPageBlobClient('pages');
-  await pages.create(1_024);
-  await pages.uploadPages(Buffer.alloc(512, 1), 0, 512);
-  const snapped = container.getBlockBlobClient('snapped');
-  await snapped.upload('then', 4);
-  await snapped.createSnapshot();
-  await snapped.upload('now', 3);
-  const leased = container.getBlockBlobClient('leased');
+  await fillInPlace(photos);
+  await fillSnapshots(photos);
+  const leased = photos.getBlockBlobClient('leased');
   await leased.upload('l', 1);
   await leased.getBlobLeaseClient().acquireLease(-1);
+}
+
+async function fillInPlace(container: ContainerClient): Promise<void> {
+  const appended = container.getAppendBlobClient('append');
+  await appended.create({ metadata: { by: 'append' }, blobHTTPHeaders: { blobContentType: 'text/x-log' } });
+  for (const line of ['line', ' and ', 'x'.repeat(70_000)]) await appended.appendBlock(line, line.length);
+  await appended.createSnapshot();
+  await container.getAppendBlobClient('append-empty').create();
+  const pages = container.getPageBlobClient('pages');
+  await pages.create(2 ** 40, { metadata: { by: 'pages' }, blobSequenceNumber: 7 });
+  const put = (byte: number, from: number, length: number) =>
+    pages.uploadPages(Buffer.alloc(length, byte), from, length);
+  await put(1, 0, 4_096);
+  // In the middle of the first: Azurite then names three parts of it.
+  await put(2, 1_024, 512);
+  await put(3, 2 ** 39, 512);
+  await put(4, 2 ** 20, 70_656);
+  await pages.clearPages(2 ** 20 + 512, 1_024);
+  await container.getPageBlobClient('pages-empty').create(512);
+}
+
+async function fillSnapshots(container: ContainerClient): Promise<void> {
+  const snapped = container.getBlockBlobClient('snapped');
+  await snapped.upload('then', 4, { metadata: { state: 'first' }, tier: 'Archive' });
+  await snapped.createSnapshot();
+  await snapped.stageBlock(blockId('one'), 'by blocks', 9);
+  await snapped.commitBlockList([blockId('one')], { metadata: { state: 'second' }, tier: 'Cool' });
+  await snapped.createSnapshot({ metadata: { state: 'its own' } });
+  await snapped.upload('now', 3);
 }
 
 async function fillQueues(service: QueueServiceClient, lasting: boolean): Promise<void> {
@@ -106,47 +123,71 @@ export async function readEverything(connectionString: string): Promise<unknown>
   };
 }
 
-const LEFT_OUT = ['append', 'pages'];
-
 async function readContainers(service: BlobServiceClient) {
   const containers: Record<string, unknown> = {};
+  const options = { includeUncommitedBlobs: true, includeTags: true, includeSnapshots: true };
   for await (const { name } of service.listContainers()) {
     const container = service.getContainerClient(name);
     const { metadata, blobPublicAccess } = await container.getProperties();
     const { signedIdentifiers } = await container.getAccessPolicy();
     const blobs: Record<string, unknown> = {};
-    for await (const blob of container.listBlobsFlat({ includeUncommitedBlobs: true, includeTags: true }))
-      if (!LEFT_OUT.includes(blob.name)) blobs[blob.name] = await readBlob(container, blob.name, blob.tags);
+    for await (const { name: blob, snapshot = '', tags, properties } of container.listBlobsFlat(options)) {
+      const isTaken = snapshot === '' || properties.blobType === 'BlockBlob';
+      if (isTaken) blobs[`${blob} ${snapshot}`.trim()] = await readBlob(container, blob, snapshot, tags);
+    }
     containers[name] = { metadata, blobPublicAccess, signedIdentifiers, blobs };
   }
   return containers;
 }
 
-async function readBlob(container: ContainerClient, name: string, tags: Record<string, string> | undefined) {
-  const blob = container.getBlockBlobClient(name);
+async function readBlob(
+  container: ContainerClient,
+  name: string,
+  snapshot: string,
+  tags: Record<string, string> | undefined,
+) {
+  const blob = container.getBlockBlobClient(name).withSnapshot(snapshot);
   const properties = await blob.getProperties().catch(() => undefined);
-  const isArchived = properties?.accessTier === 'Archive';
-  const lists = isArchived ? undefined : await blob.getBlockList('all');
-  const bytes = properties && !isArchived ? await blob.downloadToBuffer() : undefined;
+  const { blobType = 'BlockBlob', accessTier } = properties ?? {};
+  const isArchived = accessTier === 'Archive';
+  const lists = blobType === 'BlockBlob' && !isArchived ? await blob.getBlockList('all') : undefined;
   const { contentLength, contentType, contentEncoding, contentLanguage, contentDisposition, cacheControl, metadata } =
     properties ?? {};
   return {
-    ...{
-      contentLength,
-      contentType,
-      contentEncoding,
-      contentLanguage,
-      contentDisposition,
-      cacheControl,
-      metadata,
-      tags,
-    },
+    ...{ contentLength, contentType, contentEncoding, contentLanguage, contentDisposition, cacheControl },
+    ...{ metadata, tags, blobType },
     md5: properties?.contentMD5 && Buffer.from(properties.contentMD5).toString('base64'),
-    tier: properties?.accessTier,
-    sha256: bytes && createHash('sha256').update(bytes).digest('hex'),
+    tier: accessTier,
+    sha256: properties && !isArchived ? await hashOf(container, name, snapshot, blobType) : undefined,
     committed: lists?.committedBlocks,
     uncommitted: lists?.uncommittedBlocks,
+    ...(blobType === 'AppendBlob' && { appended: properties!.blobCommittedBlockCount }),
+    ...(blobType === 'PageBlob' && { sequenceNumber: properties!.blobSequenceNumber }),
   };
+}
+
+/** Of a page blob: of the ranges that were written, with their positions. */
+async function hashOf(container: ContainerClient, name: string, snapshot: string, blobType: string): Promise<string> {
+  const hash = createHash('sha256');
+  const pages = container.getPageBlobClient(name).withSnapshot(snapshot);
+  if (blobType !== 'PageBlob') return hash.update(await pages.downloadToBuffer()).digest('hex');
+  for (const [from, to] of joined((await pages.getPageRanges()).pageRange ?? [])) {
+    hash.update(`${from}-${to}:`);
+    hash.update(await pages.downloadToBuffer(from, to - from));
+  }
+  return hash.digest('hex');
+}
+
+/** Azurite lists neighbours one by one. The count of the SDK is that of the bytes before the last one. */
+function joined(ranges: readonly { readonly offset: number; readonly count?: number }[]): [from: number, to: number][] {
+  const found: [from: number, to: number][] = [];
+  for (const { offset, count = 0 } of ranges) {
+    const last = found.at(-1);
+    const end = offset + count + 1;
+    if (last?.[1] === offset) last[1] = end;
+    else found.push([offset, end]);
+  }
+  return found;
 }
 
 async function readQueues(service: QueueServiceClient) {

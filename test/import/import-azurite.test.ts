@@ -1,5 +1,6 @@
 /** `holdfast import --from-azurite`: what Microsoft's SDKs read from the folder's new server is what they read from Azurite. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import {
   cpSync,
@@ -71,25 +72,36 @@ function edit(folder: string, name: string, change: (text: string) => string): v
   age(file);
 }
 
+// biome-ignore lint/suspicious/noExplicitAny: a document of Azurite's database
+function editBlob(folder: string, name: string, change: (document: any) => void): void {
+  edit(folder, 'blob', (text) => {
+    const database = JSON.parse(text);
+    const { data } = database.collections.find((each: { name: string }) => each.name === '$BLOBS_COLLECTION$');
+    change(data.find((each: { name: string; snapshot: string }) => each.name === name && each.snapshot === ''));
+    return JSON.stringify(database);
+  });
+}
+
 describe('The import of a folder of Azurite', () => {
-  it('takes containers, blobs, blocks, queues, messages, tables and entities, and says what it leaves out', async () => {
+  it('takes containers, blobs of all types, snapshots, blocks, queues, messages, tables and entities, and says what it leaves out', async () => {
     const location = join(newFolder(), 'data');
     const { code, stdout } = await runImport('--from-azurite', copyOfRecorded(), '--location', location, '--json');
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toEqual({
       taken: [
         { what: 'containers', count: 3 },
+        { what: 'snapshots of block blobs', count: 2 },
         { what: 'block blobs', count: 8 },
         { what: 'uncommitted blocks', count: 2 },
+        { what: 'append blobs', count: 2 },
+        { what: 'page blobs', count: 2 },
         { what: 'queues', count: 2 },
         { what: 'messages', count: 3 },
         { what: 'tables', count: 2 },
         { what: 'entities', count: 131 },
       ],
       leftOut: [
-        { what: 'append blobs', count: 1 },
-        { what: 'page blobs', count: 1 },
-        { what: 'snapshots', count: 1 },
+        { what: 'snapshots of append and page blobs', count: 1 },
         { what: 'leases of blobs, which end', count: 1 },
       ],
       failures: [],
@@ -109,7 +121,7 @@ describe('The import of a folder of Azurite', () => {
     expect(code).toBe(0);
     expect(stdout).toContain(`Imported from ${from} to ${location}:\n  containers`);
     expect(stdout).toMatch(/block blobs +8\n/);
-    expect(stdout).toMatch(/Not imported, since this version cannot:\n {2}append blobs +1\n/);
+    expect(stdout).toMatch(/Not imported, since this version cannot:\n {2}snapshots of append and page blobs +1\n/);
   });
 
   it('refuses a destination that has one of the names, and changes nothing there', async () => {
@@ -195,6 +207,58 @@ describe('The import of a folder of Azurite', () => {
     expect(stdout).toContain('block blobs: photos/a/hello ü %41.txt: InvalidHeaderValue');
     expect(stdout.match(/messages: jobs\/.*: the file __queuestorage__\/\S+ is missing/g)).toHaveLength(3);
     expect(stdout).toContain("entities: People(p'1,r): ");
+  });
+
+  it('seals an append blob that was sealed, and puts pages of any range', async () => {
+    const from = copyOfRecorded();
+    editBlob(from, 'append', (document) => {
+      document.properties.isSealed = true;
+    });
+    const large = 9 << 20;
+    editBlob(from, 'pages', (document) => {
+      const bytes = { id: 'large', offset: 512, count: large };
+      document.pageRangesInOrder = [{ start: 1_024, end: 1_024 + large - 1, persistency: bytes }];
+    });
+    const content = randomBytes(512 + large);
+    writeFileSync(join(from, '__blobstorage__', 'large'), content);
+    const location = join(newFolder(), 'data');
+    expect((await runImport('--from-azurite', from, '--location', location)).code).toBe(0);
+    const photos = BlobServiceClient.fromConnectionString(await serve(location)).getContainerClient('photos');
+    const append = photos.getAppendBlobClient('append');
+    expect((await append.getProperties()).isSealed).toBe(true);
+    await expect(append.appendBlock('x', 1)).rejects.toThrow(/sealed/);
+    const pages = await photos.getPageBlobClient('pages').downloadToBuffer(0, 1_024 + large + 512);
+    expect(pages.equals(Buffer.concat([Buffer.alloc(1_024), content.subarray(512), Buffer.alloc(512)]))).toBe(true);
+  });
+
+  it('leaves no append or page blob that lacks bytes, and says which blob has the state of its newest snapshot', async () => {
+    const from = copyOfRecorded();
+    editBlob(from, 'append', ({ committedBlocksInOrder }) => {
+      committedBlocksInOrder.at(-1).persistency.id = 'lost';
+    });
+    editBlob(from, 'pages', ({ pageRangesInOrder }) => {
+      pageRangesInOrder.at(-1).persistency.offset = 10 ** 9;
+    });
+    editBlob(from, 'pages-empty', ({ properties }) => {
+      properties.contentLength = 'long';
+    });
+    editBlob(from, 'snapped', ({ persistency }) => {
+      persistency.id = 'lost';
+    });
+    const location = join(newFolder(), 'data');
+    const { code, stdout } = await runImport('--from-azurite', from, '--location', location, '--json');
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout).failures.toSorted()).toEqual([
+      'append blobs: photos/append: the file __blobstorage__/lost is missing',
+      'block blobs: photos/snapped, which has the state of its newest snapshot: the file __blobstorage__/lost is missing',
+      'page blobs: photos/pages-empty: its contentLength is not a length',
+      expect.stringMatching(/^page blobs: photos\/pages: the file __blobstorage__\/\S+ is cut off$/),
+    ]);
+    expect((await check(location)).findings).toEqual([]);
+    const photos = BlobServiceClient.fromConnectionString(await serve(location)).getContainerClient('photos');
+    for (const name of ['append', 'pages', 'pages-empty'])
+      expect(await photos.getBlobClient(name).exists(), name).toBe(false);
+    expect((await photos.getBlobClient('snapped').downloadToBuffer()).toString()).toBe('by blocks');
   });
 
   it.each([

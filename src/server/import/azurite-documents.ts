@@ -40,6 +40,12 @@ export function persistencyOf(value: unknown): Persistency {
   return { id, offset, count };
 }
 
+export function lengthOf(map: LokiDocument, field: string): number {
+  const value = map[field];
+  if (!isLength(value)) throw new Error(`its ${field} is not a length`);
+  return value;
+}
+
 function isLength(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }

@@ -6,7 +6,9 @@ import type { AzuriteFolder, DatabaseName } from './azurite-folder.ts';
 import type { NamedParent } from './clashes.ts';
 import type { LokiDocument } from './loki-file.ts';
 import { takeBlobs, takeContainers, takeUncommittedBlocks } from './take-blobs.ts';
+import { takeAppendBlobs, takePageBlobs } from './take-in-place.ts';
 import { takeMessages, takeQueues } from './take-queues.ts';
+import { takeSnapshots } from './take-snapshots.ts';
 import { isEntityCollection, takeEntities, takeTables } from './take-tables.ts';
 
 export interface ImportTarget extends FailureReport {
@@ -34,8 +36,10 @@ export interface ImportKind {
 const named = (name: string) => (collection: string) => collection === `$${name}_COLLECTION$`;
 const blobs = { database: 'blob', isIn: named('BLOBS') } as const;
 const isState = (document: LokiDocument) => document.snapshot !== undefined && document.snapshot !== '';
+const isOfType = (type: string) => (document: LokiDocument) => propertyOf(document, 'blobType') === type;
 const isBlob = (type: string) => (document: LokiDocument) =>
-  document.isCommitted === true && !isState(document) && propertyOf(document, 'blobType') === type;
+  document.isCommitted === true && !isState(document) && isOfType(type)(document);
+const isBlockBlob = isOfType('BlockBlob');
 
 const parentOf = (what: NamedParent['what']) => (document: LokiDocument) => ({
   what,
@@ -43,7 +47,7 @@ const parentOf = (what: NamedParent['what']) => (document: LokiDocument) => ({
   name: String(document.name ?? document.table),
 });
 
-/** In the order in which they are imported: what is in a container, a queue or a table comes after it. */
+/** In the order in which they are imported: what is in a container, a queue or a table comes after it, and a blob after its snapshots. */
 export const importKinds: readonly ImportKind[] = [
   {
     what: 'containers',
@@ -52,11 +56,21 @@ export const importKinds: readonly ImportKind[] = [
     parent: parentOf('container'),
     take: takeContainers,
   },
+  {
+    what: 'snapshots of block blobs',
+    ...blobs,
+    when: (document) => isState(document) && isBlockBlob(document),
+    take: takeSnapshots,
+  },
   { what: 'block blobs', ...blobs, when: isBlob('BlockBlob'), take: takeBlobs },
   { what: 'uncommitted blocks', database: 'blob', isIn: named('BLOCKS'), take: takeUncommittedBlocks },
-  { what: 'append blobs', ...blobs, when: isBlob('AppendBlob') },
-  { what: 'page blobs', ...blobs, when: isBlob('PageBlob') },
-  { what: 'snapshots', ...blobs, when: isState },
+  { what: 'append blobs', ...blobs, when: isBlob('AppendBlob'), take: takeAppendBlobs },
+  { what: 'page blobs', ...blobs, when: isBlob('PageBlob'), take: takePageBlobs },
+  {
+    what: 'snapshots of append and page blobs',
+    ...blobs,
+    when: (document) => isState(document) && !isBlockBlob(document),
+  },
   { what: 'leases of blobs, which end', ...blobs, when: isLeased },
   { what: 'leases of containers, which end', database: 'blob', isIn: named('CONTAINERS'), when: isLeased },
   { what: 'queues', database: 'queue', isIn: named('QUEUES'), parent: parentOf('queue'), take: takeQueues },

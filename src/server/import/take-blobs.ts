@@ -1,5 +1,6 @@
 /** Containers, block blobs and uncommitted blocks of Azurite, through the services. */
 
+import { getBlobProperties } from '../../services/blob/blobs.ts';
 import { putBlockList } from '../../services/blob/block-lists.ts';
 import { putBlock } from '../../services/blob/blocks.ts';
 import { createContainer, setContainerAcl } from '../../services/blob/containers.ts';
@@ -23,7 +24,7 @@ import type { AzuriteFolder, Persistency } from './azurite-folder.ts';
 import type { ImportedDocument, ImportTarget } from './import-kinds.ts';
 import type { LokiDocument } from './loki-file.ts';
 
-const NO_CONDITIONS = { conditions: {}, leaseId: undefined };
+export const NO_CONDITIONS = { conditions: {}, leaseId: undefined };
 
 export async function takeContainers(documents: readonly ImportedDocument[], target: ImportTarget): Promise<void> {
   for (const { document } of documents) {
@@ -41,14 +42,50 @@ export async function takeContainers(documents: readonly ImportedDocument[], tar
 
 export function takeBlobs(documents: readonly ImportedDocument[], target: ImportTarget): Promise<void> {
   return atOnce(documents, ({ document }) =>
-    attempt(`${document.containerName}/${document.name}`, target, async () => {
-      const storage = target.storage(textOf(document, 'accountName'));
-      const described = describeBlob(document);
-      const blocks = committedBlocks(document);
-      if (blocks.length > 0 && canKeepIds(blocks)) await putBlocks(storage, target.folder, described, blocks);
-      else await putBlob(storage, { ...described, body: await contentOf(target.folder, document, blocks) });
-    }),
+    attemptBlob(document, target, (storage) =>
+      putBlockBlob(storage, target.folder, document, { tier: explicitTier(document) }),
+    ),
   );
+}
+
+/** Snapshots are taken before their blob: if it cannot be taken, it keeps the state of the newest. */
+export async function attemptBlob(
+  document: LokiDocument,
+  target: ImportTarget,
+  take: (storage: Storage) => Promise<unknown>,
+): Promise<void> {
+  const name = `${document.containerName}/${document.name}`;
+  try {
+    await take(target.storage(textOf(document, 'accountName')));
+  } catch (error) {
+    target.failed(
+      (await isInDestination(document, target)) ? `${name}, which has the state of its newest snapshot` : name,
+      error,
+    );
+  }
+}
+
+async function isInDestination(document: LokiDocument, target: ImportTarget): Promise<boolean> {
+  const [container, blob] = [String(document.containerName), String(document.name)];
+  try {
+    await getBlobProperties(target.storage(String(document.accountName)), { container, blob, ...NO_CONDITIONS });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The blob becomes what the document says. */
+export async function putBlockBlob(
+  storage: Storage,
+  folder: AzuriteFolder,
+  document: LokiDocument,
+  { tier }: { readonly tier?: string | undefined } = {},
+): Promise<void> {
+  const described = { ...describeBlob(document), tier };
+  const blocks = committedBlocks(document);
+  if (blocks.length > 0 && canKeepIds(blocks)) await putBlocks(storage, folder, described, blocks);
+  else await putBlob(storage, { ...described, body: await contentOf(folder, document, blocks) });
 }
 
 /** Put Block lists them in the order of their ids, whatever the order is here. */
@@ -63,7 +100,7 @@ export function takeUncommittedBlocks(documents: readonly ImportedDocument[], ta
   );
 }
 
-function describeBlob(document: LokiDocument) {
+export function describeBlob(document: LokiDocument) {
   const content: ContentHeaders = {
     contentType: textProperty(document, 'contentType'),
     contentEncoding: textProperty(document, 'contentEncoding'),
@@ -72,12 +109,16 @@ function describeBlob(document: LokiDocument) {
     cacheControl: textProperty(document, 'cacheControl'),
     contentMd5: base64Of(propertyOf(document, 'contentMD5')),
   };
-  const isInferred = propertyOf(document, 'accessTierInferred') === true;
   return {
     ...{ container: textOf(document, 'containerName'), blob: textOf(document, 'name'), ...NO_CONDITIONS },
     ...{ content, metadata: metadataOf(document), tags: tagsOf(document) },
-    tier: isInferred ? undefined : textProperty(document, 'accessTier'),
   };
+}
+
+/** Undefined: nobody has set one. */
+export function explicitTier(document: LokiDocument): string | undefined {
+  const isInferred = propertyOf(document, 'accessTierInferred') === true;
+  return isInferred ? undefined : textProperty(document, 'accessTier');
 }
 
 function tagsOf({ blobTags }: LokiDocument): string | undefined {
@@ -91,7 +132,7 @@ interface CommittedBlock {
   readonly bytes: Persistency;
 }
 
-function committedBlocks({ committedBlocksInOrder: blocks }: LokiDocument): readonly CommittedBlock[] {
+export function committedBlocks({ committedBlocksInOrder: blocks }: LokiDocument): readonly CommittedBlock[] {
   if (!Array.isArray(blocks)) return [];
   return blocks.map(mapOf).map((block) => ({ id: textOf(block, 'name'), bytes: persistencyOf(block.persistency) }));
 }
@@ -111,7 +152,7 @@ function canKeepIds(blocks: readonly CommittedBlock[]): boolean {
 async function putBlocks(
   storage: Storage,
   folder: AzuriteFolder,
-  described: ReturnType<typeof describeBlob>,
+  described: ReturnType<typeof describeBlob> & { readonly tier: string | undefined },
   blocks: readonly CommittedBlock[],
 ): Promise<void> {
   const { container, blob } = described;

@@ -136,15 +136,17 @@ export function decodeDeletedBlob(row: Row): DeletedHeader & { readonly record: 
 /**
  * The stamp of another older state: later than every snapshot that a mark hides, and not that of another state. Processes may draw one
  * timestamp twice.
+ * @param wanted the earliest that it may be
  */
 export async function nextStamp(
   tx: Transaction,
   account: AccountId,
   id: ContainerId,
   blob: string,
+  wanted = tx.timestamp,
 ): Promise<Timestamp> {
   const hidden = hiddenUpTo(await readMark(tx, account, id, blob));
-  let stamp = tx.timestamp > hidden ? tx.timestamp : hidden + 1n;
+  let stamp = wanted > hidden ? wanted : hidden + 1n;
   const keys = () => [snapshotKey(account, id, blob, stamp), deletedStateKey(account, id, blob, stamp)];
   while ((await tx.getMany(keys())).some((row) => row !== undefined)) stamp++;
   return stamp;

@@ -30,6 +30,18 @@ describe('The stamp of a snapshot', () => {
     await world.stop();
   });
 
+  it('is that of another server, if the snapshot is imported and nothing has that stamp', async () => {
+    const { world, storage, take } = await open();
+    const { snapshot: now } = await take();
+    const taken = now - 10_000_000_000n;
+    const imported = () => snapshotBlob(storage, { ...base, metadata: [], taken });
+    expect((await imported()).snapshot).toBe(taken);
+    expect((await imported()).snapshot).toBe(taken + 1n);
+    await deleteBlob(storage, { ...base, snapshots: 'only' });
+    expect((await imported()).snapshot).toBeGreaterThan(now);
+    await world.stop();
+  });
+
   it('is deleted with all others although it is ahead of the clock', async () => {
     const { world, storage, take } = await open();
     const { snapshot: first } = await take();

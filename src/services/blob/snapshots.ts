@@ -46,6 +46,8 @@ export function parseSnapshot(text: string): Timestamp {
 export interface SnapshotBlobInput extends BlobInput {
   /** Unless empty, it replaces the metadata of the blob, and the snapshot has an ETag of its own. */
   readonly metadata: SentMetadata;
+  /** When another server took the snapshot, from which it is imported. */
+  readonly taken?: Timestamp | undefined;
 }
 
 /** The lease of the blob does not matter, unless the request names one; the snapshot has none. */
@@ -62,7 +64,7 @@ export async function snapshotBlob(storage: Storage, input: SnapshotBlobInput) {
     checkWriteConditions(blob, conditions, leaseId);
     checkNoPendingCopy(blob);
     checkOnline(tx, blob);
-    const snapshot = await nextStamp(tx, account, id, name);
+    const snapshot = await nextStamp(tx, account, id, name, input.taken);
     const putInline = await shareContent(tx, storage, { id, name, blob });
     putInline(inlineKey(account, id, name, snapshot));
     const generation = changesInPlace(blob) ? await holdState(tx, storage, blob) : undefined;
