@@ -25,6 +25,7 @@ beforeAll(async () => {
     const blob = container.getBlockBlobClient('dir/blob');
     await blob.upload('content', 7);
     await blob.stageBlock('YQ==', 'uncommitted', 11);
+    await container.getPageBlobClient('dir/disk').create(512);
     await running.queues.createQueue(nameAt(level));
     await running.tables.createTable(nameAt(level));
     await running.table(nameAt(level)).createEntity({ partitionKey: 'p', rowKey: 'r' });

@@ -72,6 +72,7 @@ const BLOB: readonly Line[] = [
   ['Set Blob Metadata', 'PUT /{container}/dir/blob?comp=metadata', 'never'],
   ['Set Blob Properties', 'PUT /{container}/dir/blob?comp=properties', 'never'],
   ['Delete Blob', 'DELETE /{container}/dir/blob', 'never'],
+  ['Delete Blob', 'DELETE /{container}/dir/blob?deletetype=permanent', 'never'],
   ['Undelete Blob', 'PUT /{container}/dir/blob?comp=undelete', 'never'],
   ['Lease Blob', 'PUT /{container}/dir/blob?comp=lease', 'never', { 'x-ms-lease-action': 'acquire' }],
   ['Lease Blob', 'PUT /{container}/dir/blob?comp=lease', 'never', { 'x-ms-lease-action': 'break' }],
@@ -103,7 +104,7 @@ const BLOB: readonly Line[] = [
   ['Put Page', 'PUT /{container}/dir/blob?comp=page', 'never', { 'x-ms-page-write': 'update' }],
   ['Put Page From URL', 'PUT /{container}/dir/blob?comp=page', 'never', { 'x-ms-page-write': 'update', ...SOURCE }],
   ['Clear Page', 'PUT /{container}/dir/blob?comp=page', 'never', { 'x-ms-page-write': 'clear' }],
-  ['Get Page Ranges', 'GET /{container}/dir/blob?comp=pagelist', 'blob'],
+  ['Get Page Ranges', 'GET /{container}/dir/disk?comp=pagelist', 'blob'],
 ];
 
 // biome-ignore format: a table

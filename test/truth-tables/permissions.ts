@@ -99,6 +99,8 @@ export const permissionRows: readonly PermissionRow[] = [
   { operation: 'Copy Blob From URL', method: 'PUT', path: FRESH, headers: { 'x-ms-copy-source': '{source}', 'x-ms-requires-sync': 'true' }, ...object('cw') },
   { operation: 'Put Blob From URL', method: 'PUT', path: FRESH, headers: { 'x-ms-copy-source': '{source}', 'x-ms-blob-type': 'BlockBlob' }, ...object('cw') },
   { operation: 'Put Block From URL', method: 'PUT', path: FRESH, query: 'comp=block&blockid=YQ%3D%3D', headers: { 'x-ms-copy-source': '{source}' }, ...object('w') },
+  { operation: 'Snapshot Blob', method: 'PUT', path: BLOB, query: 'comp=snapshot', ...object('cw') },
+  { operation: 'Undelete Blob', method: 'PUT', path: BLOB, query: 'comp=undelete', ...object('w') },
   { operation: 'Get Blob Tags', method: 'GET', path: BLOB, query: 'comp=tags', ...object('t') },
   { operation: 'Set Blob Tags', method: 'PUT', path: BLOB, query: 'comp=tags', body: '<Tags><TagSet /></Tags>', ...object('t') },
   { operation: 'Abort Copy Blob', method: 'PUT', path: BLOB, query: `comp=copy&copyid=${LEASE_ID}`, headers: { 'x-ms-copy-action': 'abort' }, ...object('w') },
