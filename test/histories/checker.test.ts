@@ -5,6 +5,8 @@ import { explain } from './explain.ts';
 import { type Answer, INFINITE, type Operation, type Request } from './history.ts';
 import { hasOrder, history } from './random-histories.ts';
 
+const POLICIES = [{ softDelete: false }, { softDelete: true }];
+
 type Told = Answer | 'no answer';
 
 /** One operation a line: call, return, request, and answer. */
@@ -20,9 +22,17 @@ const put = (content: string, more: Partial<Extract<Request, { kind: 'put' }>> =
 };
 const get: Request = { kind: 'get' };
 const remove: Request = { kind: 'delete' };
+const removeAll: Request = { kind: 'delete', snapshots: 'include' };
+const removeSnapshots: Request = { kind: 'delete', snapshots: 'only' };
+const removeOne = (snapshot: string): Request => ({ kind: 'delete snapshot', snapshot });
+const take: Request = { kind: 'snapshot' };
+const undelete: Request = { kind: 'undelete' };
+const getSnapshot = (snapshot: string): Request => ({ kind: 'get', snapshot });
 const acquire = (leaseId: string): Request => ({ kind: 'acquire', leaseId, seconds: INFINITE });
 const timed = (leaseId: string): Request => ({ kind: 'acquire', leaseId, seconds: 60 });
 const saw = (content: string, lease = 'available'): Answer => ({ content, etag: content, lease });
+const sawSnapshot = (content: string): Answer => ({ content, etag: content });
+const took = (snapshot: string, etag: string): Answer => ({ etag, snapshot });
 const wrote = (etag: string): Answer => ({ etag });
 const refused = (code: string): Answer => ({ refused: code });
 const done: Answer = {};
@@ -131,6 +141,117 @@ describe('The checker refuses', () => {
   for (const [title, operations] of wrong) {
     it(title, () => expect(checkHistory(operations)).toHaveLength(1));
   }
+
+  const wrongOfSnapshots: [string, Operation[]][] = [
+    [
+      'a snapshot that changes with its blob',
+      told(
+        [0, 1, put('a'), wrote('a')],
+        [2, 3, take, took('s', 'a')],
+        [4, 5, put('b'), wrote('b')],
+        [6, 7, getSnapshot('s'), sawSnapshot('b')],
+      ),
+    ],
+    [
+      'a snapshot of what was overwritten before',
+      told([0, 1, put('a'), wrote('a')], [2, 3, put('b'), wrote('b')], [4, 5, take, took('s', 'a')]),
+    ],
+    [
+      'a snapshot that an overwrite loses',
+      told(
+        [0, 1, put('a'), wrote('a')],
+        [2, 3, take, took('s', 'a')],
+        [4, 5, put('b'), wrote('b')],
+        [6, 7, getSnapshot('s'), refused('BlobNotFound')],
+      ),
+    ],
+    [
+      'a deletion of a blob alone that has a snapshot',
+      told([0, 1, put('a'), wrote('a')], [2, 3, take, took('s', 'a')], [4, 5, remove, done]),
+    ],
+    [
+      'a refusal for snapshots that were deleted',
+      told(
+        [0, 1, put('a'), wrote('a')],
+        [2, 3, take, took('s', 'a')],
+        [4, 5, removeSnapshots, done],
+        [6, 7, remove, refused('SnapshotsPresent')],
+      ),
+    ],
+    [
+      'a snapshot that outlives a deletion with its blob, though it was taken before',
+      told(
+        [0, 1, put('a'), wrote('a')],
+        [2, 5, take, took('s', 'a')],
+        [3, 6, removeAll, done],
+        [7, 8, getSnapshot('s'), sawSnapshot('a')],
+      ),
+    ],
+  ];
+  for (const [title, operations] of wrongOfSnapshots) {
+    it.each([false, true])(`${title}, with soft delete: %s`, (softDelete) => {
+      expect(checkHistory(operations, { softDelete })).toHaveLength(1);
+    });
+  }
+
+  const wrongOfUndelete: [string, Operation[]][] = [
+    [
+      'a blob that is not there after Undelete Blob',
+      told(
+        [0, 1, put('a'), wrote('a')],
+        [2, 3, remove, done],
+        [4, 5, undelete, done],
+        [6, 7, get, refused('BlobNotFound')],
+      ),
+    ],
+    [
+      'an Undelete Blob that forgets a snapshot',
+      told(
+        [0, 1, put('a'), wrote('a')],
+        [2, 3, take, took('s', 'a')],
+        [4, 5, removeAll, done],
+        [6, 7, undelete, done],
+        [8, 9, getSnapshot('s'), refused('BlobNotFound')],
+      ),
+    ],
+    [
+      'an Undelete Blob that forgets the replaced state',
+      told([0, 1, put('a'), wrote('a')], [2, 3, put('b'), wrote('b')], [4, 5, undelete, done], [6, 7, remove, done]),
+    ],
+    [
+      'a restored blob that replaces the one which was written over it',
+      told(
+        [0, 1, put('a'), wrote('a')],
+        [2, 3, remove, done],
+        [4, 5, put('b'), wrote('b')],
+        [6, 7, undelete, done],
+        [8, 9, get, saw('a')],
+      ),
+    ],
+    [
+      'a condition that a deleted blob meets',
+      told([0, 1, put('a'), wrote('a')], [2, 3, remove, done], [4, 5, put('b', { ifMatch: 'a' }), wrote('b')]),
+    ],
+    [
+      'a blob that is restored with its lease',
+      told(
+        [0, 1, put('a'), wrote('a')],
+        [2, 3, acquire('L'), wrote('a')],
+        [4, 5, { kind: 'delete', leaseId: 'L' }, done],
+        [6, 7, undelete, done],
+        [8, 9, get, saw('a', 'leased')],
+      ),
+    ],
+    ['a restored blob that was never there', told([0, 1, undelete, done])],
+  ];
+  for (const [title, operations] of wrongOfUndelete) {
+    it(title, () => expect(checkHistory(operations, { softDelete: true })).toHaveLength(1));
+  }
+
+  it('a restored blob where nothing is kept', () => {
+    const operations = told([0, 1, put('a'), wrote('a')], [2, 3, remove, done], [4, 5, undelete, done]);
+    expect(checkHistory(operations)).toHaveLength(1);
+  });
 });
 
 describe('The checker accepts', () => {
@@ -183,44 +304,98 @@ describe('The checker accepts', () => {
     it(title, () => expect(checkHistory(operations).map(explain)).toEqual([]));
   }
 
-  it('sequential operations, recorded as if they had overlapped, with answers lost', () => {
-    const shape = { lengthMax: 150, spread: 6, unanswered: 1 };
-    fc.assert(
-      fc.property(history(shape), (operations) => {
-        expect(checkHistory(operations).map(explain)).toEqual([]);
-      }),
-      { numRuns: 300 },
-    );
-  });
+  const rightWithSoftDelete: [string, Operation[]][] = [
+    [
+      'a content that was deleted, and is read again after Undelete Blob',
+      told(
+        [0, 1, put('a'), wrote('a')],
+        [2, 3, get, saw('a')],
+        [4, 5, remove, done],
+        [6, 7, get, refused('BlobNotFound')],
+        [8, 9, undelete, done],
+        [10, 11, get, saw('a')],
+        [12, 13, put('b', { ifMatch: 'a' }), wrote('b')],
+      ),
+    ],
+    [
+      'a snapshot that is deleted, restored, and deleted with all others',
+      told(
+        [0, 1, put('a'), wrote('a')],
+        [2, 3, take, took('s', 'a')],
+        [4, 5, removeOne('s'), done],
+        [6, 7, getSnapshot('s'), refused('BlobNotFound')],
+        [8, 9, undelete, done],
+        [10, 11, getSnapshot('s'), sawSnapshot('a')],
+        [12, 13, removeSnapshots, done],
+        [14, 15, removeSnapshots, refused('BlobNotFound')],
+        [16, 17, getSnapshot('s'), refused('BlobNotFound')],
+        [18, 19, get, saw('a')],
+      ),
+    ],
+    [
+      'snapshots that only one without an answer explains',
+      told([0, 1, put('a'), wrote('a')], [2, 3, take, 'no answer'], [4, 5, remove, refused('SnapshotsPresent')]),
+    ],
+    [
+      'a snapshot of either content, taken during a write',
+      told(
+        [0, 1, put('a'), wrote('a')],
+        [2, 9, put('b'), wrote('b')],
+        [3, 4, take, took('s', 'a')],
+        [5, 6, take, took('t', 'b')],
+        [10, 11, getSnapshot('s'), sawSnapshot('a')],
+        [12, 13, getSnapshot('t'), sawSnapshot('b')],
+      ),
+    ],
+  ];
+  for (const [title, operations] of rightWithSoftDelete) {
+    it(title, () => expect(checkHistory(operations, { softDelete: true }).map(explain)).toEqual([]));
+  }
+
+  it.each(POLICIES)(
+    'sequential operations, recorded as if they had overlapped, with answers lost ($softDelete)',
+    ({ softDelete }) => {
+      const shape = { lengthMax: 150, spread: 6, unanswered: 1, softDelete };
+      fc.assert(
+        fc.property(history(shape), (operations) => {
+          expect(checkHistory(operations, { softDelete }).map(explain)).toEqual([]);
+        }),
+        { numRuns: 300 },
+      );
+    },
+  );
 });
 
 describe('The checker', () => {
-  it('agrees with a brute-force search on small histories, also when one answer is falsified', () => {
-    const seen = { right: 0, wrong: 0 };
-    const shape = { lengthMax: 7, spread: 3, unanswered: 2 };
-    fc.assert(
-      fc.property(history(shape), fc.nat(), fc.nat(), (operations, one, other) => {
-        const changed = withWrongAnswer(operations, one, other);
-        for (const each of [operations, changed]) {
-          if (tellsOfUnseen(each)) continue;
-          const isRight = hasOrder(each);
-          expect(checkHistory(each).length === 0).toBe(isRight);
-          seen[isRight ? 'right' : 'wrong']++;
-        }
-      }),
-      { numRuns: 2_000 },
-    );
-    expect(seen.wrong).toBeGreaterThan(300);
-  });
+  it.each(POLICIES)(
+    'agrees with a brute-force search on small histories, also when one answer is falsified ($softDelete)',
+    ({ softDelete }) => {
+      const seen = { right: 0, wrong: 0 };
+      const shape = { lengthMax: 7, spread: 3, unanswered: 2, softDelete };
+      fc.assert(
+        fc.property(history(shape), fc.nat(), fc.nat(), (operations, one, other) => {
+          const changed = withWrongAnswer(operations, one, other);
+          for (const each of [operations, changed]) {
+            if (tellsOfUnseen(each)) continue;
+            const isRight = hasOrder(each, softDelete);
+            expect(checkHistory(each, { softDelete }).length === 0).toBe(isRight);
+            seen[isRight ? 'right' : 'wrong']++;
+          }
+        }),
+        { numRuns: 2_000 },
+      );
+      expect(seen.wrong).toBeGreaterThan(300);
+    },
+  );
 
   it('finds one read of an overwritten content in a long history', () => {
-    const shape = { lengthMax: 200, spread: 6, unanswered: 1 };
+    const shape = { lengthMax: 200, spread: 6, unanswered: 1, softDelete: true };
     let found = 0;
     fc.assert(
       fc.property(history(shape), fc.nat(), (operations, which) => {
         const planted = withStaleRead(operations, which);
         if (!planted) return;
-        expect(checkHistory(planted)).toHaveLength(1);
+        expect(checkHistory(planted, { softDelete: true })).toHaveLength(1);
         found++;
       }),
       { numRuns: 200 },
@@ -283,7 +458,7 @@ function tellsOfUnseen(operations: readonly Operation[]): boolean {
   return [...told.map(({ etag }) => etag), ...named].some((etag) => etag !== undefined && !placed.has(etag));
 }
 
-/** An operation gets the answer of another of its kind, or a put that was done is refused, or the other way round. */
+/** An operation gets the answer of another of its kind, or a put or a snapshot that was done is refused, or the other way round. */
 function withWrongAnswer(operations: readonly Operation[], one: number, other: number): Operation[] {
   const answered = operations.filter(({ returned }) => returned);
   const target = answered[one % answered.length];
@@ -291,8 +466,11 @@ function withWrongAnswer(operations: readonly Operation[], one: number, other: n
   const { request, client } = target;
   const { at, answer } = target.returned!;
   const same = answered.filter(({ request: { kind } }) => kind === request.kind);
-  const flipped = 'refused' in answer ? wrote(`e${client}`) : refused('ConditionNotMet');
-  const wrong = request.kind === 'put' ? flipped : same[other % same.length]!.returned!.answer;
+  const isNew = request.kind === 'put' || request.kind === 'snapshot';
+  const etag = request.kind === 'put' ? `e${client}` : `e${other % operations.length}`;
+  const madeUp = request.kind === 'put' ? wrote(etag) : took(`s${client}`, etag);
+  const flipped = 'refused' in answer ? madeUp : refused('ConditionNotMet');
+  const wrong = isNew ? flipped : same[other % same.length]!.returned!.answer;
   return operations.with(operations.indexOf(target), { ...target, returned: { at, answer: wrong } });
 }
 

@@ -9,13 +9,24 @@ import { type Bug, planted, temporaryFolder } from './planted-bugs.ts';
 const MEMORY = ['--inMemoryPersistence', '--test-clock'];
 const onDisk = () => ['--location', temporaryFolder(), '--test-clock'];
 
-/** @param copy of the repository, with a bug */
-async function load(flags: readonly string[], work: (more: More, server: Server) => Promise<void>, copy = root) {
+interface Run {
+  readonly softDelete?: boolean;
+  /** Of the repository, with a bug. */
+  readonly copy?: string;
+}
+
+async function load(
+  flags: readonly string[],
+  work: (more: More, server: Server) => Promise<void>,
+  { softDelete = false, copy = root }: Run = {},
+) {
   const server = restartableServer(flags, copy);
   onTestFinished(() => stopServers([server]));
   await startServers([server]);
   const seed = Date.now() % 2 ** 31;
-  const recorded = await record({ servers: [server], seed, movesClock: true }, (more) => work(more, server));
+  const recorded = await record({ servers: [server], seed, movesClock: true, softDelete }, (more) =>
+    work(more, server),
+  );
   return report(recorded);
 }
 
@@ -28,29 +39,37 @@ async function killTwice(more: More, server: Server): Promise<void> {
   await more(400);
 }
 
-describe('The history of sixteen clients is linearizable', { timeout: 120_000 }, () => {
-  it('in memory, even when the server is paused for a while', async () => {
-    const violations = await load(MEMORY, async (more, server) => {
-      await more(600);
-      server.pause();
-      await sleep(500);
-      server.resume();
-      await more(600);
-    });
-    expect(violations).toEqual([]);
-  });
+async function pauseOnce(more: More, server: Server): Promise<void> {
+  await more(600);
+  server.pause();
+  await sleep(500);
+  server.resume();
+  await more(600);
+}
 
-  it('on disk, even when the server is killed and restarted', async () => {
-    expect(await load(onDisk(), killTwice)).toEqual([]);
-  });
-});
+describe.each(['without', 'with'])(
+  'The history of sixteen clients %s soft delete is linearizable',
+  {
+    timeout: 120_000,
+  },
+  (policy) => {
+    const softDelete = policy === 'with';
+    it('in memory, even when the server is paused for a while', async () => {
+      expect(await load(MEMORY, pauseOnce, { softDelete })).toEqual([]);
+    });
+
+    it('on disk, even when the server is killed and restarted', async () => {
+      expect(await load(onDisk(), killTwice, { softDelete })).toEqual([]);
+    });
+  },
+);
 
 describe('The checker finds a violation', { timeout: 120_000 }, () => {
   it('when a server forgets an acknowledged write', async () => {
     expect(await load(MEMORY, killTwice)).not.toEqual([]);
   });
 
-  const bugs: Bug[] = [
+  const bugs: (Bug & Pick<Run, 'softDelete'>)[] = [
     {
       title: 'when conditions are not held against the ETag',
       file: 'rules/conditions.js',
@@ -76,10 +95,23 @@ describe('The checker finds a violation', { timeout: 120_000 }, () => {
         }
         const group = globalThis.kept ?? this.group;`,
     },
+    {
+      title: 'when a deletion of snapshots leaves them there',
+      file: 'services/blob/snapshots.js',
+      find: /tx\.put\(markKey\(account, id, blob\), encodeMark\(next\)\);/,
+      replace: '',
+    },
+    {
+      title: 'when Undelete Blob forgets a snapshot',
+      file: 'services/blob/undelete.js',
+      find: /tx\.put\(snapshotKey\(account, id, name, stamp\), encodeText\(record\)\);/,
+      replace: '',
+      softDelete: true,
+    },
   ];
   for (const bug of bugs) {
     it(bug.title, async () => {
-      expect(await load(onDisk(), (more) => more(800), planted(bug))).not.toEqual([]);
+      expect(await load(onDisk(), (more) => more(800), { ...bug, copy: planted(bug) })).not.toEqual([]);
     });
   }
 });

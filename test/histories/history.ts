@@ -10,8 +10,17 @@ export type Request =
       readonly ifNoneMatch?: '*' | undefined;
       readonly leaseId?: string | undefined;
     }
-  | { readonly kind: 'get'; readonly leaseId?: string | undefined }
-  | { readonly kind: 'delete'; readonly ifMatch?: string | undefined; readonly leaseId?: string | undefined }
+  /** `snapshot` is one that Snapshot Blob has returned. */
+  | { readonly kind: 'get'; readonly snapshot?: string | undefined; readonly leaseId?: string | undefined }
+  | {
+      readonly kind: 'delete';
+      readonly ifMatch?: string | undefined;
+      readonly leaseId?: string | undefined;
+      readonly snapshots?: 'include' | 'only' | undefined;
+    }
+  | { readonly kind: 'delete snapshot'; readonly snapshot: string }
+  | { readonly kind: 'snapshot'; readonly ifMatch?: string | undefined; readonly leaseId?: string | undefined }
+  | { readonly kind: 'undelete' }
   | { readonly kind: 'acquire'; readonly leaseId: string; readonly seconds: number }
   | { readonly kind: 'renew' | 'release'; readonly leaseId: string }
   | { readonly kind: 'change'; readonly leaseId: string; readonly newId: string }
@@ -20,7 +29,12 @@ export type Request =
   | { readonly kind: 'advance' };
 
 export type Answer =
-  | { readonly etag?: string | undefined; readonly content?: string | undefined; readonly lease?: string | undefined }
+  | {
+      readonly etag?: string | undefined;
+      readonly content?: string | undefined;
+      readonly lease?: string | undefined;
+      readonly snapshot?: string | undefined;
+    }
   | { readonly refused: string };
 
 export interface Operation {

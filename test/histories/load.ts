@@ -14,12 +14,15 @@ export interface LoadOptions {
   readonly blobs?: number;
   /** Whether the load moves the servers' time; they need a test clock. */
   readonly movesClock?: boolean;
+  /** Whether the service keeps what is deleted or replaced. */
+  readonly softDelete?: boolean;
   /** Milliseconds that each client rests between two operations: a long load need not be a heavy one. */
   readonly rest?: number;
 }
 
 export interface Recorded {
   readonly operations: readonly Operation[];
+  readonly softDelete: boolean;
   /** Why there was no answer, and how often. */
   readonly unknown: Readonly<Record<string, number>>;
   /** Blobs that could not be read in the end, and why. */
@@ -35,6 +38,12 @@ const LONG_BYTES = 40_000;
 export const PATIENCE_MILLISECONDS = 90_000;
 export const SHORT_PATIENCE_MILLISECONDS = 3_000;
 export const CLOCK_MOVES_MILLISECONDS = 400;
+/** Longer than any history. */
+const RETENTION_DAYS = 365;
+/** Undelete Blob restores 200 states of a blob in one commit, and more in several: a blob never has as many. */
+const STATES_MAX = 190;
+/** Of those that were taken last: older ones are rarely there. */
+const SNAPSHOTS_KNOWN = 4;
 /** A server that was killed or paused is back long before. */
 const LAST_READS_MAX = 60;
 
@@ -43,8 +52,12 @@ export type More = (answers: number) => Promise<void>;
 
 /** Goes on while the work does. Ends with a read of every blob at every server. */
 export async function record(options: LoadOptions, work: (more: More) => Promise<void>): Promise<Recorded> {
-  const { servers, clients = 16, blobs = 4, movesClock = false, rest = 0 } = options;
+  const { servers, clients = 16, blobs = 4, movesClock = false, softDelete = false, rest = 0 } = options;
   const names = Array.from({ length: blobs }, (_, i) => `blob-${i}`);
+  /** The last of them are in use. */
+  const inUse = () => names.slice(-blobs);
+  /** By blob, how many states the load has made. */
+  const states = new Map<string, number>();
   const operations: Operation[] = [];
   const unknown: Record<string, number> = {};
   const unreadable: string[] = [];
@@ -54,6 +67,7 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
   /** The last values that any client has received. */
   const leases = new Map<string, string>();
+  const snapshots = new Map<string, readonly string[]>();
   let written = 0;
   let answers = 0;
   let isOver = false;
@@ -81,8 +95,9 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
         await sleep(5);
         continue;
       }
-      const blob = pick(names);
+      const blob = pick(inUse());
       const request = next(blob, etags.get(blob));
+      countState(blob, request);
       const patience = random() < 0.3 ? SHORT_PATIENCE_MILLISECONDS : PATIENCE_MILLISECONDS;
       const answer = await ask(client, [blob], request, { origin, connection: own.to(origin), patience, lengthOf });
       if (answer) remember(blob, request, answer, etags);
@@ -92,17 +107,30 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
     own.close();
   }
 
-  /** Later requests use known values: the client's own ETag, and the lease of any client. */
+  /** A blob that has had its number of states gives way to new ones, and all others with it. */
+  function countState(blob: string, { kind }: Request): void {
+    if (kind !== 'put' && kind !== 'snapshot') return;
+    const count = (states.get(blob) ?? 0) + 1;
+    states.set(blob, count);
+    if (count === STATES_MAX && inUse().includes(blob))
+      for (let i = 0; i < blobs; i++) names.push(`blob-${names.length}`);
+  }
+
+  /** Later requests use known values: the client's own ETag, and the leases and snapshots of any client. */
   function remember(blob: string, request: Request, answer: Answer, etags: Map<string, string>): void {
     if ('refused' in answer) return;
     if (request.kind === 'acquire') leases.set(blob, request.leaseId);
     if (request.kind === 'change') leases.set(blob, request.newId);
-    if ((request.kind === 'put' || request.kind === 'get') && answer.etag) etags.set(blob, answer.etag);
+    if (answer.snapshot)
+      snapshots.set(blob, [answer.snapshot, ...(snapshots.get(blob) ?? [])].slice(0, SNAPSHOTS_KNOWN));
+    if ((request.kind === 'put' || (request.kind === 'get' && !request.snapshot)) && answer.etag)
+      etags.set(blob, answer.etag);
   }
 
   function next(blob: string, ifMatch: string | undefined): Request {
     const lease = leases.get(blob) ?? randomUUID();
     const leaseId = random() < 0.4 ? lease : undefined;
+    if (random() < 0.25) return nextOfSnapshots(blob, ifMatch, leaseId);
     const roll = random() * 100;
     if (roll < 30) return { kind: 'get', leaseId: random() < 0.1 ? lease : undefined };
     if (roll < 66) {
@@ -117,6 +145,16 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
     if (roll < 90) return { kind: roll < 88 ? 'release' : 'renew', leaseId: lease };
     if (roll < 94) return { kind: 'change', leaseId: lease, newId: randomUUID() };
     return { kind: 'break' };
+  }
+
+  function nextOfSnapshots(blob: string, ifMatch: string | undefined, leaseId: string | undefined): Request {
+    const roll = random() * 100;
+    const snapshot = pick(snapshots.get(blob) ?? []);
+    if (snapshot && roll < 35) return { kind: 'get', snapshot };
+    if (snapshot && roll < 42) return { kind: 'delete snapshot', snapshot };
+    if (roll < 65) return { kind: 'snapshot', leaseId, ifMatch: random() < 0.3 ? ifMatch : undefined };
+    if (roll < 82) return { kind: 'delete', leaseId, snapshots: roll < 74 ? 'include' : 'only' };
+    return { kind: 'undelete' };
   }
 
   async function moveClock(client: number): Promise<void> {
@@ -144,7 +182,7 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
     while (answers < goal) await sleep(10);
   };
 
-  await makeContainer(servers[0]!.origin()!);
+  await makeContainer(servers[0]!.origin()!, softDelete);
   const all = Array.from({ length: clients }, (_, client) => act(client));
   if (movesClock) all.push(moveClock(clients));
   try {
@@ -160,7 +198,7 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
     for (const blob of names) if (!(await readAtLast(blob, wire))) unreadable.push(`${blob} at ${origin}`);
   }
   own.close();
-  return { operations, unknown, unreadable };
+  return { operations, softDelete, unknown, unreadable };
 }
 
 /** One of its own to each server, which a client keeps. */
@@ -176,8 +214,9 @@ export function connections() {
   };
 }
 
-async function makeContainer(origin: string): Promise<void> {
+async function makeContainer(origin: string, softDelete: boolean): Promise<void> {
   const connection = connect(origin);
+  await connection.setRetention(softDelete ? RETENTION_DAYS : undefined);
   const { status, body } = await connection.createContainer(CONTAINER);
   connection.close();
   if (status !== 201 && status !== 409) throw new Error(`Create Container was answered ${status}: ${body}`);

@@ -6,11 +6,25 @@ export type Lease =
   | { readonly state: 'leased'; readonly id: string; readonly since?: number }
   | { readonly state: 'broken' | 'expired'; readonly id: string };
 
-export interface Blob {
+export interface Content {
   readonly content: string;
   readonly etag: string;
-  readonly lease: Lease | undefined;
 }
+
+/** By the id of a snapshot. */
+export type Snapshots = ReadonlyMap<string, Content>;
+
+export interface Blob extends Content {
+  readonly lease: Lease | undefined;
+  /** Undelete Blob can restore it, as a blob or a snapshot: the retention is longer than any history. */
+  readonly isDeleted: boolean;
+  readonly snapshots: Snapshots;
+  readonly deletedSnapshots: Snapshots;
+}
+
+/** The id of any number of snapshots whose ids no request names, so that only their existence counts. */
+const UNNAMED = '';
+const NO_SNAPSHOTS: Snapshots = new Map();
 
 /** None is absent. */
 export type State = Blob | undefined;
@@ -25,6 +39,10 @@ export interface Circumstances {
   /** That a put gives. */
   readonly etag: string;
   readonly called: number;
+  /** That Snapshot Blob has returned. */
+  readonly snapshot?: string | undefined;
+  /** Whether the service keeps what is deleted or replaced. */
+  readonly softDelete?: boolean | undefined;
 }
 
 /** A lease with an end lasts this long; if `advance` does not end it, it may end by itself. */
@@ -32,35 +50,61 @@ export const LEASE_SECONDS = 60;
 /** The server's clock and that of the history may differ by some of it. */
 const EXPIRY_MILLISECONDS = (LEASE_SECONDS - 1) * 1000;
 
-export function step(state: State, request: Request, { etag, called }: Circumstances): Step {
+export function step(state: State, request: Request, circumstances: Circumstances): Step {
+  const { etag, called, snapshot, softDelete = false } = circumstances;
   const refuse = (refused: string): Step => ({ state, answer: { refused } });
+  const live = state?.isDeleted ? undefined : state;
   switch (request.kind) {
     case 'advance':
       return { state: withLeasesEnded(state), answer: {} };
     case 'put': {
-      const refusal = refusalOfUse(state?.lease, request.leaseId, 'write') ?? refusalOfPut(state, request);
+      const refusal = refusalOfUse(live?.lease, request.leaseId, 'write') ?? refusalOfPut(live, request);
       if (refusal) return refuse(refusal);
-      const lease = state?.lease?.state === 'leased' ? state.lease : undefined;
-      return { state: { content: request.content, etag, lease }, answer: { etag } };
+      const lease = live?.lease?.state === 'leased' ? live.lease : undefined;
+      const { snapshots = NO_SNAPSHOTS, deletedSnapshots: before = NO_SNAPSHOTS } = state ?? {};
+      // The replaced state has an id that no answer tells.
+      const deletedSnapshots = state && softDelete ? withSnapshot(before, UNNAMED, state) : before;
+      const next = { content: request.content, etag, lease, isDeleted: false, snapshots, deletedSnapshots };
+      return { state: next, answer: { etag } };
     }
     case 'get': {
-      if (!state) return refuse('BlobNotFound');
-      const refusal = refusalOfUse(state.lease, request.leaseId, 'read');
+      const found = request.snapshot === undefined ? live : state?.snapshots.get(request.snapshot);
+      if (!found) return refuse('BlobNotFound');
+      const { content, etag } = found;
+      if (found !== live) return { state, answer: { content, etag } };
+      const refusal = refusalOfUse(live.lease, request.leaseId, 'read');
       if (refusal) return refuse(refusal);
-      return { state, answer: { content: state.content, etag: state.etag, lease: state.lease?.state ?? 'available' } };
+      return { state, answer: { content, etag, lease: live.lease?.state ?? 'available' } };
     }
     case 'delete': {
-      if (!state) return refuse('BlobNotFound');
-      const refusal = refusalOfUse(state.lease, request.leaseId, 'write');
+      if (!live) return refuse('BlobNotFound');
+      const refusal = refusalOfUse(live.lease, request.leaseId, 'write') ?? refusalOfDelete(live, request);
       if (refusal) return refuse(refusal);
-      if (request.ifMatch !== undefined && request.ifMatch !== state.etag) return refuse('ConditionNotMet');
-      return { state: undefined, answer: {} };
+      const left = withoutSnapshots(live, [...live.snapshots.keys()], softDelete);
+      if (request.snapshots === 'only') return { state: left, answer: {} };
+      return { state: softDelete ? { ...left, lease: undefined, isDeleted: true } : undefined, answer: {} };
+    }
+    case 'delete snapshot': {
+      if (!state?.snapshots.has(request.snapshot)) return refuse('BlobNotFound');
+      return { state: withoutSnapshots(state, [request.snapshot], softDelete), answer: {} };
+    }
+    case 'snapshot': {
+      if (!live) return refuse('BlobNotFound');
+      const refusal = refusalOfUse(live.lease, request.leaseId, 'read') ?? refusalOfMatch(live, request);
+      if (refusal) return refuse(refusal);
+      const snapshots = withSnapshot(live.snapshots, snapshot ?? UNNAMED, live);
+      return { state: { ...live, snapshots }, answer: { etag: live.etag, snapshot } };
+    }
+    case 'undelete': {
+      if (!state) return refuse('BlobNotFound');
+      const snapshots = new Map([...state.snapshots, ...state.deletedSnapshots]);
+      return { state: { ...state, isDeleted: false, snapshots, deletedSnapshots: NO_SNAPSHOTS }, answer: {} };
     }
     default: {
-      if (!state) return refuse('BlobNotFound');
-      const next = nextLease(state.lease, request, called);
+      if (!live) return refuse('BlobNotFound');
+      const next = nextLease(live.lease, request, called);
       if (typeof next === 'string') return refuse(next);
-      return { state: next.lease === state.lease ? state : { ...state, ...next }, answer: { etag: state.etag } };
+      return { state: next.lease === live.lease ? live : { ...live, ...next }, answer: { etag: live.etag } };
     }
   }
 }
@@ -83,8 +127,40 @@ export function movesIn(operations: readonly Operation[]): Operation[] {
 
 export function describeState(state: State): string {
   if (!state) return 'absent';
-  const { content, etag, lease } = state;
-  return `${content}, etag ${etag}, ${lease ? `${lease.state} ${lease.id}` : 'no lease'}`;
+  const { content, etag, lease, isDeleted, snapshots, deletedSnapshots } = state;
+  const words = [
+    ...[`${isDeleted ? 'deleted ' : ''}${content}`, `etag ${etag}`, lease ? `${lease.state} ${lease.id}` : 'no lease'],
+    ...[...snapshots].map(([id, taken]) => `snapshot ${id || 'without a name'} of ${taken.content}`),
+    ...[...deletedSnapshots].flatMap(([id, taken]) => (id ? [`deleted snapshot ${id} of ${taken.content}`] : [])),
+  ];
+  return words.join(', ');
+}
+
+/** Without the ids that no request names any more; a long history has many of them. */
+export function forgetIds(state: State, isNamed: (id: string) => boolean): State {
+  if (!state) return state;
+  const forget = (all: Snapshots): Snapshots => {
+    if ([...all.keys()].every((id) => id === UNNAMED || isNamed(id))) return all;
+    const kept = [...all].filter(([id]) => isNamed(id));
+    return new Map([...kept, [UNNAMED, NOBODYS_CONTENT]]);
+  };
+  return { ...state, snapshots: forget(state.snapshots), deletedSnapshots: forget(state.deletedSnapshots) };
+}
+
+const NOBODYS_CONTENT: Content = { content: 'some content', etag: '' };
+
+function withSnapshot(all: Snapshots, id: string, { content, etag }: Content): Snapshots {
+  return new Map(all).set(id, id === UNNAMED ? NOBODYS_CONTENT : { content, etag });
+}
+
+function withoutSnapshots(state: Blob, ids: readonly string[], softDelete: boolean): Blob {
+  const snapshots = new Map(state.snapshots);
+  const deletedSnapshots = new Map(state.deletedSnapshots);
+  for (const id of ids) {
+    if (softDelete) deletedSnapshots.set(id, snapshots.get(id)!);
+    snapshots.delete(id);
+  }
+  return { ...state, snapshots, deletedSnapshots };
 }
 
 function withLeasesEnded(state: State): State {
@@ -100,9 +176,20 @@ function refusalOfUse(lease: Lease | undefined, leaseId: string | undefined, use
 }
 
 function refusalOfPut(state: State, request: Extract<Request, { kind: 'put' }>): string | undefined {
-  if (request.ifMatch !== undefined && request.ifMatch !== state?.etag) return 'ConditionNotMet';
+  const refusal = refusalOfMatch(state, request);
   // A lease proves that the blob exists.
-  return request.ifNoneMatch && state && request.leaseId === undefined ? 'BlobAlreadyExists' : undefined;
+  return refusal ?? (request.ifNoneMatch && state && request.leaseId === undefined ? 'BlobAlreadyExists' : undefined);
+}
+
+function refusalOfMatch(state: State, { ifMatch }: { readonly ifMatch?: string | undefined }): string | undefined {
+  return ifMatch !== undefined && ifMatch !== state?.etag ? 'ConditionNotMet' : undefined;
+}
+
+function refusalOfDelete(state: Blob, request: Extract<Request, { kind: 'delete' }>): string | undefined {
+  const refusal = refusalOfMatch(state, request);
+  if (refusal) return refusal;
+  if (state.snapshots.size > 0) return request.snapshots === undefined ? 'SnapshotsPresent' : undefined;
+  return request.snapshots === 'only' ? 'BlobNotFound' : undefined;
 }
 
 type LeaseRequest = Extract<Request, { kind: 'acquire' | 'renew' | 'release' | 'change' | 'break' }>;

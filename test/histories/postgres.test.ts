@@ -50,7 +50,7 @@ describe.skipIf(missing)(`Three processes on PostgreSQL${missing ? ` (${missing}
   }, async () => {
     const { url, proxy, servers, resolved, options } = await startThree();
     const end = performance.now() + minutes * 60_000;
-    const recorded = await record(options, async (more) => {
+    const recorded = await record({ ...options, softDelete: true }, async (more) => {
       await more(200);
       for (let round = 0; round === 0 || performance.now() < end; round++) {
         const [one, other] = [servers[round % 3]!, servers[(round + 1) % 3]!];

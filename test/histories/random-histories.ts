@@ -11,6 +11,10 @@ export interface Shape {
   readonly unanswered: number;
 }
 
+export interface BlobShape extends Shape {
+  readonly softDelete: boolean;
+}
+
 /** A random request whose ETag and lease come from the state. */
 interface Choice {
   readonly kind: Request['kind'];
@@ -21,9 +25,14 @@ interface Choice {
   readonly after: number;
   readonly isLost: number;
   readonly isDone: boolean;
+  /** 0 the blob, 1 a snapshot of any age. */
+  readonly snapshot: number;
 }
 
-const kinds = ['put', 'put', 'put', 'get', 'get', 'get', 'delete', 'acquire', 'acquire', 'renew', 'release'] as const;
+const kinds = [
+  ...(['put', 'put', 'put', 'get', 'get', 'get', 'delete', 'acquire', 'acquire', 'renew', 'release'] as const),
+  ...(['snapshot', 'snapshot', 'delete snapshot', 'undelete', 'undelete'] as const),
+];
 
 const choice: fc.Arbitrary<Choice> = fc.record({
   kind: fc.constantFrom(...kinds, 'change' as const, 'break' as const, 'advance' as const),
@@ -33,21 +42,25 @@ const choice: fc.Arbitrary<Choice> = fc.record({
   after: fc.double({ min: 0, max: 1, noNaN: true }),
   isLost: fc.integer({ min: 1, max: 10 }),
   isDone: fc.boolean(),
+  snapshot: fc.constantFrom(0, 0, 1),
 });
 
-export function history({ lengthMax, spread, unanswered }: Shape): fc.Arbitrary<Operation[]> {
+export function history({ lengthMax, spread, unanswered, softDelete }: BlobShape): fc.Arbitrary<Operation[]> {
   return fc.array(choice, { minLength: lengthMax >> 1, maxLength: lengthMax, size: 'max' }).map((choices) => {
     const operations: Operation[] = [];
     const told = new Set<string | undefined>();
+    const snapshots: string[] = [];
     let state: State;
     for (const [i, made] of choices.entries()) {
-      const request = requestOf(made, i, state, told);
+      const request = requestOf(made, i, state, { told, snapshots });
       const called = i - made.before * spread;
       const isLost = made.isLost <= unanswered;
-      const { state: next, answer } = step(state, request, { etag: `e${i}`, called });
+      const snapshot = isLost ? undefined : `s${i}`;
+      const { state: next, answer } = step(state, request, { etag: `e${i}`, called, snapshot, softDelete });
       if (!isLost || made.isDone) state = next;
       const returned = { at: i + made.after * spread, answer };
       if (!isLost && (request.kind === 'put' || request.kind === 'get') && 'etag' in answer) told.add(answer.etag);
+      if ('snapshot' in answer && answer.snapshot) snapshots.push(answer.snapshot);
       operations.push({ blob: 'blob', client: i, request, called, ...(isLost ? {} : { returned }) });
     }
     return operations;
@@ -55,22 +68,27 @@ export function history({ lengthMax, spread, unanswered }: Shape): fc.Arbitrary<
 }
 
 function requestOf(
-  { kind, condition, lease, isDone }: Choice,
+  { kind, condition, lease, isDone, snapshot: chosen, before }: Choice,
   i: number,
   state: State,
-  told: ReadonlySet<string | undefined>,
+  { told, snapshots }: { told: ReadonlySet<string | undefined>; snapshots: readonly string[] },
 ): Request {
   const etag = condition === 1 ? state?.etag : condition === 2 ? `e${i >> 1}` : undefined;
   const ifMatch = told.has(etag) ? etag : undefined;
   const held = state?.lease?.id ?? 'nobody';
   const leaseId = lease === 1 ? state?.lease?.id : lease === 2 ? `L${i >> 1}` : undefined;
+  const snapshot = snapshots[Math.floor(before * (snapshots.length - 1))];
   switch (kind) {
     case 'put':
       return { kind, content: `w${i}`, ifMatch, ifNoneMatch: condition === 3 ? '*' : undefined, leaseId };
     case 'delete':
-      return { kind, ifMatch, leaseId };
+      return { kind, ifMatch, leaseId, snapshots: ([undefined, 'include', 'include', 'only'] as const)[condition] };
     case 'get':
-      return { kind, leaseId };
+      return chosen && snapshot !== undefined ? { kind, snapshot } : { kind, leaseId };
+    case 'delete snapshot':
+      return snapshot === undefined ? { kind: 'undelete' } : { kind, snapshot };
+    case 'snapshot':
+      return { kind, ifMatch, leaseId };
     case 'acquire':
       return { kind, leaseId: lease === 2 ? held : `L${i}`, seconds: isDone ? INFINITE : LEASE_SECONDS };
     case 'change':
@@ -84,23 +102,29 @@ function requestOf(
 }
 
 /** Tries every order of every choice of the unanswered: right by its simplicity, for a handful of operations. */
-export function hasOrder(operations: readonly Operation[]): boolean {
-  return placeRest(operations, undefined, movesIn(operations));
+export function hasOrder(operations: readonly Operation[], softDelete: boolean): boolean {
+  return placeRest(operations, undefined, { moves: movesIn(operations), softDelete });
 }
 
-function placeRest(rest: readonly Operation[], state: State, moves: readonly Operation[]): boolean {
+interface Facts {
+  readonly moves: readonly Operation[];
+  readonly softDelete: boolean;
+}
+
+function placeRest(rest: readonly Operation[], state: State, facts: Facts): boolean {
   if (rest.every(({ returned }) => !returned)) return true;
   const due = Math.min(...rest.map(({ returned }) => returned?.at ?? Infinity));
-  const ended = expired(state, due, moves);
-  if (ended && placeRest(rest, ended, moves)) return true;
+  const ended = expired(state, due, facts.moves);
+  if (ended && placeRest(rest, ended, facts)) return true;
   return rest.some((operation, i) => {
     // An operation that was called after the return of another one comes after it.
     if (operation.called > due) return false;
     const { request, called, returned } = operation;
     const told = returned?.answer ?? {};
     const etag = ('etag' in told ? told.etag : undefined) ?? `e${operation.client}`;
-    const next = step(state, request, { etag, called });
+    const snapshot = 'snapshot' in told ? told.snapshot : undefined;
+    const next = step(state, request, { etag, called, snapshot, softDelete: facts.softDelete });
     if (returned && JSON.stringify(next.answer) !== JSON.stringify(returned.answer)) return false;
-    return placeRest(rest.toSpliced(i, 1), next.state, moves);
+    return placeRest(rest.toSpliced(i, 1), next.state, facts);
   });
 }

@@ -69,9 +69,16 @@ function sendingOf(blob: string, request: Exclude<Request, { kind: 'advance' }>,
       return ['PUT', target, { headers, body: bodyOf(request.content, lengthOf(request.content)) }];
     }
     case 'get':
-      return ['GET', target, { headers: held }];
-    case 'delete':
-      return ['DELETE', target, { headers: { ...named, ...held } }];
+      return ['GET', `${target}${ofSnapshot(request.snapshot)}`, { headers: held }];
+    case 'delete': {
+      const also = request.snapshots ? { 'x-ms-delete-snapshots': request.snapshots } : {};
+      return ['DELETE', target, { headers: { ...named, ...held, ...also } }];
+    }
+    case 'delete snapshot':
+      return ['DELETE', `${target}${ofSnapshot(request.snapshot)}`];
+    case 'snapshot':
+    case 'undelete':
+      return ['PUT', `${target}?comp=${kind}`, { headers: { ...named, ...held } }];
     default: {
       const ofAction: Record<string, string> = {
         ...(kind === 'acquire'
@@ -85,14 +92,22 @@ function sendingOf(blob: string, request: Exclude<Request, { kind: 'advance' }>,
   }
 }
 
+function ofSnapshot(id: string | undefined): string {
+  return id === undefined ? '' : `?snapshot=${encodeURIComponent(id)}`;
+}
+
+const ANSWERS_NOTHING: ReadonlySet<Request['kind']> = new Set(['delete', 'delete snapshot', 'undelete']);
+
 function outcomeOf(request: Request, { status, code, headers, body }: Received, wire: Wire): Outcome {
   // Also of a 503 it is not taken for granted that nothing happened.
   if (status >= 500) return { unknown: `${status} ${code ?? ''}` };
   if (status >= 400) return { answer: { refused: code ?? String(status) } };
   const { etag } = headers;
-  if (request.kind === 'delete') return { answer: {} };
+  if (request.kind === 'snapshot') return { answer: { etag, snapshot: String(headers['x-ms-snapshot']) } };
+  if (ANSWERS_NOTHING.has(request.kind)) return { answer: {} };
   if (request.kind !== 'get') return { answer: { etag } };
-  const lease = String(headers['x-ms-lease-state']);
+  // A snapshot has none.
+  const lease = headers['x-ms-lease-state']?.toString();
   return { answer: { content: contentOf(body, wire), etag, lease } };
 }
 

@@ -3,11 +3,13 @@
  * has no place yet, operations under way are given theirs. Each happens at one moment between its call and its answer.
  */
 import { type Answer, grouped, type Operation, type Request } from './history.ts';
-import { expired, movesIn, type State, step } from './model.ts';
+import { expired, forgetIds, movesIn, type Snapshots, type State, step } from './model.ts';
 
 export interface SearchOptions {
   /** Past it the search throws Undecided: the history is neither right nor wrong. */
   nodesMax?: number;
+  /** Whether the service kept what was deleted or replaced. */
+  softDelete?: boolean | undefined;
 }
 
 export class Undecided extends Error {
@@ -52,22 +54,26 @@ interface Node {
 }
 
 function search(operations: readonly Operation[], options: SearchOptions & { statesMax: number }): State[] {
-  const { nodesMax = NODES_MAX, statesMax } = options;
+  const { nodesMax = NODES_MAX, statesMax, softDelete } = options;
   const etags = etagsOf(operations);
   const known = new Set(etags.values());
   const events = eventsOf(operations);
   const moves = movesIn(operations);
   const lastSeen = lastCalls(events);
+  const lastNamed = lastReturns(events, operations);
   const { slots, underWay } = slotsOf(events);
   const unanswered = unansweredIn(operations, etags);
 
-  const after = (state: State, { request, called }: Operation) => {
+  const after = (at: number, state: State, { request, called, returned }: Operation) => {
     const etag = request.kind === 'put' ? (etags.get(request.content) ?? UNSEEN) : '';
-    return step(state, request, { etag, called });
+    const snapshot = returned && 'snapshot' in returned.answer ? returned.answer.snapshot : undefined;
+    const next = step(state, request, { etag, called, snapshot, softDelete });
+    if (next.state === state) return next;
+    return { ...next, state: forgetIds(next.state, (id) => (lastNamed.get(id) ?? -1) >= at) };
   };
   /** The state that this operation leaves, if its answer is right there. */
-  const place = (state: State, operation: Operation): { state: State } | undefined => {
-    const next = after(state, operation);
+  const place = (at: number, state: State, operation: Operation): { state: State } | undefined => {
+    const next = after(at, state, operation);
     return agrees(next.answer, operation.returned!.answer, known) ? next : undefined;
   };
   /** Content is never restored: while a later read still returns it, it cannot be overwritten. */
@@ -88,7 +94,7 @@ function search(operations: readonly Operation[], options: SearchOptions & { sta
       if (!isReturn) continue;
       for (const other of underWay[at]!) {
         const bit = 1 << slots.get(other)!;
-        if ((placed & bit) === 0 && changesNothing(other) && place(state, other)) placed |= bit;
+        if ((placed & bit) === 0 && changesNothing(other) && place(at, state, other)) placed |= bit;
       }
       const own = 1 << slots.get(operation)!;
       if ((placed & own) === 0) break;
@@ -106,7 +112,7 @@ function search(operations: readonly Operation[], options: SearchOptions & { sta
     for (const other of underWay[at]!) {
       const bit = 1 << slots.get(other)!;
       if ((placed & bit) !== 0) continue;
-      const left = place(state, other);
+      const left = place(at, state, other);
       const next = left && { ...node, state: left.state, placed: placed | bit };
       if (next && mayFollow(next, state)) nodes.push(next);
     }
@@ -118,7 +124,7 @@ function search(operations: readonly Operation[], options: SearchOptions & { sta
     return unanswered.flatMap((same, i) => {
       const operation = same[used[i]!];
       if (!operation || operation.called > now) return [];
-      const left = after(state, operation);
+      const left = after(at, state, operation);
       if ('refused' in left.answer || keyOf(left.state) === keyOf(state)) return [];
       const next = { at, state: left.state, placed, used: used.with(i, used[i]! + 1) };
       return mayFollow(next, state) ? [next] : [];
@@ -163,8 +169,17 @@ function changesNothing({ request, returned }: Operation): boolean {
 
 function keyOf(state: State): string {
   if (!state) return '';
-  const { content, lease } = state;
-  return lease ? `${content}/${lease.state}/${lease.id}/${'since' in lease ? lease.since : ''}` : content;
+  const { content, lease, isDeleted, snapshots, deletedSnapshots } = state;
+  const leased = lease ? `${lease.state}/${lease.id}/${'since' in lease ? lease.since : ''}` : '';
+  return `${isDeleted ? 'deleted ' : ''}${content}/${leased}/${idsOf(snapshots)}/${idsOf(deletedSnapshots)}`;
+}
+
+function idsOf(snapshots: Snapshots): string {
+  if (snapshots.size === 0) return '';
+  return [...snapshots]
+    .map(([id, { content }]) => `${id} ${content}`)
+    .sort()
+    .join();
 }
 
 /** An ETag that the search cannot place may belong to a put that no read has returned. */
@@ -193,6 +208,8 @@ function etagsOf(operations: readonly Operation[]): Map<string, string> {
 function needsOf({ request, returned }: Operation): readonly (string | undefined)[] {
   const { answer } = returned!;
   if ('refused' in answer) return [];
+  // A snapshot has the ETag that its blob had.
+  if (request.kind === 'get' && request.snapshot !== undefined) return [];
   return [request.kind === 'put' ? undefined : answer.etag, 'ifMatch' in request ? request.ifMatch : undefined];
 }
 
@@ -201,6 +218,21 @@ function lastCalls(events: readonly Event[]): Map<string | undefined, number> {
   const last = new Map<string | undefined, number>();
   for (const [at, { operation, isReturn }] of events.entries()) {
     if (!isReturn) for (const etag of needsOf(operation)) last.set(etag, at);
+  }
+  return last;
+}
+
+/** By the id of a snapshot, the last return of an operation that names it; without an answer it may come at any time. */
+function lastReturns(events: readonly Event[], operations: readonly Operation[]): Map<string, number> {
+  const idOf = ({ request }: Operation) => ('snapshot' in request ? request.snapshot : undefined);
+  const last = new Map<string, number>();
+  for (const [at, { operation, isReturn }] of events.entries()) {
+    const id = idOf(operation);
+    if (isReturn && id !== undefined) last.set(id, at);
+  }
+  for (const operation of operations) {
+    const id = idOf(operation);
+    if (!operation.returned && operation.request.kind !== 'get' && id !== undefined) last.set(id, Infinity);
   }
   return last;
 }

@@ -95,6 +95,14 @@ function connectBy(origin, signing) {
     /** @param {string} path @param {string} id */
     releaseLease: (path, id) =>
       send('PUT', `/${path}?comp=lease`, { headers: { 'x-ms-lease-action': 'release', 'x-ms-lease-id': id } }),
+    /** Blobs that are deleted or replaced from now on are kept for so long. @param {number | undefined} days undefined: not at all */
+    async setRetention(days) {
+      const policy = days === undefined ? '<Enabled>false</Enabled>' : `<Enabled>true</Enabled><Days>${days}</Days>`;
+      const properties = `<DeleteRetentionPolicy>${policy}</DeleteRetentionPolicy>`;
+      const xml = Buffer.from(`<StorageServiceProperties>${properties}</StorageServiceProperties>`);
+      const { status, body } = await send('PUT', '/?restype=service&comp=properties', { body: xml });
+      if (status !== 202) throw new Error(`Set Blob Service Properties was answered ${status}: ${body}`);
+    },
     /** Names of all blobs. @param {string} container @returns {Promise<string[]>} */
     async listBlobs(container, include = '') {
       const names = [];
