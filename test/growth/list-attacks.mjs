@@ -35,7 +35,36 @@ const blobs = (prefix, metadata) =>
     newContainer,
   );
 /** @param {string} prefix @param {number} n */
-const listing = (prefix, n) => ['comp=list', 'include=metadata', `prefix=${prefix}`, `maxresults=${n}`];
+const listing = (prefix, n, include = 'metadata') => [
+  ...['comp=list', `include=${include}`, `prefix=${prefix}`, `maxresults=${n}`],
+];
+
+/** @type {[string, string][]} */
+const LONG_BLOB = [['x-ms-blob-type', 'BlockBlob'], ...LONG];
+
+/** One blob with many snapshots. @type {Attack['prepare']} */
+async function takeSnapshots(send) {
+  const path = `/${CONTAINER}/taken`;
+  await putting(1, () => ({ path, headers: LONG_BLOB }), newContainer)(send);
+  await putting(ITEMS, () => ({ path, query: ['comp=snapshot'] }))(send);
+}
+
+/** One blob that was replaced many times while the service kept what it replaced. @type {Attack['prepare']} */
+async function replaceOften(send) {
+  await setRetention(send, '<Enabled>true</Enabled><Days>1</Days>');
+  await putting(ITEMS + 1, () => ({ path: `/${CONTAINER}/replaced`, headers: LONG_BLOB }), newContainer)(send);
+  await setRetention(send, '<Enabled>false</Enabled>');
+}
+
+/** @param {Parameters<NonNullable<Attack['prepare']>>[0]} send @param {string} policy */
+async function setRetention(send, policy) {
+  const properties = `<DeleteRetentionPolicy>${policy}</DeleteRetentionPolicy>`;
+  const { status, text } = await send({
+    ...{ method: 'PUT', query: ['restype=service', 'comp=properties'], allowed: true },
+    body: `<StorageServiceProperties>${properties}</StorageServiceProperties>`,
+  });
+  if (status !== 202) throw new Error(text);
+}
 
 const lists = { n: ITEMS / 2, status: 200, stepsMax: IN_TURNS };
 
@@ -74,6 +103,20 @@ export const listAttacks = [
   {
     ...{ name: 'blobs with much metadata', ...lists, prepare: blobs('many', MANY) },
     request: (n) => ({ path: `/${CONTAINER}`, query: ['restype=container', ...listing('many', n)], allowed: true }),
+  },
+  {
+    ...{ name: 'snapshots of one blob', ...lists, prepare: takeSnapshots },
+    request: (n) => ({
+      ...{ path: `/${CONTAINER}`, allowed: true },
+      query: ['restype=container', ...listing('taken', n, 'snapshots,metadata')],
+    }),
+  },
+  {
+    ...{ name: 'deleted states of one blob', ...lists, prepare: replaceOften },
+    request: (n) => ({
+      ...{ path: `/${CONTAINER}`, allowed: true },
+      query: ['restype=container', ...listing('replaced', n, 'snapshots,deleted,metadata')],
+    }),
   },
   {
     ...{ name: 'messages of long text', n: MESSAGES / 2, status: 200, stepsMax: IN_TURNS },
