@@ -1,7 +1,7 @@
 /** Blocks, and lists of all that can be named: staged and committed blocks, in any order, some of them again and again. */
 import { bytesOf } from '../support/seeded-bytes.mjs';
 import { md5Of } from './expected-state.mjs';
-import { leaseHeaders } from './steps.mjs';
+import { leaseHeaders, replace } from './steps.mjs';
 
 /**
  * @typedef {import('./steps.mjs').Scene} Scene
@@ -44,7 +44,7 @@ function putBlock({ client, world, path }, block) {
 }
 
 /** @param {Scene} scene @returns {Step} */
-export function putBlockList({ client, random, world, path, mark }) {
+export function putBlockList({ client, random, world, path, mark, keeps }) {
   const blob = world.blobs.get(path);
   const entries = chooseBlocks(random, blob?.blocks ?? [], world.staged.get(path) ?? new Map());
   const blocks = entries.map(({ block }) => block);
@@ -55,8 +55,7 @@ export function putBlockList({ client, random, world, path, mark }) {
     status: 201,
     ask: () => client.putBlockList(path, list, headers),
     change(next, etag) {
-      next.blobs.set(path, { md5, metadata: mark, leased: blob?.leased ?? false, etag, blocks });
-      next.staged.delete(path);
+      replace(next, path, { md5, metadata: mark, leased: blob?.leased ?? false, etag, blocks }, keeps);
     },
   };
 }

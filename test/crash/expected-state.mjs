@@ -5,20 +5,20 @@ import { createHash } from 'node:crypto';
  * @typedef {{ id: string, seed: string, length: number }} Block its bytes are those of the seed
  * @typedef {{ md5: string, metadata: string | undefined, leased: boolean, etag: string | undefined, blocks: readonly Block[] }} Blob
  *   `blocks` are those that it was committed from
- * @typedef {{ md5: string, metadata: string | undefined }} Taken a snapshot
- * @typedef {{ containers: Set<string>, blobs: Map<string, Blob>, staged: Map<string, ReadonlyMap<string, Block>>, snapshots: Map<string, readonly Taken[]> }} World
- *   `staged` are uncommitted blocks by the path of their blob and their id; `snapshots` are in their order
+ * @typedef {{ md5: string, metadata: string | undefined, isDeleted: boolean }} Taken a snapshot, or a state that was replaced
+ * @typedef {{ containers: Set<string>, blobs: Map<string, Blob>, deleted: Map<string, Blob>, staged: Map<string, ReadonlyMap<string, Block>>, snapshots: Map<string, readonly Taken[]> }} World
+ *   `deleted` are blobs that can be restored; `staged` are uncommitted blocks by the path of their blob and their id; `snapshots` are in their order
  */
 
 /** @returns {World} */
 export function newWorld() {
-  return { containers: new Set(), blobs: new Map(), staged: new Map(), snapshots: new Map() };
+  return { containers: new Set(), blobs: new Map(), deleted: new Map(), staged: new Map(), snapshots: new Map() };
 }
 
 /** @param {World} world @returns {World} */
-export function copyOf({ containers, blobs, staged, snapshots }) {
+export function copyOf({ containers, blobs, deleted, staged, snapshots }) {
   return {
-    ...{ containers: new Set(containers), blobs: new Map(blobs) },
+    ...{ containers: new Set(containers), blobs: new Map(blobs), deleted: new Map(deleted) },
     ...{ staged: new Map(staged), snapshots: new Map(snapshots) },
   };
 }
@@ -40,7 +40,7 @@ export async function observe(client, containers) {
       const fault = await observeBlob(client, `${container}/${name}`, world);
       if (fault) return fault;
     }
-    const fault = await observeSnapshots(client, container, world);
+    const fault = await observeStates(client, container, world);
     if (fault) return fault;
   }
   return { world };
@@ -51,17 +51,41 @@ export async function observe(client, containers) {
  * @param {string} container
  * @param {World} world
  */
-async function observeSnapshots(client, container, world) {
-  const { body } = await client.send('GET', `/${container}?restype=container&comp=list&include=snapshots`);
-  for (const [, name, moment] of String(body).matchAll(/<Name>([^<]*)<\/Name><Snapshot>([^<]*)</g)) {
+async function observeStates(client, container, world) {
+  for (const { name, moment, isDeleted, metadata } of await listStates(client, container)) {
     const path = `${container}/${name}`;
-    const { status, headers, body: bytes } = await client.getBlob(`${path}?snapshot=${moment}`);
-    if (status !== 200) return `${path}: its snapshot is listed, and answered ${status}`;
-    if (!world.blobs.has(path)) return `${path}: it is not there, and has a snapshot`;
-    const taken = { md5: md5Of([bytes]), metadata: String(headers['x-ms-meta-serial']) };
+    if (isDeleted && moment === undefined) world.deleted.set(path, { ...UNREADABLE, metadata });
+    if (moment === undefined) continue;
+    const { status, body: bytes } = await client.getBlob(`${path}?snapshot=${moment}`);
+    if (status !== (isDeleted ? 404 : 200))
+      return `${path}: its ${isDeleted ? 'deleted ' : ''}snapshot is listed, and answered ${status}`;
+    if (!isDeleted && !world.blobs.has(path)) return `${path}: it is not there, and has a snapshot`;
+    const taken = { md5: isDeleted ? '' : md5Of([bytes]), metadata, isDeleted };
     world.snapshots.set(path, [...(world.snapshots.get(path) ?? []), taken]);
   }
   return undefined;
+}
+
+/** What can be seen of a deleted blob besides its metadata. */
+const UNREADABLE = { md5: '', leased: false, etag: undefined, blocks: [] };
+
+/** @param {ReturnType<import('../support/signed-client.mjs').connect>} client @param {string} container */
+async function listStates(client, container) {
+  const found = [];
+  const each =
+    /<Name>([^<]*)<\/Name>(?:<Snapshot>([^<]*)<\/Snapshot>)?(<Deleted>true<\/Deleted>)?<Properties>.*?<\/Blob>/gs;
+  for (let marker = ''; ; ) {
+    const query = `restype=container&comp=list&include=snapshots,deleted,metadata&marker=${marker}`;
+    const { status, body } = await client.send('GET', `/${container}?${query}`);
+    if (status !== 200) throw new Error(`List Blobs was answered ${status}: ${body}`);
+    const text = body.toString();
+    for (const [item, name, moment, deleted] of text.matchAll(each)) {
+      const metadata = /<serial>([^<]*)</.exec(item)?.[1];
+      found.push({ name, moment, isDeleted: deleted !== undefined, metadata });
+    }
+    marker = encodeURIComponent(/<NextMarker>([^<]+)</.exec(text)?.[1] ?? '');
+    if (!marker) return found;
+  }
 }
 
 /**
@@ -115,10 +139,21 @@ export function differences(expected, found, seen) {
     if (wrong) faults.push(`${path}: of its uncommitted blocks, ${wrong}`);
   }
   for (const path of new Set([...expected.snapshots.keys(), ...found.snapshots.keys()])) {
-    const [one, other] = [expected, found].map(({ snapshots }) => JSON.stringify(snapshots.get(path) ?? []));
+    const [one, other] = [expected, found].map(({ snapshots }) =>
+      (snapshots.get(path) ?? []).map(describeTaken).join(),
+    );
     if (one !== other) faults.push(`${path}: its snapshots are ${other}, not ${one}`);
   }
+  for (const path of new Set([...expected.deleted.keys(), ...found.deleted.keys()])) {
+    const [one, other] = [expected, found].map(({ deleted }) => deleted.get(path)?.metadata ?? 'none');
+    if (one !== other) faults.push(`${path}: the deleted blob is ${other}, not ${one}`);
+  }
   return faults;
+}
+
+/** The bytes of a deleted one cannot be read. @param {Taken} taken */
+function describeTaken({ md5, metadata, isDeleted }) {
+  return isDeleted ? `deleted ${metadata}` : `${metadata} ${md5}`;
 }
 
 /** @param {string} path @param {Blob} one @param {Blob} other @param {Set<string>} seen */

@@ -63,11 +63,13 @@ export async function crash({ location, rounds, seed, end = (server) => server.k
   /** @param {typeof server} server @param {number} alive */
   async function writeUntilKilled(server, alive) {
     let isOver = false;
+    const keeps = random.chance(0.5);
+    await withClient(connect(server.origin), (client) => client.setRetention(keeps ? 1 : undefined));
     const clients = Array.from({ length: WRITERS + COUNTERS }, () => connect(server.origin));
     const work = clients.map((client, at) => {
       const writer = writers[at];
       return writer
-        ? writer.write(client, randomOf(random.below(2 ** 31)), () => isOver)
+        ? writer.write(client, randomOf(random.below(2 ** 31)), { keeps, isOver: () => isOver })
         : counter.count(client, () => isOver);
     });
     for (const writer of tableWriters) {
@@ -95,8 +97,8 @@ export async function crash({ location, rounds, seed, end = (server) => server.k
       const bytes = await extentBytes(location);
       const { code, text } = await checkFolder(location);
       if (code !== 0) return [`holdfast check at the end: ${text}`];
-      // The account and the epoch.
-      if (bytes === 0 && text.startsWith('2 rows:')) return complaints(server);
+      // The account, the epoch and the properties of the service.
+      if (bytes === 0 && text.startsWith('3 rows:')) return complaints(server);
       if (Date.now() > end) return [`though all was deleted, ${bytes} bytes of extents stay, and ${text}`];
       await pause(250);
     }

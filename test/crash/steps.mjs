@@ -5,10 +5,12 @@ import { leaseIdOf, md5Of } from './expected-state.mjs';
 /**
  * @typedef {import('./expected-state.mjs').World} World
  * @typedef {import('./expected-state.mjs').Blob} Blob
+ * @typedef {import('./expected-state.mjs').Taken} Taken
  * @typedef {ReturnType<import('../support/random.mjs').randomOf>} Random
  * @typedef {ReturnType<import('../support/signed-client.mjs').connect>} Client
  * @typedef {{ status: number, ask: () => Promise<import('../support/signed-client.mjs').Answer>, change: (next: World, etag: string | undefined) => void }} Step
- * @typedef {{ client: Client, random: Random, world: World, path: string, mark: string }} Scene `mark` is new in every step
+ * @typedef {{ client: Client, random: Random, world: World, path: string, mark: string, keeps: boolean }} Scene
+ *   `mark` is new in every step; `keeps` says whether what is deleted or replaced can be restored
  */
 
 /** @param {Client} client @param {string} container @returns {Step} */
@@ -27,7 +29,7 @@ export function deleteContainer(client, container) {
     ask: () => client.deleteContainer(container),
     change(next) {
       next.containers.delete(container);
-      for (const paths of [next.blobs, next.staged, next.snapshots]) {
+      for (const paths of [next.blobs, next.deleted, next.staged, next.snapshots]) {
         for (const path of [...paths.keys()]) if (path.startsWith(`${container}/`)) paths.delete(path);
       }
     },
@@ -35,7 +37,7 @@ export function deleteContainer(client, container) {
 }
 
 /** @param {Scene} scene @param {number} length @param {boolean} ifMatch @returns {Step} */
-export function putBlob({ client, world, path, mark }, length, ifMatch = false) {
+export function putBlob({ client, world, path, mark, keeps }, length, ifMatch = false) {
   const blob = world.blobs.get(path);
   const bytes = bytesOf(mark, length);
   const md5 = md5Of([bytes]);
@@ -45,8 +47,7 @@ export function putBlob({ client, world, path, mark }, length, ifMatch = false) 
     status: 201,
     ask: () => client.putBlob(path, bytes, headers),
     change(next, etag) {
-      next.blobs.set(path, { md5, metadata: mark, leased: blob?.leased ?? false, etag, blocks: [] });
-      next.staged.delete(path);
+      replace(next, path, { md5, metadata: mark, leased: blob?.leased ?? false, etag, blocks: [] }, keeps);
     },
   };
 }
@@ -72,16 +73,18 @@ export function turnLease({ client, path }, blob) {
 }
 
 /** @param {Scene} scene @returns {Step} */
-export function deleteBlob({ client, world, path }) {
+export function deleteBlob({ client, world, path, keeps }) {
   return {
     status: 202,
     ask: () =>
       client.deleteBlob(path, {
         ...leaseHeaders(path, world.blobs.get(path)),
-        ...(world.snapshots.has(path) && { 'x-ms-delete-snapshots': 'include' }),
+        ...(hasSnapshots(world, path) && { 'x-ms-delete-snapshots': 'include' }),
       }),
     change(next) {
-      next.snapshots.delete(path);
+      const blob = next.blobs.get(path);
+      if (blob) forgetSnapshots(next, path, keeps);
+      if (blob && keeps) next.deleted.set(path, { ...blob, leased: false });
       next.blobs.delete(path);
       next.staged.delete(path);
     },
@@ -93,22 +96,40 @@ export function snapshotBlob({ client, path }, { md5, metadata }) {
   return {
     status: 201,
     ask: () => client.send('PUT', `/${path}?comp=snapshot`),
-    change: (next) => next.snapshots.set(path, [...(next.snapshots.get(path) ?? []), { md5, metadata }]),
+    change: (next) => addState(next, path, { md5, metadata, isDeleted: false }),
   };
 }
 
 /** @param {Scene} scene @returns {Step} */
-export function deleteSnapshots({ client, world, path }) {
+export function deleteSnapshots({ client, world, path, keeps }) {
   const headers = { ...leaseHeaders(path, world.blobs.get(path)), 'x-ms-delete-snapshots': 'only' };
   return {
     status: 202,
     ask: () => client.deleteBlob(path, headers),
-    change: (next) => next.snapshots.delete(path),
+    change: (next) => forgetSnapshots(next, path, keeps),
+  };
+}
+
+/** @param {Scene} scene @returns {Step} */
+export function undeleteBlob({ client, path }) {
+  return {
+    status: 200,
+    ask: () => client.send('PUT', `/${path}?comp=undelete`),
+    change(next) {
+      const blob = next.deleted.get(path);
+      if (blob) next.blobs.set(path, blob);
+      next.deleted.delete(path);
+      setStates(
+        next,
+        path,
+        statesOf(next, path).map((state) => ({ ...state, isDeleted: false })),
+      );
+    },
   };
 }
 
 /** @param {Scene} scene @param {string} source @returns {Step} */
-export function copyBlob({ client, world, path, mark }, source) {
+export function copyBlob({ client, world, path, mark, keeps }, source) {
   const from = /** @type {Blob} */ (world.blobs.get(source));
   const to = world.blobs.get(path);
   const headers = { ...leaseHeaders(path, to), 'x-ms-meta-serial': mark };
@@ -116,10 +137,49 @@ export function copyBlob({ client, world, path, mark }, source) {
     status: 202,
     ask: () => client.copyBlob(source, path, headers),
     change(next, etag) {
-      next.blobs.set(path, { ...from, metadata: mark, leased: to?.leased ?? false, etag });
-      next.staged.delete(path);
+      replace(next, path, { ...from, metadata: mark, leased: to?.leased ?? false, etag }, keeps);
     },
   };
+}
+
+/** @param {World} world @param {string} path */
+export function hasSnapshots(world, path) {
+  return statesOf(world, path).some(({ isDeleted }) => !isDeleted);
+}
+
+/** The former blob becomes a deleted state. One that was deleted already stays one. @param {World} next @param {string} path @param {Blob} blob @param {boolean} keeps */
+export function replace(next, path, blob, keeps) {
+  const former = next.deleted.get(path) ?? (keeps ? next.blobs.get(path) : undefined);
+  if (former) addState(next, path, { md5: former.md5, metadata: former.metadata, isDeleted: true });
+  next.deleted.delete(path);
+  next.blobs.set(path, blob);
+  next.staged.delete(path);
+}
+
+/** @param {World} world @param {string} path @returns {readonly Taken[]} */
+function statesOf({ snapshots }, path) {
+  return snapshots.get(path) ?? [];
+}
+
+/** @param {World} next @param {string} path @param {readonly Taken[]} states */
+function setStates(next, path, states) {
+  if (states.length > 0) next.snapshots.set(path, states);
+  else next.snapshots.delete(path);
+}
+
+/** @param {World} next @param {string} path @param {Taken} state */
+function addState(next, path, state) {
+  setStates(next, path, [...statesOf(next, path), state]);
+}
+
+/** @param {World} next @param {string} path @param {boolean} keeps */
+function forgetSnapshots(next, path, keeps) {
+  const states = statesOf(next, path);
+  setStates(
+    next,
+    path,
+    keeps ? states.map((state) => ({ ...state, isDeleted: true })) : states.filter(({ isDeleted }) => isDeleted),
+  );
 }
 
 /** @param {string} path @param {Blob | undefined} blob @returns {Record<string, string>} */

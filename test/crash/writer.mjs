@@ -10,10 +10,12 @@ import {
   deleteBlob,
   deleteContainer,
   deleteSnapshots,
+  hasSnapshots,
   putBlob,
   setMetadata,
   snapshotBlob,
   turnLease,
+  undeleteBlob,
 } from './steps.mjs';
 
 /**
@@ -38,13 +40,15 @@ export function newWriter(number) {
   let acknowledged = 0;
   let serial = 0;
 
-  /** The next requests, to be sent at one time. @param {Client} client @param {Random} random @returns {Step[]} */
-  function newSteps(client, random) {
+  /** The next requests, to be sent at one time. @param {Client} client @param {Random} random @param {boolean} keeps @returns {Step[]} */
+  function newSteps(client, random, keeps) {
     const container = random.chance(0.4) ? large : random.chance(0.8) ? home : passing;
     const path = `${container}/blob-${random.below(container === large ? 5 : container === home ? 24 : 4)}`;
     if (!world.containers.has(container)) return [createContainer(client, container)];
-    if (container === passing && random.chance(0.2)) return [deleteContainer(client, passing)];
-    const scene = { client, random, world, path, mark: `${number}-${serial++}` };
+    // What is kept of large blobs goes with their container.
+    const passes = container === passing ? 0.2 : container === large ? 0.02 : 0;
+    if (random.chance(passes)) return [deleteContainer(client, container)];
+    const scene = { client, random, world, path, mark: `${number}-${serial++}`, keeps };
     return container === large ? largeSteps(scene) : [smallStep(scene)];
   }
 
@@ -53,13 +57,14 @@ export function newWriter(number) {
     const { random, path } = scene;
     const blob = world.blobs.get(path);
     const kind = random.oneOf([
-      ...['put', 'put', 'put', 'if-match', 'metadata', 'lease', 'delete', 'snapshot', 'snapshots'],
+      ...['put', 'put', 'put', 'if-match', 'metadata', 'lease', 'delete', 'snapshot', 'snapshots', 'undelete'],
     ]);
+    if (kind === 'undelete' && (blob || world.deleted.has(path))) return undeleteBlob(scene);
     if (blob && kind === 'metadata') return setMetadata(scene, blob);
     if (blob && kind === 'lease') return turnLease(scene, blob);
     if (blob && kind === 'delete') return deleteBlob(scene);
     if (blob && kind === 'snapshot') return snapshotBlob(scene, blob);
-    if (kind === 'snapshots' && world.snapshots.has(path)) return deleteSnapshots(scene);
+    if (kind === 'snapshots' && hasSnapshots(world, path)) return deleteSnapshots(scene);
     const length = random.below(random.chance(0.3) ? 40_000 : 4_000);
     return putBlob(scene, length, blob !== undefined && kind === 'if-match');
   }
@@ -97,10 +102,13 @@ export function newWriter(number) {
   return {
     acknowledged: () => acknowledged,
 
-    /** Writes until the server is gone. @param {Client} client @param {Random} random */
-    async write(client, random, isOver = () => false) {
+    /**
+     * Writes until the server is gone.
+     * @param {Client} client @param {Random} random @param {{ keeps: boolean, isOver: () => boolean }} options `keeps` is the policy of soft delete
+     */
+    async write(client, random, { keeps, isOver }) {
       while (!isOver()) {
-        const results = await Promise.allSettled(newSteps(client, random).map(take));
+        const results = await Promise.allSettled(newSteps(client, random, keeps).map(take));
         const failure = results.find((result) => result.status === 'rejected');
         if (!failure) continue;
         if (failure.reason.code || isOver()) return;
