@@ -191,8 +191,8 @@ describe('A full disk under the rows', () => {
       await expectRows(Math.ceil(count / 2), count);
       rmSync(foreign);
       const before = count;
-      await fill();
-      expect(count).toBeGreaterThan(before + 200);
+      // A commit is refused until a checkpoint has applied the removals: how soon that is depends on the machine.
+      while (count <= before + 200) await fill();
       await expectRows(before, count);
       await partition.close();
       partition = await open();

@@ -43,7 +43,7 @@ function validators({ etag, 'last-modified': modified }: IncomingHttpHeaders) {
   };
 }
 
-function properties(headers: IncomingHttpHeaders): Pick<RemoteHead, 'content' | 'metadata'> {
+function properties(headers: IncomingHttpHeaders): Pick<RemoteHead, 'content' | 'metadata' | 'blobType'> {
   const md5 = String(headers['x-ms-blob-content-md5'] ?? headers['content-md5'] ?? '');
   return {
     content: {
@@ -57,5 +57,6 @@ function properties(headers: IncomingHttpHeaders): Pick<RemoteHead, 'content' | 
     metadata: Object.entries(headers)
       .filter(([name]) => name.startsWith(METADATA))
       .map(([name, value]) => [name.slice(METADATA.length), String(value)] as const),
+    blobType: headers['x-ms-blob-type']?.toString(),
   };
 }

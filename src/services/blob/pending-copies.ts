@@ -80,6 +80,8 @@ async function findSource(storage: Storage, copy: CheckedCopy): Promise<FoundSou
     const { head, metadata, validators, close } = await openRemote(storage, source);
     close();
     checkSourceConditions(validators, sourceConditions);
+    if (head.blobType === 'AppendBlob' || head.blobType === 'PageBlob')
+      throw fail('NotImplemented', undefined, IN_PLACE_REFUSED);
     const { etag, modified, length: bytes, content } = head;
     return { source: { url: source.remote.url, etag, modified }, bytes, content, metadata, tier: undefined };
   }

@@ -17,6 +17,8 @@ export interface RemoteHead {
     readonly contentMd5?: string | undefined;
   };
   readonly metadata: readonly (readonly [name: string, value: string])[];
+  /** Of a blob of a storage account: BlockBlob, AppendBlob or PageBlob. */
+  readonly blobType?: string | undefined;
 }
 
 export interface RemoteRead {
