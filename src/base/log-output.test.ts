@@ -30,7 +30,7 @@ describe('The output of the log', () => {
     expect(sink.writes.join('')).toHaveLength(100_000);
   });
 
-  it('drops lines that nobody reads, and says how many when somebody does', () => {
+  it('drops lines while the output is not read, and says how many once it is', () => {
     const { sink, output } = newOutput();
     sink.writableLength = 2 << 20;
     output.gather('one\n');
@@ -38,7 +38,7 @@ describe('The output of the log', () => {
     expect(sink.writes).toEqual([]);
     sink.writableLength = 0;
     output.write('three\n');
-    expect(sink.writes).toEqual(['2 lines of the log are missing here: nobody read the output\nthree\n']);
+    expect(sink.writes).toEqual(['2 lines of the log are missing here: the output was not read\nthree\n']);
   });
 
   it('goes on when a line cannot be written', () => {

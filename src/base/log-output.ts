@@ -3,7 +3,7 @@
 /** What a stream of Node tells about the bytes that it could not write yet. */
 export interface LineSink {
   write(text: string): unknown;
-  /** Of the bytes that nobody has read; 0 where writes are synchronous. */
+  /** The number of bytes that the reader of the output has not taken yet; 0 where writes are synchronous. */
   readonly writableLength?: number;
 }
 
@@ -53,7 +53,7 @@ export class LogOutput {
   #droppedNote(): string {
     const count = this.#droppedLines;
     this.#droppedLines = 0;
-    return count === 0 ? '' : `${count} lines of the log are missing here: nobody read the output\n`;
+    return count === 0 ? '' : `${count} lines of the log are missing here: the output was not read\n`;
   }
 }
 

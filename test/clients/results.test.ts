@@ -73,7 +73,7 @@ describe('the report', () => {
   });
 
   it('knows a failure by its client, its title, and that a feature is missing', () => {
-    const missing = 'Put Blob (append blob) is not implemented by this server yet';
+    const missing = 'Query Blob Contents is not implemented by this server yet';
     const known = [{ client: 'one', title: /^appends$/, reason: 'append blobs' }];
     const result = {
       name: 'one',

@@ -144,6 +144,17 @@ export const setBlobPropertiesRow: Operation<Storage> = operation({
   }),
 });
 
+/** The columns that Put Page and Clear Page share. */
+const pageWriteRow = {
+  route,
+  query: { comp: 'page' },
+  permission: 'write' as const,
+  conditions: ALL_CONDITIONS,
+  test: TEST,
+  unsupported: VERSION_PARAMS,
+  unsupportedUnlessLenient: ENCRYPTION,
+};
+
 export const pageOperations: readonly Operation<Storage>[] = [
   operation({
     name: 'Put Blob (page blob)',
@@ -171,15 +182,9 @@ export const pageOperations: readonly Operation<Storage>[] = [
     }),
   }),
   operation({
+    ...pageWriteRow,
     name: 'Put Page',
-    route,
-    query: { comp: 'page' },
     when: { 'x-ms-page-write': 'update' },
-    permission: 'write',
-    conditions: ALL_CONDITIONS,
-    test: TEST,
-    unsupported: VERSION_PARAMS,
-    unsupportedUnlessLenient: ENCRYPTION,
     input: {
       ...target,
       range: requiredRange,
@@ -232,15 +237,9 @@ export const pageOperations: readonly Operation<Storage>[] = [
     }),
   }),
   operation({
+    ...pageWriteRow,
     name: 'Clear Page',
-    route,
-    query: { comp: 'page' },
     when: { 'x-ms-page-write': 'clear' },
-    permission: 'write',
-    conditions: ALL_CONDITIONS,
-    test: TEST,
-    unsupported: VERSION_PARAMS,
-    unsupportedUnlessLenient: ENCRYPTION,
     input: { ...target, range: requiredRange, sequence, body: noContent },
     run: clearPages,
     reply: ({ sequenceNumber: number, ...written }) => ({
