@@ -2,15 +2,15 @@
 import { encodeKey, type Key, keyPrefix, keysUnder, type Range } from '../../partition/keys.ts';
 import type { Row, Snapshot, Timestamp } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
-import type { Validators } from '../../rules/conditions.ts';
 import type { Lease } from '../../rules/lease.ts';
-import { decodeLease, encodeLease, type StoredLease, versionFields } from '../common/etagged-rows.ts';
+import { decodeLease, encodeLease, type StoredLease, versionFields, type WithVersion } from '../common/etagged-rows.ts';
 import type { Metadata } from '../common/names.ts';
 import * as names from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';
 import type { AccountId, AccountScope } from '../common/storage.ts';
 import { fail } from './errors.ts';
 
+export type { WithVersion };
 export type ShareId = bigint;
 /** A directory or file: the timestamp of the commit that made it, so no id is used twice. */
 export type NodeId = bigint;
@@ -45,9 +45,6 @@ export interface ShareProperties {
   /** When the tier was set last; undefined: with the creation. */
   readonly tierChanged?: Timestamp | undefined;
 }
-
-/** A row as it was read, with its ETag, and the version that the ETag shows. */
-export type WithVersion<T> = Omit<T, 'etag'> & Validators & { readonly version: Timestamp };
 
 const FILE = 'file' as string as names.ServiceName;
 
