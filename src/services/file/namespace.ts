@@ -162,13 +162,20 @@ function putNode(tx: Transaction, share: Share, id: NodeId, record: DirectoryRec
   return { ...record, id, version, etag: formatEtag(version), modified: version };
 }
 
+/** The last-write and change time of a directory follow its entries; this conflicts with nobody. */
+function touchDirectory(tx: Transaction, share: Share, directory: NodeId): void {
+  tx.max(timesKey(share, directory), tx.timestamp);
+}
+
 function putEntry(tx: Transaction, target: Target, node: NodeId, kind: Node['kind']): void {
   const { share, name } = target;
+  touchDirectory(tx, share, parentId(target));
   const entry = encodeEntry({ node, name: name!.name, kind, born: share.gen });
   tx.put(entryKey(share, parentId(target), name!.folded), entry);
 }
 
 function removeEntry(tx: Transaction, target: Target): void {
+  touchDirectory(tx, target.share, parentId(target));
   tx.remove(entryKey(target.share, parentId(target), target.name!.folded));
 }
 
