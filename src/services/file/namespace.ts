@@ -6,7 +6,7 @@ import type { Key } from '../../partition/keys.ts';
 import type { Row, Snapshot, Timestamp, Transaction } from '../../partition/partition.ts';
 import { formatEtag } from '../../rules/conditions.ts';
 import { type Name, type Path, type PathFault, parsePath } from '../../rules/file/names.ts';
-import { containerNameFault } from '../../rules/names.ts';
+import { shareNameFault } from '../../rules/names.ts';
 import type { AccountScope } from '../common/storage.ts';
 import { fail } from './errors.ts';
 import {
@@ -38,7 +38,7 @@ const PATH_MESSAGES: Readonly<Record<Exclude<PathFault, 'InvalidResourceName'>, 
 
 /** Before any row is read. */
 export function checkPath({ share, path: text, keepsTrailingDots }: PathInput): Path {
-  const shareFault = containerNameFault(share);
+  const shareFault = shareNameFault(share);
   if (shareFault) throw fail(shareFault);
   const path = parsePath(text, { keepsTrailingDots });
   if (typeof path !== 'string') return path;
