@@ -14,12 +14,14 @@ import {
 import { decodeKey, encodeKey, type Key, keyPrefix, keysUnder, type Range } from '../../partition/keys.ts';
 import type { Instant, Row, Snapshot, Timestamp, Transaction } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
-import { formatEtag, type Validators } from '../../rules/conditions.ts';
+import type { Validators } from '../../rules/conditions.ts';
 import type { CopyState } from '../../rules/copy-state.ts';
 import type { Lease } from '../../rules/lease.ts';
 import type { Tags } from '../../rules/tags.ts';
 import type { StoredTier } from '../../rules/tiers.ts';
+import type { ContentHeaders } from '../common/content-headers.ts';
 import { encodeDeletion } from '../common/deletions.ts';
+import { decodeLease, encodeLease, type StoredLease, versionFields } from '../common/etagged-rows.ts';
 import type { Metadata } from '../common/names.ts';
 import * as names from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';
@@ -27,7 +29,7 @@ import type { AccountId, AccountScope } from '../common/storage.ts';
 import { fail } from './errors.ts';
 
 export type ContainerId = bigint;
-export type { CopyState, Metadata };
+export type { ContentHeaders, CopyState, Metadata };
 
 /** An account without a hierarchical namespace has one directory, which holds whole names. */
 export const ROOT = 0n;
@@ -88,15 +90,6 @@ export interface ContainerProperties extends ETagged {
   readonly access?: PublicAccess | undefined;
   readonly policies: readonly AccessPolicy[];
   readonly lease?: Lease | undefined;
-}
-
-export interface ContentHeaders {
-  readonly contentType?: string | undefined;
-  readonly contentEncoding?: string | undefined;
-  readonly contentLanguage?: string | undefined;
-  readonly contentDisposition?: string | undefined;
-  readonly cacheControl?: string | undefined;
-  readonly contentMd5?: string | undefined;
 }
 
 export type BlobType = 'block' | 'append' | 'page';
@@ -295,19 +288,3 @@ function uncommittedKeyParts(account: AccountId, { epoch, number }: UncommittedI
 
 /** JSON has no bigint: instants are stored as text. */
 type Stored<T> = Omit<T, 'lease' | 'etag'> & { lease?: StoredLease; etag?: string };
-export type StoredLease = { id: string; state: Lease['state']; seconds?: number; until?: string };
-
-export function encodeLease(lease: Lease | undefined): StoredLease | undefined {
-  if (!lease || lease.state === 'broken' || lease.until === undefined) return lease as StoredLease | undefined;
-  return { ...lease, until: lease.until.toString() };
-}
-
-export function decodeLease(lease: StoredLease | undefined): Lease | undefined {
-  if (!lease || lease.until === undefined) return lease as Lease | undefined;
-  return { ...lease, until: BigInt(lease.until) } as Lease;
-}
-
-export function versionFields(row: Row, etag: string | undefined): Validators & { version: Timestamp } {
-  const version = etag === undefined ? row.version : BigInt(etag);
-  return { etag: formatEtag(version), modified: version, version };
-}
