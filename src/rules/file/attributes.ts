@@ -45,11 +45,11 @@ export function isReadOnly(attributes: number): boolean {
   return (attributes & READ_ONLY) !== 0;
 }
 
-/** As of a file system, not of the request: what creates a file marks it for the next backup. */
+/** What creates a file marks it for the next backup, as a file system does. */
 export function attributesOfNew(attributes: number, kind: NodeKind): number {
   return kind === 'file' ? attributes | ARCHIVE : withKind(attributes, kind);
 }
 
-function withKind(attributes: number, kind: NodeKind): number {
+export function withKind(attributes: number, kind: NodeKind): number {
   return kind === 'directory' ? attributes | DIRECTORY : attributes;
 }
