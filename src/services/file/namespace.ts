@@ -22,6 +22,7 @@ import {
   recordFrom,
 } from './node-rows.ts';
 import { entryKey, type NodeId, nodeKey, ROOT, readShare, type Share, timesKey, txQueueKey } from './rows.ts';
+import { rootSmb } from './smb-properties.ts';
 
 export interface PathInput {
   readonly share: string;
@@ -114,9 +115,9 @@ export type NewNode = Unplaced<DirectoryRecord> | Unplaced<FileRecord>;
 type Unplaced<Record> = Omit<Record, 'parent' | 'name' | 'born' | 'timesSet' | 'etag'>;
 
 /** The root of a share that is created. */
-export function addRoot(tx: Transaction, share: Share, root: Unplaced<DirectoryRecord>): void {
-  const record = { ...root, parent: ROOT, name: '', born: share.gen, timesSet: tx.timestamp };
-  tx.put(nodeKey(share, ROOT), encodeNode(record));
+export function addRoot(tx: Transaction, share: Share): void {
+  const placed = { parent: ROOT, name: '', born: share.gen, timesSet: tx.timestamp };
+  tx.put(nodeKey(share, ROOT), encodeNode({ kind: 'directory', ...rootSmb(tx.now), ...placed, metadata: {} }));
 }
 
 /** Adds a node under the name of the target, which has none. */
