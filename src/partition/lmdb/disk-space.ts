@@ -2,7 +2,7 @@
 import { closeSync, existsSync, fstatSync, fsyncSync, openSync, rmSync, statfsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Commit, Write } from '../partition.ts';
-import { COUNTER_BYTES } from '../values.ts';
+import { COUNTER_BYTES, isCommutative } from '../values.ts';
 import { isDiskFull, KEY_BYTES_MAX, PAGE_BYTES, writeAll } from './files.ts';
 
 /** Free space below which writes are refused; on a small disk an eighth of the disk. */
@@ -163,11 +163,11 @@ export function estimateCommit({ writeSets }: Commit): SizeEstimate {
 
 /** Whether at least as many rows are removed as written, counters aside: only such commits are accepted on a full disk. */
 export function freesSpace(commit: Commit): boolean {
-  const writes = commit.writeSets.flatMap((writeSet) => writeSet.writes).filter(({ kind }) => kind !== 'add');
+  const writes = commit.writeSets.flatMap((writeSet) => writeSet.writes).filter((write) => !isCommutative(write));
   const removed = writes.filter(({ kind }) => kind === 'remove').length;
   return removed > 0 && removed * 2 >= writes.length;
 }
 
 function valueBytesOf(write: Write): number | undefined {
-  return write.kind === 'put' ? write.value.length : write.kind === 'add' ? COUNTER_BYTES : undefined;
+  return write.kind === 'put' ? write.value.length : isCommutative(write) ? COUNTER_BYTES : undefined;
 }
