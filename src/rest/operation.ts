@@ -6,10 +6,11 @@ import type { Reply } from './reply.ts';
 export type Method = 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE' | 'PATCH' | 'MERGE' | 'OPTIONS';
 
 /** The kind of resource that a path addresses: the account itself, or something in it. */
-export type Shape = '/' | BlobShape | QueueShape | TableShape;
+export type Shape = '/' | BlobShape | QueueShape | TableShape | FileShape;
 type BlobShape = '/{container}' | '/{container}/{blob}';
 type QueueShape = '/{queue}' | '/{queue}/messages' | '/{queue}/messages/{message}';
 type TableShape = '/$batch' | '/Tables' | '/Tables({table})' | '/{table}' | '/{table}({keys})';
+type FileShape = '/{share}' | '/{share}/{path}';
 
 type Verb = Method | 'GET|HEAD' | 'PATCH|MERGE';
 export type Route = `${Verb} ${Shape}`;
@@ -30,9 +31,9 @@ export interface Request {
   readonly readsHosts: boolean;
   /** Received over TLS. */
   readonly secure: boolean;
-  /** A container, queue or table. */
+  /** A container, queue, table or share. */
   readonly container: string;
-  /** The resource in the container: a blob, a message, or the keys of an entity as written between their parentheses. */
+  /** The resource in the container: a blob, a message, the path of a directory or file, or the keys of an entity as written between their parentheses. */
   readonly item: string;
   /** By lower-case name, decoded; of a repeated parameter the first value. */
   readonly query: Readonly<Record<string, string>>;

@@ -129,6 +129,13 @@ export const conditions: Reader<Conditions> = reader((request) => {
   };
 });
 
+/** For operations that honour no conditions: ignoring one would be worse than refusing it. */
+export const rejectConditions: Reader<void> = reader(({ headers }) => {
+  for (const name of ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since']) {
+    if (headers[name] !== undefined) throw fail('ConditionHeadersNotSupported', { HeaderName: name });
+  }
+});
+
 /** Containers honour the dates only. */
 export const dateConditions: Reader<Conditions> = reader(parseDateConditions);
 

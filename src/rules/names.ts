@@ -53,6 +53,9 @@ export function queueNameFault(name: string): NameFault | undefined {
   return containerNameFault(name) ?? (name.startsWith('$') ? 'InvalidResourceName' : undefined);
 }
 
+/** The rules for queues. */
+export const shareNameFault = queueNameFault;
+
 /** Names of tables. */
 export type TableNameFault = 'InvalidResourceName' | 'NameOutOfRange' | 'InvalidInput';
 

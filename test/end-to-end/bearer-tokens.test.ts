@@ -23,7 +23,7 @@ function tokenWith(claims: object): string {
 }
 
 const urlOf = (service: ServiceName) => running.server[`${service}Url`];
-const LISTS = { blob: '/?comp=list', queue: '/?comp=list', table: '/Tables' };
+const LISTS = { blob: '/?comp=list', queue: '/?comp=list', table: '/Tables', file: '/?comp=list' };
 
 /** List Containers, List Queues or Query Tables. */
 function list(service: ServiceName, authorization?: string) {

@@ -116,7 +116,8 @@ function identityFrom(sas: SentSas, container?: bigint): Identity {
   if (service === 'table') {
     return { kind, permissions, container, table: sas.table.toLowerCase(), entities: entityRange(sas.keys) };
   }
-  return { kind, permissions, container, responseHeaders: service === 'blob' ? overrideHeaders(sas) : undefined };
+  const hasOverrides = service === 'blob' || service === 'file';
+  return { kind, permissions, container, responseHeaders: hasOverrides ? overrideHeaders(sas) : undefined };
 }
 
 function entityRange([spk, srk, epk, erk]: TableSasFields['keys']): Granted['entities'] {

@@ -22,7 +22,7 @@ const LETTERS: Readonly<Record<Right, string>> = {
   tags: 't',
   filter: 'f',
 };
-const SERVICE_LETTERS: Readonly<Record<ServiceName, string>> = { blob: 'b', queue: 'q', table: 't' };
+const SERVICE_LETTERS: Readonly<Record<ServiceName, string>> = { blob: 'b', queue: 'q', table: 't', file: 'f' };
 const RESOURCE_TYPES: Readonly<Record<Shape, string>> = {
   '/': 's',
   '/{container}': 'c',
@@ -35,6 +35,8 @@ const RESOURCE_TYPES: Readonly<Record<Shape, string>> = {
   '/Tables({table})': 'c',
   '/{table}': 'o',
   '/{table}({keys})': 'o',
+  '/{share}': 'c',
+  '/{share}/{path}': 'o',
 };
 
 /** The restrictions that the operation itself must enforce; throws if the identity may not run it at all. Anonymous callers: authorizeAnonymous. */
@@ -128,9 +130,9 @@ export function anonymousRefused(version: string): StorageError {
   return fail(version >= CHALLENGE_SINCE ? 'NoAuthenticationInformation' : 'ResourceNotFound');
 }
 
-/** The header overrides of a signature apply to reads of a blob only. */
+/** The header overrides of a signature apply to reads of a blob or file only. */
 export function responseOverrides(identity: Identity, row: OperationAccess): ServiceSas['responseHeaders'] | undefined {
-  if (identity.kind !== 'service SAS' || row.permission !== 'read' || row.shape !== '/{container}/{blob}')
-    return undefined;
-  return identity.responseHeaders;
+  const readsItem =
+    row.permission === 'read' && (row.shape === '/{container}/{blob}' || row.shape === '/{share}/{path}');
+  return identity.kind === 'service SAS' && readsItem ? identity.responseHeaders : undefined;
 }

@@ -10,6 +10,7 @@ import {
   metadata,
   pathPart,
   reader,
+  rejectConditions,
   sourceHashes,
 } from '../params.ts';
 import { validatorHeaders } from '../reply.ts';
@@ -30,7 +31,6 @@ import {
   noContent,
   PUT_BLOB_SIZES,
   PUT_BLOCK_SIZES,
-  rejectConditions,
   rejectSnapshot,
   requiredQuery,
   VERSION_PARAMS,

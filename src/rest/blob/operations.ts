@@ -26,6 +26,7 @@ import { setBlobTier } from '../../services/blob/tiers.ts';
 import { undeleteBlob } from '../../services/blob/undelete.ts';
 import type { Storage } from '../../services/common/storage.ts';
 import { prepend, streamAsProduced } from '../http/streamed.ts';
+import { leaseDuration, leaseHeaders, leaseStatus } from '../lease-reply.ts';
 import { type ConditionHeader, type Operation, operationOn } from '../operation.ts';
 import {
   blobContentHeaders,
@@ -43,6 +44,7 @@ import {
   query,
   range,
   reader,
+  rejectConditions,
   requiredHeader,
   xmlBody,
 } from '../params.ts';
@@ -68,7 +70,6 @@ import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from
 import { addCopyHeaders } from './copy-reply.ts';
 import { copySource, requireAbortAction, requireAsyncCopy, sourceTagConditions } from './copy-source.ts';
 import { fromUrlOperations } from './from-url-operations.ts';
-import { leaseDuration, leaseHeaders, leaseStatus } from './lease-reply.ts';
 import {
   blobListElements,
   blobListEnd,
@@ -91,7 +92,6 @@ import {
   PUT_BLOCK_SIZES,
   permanentDelete,
   publicAccess,
-  rejectConditions,
   rejectSnapshot,
   requiredQuery,
   showOnlyDeleted,

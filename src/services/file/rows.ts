@@ -3,6 +3,7 @@ import { encodeKey, type Key, keyPrefix, keysUnder, type Range } from '../../par
 import type { Row, Snapshot, Timestamp } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
 import type { Validators } from '../../rules/conditions.ts';
+import type { ShareTier } from '../../rules/file/shares.ts';
 import type { Lease } from '../../rules/lease.ts';
 import { decodeLease, encodeLease, type StoredLease, versionFields } from '../common/etagged-rows.ts';
 import type { Metadata } from '../common/names.ts';
@@ -31,8 +32,6 @@ export interface Share {
 /** What content/ranges has to know of the share of a file. */
 export const shareGeneration = ({ gen, newest }: Share): Pick<Share, 'gen' | 'newest'> => ({ gen, newest });
 
-export type ShareTier = 'TransactionOptimized' | 'Hot' | 'Cool' | 'Premium';
-
 export interface ShareProperties {
   /** The version that the ETag shows; undefined: the row's. */
   readonly etag?: Timestamp;
@@ -49,11 +48,9 @@ export interface ShareProperties {
 /** A row as it was read, with its ETag, and the version that the ETag shows. */
 export type WithVersion<T> = Omit<T, 'etag'> & Validators & { readonly version: Timestamp };
 
-const FILE = 'file' as string as names.ServiceName;
-
-export const nameKey = (account: AccountId, share: string): Key => names.nameKey(account, FILE, share);
-export const nameKeyPrefix = (account: AccountId, prefix: string): Key => names.nameKeyPrefix(account, FILE, prefix);
-export const propertiesKey = (account: AccountId, id: ShareId): Key => names.propertiesKey(account, FILE, id);
+export const nameKey = (account: AccountId, share: string): Key => names.nameKey(account, 'file', share);
+export const nameKeyPrefix = (account: AccountId, prefix: string): Key => names.nameKeyPrefix(account, 'file', prefix);
+export const propertiesKey = (account: AccountId, id: ShareId): Key => names.propertiesKey(account, 'file', id);
 /** What the directory `parent` has under this folded name. */
 export const entryKey = ({ account, id }: ShareKeys, parent: NodeId, folded: string): Key =>
   encodeKey([account, 'd', id, parent, folded]);

@@ -45,13 +45,14 @@ export interface CheckTotals {
   messages: number;
   tables: number;
   entities: number;
+  shares: number;
   readonly findings: string[];
   /** Accounts that have rows and do not exist. */
   readonly unknownAccounts: Set<bigint>;
 }
 
 /** What a name row of each service counts as. */
-const nameTotals = { blob: 'containers', queue: 'queues', table: 'tables' } as const satisfies Record<
+const nameTotals = { blob: 'containers', queue: 'queues', table: 'tables', file: 'shares' } as const satisfies Record<
   ServiceName,
   keyof CheckTotals
 >;

@@ -24,6 +24,7 @@ export interface CheckReport {
   readonly messages: number;
   readonly tables: number;
   readonly entities: number;
+  readonly shares: number;
   /** The faults, in plain words. */
   readonly findings: readonly string[];
 }
@@ -47,7 +48,7 @@ export async function check(
   onProgress: OnProgress = () => {},
 ): Promise<CheckReport> {
   const totals: CheckTotals = {
-    ...{ rows: 0, containers: 0, blobs: 0, bytes: 0, queues: 0, messages: 0, tables: 0, entities: 0 },
+    ...{ rows: 0, containers: 0, blobs: 0, bytes: 0, queues: 0, messages: 0, tables: 0, entities: 0, shares: 0 },
     findings: [],
     unknownAccounts: new Set(),
   };

@@ -5,6 +5,7 @@ import { deletedContainersIn, scheduleDeletedContainer } from '../blob/deleted-c
 import { scheduleContainerDeletion, txQueueKey } from '../blob/rows.ts';
 import { decodeName, namesIn, propertiesKey, type ServiceName } from '../common/names.ts';
 import type { AccountId, Storage } from '../common/storage.ts';
+import { scheduleShareDeletion } from '../file/shares.ts';
 import { scheduleQueueDeletion } from '../queue/rows.ts';
 import { scheduleTableDeletion } from '../table/rows.ts';
 
@@ -17,6 +18,7 @@ const deletionByService: Readonly<Record<ServiceName, ScheduleDeletion>> = {
   blob: (tx, account, name) => scheduleContainerDeletion(tx, account, decodeName(name)),
   queue: (tx, account, name) => scheduleQueueDeletion(tx, account, decodeName(name)),
   table: (tx, account, name) => scheduleTableDeletion(tx, account, decodeName(name)),
+  file: (tx, account, name) => scheduleShareDeletion(tx, { account, id: decodeName(name) }),
 };
 
 /** Removes every container, leased or not, every queue and table, and the service properties. */

@@ -1,0 +1,28 @@
+/** Paths and parameters of the File service. */
+import { notImplemented, type Operation } from '../operation.ts';
+import { rejectConditions } from '../params.ts';
+import { decodePart, type ParsePath } from '../request.ts';
+
+/** The item is the path of a directory or file in the share, decoded and with slashes between its parts; the root directory has none. */
+export const parseFilePath: ParsePath = (rest) => {
+  const end = rest.indexOf('/', 1);
+  const container = decodePart(end < 0 ? rest.slice(1) : rest.slice(1, end));
+  const item = end < 0 ? '' : decodePart(rest.slice(end + 1));
+  if (container === '') return { container, item: '', shape: '/' };
+  return { container, item, shape: item === '' ? '/{share}' : '/{share}/{path}' };
+};
+
+/** What holds for every operation of the service: conditions are refused, and share snapshots are not there yet. */
+export function withServiceRules<Context>(row: Operation<Context>): Operation<Context> {
+  if (!row.isImplemented) return row;
+  return {
+    ...row,
+    unsupported: [...row.unsupported, '?sharesnapshot'],
+    read(request, lenient) {
+      rejectConditions.read(request);
+      if (request.query.sharesnapshot !== undefined)
+        throw notImplemented('Share snapshots are not implemented by this server yet.');
+      return row.read(request, lenient);
+    },
+  };
+}
