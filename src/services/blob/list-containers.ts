@@ -3,6 +3,7 @@ import { decodeKeySuffix, type Key, keyAfter, type Range } from '../../partition
 import type { Page, PagedSnapshot, PageOptions, Row } from '../../partition/partition.ts';
 import { type LeaseState, leaseState } from '../../rules/lease.ts';
 import { LOGS_CONTAINER } from '../../rules/names.ts';
+import type { WithVersion } from '../common/etagged-rows.ts';
 import { decodeName } from '../common/names.ts';
 import type { AccountId, Storage } from '../common/storage.ts';
 import {
@@ -13,14 +14,7 @@ import {
 } from './deleted-containers.ts';
 import { type ListInput, type Named, type NameSource, readPage } from './list-pages.ts';
 import { pageStream } from './list-streams.ts';
-import {
-  type ContainerProperties,
-  decodeProperties,
-  nameKey,
-  nameKeyPrefix,
-  propertiesKey,
-  type WithVersion,
-} from './rows.ts';
+import { type ContainerProperties, decodeProperties, nameKey, nameKeyPrefix, propertiesKey } from './rows.ts';
 
 /** The properties of all rows of a page are in memory at once, each as long as its metadata. */
 const CONTAINERS_PER_READ = 1_000;

@@ -14,14 +14,13 @@ import {
 import { decodeKey, encodeKey, type Key, keyPrefix, keysUnder, type Range } from '../../partition/keys.ts';
 import type { Instant, Row, Snapshot, Timestamp, Transaction } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
-import type { Validators } from '../../rules/conditions.ts';
 import type { CopyState } from '../../rules/copy-state.ts';
 import type { Lease } from '../../rules/lease.ts';
 import type { Tags } from '../../rules/tags.ts';
 import type { StoredTier } from '../../rules/tiers.ts';
 import type { ContentHeaders } from '../common/content-headers.ts';
 import { encodeDeletion } from '../common/deletions.ts';
-import { decodeLease, encodeLease, type StoredLease, versionFields } from '../common/etagged-rows.ts';
+import { decodeLease, encodeLease, type StoredLease, versionFields, type WithVersion } from '../common/etagged-rows.ts';
 import type { Metadata } from '../common/names.ts';
 import * as names from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';
@@ -160,8 +159,6 @@ export interface UncommittedBlocks {
 const UNCOMMITTED_TTL_TICKS = 7n * 24n * 3600n * TICKS_PER_SECOND;
 export const uncommittedExpiry = (touched: Instant): Instant => touched + UNCOMMITTED_TTL_TICKS;
 
-/** A row as it was read, with its ETag, and the version that the ETag shows. */
-export type WithVersion<T> = Omit<T, 'etag'> & Validators & { readonly version: Timestamp };
 export type Container = WithVersion<ContainerProperties> & { readonly id: ContainerId };
 /** `snapshot`: the stamp, if it is a snapshot. */
 export type Blob = WithVersion<BlobRecord> & { readonly tags: Tags; readonly snapshot?: Timestamp };

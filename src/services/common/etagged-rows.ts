@@ -3,6 +3,9 @@ import type { Row, Timestamp } from '../../partition/partition.ts';
 import { formatEtag, type Validators } from '../../rules/conditions.ts';
 import type { Lease } from '../../rules/lease.ts';
 
+/** A row as it was read, with its ETag, and the version that the ETag shows. */
+export type WithVersion<T> = Omit<T, 'etag'> & Validators & { readonly version: Timestamp };
+
 /** JSON has no bigint: instants are stored as text. */
 export type StoredLease = { id: string; state: Lease['state']; seconds?: number; until?: string };
 

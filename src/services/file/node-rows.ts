@@ -4,9 +4,9 @@ import { decodeValue, encodeValue } from '../../partition/values.ts';
 import type { CopyState } from '../../rules/copy-state.ts';
 import type { Lease } from '../../rules/lease.ts';
 import type { ContentHeaders } from '../common/content-headers.ts';
-import { decodeLease, encodeLease, type StoredLease, versionFields } from '../common/etagged-rows.ts';
+import { decodeLease, encodeLease, type StoredLease, versionFields, type WithVersion } from '../common/etagged-rows.ts';
 import type { Metadata } from '../common/names.ts';
-import type { NodeId, WithVersion } from './rows.ts';
+import type { NodeId } from './rows.ts';
 
 export type NodeKind = 'directory' | 'file';
 
@@ -21,21 +21,26 @@ export interface Entry {
 
 /** The times that SMB and the headers x-ms-file-*-time show; clients may set them. */
 export interface NodeTimes {
-  readonly created: Instant;
+  readonly creation: Instant;
   readonly lastWrite: Instant;
-  readonly changed: Instant;
+  readonly change: Instant;
 }
 
-interface NodeRecord extends NodeTimes {
+/** What SMB and the headers x-ms-file-* show of a directory or file. */
+export interface SmbProperties {
+  /** FILE_ATTRIBUTE_* of SMB, as a sum. */
+  readonly attributes: number;
+  readonly times: NodeTimes;
+  /** The hash of the security descriptor, under which the share has it. */
+  readonly permission: string;
+}
+
+interface NodeRecord extends SmbProperties {
   /** The version that the ETag shows. Set by lease operations and renames above only; any other write leaves it out. */
   readonly etag?: Timestamp;
   /** Of the entry. The root is its own parent, and has no name. */
   readonly parent: NodeId;
   readonly name: string;
-  /** FILE_ATTRIBUTE_* of SMB, as a sum. */
-  readonly attributes: number;
-  /** The hash of the security descriptor, under which the share has it. */
-  readonly permission: string;
   readonly metadata: Metadata;
   /** The generation of the share in which the row was written. */
   readonly born: number;
@@ -71,13 +76,11 @@ export function decodeEntry(row: Row): Entry {
 }
 
 export function encodeNode(record: DirectoryRecord | FileRecord): Buffer {
-  const { etag, parent, created, lastWrite, changed } = record;
+  const { etag, parent, times } = record;
   const common = {
     etag: etag?.toString(),
     parent: parent.toString(),
-    created: created.toString(),
-    lastWrite: lastWrite.toString(),
-    changed: changed.toString(),
+    times: [times.creation.toString(), times.lastWrite.toString(), times.change.toString()],
   };
   if (record.kind === 'directory') return encodeValue({ ...record, ...common, timesSet: record.timesSet.toString() });
   const copy = record.copy && { ...record.copy, completed: record.copy.completed?.toString() };
@@ -86,13 +89,12 @@ export function encodeNode(record: DirectoryRecord | FileRecord): Buffer {
 
 export function decodeNode(id: NodeId, row: Row): Node {
   const { etag, lease, copy, timesSet, ...stored } = decodeValue<StoredNode>(row);
+  const [creation, lastWrite, change] = stored.times;
   const common = {
     ...stored,
     id,
     parent: BigInt(stored.parent),
-    created: BigInt(stored.created),
-    lastWrite: BigInt(stored.lastWrite),
-    changed: BigInt(stored.changed),
+    times: { creation: BigInt(creation), lastWrite: BigInt(lastWrite), change: BigInt(change) },
     ...versionFields(row, etag),
   };
   if (stored.kind === 'directory') return { ...common, timesSet: BigInt(timesSet!) } as Directory;
@@ -104,19 +106,17 @@ export function recordFrom<T extends Node>({ etag: _, modified: __, version: ___
   return record as unknown as T extends File ? FileRecord : DirectoryRecord;
 }
 
-type StoredCopy = Omit<CopyState, 'completed'> & { completed?: string };
+type StoredCopyState = Omit<CopyState, 'completed'> & { completed?: string };
 
-const decodeCopy = ({ completed, ...copy }: StoredCopy): CopyState =>
+const decodeCopy = ({ completed, ...copy }: StoredCopyState): CopyState =>
   completed === undefined ? copy : { ...copy, completed: BigInt(completed) };
 
 interface StoredNode {
   readonly kind: NodeKind;
   readonly etag?: string;
   readonly parent: string;
-  readonly created: string;
-  readonly lastWrite: string;
-  readonly changed: string;
+  readonly times: readonly [creation: string, lastWrite: string, change: string];
   readonly timesSet?: string;
   readonly lease?: StoredLease;
-  readonly copy?: StoredCopy;
+  readonly copy?: StoredCopyState;
 }

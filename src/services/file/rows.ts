@@ -2,16 +2,16 @@
 import { encodeKey, type Key, keyPrefix, keysUnder, type Range } from '../../partition/keys.ts';
 import type { Row, Snapshot, Timestamp } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
-import type { Validators } from '../../rules/conditions.ts';
 import type { ShareTier } from '../../rules/file/shares.ts';
 import type { Lease } from '../../rules/lease.ts';
-import { decodeLease, encodeLease, type StoredLease, versionFields } from '../common/etagged-rows.ts';
+import { decodeLease, encodeLease, type StoredLease, versionFields, type WithVersion } from '../common/etagged-rows.ts';
 import type { Metadata } from '../common/names.ts';
 import * as names from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';
 import type { AccountId, AccountScope } from '../common/storage.ts';
 import { fail } from './errors.ts';
 
+export type { WithVersion };
 export type ShareId = bigint;
 /** A directory or file: the timestamp of the commit that made it, so no id is used twice. */
 export type NodeId = bigint;
@@ -44,9 +44,6 @@ export interface ShareProperties {
   /** When the tier was set last; undefined: with the creation. */
   readonly tierChanged?: Timestamp | undefined;
 }
-
-/** A row as it was read, with its ETag, and the version that the ETag shows. */
-export type WithVersion<T> = Omit<T, 'etag'> & Validators & { readonly version: Timestamp };
 
 export const nameKey = (account: AccountId, share: string): Key => names.nameKey(account, 'file', share);
 export const nameKeyPrefix = (account: AccountId, prefix: string): Key => names.nameKeyPrefix(account, 'file', prefix);

@@ -1,0 +1,141 @@
+/** The operations on one file that do not concern its bytes: create, delete, properties and metadata. */
+import type { Transaction } from '../../partition/partition.ts';
+import { leaseAfterWrite } from '../../rules/lease.ts';
+import type { ContentHeaders } from '../common/content-headers.ts';
+import { type Metadata, parseMetadata, type SentMetadata } from '../common/names.ts';
+import type { Storage } from '../common/storage.ts';
+import { fail } from './errors.ts';
+import {
+  addNode,
+  checkPath,
+  decodeParent,
+  type FoundFile,
+  type PathInput,
+  pathQueueKey,
+  removeNode,
+  resolve,
+  resolveFile,
+  type Target,
+  updateNode,
+} from './namespace.ts';
+import type { File, FileRecord } from './node-rows.ts';
+import { releaseFileContent } from './release-content.ts';
+import { checkFileLease, checkNotReadOnly, parseLeaseId } from './request-checks.ts';
+import { type AskedSmb, resolveSmb } from './smb-properties.ts';
+
+export interface FileInput extends PathInput {
+  readonly leaseId: string | undefined;
+}
+
+export interface CreateFileInput extends FileInput {
+  readonly length: number;
+  readonly content: ContentHeaders;
+  readonly metadata: SentMetadata;
+  readonly smb: AskedSmb;
+}
+
+/** 4 TiB. */
+export const FILE_BYTES_MAX = 2 ** 42;
+
+/** A file of zeros, which costs nothing until it is written. A file of this name is replaced; its id and its lease stay. */
+export async function createFile(storage: Storage, input: CreateFileInput): Promise<File> {
+  const { path, leaseId, metadata } = checkCreateInput(input);
+  const { value } = await storage.partition.transact(pathQueueKey(storage, input, path), async (tx) => {
+    const target = await resolve(tx, storage, input.share, path);
+    return putFile(tx, storage, target, { ...input, leaseId, metadata });
+  });
+  if (value.needsSweep) storage.sweeper.wake();
+  return value.file;
+}
+
+export function checkCreateInput(input: CreateFileInput) {
+  const path = checkPath(input);
+  if (path.length === 0) throw fail('InvalidUri');
+  if (!Number.isSafeInteger(input.length) || input.length < 0 || input.length > FILE_BYTES_MAX)
+    throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-content-length', HeaderValue: String(input.length) });
+  return { path, leaseId: parseLeaseId(input.leaseId), metadata: parseMetadata(input.metadata) };
+}
+
+type NewFile = Omit<CreateFileInput, 'metadata'> & {
+  readonly metadata: Metadata;
+  /** A content that the caller has created, with one reference; undefined: zeros. */
+  readonly contentId?: string | undefined;
+};
+
+/**
+ * Puts a file where the target is, in place of any file there.
+ * @param input with the canonical lease id
+ */
+export async function putFile(
+  tx: Transaction,
+  storage: Storage,
+  target: Target,
+  { length, content, metadata, smb: asked, leaseId, contentId }: NewFile,
+): Promise<{ readonly file: File; readonly needsSweep: boolean }> {
+  const { share, node } = target;
+  if (node && node.kind !== 'file') throw fail('ResourceTypeMismatch');
+  checkFileLease(tx, node, leaseId, 'write');
+  if (node) checkNotReadOnly(node);
+  const smb = await resolveSmb(tx, share, asked, { kind: 'file', parent: decodeParent(target), current: undefined });
+  const record = { kind: 'file', ...smb, length, contentId, content, metadata } as const;
+  if (!node) return { file: await addNode(tx, target, record), needsSweep: false };
+  const needsSweep = await releaseFileContent(tx, storage, node);
+  const lease = leaseAfterWrite(node.lease, tx.now);
+  return { file: updateNode(tx, share, node, { ...record, lease, copy: undefined }), needsSweep };
+}
+
+export async function deleteFile(storage: Storage, input: FileInput): Promise<void> {
+  const path = checkPath(input);
+  const leaseId = parseLeaseId(input.leaseId);
+  const { value: needsSweep } = await storage.partition.transact(pathQueueKey(storage, input, path), async (tx) => {
+    const target = await resolveFile(tx, storage, input.share, path);
+    checkFileLease(tx, target.node, leaseId, 'write');
+    removeNode(tx, target);
+    return releaseFileContent(tx, storage, target.node);
+  });
+  if (needsSweep) storage.sweeper.wake();
+}
+
+/** For Get File Properties and Get File Metadata. */
+export async function getFile(storage: Storage, input: FileInput): Promise<File> {
+  const path = checkPath(input);
+  const leaseId = parseLeaseId(input.leaseId);
+  return storage.partition.read(async (at) => {
+    const { node } = await resolveFile(at, storage, input.share, path);
+    checkFileLease(at, node, leaseId, 'read');
+    return node;
+  });
+}
+
+export function setFileMetadata(
+  storage: Storage,
+  input: FileInput & { readonly metadata: SentMetadata },
+): Promise<File> {
+  const metadata = parseMetadata(input.metadata);
+  return changeFile(storage, input, async (_tx, { node }) => {
+    checkNotReadOnly(node);
+    return { metadata };
+  });
+}
+
+/**
+ * Runs one transaction on a file that exists, under its lease.
+ * @param changes what the record has then
+ * @param etag whether the file has a new ETag then
+ */
+export async function changeFile(
+  storage: Storage,
+  input: FileInput,
+  changes: (tx: Transaction, target: FoundFile) => Promise<Partial<FileRecord>>,
+  etag: 'new' | 'keep' = 'new',
+): Promise<File> {
+  const path = checkPath(input);
+  const leaseId = parseLeaseId(input.leaseId);
+  const { value } = await storage.partition.transact(pathQueueKey(storage, input, path), async (tx) => {
+    const target = await resolveFile(tx, storage, input.share, path);
+    checkFileLease(tx, target.node, leaseId, 'write');
+    const lease = leaseAfterWrite(target.node.lease, tx.now);
+    return updateNode(tx, target.share, target.node, { lease, ...(await changes(tx, target)) }, etag);
+  });
+  return value;
+}
