@@ -1,14 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { encodeKey, type Key } from './keys.ts';
 import type { Write } from './partition.ts';
-import { mergeAdds } from './values.ts';
+import { mergeCommutativeSets } from './values.ts';
 
 const key: Key = encodeKey(['counter']);
 const other: Key = encodeKey(['other']);
 const add = (n: bigint, at = key): Write => ({ kind: 'add', key: at, n });
 const put: Write = { kind: 'put', key, value: Buffer.alloc(8) };
 const remove: Write = { kind: 'remove', key };
-const inTurn = (...writeSets: Write[][]) => mergeAdds(writeSets.map((writes, i) => ({ timestamp: BigInt(i), writes })));
+const inTurn = (...writeSets: Write[][]) =>
+  mergeCommutativeSets(writeSets.map((writes, i) => ({ timestamp: BigInt(i), writes })));
 const writesOf = (...writeSets: Write[][]) => inTurn(...writeSets).map(({ writes }) => writes);
 
 describe('Adds of transactions that share a commit', () => {

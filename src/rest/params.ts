@@ -277,11 +277,7 @@ export function xmlBody(
 }
 
 export function* parseDocument(root: string, bytes: Buffer, request: Request): SlicedWork<XmlElement | undefined> {
-  const expected = expectedHashes(request);
-  checkHashes(expected, {
-    md5: expected.md5 && md5Base64(bytes),
-    crc64: expected.crc64 && crc64Base64(bytes),
-  });
+  checkBodyHashes(bytes, request);
   if (bytes.length === 0) return undefined;
   try {
     const element = yield* parseXml(bytes);
@@ -291,6 +287,15 @@ export function* parseDocument(root: string, bytes: Buffer, request: Request): S
     if (error instanceof XmlError) throw invalidXml(error.line, error.column, error.message);
     throw error;
   }
+}
+
+/** Verifies a body against the checksums of its request. */
+export function checkBodyHashes(bytes: Buffer, request: Request): void {
+  const expected = expectedHashes(request);
+  checkHashes(expected, {
+    md5: expected.md5 && md5Base64(bytes),
+    crc64: expected.crc64 && crc64Base64(bytes),
+  });
 }
 
 export function bodyTooLarge(bytesMax: number): StorageError {

@@ -26,8 +26,7 @@ export async function openShare() {
     tx.put(nameKey(ACCOUNT, SHARE), encodeShare(created));
     const properties = { metadata: {}, policies: [], quota: 5120, tier: 'TransactionOptimized' } as const;
     tx.put(propertiesKey(ACCOUNT, created.id), encodeShareProperties(properties));
-    const times = { creation: tx.now, lastWrite: tx.now, change: tx.now };
-    addRoot(tx, created, { kind: 'directory', attributes: 0x10, times, permission: 'none', metadata: {} });
+    addRoot(tx, created);
     return created;
   });
   return { ...world, storage, share };

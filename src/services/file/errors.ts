@@ -3,6 +3,10 @@ import { commonErrors, errorFactory, errorTable } from '../common/errors.ts';
 
 export const fileErrors = errorTable({
   ...commonErrors,
+  CannotConvertToSddlDueToCustomAce: [
+    400,
+    'The permission cannot be converted to SDDL because an entry of its lists has no form in SDDL.',
+  ],
   CannotDeleteFileOrDirectory: [
     409,
     'The file or directory could not be deleted because it is in use by an SMB client.',

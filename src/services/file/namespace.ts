@@ -6,7 +6,7 @@ import type { Key } from '../../partition/keys.ts';
 import type { Row, Snapshot, Timestamp, Transaction } from '../../partition/partition.ts';
 import { formatEtag } from '../../rules/conditions.ts';
 import { type Name, type Path, type PathFault, parsePath } from '../../rules/file/names.ts';
-import { containerNameFault } from '../../rules/names.ts';
+import { shareNameFault } from '../../rules/names.ts';
 import type { AccountScope } from '../common/storage.ts';
 import { fail } from './errors.ts';
 import {
@@ -22,6 +22,7 @@ import {
   recordFrom,
 } from './node-rows.ts';
 import { entryKey, type NodeId, nodeKey, ROOT, readShare, type Share, timesKey, txQueueKey } from './rows.ts';
+import { rootSmb } from './smb-properties.ts';
 
 export interface PathInput {
   readonly share: string;
@@ -38,7 +39,7 @@ const PATH_MESSAGES: Readonly<Record<Exclude<PathFault, 'InvalidResourceName'>, 
 
 /** Before any row is read. */
 export function checkPath({ share, path: text, keepsTrailingDots }: PathInput): Path {
-  const shareFault = containerNameFault(share);
+  const shareFault = shareNameFault(share);
   if (shareFault) throw fail(shareFault);
   const path = parsePath(text, { keepsTrailingDots });
   if (typeof path !== 'string') return path;
@@ -114,9 +115,9 @@ export type NewNode = Unplaced<DirectoryRecord> | Unplaced<FileRecord>;
 type Unplaced<Record> = Omit<Record, 'parent' | 'name' | 'born' | 'timesSet' | 'etag'>;
 
 /** The root of a share that is created. */
-export function addRoot(tx: Transaction, share: Share, root: Unplaced<DirectoryRecord>): void {
-  const record = { ...root, parent: ROOT, name: '', born: share.gen, timesSet: tx.timestamp };
-  tx.put(nodeKey(share, ROOT), encodeNode(record));
+export function addRoot(tx: Transaction, share: Share): void {
+  const placed = { parent: ROOT, name: '', born: share.gen, timesSet: tx.timestamp };
+  tx.put(nodeKey(share, ROOT), encodeNode({ kind: 'directory', ...rootSmb(tx.now), ...placed, metadata: {} }));
 }
 
 /** Adds a node under the name of the target, which has none. */
@@ -162,13 +163,20 @@ function putNode(tx: Transaction, share: Share, id: NodeId, record: DirectoryRec
   return { ...record, id, version, etag: formatEtag(version), modified: version };
 }
 
+/** The last-write and change time of a directory follow its entries; this conflicts with nobody. */
+function touchDirectory(tx: Transaction, share: Share, directory: NodeId): void {
+  tx.max(timesKey(share, directory), tx.timestamp);
+}
+
 function putEntry(tx: Transaction, target: Target, node: NodeId, kind: Node['kind']): void {
   const { share, name } = target;
+  touchDirectory(tx, share, parentId(target));
   const entry = encodeEntry({ node, name: name!.name, kind, born: share.gen });
   tx.put(entryKey(share, parentId(target), name!.folded), entry);
 }
 
 function removeEntry(tx: Transaction, target: Target): void {
+  touchDirectory(tx, target.share, parentId(target));
   tx.remove(entryKey(target.share, parentId(target), target.name!.folded));
 }
 

@@ -7,9 +7,11 @@ import { leaseState } from '../../rules/lease.ts';
 import { shareNameFault } from '../../rules/names.ts';
 import { checkNotRemoved } from '../common/account-rows.ts';
 import { deletionOfRows, encodeDeletion } from '../common/deletions.ts';
+import type { WithVersion } from '../common/etagged-rows.ts';
 import { parseMetadata, type SentMetadata } from '../common/names.ts';
 import type { AccountScope, Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
+import { addRoot } from './namespace.ts';
 import {
   decodeShareProperties,
   encodeShare,
@@ -27,7 +29,6 @@ import {
   timesIn,
   txQueueKey,
   usageIn,
-  type WithVersion,
 } from './rows.ts';
 
 export interface ShareInput {
@@ -55,7 +56,9 @@ export async function createShare(
     const properties = propertiesKey(account, tx.timestamp);
     // Two processes may draw one timestamp for different names: this read check lets only one of them use it as an id.
     await tx.get(properties);
-    tx.put(nameKey(account, share), encodeShare({ id: tx.timestamp, ...FIRST_GENERATION }));
+    const created = { account, id: tx.timestamp, ...FIRST_GENERATION };
+    tx.put(nameKey(account, share), encodeShare(created));
+    addRoot(tx, created);
     tx.put(properties, encodeShareProperties({ metadata, policies: [], quota, tier }));
   });
   return { etag: formatEtag(timestamp), modified: timestamp };
