@@ -109,6 +109,11 @@ function withHash(descriptor: SecurityDescriptor): Known {
 }
 
 function withHashOf(bytes: Buffer): Known {
+  return { hash: hashDescriptor(bytes), bytes };
+}
+
+/** A content hash of 128 bits: the same descriptor has the same key in every share. */
+export function hashDescriptor(bytes: Uint8Array): PermissionHash {
   const digest = createHash('sha256').update(bytes).digest();
-  return { hash: `${digest.readBigUInt64BE(0)}*${digest.readBigUInt64BE(8)}`, bytes };
+  return `${digest.readBigUInt64BE(0)}*${digest.readBigUInt64BE(8)}`;
 }
