@@ -1,14 +1,16 @@
 /** The check of permissions: what a directory or file names is there, and is what its key says. */
 import { decodeKey } from '../../partition/keys.ts';
 import type { Row, Snapshot } from '../../partition/partition.ts';
+import { decodeBytes } from '../../partition/values.ts';
 import { decodeDescriptor } from '../../rules/file/security-descriptor.ts';
 import { hashDescriptor, isBuiltInPermission } from '../file/permissions.ts';
 import { permissionKey, type ShareKeys } from '../file/rows.ts';
 
 export function checkPermission(row: Row): void {
   const hash = decodeKey(row.key).at(-1);
-  if (hashDescriptor(row.value) !== hash) throw new Error('its bytes have another hash');
-  if (decodeDescriptor(row.value) === undefined) throw new Error('it is no security descriptor');
+  const bytes = decodeBytes(row);
+  if (hashDescriptor(bytes) !== hash) throw new Error('its bytes have another hash');
+  if (decodeDescriptor(bytes) === undefined) throw new Error('it is no security descriptor');
 }
 
 export async function checkPermissionOf(
