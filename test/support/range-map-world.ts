@@ -3,6 +3,9 @@ import { createChunkChecker } from '../../src/content/chunk-check.ts';
 import { createContentStore } from '../../src/content/content-store.ts';
 import { createActiveReads } from '../../src/content/gc/active-reads.ts';
 import { activeEpochs, takeOverEpoch } from '../../src/content/membership/epochs.ts';
+import { emptyPage, type MapPage } from '../../src/content/ranges/map-page.ts';
+import { encodeMapPage } from '../../src/content/ranges/map-page-codec.ts';
+import { mapPageKey } from '../../src/content/ranges/map-rows.ts';
 import { clearRange, NO_END } from '../../src/content/ranges/writes.ts';
 import { type ContentId, decodeChunk, deletionsIn, formatId, parseId } from '../../src/content/rows.ts';
 import { openMemoryExtents } from '../../src/extents/memory.ts';
@@ -109,6 +112,17 @@ export async function openRangeWorld(engine: Engine) {
         uploaded.release();
       }
     },
+    /** A short write that need not begin or end with a unit. */
+    writeBytes: (id: ContentId, offset: number, inline: Buffer) =>
+      ranges().withRoom(ACCOUNT, () =>
+        act(async (tx) => ranges().write(tx, ACCOUNT, await ranges().read(tx, ACCOUNT, id), offset, { inline })),
+      ),
+    /** A page as many short writes would leave it. */
+    putPage: (id: ContentId, offset: number, page: Pick<MapPage, 'born' | 'nextPiece' | 'segments'>) =>
+      act(async (tx) => {
+        const row = encodeMapPage({ ...emptyPage(tx.timestamp, 0, 0), ...page });
+        tx.put(mapPageKey(ACCOUNT, id, offset), row);
+      }),
     /** @param pagesMax of one write; a clear of more pages is a void */
     clear: (id: ContentId, from: number, to: number | undefined, pagesMax: number) =>
       act(async (tx) => {
@@ -174,10 +188,10 @@ export async function openRangeWorld(engine: Engine) {
         throw error;
       }
     },
-    async list(id: ContentId, gen: number | undefined) {
+    async list(id: ContentId, gen: number | undefined, unit?: number) {
       return partition.read(async (at) => {
         const found = await ranges().read(at, ACCOUNT, id);
-        return toArray(ranges().list(at, ACCOUNT, found, gen, { from: 0, to: LENGTH }));
+        return toArray(ranges().list(at, ACCOUNT, found, gen, { from: 0, to: LENGTH }, unit));
       });
     },
     async compare(id: ContentId, since: number, gen: number | undefined) {

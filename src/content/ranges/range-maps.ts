@@ -43,13 +43,17 @@ export interface RangeMaps {
   holdForRead(tx: Transaction, account: AccountId, map: RangeMap, read: Id): Promise<HeldRead>;
   releaseRead(account: AccountId, held: HeldRead): Promise<void>;
 
-  /** @param gen of all functions: undefined is the current state */
+  /**
+   * @param gen of all functions: undefined is the current state
+   * @param unit ranges begin and end at multiples of it, as `within` does
+   */
   list(
     at: Snapshot,
     account: AccountId,
     map: RangeMap,
     gen: number | undefined,
     within: ByteRange,
+    unit?: number,
   ): AsyncIterable<ByteRange>;
   /** What was written or cleared after generation `since`. */
   compare(

@@ -100,15 +100,29 @@ async function* pagesSeenBy(
   }
 }
 
-/** Ranges that were written and not cleared, in order; neighbours are one. */
+/**
+ * Ranges that were written and not cleared, in order; neighbours are one.
+ * @param unit ranges begin and end at multiples of it, as `within` does
+ */
 export async function* listRanges(
   at: Snapshot,
   account: AccountId,
   map: RangeMap,
   gen: number | undefined,
   within: ByteRange,
+  unit = 1,
 ): AsyncGenerator<ByteRange> {
-  yield* joinNeighbours(segmentRanges(at, account, map, gen, within, ({ source }) => source !== undefined));
+  const written = segmentRanges(at, account, map, gen, within, ({ source }) => source !== undefined);
+  yield* joinNeighbours(unit === 1 ? written : roundOutward(written, unit));
+}
+
+async function* roundOutward(ranges: AsyncIterable<ChangedRange>, unit: number): AsyncGenerator<ChangedRange> {
+  let end = 0;
+  for await (const range of ranges) {
+    const from = Math.max(end, range.from - (range.from % unit));
+    end = Math.ceil(range.to / unit) * unit;
+    if (from < end) yield { ...range, from, to: end };
+  }
 }
 
 /** What was written or cleared after generation `since`, as generation `gen` sees it. */

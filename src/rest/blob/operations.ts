@@ -15,7 +15,7 @@ import {
 } from '../../services/blob/containers.ts';
 import { copyBlob } from '../../services/blob/copies.ts';
 import { restoreContainer } from '../../services/blob/deleted-containers.ts';
-import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
+import { leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
 import { type ListedContainer, listContainers } from '../../services/blob/list-containers.ts';
 import { listBlobs } from '../../services/blob/listing.ts';
 import { abortCopy } from '../../services/blob/pending-copies.ts';
@@ -27,6 +27,7 @@ import { undeleteBlob } from '../../services/blob/undelete.ts';
 import type { Storage } from '../../services/common/storage.ts';
 import { prepend, streamAsProduced } from '../http/streamed.ts';
 import { leaseDuration, leaseHeaders, leaseStatus } from '../lease-reply.ts';
+import { leaseParams, leaseReply } from '../lease-request.ts';
 import { type ConditionHeader, type Operation, operationOn } from '../operation.ts';
 import {
   blobContentHeaders,
@@ -35,7 +36,6 @@ import {
   contentHeaders,
   dateConditions,
   header,
-  integerHeader,
   integerQuery,
   leaseId,
   listQuery,
@@ -125,13 +125,6 @@ const rehydratePriority = header('x-ms-rehydrate-priority');
 /** The first version in which Get Blob answers with the tier, as Get Blob Properties does. */
 const GET_BLOB_TIER_VERSION = '2026-10-06';
 
-const leaseParams = {
-  action: requiredHeader('x-ms-lease-action'),
-  leaseId,
-  proposedId: header('x-ms-proposed-lease-id'),
-  seconds: integerHeader('x-ms-lease-duration', { min: -1, max: 60 }),
-  periodSeconds: integerHeader('x-ms-lease-break-period', { min: 0, max: 60 }),
-};
 /** The delete permission suffices to break a lease, but for no other lease action. */
 const LEASE_PERMISSIONS = [
   { when: {}, permission: 'write' },
@@ -744,14 +737,6 @@ export const blobOperations: readonly Operation<Storage>[] = [
   ...singleOperations,
   ...batchOperations(singleOperations),
 ];
-
-function leaseReply({ action, leaseId, breakSeconds, ...found }: LeaseAnswer & { action: string }): Reply {
-  const status: Readonly<Record<string, number>> = { acquire: 201, break: 202 };
-  return {
-    status: status[action.toLowerCase()] ?? 200,
-    headers: validatorHeaders(found, { 'x-ms-lease-id': leaseId, 'x-ms-lease-time': breakSeconds }),
-  };
-}
 
 function metadataReply(found: Validators & { readonly metadata: Metadata }): Reply {
   return { status: 200, headers: validatorHeaders(found, metadataHeaders(found.metadata)) };

@@ -2,7 +2,7 @@
 import type { Instant, Snapshot, Timestamp } from '../../partition/partition.ts';
 import { type Conditions, hasOneCondition, judgeRead, judgeWrite, type Validators } from '../../rules/conditions.ts';
 import { type CopyState, isPending } from '../../rules/copy-state.ts';
-import { judgeUse, type Lease, lockedUntil, normaliseLeaseId } from '../../rules/lease.ts';
+import { judgeUse, type Lease, lockedUntil } from '../../rules/lease.ts';
 import { blobNameFault, containerNameFault, LOGS_CONTAINER } from '../../rules/names.ts';
 import {
   isArchived,
@@ -13,10 +13,12 @@ import {
   type StoredTier,
   type Tier,
 } from '../../rules/tiers.ts';
+import { parseLeaseId } from '../common/lease-actions.ts';
 import type { Storage } from '../common/storage.ts';
 import { type BlobErrorCode, blobErrors, fail } from './errors.ts';
 
 export { parseMetadata, type SentMetadata } from '../common/names.ts';
+export { parseLeaseId };
 
 export type LeasedResource = 'blob' | 'container';
 
@@ -67,13 +69,6 @@ export function checkBlobName(name: string): void {
 
 export function checkSingleCondition(conditions: Conditions): void {
   if (!hasOneCondition(conditions)) throw fail('MultipleConditionHeadersNotSupported');
-}
-
-export function parseLeaseId(text: string | undefined, header = 'x-ms-lease-id'): string | undefined {
-  if (text === undefined) return undefined;
-  const id = normaliseLeaseId(text);
-  if (id === undefined) throw fail('InvalidHeaderValue', { HeaderName: header, HeaderValue: text });
-  return id;
 }
 
 export function parseSentTier(text: string): Tier {

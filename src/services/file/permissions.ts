@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Snapshot, Transaction } from '../../partition/partition.ts';
+import { decodeBytes, encodeBytes } from '../../partition/values.ts';
 import type { NodeKind } from '../../rules/file/attributes.ts';
 import { inheritPermission, mergePermission, ROOT_DESCRIPTOR } from '../../rules/file/inheritance.ts';
 import { describeAudit } from '../../rules/file/permission.ts';
@@ -76,9 +77,11 @@ export async function resolvePermission(
 
 /** The bytes of a permission. A key that the share does not know is refused. */
 export async function readPermission(at: Snapshot, share: ShareKeys, hash: PermissionHash): Promise<Buffer> {
-  const bytes = BUILT_IN.get(hash) ?? (await at.get(permissionKey(share, hash)))?.value;
-  if (bytes === undefined) throw fail('FileInvalidPermissionKey');
-  return bytes;
+  const builtIn = BUILT_IN.get(hash);
+  if (builtIn !== undefined) return builtIn;
+  const row = await at.get(permissionKey(share, hash));
+  if (!row) throw fail('FileInvalidPermissionKey');
+  return decodeBytes(row);
 }
 
 async function inheritHash(tx: Transaction, share: ShareKeys, { kind, parent }: PermissionTarget) {
@@ -97,7 +100,7 @@ export async function storeDescriptor(tx: Transaction, share: ShareKeys, descrip
 
 async function storePermission(tx: Transaction, share: ShareKeys, { hash, bytes }: Known): Promise<PermissionHash> {
   const key = permissionKey(share, hash);
-  if (!BUILT_IN.has(hash) && !(await tx.get(key))) tx.put(key, bytes);
+  if (!BUILT_IN.has(hash) && !(await tx.get(key))) tx.put(key, encodeBytes(bytes));
   return hash;
 }
 
@@ -109,6 +112,11 @@ function withHash(descriptor: SecurityDescriptor): Known {
 }
 
 function withHashOf(bytes: Buffer): Known {
+  return { hash: hashDescriptor(bytes), bytes };
+}
+
+/** A content hash of 128 bits: the same descriptor has the same key in every share. */
+export function hashDescriptor(bytes: Uint8Array): PermissionHash {
   const digest = createHash('sha256').update(bytes).digest();
-  return { hash: `${digest.readBigUInt64BE(0)}*${digest.readBigUInt64BE(8)}`, bytes };
+  return `${digest.readBigUInt64BE(0)}*${digest.readBigUInt64BE(8)}`;
 }

@@ -1,16 +1,11 @@
 /** The checks that operations on files share: of leases and of the read-only attribute. */
 import type { Snapshot } from '../../partition/partition.ts';
-import { judgeUse, normaliseLeaseId } from '../../rules/lease.ts';
+import { isPending } from '../../rules/copy-state.ts';
+import { judgeUse } from '../../rules/lease.ts';
 import { type FileErrorCode, fail } from './errors.ts';
 import type { File, SmbProperties } from './node-rows.ts';
 
-/** @returns the lease id in its canonical form */
-export function parseLeaseId(text: string | undefined, header = 'x-ms-lease-id'): string | undefined {
-  if (text === undefined) return undefined;
-  const id = normaliseLeaseId(text);
-  if (id === undefined) throw fail('InvalidHeaderValue', { HeaderName: header, HeaderValue: text });
-  return id;
-}
+export { parseLeaseId } from '../common/lease-actions.ts';
 
 const LEASE_CODES: Readonly<Record<Exclude<ReturnType<typeof judgeUse>, 'proceed'>, FileErrorCode>> = {
   LeaseIdMissing: 'LeaseIdMissing',
@@ -34,4 +29,9 @@ const READ_ONLY = 0x1;
 
 export function checkNotReadOnly({ attributes }: Pick<SmbProperties, 'attributes'>): void {
   if (attributes & READ_ONLY) throw fail('ReadOnlyAttribute');
+}
+
+/** Fails while a copy onto the file is pending: until it ends, Abort Copy File is the only way to change the file. */
+export function checkNoPendingCopy(file: Pick<File, 'copy'> | undefined): void {
+  if (isPending(file?.copy)) throw fail('PendingCopyOperation');
 }

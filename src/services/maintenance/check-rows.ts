@@ -32,6 +32,7 @@ import { decodeName, type ServiceName } from '../common/names.ts';
 import { decodeMessage } from '../queue/message-rows.ts';
 import { decodeEntityProperties, entityFromRow } from '../table/entity-rows.ts';
 import { checkBlobContent, checkDeletedState, checkRetention, checkSnapshot, hasState } from './check-old-states.ts';
+import { checkPermission } from './check-permissions.ts';
 import { checkHeld, checkMapPage, checkOlderPage, checkRangesContent } from './check-ranges.ts';
 import { type ContentCount, qualifiedId, type ReferenceCounts } from './check-refcounts.ts';
 
@@ -184,6 +185,10 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       if (!counts.containers.has(name(`table ${rest[0]}`)) && !isInDeletionQueue(rest[0]!))
         throw new Error('its table does not exist');
       return;
+    case 'P':
+      if (!counts.containers.has(name(`file ${rest[0]}`)) && !isInDeletionQueue(rest[0]!))
+        throw new Error('its share does not exist');
+      return checkPermission(row);
     case 'x':
       decodeDeletion(row);
       return;
