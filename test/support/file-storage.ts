@@ -22,9 +22,9 @@ export async function openShare() {
     sweeper: world.sweeper,
   };
   const share = await world.act((tx) => {
-    const created = { account: ACCOUNT, id: tx.timestamp, ...FIRST_GENERATION };
+    const created = { account: ACCOUNT, id: tx.timestamp, ...FIRST_GENERATION, quota: 5120 };
     tx.put(nameKey(ACCOUNT, SHARE), encodeShare(created));
-    const properties = { metadata: {}, policies: [], quota: 5120, tier: 'TransactionOptimized' } as const;
+    const properties = { metadata: {}, policies: [], tier: 'TransactionOptimized' } as const;
     tx.put(propertiesKey(ACCOUNT, created.id), encodeShareProperties(properties));
     addRoot(tx, created);
     return created;

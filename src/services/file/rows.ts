@@ -27,6 +27,8 @@ export interface Share {
   readonly gen: number;
   /** The generation of the newest snapshot; 0: there is none. */
   readonly newest: number;
+  /** In GiB. It is here because every write that needs space reads this row. */
+  readonly quota: number;
 }
 
 /** What content/ranges has to know of the share of a file. */
@@ -38,8 +40,6 @@ export interface ShareProperties {
   readonly metadata: Metadata;
   readonly policies: readonly AccessPolicy[];
   readonly lease?: Lease | undefined;
-  /** In GiB. */
-  readonly quota: number;
   readonly tier: ShareTier;
   /** When the tier was set last; undefined: with the creation. */
   readonly tierChanged?: Timestamp | undefined;
@@ -76,20 +76,22 @@ export type ShareKeys = Pick<Share, 'account' | 'id'>;
 
 export const FIRST_GENERATION: Pick<Share, 'gen' | 'newest'> = { gen: 1, newest: 0 };
 
-export function encodeShare({ id, gen, newest }: Omit<Share, 'account'>): Buffer {
-  const generations = Buffer.alloc(8);
-  generations.writeUInt32BE(gen);
-  generations.writeUInt32BE(newest, 4);
-  return names.encodeName(id, generations);
+export function encodeShare({ id, gen, newest, quota }: Omit<Share, 'account'>): Buffer {
+  const numbers = Buffer.alloc(12);
+  numbers.writeUInt32BE(gen);
+  numbers.writeUInt32BE(newest, 4);
+  numbers.writeUInt32BE(quota, 8);
+  return names.encodeName(id, numbers);
 }
 
 export function decodeShare(account: AccountId, row: Pick<Row, 'value'>): Share {
-  const generations = names.bytesAfterId(row);
+  const numbers = names.bytesAfterId(row);
   return {
     account,
     id: names.decodeName(row),
-    gen: generations.readUInt32BE(),
-    newest: generations.readUInt32BE(4),
+    gen: numbers.readUInt32BE(),
+    newest: numbers.readUInt32BE(4),
+    quota: numbers.readUInt32BE(8),
   };
 }
 

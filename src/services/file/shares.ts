@@ -56,10 +56,10 @@ export async function createShare(
     const properties = propertiesKey(account, tx.timestamp);
     // Two processes may draw one timestamp for different names: this read check lets only one of them use it as an id.
     await tx.get(properties);
-    const created = { account, id: tx.timestamp, ...FIRST_GENERATION };
+    const created = { account, id: tx.timestamp, ...FIRST_GENERATION, quota };
     tx.put(nameKey(account, share), encodeShare(created));
     addRoot(tx, created);
-    tx.put(properties, encodeShareProperties({ metadata, policies: [], quota, tier }));
+    tx.put(properties, encodeShareProperties({ metadata, policies: [], tier }));
   });
   return { etag: formatEtag(timestamp), modified: timestamp };
 }
