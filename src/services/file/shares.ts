@@ -6,7 +6,7 @@ import { DEFAULT_QUOTA, DEFAULT_TIER, isQuota, parseShareTier, type ShareTier } 
 import { leaseState } from '../../rules/lease.ts';
 import { shareNameFault } from '../../rules/names.ts';
 import { checkNotRemoved } from '../common/account-rows.ts';
-import { deletionOfRows, encodeDeletion } from '../common/deletions.ts';
+import { encodeDeletion } from '../common/deletions.ts';
 import type { WithVersion } from '../common/etagged-rows.ts';
 import { parseMetadata, type SentMetadata } from '../common/names.ts';
 import type { AccountScope, Storage } from '../common/storage.ts';
@@ -16,19 +16,14 @@ import {
   decodeShareProperties,
   encodeShare,
   encodeShareProperties,
-  entriesIn,
   FIRST_GENERATION,
   nameKey,
-  nodesIn,
-  permissionsIn,
   propertiesKey,
   readShare,
   type Share,
   type ShareKeys,
   type ShareProperties,
-  timesIn,
   txQueueKey,
-  usageIn,
 } from './rows.ts';
 
 export interface ShareInput {
@@ -87,8 +82,8 @@ export async function deleteShare(storage: Storage, input: ShareInput): Promise<
 
 /** The caller removes the name and the properties: without the name, nothing in the share can be reached. */
 export function scheduleShareDeletion(tx: Transaction, share: ShareKeys): void {
-  const rows = [entriesIn, nodesIn, timesIn, permissionsIn, usageIn].map((rangeOf) => rangeOf(share).from);
-  tx.put(deletionKey(share.account, tx.timestamp, share.id.toString()), encodeDeletion(deletionOfRows(...rows)));
+  const id = share.id.toString();
+  tx.put(deletionKey(share.account, tx.timestamp, id), encodeDeletion({ kind: 'share', share: id }));
 }
 
 /** A share with its properties, and with the time of its tier: that of the creation, if none was set later. */
