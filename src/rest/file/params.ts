@@ -1,6 +1,6 @@
 /** Paths and parameters of the File service. */
 import { notImplemented, type Operation } from '../operation.ts';
-import { rejectConditions } from '../params.ts';
+import { booleanHeader, pathPart, rejectConditions } from '../params.ts';
 import { decodePart, type ParsePath } from '../request.ts';
 
 /** The item is the path of a directory or file in the share, decoded and with slashes between its parts; the root directory has none. */
@@ -10,6 +10,13 @@ export const parseFilePath: ParsePath = (rest) => {
   const item = end < 0 ? '' : decodePart(rest.slice(end + 1));
   if (container === '') return { container, item: '', shape: '/' };
   return { container, item, shape: item === '' ? '/{share}' : '/{share}/{path}' };
+};
+
+/** Where a directory or file is. */
+export const place = {
+  share: pathPart(0),
+  path: pathPart(1),
+  keepsTrailingDots: booleanHeader('x-ms-allow-trailing-dot'),
 };
 
 /** What holds for every operation of the service: conditions are refused, and share snapshots are not there yet. */
