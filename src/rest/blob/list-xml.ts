@@ -4,6 +4,7 @@ import { escapeXml } from '../../base/xml.ts';
 import type { ListedContainer } from '../../services/blob/list-containers.ts';
 import type { ListedBlob, ListedItem } from '../../services/blob/listing.ts';
 import { blobTypeOf } from '../../services/blob/rows.ts';
+import { copyElements } from '../copy-reply.ts';
 import { leaseElements } from '../lease-reply.ts';
 import {
   deletedElements,
@@ -14,7 +15,6 @@ import {
   retentionElements,
 } from '../xml/list-elements.ts';
 import { typeElements } from './blob-types.ts';
-import { copyElements } from './copy-reply.ts';
 import { nameElement, tagsElement } from './tags-xml.ts';
 import { tierElements } from './tier-reply.ts';
 

@@ -1,6 +1,14 @@
 /** Paths and parameters of the File service. */
-import { notImplemented, type Operation } from '../operation.ts';
-import { booleanHeader, pathPart, rejectConditions } from '../params.ts';
+import { notImplemented, type Operation, type Reader } from '../operation.ts';
+import {
+  base64Header,
+  booleanHeader,
+  type ContentHeaders,
+  header,
+  pathPart,
+  reader,
+  rejectConditions,
+} from '../params.ts';
 import { decodePart, type ParsePath } from '../request.ts';
 
 /** The item is the path of a directory or file in the share, decoded and with slashes between its parts; the root directory has none. */
@@ -18,6 +26,24 @@ export const place = {
   path: pathPart(1),
   keepsTrailingDots: booleanHeader('x-ms-allow-trailing-dot'),
 };
+
+const DEFAULT_TYPE = 'application/octet-stream';
+
+/** The headers x-ms-content-* that a file keeps for its readers. */
+export const fileContentHeaders: Reader<ContentHeaders> = reader((request) => ({
+  contentType: header('x-ms-content-type').read(request) ?? DEFAULT_TYPE,
+  contentEncoding: header('x-ms-content-encoding').read(request),
+  contentLanguage: header('x-ms-content-language').read(request),
+  contentDisposition: header('x-ms-content-disposition').read(request),
+  cacheControl: header('x-ms-cache-control').read(request),
+  contentMd5: base64Header(request, 'x-ms-content-md5'),
+}));
+
+/** Those of Set File Properties; undefined: none was sent, and all stay as they are. */
+export const changedContentHeaders: Reader<ContentHeaders | undefined> = reader((request) => {
+  const isSent = Object.keys(request.headers).some((name) => /^x-ms-(?:content-(?!length)|cache-control)/.test(name));
+  return isSent ? fileContentHeaders.read(request) : undefined;
+});
 
 /** What holds for every operation of the service: conditions are refused, and share snapshots are not there yet. */
 export function withServiceRules<Context>(row: Operation<Context>): Operation<Context> {

@@ -1,10 +1,12 @@
 /** The operations on one file that do not concern its bytes: create, delete, properties and metadata. */
-import type { Transaction } from '../../partition/partition.ts';
-import { leaseAfterWrite } from '../../rules/lease.ts';
+import type { Snapshot, Transaction } from '../../partition/partition.ts';
+import { isFileLength } from '../../rules/file/ranges.ts';
+import { leaseAfterWrite, leaseState } from '../../rules/lease.ts';
 import type { ContentHeaders } from '../common/content-headers.ts';
 import { type Metadata, parseMetadata, type SentMetadata } from '../common/names.ts';
 import type { Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
+import { changeLength } from './file-content.ts';
 import {
   addNode,
   checkPath,
@@ -18,9 +20,9 @@ import {
   type Target,
   updateNode,
 } from './namespace.ts';
-import type { File, FileRecord } from './node-rows.ts';
+import type { File, FileRecord, Node } from './node-rows.ts';
 import { releaseFileContent } from './release-content.ts';
-import { checkFileLease, checkNotReadOnly, parseLeaseId } from './request-checks.ts';
+import { checkFileLease, checkNoPendingCopy, checkNotReadOnly, parseLeaseId } from './request-checks.ts';
 import { type AskedSmb, resolveSmb } from './smb-properties.ts';
 
 export interface FileInput extends PathInput {
@@ -33,9 +35,6 @@ export interface CreateFileInput extends FileInput {
   readonly metadata: SentMetadata;
   readonly smb: AskedSmb;
 }
-
-/** 4 TiB. */
-export const FILE_BYTES_MAX = 2 ** 42;
 
 /** A file of zeros, which costs nothing until it is written. A file of this name is replaced; its id and its lease stay. */
 export async function createFile(storage: Storage, input: CreateFileInput): Promise<File> {
@@ -51,7 +50,7 @@ export async function createFile(storage: Storage, input: CreateFileInput): Prom
 export function checkCreateInput(input: CreateFileInput) {
   const path = checkPath(input);
   if (path.length === 0) throw fail('InvalidUri');
-  if (!Number.isSafeInteger(input.length) || input.length < 0 || input.length > FILE_BYTES_MAX)
+  if (!isFileLength(input.length))
     throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-content-length', HeaderValue: String(input.length) });
   return { path, leaseId: parseLeaseId(input.leaseId), metadata: parseMetadata(input.metadata) };
 }
@@ -61,6 +60,18 @@ type NewFile = Omit<CreateFileInput, 'metadata'> & {
   /** A content that the caller has created, with one reference; undefined: zeros. */
   readonly contentId?: string | undefined;
 };
+
+/** Nothing, or a file that may be replaced by another one. */
+export function checkReplaceable(
+  at: Snapshot,
+  node: Node | undefined,
+  leaseId: string | undefined,
+): asserts node is File | undefined {
+  if (node && node.kind !== 'file') throw fail('ResourceTypeMismatch');
+  checkFileLease(at, node, leaseId, 'write');
+  if (node) checkNotReadOnly(node);
+  checkNoPendingCopy(node);
+}
 
 /**
  * Puts a file where the target is, in place of any file there.
@@ -73,9 +84,7 @@ export async function putFile(
   { length, content, metadata, smb: asked, leaseId, contentId }: NewFile,
 ): Promise<{ readonly file: File; readonly needsSweep: boolean }> {
   const { share, node } = target;
-  if (node && node.kind !== 'file') throw fail('ResourceTypeMismatch');
-  checkFileLease(tx, node, leaseId, 'write');
-  if (node) checkNotReadOnly(node);
+  checkReplaceable(tx, node, leaseId);
   const smb = await resolveSmb(tx, share, asked, { kind: 'file', parent: decodeParent(target), current: undefined });
   const record = { kind: 'file', ...smb, length, contentId, content, metadata } as const;
   if (!node) return { file: await addNode(tx, target, record), needsSweep: false };
@@ -97,13 +106,13 @@ export async function deleteFile(storage: Storage, input: FileInput): Promise<vo
 }
 
 /** For Get File Properties and Get File Metadata. */
-export async function getFile(storage: Storage, input: FileInput): Promise<File> {
+export async function getFile(storage: Storage, input: FileInput) {
   const path = checkPath(input);
   const leaseId = parseLeaseId(input.leaseId);
   return storage.partition.read(async (at) => {
-    const { node } = await resolveFile(at, storage, input.share, path);
-    checkFileLease(at, node, leaseId, 'read');
-    return node;
+    const { node: file } = await resolveFile(at, storage, input.share, path);
+    checkFileLease(at, file, leaseId, 'read');
+    return { file, leaseState: leaseState(file.lease, at.now) };
   });
 }
 
@@ -116,6 +125,29 @@ export function setFileMetadata(
     checkNotReadOnly(node);
     return { metadata, times: { ...node.times, change: tx.now } };
   });
+}
+
+export interface SetFilePropertiesInput extends FileInput {
+  /** Undefined: the headers of the file stay as they are. */
+  readonly content: ContentHeaders | undefined;
+  /** Undefined: it stays. */
+  readonly length: number | undefined;
+  readonly smb: AskedSmb;
+}
+
+/** A read-only file is refused unless its attributes are set, which is the way to make it writable. */
+export async function setFileProperties(storage: Storage, input: SetFilePropertiesInput): Promise<File> {
+  const { content, length } = input;
+  const file = await changeFile(storage, input, async (tx, target) => {
+    const { share, node } = target;
+    if (typeof input.smb.attributes !== 'number') checkNotReadOnly(node);
+    const of = { kind: 'file', parent: decodeParent(target), current: node } as const;
+    const smb = await resolveSmb(tx, share, input.smb, of);
+    const resized = length === undefined ? undefined : await changeLength(tx, storage, share, node, length);
+    return { ...smb, ...(content && { content }), ...resized?.record };
+  });
+  if (length !== undefined) storage.sweeper.wake();
+  return file;
 }
 
 /**
