@@ -31,3 +31,12 @@ describe('Adds of transactions that share a commit', () => {
     expect(writesOf([add(most)], [add(1n)])).toEqual([[], [add(-most - 1n)]]);
   });
 });
+
+describe('Writes of kind max of transactions that share a commit', () => {
+  const max = (n: bigint): Write => ({ kind: 'max', key, n });
+
+  it('to one row become the first of the greatest', () => {
+    expect(writesOf([max(3n)], [max(5n)], [max(5n)], [max(4n)])).toEqual([[], [max(5n)], [], []]);
+    expect(writesOf([max(3n)], [remove], [max(1n)], [max(2n)])).toEqual([[max(3n)], [remove], [], [max(2n)]]);
+  });
+});

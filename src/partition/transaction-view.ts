@@ -115,8 +115,9 @@ export class TransactionView implements Transaction {
   private writeCommutative(write: CommutativeWrite): void {
     const own = this.writes.get(write.key);
     const buffered = own ?? this.batchWrites.get(write.key);
-    // To a row that is no number it is an error, here or at the commit.
+    // To a row that is no number, or that has writes of the other kind, it is an error, here or at the commit.
     if (buffered?.kind === 'put') decodeCounter({ value: asBuffer(buffered.value) });
+    if (buffered && isCommutative(buffered)) mergeCommutative(buffered, write);
     this.writes.set(write.key, mergeWrite(own, { ...write, timestamp: this.timestamp }));
   }
 

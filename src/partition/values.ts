@@ -86,10 +86,14 @@ export function versionAfterCommutative(timestamp: Timestamp, replaced: Timestam
   return replaced === undefined || replaced < timestamp ? timestamp : replaced + 1n;
 }
 
-/** Commutative writes of several transactions to one row become one in the last of them: no transaction depends on those in between. */
+/**
+ * Commutative writes of several transactions to one row become one: no transaction depends on those in between. The last add has the sum;
+ * of several max the first of the greatest is left, which is the one that raises the row.
+ */
 export function mergeCommutativeSets(writeSets: Commit['writeSets']): Commit['writeSets'] {
   if (writeSets.length < 2) return writeSets;
   const later = new Map<Key, { readonly kind: CommutativeWrite['kind']; readonly key: Key; n: bigint }>();
+  const dropped = new Set<Write>();
   const merged = writeSets.toReversed().map(({ timestamp, writes }) => {
     const kept: Write[] = [];
     for (const write of writes) {
@@ -98,8 +102,9 @@ export function mergeCommutativeSets(writeSets: Commit['writeSets']): Commit['wr
       if (!isCommutative(write)) {
         later.delete(key);
         kept.push(write);
-      } else if (found) found.n = mergeCommutative(found, write).n;
+      } else if (found?.kind === 'add' || (found && found.n > write.n)) found.n = mergeCommutative(found, write).n;
       else {
+        if (found) dropped.add(found);
         const last = { kind: write.kind, key, n: write.n };
         later.set(key, last);
         kept.push(last);
@@ -107,7 +112,10 @@ export function mergeCommutativeSets(writeSets: Commit['writeSets']): Commit['wr
     }
     return { timestamp, writes: kept };
   });
-  return merged.reverse();
+  if (dropped.size === 0) return merged.reverse();
+  return merged
+    .reverse()
+    .map(({ timestamp, writes }) => ({ timestamp, writes: writes.filter((write) => !dropped.has(write)) }));
 }
 
 /** The same bytes, not a copy. */

@@ -101,6 +101,7 @@ function mergeWrites(writeSets: Commit['writeSets']): {
         earlier.version = versionAfterCommutative(timestamp, earlier.version);
       } else {
         const before = numbers.get(key);
+        if (before?.kind === 'max' && write.kind === 'max' && before.n >= write.n) continue;
         numbers.set(key, { ...(before ? mergeCommutative(before, write) : write), timestamp });
       }
     }
