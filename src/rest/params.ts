@@ -32,6 +32,20 @@ export function requiredHeader(name: string): Reader<string> {
   });
 }
 
+/** The value of a reader of this header, which must have been sent. */
+export const required = <T>(name: string, of: Reader<T | undefined>): Reader<T> =>
+  reader((request) => {
+    const value = of.read(request);
+    if (value === undefined) throw fail('MissingRequiredHeader', { HeaderName: name });
+    return value;
+  });
+
+/** For operations without a body: append and page blobs are created empty, and what is read from a URL is the content. */
+export const noContent: Reader<void> = reader(({ headers }) => {
+  const length = headers['content-length'];
+  if (length !== undefined && Number(length) !== 0) throw invalidHeader('Content-Length', String(length));
+});
+
 export function query(name: string): Reader<string | undefined> {
   const key = name.toLowerCase();
   return reader((request) => request.query[key]);
@@ -380,7 +394,7 @@ const MD5_BYTES = 16;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 /** An empty header counts as absent. */
-function base64Header(request: Request, name: string): string | undefined {
+export function base64Header(request: Request, name: string): string | undefined {
   const text = headerValue(request, name);
   if (text === undefined || text === '') return undefined;
   if (!BASE64.test(text)) throw invalidHeader(name, text);

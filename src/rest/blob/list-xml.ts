@@ -5,10 +5,10 @@ import { formatDeletedVersion } from '../../services/blob/deleted-containers.ts'
 import type { ListedContainer } from '../../services/blob/list-containers.ts';
 import type { ListedBlob, ListedItem } from '../../services/blob/listing.ts';
 import { blobTypeOf } from '../../services/blob/rows.ts';
+import { copyElements } from '../copy-reply.ts';
 import { leaseElements } from '../lease-reply.ts';
 import { element, type ListParameters, metadataElements, parameterElements } from '../xml/list-elements.ts';
 import { typeElements } from './blob-types.ts';
-import { copyElements } from './copy-reply.ts';
 import { nameElement, tagsElement } from './tags-xml.ts';
 import { tierElements } from './tier-reply.ts';
 

@@ -119,12 +119,6 @@ export function sizeLimit(limits: SizeLimits): Reader<void> {
   });
 }
 
-/** For operations without a body: append and page blobs are created empty, and what is read from a URL is the content. */
-export const noContent: Reader<void> = reader(({ headers }) => {
-  const length = headers['content-length'];
-  if (length !== undefined && Number(length) !== 0) throw invalidHeader('Content-Length', String(length));
-});
-
 /** Append blobs have no tiers. */
 export const noTier: Reader<void> = reader(({ headers }) => {
   const tier = headers['x-ms-access-tier'];

@@ -1,6 +1,14 @@
 /** Paths and parameters of the File service. */
-import { notImplemented, type Operation } from '../operation.ts';
-import { rejectConditions } from '../params.ts';
+import { notImplemented, type Operation, type Reader } from '../operation.ts';
+import {
+  base64Header,
+  booleanHeader,
+  type ContentHeaders,
+  header,
+  pathPart,
+  reader,
+  rejectConditions,
+} from '../params.ts';
 import { decodePart, type ParsePath } from '../request.ts';
 
 /** The item is the path of a directory or file in the share, decoded and with slashes between its parts; the root directory has none. */
@@ -11,6 +19,25 @@ export const parseFilePath: ParsePath = (rest) => {
   if (container === '') return { container, item: '', shape: '/' };
   return { container, item, shape: item === '' ? '/{share}' : '/{share}/{path}' };
 };
+
+/** Where a directory or file is. */
+export const place = {
+  share: pathPart(0),
+  path: pathPart(1),
+  keepsTrailingDots: booleanHeader('x-ms-allow-trailing-dot'),
+};
+
+const DEFAULT_TYPE = 'application/octet-stream';
+
+/** The headers x-ms-content-* that a file keeps for its readers. */
+export const fileContentHeaders: Reader<ContentHeaders> = reader((request) => ({
+  contentType: header('x-ms-content-type').read(request) ?? DEFAULT_TYPE,
+  contentEncoding: header('x-ms-content-encoding').read(request),
+  contentLanguage: header('x-ms-content-language').read(request),
+  contentDisposition: header('x-ms-content-disposition').read(request),
+  cacheControl: header('x-ms-cache-control').read(request),
+  contentMd5: base64Header(request, 'x-ms-content-md5'),
+}));
 
 /** What holds for every operation of the service: conditions are refused, and share snapshots are not there yet. */
 export function withServiceRules<Context>(row: Operation<Context>): Operation<Context> {

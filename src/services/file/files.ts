@@ -1,5 +1,6 @@
 /** The operations on one file that do not concern its bytes: create, delete, properties and metadata. */
-import type { Transaction } from '../../partition/partition.ts';
+import type { Snapshot, Transaction } from '../../partition/partition.ts';
+import { isFileLength } from '../../rules/file/ranges.ts';
 import { leaseAfterWrite } from '../../rules/lease.ts';
 import type { ContentHeaders } from '../common/content-headers.ts';
 import { type Metadata, parseMetadata, type SentMetadata } from '../common/names.ts';
@@ -18,9 +19,9 @@ import {
   type Target,
   updateNode,
 } from './namespace.ts';
-import type { File, FileRecord } from './node-rows.ts';
+import type { File, FileRecord, Node } from './node-rows.ts';
 import { releaseFileContent } from './release-content.ts';
-import { checkFileLease, checkNotReadOnly, parseLeaseId } from './request-checks.ts';
+import { checkFileLease, checkNoPendingCopy, checkNotReadOnly, parseLeaseId } from './request-checks.ts';
 import { type AskedSmb, resolveSmb } from './smb-properties.ts';
 
 export interface FileInput extends PathInput {
@@ -33,9 +34,6 @@ export interface CreateFileInput extends FileInput {
   readonly metadata: SentMetadata;
   readonly smb: AskedSmb;
 }
-
-/** 4 TiB. */
-export const FILE_BYTES_MAX = 2 ** 42;
 
 /** A file of zeros, which costs nothing until it is written. A file of this name is replaced; its id and its lease stay. */
 export async function createFile(storage: Storage, input: CreateFileInput): Promise<File> {
@@ -51,7 +49,7 @@ export async function createFile(storage: Storage, input: CreateFileInput): Prom
 export function checkCreateInput(input: CreateFileInput) {
   const path = checkPath(input);
   if (path.length === 0) throw fail('InvalidUri');
-  if (!Number.isSafeInteger(input.length) || input.length < 0 || input.length > FILE_BYTES_MAX)
+  if (!isFileLength(input.length))
     throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-content-length', HeaderValue: String(input.length) });
   return { path, leaseId: parseLeaseId(input.leaseId), metadata: parseMetadata(input.metadata) };
 }
@@ -61,6 +59,18 @@ type NewFile = Omit<CreateFileInput, 'metadata'> & {
   /** A content that the caller has created, with one reference; undefined: zeros. */
   readonly contentId?: string | undefined;
 };
+
+/** Nothing, or a file that may be replaced by another one. */
+export function checkReplaceable(
+  at: Snapshot,
+  node: Node | undefined,
+  leaseId: string | undefined,
+): asserts node is File | undefined {
+  if (node && node.kind !== 'file') throw fail('ResourceTypeMismatch');
+  checkFileLease(at, node, leaseId, 'write');
+  if (node) checkNotReadOnly(node);
+  checkNoPendingCopy(node);
+}
 
 /**
  * Puts a file where the target is, in place of any file there.
@@ -73,9 +83,7 @@ export async function putFile(
   { length, content, metadata, smb: asked, leaseId, contentId }: NewFile,
 ): Promise<{ readonly file: File; readonly needsSweep: boolean }> {
   const { share, node } = target;
-  if (node && node.kind !== 'file') throw fail('ResourceTypeMismatch');
-  checkFileLease(tx, node, leaseId, 'write');
-  if (node) checkNotReadOnly(node);
+  checkReplaceable(tx, node, leaseId);
   const smb = await resolveSmb(tx, share, asked, { kind: 'file', parent: decodeParent(target), current: undefined });
   const record = { kind: 'file', ...smb, length, contentId, content, metadata } as const;
   if (!node) return { file: await addNode(tx, target, record), needsSweep: false };

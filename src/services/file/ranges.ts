@@ -26,6 +26,8 @@ export interface WriteRangeInput extends FileInput {
   readonly range: string;
   /** As sent: whether the time of the last write changes. */
   readonly lastWrite: string | undefined;
+  /** In versions before 2021-06-08 a write changes no time but Last-Modified. */
+  readonly keepsTimes: boolean;
 }
 
 export interface PutRangeInput extends WriteRangeInput {
@@ -35,7 +37,8 @@ export interface PutRangeInput extends WriteRangeInput {
 /** A request that is well-formed. */
 export interface CheckedWrite {
   readonly range: ByteRange;
-  readonly mode: LastWriteMode;
+  /** Undefined: no time is changed. */
+  readonly mode: LastWriteMode | undefined;
 }
 
 /** For Expect: 100-continue: fails as Put Range would, before the body is sent. */
@@ -102,7 +105,8 @@ async function changeBytes(
   return { file: value.file };
 }
 
-function timesAfterWrite({ now }: Transaction, { times }: File, mode: LastWriteMode): NodeTimes {
+function timesAfterWrite({ now }: Transaction, { times }: File, mode: CheckedWrite['mode']): NodeTimes {
+  if (!mode) return times;
   return { ...times, change: now, ...(mode === 'now' && { lastWrite: now }) };
 }
 
@@ -114,9 +118,10 @@ export function checkPutRange(input: WriteRangeInput): CheckedWrite {
   return write;
 }
 
-function checkWriteInput({ range: text, lastWrite }: WriteRangeInput): CheckedWrite {
+function checkWriteInput({ range: text, lastWrite, keepsTimes }: WriteRangeInput): CheckedWrite {
   const range = parseWriteRange(text);
   if (!range) throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-range', HeaderValue: text });
+  if (keepsTimes) return { range, mode: undefined };
   const mode = parseLastWriteMode(lastWrite);
   if (!mode)
     throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-file-last-write-time', HeaderValue: String(lastWrite) });
