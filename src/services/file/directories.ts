@@ -1,5 +1,4 @@
 /** The operations on one directory: create, delete, properties and metadata. */
-import type { Transaction } from '../../partition/partition.ts';
 import { parseMetadata, type SentMetadata } from '../common/names.ts';
 import type { Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
@@ -7,16 +6,16 @@ import {
   addNode,
   checkPath,
   decodeParent,
-  type FoundDirectory,
   type PathInput,
   pathQueueKey,
+  readEntryTimes,
   removeNode,
   resolve,
   resolveDirectory,
   updateNode,
 } from './namespace.ts';
 import type { Directory, DirectoryRecord } from './node-rows.ts';
-import { entriesIn, ROOT } from './rows.ts';
+import { entriesIn } from './rows.ts';
 import { type AskedSmb, resolveSmb } from './smb-properties.ts';
 
 export interface CreateDirectoryInput extends PathInput {
@@ -52,37 +51,39 @@ export async function deleteDirectory(storage: Storage, input: PathInput): Promi
 
 export async function getDirectory(storage: Storage, input: PathInput): Promise<Directory> {
   const path = checkPath(input);
-  return storage.partition.read(async (at) => (await resolveDirectory(at, storage, input.share, path)).node);
+  return storage.partition.read(async (at) => {
+    const { share, node } = await resolveDirectory(at, storage, input.share, path);
+    return readEntryTimes(at, share, node);
+  });
 }
 
 export function setDirectoryMetadata(
   storage: Storage,
   input: PathInput & { readonly metadata: SentMetadata },
 ): Promise<Directory> {
-  const metadata = parseMetadata(input.metadata);
-  return changeDirectory(storage, input, async () => ({ metadata }));
+  return changeDirectory(storage, { ...input, smb: {} }, { metadata: parseMetadata(input.metadata) });
 }
 
 export function setDirectoryProperties(
   storage: Storage,
   input: PathInput & { readonly smb: AskedSmb },
 ): Promise<Directory> {
-  return changeDirectory(storage, input, async (tx, target) => {
-    const parent = target.node.id === ROOT ? target.node : decodeParent(target);
-    const smb = await resolveSmb(tx, target.share, input.smb, { kind: 'directory', parent, current: target.node });
-    return { ...smb, timesSet: tx.timestamp };
-  });
+  return changeDirectory(storage, input, {});
 }
 
 async function changeDirectory(
   storage: Storage,
-  input: PathInput,
-  changes: (tx: Transaction, target: FoundDirectory) => Promise<Partial<DirectoryRecord>>,
+  input: PathInput & { readonly smb: AskedSmb },
+  changes: Partial<DirectoryRecord>,
 ): Promise<Directory> {
   const path = checkPath(input);
   const { value } = await storage.partition.transact(pathQueueKey(storage, input, path), async (tx) => {
     const target = await resolveDirectory(tx, storage, input.share, path);
-    return updateNode(tx, target.share, target.node, await changes(tx, target));
+    const { share } = target;
+    const current = await readEntryTimes(tx, share, target.node);
+    const parent = path.length === 0 ? current : decodeParent(target);
+    const smb = await resolveSmb(tx, share, input.smb, { kind: 'directory', parent, current });
+    return updateNode(tx, share, target.node, { ...smb, ...changes, timesSet: tx.timestamp });
   });
   return value;
 }

@@ -120,9 +120,9 @@ export function setFileMetadata(
   input: FileInput & { readonly metadata: SentMetadata },
 ): Promise<File> {
   const metadata = parseMetadata(input.metadata);
-  return changeFile(storage, input, async (_tx, { node }) => {
+  return changeFile(storage, input, async (tx, { node }) => {
     checkNotReadOnly(node);
-    return { metadata };
+    return { metadata, times: { ...node.times, change: tx.now } };
   });
 }
 

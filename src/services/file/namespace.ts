@@ -2,8 +2,9 @@
  * The namespace of a share: paths to nodes, and the only writes of entries and nodes. Every operation resolves its path in the
  * transaction that writes: so the name of the share and each entry on the path are read checks of the commit.
  */
-import type { Key } from '../../partition/keys.ts';
+import { type Key, keyAfter } from '../../partition/keys.ts';
 import type { Row, Snapshot, Timestamp, Transaction } from '../../partition/partition.ts';
+import { decodeCounter } from '../../partition/values.ts';
 import { formatEtag } from '../../rules/conditions.ts';
 import { type Name, type Path, type PathFault, parsePath } from '../../rules/file/names.ts';
 import { shareNameFault } from '../../rules/names.ts';
@@ -142,6 +143,14 @@ export function removeNode(tx: Transaction, target: Target & { readonly node: No
   removeEntry(tx, target);
 }
 
+/** The node of the source, as given here, gets the name of the target, where nothing else is. */
+export function moveNode(tx: Transaction, source: Target & { readonly node: Node }, target: Target, node: Node): Node {
+  const { share, name } = target;
+  removeEntry(tx, source);
+  putEntry(tx, target, node.id, node.kind);
+  return updateNode(tx, share, node, { parent: parentId(target), name: name!.name });
+}
+
 /** Writes a node again, with these changes and a new ETag, or with its old one. */
 export function updateNode<T extends Node>(
   tx: Transaction,
@@ -161,6 +170,27 @@ function putNode(tx: Transaction, share: Share, id: NodeId, record: DirectoryRec
   tx.put(key, encodeNode(record));
   const version = record.etag ?? tx.timestamp;
   return { ...record, id, version, etag: formatEtag(version), modified: version };
+}
+
+/** A directory with its times as readers see them: unless they were set later, those at which an entry of it changed last. */
+export function followEntries(directory: Directory, timesRow: Row | undefined): Directory {
+  const changed = decodeCounter(timesRow);
+  if (changed <= directory.timesSet) return directory;
+  return { ...directory, times: { ...directory.times, lastWrite: changed, change: changed } };
+}
+
+/** In a transaction the row is not checked: it would conflict with every change of an entry. */
+export async function readEntryTimes(
+  at: Snapshot | Transaction,
+  share: Share,
+  directory: Directory,
+): Promise<Directory> {
+  const key = timesKey(share, directory.id);
+  const [row] =
+    'scanUnchecked' in at
+      ? await at.scanUnchecked({ from: key, to: keyAfter(key) }, { limit: 1 })
+      : [await at.get(key)];
+  return followEntries(directory, row);
 }
 
 /** The last-write and change time of a directory follow its entries; this conflicts with nobody. */
