@@ -10,7 +10,7 @@ const SOURCE = /^https?:\/\/([^/?#@]+)\/[^#]*$/i;
 const url = requiredHeader(HEADER);
 const keepsTrailingDots = booleanHeader('x-ms-source-allow-trailing-dot');
 
-interface RenameSource {
+export interface RenameSource {
   readonly path: string;
   readonly keepsTrailingDots: boolean | undefined;
 }
