@@ -62,7 +62,7 @@ onEveryEngine((running: Running) => {
       const headers = { 'x-ms-type': 'file', 'x-ms-content-length': '3' };
       expectError(await put(file, '', headers, 'four'), 400, 'InvalidHeaderValue', { HeaderName: 'Content-Length' });
       expectError(await put(file, '', { ...headers, 'content-md5': md5Of('two') }, 'one'), 400, 'Md5Mismatch');
-      await expectRefusal(file.getProperties(), 404);
+      await expectRefusal(file.getProperties(), 404, 'ResourceNotFound');
     });
   });
 
@@ -102,7 +102,7 @@ onEveryEngine((running: Running) => {
       expect(preserved.fileLastWriteTime).toEqual(before.fileLastWriteOn);
       const kept = await file.clearRange(0, 5, { fileLastWrittenMode: 'Preserve' });
       expect(kept.fileLastWriteTime).toEqual(before.fileLastWriteOn);
-      await running.server.clock.advance({ seconds: 5 });
+      await running.server.clock.advance(5);
       const now = await file.uploadRange('Hello', 0, 5, { fileLastWrittenMode: 'Now' });
       expect(now.fileLastWriteTime!.getTime()).toBeGreaterThan(before.fileLastWriteOn!.getTime());
       const found = await file.getProperties();
@@ -113,7 +113,7 @@ onEveryEngine((running: Running) => {
     it('changes no time in versions before 2021-06-08', async () => {
       const file = await newFile(5);
       const before = await file.getProperties();
-      await running.server.clock.advance({ seconds: 5 });
+      await running.server.clock.advance(5);
       const headers = { 'x-ms-write': 'update', 'x-ms-range': 'bytes=0-4', 'x-ms-version': '2021-04-10' };
       const answer = await put(file, '?comp=range', headers, 'Hello');
       expect([answer.status, answer.headers['x-ms-file-last-write-time']]).toEqual([201, undefined]);
