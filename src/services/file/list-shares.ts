@@ -7,7 +7,7 @@ import { createSliceBuffer } from '../common/slices.ts';
 import type { Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
 import { decodeShare, nameKey, nameKeyPrefix, propertiesKey } from './rows.ts';
-import { type FoundShare, foundShare } from './shares.ts';
+import { type FoundShare, foundShare } from './share-reads.ts';
 
 const PAGE_MAX = 5_000;
 const SLICE_ROWS = 250;
