@@ -18,6 +18,7 @@ import {
 import { experimentStage } from './against-experiment.mjs';
 import { limitStage } from './against-limit.mjs';
 import { oneLaneStage } from './against-one-lane.mjs';
+import { fileGrowthStage, fileStage } from './files.mjs';
 import { copyStage, deleteStage, flatStage, growthStage } from './holdfast-only.mjs';
 import { order } from './measure.mjs';
 import { postgresMarkdown, postgresSettings, postgresStage } from './on-postgres.mjs';
@@ -129,6 +130,8 @@ const againstOthers = [
   queueStage,
   ...[10, 13_000, 100_000].map(depthStage),
   queueGrowthStage,
+  fileStage,
+  fileGrowthStage,
 ];
 for (const stage of flags.postgres ? [postgresStage] : againstOthers) {
   if (!stage.titles.some(bench.wanted)) continue;

@@ -9,29 +9,31 @@ import { connect, maker } from './http-client.mjs';
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const azuriteMain = here('node_modules/azurite/dist/src/azurite.js');
 const SERVICES = ['blob', 'queue', 'table'];
+/** Azurite has no shares. */
+const OWN_SERVICES = [...SERVICES, 'file'];
 const oneLane = new URL('one-lane.mjs', import.meta.url).href;
 const children = new Set();
 
-const portFlags = (ports) => SERVICES.flatMap((service) => [`--${service}Port`, String(ports[service])]);
+const portFlags = (ports) => Object.entries(ports).flatMap(([service, port]) => [`--${service}Port`, String(port)]);
 const holdfast = [here('../dist/bin/holdfast.js'), 'start', '--silent'];
 
 export const kinds = {
   holdfast: {
     title: 'Holdfast',
     settings: 'dist/bin/holdfast.js start --silent, otherwise default: LMDB, fdatasync before each answer',
-    services: SERVICES,
+    services: OWN_SERVICES,
     command: (location, ports) => [...holdfast, '--location', location, ...portFlags(ports)],
   },
   oneLane: {
     title: 'Holdfast with one lane of MD5',
     settings: 'as Holdfast, with one-lane.mjs loaded',
-    services: SERVICES,
+    services: OWN_SERVICES,
     command: (location, ports) => ['--import', oneLane, ...holdfast, '--location', location, ...portFlags(ports)],
   },
   postgres: {
     title: 'Holdfast on PostgreSQL',
     settings: 'dist/bin/holdfast.js start --silent --partition postgres://... --extents <folder>',
-    services: SERVICES,
+    services: OWN_SERVICES,
     command: (location, ports) => [...holdfast, '--extents', location, ...portFlags(ports)],
   },
   azurite: {

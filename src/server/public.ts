@@ -121,6 +121,8 @@ export interface Endpoint {
 export interface AccountSettings {
   /** How long a deleted container can be restored; 0: not at all. */
   readonly containerRetentionDays: number;
+  /** Likewise, a deleted share. */
+  readonly shareRetentionDays: number;
 }
 
 export interface HoldfastServer {

@@ -50,6 +50,7 @@ export async function startTarget(kind, location) {
     BlobEndpoint: url('blob'),
     QueueEndpoint: url('queue'),
     TableEndpoint: url('table'),
+    ...(ports.file && { FileEndpoint: url('file') }),
   };
   return {
     kind,

@@ -98,7 +98,7 @@ function ofSnapshot(id: string | undefined): string {
 
 const ANSWERS_NOTHING: ReadonlySet<Request['kind']> = new Set(['delete', 'delete snapshot', 'undelete']);
 
-function outcomeOf(request: Request, { status, code, headers, body }: Received, wire: Wire): Outcome {
+export function outcomeOf(request: Request, { status, code, headers, body }: Received, wire: Wire): Outcome {
   // Also of a 503 it is not taken for granted that nothing happened.
   if (status >= 500) return { unknown: `${status} ${code ?? ''}` };
   if (status >= 400) return { answer: { refused: code ?? String(status) } };

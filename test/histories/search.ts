@@ -10,6 +10,8 @@ export interface SearchOptions {
   nodesMax?: number;
   /** Whether the service kept what was deleted or replaced. */
   softDelete?: boolean | undefined;
+  /** Codes that the service has in place of those of the model. */
+  codes?: Readonly<Record<string, string>> | undefined;
 }
 
 export class Undecided extends Error {
@@ -54,7 +56,7 @@ interface Node {
 }
 
 function search(operations: readonly Operation[], options: SearchOptions & { statesMax: number }): State[] {
-  const { nodesMax = NODES_MAX, statesMax, softDelete } = options;
+  const { nodesMax = NODES_MAX, statesMax, softDelete, codes = {} } = options;
   const etags = etagsOf(operations);
   const known = new Set(etags.values());
   const events = eventsOf(operations);
@@ -74,7 +76,7 @@ function search(operations: readonly Operation[], options: SearchOptions & { sta
   /** The state that this operation leaves, if its answer is right there. */
   const place = (at: number, state: State, operation: Operation): { state: State } | undefined => {
     const next = after(at, state, operation);
-    return agrees(next.answer, operation.returned!.answer, known) ? next : undefined;
+    return agrees(translated(next.answer, codes), operation.returned!.answer, known) ? next : undefined;
   };
   /** Content is never restored: while a later read still returns it, it cannot be overwritten. */
   const mayFollow = ({ at, placed, state: next }: Node, former: State): boolean => {
@@ -180,6 +182,10 @@ function idsOf(snapshots: Snapshots): string {
     .map(([id, { content }]) => `${id} ${content}`)
     .sort()
     .join();
+}
+
+function translated(answer: Answer, codes: Readonly<Record<string, string>>): Answer {
+  return 'refused' in answer ? { refused: codes[answer.refused] ?? answer.refused } : answer;
 }
 
 /** An ETag that the search cannot place may belong to a put that no read has returned. */

@@ -1,7 +1,7 @@
 /** The properties of a share in headers, by the version of the request. */
 import { formatRfc1123 } from '../../base/time.ts';
 import type { LeaseState } from '../../rules/lease.ts';
-import type { FoundShare } from '../../services/file/shares.ts';
+import type { FoundShare } from '../../services/file/share-reads.ts';
 import { leaseHeaders } from '../lease-reply.ts';
 import { metadataHeaders, validatorHeaders } from '../reply.ts';
 
@@ -25,4 +25,16 @@ export function shareHeaders(share: FoundShare, state: LeaseState, version: stri
     'x-ms-has-immutability-policy': 'false',
     'x-ms-has-legal-hold': 'false',
   };
+}
+
+/** From this version on the usage is told in bytes, before in GiB. */
+const BYTES_SINCE = '2018-11-09';
+const BYTES_PER_GIB = 2n ** 30n;
+
+export function shareStatsXml(usedBytes: bigint, version: string): string {
+  const usage =
+    version === '' || version >= BYTES_SINCE
+      ? `<ShareUsageBytes>${usedBytes}</ShareUsageBytes>`
+      : `<ShareUsage>${(usedBytes + BYTES_PER_GIB - 1n) / BYTES_PER_GIB}</ShareUsage>`;
+  return `<ShareStats>${usage}</ShareStats>`;
 }

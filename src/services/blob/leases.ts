@@ -1,7 +1,6 @@
 /** Lease Container and Lease Blob: each action runs the lease state machine (rules/lease.ts) in one transaction. */
 import { type Conditions, formatEtag } from '../../rules/conditions.ts';
-import type { Lease, LeaseRefusal } from '../../rules/lease.ts';
-import type { LeasedName } from '../common/held-leases.ts';
+import type { LeaseRefusal } from '../../rules/lease.ts';
 import {
   changeLease,
   type LeaseAnswer,
@@ -53,7 +52,7 @@ export async function leaseContainer(storage: Storage, input: LeaseTarget & Leas
     tx.put(propertiesKey(account, id), encodeProperties({ metadata, access, policies, lease: changed.lease, etag }));
     return { answer: leaseAnswer(found, action, changed), lease: changed.lease };
   });
-  recordLease(storage, { container }, value.lease);
+  storage.heldLeases?.record(account, { container }, value.lease);
   return value.answer;
 }
 
@@ -85,13 +84,8 @@ export async function leaseBlob(
     tx.put(uncommittedKey(account, containerId, blob), encodeUncommitted({ ...uncommitted!, lease }));
     return { answer: leaseAnswer({ etag: formatEtag(created), modified: created }, action, changed), lease };
   });
-  recordLease(storage, { container, blob }, value.lease);
+  storage.heldLeases?.record(account, { container, blob }, value.lease);
   return value.answer;
-}
-
-function recordLease({ account, heldLeases }: Storage, name: LeasedName, lease: Lease | undefined): void {
-  if (!lease || lease.state === 'broken') heldLeases?.end(account, name);
-  else heldLeases?.set(account, name, lease.until);
 }
 
 const refusedAs = (what: LeasedResource) => (code: LeaseRefusal['refused']) => leaseError(code, what);

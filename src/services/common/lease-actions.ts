@@ -1,9 +1,10 @@
 /** Lease requests of whatever service: the headers become an action, which the state machine of rules/lease.ts decides in a transaction. */
 import { randomUUID } from 'node:crypto';
-import type { Transaction } from '../../partition/partition.ts';
+import type { Instant, Snapshot, Transaction } from '../../partition/partition.ts';
 import type { Validators } from '../../rules/conditions.ts';
 import {
   INFINITE_SECONDS,
+  judgeUse,
   type Lease,
   type LeaseAction,
   type LeaseRefusal,
@@ -108,4 +109,24 @@ export function leaseAnswer({ etag, modified }: Validators, { action }: LeaseAct
     ...(breakSeconds === undefined ? {} : { breakSeconds }),
     ...(action !== 'break' && lease ? { leaseId: lease.id } : {}),
   };
+}
+
+/** A read, or a transaction whose commit must come before the instant at which its decision is no longer valid. */
+export type DecisionSnapshot = Snapshot & { commitBefore?(instant: Instant): void };
+
+/** Why a lease does not permit the use of what it is on. */
+export type LeaseFault = Exclude<ReturnType<typeof judgeUse>, 'proceed'>;
+
+/** Fails if the lease does not permit this use. A decision on an active lease is void once the lease has expired: hence the deadline. */
+export function checkLeaseUse(
+  at: DecisionSnapshot,
+  lease: Lease | undefined,
+  leaseId: string | undefined,
+  use: 'read' | 'write',
+  refusal: (fault: LeaseFault) => Error,
+): void {
+  const verdict = judgeUse(lease, leaseId, use, at.now);
+  if (verdict !== 'proceed') throw refusal(verdict);
+  const until = lockedUntil(lease, at.now);
+  if (until !== undefined) at.commitBefore?.(until);
 }

@@ -2,7 +2,7 @@
 import type { AccessPolicy } from '../common/policies.ts';
 import type { Storage } from '../common/storage.ts';
 import { nameKey, type ShareId } from './rows.ts';
-import { readShareProperties } from './shares.ts';
+import { readShareProperties } from './share-reads.ts';
 
 /** What authorizes requests without the account's key. Anonymous requests are never authorized. */
 export interface ShareAccess {

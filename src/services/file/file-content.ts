@@ -7,6 +7,7 @@ import { type StagedBytes, writeStaged } from '../common/staged-bytes.ts';
 import type { Storage } from '../common/storage.ts';
 import type { File, FileRecord } from './node-rows.ts';
 import { type Share, shareGeneration } from './rows.ts';
+import { charge } from './usage.ts';
 
 /**
  * Generations of a content between two of its share: a long read of a file begins another one of its content, without a change of the share.
@@ -92,6 +93,7 @@ export async function changeLength(
 ): Promise<BytesChanged> {
   const { account, content } = storage;
   const { contentId } = file;
+  await charge(tx, share, length - file.length);
   if (length >= file.length || contentId === undefined) return { record: { contentId, length }, needsSweep: false };
   const map = await readFileMap(tx, storage, share, file);
   const { needsSweep } = await content.ranges.clear(tx, account, map, length, NO_END);

@@ -24,6 +24,7 @@ import type { File, FileRecord, Node } from './node-rows.ts';
 import { releaseFileContent } from './release-content.ts';
 import { checkFileLease, checkNoPendingCopy, checkNotReadOnly, parseLeaseId } from './request-checks.ts';
 import { type AskedSmb, resolveSmb } from './smb-properties.ts';
+import { charge } from './usage.ts';
 
 export interface FileInput extends PathInput {
   readonly leaseId: string | undefined;
@@ -85,6 +86,7 @@ export async function putFile(
 ): Promise<{ readonly file: File; readonly needsSweep: boolean }> {
   const { share, node } = target;
   checkReplaceable(tx, node, leaseId);
+  await charge(tx, share, length - (node?.length ?? 0));
   const smb = await resolveSmb(tx, share, asked, { kind: 'file', parent: decodeParent(target), current: undefined });
   const record = { kind: 'file', ...smb, length, contentId, content, metadata } as const;
   if (!node) return { file: await addNode(tx, target, record), needsSweep: false };
@@ -99,6 +101,7 @@ export async function deleteFile(storage: Storage, input: FileInput): Promise<vo
   const { value: needsSweep } = await storage.partition.transact(pathQueueKey(storage, input, path), async (tx) => {
     const target = await resolveFile(tx, storage, input.share, path);
     checkFileLease(tx, target.node, leaseId, 'write');
+    await charge(tx, target.share, -target.node.length);
     removeNode(tx, target);
     return releaseFileContent(tx, storage, target.node);
   });

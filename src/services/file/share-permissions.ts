@@ -4,7 +4,7 @@ import type { Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
 import { type PermissionHash, readPermission, storeDescriptor } from './permissions.ts';
 import { readShare, txQueueKey } from './rows.ts';
-import { checkShareName, type ShareInput } from './shares.ts';
+import { checkShareName, type ShareInput } from './share-reads.ts';
 
 export interface SentPermission {
   readonly text: string;

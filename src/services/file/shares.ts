@@ -1,36 +1,28 @@
-/** Create, get and delete a share. */
-import { deletionKey } from '../../content/rows.ts';
-import type { Row, Snapshot, Timestamp, Transaction } from '../../partition/partition.ts';
+/** Create, get, change and delete a share. */
 import { formatEtag, type Validators } from '../../rules/conditions.ts';
 import { DEFAULT_QUOTA, DEFAULT_TIER, isQuota, parseShareTier, type ShareTier } from '../../rules/file/shares.ts';
 import { leaseState } from '../../rules/lease.ts';
-import { shareNameFault } from '../../rules/names.ts';
 import { checkNotRemoved } from '../common/account-rows.ts';
-import { encodeDeletion } from '../common/deletions.ts';
-import type { WithVersion } from '../common/etagged-rows.ts';
-import { parseMetadata, type SentMetadata } from '../common/names.ts';
-import type { AccountScope, Storage } from '../common/storage.ts';
+import { readAccountSettings } from '../common/account-settings.ts';
+import { parseLeaseId } from '../common/lease-actions.ts';
+import { type Metadata, parseMetadata, type SentMetadata } from '../common/names.ts';
+import type { AccessPolicy } from '../common/policies.ts';
+import type { Storage } from '../common/storage.ts';
+import { keepDeletedShare } from './deleted-shares.ts';
 import { fail } from './errors.ts';
 import { addRoot } from './namespace.ts';
+import { encodeShare, encodeShareProperties, FIRST_GENERATION, nameKey, propertiesKey, txQueueKey } from './rows.ts';
+import { scheduleShareDeletion } from './share-deletion.ts';
 import {
-  decodeShareProperties,
-  encodeShare,
-  encodeShareProperties,
-  FIRST_GENERATION,
-  nameKey,
-  propertiesKey,
-  readShare,
-  type Share,
-  type ShareKeys,
-  type ShareProperties,
-  txQueueKey,
-} from './rows.ts';
+  checkShareLease,
+  checkShareName,
+  type LeasedShareInput,
+  readShareProperties,
+  type ShareInput,
+} from './share-reads.ts';
+import { readUsage } from './usage.ts';
 
-export interface ShareInput {
-  readonly share: string;
-}
-
-/** As they were sent; undefined: the default. */
+/** As they were sent; undefined: the default of a new share, or no change. */
 export interface SentShareSettings {
   readonly quota: number | undefined;
   readonly tier: string | undefined;
@@ -59,52 +51,88 @@ export async function createShare(
   return { etag: formatEtag(timestamp), modified: timestamp };
 }
 
-export async function getShareProperties(storage: Storage, input: ShareInput) {
+export async function getShareProperties(storage: Storage, input: LeasedShareInput) {
   checkShareName(input.share);
+  const leaseId = parseLeaseId(input.leaseId);
   return storage.partition.read(async (at) => {
     const found = await readShareProperties(at, storage, input.share);
+    checkShareLease(at, found.lease, leaseId, 'read');
     return { share: found, leaseState: leaseState(found.lease, at.now) };
   });
 }
 
-export async function deleteShare(storage: Storage, input: ShareInput): Promise<void> {
+export async function getShareStats(storage: Storage, input: LeasedShareInput) {
+  checkShareName(input.share);
+  const leaseId = parseLeaseId(input.leaseId);
+  return storage.partition.read(async (at) => {
+    const found = await readShareProperties(at, storage, input.share);
+    checkShareLease(at, found.lease, leaseId, 'read');
+    return { share: found, usedBytes: await readUsage(at, found) };
+  });
+}
+
+export function setShareProperties(storage: Storage, input: LeasedShareInput & SentShareSettings) {
+  return changeShare(storage, input, parseSettings(input));
+}
+
+export function setShareMetadata(storage: Storage, input: LeasedShareInput & { readonly metadata: SentMetadata }) {
+  return changeShare(storage, input, { metadata: parseMetadata(input.metadata) });
+}
+
+export function setShareAcl(
+  storage: Storage,
+  input: LeasedShareInput & { readonly policies: readonly AccessPolicy[] },
+) {
+  return changeShare(storage, input, { policies: input.policies });
+}
+
+interface ShareChanges extends ShareSettings {
+  readonly metadata?: Metadata;
+  readonly policies?: readonly AccessPolicy[];
+}
+
+/** The last write wins, per property. */
+async function changeShare(storage: Storage, input: LeasedShareInput, changes: ShareChanges): Promise<Validators> {
   const { share } = input;
   checkShareName(share);
+  const leaseId = parseLeaseId(input.leaseId);
+  const { account } = storage;
+  const { timestamp } = await storage.partition.transact(txQueueKey(account, share), async (tx) => {
+    const found = await readShareProperties(tx, storage, share);
+    checkShareLease(tx, found.lease, leaseId, 'read');
+    const { metadata, policies, tier, lease, quota } = { ...found, ...changes };
+    const tierChanged = changes.tier === undefined ? found.tierChanged : tx.timestamp;
+    const properties = { metadata, policies, tier, tierChanged, lease };
+    tx.put(propertiesKey(account, found.id), encodeShareProperties(properties));
+    if (quota !== found.quota) tx.put(nameKey(account, share), encodeShare({ ...found, quota }));
+  });
+  return { etag: formatEtag(timestamp), modified: timestamp };
+}
+
+export async function deleteShare(storage: Storage, input: LeasedShareInput): Promise<void> {
+  const { share } = input;
+  checkShareName(share);
+  const leaseId = parseLeaseId(input.leaseId);
   const { account } = storage;
   await storage.partition.transact(txQueueKey(account, share), async (tx) => {
-    const found = await readShare(tx, storage, share);
+    const found = await readShareProperties(tx, storage, share);
+    checkShareLease(tx, found.lease, leaseId, 'write');
     tx.remove(nameKey(account, share));
+    const { shareRetentionDays } = await readAccountSettings(tx, account);
+    if (shareRetentionDays > 0) return keepDeletedShare(tx, found, share, shareRetentionDays);
     tx.remove(propertiesKey(account, found.id));
     scheduleShareDeletion(tx, found);
   });
+  storage.heldLeases?.endAll(account, { service: 'file', container: share });
   storage.sweeper.wake();
 }
 
-/** The caller removes the name and the properties: without the name, nothing in the share can be reached. */
-export function scheduleShareDeletion(tx: Transaction, share: ShareKeys): void {
-  const id = share.id.toString();
-  tx.put(deletionKey(share.account, tx.timestamp, id), encodeDeletion({ kind: 'share', share: id }));
+interface ShareSettings {
+  readonly quota?: number;
+  readonly tier?: ShareTier;
 }
 
-/** A share with its properties, and with the time of its tier: that of the creation, if none was set later. */
-export type FoundShare = Share & WithVersion<ShareProperties> & { readonly tierChanged: Timestamp };
-
-export async function readShareProperties(at: Snapshot, scope: AccountScope, name: string): Promise<FoundShare> {
-  const share = await readShare(at, scope, name);
-  return foundShare(share, (await at.get(propertiesKey(share.account, share.id)))!);
-}
-
-export function foundShare(share: Share, row: Row): FoundShare {
-  const properties = decodeShareProperties(row);
-  return { ...share, ...properties, tierChanged: properties.tierChanged ?? share.id };
-}
-
-export function checkShareName(name: string): void {
-  const fault = shareNameFault(name);
-  if (fault) throw fail(fault);
-}
-
-function parseSettings({ quota, tier }: SentShareSettings): { quota?: number; tier?: ShareTier } {
+function parseSettings({ quota, tier }: SentShareSettings): ShareSettings {
   if (quota !== undefined && !isQuota(quota))
     throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-share-quota', HeaderValue: String(quota) });
   const parsed = tier === undefined ? undefined : parseShareTier(tier);

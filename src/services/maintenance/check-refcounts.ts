@@ -16,11 +16,11 @@ import { decodeKey, type Range } from '../../partition/keys.ts';
 import type { Row } from '../../partition/partition.ts';
 import { decodeCounter } from '../../partition/values.ts';
 import { decodeBlobRecord, parseBlobRecord } from '../blob/blob-record.ts';
-import { decodeDeletedContainer } from '../blob/deleted-containers.ts';
 import { decodeDeletedBlob, stampInKey } from '../blob/old-rows.ts';
 import { type BlobRecord, blocksIn, decodeBlock, decodeUncommitted } from '../blob/rows.ts';
 import { decodeRunningCopy } from '../blob/running-copies.ts';
 import { decodeAccount, removedAccountId, removedAccountName } from '../common/account-rows.ts';
+import { decodeDeletedName } from '../common/deleted-names.ts';
 import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
 import { decodeName } from '../common/names.ts';
 import type { AccountId } from '../common/storage.ts';
@@ -157,7 +157,7 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       }
       return;
     case 'g':
-      counts.containers.add(qualifiedId(account, `blob ${decodeDeletedContainer(row).id}`));
+      counts.containers.add(qualifiedId(account, `${rest[0]} ${decodeDeletedName(row).id}`));
       return;
     case 'x': {
       const deletion = decodeDeletion(row);

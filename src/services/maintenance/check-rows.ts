@@ -14,19 +14,11 @@ import { accountKeysFault, accountNameFault } from '../../rules/account-names.ts
 import { isPending } from '../../rules/copy-state.ts';
 import { findTag } from '../../rules/tags.ts';
 import { decodeBlobRecord } from '../blob/blob-record.ts';
-import { decodeDeletedContainer, deletedExpiryKey } from '../blob/deleted-containers.ts';
-import {
-  blobKey,
-  decodeBlock,
-  decodeProperties,
-  decodeUncommitted,
-  expiryKey,
-  nameKey,
-  propertiesKey,
-} from '../blob/rows.ts';
+import { blobKey, decodeBlock, decodeProperties, decodeUncommitted, expiryKey, nameKey } from '../blob/rows.ts';
 import { type CopyPlace, decodeRunningCopy, keyOfCopy, placeOfCopy, readCopied } from '../blob/running-copies.ts';
 import { tagKey } from '../blob/tag-index.ts';
 import { decodeAccount } from '../common/account-rows.ts';
+import { decodeDeletedName, deletedExpiryKey, type RestorableService } from '../common/deleted-names.ts';
 import { decodeDeletion } from '../common/deletions.ts';
 import { decodeName, type ServiceName } from '../common/names.ts';
 import { decodeNode } from '../file/node-rows.ts';
@@ -200,8 +192,10 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
       decodeDeletion(row);
       return;
     case 'g': {
-      const container = decodeDeletedContainer(row);
-      const needed = [propertiesKey(account, container.id), deletedExpiryKey(account, container)];
+      const service = rest[0] as RestorableService;
+      const gone = decodeDeletedName(row);
+      const properties = encodeKey([account, 'p', service, gone.id]);
+      const needed = [properties, deletedExpiryKey(account, service, gone)];
       if ((await at.getMany(needed)).includes(undefined))
         throw new Error('its properties or the end of its retention is missing');
       return;

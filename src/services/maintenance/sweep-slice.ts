@@ -31,6 +31,7 @@ import { expireDeletedState, removeDeletedState } from '../blob/soft-delete.ts';
 import { updateTagIndex } from '../blob/tag-index.ts';
 import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
 import type { AccountId } from '../common/storage.ts';
+import { expireDeletedShare } from '../file/deleted-shares.ts';
 import { sweepShare } from '../file/sweep-share.ts';
 
 export interface SweepContext {
@@ -181,7 +182,8 @@ export async function expireEntry(context: SweepContext, account: AccountId, ind
     await partition.transact(indexRow.key, (tx) => expireDeletedState(tx, content, account, indexRow));
     return;
   }
-  return (kind === 'container' ? expireDeletedContainer : expireUncommitted)(partition, account, indexRow);
+  const expire = { container: expireDeletedContainer, share: expireDeletedShare }[String(kind)] ?? expireUncommitted;
+  return expire(partition, account, indexRow);
 }
 
 async function expireUncommitted(partition: Partition, account: AccountId, indexRow: Row): Promise<void> {
