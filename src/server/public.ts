@@ -168,6 +168,7 @@ export interface CheckResult {
   readonly tables: number;
   readonly entities: number;
   readonly shares: number;
+  readonly files: number;
   /** For people: the counts, and what they should know though nothing is wrong. */
   readonly notes: readonly string[];
   /** The faults, in plain words. */

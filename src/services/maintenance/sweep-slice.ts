@@ -32,6 +32,7 @@ import { updateTagIndex } from '../blob/tag-index.ts';
 import { decodeDeletion, keyPrefixesIn } from '../common/deletions.ts';
 import type { AccountId } from '../common/storage.ts';
 import { expireDeletedShare } from '../file/deleted-shares.ts';
+import { sweepShare } from '../file/sweep-share.ts';
 
 export interface SweepContext {
   readonly partition: Partition;
@@ -69,6 +70,8 @@ function sweepEntry({ content }: SweepContext, tx: Transaction, account: Account
   switch (deletion.kind) {
     case 'container':
       return sweepContainer(content, tx, account, BigInt(deletion.container));
+    case 'share':
+      return sweepShare(tx, { account, content }, BigInt(deletion.share));
     case 'snapshots':
       return settleMarkSlice(tx, content, account, BigInt(deletion.container), deletion.blob);
     case 'stage': {
