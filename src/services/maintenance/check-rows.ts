@@ -24,11 +24,12 @@ import {
   nameKey,
   propertiesKey,
 } from '../blob/rows.ts';
-import { type CopyPlace, decodeRunningCopy, keyOfCopy, placeOfCopy, readCopied } from '../blob/running-copies.ts';
+import { type CopyPlace, keyOfCopy, placeOfCopy, readCopied } from '../blob/running-copies.ts';
 import { tagKey } from '../blob/tag-index.ts';
 import { decodeAccount } from '../common/account-rows.ts';
 import { decodeDeletion } from '../common/deletions.ts';
 import { decodeName, type ServiceName } from '../common/names.ts';
+import { decodeRunningCopy } from '../common/running-copies.ts';
 import { decodeMessage } from '../queue/message-rows.ts';
 import { decodeEntityProperties, entityFromRow } from '../table/entity-rows.ts';
 import { checkBlobContent, checkDeletedState, checkRetention, checkSnapshot, hasState } from './check-old-states.ts';
