@@ -39,6 +39,12 @@ export const fileContentHeaders: Reader<ContentHeaders> = reader((request) => ({
   contentMd5: base64Header(request, 'x-ms-content-md5'),
 }));
 
+/** Those of Set File Properties; undefined: none was sent, and all stay as they are. */
+export const changedContentHeaders: Reader<ContentHeaders | undefined> = reader((request) => {
+  const isSent = Object.keys(request.headers).some((name) => /^x-ms-(?:content-(?!length)|cache-control)/.test(name));
+  return isSent ? fileContentHeaders.read(request) : undefined;
+});
+
 /** What holds for every operation of the service: conditions are refused, and share snapshots are not there yet. */
 export function withServiceRules<Context>(row: Operation<Context>): Operation<Context> {
   if (!row.isImplemented) return row;

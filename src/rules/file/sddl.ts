@@ -7,6 +7,7 @@ import {
   decodeAccess,
   encodeAccess,
   isObjectType,
+  LIST_BYTES_MAX,
   type SecurityDescriptor,
 } from './security-descriptor.ts';
 import { abbreviateSid, parseSid } from './sid.ts';
@@ -18,7 +19,7 @@ const ENTRY = /\(([^()]*)\)/y;
 const SID_TEXT = /S-1-[0-9a-fx-]+(?=[OGDS]:|$)|[A-Z]{2}/iy;
 const GUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** Undefined: the text is not SDDL, or names what this server does not know. */
+/** Undefined: the text is not SDDL, or names what this server does not know, or more than a list can hold. */
 export function parseSddl(text: string): SecurityDescriptor | undefined {
   const scanner = new Scanner(text);
   let control = 0;
@@ -62,9 +63,12 @@ function parseList(scanner: Scanner, list: 'dacl' | 'sacl'): { entries: Acl; con
     else isNull = true;
   }
   const entries: Ace[] = [];
+  let bytes = 0;
   for (let entry = scanner.take(ENTRY); entry !== null; entry = scanner.take(ENTRY)) {
     const ace = parseEntry(entry[1]!);
     if (ace === undefined || isNull) return undefined;
+    bytes += ace.body.length;
+    if (bytes > LIST_BYTES_MAX) return undefined;
     entries.push(ace);
   }
   return { entries: isNull ? null : entries, control };

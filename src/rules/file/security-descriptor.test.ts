@@ -50,6 +50,7 @@ describe('A security descriptor', () => {
     const entries = (count: number) => `O:SYG:SYD:${'(A;;FA;;;SY)'.repeat(count)}`;
     expect(encodeDescriptor(parseSddl(entries(3276))!)!.length).toBeGreaterThan(65_000);
     expect(encodeDescriptor(parseSddl(entries(3277))!)).toBeUndefined();
+    expect(parseSddl(entries(5000))).toBeUndefined();
   });
 
   it('is never read from bytes that end early, and never past their end', () => {

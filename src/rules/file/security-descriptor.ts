@@ -68,7 +68,7 @@ export interface SecurityDescriptor {
 const HEADER_BYTES = 20;
 const LIST_HEADER_BYTES = 8;
 /** The length of a list is a 16-bit number. */
-const LIST_BYTES_MAX = 0xffff;
+export const LIST_BYTES_MAX = 0xffff;
 const PRESENCE = CONTROL.daclPresent | CONTROL.saclPresent | CONTROL.selfRelative;
 const KNOWN_TYPES: ReadonlySet<number> = new Set(Object.values(ACE_TYPES));
 const OBJECT_TYPES: ReadonlySet<number> = new Set([

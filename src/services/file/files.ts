@@ -1,11 +1,12 @@
 /** The operations on one file that do not concern its bytes: create, delete, properties and metadata. */
 import type { Snapshot, Transaction } from '../../partition/partition.ts';
 import { isFileLength } from '../../rules/file/ranges.ts';
-import { leaseAfterWrite } from '../../rules/lease.ts';
+import { leaseAfterWrite, leaseState } from '../../rules/lease.ts';
 import type { ContentHeaders } from '../common/content-headers.ts';
 import { type Metadata, parseMetadata, type SentMetadata } from '../common/names.ts';
 import type { Storage } from '../common/storage.ts';
 import { fail } from './errors.ts';
+import { changeLength } from './file-content.ts';
 import {
   addNode,
   checkPath,
@@ -108,13 +109,13 @@ export async function deleteFile(storage: Storage, input: FileInput): Promise<vo
 }
 
 /** For Get File Properties and Get File Metadata. */
-export async function getFile(storage: Storage, input: FileInput): Promise<File> {
+export async function getFile(storage: Storage, input: FileInput) {
   const path = checkPath(input);
   const leaseId = parseLeaseId(input.leaseId);
   return storage.partition.read(async (at) => {
-    const { node } = await resolveFile(at, storage, input.share, path);
-    checkFileLease(at, node, leaseId, 'read');
-    return node;
+    const { node: file } = await resolveFile(at, storage, input.share, path);
+    checkFileLease(at, file, leaseId, 'read');
+    return { file, leaseState: leaseState(file.lease, at.now) };
   });
 }
 
@@ -127,6 +128,29 @@ export function setFileMetadata(
     checkNotReadOnly(node);
     return { metadata, times: { ...node.times, change: tx.now } };
   });
+}
+
+export interface SetFilePropertiesInput extends FileInput {
+  /** Undefined: the headers of the file stay as they are. */
+  readonly content: ContentHeaders | undefined;
+  /** Undefined: it stays. */
+  readonly length: number | undefined;
+  readonly smb: AskedSmb;
+}
+
+/** A read-only file is refused unless its attributes are set, which is the way to make it writable. */
+export async function setFileProperties(storage: Storage, input: SetFilePropertiesInput): Promise<File> {
+  const { content, length } = input;
+  const file = await changeFile(storage, input, async (tx, target) => {
+    const { share, node } = target;
+    if (typeof input.smb.attributes !== 'number') checkNotReadOnly(node);
+    const of = { kind: 'file', parent: decodeParent(target), current: node } as const;
+    const smb = await resolveSmb(tx, share, input.smb, of);
+    const resized = length === undefined ? undefined : await changeLength(tx, storage, share, node, length);
+    return { ...smb, ...(content && { content }), ...resized?.record };
+  });
+  if (length !== undefined) storage.sweeper.wake();
+  return file;
 }
 
 /**

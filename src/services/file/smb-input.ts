@@ -71,6 +71,8 @@ function parseTimes(sent: SentSmb, operation: SmbOperation): Partial<AskedTimes>
     if (time === undefined) throw invalid(name, text);
     found[name] = time;
   }
+  // What is created with a last write in the past has not changed since.
+  if (operation === 'create' && found.lastWrite !== undefined) found.change ??= found.lastWrite;
   return found;
 }
 
