@@ -210,6 +210,7 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       return;
     }
     case 'r':
+    case 'R':
       counts.building.add(qualifiedId(account, formatId(decodeRunningCopy(row).content)));
       return;
     case 'c': {
