@@ -57,27 +57,30 @@ export const fileCopyOperations: readonly Operation<Storage>[] = [
       }),
     }),
   }),
-  operation({
-    name: 'Copy File',
-    route,
-    when: { 'x-ms-copy-source': true },
-    permission: ['create', 'write'],
-    readsCopySource: 'as owner',
-    test,
-    input: {
-      ...file,
-      source: copySource('as owner'),
-      metadata,
-      smb: copiedSmb,
-      ignoresReadOnly: booleanHeader('x-ms-file-copy-ignore-readonly'),
-      body: noContent,
-    },
-    run: copyFile,
-    reply: ({ file: made, copyId, copyStatus }) => ({
-      status: 202,
-      headers: validatorHeaders(made, { 'x-ms-copy-id': copyId, 'x-ms-copy-status': copyStatus }),
+  // Whether the request names the type of the file or not.
+  ...[{}, { 'x-ms-type': 'file' }].map((type) =>
+    operation({
+      name: 'Copy File',
+      route,
+      when: { 'x-ms-copy-source': true, ...type },
+      permission: ['create', 'write'],
+      readsCopySource: 'as owner',
+      test,
+      input: {
+        ...file,
+        source: copySource('as owner'),
+        metadata,
+        smb: copiedSmb,
+        ignoresReadOnly: booleanHeader('x-ms-file-copy-ignore-readonly'),
+        body: noContent,
+      },
+      run: copyFile,
+      reply: ({ file: made, copyId, copyStatus }) => ({
+        status: 202,
+        headers: validatorHeaders(made, { 'x-ms-copy-id': copyId, 'x-ms-copy-status': copyStatus }),
+      }),
     }),
-  }),
+  ),
   operation({
     name: 'Abort Copy File',
     route,
