@@ -92,6 +92,9 @@ export type Right =
 /** The right that a shared access signature must grant; a list: any one of them suffices. */
 export type Permission = Right | 'owner' | 'any' | readonly Right[] | { readonly all: readonly Right[] };
 
+/** What an account SAS is for: the service, containers, or the objects in them. */
+export type ResourceType = 's' | 'c' | 'o';
+
 export type ConditionHeader = 'If-Match' | 'If-None-Match' | 'If-Modified-Since' | 'If-Unmodified-Since';
 
 /** The context for one part of an operation that consists of others. Throws if the caller is not authorized for that part. */
@@ -150,6 +153,8 @@ export interface Operation<Context> extends RouteDescription {
   readonly shape: Shape;
   readonly isImplemented: boolean;
   readonly permission: Permission;
+  /** Where it is not that of the shape. */
+  readonly resourceType?: ResourceType;
   readonly anonymous: boolean;
   readonly conditions: readonly ConditionHeader[];
   readonly unsupported: readonly string[];

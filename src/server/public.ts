@@ -121,6 +121,8 @@ export interface Endpoint {
 export interface AccountSettings {
   /** How long a deleted container can be restored; 0: not at all. */
   readonly containerRetentionDays: number;
+  /** Likewise, a deleted share. */
+  readonly shareRetentionDays: number;
 }
 
 export interface HoldfastServer {
@@ -166,6 +168,7 @@ export interface CheckResult {
   readonly tables: number;
   readonly entities: number;
   readonly shares: number;
+  readonly files: number;
   /** For people: the counts, and what they should know though nothing is wrong. */
   readonly notes: readonly string[];
   /** The faults, in plain words. */

@@ -1,5 +1,6 @@
 /** Operations on shares: one row each, in the order of Microsoft's REST reference. */
 import type { Storage } from '../../services/common/storage.ts';
+import { restoreShare } from '../../services/file/deleted-shares.ts';
 import { type ListedShare, listShares } from '../../services/file/list-shares.ts';
 import { leaseShare } from '../../services/file/share-leases.ts';
 import {
@@ -24,6 +25,7 @@ import {
   pathPart,
   query,
   reader,
+  requiredHeader,
   xmlBody,
 } from '../params.ts';
 import { estimateListBytes, metadataHeaders, streamedXmlReply, validatorHeaders, xmlReply } from '../reply.ts';
@@ -47,15 +49,17 @@ export const listSharesRow: Operation<Storage> = operation({
     prefix: query('prefix'),
     marker: query('marker'),
     resultsMax: integerQuery('maxresults', { min: 1, max: 2 ** 31 - 1 }),
-    include: listQuery('include', ['metadata'], ['snapshots', 'deleted']),
+    include: listQuery('include', ['metadata', 'deleted', 'snapshots']),
     version,
   },
   replyBytes: estimateListBytes,
   run: async (storage, input) => {
-    const withMetadata = input.include.includes('metadata');
+    // There are no snapshots that `include` could list.
+    const { include } = input;
+    const withMetadata = include.includes('metadata');
     const pieces = await streamAsProduced(async (append) => {
       const emit = (shares: readonly ListedShare[]) => append(shareElements(shares, input.version, withMetadata));
-      append(shareListEnd(await listShares(storage, input, emit)));
+      append(shareListEnd(await listShares(storage, { ...input, deleted: include.includes('deleted') }, emit)));
     });
     return { input, pieces };
   },
@@ -174,6 +178,20 @@ export const shareOperations: readonly Operation<Storage>[] = [
     run: getShareStats,
     reply: ({ share: found, usedBytes }, request) =>
       xmlReply(200, shareStatsXml(usedBytes, request.version), validatorHeaders(found)),
+  }),
+  operation({
+    name: 'Restore Share',
+    route: 'PUT /{share}',
+    query: { restype: 'share', comp: 'undelete' },
+    permission: ['create', 'write'],
+    test: 'test/end-to-end/file-restore-share.test.ts',
+    input: {
+      share,
+      deletedName: requiredHeader('x-ms-deleted-share-name'),
+      deletedVersion: requiredHeader('x-ms-deleted-share-version'),
+    },
+    run: restoreShare,
+    reply: (restored) => ({ status: 201, headers: validatorHeaders(restored) }),
   }),
   ...LEASE_PERMISSIONS.map(({ when, permission }) =>
     operation({

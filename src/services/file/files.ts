@@ -86,6 +86,7 @@ export async function putFile(
 ): Promise<{ readonly file: File; readonly needsSweep: boolean }> {
   const { share, node } = target;
   checkReplaceable(tx, node, leaseId);
+  if (node && storage.granted?.overwrite === false) throw fail('AuthorizationPermissionMismatch');
   await charge(tx, share, length - (node?.length ?? 0));
   const smb = await resolveSmb(tx, share, asked, { kind: 'file', parent: decodeParent(target), current: undefined });
   const record = { kind: 'file', ...smb, length, contentId, content, metadata } as const;

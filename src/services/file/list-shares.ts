@@ -1,81 +1,74 @@
-/** List Shares: a page shows one committed state, and is read in slices that leave the event loop to others. */
-import { nextSlice } from '../../base/time-slices.ts';
-import { decodeKeySuffix, keyAfter, prefixEnd } from '../../partition/keys.ts';
+/** List Shares. */
+import { decodeKeySuffix, keyAfter } from '../../partition/keys.ts';
+import type { Row } from '../../partition/partition.ts';
 import { type LeaseState, leaseState } from '../../rules/lease.ts';
-import { shareNameFault } from '../../rules/names.ts';
-import { createSliceBuffer } from '../common/slices.ts';
+import { type DeletedName, remainingDays } from '../common/deleted-names.ts';
+import { type ListInput, type Named, type NameSource, readPage } from '../common/list-pages.ts';
+import { pageOfNames } from '../common/name-pages.ts';
+import { pageStream } from '../common/row-streams.ts';
 import type { Storage } from '../common/storage.ts';
-import { fail } from './errors.ts';
-import { decodeShare, nameKey, nameKeyPrefix, propertiesKey } from './rows.ts';
+import type { DeletedShare } from './deleted-shares.ts';
+import { decodeShare, nameKey, nameKeyPrefix, propertiesKey, type Share } from './rows.ts';
 import { type FoundShare, foundShare } from './share-reads.ts';
 
-const PAGE_MAX = 5_000;
-const SLICE_ROWS = 250;
-const PREFIX_MAX = 63;
+/** The properties of all rows of a page are in memory at once, each as long as its metadata. */
+const SHARES_PER_READ = 1_000;
 
 export interface ListedShare {
   readonly name: string;
   readonly share: FoundShare;
   readonly leaseState: LeaseState;
+  /** Undefined: it is not deleted. */
+  readonly deleted?: (DeletedName & { readonly remainingDays: number }) | undefined;
 }
 
-export interface ListSharesInput {
-  readonly prefix: string | undefined;
-  readonly marker: string | undefined;
-  readonly resultsMax: number | undefined;
+interface ShareRow extends Named {
+  readonly share: Share;
+  readonly properties: Row;
+  readonly deleted?: DeletedName;
 }
 
-/**
- * `emit` is called with the shares of a page slice by slice, so that the metadata of thousands need not be in memory at once.
- * Resolves with the marker of the next page.
- */
+/** Emits the shares of a page slice by slice, and returns the marker of the next page. `deleted`: with those that can be restored. */
 export async function listShares(
-  { account, partition }: Storage,
-  { prefix = '', marker, resultsMax = PAGE_MAX }: ListSharesInput,
+  storage: Storage,
+  input: ListInput & { readonly deleted?: boolean },
   emit: (shares: readonly ListedShare[]) => void,
 ): Promise<string> {
-  const first = marker ? parseMarker(marker) : undefined;
-  // No name is longer, and engines limit the length of keys.
-  if (prefix.length > PREFIX_MAX) return '';
-  const start = nameKeyPrefix(account, '');
-  const to = prefixEnd(nameKeyPrefix(account, prefix));
-  const slices = createSliceBuffer(emit, SLICE_ROWS);
+  const { account, partition } = storage;
   return partition.read(async (at) => {
-    let from = nameKeyPrefix(account, prefix);
-    if (first !== undefined && nameKey(account, first) > from) from = nameKey(account, first);
-    for (let left = Math.min(resultsMax, PAGE_MAX); ; ) {
-      const limit = Math.min(SLICE_ROWS, left + 1);
-      const rows = await at.scan({ from, to }, { limit });
-      const found = await at.getMany(rows.map((row) => propertiesKey(account, decodeShare(account, row).id)));
-      for (const [i, row] of rows.entries()) {
-        const name = decodeKeySuffix(row.key, start);
-        if (left-- === 0) {
-          slices.flush();
-          return formatMarker(name);
-        }
-        if (slices.isFull()) {
-          slices.flush();
-          await nextSlice();
-        }
-        const properties = found[i]!;
-        const share = foundShare(decodeShare(account, row), properties);
-        slices.add({ name, share, leaseState: leaseState(share.lease, at.now) }, properties.value.length);
-      }
-      slices.flush();
-      if (rows.length < limit) return '';
-      from = keyAfter(rows.at(-1)!.key);
-      await nextSlice();
-    }
+    const range = { account, service: 'file', withDeleted: input.deleted ?? false } as const;
+    const start = nameKeyPrefix(account, '');
+    const names: NameSource<ShareRow, ListedShare> = {
+      under: (prefix) => nameKeyPrefix(account, prefix),
+      at: (name) => nameKey(account, name),
+      after: (name) => keyAfter(nameKey(account, name)),
+      open: ({ from, to }) =>
+        pageStream(async (first, limit) => {
+          const options = { limit: Math.min(limit, SHARES_PER_READ) };
+          const { rows, next } = await pageOfNames(at, range, { from: first, to }, options);
+          const shares = rows.map((row) =>
+            row.deleted ? { account, ...(row.deleted as DeletedShare) } : decodeShare(account, row),
+          );
+          const found = await at.getMany(shares.map(({ id }) => propertiesKey(account, id)));
+          return {
+            rows: rows.map(({ key, deleted }, i) => ({
+              name: deleted?.name ?? decodeKeySuffix(key, start),
+              ...(deleted && { deleted, keySuffix: key.slice(start.length) }),
+              share: shares[i]!,
+              properties: found[i]!,
+            })),
+            next,
+          };
+        }, from),
+      item({ name, share: row, properties, deleted: gone }) {
+        const share = foundShare(row, properties);
+        const deleted = gone && { ...gone, remainingDays: remainingDays(gone, at.now) };
+        // As recorded: the lease of a deleted share is broken.
+        return { name, share, leaseState: deleted ? 'broken' : leaseState(share.lease, at.now), deleted };
+      },
+      bytesOf: ({ properties }) => properties.value.length,
+    };
+    // Without a delimiter there are no common prefixes.
+    return readPage(names, input, '', (items) => emit(items as readonly ListedShare[]));
   });
-}
-
-/** Opaque to clients: the name with which the next page starts. */
-function formatMarker(name: string): string {
-  return `1-${name}`;
-}
-
-function parseMarker(marker: string): string {
-  const name = marker.slice(2);
-  if (marker.startsWith('1-') && !shareNameFault(name)) return name;
-  throw fail('InvalidQueryParameterValue', { QueryParameterName: 'marker', QueryParameterValue: marker });
 }

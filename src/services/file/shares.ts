@@ -1,31 +1,18 @@
 /** Create, get, change and delete a share. */
-import { deletionKey } from '../../content/rows.ts';
-import type { Transaction } from '../../partition/partition.ts';
 import { formatEtag, type Validators } from '../../rules/conditions.ts';
 import { DEFAULT_QUOTA, DEFAULT_TIER, isQuota, parseShareTier, type ShareTier } from '../../rules/file/shares.ts';
 import { leaseState } from '../../rules/lease.ts';
 import { checkNotRemoved } from '../common/account-rows.ts';
-import { deletionOfRows, encodeDeletion } from '../common/deletions.ts';
+import { readAccountSettings } from '../common/account-settings.ts';
 import { parseLeaseId } from '../common/lease-actions.ts';
 import { type Metadata, parseMetadata, type SentMetadata } from '../common/names.ts';
 import type { AccessPolicy } from '../common/policies.ts';
 import type { Storage } from '../common/storage.ts';
+import { keepDeletedShare } from './deleted-shares.ts';
 import { fail } from './errors.ts';
 import { addRoot } from './namespace.ts';
-import {
-  encodeShare,
-  encodeShareProperties,
-  entriesIn,
-  FIRST_GENERATION,
-  nameKey,
-  nodesIn,
-  permissionsIn,
-  propertiesKey,
-  type ShareKeys,
-  timesIn,
-  txQueueKey,
-  usageIn,
-} from './rows.ts';
+import { encodeShare, encodeShareProperties, FIRST_GENERATION, nameKey, propertiesKey, txQueueKey } from './rows.ts';
+import { scheduleShareDeletion } from './share-deletion.ts';
 import {
   checkShareLease,
   checkShareName,
@@ -131,17 +118,13 @@ export async function deleteShare(storage: Storage, input: LeasedShareInput): Pr
     const found = await readShareProperties(tx, storage, share);
     checkShareLease(tx, found.lease, leaseId, 'write');
     tx.remove(nameKey(account, share));
+    const { shareRetentionDays } = await readAccountSettings(tx, account);
+    if (shareRetentionDays > 0) return keepDeletedShare(tx, found, share, shareRetentionDays);
     tx.remove(propertiesKey(account, found.id));
     scheduleShareDeletion(tx, found);
   });
   storage.heldLeases?.endAll(account, { service: 'file', container: share });
   storage.sweeper.wake();
-}
-
-/** The caller removes the name and the properties: without the name, nothing in the share can be reached. */
-export function scheduleShareDeletion(tx: Transaction, share: ShareKeys): void {
-  const rows = [entriesIn, nodesIn, timesIn, permissionsIn, usageIn].map((rangeOf) => rangeOf(share).from);
-  tx.put(deletionKey(share.account, tx.timestamp, share.id.toString()), encodeDeletion(deletionOfRows(...rows)));
 }
 
 interface ShareSettings {
