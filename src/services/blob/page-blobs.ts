@@ -14,12 +14,12 @@ import {
   type SequenceConditions,
 } from '../../rules/page.ts';
 import { emitRanges } from '../common/content-reads.ts';
+import { type FromUrlInput, withSource } from '../common/copy-sources.ts';
 import { StorageError } from '../common/errors.ts';
 import { type StagedBytes, writeStaged } from '../common/staged-bytes.ts';
 import type { Storage } from '../common/storage.ts';
 import type { SentContent } from '../common/upload.ts';
 import { readBlob } from './blob-record.ts';
-import { type FromUrlInput, withSource } from './copy-sources.ts';
 import { fail } from './errors.ts';
 import {
   type CreateInPlaceInput,

@@ -7,27 +7,21 @@ import { formatEtag } from '../../rules/conditions.ts';
 import { abortCopy as abortState, judgeAbort, startCopy as startState } from '../../rules/copy-state.ts';
 import { INFINITE_SECONDS, normaliseLeaseId } from '../../rules/lease.ts';
 import { REHYDRATION_SECONDS, type StoredTier, tierOfCopy } from '../../rules/tiers.ts';
+import { copySourceError, readerOf, sourceScope } from '../common/copy-sources.ts';
+import { openRemote } from '../common/remote-source.ts';
+import { decodeRunningCopy, encodeRunningCopy, type RunningCopy } from '../common/running-copies.ts';
 import type { Storage } from '../common/storage.ts';
-import { readBlob } from './blob-record.ts';
 import { type CheckedCopy, checkInfiniteLease, checkSource, checkSourceConditions } from './copies.ts';
-import { copySourceError, sourceScope } from './copy-sources.ts';
 import { fail } from './errors.ts';
-import { openRemote } from './remote-source.ts';
 import { type BlobInput, checkLease, checkWriteInput } from './request-checks.ts';
-import { type ContentHeaders, changesInPlace, type Metadata, runningCopyKey, txQueueKey } from './rows.ts';
-import {
-  decodeRunningCopy,
-  encodeRunningCopy,
-  endWithoutBytes,
-  putEmptyContent,
-  type RunningCopy,
-} from './running-copies.ts';
+import { type ContentHeaders, type Metadata, runningCopyKey, txQueueKey } from './rows.ts';
+import { endWithoutBytes, putEmptyContent } from './running-copies.ts';
 import { checkPut, putBlobRecord, readTarget, releaseReplaced } from './write-target.ts';
 
 const IN_PLACE_REFUSED = 'Append and page blobs are copied within an account only.';
 
 /** The source as the copy will expect it at every slice. */
-interface FoundSource {
+interface ExpectedSource {
   readonly source: RunningCopy['source'];
   readonly bytes: number;
   readonly content: ContentHeaders;
@@ -74,7 +68,7 @@ export async function startPendingCopy(storage: Storage, copy: CheckedCopy) {
   return { etag: formatEtag(timestamp), modified: timestamp, copyId, copyStatus: 'pending' as const };
 }
 
-async function findSource(storage: Storage, copy: CheckedCopy): Promise<FoundSource> {
+async function findSource(storage: Storage, copy: CheckedCopy): Promise<ExpectedSource> {
   const { source, sourceConditions } = copy.input;
   if ('remote' in source) {
     const { head, metadata, validators, close } = await openRemote(storage, source);
@@ -86,18 +80,21 @@ async function findSource(storage: Storage, copy: CheckedCopy): Promise<FoundSou
     return { source: { url: source.remote.url, etag, modified }, bytes, content, metadata, tier: undefined };
   }
   const scope = sourceScope(storage);
-  const { container, blob: name, snapshot } = source;
-  const blob = await storage.partition.read(async (at) => {
-    const found = await readBlob(at, scope, container, name, snapshot).catch((error: unknown) => {
-      throw copySourceError(error);
-    });
-    checkSource(at, found.blob, copy);
-    if (changesInPlace(found.blob)) throw fail('NotImplemented', undefined, IN_PLACE_REFUSED);
-    return found.blob;
+  const { service, container, item, snapshot } = source;
+  const found = await storage.partition.read(async (at) => {
+    const one = await readerOf(storage, service)
+      .find(at, storage.content, scope, source)
+      .catch((error: unknown) => {
+        throw copySourceError(error);
+      });
+    checkSource(at, one, copy);
+    if (one.isInPlaceBlob) throw fail('NotImplemented', undefined, IN_PLACE_REFUSED);
+    return one;
   });
-  const { etag, length: bytes, content, metadata, tier } = blob;
-  const place = { account: scope.account, container, blob: name, snapshot, grantedContainer: scope.granted?.container };
-  return { source: { ...place, etag }, bytes, content, metadata, tier };
+  const { etag, length: bytes, content, metadata, tier } = found;
+  const place = { account: scope.account, service, container, item, snapshot };
+  const grantedContainer = scope.granted?.container;
+  return { source: { ...place, grantedContainer, etag }, bytes, content, metadata, tier };
 }
 
 /** Leaves an empty blob with the metadata of the copy. */

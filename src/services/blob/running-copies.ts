@@ -1,49 +1,27 @@
-/**
- * Running copies as rows: each names its source, the content that it builds, and the process that runs it. The blob itself is empty
- * until the copy is complete; its record has the state of the copy.
- */
-
+/** Copies onto blobs. The blob is empty until its copy is complete; its record has the state of the copy. */
 import type { ContentStore } from '../../content/content.ts';
-import { type ContentId, formatId, parseId } from '../../content/rows.ts';
+import { formatId } from '../../content/rows.ts';
 import { crc64Base64 } from '../../hashing/hasher.ts';
 import { decodeKey, type Key } from '../../partition/keys.ts';
-import type { Row, Snapshot, Transaction } from '../../partition/partition.ts';
-import { decodeValue, encodeBytes, encodeValue } from '../../partition/values.ts';
-import type { CopyState } from '../../rules/copy-state.ts';
+import type { Snapshot, Transaction } from '../../partition/partition.ts';
+import { encodeBytes } from '../../partition/values.ts';
+import { type CopyState, completeCopy } from '../../rules/copy-state.ts';
+import type { CopyTarget, CopyTargets } from '../common/copy-target.ts';
+import type { RunningCopy } from '../common/running-copies.ts';
 import type { AccountId } from '../common/storage.ts';
+import { WHOLE_BYTES_MAX } from '../common/upload.ts';
 import { decodeBlobRecord, encodeBlobRecord } from './blob-record.ts';
-import { type Blob, blobKey, type ContainerId, inlineKey, recordFrom, runningCopyKey } from './rows.ts';
-
-/** A blob of another account of this server. */
-export interface LocalCopySource {
-  readonly account: AccountId;
-  readonly container: string;
-  /** The container whose access settings authorized the read: another one of the same name does not. */
-  readonly grantedContainer: ContainerId | undefined;
-  readonly blob: string;
-  /** Undefined: the base blob. */
-  readonly snapshot?: bigint | undefined;
-  readonly etag: string;
-}
-
-export interface RemoteCopySource {
-  /** With its signature, which the blob record does not show. */
-  readonly url: string;
-  readonly etag: string | undefined;
-  readonly modified: bigint | undefined;
-}
-
-export interface RunningCopy {
-  readonly id: string;
-  readonly source: LocalCopySource | RemoteCopySource;
-  /** Its manifest grows with the copy. No content row exists before the end, so this row is what names the pages. */
-  readonly content: ContentId;
-  /** The epoch of the process that runs it. Once the epoch is gone, another process takes the copy over. */
-  readonly owner: bigint;
-  readonly started: bigint;
-  /** The Content-MD5 that the blob gets with its bytes. */
-  readonly md5: string | undefined;
-}
+import { assignChunks } from './copied-segments.ts';
+import {
+  type Blob,
+  blobKey,
+  type ContainerId,
+  inlineKey,
+  propertiesKey,
+  recordFrom,
+  runningCopiesIn,
+  runningCopyKey,
+} from './rows.ts';
 
 /** Where a running copy is. */
 export interface CopyPlace {
@@ -52,62 +30,12 @@ export interface CopyPlace {
   readonly blob: string;
 }
 
-export const isRemote = (source: RunningCopy['source']): source is RemoteCopySource => 'url' in source;
 export const keyOfCopy = ({ account, container, blob }: CopyPlace): Key => runningCopyKey(account, container, blob);
 
 export function placeOfCopy(key: Key): CopyPlace {
   const [account, , container, , blob] = decodeKey(key) as [AccountId, string, ContainerId, bigint, string];
   return { account, container, blob };
 }
-
-export function encodeRunningCopy({ source, content, owner, started, ...copy }: RunningCopy): Buffer {
-  return encodeValue({
-    ...copy,
-    source: isRemote(source)
-      ? { ...source, modified: source.modified?.toString() }
-      : {
-          ...source,
-          account: source.account.toString(),
-          grantedContainer: source.grantedContainer?.toString(),
-          snapshot: source.snapshot?.toString(),
-        },
-    content: formatId(content),
-    owner: owner.toString(),
-    started: started.toString(),
-  });
-}
-
-export function decodeRunningCopy(row: Row): RunningCopy {
-  const { id, md5, source, content, owner, started } = decodeValue<StoredCopy>(row);
-  return {
-    id,
-    md5,
-    source:
-      'url' in source
-        ? { url: source.url, etag: source.etag, modified: parseOptional(source.modified) }
-        : {
-            ...source,
-            account: BigInt(source.account),
-            grantedContainer: parseOptional(source.grantedContainer),
-            snapshot: parseOptional(source.snapshot),
-          },
-    content: parseId(content),
-    owner: BigInt(owner),
-    started: BigInt(started),
-  };
-}
-
-/** JSON has no bigint. */
-type StoredCopy = Pick<RunningCopy, 'id' | 'md5'> & {
-  source:
-    | { url: string; etag?: string; modified?: string }
-    | { account: string; container: string; grantedContainer?: string; blob: string; snapshot?: string; etag: string };
-  content: string;
-  owner: string;
-  started: string;
-};
-
-const parseOptional = (text: string | undefined): bigint | undefined => (text === undefined ? undefined : BigInt(text));
 
 /** The blob onto which a copy runs, as its record has it. */
 export async function readCopied(at: Snapshot, { account, container, blob }: CopyPlace): Promise<Blob | undefined> {
@@ -146,4 +74,50 @@ export function putEmptyContent(
 ): { length: 0; crc64: string } {
   tx.put(inlineKey(account, container, blob), encodeBytes(EMPTY));
   return { length: 0, crc64: crc64Base64(EMPTY) };
+}
+
+export const blobCopies: CopyTargets = {
+  rowsIn: (account) => runningCopiesIn(account),
+  open: (content, key) => (decodeKey(key)[1] === 'r' ? blobTarget(content, placeOfCopy(key)) : undefined),
+};
+
+function blobTarget(content: ContentStore, place: CopyPlace): CopyTarget<Blob> {
+  const { account, container, blob } = place;
+  const inline = inlineKey(account, container, blob);
+  return {
+    account,
+    key: keyOfCopy(place),
+    wholeBytesMax: WHOLE_BYTES_MAX,
+    async read(at) {
+      // Of a deleted container the properties are gone at once, the blobs later.
+      const properties = await at.get(propertiesKey(account, container));
+      return properties && readCopied(at, place);
+    },
+    putState: (tx, found, copy) => putProgress(tx, place, found, copy),
+    wantedUpload: () => ({ md5: false }),
+    async addSlice(tx, copy, offset, slice, { chunkRefs }) {
+      const { segments, repeated } = assignChunks(slice, chunkRefs);
+      await content.increfChunks(tx, account, repeated);
+      await content.addSegments(tx, account, copy.content, offset, segments);
+    },
+    complete(tx, { content: contentId, md5 }, found, whole) {
+      tx.remove(keyOfCopy(place));
+      if (whole) tx.put(inline, encodeBytes(whole));
+      else {
+        content.completeContent(tx, account, contentId, found.copy.bytes);
+        tx.remove(inline);
+      }
+      const record = {
+        ...recordFrom(found),
+        ...(whole
+          ? { crc64: crc64Base64(whole), contentId: undefined }
+          : { crc64: undefined, contentId: formatId(contentId) }),
+        length: found.copy.bytes,
+        content: { ...found.content, contentMd5: md5 },
+        copy: completeCopy(found.copy, tx.timestamp),
+      };
+      tx.put(blobKey(account, container, blob), encodeBlobRecord(record));
+    },
+    end: (tx, copy, found, state) => endWithoutBytes(tx, content, place, copy, found, state),
+  };
 }

@@ -3,14 +3,11 @@
  * A kill loses the slice that was under way; the process that takes the copy over goes on after the last one that was committed.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { epochKey, formatId } from '../../content/rows.ts';
-import { crc64Base64 } from '../../hashing/hasher.ts';
+import { epochKey } from '../../content/rows.ts';
 import { OutcomeUnknown, type Transaction, Unavailable } from '../../partition/partition.ts';
-import { encodeBytes } from '../../partition/values.ts';
 import {
   advanceCopy,
   type CopyState,
-  completeCopy,
   copiedBytes,
   failCopy,
   isOverdue,
@@ -21,24 +18,13 @@ import {
   TOO_MANY_WRITE_FAILURES,
   unreadableSource,
 } from '../../rules/copy-state.ts';
-import { StorageError } from '../common/errors.ts';
-import type { Storage } from '../common/storage.ts';
-import { WHOLE_BYTES_MAX, withUpload } from '../common/upload.ts';
-import { encodeBlobRecord } from './blob-record.ts';
-import { assignChunks } from './copied-segments.ts';
+import type { CopiedResource, CopyTarget, PendingResource } from './copy-target.ts';
+import { StorageError } from './errors.ts';
 import { readWhole } from './remote-source.ts';
-import { type Blob, type BlobRecord, blobKey, inlineKey, propertiesKey, recordFrom } from './rows.ts';
-import {
-  type CopyPlace,
-  decodeRunningCopy,
-  encodeRunningCopy,
-  endWithoutBytes,
-  keyOfCopy,
-  putProgress,
-  type RunningCopy,
-  readCopied,
-} from './running-copies.ts';
+import { decodeRunningCopy, encodeRunningCopy, type RunningCopy } from './running-copies.ts';
 import { openSlices, type SourceContext, type SourceSlice } from './slice-sources.ts';
+import type { Storage } from './storage.ts';
+import { withUpload } from './upload.ts';
 
 export interface JobContext extends SourceContext {
   /** Of this process. */
@@ -62,19 +48,17 @@ class Superseded extends Error {}
 /** Neither source nor target is at fault. */
 const isPassing = (error: unknown): boolean => error instanceof Unavailable || error instanceof OutcomeUnknown;
 
-type CopiedBlob = Blob & { readonly copy: CopyState };
-
-export class CopyJob {
+export class CopyJob<Found extends CopiedResource> {
   private readonly context: JobContext;
-  private readonly place: CopyPlace;
+  private readonly target: CopyTarget<Found>;
   private readonly signal: AbortSignal;
   private failures = 0;
   /** The copy that this job is about; one that follows it on the same blob has another. */
   copyId: string | undefined;
 
-  constructor(context: JobContext, place: CopyPlace, signal: AbortSignal) {
+  constructor(context: JobContext, target: CopyTarget<Found>, signal: AbortSignal) {
     this.context = context;
-    this.place = place;
+    this.target = target;
     this.signal = signal;
   }
 
@@ -100,11 +84,11 @@ export class CopyJob {
   /** Undefined: there is nothing to do for this process. */
   private async claim(): Promise<{ readonly copy: RunningCopy; readonly state: CopyState } | undefined> {
     const { epoch, partition } = this.context;
-    const key = keyOfCopy(this.place);
+    const { key } = this.target;
     const { value } = await partition.transact(key, async (tx) => {
       const row = await tx.get(key);
       const copy = row && decodeRunningCopy(row);
-      const found = await readCopied(tx, this.place);
+      const found = await this.target.read(tx);
       if (!copy || found?.copy?.id !== copy.id) return undefined;
       if (copy.owner !== epoch) {
         if (await tx.get(epochKey(copy.owner))) return undefined;
@@ -133,9 +117,9 @@ export class CopyJob {
   }
 
   private async copy(copy: RunningCopy, { bytes, copied = 0 }: CopyState): Promise<void> {
-    const source = openSlices(this.context, copy, bytes, this.signal);
+    const source = openSlices(this.context, copy.source, bytes, this.signal);
     try {
-      if (bytes <= WHOLE_BYTES_MAX) {
+      if (bytes <= this.target.wholeBytesMax) {
         const whole = bytes === 0 ? undefined : await readWhole(this.checked((await source.next(0)).bytes()));
         return await this.commitWhole(copy, whole ?? Buffer.alloc(0));
       }
@@ -148,23 +132,20 @@ export class CopyJob {
 
   /** Returns the offset after the slice. */
   private async copySlice(copy: RunningCopy, offset: number, slice: SourceSlice): Promise<number> {
-    const { partition, content } = this.context;
-    const { account } = this.place;
+    const { context, target } = this;
+    const { partition, content } = context;
+    const { account } = target;
     const length = slice.segments.reduce((sum, segment) => sum + segment.length, 0);
     const end = offset + length;
     const sent = { length, expected: {}, bytes: () => this.checked(slice.bytes()) };
-    await withUpload({ content, account }, sent, { md5: false }, async (uploaded) => {
-      const { segments, repeated } = assignChunks(slice.segments, uploaded.chunkRefs);
-      await partition.transact(keyOfCopy(this.place), async (tx) => {
+    await withUpload({ content, account }, sent, target.wantedUpload(offset), async (uploaded) => {
+      await partition.transact(target.key, async (tx) => {
         const found = await this.readOwn(tx, copy);
         if (copiedBytes(found.copy) !== offset) throw new Error('the progress of a copy has changed');
         await content.commitUpload(tx, account, uploaded);
-        await content.increfChunks(tx, account, repeated);
-        await content.addSegments(tx, account, copy.content, offset, segments);
-        if (end < found.copy.bytes) return putProgress(tx, this.place, found, advanceCopy(found.copy, end));
-        content.completeContent(tx, account, copy.content, end);
-        tx.remove(inlineKey(account, this.place.container, this.place.blob));
-        this.complete(tx, copy, found, { crc64: undefined, contentId: formatId(copy.content) });
+        await target.addSlice(tx, copy, offset, slice.segments, uploaded);
+        if (end < found.copy.bytes) target.putState(tx, found, advanceCopy(found.copy, end));
+        else target.complete(tx, copy, found, undefined);
       });
     });
     this.failures = 0;
@@ -172,42 +153,19 @@ export class CopyJob {
   }
 
   private async commitWhole(copy: RunningCopy, bytes: Buffer): Promise<void> {
-    const { account, container, blob } = this.place;
-    const crc64 = crc64Base64(bytes);
-    await this.context.partition.transact(keyOfCopy(this.place), async (tx) => {
+    await this.context.partition.transact(this.target.key, async (tx) => {
       const found = await this.readOwn(tx, copy);
       if (bytes.length !== found.copy.bytes) throw new Error('a source of another length');
-      tx.put(inlineKey(account, container, blob), encodeBytes(bytes));
-      this.complete(tx, copy, found, { crc64, contentId: undefined });
+      this.target.complete(tx, copy, found, bytes);
     });
   }
 
-  private complete(
-    tx: Transaction,
-    copy: RunningCopy,
-    found: CopiedBlob,
-    stored: Pick<BlobRecord, 'crc64' | 'contentId'>,
-  ): void {
-    const { account, container, blob } = this.place;
-    tx.remove(keyOfCopy(this.place));
-    const record = {
-      ...recordFrom(found),
-      ...stored,
-      length: found.copy.bytes,
-      content: { ...found.content, contentMd5: copy.md5 },
-      copy: completeCopy(found.copy, tx.timestamp),
-    };
-    tx.put(blobKey(account, container, blob), encodeBlobRecord(record));
-  }
-
-  /** Throws unless this process still runs the copy. Of a deleted container the properties are gone at once, the blobs later. */
-  private async readOwn(tx: Transaction, { id }: RunningCopy): Promise<CopiedBlob> {
-    const { account, container } = this.place;
-    const [row, properties] = await tx.getMany([keyOfCopy(this.place), propertiesKey(account, container)]);
+  /** Throws unless this process still runs the copy. */
+  private async readOwn(tx: Transaction, { id }: RunningCopy): Promise<PendingResource<Found>> {
+    const row = await tx.get(this.target.key);
     const current = row && decodeRunningCopy(row);
-    const found = await readCopied(tx, this.place);
-    if (!properties || !found?.copy || current?.id !== id || current.owner !== this.context.epoch)
-      throw new Superseded();
+    const found = await this.target.read(tx);
+    if (!found?.copy || current?.id !== id || current.owner !== this.context.epoch) throw new Superseded();
     return { ...found, copy: found.copy };
   }
 
@@ -216,18 +174,18 @@ export class CopyJob {
     const isSource = error instanceof StorageError;
     if (isSource && error.status < 500) return this.end(copy, unreadableSource(error.status, error.code));
     if (this.failures > FAILURES_MAX) return this.end(copy, isSource ? TOO_MANY_FAILURES : TOO_MANY_WRITE_FAILURES);
-    await this.context.partition.transact(keyOfCopy(this.place), async (tx) => {
+    await this.context.partition.transact(this.target.key, async (tx) => {
       const found = await this.readOwn(tx, copy);
       const description = isSource ? retriedSource(tx.now) : retriedTarget(tx.now);
-      putProgress(tx, this.place, found, { ...found.copy, description });
+      this.target.putState(tx, found, { ...found.copy, description });
     });
   }
 
   private async end(copy: RunningCopy, description: string): Promise<void> {
-    const { partition, content, sweeper } = this.context;
-    const { value: needsSweep } = await partition.transact(keyOfCopy(this.place), async (tx) => {
+    const { partition, sweeper } = this.context;
+    const { value: needsSweep } = await partition.transact(this.target.key, async (tx) => {
       const found = await this.readOwn(tx, copy);
-      return endWithoutBytes(tx, content, this.place, copy, found, failCopy(found.copy, description, tx.timestamp));
+      return this.target.end(tx, copy, found, failCopy(found.copy, description, tx.timestamp));
     });
     if (needsSweep) sweeper.wake();
   }
