@@ -205,6 +205,8 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
     while (answers < goal) await sleep(10);
   };
 
+  // The line that names the port of files is printed last.
+  while (files && servers.some((server) => originOf(server) === undefined)) await sleep(5);
   if (files) await makeTree(originOf(servers[0]!)!);
   else await makeContainer(servers[0]!.origin()!, softDelete);
   const all = Array.from({ length: clients }, (_, client) => act(client));
