@@ -237,6 +237,21 @@ describe.each(Object.entries(engines))('The namespace of a share on %s', (_, { h
     }
   }, 120_000);
 
+  it('has no node in a directory that is deleted while the node is made', async () => {
+    const [make, remove]: Operation[] = [
+      { kind: 'mkdir', path: 'a/new' },
+      { kind: 'rmdir', path: 'a' },
+    ];
+    for (let round = 0; round < 30; round++) {
+      const { observed } = await race(['a'], round % 2 ? [make!, remove!] : [remove!, make!]);
+      const outcomes = [
+        ['', 'DirectoryNotEmpty'],
+        ['ParentNotFound', ''],
+      ];
+      expect(outcomes).toContainEqual(round % 2 ? observed : observed.toReversed());
+    }
+  }, 120_000);
+
   it('has every node in a directory after a rename or a delete above it', async () => {
     for (let round = 0; round < 30; round++) {
       const { observed, left } = await race(
@@ -251,6 +266,7 @@ describe.each(Object.entries(engines))('The namespace of a share on %s', (_, { h
       expect(renamed).toBe('');
       expect(['', 'ParentNotFound']).toContain(created);
       expect(['', 'ParentNotFound', 'DirectoryNotEmpty']).toContain(deleted);
+      expect([created, deleted]).not.toEqual(['', '']);
       const isEmpty = deleted === '' ? '' : `directory:y(${created === '' ? 'directory:new()' : ''})`;
       expect(left).toBe(`directory:b(directory:x(${isEmpty}))`);
     }
