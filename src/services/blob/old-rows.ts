@@ -80,7 +80,7 @@ export interface SnapshotMark {
   readonly kept?: (Deletion & { readonly upTo: Timestamp }) | undefined;
 }
 
-const NO_MARK: SnapshotMark = { upTo: 0n };
+export const NO_MARK: SnapshotMark = { upTo: 0n };
 
 export function encodeMark({ upTo, kept }: SnapshotMark): Buffer {
   const stored = kept && [kept.upTo, kept.deleted, kept.until].map(String);
@@ -103,6 +103,10 @@ export async function readMark(at: Snapshot, account: AccountId, id: ContainerId
 export function hiddenUpTo({ upTo, kept }: SnapshotMark): Timestamp {
   return kept && kept.upTo > upTo ? kept.upTo : upTo;
 }
+
+/** All snapshots of the blob, and before them the mark. */
+export const markAndSnapshots = (account: AccountId, id: ContainerId, blob: string): Range =>
+  keysUnder([account, 'v', id, ROOT, blob]);
 
 /** The snapshots of the blob with later stamps than the first, up to the last. */
 export function snapshotsBetween(
