@@ -128,9 +128,12 @@ export const loops = {
   repeatBlock({ container, run, blockBytes, blocks }) {
     const id = blockIdOf(0);
     const put = maker('PUT', { query: { comp: 'block', blockid: id }, bytes: randomBytes(blockBytes) });
+    const list = commit(Array.from({ length: blocks }, () => id));
+    let next = 0;
     return () => async (timed) => {
-      await timed(put(`/${container}/${run}`), 201);
-      await timed(commit(Array.from({ length: blocks }, () => id))(`/${container}/${run}`), 201);
+      const path = `/${container}/${run}-${next++}`;
+      await timed(put(path), 201);
+      await timed(list(path), 201);
     };
   },
 

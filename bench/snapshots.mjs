@@ -6,21 +6,26 @@ import { clientsOf, count, pairRow, withPair } from './pairs.mjs';
 import { runScript, startServer } from './servers.mjs';
 
 const CONTAINER = 'snapshots';
-/** By name: the blob of this length, from one block that its list names again and again. Snapshot Blob reads none of its bytes. */
+/** By the length of the blob. The large one is one block that its list names again and again: Snapshot Blob reads none of its bytes. */
 const SOURCES = {
-  '1 KiB': { blockBytes: 1 << 10, blocks: 1 },
-  '1 GiB': { blockBytes: 8 << 20, blocks: 128 },
+  '1 KiB': { loop: 'putLarge', bytes: 1 << 10 },
+  '1 GiB': { loop: 'repeatBlock', blockBytes: 8 << 20, blocks: 128 },
 };
 const CLIENTS = [1, 16];
 const titleOf = (size, clients) => `Snapshot Blob of ${size}, ${clientsOf(clients)}`;
 const sourceOf = (size) => size.replace(' ', '-');
 
 async function prepare(bench, server, size) {
-  const spec = { loop: 'repeatBlock', container: CONTAINER, run: sourceOf(size), ...SOURCES[size] };
+  const spec = { ...SOURCES[size], container: CONTAINER, run: sourceOf(size) };
   await bench.order(server, { ...spec, clients: 1, milliseconds: 0 });
 }
 
-const snapshotSpec = (size, clients) => ({ loop: 'snapshot', container: CONTAINER, clients, source: sourceOf(size) });
+const snapshotSpec = (size, clients) => ({
+  loop: 'snapshot',
+  container: CONTAINER,
+  clients,
+  source: `${sourceOf(size)}-0`,
+});
 
 export const snapshotStage = {
   titles: Object.keys(SOURCES).flatMap((size) => CLIENTS.map((clients) => titleOf(size, clients))),
