@@ -11,7 +11,6 @@ import {
   largeStage,
   oneBlobStage,
   putStage,
-  snapshotStage,
   startStage,
   tagStage,
 } from './against-azurite.mjs';
@@ -25,6 +24,7 @@ import { postgresMarkdown, postgresSettings, postgresStage } from './on-postgres
 import { depthStage, queueGrowthStage, queueStage } from './queues.mjs';
 import { judge, markdown } from './report.mjs';
 import { endAll, installAzurite, kinds, startLoad } from './servers.mjs';
+import { snapshotListStage, snapshotSizeStage, snapshotStage } from './snapshots.mjs';
 import { runStalls } from './stalls.mjs';
 import { tableGrowthStage, tableReadStage, tableWriteStage } from './tables.mjs';
 
@@ -115,6 +115,7 @@ const againstOthers = [
   oneBlobStage,
   batchStage,
   snapshotStage,
+  snapshotListStage,
   filledStage(10_000),
   filledStage(100_000),
   tagStage,
@@ -122,6 +123,7 @@ const againstOthers = [
   oneLaneStage,
   flatStage,
   copyStage,
+  snapshotSizeStage,
   deleteStage,
   growthStage,
   tableWriteStage,

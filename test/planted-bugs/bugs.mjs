@@ -579,7 +579,7 @@ export const plantedBugs = [
   {
     name: 'a snapshot does not check the mark of deleted ones',
     file: 'src/services/blob/old-rows.ts',
-    find: 'const hidden = hiddenUpTo(await readMark(tx, account, id, blob));',
+    find: 'const hidden = mark ? hiddenUpTo(decodeMark(mark)) : 0n;',
     replace: 'const hidden = 0n;',
     tests: ['src/services/blob/snapshots.test.ts'],
   },
