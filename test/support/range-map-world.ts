@@ -33,6 +33,13 @@ export interface Kill {
   readonly isAfter: boolean;
 }
 
+/** Units from `from` to before `to`; seed 0: they are cleared. */
+export interface ScatteredPiece {
+  readonly from: number;
+  readonly to: number;
+  readonly seed: number;
+}
+
 export type RangeWorld = Awaited<ReturnType<typeof openRangeWorld>>;
 
 export async function openRangeWorld(engine: Engine) {
@@ -105,6 +112,25 @@ export async function openRangeWorld(engine: Engine) {
       const uploaded = await content.upload(ACCOUNT, inPieces(bytes, 70_000), bytes.length, { md5: false, mapOffset });
       try {
         await put({ chunkRefs: uploaded.chunkRefs }, (tx) => content.commitUpload(tx, ACCOUNT, uploaded));
+      } finally {
+        uploaded.release();
+      }
+    },
+    /** Several ranges in one commit, of which one chunk may have the bytes. */
+    async scatter(id: ContentId, pieces: readonly ScatteredPiece[]) {
+      const { content } = process;
+      const written = pieces.filter(({ seed }) => seed > 0);
+      const bytes = Buffer.concat(written.map(({ from, to, seed }) => bytesOfUnits(from, to - from, seed)));
+      const changed = pieces.map(({ from, to, seed }) => ({ from: from * UNIT, to: to * UNIT, isWritten: seed > 0 }));
+      const uploaded = await content.upload(ACCOUNT, inPieces(bytes, 70_000), bytes.length, { md5: false });
+      try {
+        await ranges().withRoom(ACCOUNT, () =>
+          act(async (tx) => {
+            await content.commitUpload(tx, ACCOUNT, uploaded);
+            const found = await ranges().read(tx, ACCOUNT, id);
+            await ranges().writeRanges(tx, ACCOUNT, found, changed, uploaded.chunkRefs);
+          }),
+        );
       } finally {
         uploaded.release();
       }
