@@ -112,16 +112,6 @@ describe('Copy Blob from another server', () => {
         if (running.engine !== 'memory') expect((await check(running.where)).findings).toEqual([]);
       });
 
-      it.each(['AppendBlob', 'PageBlob'])(
-        'refuses a source of another kind, which the copy would not have: %s',
-        async (type) => {
-          const to = (await running.newContainer()).getBlockBlobClient('to');
-          const url = origin.put(`/${randomUUID()}`, { bytes: randomBytes(512), headers: { 'x-ms-blob-type': type } });
-          await expectRefusal(to.beginCopyFromURL(url), 501, 'NotImplemented');
-          expect(await to.exists()).toBe(false);
-        },
-      );
-
       it.each([0, 10, 16_384, 16_385, 33 * MIB])(
         'copies %i bytes with the properties of the source',
         async (length) => {

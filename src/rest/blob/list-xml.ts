@@ -6,11 +6,11 @@ import type { ListedContainer } from '../../services/blob/list-containers.ts';
 import type { ListedBlob, ListedItem } from '../../services/blob/listing.ts';
 import { blobTypeOf } from '../../services/blob/rows.ts';
 import { element, type ListParameters, metadataElements, parameterElements } from '../xml/list-elements.ts';
-import { typeElements } from './blob-types.ts';
+import { incrementalElements, typeElements } from './blob-types.ts';
 import { copyElements } from './copy-reply.ts';
 import { leaseElements } from './lease-reply.ts';
 import { nameElement, tagsElement } from './tags-xml.ts';
-import { tierElements } from './tier-reply.ts';
+import { pageTierElement, tierElements } from './tier-reply.ts';
 
 export function containerListStart(endpoint: string, parameters: ListParameters): Buffer {
   return Buffer.from(
@@ -96,8 +96,9 @@ function blobElement(item: ListedBlob, included: IncludedFields): string {
     `${element('Content-Encoding', contentEncoding)}${element('Content-Language', contentLanguage)}<Content-CRC64 />` +
     `${element('Content-MD5', contentMd5)}${element('Cache-Control', cacheControl)}` +
     `${element('Content-Disposition', contentDisposition)}${typeElements(blob)}` +
-    `${isBlock ? tierElements(tier) : ''}${leaseElementsOf(item)}` +
+    `${isBlock ? tierElements(tier) : pageTierElement(blob)}${leaseElementsOf(item)}` +
     `${included.copy && blob.copy ? copyElements(blob.copy) : ''}<ServerEncrypted>true</ServerEncrypted>` +
+    `${incrementalElements(blob, included.copy)}` +
     `${blob.append?.isSealed ? '<Sealed>true</Sealed>' : ''}` +
     `${deletionElements(item)}` +
     `${blob.tags.length > 0 ? `<TagCount>${blob.tags.length}</TagCount>` : ''}</Properties>` +

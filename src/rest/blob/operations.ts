@@ -63,7 +63,7 @@ import { structuredContent } from '../structured-body/structured-content.ts';
 import { parsePolicies, policiesXml } from '../xml/access-policies.ts';
 import { appendOperations } from './append-operations.ts';
 import { batchOperations } from './batch.ts';
-import { appendHeaders, BLOB_TYPES, pageHeaders } from './blob-types.ts';
+import { appendHeaders, BLOB_TYPES, incrementalHeaders, pageHeaders } from './blob-types.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
 import { addCopyHeaders } from './copy-reply.ts';
 import { copySource, requireAbortAction, requireAsyncCopy, sourceTagConditions } from './copy-source.ts';
@@ -781,7 +781,7 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
   };
   for (const name in metadata) headers[`x-ms-meta-${name}`] = metadata[name];
   if (found.append) Object.assign(headers, appendHeaders(found.append));
-  if (found.page) Object.assign(headers, pageHeaders(found.page));
+  if (found.page) Object.assign(headers, pageHeaders(found.page), incrementalHeaders(found.page, found.copy));
   if (found.copy) addCopyHeaders(headers, found.copy);
   return headers;
 }

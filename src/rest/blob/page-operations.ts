@@ -1,6 +1,7 @@
 /** Page blobs on the wire, and Set Blob Properties, which changes their length and sequence number. */
 import type { SequenceAction } from '../../rules/page.ts';
 import { setBlobProperties } from '../../services/blob/blobs.ts';
+import { copyIncrementally } from '../../services/blob/incremental-copies.ts';
 import {
   clearPages,
   createPageBlob,
@@ -33,7 +34,7 @@ import { PAGE_BYTES, streamedXmlReply, validatorHeaders } from '../reply.ts';
 import { structuredType } from '../structured-body/headers.ts';
 import { structuredContent } from '../structured-body/structured-content.ts';
 import { pageHeaders } from './blob-types.ts';
-import { sourceBytesMax, sourceRange } from './copy-source.ts';
+import { copySource, sourceBytesMax, sourceRange } from './copy-source.ts';
 import { hashHeaders, sourceParams, UNSUPPORTED_OF_SOURCES, wantsBlockMd5 } from './from-url-operations.ts';
 import { pageListMarker, pageListXml, pageRangeElements } from './page-list-xml.ts';
 import {
@@ -42,7 +43,6 @@ import {
   ENCRYPTION,
   IMMUTABILITY,
   noContent,
-  noTier,
   previousSnapshot,
   rejectSnapshot,
   sizeLimit,
@@ -172,7 +172,7 @@ export const pageOperations: readonly Operation<Storage>[] = [
       tags: header('x-ms-tags'),
       length: required('x-ms-blob-content-length', length),
       sequenceNumber,
-      tier: noTier,
+      tier: header('x-ms-access-tier'),
       body: noContent,
     },
     run: createPageBlob,
@@ -245,6 +245,22 @@ export const pageOperations: readonly Operation<Storage>[] = [
     reply: ({ sequenceNumber: number, ...written }) => ({
       status: 201,
       headers: validatorHeaders(written, pageHeaders({ sequenceNumber: number })),
+    }),
+  }),
+  operation({
+    name: 'Incremental Copy Blob',
+    route,
+    query: { comp: 'incrementalcopy' },
+    permission: ['write', 'create'],
+    readsCopySource: 'by its credential',
+    conditions: ALL_CONDITIONS,
+    test: 'test/end-to-end/incremental-copy-blob.test.ts',
+    unsupported: VERSION_PARAMS,
+    input: { ...target, source: copySource('by its credential') },
+    run: copyIncrementally,
+    reply: ({ copyId, copyStatus, ...written }) => ({
+      status: 202,
+      headers: validatorHeaders(written, { 'x-ms-copy-id': copyId, 'x-ms-copy-status': copyStatus }),
     }),
   }),
   operation({

@@ -18,7 +18,13 @@ import { type PlannedRead, type planBlobRead, planOrHold } from './blob-reads.ts
 import { readBlob } from './blob-record.ts';
 import { fail } from './errors.ts';
 import { withRemoteSource } from './remote-source.ts';
-import { checkBlobName, checkContainerName, checkOnline, checkReadConditions } from './request-checks.ts';
+import {
+  checkBlobName,
+  checkContainerName,
+  checkOnline,
+  checkReadable,
+  checkReadConditions,
+} from './request-checks.ts';
 import { type Blob, changesInPlace, inlineKey, txQueueKey } from './rows.ts';
 import { copies } from './slice-sources.ts';
 
@@ -150,6 +156,7 @@ async function readSource(
   const { id, blob } = await readBlob(at, scope, source.container, source.blob, source.snapshot);
   checkReadConditions(blob, sourceConditions);
   checkOnline(at, blob);
+  checkReadable(blob);
   const { from, to } = sourceBounds(sourceRange, blob.length);
   const length = to - from;
   if (length > sourceBytesMax) throw sourceTooLarge(sourceBytesMax);

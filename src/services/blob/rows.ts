@@ -16,7 +16,9 @@ import type { Instant, Row, Snapshot, Timestamp, Transaction } from '../../parti
 import { decodeValue, encodeValue } from '../../partition/values.ts';
 import { formatEtag, type Validators } from '../../rules/conditions.ts';
 import type { CopyState } from '../../rules/copy-state.ts';
+import type { IncrementalState } from '../../rules/incremental-copy.ts';
 import type { Lease } from '../../rules/lease.ts';
+import type { PageTier } from '../../rules/page-tiers.ts';
 import type { Tags } from '../../rules/tags.ts';
 import type { StoredTier } from '../../rules/tiers.ts';
 import { encodeDeletion } from '../common/deletions.ts';
@@ -110,6 +112,10 @@ export interface AppendState {
 
 export interface PageState {
   readonly sequenceNumber: bigint;
+  /** Undefined: never set. */
+  readonly tier?: PageTier | undefined;
+  /** The blob consists of copies of another one's snapshots; it cannot be changed, and only its snapshots can be read. */
+  readonly incremental?: IncrementalState | undefined;
 }
 
 export interface BlobRecord extends ETagged {

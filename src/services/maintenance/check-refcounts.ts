@@ -196,9 +196,11 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       countState(decodeBlobRecord(row));
       return;
     }
-    case 'r':
-      counts.building.add(qualifiedId(account, formatId(decodeRunningCopy(row).content)));
+    case 'r': {
+      const copy = decodeRunningCopy(row);
+      if (!copy.inPlace) counts.building.add(qualifiedId(account, formatId(copy.content)));
       return;
+    }
     case 'c': {
       content(`${rest[0]}-${rest[1]}`).row = decodeContent(row);
       return;
