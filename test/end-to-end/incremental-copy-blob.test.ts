@@ -243,6 +243,22 @@ describe('Incremental Copy Blob', () => {
           expectError(await copy(running, target, (await takeSnapshot(again)).url), 409, 'BlobOverwritten');
         });
 
+        it.each<Place>(['the account', 'another server'])(
+          'follows a source that becomes shorter and grows: %s',
+          async (place) => {
+            const from = await sourceAt(running, place, 4 * PAGE);
+            await put(from, 0, 4, 'a');
+            const to = (await running.newContainer()).getPageBlobClient('to');
+            await copied(running, to, (await takeSnapshot(from)).url);
+            await from.resize(PAGE);
+            expect(await textOf(await copied(running, to, (await takeSnapshot(from)).url))).toBe('a');
+            await from.resize(4 * PAGE);
+            await put(from, 2, 1, 'b');
+            expect(await textOf(await copied(running, to, (await takeSnapshot(from)).url))).toBe('a.b.');
+            await expectInOrder(running);
+          },
+        );
+
         it('honours conditions on the copy', async () => {
           const from = await sourceAt(running, 'the account');
           const { url } = await takeSnapshot(from);

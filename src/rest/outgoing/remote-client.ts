@@ -29,7 +29,7 @@ const fail = errorFactory(commonErrors);
 
 type SentRequest = Pick<RemoteRequest, 'url' | 'range' | 'signal'>;
 
-interface Exchange {
+interface RemoteExchange {
   readonly sent: ClientRequest;
   readonly answer: IncomingMessage;
 }
@@ -70,7 +70,7 @@ export function createRemoteSources(options: RemoteClientOptions): RemoteSources
   async function ask<T>(
     request: SentRequest,
     headers: OutgoingHttpHeaders,
-    read: (exchange: Exchange) => Promise<T>,
+    read: (exchange: RemoteExchange) => Promise<T>,
   ): Promise<T> {
     const url = parseWebUrl(request.url);
     if (!url || !origins.has(url.origin)) throw fail('AuthorizationFailure');
@@ -106,7 +106,7 @@ export function createRemoteSources(options: RemoteClientOptions): RemoteSources
     address: string,
     { range, signal }: SentRequest,
     headers: OutgoingHttpHeaders,
-  ): Promise<Exchange> {
+  ): Promise<RemoteExchange> {
     const isNumeric = isIP(url.hostname.replace(/^\[(.*)\]$/, '$1')) !== 0;
     const options: RequestOptions & { servername?: string } = {
       host: address,

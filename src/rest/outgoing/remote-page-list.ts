@@ -11,8 +11,6 @@ export const PAGE_LIST_VERSION = '2021-12-02';
 /** A few hundred ranges have some 20 KiB. */
 const LIST_BYTES_MAX = 1 << 20;
 
-type ListedRange = PageList['ranges'][number];
-
 export function pageListUrl({ url, since, limit }: PageListRequest): string {
   const previous = since === undefined ? '' : `&prevsnapshot=${encodeURIComponent(formatIso7(since))}`;
   return `${url}${url.includes('?') ? '&' : '?'}comp=pagelist&maxresults=${limit}${previous}`;
@@ -46,7 +44,7 @@ async function parse(bytes: Buffer): Promise<XmlElement> {
   return root;
 }
 
-function readRange(element: XmlElement): ListedRange[] {
+function readRange(element: XmlElement): PageList['ranges'] {
   if (element.name !== 'PageRange' && element.name !== 'ClearRange') return [];
   const [from, last] = ['Start', 'End'].map((name) => Number(findChild(element, name)?.text || Number.NaN));
   if (!Number.isSafeInteger(from) || !Number.isSafeInteger(last) || from! < 0 || last! < from!)
