@@ -229,6 +229,22 @@ describe('Copy Blob from another server', () => {
         expect(await textOf(to)).toBe('new');
       });
 
+      it('is no source for another copy before it is complete', async () => {
+        const { to, bytes } = await startStalled(running);
+        const container = running.service.getContainerClient(to.containerName);
+        const [copy, block] = ['copy', 'block'].map((name) => container.getBlockBlobClient(name)) as [
+          BlockBlobClient,
+          BlockBlobClient,
+        ];
+        await expectRefusal(copy.beginCopyFromURL(to.url), 409, 'PendingCopyOperation');
+        await expectRefusal(copy.syncCopyFromURL(await signed(to)), 409, 'CannotVerifyCopySource');
+        await expectRefusal(block.stageBlockFromURL(id('a'), await signed(to)), 409, 'CannotVerifyCopySource');
+        origin.resume();
+        await ended(to);
+        await (await copy.beginCopyFromURL(to.url)).pollUntilDone();
+        expect((await copy.downloadToBuffer()).equals(bytes)).toBe(true);
+      });
+
       it('goes on in a container that is renamed', async () => {
         const { to, bytes } = await startStalled(running);
         const name = `c-${randomUUID()}`;

@@ -26,7 +26,7 @@ import { setBlobTier } from '../../services/blob/tiers.ts';
 import { undeleteBlob } from '../../services/blob/undelete.ts';
 import type { Storage } from '../../services/common/storage.ts';
 import { prepend, streamAsProduced } from '../http/streamed.ts';
-import { type ConditionHeader, type Operation, operationOn } from '../operation.ts';
+import { type ConditionHeader, type Operation, operationOn, type Request } from '../operation.ts';
 import {
   blobContentHeaders,
   booleanHeader,
@@ -124,6 +124,8 @@ const accessTier = header('x-ms-access-tier');
 const rehydratePriority = header('x-ms-rehydrate-priority');
 /** The first version in which Get Blob answers with the tier, as Get Blob Properties does. */
 const GET_BLOB_TIER_VERSION = '2026-10-06';
+
+const SNAPSHOT_HEADER_UNTIL = '2019-02-02';
 
 const leaseParams = {
   action: requiredHeader('x-ms-lease-action'),
@@ -444,6 +446,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     run: getBlob,
     reply: ({ blob: found, leaseState, tier, bytes, length, range, rangeMd5, rangeCrc64 }, request) => {
       const headers = blobHeaders(found, leaseState);
+      headers['x-ms-snapshot'] = snapshotHeader(found, request);
       if (request.version >= GET_BLOB_TIER_VERSION) Object.assign(headers, tierHeaders(found, tier));
       headers['Content-MD5'] = range ? rangeMd5 : found.content.contentMd5;
       headers['x-ms-blob-content-md5'] = range && found.content.contentMd5;
@@ -466,8 +469,9 @@ const singleOperations: readonly Operation<Storage>[] = [
     unsupportedUnlessLenient: ENCRYPTION,
     input: { container, blob, snapshot, conditions, leaseId },
     run: getBlobProperties,
-    reply: ({ blob: found, leaseState, tier }) => {
+    reply: ({ blob: found, leaseState, tier }, request) => {
       const headers = blobHeaders(found, leaseState);
+      headers['x-ms-snapshot'] = snapshotHeader(found, request);
       headers['Content-MD5'] = found.content.contentMd5;
       headers['Content-Length'] = found.length;
       return { status: 200, headers: Object.assign(headers, tierHeaders(found, tier)) };
@@ -755,6 +759,11 @@ function leaseReply({ action, leaseId, breakSeconds, ...found }: LeaseAnswer & {
 
 function metadataReply(found: Validators & { readonly metadata: Metadata }): Reply {
   return { status: 200, headers: validatorHeaders(found, metadataHeaders(found.metadata)) };
+}
+
+/** Versions before 2019-02-02 have it in reads of a snapshot. */
+function snapshotHeader({ snapshot: stamp }: Blob, { version }: Request): string | undefined {
+  return stamp === undefined || version === '' || version >= SNAPSHOT_HEADER_UNTIL ? undefined : formatIso7(stamp);
 }
 
 /** One object literal: spreading several into each other would cost more than the rest of Get Blob's reply. */

@@ -18,8 +18,8 @@ import {
   type BlobInput,
   checkBlobName,
   checkContainerName,
+  checkCopyable,
   checkLease,
-  checkReadable,
   checkReadConditions,
   checkSingleCondition,
   checkWritable,
@@ -188,7 +188,7 @@ export function appendStateOf({ append }: Pick<Blob, 'append'>, seals: boolean |
 /** The lease id of the source is optional; if one is sent, it must be that of the active lease. */
 export function checkSource(at: DecisionSnapshot, blob: Blob, { input, sourceLeaseId }: CheckedCopy): void {
   checkLease(at, blob.lease, sourceLeaseId, 'read', 'blob');
-  checkReadable(blob);
+  checkCopyable(blob);
   checkSourceConditions(blob, input.sourceConditions);
 }
 

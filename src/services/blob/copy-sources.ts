@@ -21,8 +21,8 @@ import { withRemoteSource } from './remote-source.ts';
 import {
   checkBlobName,
   checkContainerName,
+  checkCopyable,
   checkOnline,
-  checkReadable,
   checkReadConditions,
 } from './request-checks.ts';
 import { type Blob, changesInPlace, inlineKey, txQueueKey } from './rows.ts';
@@ -156,7 +156,7 @@ async function readSource(
   const { id, blob } = await readBlob(at, scope, source.container, source.blob, source.snapshot);
   checkReadConditions(blob, sourceConditions);
   checkOnline(at, blob);
-  checkReadable(blob);
+  checkCopyable(blob);
   const { from, to } = sourceBounds(sourceRange, blob.length);
   const length = to - from;
   if (length > sourceBytesMax) throw sourceTooLarge(sourceBytesMax);

@@ -127,6 +127,12 @@ export function checkReadable(blob: Pick<Blob, 'page' | 'snapshot'>): void {
   if (blob.page?.incremental && blob.snapshot === undefined) throw fail('OperationNotAllowedOnIncrementalCopyBlob');
 }
 
+/** Fails if the blob has no bytes that can be copied: a copy onto it that is pending has none yet. */
+export function checkCopyable(blob: Pick<Blob, 'copy' | 'page' | 'snapshot'>): void {
+  checkReadable(blob);
+  checkNoPendingCopy(blob);
+}
+
 /** Fails if the lease does not permit this use. A decision on an active lease is void once the lease has expired: hence the deadline. */
 export function checkLease(
   at: DecisionSnapshot,
