@@ -209,9 +209,11 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       else getOrCreate(counts.directories, qualifiedId(account, rest[0]), new Map()).set(node.id, node.parent);
       return;
     }
-    case 'r':
-      counts.building.add(qualifiedId(account, formatId(decodeRunningCopy(row).content)));
+    case 'r': {
+      const copy = decodeRunningCopy(row);
+      if (!copy.inPlace) counts.building.add(qualifiedId(account, formatId(copy.content)));
       return;
+    }
     case 'c': {
       content(`${rest[0]}-${rest[1]}`).row = decodeContent(row);
       return;
