@@ -5,6 +5,7 @@ import { cpus, loadavg, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { installAzurite } from '../scripts/azurite.mjs';
 import {
   batchStage,
   filledStage,
@@ -23,7 +24,7 @@ import { order } from './measure.mjs';
 import { postgresMarkdown, postgresSettings, postgresStage } from './on-postgres.mjs';
 import { depthStage, queueGrowthStage, queueStage } from './queues.mjs';
 import { judge, markdown } from './report.mjs';
-import { endAll, installAzurite, kinds, startLoad } from './servers.mjs';
+import { endAll, kinds, startLoad } from './servers.mjs';
 import { snapshotListStage, snapshotSizeStage, snapshotStage } from './snapshots.mjs';
 import { runStalls } from './stalls.mjs';
 import { tableGrowthStage, tableReadStage, tableWriteStage } from './tables.mjs';
