@@ -1,7 +1,9 @@
 /** Rows of the operation tables, and the operations that they are compiled into at start-up. */
-import { type Details, StorageError } from '../services/common/errors.ts';
+import { commonErrors, type Details, errorFactory, StorageError } from '../services/common/errors.ts';
 import type { CopySourceAddress, CopySourceReads, RemoteAddress } from './copy-source.ts';
 import type { Reply } from './reply.ts';
+
+const fail = errorFactory(commonErrors);
 
 export type Method = 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE' | 'PATCH' | 'MERGE' | 'OPTIONS';
 
@@ -92,6 +94,9 @@ export type Right =
 /** The right that a shared access signature must grant; a list: any one of them suffices. */
 export type Permission = Right | 'owner' | 'any' | readonly Right[] | { readonly all: readonly Right[] };
 
+/** What an account SAS is for: the service, containers, or the objects in them. */
+export type ResourceType = 's' | 'c' | 'o';
+
 export type ConditionHeader = 'If-Match' | 'If-None-Match' | 'If-Modified-Since' | 'If-Unmodified-Since';
 
 /** The context for one part of an operation that consists of others. Throws if the caller is not authorized for that part. */
@@ -150,6 +155,8 @@ export interface Operation<Context> extends RouteDescription {
   readonly shape: Shape;
   readonly isImplemented: boolean;
   readonly permission: Permission;
+  /** Where it is not that of the shape. */
+  readonly resourceType?: ResourceType;
   readonly anonymous: boolean;
   readonly conditions: readonly ConditionHeader[];
   readonly unsupported: readonly string[];
@@ -309,6 +316,8 @@ function unsupportedCheck(names: readonly string[]): (request: Request) => void 
     }
     for (const name of parameters) {
       if (request.query[name] !== undefined) {
+        if (name === 'versionid' && request.query.snapshot !== undefined)
+          throw fail('MutuallyExclusiveQueryParameters');
         const message = `The query parameter ${name} is not implemented by this server yet.`;
         throw notImplemented(message, { QueryParameterName: name });
       }

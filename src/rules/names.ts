@@ -72,7 +72,7 @@ export function tableNameFault(name: string): TableNameFault | undefined {
   return foldTableName(name) === RESERVED ? 'InvalidInput' : undefined;
 }
 
-const METRICS_TABLE = /^\$metrics(?:hour|minute)primarytransactions(?:blob|queue|table)$/i;
+const METRICS_TABLE = /^\$metrics(?:hour|minute)primarytransactions(?:blob|queue|table|file)$/i;
 
 /** Tables that the service itself writes: they can be read, and are not listed. */
 export function isMetricsTable(name: string): boolean {

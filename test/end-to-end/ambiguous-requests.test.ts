@@ -9,7 +9,7 @@ const running = serverFor('memory');
 const EXPIRY = '2099-01-01T00:00:00Z';
 const VERSION = '2022-11-02';
 const sasWith = (fields: Record<string, string> = {}): string[] =>
-  accountSas({ sv: VERSION, ss: 'bqt', srt: 'sco', sp: 'rwdlacup', se: EXPIRY, ...fields });
+  accountSas({ sv: VERSION, ss: 'bqtf', srt: 'sco', sp: 'rwdlacup', se: EXPIRY, ...fields });
 
 beforeAll(async () => {
   const container = running.service.getContainerClient('container');

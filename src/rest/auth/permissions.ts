@@ -2,12 +2,15 @@
 import { commonErrors, errorFactory, type StorageError } from '../../services/common/errors.ts';
 import type { ServiceName } from '../../services/common/names.ts';
 import type { Granted } from '../../services/common/storage.ts';
-import type { Operation, Permission, Request, Right, Shape } from '../operation.ts';
+import type { Operation, Permission, Request, ResourceType, Right, Shape } from '../operation.ts';
 import type { AccountSas, ContainerAccess, Identity, LookUpAccess, ServiceSas } from './identity.ts';
 
 const fail = errorFactory(commonErrors);
 
-export type OperationAccess = Pick<Operation<never>, 'permission' | 'shape'> & { readonly anonymous?: boolean };
+export type OperationAccess = Pick<Operation<never>, 'permission' | 'shape'> & {
+  readonly anonymous?: boolean;
+  readonly resourceType?: ResourceType | undefined;
+};
 
 const LETTERS: Readonly<Record<Right, string>> = {
   read: 'r',
@@ -23,7 +26,7 @@ const LETTERS: Readonly<Record<Right, string>> = {
   filter: 'f',
 };
 const SERVICE_LETTERS: Readonly<Record<ServiceName, string>> = { blob: 'b', queue: 'q', table: 't', file: 'f' };
-const RESOURCE_TYPES: Readonly<Record<Shape, string>> = {
+const RESOURCE_TYPES: Readonly<Record<Shape, ResourceType>> = {
   '/': 's',
   '/{container}': 'c',
   '/{container}/{blob}': 'o',
@@ -69,7 +72,11 @@ function checkAccountSasScope(
 ): void {
   if (!services.includes(SERVICE_LETTERS[service])) throw fail('AuthorizationServiceMismatch');
   if (row.permission === 'any') return;
-  if (!resourceTypes.includes(RESOURCE_TYPES[row.shape])) throw fail('AuthorizationResourceTypeMismatch');
+  if (!resourceTypes.includes(resourceTypeOf(row))) throw fail('AuthorizationResourceTypeMismatch');
+}
+
+function resourceTypeOf({ resourceType, shape }: OperationAccess): ResourceType {
+  return resourceType ?? RESOURCE_TYPES[shape];
 }
 
 /**
@@ -79,11 +86,14 @@ function checkAccountSasScope(
 const CONTAINER_LEVEL_PERMISSIONS: Readonly<Partial<Record<Shape, readonly Permission[]>>> = {
   '/{container}': ['list', 'filter'],
   '/{queue}': ['read'],
+  '/{share}': ['list'],
+  '/{share}/{path}': ['list'],
 };
 
-function checkServiceSasScope({ table }: ServiceSas, { permission, shape }: OperationAccess, name: string): void {
+function checkServiceSasScope({ table }: ServiceSas, row: OperationAccess, name: string): void {
+  const { permission, shape } = row;
   if (permission === 'any') return;
-  if (RESOURCE_TYPES[shape] !== 'o' && !CONTAINER_LEVEL_PERMISSIONS[shape]?.includes(permission))
+  if (resourceTypeOf(row) !== 'o' && !CONTAINER_LEVEL_PERMISSIONS[shape]?.includes(permission))
     throw fail('AuthorizationFailure');
   if (table !== undefined && table !== name.toLowerCase()) throw fail('AuthorizationFailure');
 }

@@ -45,11 +45,15 @@ export const changedContentHeaders: Reader<ContentHeaders | undefined> = reader(
   return isSent ? fileContentHeaders.read(request) : undefined;
 });
 
-/** What holds for every operation of the service: conditions are refused, and share snapshots are not there yet. */
+/**
+ * What holds for every operation of the service: conditions are refused, and share snapshots are not there yet. To an account SAS a
+ * directory is an object, wherever it is, and its list belongs to the share.
+ */
 export function withServiceRules<Context>(row: Operation<Context>): Operation<Context> {
   if (!row.isImplemented) return row;
   return {
     ...row,
+    ...(row.query?.restype === 'directory' && { resourceType: row.query.comp === 'list' ? 'c' : 'o' }),
     unsupported: [...row.unsupported, '?sharesnapshot'],
     read(request, lenient) {
       rejectConditions.read(request);

@@ -92,6 +92,7 @@ export async function putFile(
 ): Promise<{ readonly file: File; readonly needsSweep: boolean }> {
   const { share, node } = target;
   checkReplaceable(tx, node, leaseId, ignoresReadOnly);
+  if (node && storage.granted?.overwrite === false) throw fail('AuthorizationPermissionMismatch');
   await charge(tx, share, length - (node?.length ?? 0));
   const place = { kind: 'file', parent: decodeParent(target), current: undefined, source } as const;
   const smb = await resolveSmb(tx, share, asked, place);

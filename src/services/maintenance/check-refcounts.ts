@@ -210,9 +210,11 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       return;
     }
     case 'r':
-    case 'R':
-      counts.building.add(qualifiedId(account, formatId(decodeRunningCopy(row).content)));
+    case 'R': {
+      const copy = decodeRunningCopy(row);
+      if (!copy.inPlace) counts.building.add(qualifiedId(account, formatId(copy.content)));
       return;
+    }
     case 'c': {
       content(`${rest[0]}-${rest[1]}`).row = decodeContent(row);
       return;
