@@ -19,7 +19,13 @@ import { planBlobRead } from './blob-reads.ts';
 import { readBlob } from './blob-record.ts';
 import { fail } from './errors.ts';
 import { withRemoteSource } from './remote-source.ts';
-import { checkBlobName, checkContainerName, checkOnline, checkReadConditions } from './request-checks.ts';
+import {
+  checkBlobName,
+  checkContainerName,
+  checkCopyable,
+  checkOnline,
+  checkReadConditions,
+} from './request-checks.ts';
 import { type Blob, changesInPlace, inlineKey, txQueueKey } from './rows.ts';
 import { copies } from './slice-sources.ts';
 
@@ -152,6 +158,7 @@ async function readSource(
   const { id, blob } = await readBlob(at, scope, source.container, source.blob, source.snapshot);
   checkReadConditions(blob, sourceConditions);
   checkOnline(at, blob);
+  checkCopyable(blob);
   const { from, to } = sourceBounds(sourceRange, blob.length);
   const length = to - from;
   if (length > sourceBytesMax) throw sourceTooLarge(sourceBytesMax);

@@ -223,9 +223,11 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
     case '$':
       usage(rest[0]).counted += decodeCounter(row);
       return;
-    case 'r':
-      counts.building.add(qualifiedId(account, formatId(decodeRunningCopy(row).content)));
+    case 'r': {
+      const copy = decodeRunningCopy(row);
+      if (!copy.inPlace) counts.building.add(qualifiedId(account, formatId(copy.content)));
       return;
+    }
     case 'c': {
       content(`${rest[0]}-${rest[1]}`).row = decodeContent(row);
       return;
