@@ -251,8 +251,10 @@ describe('A seed', () => {
     ['an entity twice', 'RowKey: "2"', 'RowKey: "1"', 0, 'an entity with the same PartitionKey and RowKey'],
     ['a key that is not Base64', '[c2Vjb25k]', '["!"]', 0, 'key 1 is not base64'],
     ['an account without keys', '    keys: [c2Vjb25k]', '    queues: {}', -1, 'give it keys'],
-    ['a share of no size', 'quota: 7', 'quota: 0', -1, 'InvalidHeaderValue'],
-    ['a path that no file can have', 'notes/today.txt', '"notes/a|b"', 0, 'InvalidResourceName'],
+    ['a share of no size', 'quota: 7', 'quota: 0', 0, 'quota: it is a number of GiB'],
+    ['a name that no share can have', '  docs:', '  Docs:', 0, 'the name of a share has 3 to 63'],
+    ['a tier that a share cannot have', 'tier: Hot', 'tier: Cold', 0, 'it is TransactionOptimized or Hot or Cool'],
+    ['a path that no file can have', 'notes/today.txt', '"notes/a|b"', 0, 'the name of a file is a path'],
     ['a key that is there twice', 'RowKey: "1"', 'PartitionKey: "1"', 0, 'Map keys must be unique'],
     ['text that is not YAML', 'owner: me }', 'owner: me', 1, 'must be sufficiently indented'],
   ];

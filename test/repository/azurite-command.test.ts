@@ -174,7 +174,8 @@ describe('azurite', () => {
   });
 });
 
-describe.each(services)('azurite-%s', (title) => {
+// The emulator has no program for files.
+describe.each(services.slice(0, 3))('azurite-%s', (title) => {
   const name = title.toLowerCase();
   const port = [`--${name}Port`, '0'];
 

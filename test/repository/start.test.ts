@@ -10,6 +10,23 @@ import { newFolder, root } from '../support/repository-copy.ts';
 
 const READY = 'successfully listening at ';
 
+/** Has the port until the test ends. Where another program keeps it, that is as good. */
+async function takePort(port: number): Promise<void> {
+  for (let attempt = 0; attempt < 20; attempt++) {
+    const server = createServer().listen(port, '127.0.0.1');
+    const isTaken = await Promise.race([
+      once(server, 'listening').then(() => true),
+      once(server, 'error').then(() => false),
+    ]);
+    if (!isTaken) {
+      await new Promise((done) => setTimeout(done, 100));
+      continue;
+    }
+    onTestFinished(() => void server.close());
+    return;
+  }
+}
+
 describe('holdfast', () => {
   it('serves from the folder that it names, and ends with 0 at SIGTERM', async () => {
     const folder = newFolder();
@@ -44,16 +61,13 @@ describe('holdfast', () => {
   });
 
   it('goes on without the File service, and says so, if another program has its default port', async () => {
-    const other = createServer().listen(10_003, '127.0.0.1');
-    onTestFinished(() => void other.close());
-    // Where another program has the port already, that is as good.
-    await Promise.race([once(other, 'listening'), once(other, 'error')]);
+    await takePort(10_003);
     const ports = [await freePort(), await freePort(), await freePort()];
     const words = ['blob', 'queue', 'table'].flatMap((service, at) => [`--${service}Port`, String(ports[at])]);
     const program = holdfast(newFolder(), '--inMemoryPersistence', ...words);
     await program.printed(READY);
     expect(program.stdout()).toMatch(
-      /WARN Port 10003 is taken: the file service is not served\. --filePort names another/,
+      /WARN {2}Port 10003 is taken: the file service is not served\. --filePort names another/,
     );
     expect(program.stdout()).not.toMatch(/file service {2}|FileEndpoint|File service is successfully/);
     expect((await fetch(`http://127.0.0.1:${ports[0]}/health/ready`)).status).toBe(200);

@@ -4,8 +4,8 @@ import { extname, join, resolve, sep } from 'node:path';
 import type { ContentHeaders } from '../../services/common/content-headers.ts';
 import type { SentContent } from '../../services/common/upload.ts';
 import { bytesContent, fileContent } from '../file-content.ts';
+import { readMetadata } from './seed-checks.ts';
 import type { SeedNode } from './seed-node.ts';
-import { readMetadata } from './seed-step.ts';
 
 const HEADERS = ['contentType', 'contentEncoding', 'contentLanguage', 'contentDisposition', 'cacheControl'] as const;
 const SOURCES = ['text', 'base64', 'file'] as const;
@@ -52,6 +52,7 @@ export interface SeedContent {
 /** A text alone is the content. `more`: settings that it has besides. */
 export function readContent<const More extends string>(
   node: SeedNode,
+  what: 'blob' | 'file',
   { folder, more = [] }: { readonly folder: string; readonly more?: readonly More[] },
 ): SeedContent & { readonly more: { readonly [Name in More]?: SeedNode } } {
   if (!node.isMap()) {
@@ -62,7 +63,7 @@ export function readContent<const More extends string>(
     readonly [Name in More]?: SeedNode;
   } = node.fields([...SOURCES, ...HEADERS, 'metadata', ...more]);
   const given = SOURCES.filter((source) => fields[source] !== undefined);
-  if (given.length !== 1) throw node.fault(`it has one of ${SOURCES.join(', ')}`);
+  if (given.length !== 1) throw node.fault(`a ${what} has one of ${SOURCES.join(', ')}`);
   const headers = HEADERS.map((name) => [name, fields[name]?.headerText()] as const);
   const content: ContentHeaders = Object.fromEntries(headers.filter(([, value]) => value !== undefined));
   const metadata = readMetadata(fields.metadata);
@@ -85,8 +86,13 @@ function bytesSource(bytes: Buffer): SeedSource {
   return { length: bytes.length, open: (offset, length) => bytesContent(bytes.subarray(offset, offset + length)) };
 }
 
-/** Every file below the folder, by its path in the folder. */
-export function readFolder(node: SeedNode, base: string): (SeedContent & { readonly name: string })[] {
+/** Every file below the folder, by its path in the folder, but those that are listed under their name. */
+export function readFolder(
+  node: SeedNode,
+  base: string,
+  listed: readonly SeedNode[],
+): (SeedContent & { readonly name: string })[] {
+  const known = new Set(listed.map(({ name }) => name));
   const folder = resolve(base, node.text());
   let names: string[];
   try {
@@ -96,9 +102,11 @@ export function readFolder(node: SeedNode, base: string): (SeedContent & { reado
   }
   return names.sort().flatMap((name) => {
     const file = join(folder, name);
-    if (!statSync(file, { throwIfNoEntry: false })?.isFile()) return [];
-    const content = { contentType: contentTypeOf(file) };
-    return [{ name: name.replaceAll(sep, '/'), content, metadata: [], source: fileSource(node, file) }];
+    const path = name.replaceAll(sep, '/');
+    if (known.has(path) || !statSync(file, { throwIfNoEntry: false })?.isFile()) return [];
+    return [
+      { name: path, content: { contentType: contentTypeOf(file) }, metadata: [], source: fileSource(node, file) },
+    ];
   });
 }
 
@@ -108,6 +116,6 @@ function contentTypeOf(file: string): string | undefined {
 
 function fileSource(node: SeedNode, file: string): SeedSource {
   const stats = statSync(file, { throwIfNoEntry: false });
-  if (!stats?.isFile()) throw node.fault(`there is no file ${file}`);
+  if (!stats?.isFile()) throw node.fault(stats ? `${file} is not a file` : `there is no file ${file}`);
   return { length: stats.size, open: (offset, length) => fileContent(file, offset, length) };
 }

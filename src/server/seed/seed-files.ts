@@ -1,4 +1,5 @@
 /** Shares of a seed, with their files, and the directories that these need. */
+import { isQuota } from '../../rules/file/shares.ts';
 import { asStorageError } from '../../services/common/errors.ts';
 import type { Storage } from '../../services/common/storage.ts';
 import { createFileWithBytes } from '../../services/file/create-file.ts';
@@ -7,23 +8,29 @@ import { getFile } from '../../services/file/files.ts';
 import { FILE_BYTES_MAX, PUT_RANGE_BYTES_MAX, putRange } from '../../services/file/ranges.ts';
 import { renameNode } from '../../services/file/rename.ts';
 import { createShare } from '../../services/file/shares.ts';
+import { checkedName, readMetadata } from './seed-checks.ts';
 import { readContent, readFolder, type SeedContent } from './seed-content.ts';
 import type { SeedNode } from './seed-node.ts';
-import { readMetadata, type SeedScope } from './seed-step.ts';
+import type { SeedScope } from './seed-step.ts';
 
 export function addShare(node: SeedNode, scope: SeedScope): void {
   const { quota, tier, metadata, files, folder } = node.fields(['quota', 'tier', 'metadata', 'files', 'folder']);
-  const share = node.name;
-  const input = { share, metadata: readMetadata(metadata), quota: quota?.whole(), tier: tier?.text() };
+  const share = checkedName(node, 'share');
+  if (quota && !isQuota(quota.whole())) throw quota.fault('it is a number of GiB from 1 to 102400');
+  const settings = { quota: quota?.whole(), tier: tier?.choice(['TransactionOptimized', 'Hot', 'Cool']) };
+  const input = { share, metadata: readMetadata(metadata), ...settings };
   scope.steps.parents.push({
     node,
     account: scope.account,
     existsCode: 'ShareAlreadyExists',
     run: (storage) => createShare(storage, input),
   });
-  for (const file of files?.entries() ?? []) addFile(file, { share, path: file.name }, readContent(file, scope), scope);
+  const listed = files?.entries() ?? [];
+  for (const file of listed)
+    addFile(file, { share, path: checkedName(file, 'file') }, readContent(file, 'file', scope), scope);
   if (!folder) return;
-  for (const { name, ...file } of readFolder(folder, scope.folder)) addFile(folder, { share, path: name }, file, scope);
+  for (const { name, ...file } of readFolder(folder, scope.folder, listed))
+    addFile(folder, { share, path: name }, file, scope);
 }
 
 interface FilePlace {
