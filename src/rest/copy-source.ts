@@ -12,7 +12,7 @@ import { parseBlobPath, type SizeLimits, sizeLimitOf } from './blob/params.ts';
 import { parseFilePath } from './file/params.ts';
 import { notImplemented, type Operation, type Reader, type Request } from './operation.ts';
 import { parseWebUrl } from './outgoing/origins.ts';
-import { conditions, invalidHeader, reader, singleHeader } from './params.ts';
+import { booleanHeader, conditions, invalidHeader, reader, singleHeader } from './params.ts';
 import { type Address, type ParsePath, parseAddress, parseQuery } from './request.ts';
 
 const HEADER = 'x-ms-copy-source';
@@ -102,10 +102,12 @@ function splitPort(host: string): [name: string, port: string] {
   return [name, port];
 }
 
+const sourceTrailingDots = booleanHeader('x-ms-source-allow-trailing-dot');
+
 export const copySource = (reads: CopySourceReads): Reader<CopySource> =>
   reader((request) => {
     const source = request.copySource!;
-    if (!('isRemote' in source)) return localSource(source);
+    if (!('isRemote' in source)) return { ...localSource(source), keepsTrailingDots: sourceTrailingDots.read(request) };
     const { url } = source;
     const authorization = reads === 'by its credential' ? sourceAuthorization(request) : undefined;
     return { url: withoutSignature(url), remote: { url, authorization, version: request.version } };

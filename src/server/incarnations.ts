@@ -20,6 +20,7 @@ import { blobCopies } from '../services/blob/running-copies.ts';
 import { CopyRunner } from '../services/common/copy-runner.ts';
 import type { RemoteSources } from '../services/common/remote-sources.ts';
 import type { CopyQueue } from '../services/common/storage.ts';
+import { fileCopies } from '../services/file/running-copies.ts';
 import { type Sweeper, startSweeper } from '../services/maintenance/sweeper.ts';
 import { CloseStack } from './close-stack.ts';
 import { localSources } from './services.ts';
@@ -157,7 +158,7 @@ async function openIncarnation(
     opened.push(() => collector.stop());
     const copies = new CopyRunner({
       ...{ partition, content, epoch, sweeper, remote, sources: localSources },
-      targets: [blobCopies],
+      targets: [blobCopies, fileCopies],
       onFailure: logFailure('copying failed'),
       accounts: () => accounts.stored().map(({ id }) => id),
     });

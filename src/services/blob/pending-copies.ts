@@ -80,7 +80,7 @@ async function findSource(storage: Storage, copy: CheckedCopy): Promise<Expected
     return { source: { url: source.remote.url, etag, modified }, bytes, content, metadata, tier: undefined };
   }
   const scope = sourceScope(storage);
-  const { service, container, item, snapshot } = source;
+  const { service, container, item, snapshot, keepsTrailingDots } = source;
   const found = await storage.partition.read(async (at) => {
     const one = await readerOf(storage, service)
       .find(at, storage.content, scope, source)
@@ -92,7 +92,7 @@ async function findSource(storage: Storage, copy: CheckedCopy): Promise<Expected
     return one;
   });
   const { etag, length: bytes, content, metadata, tier } = found;
-  const place = { account: scope.account, service, container, item, snapshot };
+  const place = { account: scope.account, service, container, item, snapshot, keepsTrailingDots };
   const grantedContainer = scope.granted?.container;
   return { source: { ...place, grantedContainer, etag }, bytes, content, metadata, tier };
 }

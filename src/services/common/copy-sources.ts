@@ -41,7 +41,12 @@ export interface LocalSource {
   readonly item: string;
   /** Of a blob; undefined: the base blob. */
   readonly snapshot?: Timestamp | undefined;
+  /** Of a file: whether dots at the end of a name belong to it. */
+  readonly keepsTrailingDots?: boolean | undefined;
 }
+
+/** Where the source is, as its service reads it. */
+export type SourcePlace = Pick<LocalSource, 'container' | 'item' | 'snapshot' | 'keepsTrailingDots'>;
 
 /** A resource of another server. */
 export interface RemoteSource {
@@ -94,15 +99,10 @@ export interface SourceBytes {
 /** What a service gives to those that copy from it. */
 export interface SourceReader {
   /** Throws unless container and item can be names. */
-  check(source: Pick<LocalSource, 'container' | 'item'>): void;
-  queueKey(account: AccountId, source: Pick<LocalSource, 'container' | 'item'>): Key;
+  check(source: SourcePlace): void;
+  queueKey(account: AccountId, source: SourcePlace): Key;
   /** Fails as a read of the source would. */
-  find(
-    at: Snapshot,
-    content: Storage['content'],
-    scope: AccountScope,
-    source: Pick<LocalSource, 'container' | 'item' | 'snapshot'>,
-  ): Promise<FoundSource>;
+  find(at: Snapshot, content: Storage['content'], scope: AccountScope, source: SourcePlace): Promise<FoundSource>;
 }
 
 export function readerOf({ sources }: Pick<Storage, 'sources'>, service: SourceService): SourceReader {

@@ -40,7 +40,7 @@ export interface CopyTarget<Found extends CopiedResource> {
    */
   complete(tx: Transaction, copy: RunningCopy, found: PendingResource<Found>, whole: Buffer | undefined): void;
   /** The copy ends in this state, without its bytes: the resource stays empty. True: the sweeper has work to do. */
-  end(tx: Transaction, copy: RunningCopy, found: PendingResource<Found>, state: CopyState): boolean;
+  end(tx: Transaction, copy: RunningCopy, found: PendingResource<Found>, state: CopyState): boolean | Promise<boolean>;
 }
 
 /** The running copies of a service. */

@@ -73,6 +73,7 @@ interface StoredLocalSource {
   /** Undefined: the Blob service. */
   service?: SourceService;
   snapshot?: string;
+  keepsTrailingDots?: boolean;
   etag: string;
 }
 
@@ -80,6 +81,6 @@ function storedPlace({ item, service, ...source }: LocalCopySource) {
   return { ...source, blob: item, service: service === 'blob' ? undefined : service };
 }
 
-function placeFrom({ blob: item, service = 'blob', container, etag }: StoredLocalSource) {
-  return { service, container, item, etag };
+function placeFrom({ blob: item, service = 'blob', container, keepsTrailingDots, etag }: StoredLocalSource) {
+  return { service, container, item, keepsTrailingDots, etag };
 }

@@ -38,6 +38,8 @@ export interface LocalCopySource {
   readonly item: string;
   /** Of a blob; undefined: the base blob. */
   readonly snapshot?: bigint | undefined;
+  /** Of a file. */
+  readonly keepsTrailingDots?: boolean | undefined;
   readonly etag: string;
 }
 

@@ -1,12 +1,13 @@
 /** Files as sources of copies, within this service and for others. */
 import { nextInPlaceSlice } from '../../rules/copy-slices.ts';
-import type { SourceReader } from '../common/copy-sources.ts';
+import type { SourcePlace, SourceReader } from '../common/copy-sources.ts';
 import { readFileMap } from './file-content.ts';
-import { checkPath, pathQueueKey, resolveFile } from './namespace.ts';
+import { checkPath, type PathInput, pathQueueKey, resolveFile } from './namespace.ts';
 
-const pathInput = ({ container: share, item: path }: { readonly container: string; readonly item: string }) => ({
+export const pathInput = ({ container: share, item: path, keepsTrailingDots }: SourcePlace): PathInput => ({
   share,
   path,
+  keepsTrailingDots,
 });
 
 export const fileSources: SourceReader = {

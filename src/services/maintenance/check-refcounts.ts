@@ -224,6 +224,7 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       usage(rest[0]).counted += decodeCounter(row);
       return;
     case 'r':
+    case 'R':
       counts.building.add(qualifiedId(account, formatId(decodeRunningCopy(row).content)));
       return;
     case 'c': {

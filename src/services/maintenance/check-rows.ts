@@ -184,6 +184,7 @@ export async function checkRow(at: Snapshot, row: Row, counts: ReferenceCounts, 
     case 'j':
     case 'z':
     case 'P':
+    case 'R':
     case '$':
       if (counts.deletionQueue.has(`share ${name(rest[0])}`)) return;
       if (!counts.containers.has(name(`file ${rest[0]}`))) throw new Error('its share does not exist');
