@@ -9,7 +9,7 @@ import { describe, expect, it } from 'vitest';
 import { type Program, runProgram } from '../support/child-program.ts';
 import { newFolder, root } from '../support/repository-copy.ts';
 
-const READY = 'Azurite Table service is successfully listening at ';
+const READY = 'Azurite File service is successfully listening at ';
 const DEVELOPMENT_KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
 
 describe.each(['running', 'stopped'])('holdfast account on a %s server', (state) => {
@@ -21,12 +21,12 @@ describe.each(['running', 'stopped'])('holdfast account on a %s server', (state)
     const added = await holdfast(folder, 'account', 'add', 'mine');
     expect(added).toMatch(/^account +mine\nkey 1 +\S{88}\nkey 2 +\S{88}\nconnection string +Default\S+\n$/);
     const origin = state === 'running' ? originOf(server) : 'http://127.0.0.1:10000';
-    const [queues, tables] =
+    const [queues, tables, files] =
       state === 'running'
-        ? [originOf(server, 'Queue'), originOf(server, 'Table')]
-        : ['http://127.0.0.1:10001', 'http://127.0.0.1:10002'];
+        ? [originOf(server, 'Queue'), originOf(server, 'Table'), originOf(server, 'File')]
+        : ['http://127.0.0.1:10001', 'http://127.0.0.1:10002', 'http://127.0.0.1:10003'];
     expect(added).toContain(
-      `;AccountName=mine;AccountKey=${keyIn(added)};BlobEndpoint=${origin}/mine;QueueEndpoint=${queues}/mine;TableEndpoint=${tables}/mine;\n`,
+      `;AccountName=mine;AccountKey=${keyIn(added)};BlobEndpoint=${origin}/mine;QueueEndpoint=${queues}/mine;TableEndpoint=${tables}/mine;FileEndpoint=${files}/mine;\n`,
     );
 
     const list = await holdfast(folder, 'account', 'list');

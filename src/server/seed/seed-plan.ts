@@ -7,6 +7,7 @@ import { changeEntity } from '../../services/table/entities.ts';
 import { createTable } from '../../services/table/tables.ts';
 import { readSeed } from './read-seed.ts';
 import { addContainer } from './seed-blobs.ts';
+import { addShare } from './seed-files.ts';
 import type { SeedNode } from './seed-node.ts';
 import { readMetadata, type SeedScope, type SeedSteps, withPlace } from './seed-step.ts';
 
@@ -43,10 +44,10 @@ export async function planSeed(seed: string | object): Promise<SeedPlan> {
 type ServiceNodes = { readonly [Name in (typeof SERVICES)[number]]?: SeedNode };
 
 async function addServices({ containers, queues, tables, shares }: ServiceNodes, scope: SeedScope): Promise<void> {
-  if (shares) throw shares.fault('shares and files need the File service, which this version does not have');
   for (const node of containers?.entries() ?? []) addContainer(node, scope);
   for (const node of queues?.entries() ?? []) addQueue(node, scope);
   for (const node of tables?.entries() ?? []) await addTable(node, scope);
+  for (const node of shares?.entries() ?? []) addShare(node, scope);
 }
 
 function readKeys(account: SeedNode, keys: SeedNode | undefined): readonly string[] | undefined {
