@@ -5,13 +5,13 @@ import { cpus, loadavg, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { installAzurite } from '../scripts/azurite.mjs';
 import {
   batchStage,
   filledStage,
   largeStage,
   oneBlobStage,
   putStage,
-  snapshotStage,
   startStage,
   tagStage,
 } from './against-azurite.mjs';
@@ -24,7 +24,8 @@ import { order } from './measure.mjs';
 import { postgresMarkdown, postgresSettings, postgresStage } from './on-postgres.mjs';
 import { depthStage, queueGrowthStage, queueStage } from './queues.mjs';
 import { judge, markdown } from './report.mjs';
-import { endAll, installAzurite, kinds, startLoad } from './servers.mjs';
+import { endAll, kinds, startLoad } from './servers.mjs';
+import { snapshotListStage, snapshotSizeStage, snapshotStage } from './snapshots.mjs';
 import { runStalls } from './stalls.mjs';
 import { tableGrowthStage, tableReadStage, tableWriteStage } from './tables.mjs';
 
@@ -115,6 +116,7 @@ const againstOthers = [
   oneBlobStage,
   batchStage,
   snapshotStage,
+  snapshotListStage,
   filledStage(10_000),
   filledStage(100_000),
   tagStage,
@@ -122,6 +124,7 @@ const againstOthers = [
   oneLaneStage,
   flatStage,
   copyStage,
+  snapshotSizeStage,
   deleteStage,
   growthStage,
   tableWriteStage,

@@ -57,6 +57,8 @@ export const targets = {
   'Snapshot Blob of 1 KiB, 16 clients': { atLeast: true, floor: 10 },
   'Snapshot Blob of 1 GiB, 1 client': { atLeast: true, floor: 3 },
   'Snapshot Blob of 1 GiB, 16 clients': { atLeast: true, floor: 10 },
+  'Snapshot Blob, of 1 GiB against 1 KiB': { floor: 1.3 },
+  'List page of 5,000 among 100,000 snapshots': { atLeast: true, floor: 3 },
   'Start to first answer': { floor: 500, aim: 300 },
   'Private memory at start': { floor: 120, aim: 70 },
   'Private memory with 100,000 blobs': { floor: 250, aim: 150 },

@@ -1,7 +1,9 @@
 /** Rows of the operation tables, and the operations that they are compiled into at start-up. */
-import { type Details, StorageError } from '../services/common/errors.ts';
+import { commonErrors, type Details, errorFactory, StorageError } from '../services/common/errors.ts';
 import type { CopySourceAddress, CopySourceReads, RemoteAddress } from './copy-source.ts';
 import type { Reply } from './reply.ts';
+
+const fail = errorFactory(commonErrors);
 
 export type Method = 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE' | 'PATCH' | 'MERGE' | 'OPTIONS';
 
@@ -314,6 +316,8 @@ function unsupportedCheck(names: readonly string[]): (request: Request) => void 
     }
     for (const name of parameters) {
       if (request.query[name] !== undefined) {
+        if (name === 'versionid' && request.query.snapshot !== undefined)
+          throw fail('MutuallyExclusiveQueryParameters');
         const message = `The query parameter ${name} is not implemented by this server yet.`;
         throw notImplemented(message, { QueryParameterName: name });
       }

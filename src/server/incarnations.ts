@@ -16,7 +16,7 @@ import type { Extents } from '../extents/extents.ts';
 import type { HashPool } from '../hashing/hash-pool.ts';
 import type { Partition } from '../partition/partition.ts';
 import type { AccountDirectory } from '../services/accounts/accounts.ts';
-import { blobCopies } from '../services/blob/running-copies.ts';
+import { blobCopies } from '../services/blob/copy-target.ts';
 import { CopyRunner } from '../services/common/copy-runner.ts';
 import type { RemoteSources } from '../services/common/remote-sources.ts';
 import type { CopyQueue } from '../services/common/storage.ts';

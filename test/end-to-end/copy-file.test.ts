@@ -219,7 +219,15 @@ onEveryEngine(
         await expectRefusal(to.uploadRangeFromURL(from.url, 0, 0, 5), 401, 'CannotVerifyCopySource');
         const url = await signed(from);
         await expectRefusal(to.uploadRangeFromURL(url, 0, 0, 6), 409, 'CannotVerifyCopySource');
-        await expectRefusal(to.uploadRangeFromURL(url, 0, 0, 5 * MIB), 413, 'RequestBodyTooLarge');
+        const range = `bytes=0-${5 * MIB - 1}`;
+        const tooLong = {
+          'x-ms-copy-source': url,
+          'x-ms-write': 'update',
+          'x-ms-range': range,
+          'x-ms-source-range': range,
+        };
+        const path = `/${to.shareName}/${to.path}?comp=range`;
+        expectError(await running.request('PUT', path, { of: 'file', headers: tooLong }), 413, 'RequestBodyTooLarge');
         await expectRefusal(to.uploadRangeFromURL(url, 0, 10 * MIB - 2, 5), 416, 'InvalidRange');
         const { xMsContentCrc64 } = await to.uploadRangeFromURL(url, 0, 0, 5);
         const same = { sourceConditions: { sourceIfNoneMatchCrc64: xMsContentCrc64! } };

@@ -5,6 +5,8 @@ import type { Server } from '../support/restartable-servers.ts';
 import { connect } from '../support/signed-client.mjs';
 import { FILE_CODES, makeShare, performOnFile } from './file-requests.ts';
 import { type Answer, INFINITE, type Operation, type Request } from './history.ts';
+import { type Hints, inPlaceRequest } from './in-place-choices.ts';
+import { type InPlaceType, pieceBytes } from './in-place-model.ts';
 import { LEASE_SECONDS } from './model.ts';
 import { CONTAINER, perform, type Wire } from './requests.ts';
 
@@ -19,6 +21,8 @@ export interface LoadOptions {
   readonly movesClock?: boolean;
   /** Whether the service keeps what is deleted or replaced. */
   readonly softDelete?: boolean;
+  /** Of blobs that change in place; by default they are block blobs. */
+  readonly type?: InPlaceType | undefined;
   /** Milliseconds that each client rests between two operations: a long load need not be a heavy one. */
   readonly rest?: number;
 }
@@ -57,7 +61,16 @@ export type More = (answers: number) => Promise<void>;
 
 /** Goes on while the work does. Ends with a read of every blob at every server. */
 export async function record(options: LoadOptions, work: (more: More) => Promise<void>): Promise<Recorded> {
-  const { servers, clients = 16, blobs = 4, movesClock = false, softDelete = false, rest = 0, files = false } = options;
+  const {
+    servers,
+    clients = 16,
+    blobs = 4,
+    movesClock = false,
+    softDelete = false,
+    rest = 0,
+    files = false,
+    type,
+  } = options;
   const originOf = (server: LoadOptions['servers'][number]) => (files ? server.originOf('File') : server.origin());
   const send = files ? performOnFile : perform;
   const names = Array.from({ length: blobs }, (_, i) => `blob-${i}`);
@@ -75,6 +88,7 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
   /** The last values that any client has received. */
   const leases = new Map<string, string>();
   const snapshots = new Map<string, readonly string[]>();
+  const positions = new Map<string, Pick<Hints, 'position' | 'sequence'>>();
   let written = 0;
   let answers = 0;
   let isOver = false;
@@ -126,6 +140,8 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
   /** Later requests use known values: the client's own ETag, and the leases and snapshots of any client. */
   function remember(blob: string, request: Request, answer: Answer, etags: Map<string, string>): void {
     if ('refused' in answer) return;
+    if (request.kind === 'append') positions.set(blob, { position: answer.position! + pieceBytes(request.piece) });
+    if (answer.sequence !== undefined) positions.set(blob, { sequence: answer.sequence });
     if (request.kind === 'acquire') leases.set(blob, request.leaseId);
     if (request.kind === 'change') leases.set(blob, request.newId);
     if (answer.snapshot)
@@ -134,7 +150,18 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
       etags.set(blob, answer.etag);
   }
 
+  /** Positions and sequence numbers are the conditions. */
+  function nextInPlace(blob: string, of: InPlaceType): Request {
+    const roll = random() * 100;
+    if (roll < 25) return { kind: 'get' };
+    if (roll < 40) return nextOfSnapshots(blob, undefined, undefined);
+    const name = `w${++written}`;
+    if (roll < 50) return { kind: 'put', type: of, content: name, ...(roll < 47 && { ifNoneMatch: '*' }) };
+    return inPlaceRequest(of, random, { name, ...positions.get(blob) });
+  }
+
   function next(blob: string, ifMatch: string | undefined): Request {
+    if (type) return nextInPlace(blob, type);
     const lease = leases.get(blob) ?? randomUUID();
     const leaseId = random() < 0.4 ? lease : undefined;
     if (random() < 0.25) return nextOfSnapshots(blob, ifMatch, leaseId);

@@ -22,7 +22,7 @@ import {
   UNITS,
   unitBytes,
 } from '../support/range-map-model.ts';
-import { Killed, openRangeWorld, type RangeWorld } from '../support/range-map-world.ts';
+import { Killed, openRangeWorld, type RangeWorld, type ScatteredPiece } from '../support/range-map-world.ts';
 
 const aUnit = fc.nat(UNITS - 1);
 /** Which content, by its place among those that exist. */
@@ -67,6 +67,18 @@ const aStep = fc.oneof(
       from: aUnit,
       count: fc.integer({ min: 1, max: 600 }),
       pagesMax: fc.nat(2),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: kind('scatter'),
+      content: aContent,
+      from: aUnit,
+      pieces: fc.array(fc.record({ gap: fc.nat(40), count: fc.integer({ min: 1, max: 90 }), clears: fc.boolean() }), {
+        minLength: 1,
+        maxLength: 8,
+      }),
     }),
   },
   { weight: 3, arbitrary: fc.record({ kind: kind('truncate'), content: aContent, from: aUnit, pagesMax: fc.nat(2) }) },
@@ -176,6 +188,18 @@ class Run {
           follow: () => model.clear(step.from, to),
         };
       }
+      case 'scatter': {
+        const seed = ++this.#seed;
+        const pieces = placePieces(step.from, step.pieces, seed);
+        return {
+          run: () => world.scatter(id, pieces),
+          follow: () => {
+            for (const { from, to, seed: written } of pieces)
+              if (written === 0) model.clear(from, to);
+              else model.write(from, to - from, written);
+          },
+        };
+      }
       case 'truncate':
         return {
           run: () => world.clear(id, step.from, undefined, step.pagesMax),
@@ -235,6 +259,23 @@ class Run {
     for (let i = 0; await this.#world.sweep(); i++) expect(i).toBeLessThan(2_000);
     expect(await this.#world.leftRows()).toEqual({});
   }
+}
+
+function placePieces(
+  first: number,
+  pieces: readonly { gap: number; count: number; clears: boolean }[],
+  seed: number,
+): ScatteredPiece[] {
+  const placed: ScatteredPiece[] = [];
+  let end = first;
+  for (const { gap, count, clears } of pieces) {
+    const from = end + gap;
+    const to = Math.min(from + count, UNITS);
+    if (from >= to) break;
+    placed.push({ from, to, seed: clears ? 0 : seed });
+    end = to;
+  }
+  return placed;
 }
 
 function expectSame(found: Buffer, expected: Buffer, what: string): void {

@@ -36,6 +36,13 @@ export interface Kill {
   readonly isAfter: boolean;
 }
 
+/** Units from `from` to before `to`; seed 0: they are cleared. */
+export interface ScatteredPiece {
+  readonly from: number;
+  readonly to: number;
+  readonly seed: number;
+}
+
 export type RangeWorld = Awaited<ReturnType<typeof openRangeWorld>>;
 
 export async function openRangeWorld(engine: Engine) {
@@ -123,6 +130,25 @@ export async function openRangeWorld(engine: Engine) {
         const row = encodeMapPage({ ...emptyPage(tx.timestamp, 0, 0), ...page });
         tx.put(mapPageKey(ACCOUNT, id, offset), row);
       }),
+    /** Several ranges in one commit, of which one chunk may have the bytes. */
+    async scatter(id: ContentId, pieces: readonly ScatteredPiece[]) {
+      const { content } = process;
+      const written = pieces.filter(({ seed }) => seed > 0);
+      const bytes = Buffer.concat(written.map(({ from, to, seed }) => bytesOfUnits(from, to - from, seed)));
+      const changed = pieces.map(({ from, to, seed }) => ({ from: from * UNIT, to: to * UNIT, isWritten: seed > 0 }));
+      const uploaded = await content.upload(ACCOUNT, inPieces(bytes, 70_000), bytes.length, { md5: false });
+      try {
+        await ranges().withRoom(ACCOUNT, () =>
+          act(async (tx) => {
+            await content.commitUpload(tx, ACCOUNT, uploaded);
+            const found = await ranges().read(tx, ACCOUNT, id);
+            await ranges().writeRanges(tx, ACCOUNT, found, changed, uploaded.chunkRefs);
+          }),
+        );
+      } finally {
+        uploaded.release();
+      }
+    },
     /** @param pagesMax of one write; a clear of more pages is a void */
     clear: (id: ContentId, from: number, to: number | undefined, pagesMax: number) =>
       act(async (tx) => {
@@ -188,10 +214,10 @@ export async function openRangeWorld(engine: Engine) {
         throw error;
       }
     },
-    async list(id: ContentId, gen: number | undefined, unit?: number) {
+    async list(id: ContentId, gen: number | undefined, unit = 1) {
       return partition.read(async (at) => {
         const found = await ranges().read(at, ACCOUNT, id);
-        return toArray(ranges().list(at, ACCOUNT, found, gen, { from: 0, to: LENGTH }, unit));
+        return toArray(ranges().list(at, ACCOUNT, found, gen, { from: 0, to: LENGTH }, { unit }));
       });
     },
     async compare(id: ContentId, since: number, gen: number | undefined) {

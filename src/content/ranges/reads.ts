@@ -103,6 +103,7 @@ async function* pagesSeenBy(
 /**
  * Ranges that were written and not cleared, in order; neighbours are one.
  * @param unit ranges begin and end at multiples of it, as `within` does
+ * @param bytesMax a longer range comes in parts
  */
 export async function* listRanges(
   at: Snapshot,
@@ -110,10 +111,10 @@ export async function* listRanges(
   map: RangeMap,
   gen: number | undefined,
   within: ByteRange,
-  unit = 1,
-): AsyncGenerator<ByteRange> {
+  { unit = 1, bytesMax }: { unit?: number; bytesMax?: number } = {},
+): AsyncGenerator<ChangedRange> {
   const written = segmentRanges(at, account, map, gen, within, ({ source }) => source !== undefined);
-  yield* joinNeighbours(unit === 1 ? written : roundOutward(written, unit));
+  yield* joinNeighbours(unit === 1 ? written : roundOutward(written, unit), bytesMax);
 }
 
 async function* roundOutward(ranges: AsyncIterable<ChangedRange>, unit: number): AsyncGenerator<ChangedRange> {
@@ -133,8 +134,12 @@ export async function* compareGenerations(
   since: number,
   gen: number | undefined,
   within: ByteRange,
+  bytesMax?: number,
 ): AsyncGenerator<ChangedRange> {
-  yield* joinNeighbours(segmentRanges(at, account, map, gen, within, ({ born }) => born > since));
+  yield* joinNeighbours(
+    segmentRanges(at, account, map, gen, within, ({ born }) => born > since),
+    bytesMax,
+  );
 }
 
 async function* segmentRanges(
@@ -155,10 +160,12 @@ async function* segmentRanges(
   }
 }
 
-async function* joinNeighbours(ranges: AsyncIterable<ChangedRange>): AsyncGenerator<ChangedRange> {
+/** @param bytesMax from which on a range is not joined with further ones */
+async function* joinNeighbours(ranges: AsyncIterable<ChangedRange>, bytesMax = Infinity): AsyncGenerator<ChangedRange> {
   let open: ChangedRange | undefined;
   for await (const range of ranges) {
-    if (open && open.to === range.from && open.isWritten === range.isWritten) {
+    const isNext = open && open.to === range.from && open.isWritten === range.isWritten;
+    if (open && isNext && open.to - open.from < bytesMax) {
       open = { ...open, to: range.to };
       continue;
     }

@@ -14,9 +14,9 @@ import {
   parameterElements,
   retentionElements,
 } from '../xml/list-elements.ts';
-import { typeElements } from './blob-types.ts';
+import { incrementalElements, typeElements } from './blob-types.ts';
 import { nameElement, tagsElement } from './tags-xml.ts';
-import { tierElements } from './tier-reply.ts';
+import { pageTierElement, tierElements } from './tier-reply.ts';
 
 export function containerListStart(endpoint: string, parameters: ListParameters): Buffer {
   return Buffer.from(
@@ -92,8 +92,9 @@ function blobElement(item: ListedBlob, included: IncludedFields): string {
     `${element('Content-Encoding', contentEncoding)}${element('Content-Language', contentLanguage)}<Content-CRC64 />` +
     `${element('Content-MD5', contentMd5)}${element('Cache-Control', cacheControl)}` +
     `${element('Content-Disposition', contentDisposition)}${typeElements(blob)}` +
-    `${isBlock ? tierElements(tier) : ''}${leaseElementsOf(item)}` +
+    `${isBlock ? tierElements(tier) : pageTierElement(blob)}${leaseElementsOf(item)}` +
     `${included.copy && blob.copy ? copyElements(blob.copy) : ''}<ServerEncrypted>true</ServerEncrypted>` +
+    `${incrementalElements(blob, included.copy)}` +
     `${blob.append?.isSealed ? '<Sealed>true</Sealed>' : ''}` +
     `${deletionElements(item)}` +
     `${blob.tags.length > 0 ? `<TagCount>${blob.tags.length}</TagCount>` : ''}</Properties>` +

@@ -30,7 +30,7 @@ import { copySource, requireAbortAction, requireAsyncCopy, sourceTagConditions }
 import { prepend, streamAsProduced } from '../http/streamed.ts';
 import { leaseDuration, leaseHeaders, leaseStatus } from '../lease-reply.ts';
 import { leaseParams, leaseReply } from '../lease-request.ts';
-import { type ConditionHeader, type Operation, operationOn } from '../operation.ts';
+import { type ConditionHeader, type Operation, operationOn, type Request } from '../operation.ts';
 import {
   blobContentHeaders,
   booleanHeader,
@@ -67,7 +67,7 @@ import { structuredContent } from '../structured-body/structured-content.ts';
 import { parsePolicies, policiesXml } from '../xml/access-policies.ts';
 import { appendOperations } from './append-operations.ts';
 import { batchOperations } from './batch.ts';
-import { appendHeaders, BLOB_TYPES, pageHeaders } from './blob-types.ts';
+import { appendHeaders, BLOB_TYPES, incrementalHeaders, pageHeaders } from './blob-types.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
 import { fromUrlOperations } from './from-url-operations.ts';
 import {
@@ -124,6 +124,8 @@ const accessTier = header('x-ms-access-tier');
 const rehydratePriority = header('x-ms-rehydrate-priority');
 /** The first version in which Get Blob answers with the tier, as Get Blob Properties does. */
 const GET_BLOB_TIER_VERSION = '2026-10-06';
+
+const SNAPSHOT_HEADER_UNTIL = '2019-02-02';
 
 /** The delete permission suffices to break a lease, but for no other lease action. */
 const LEASE_PERMISSIONS = [
@@ -437,6 +439,7 @@ const singleOperations: readonly Operation<Storage>[] = [
     run: getBlob,
     reply: ({ blob: found, leaseState, tier, bytes, length, range, rangeMd5, rangeCrc64 }, request) => {
       const headers = blobHeaders(found, leaseState);
+      headers['x-ms-snapshot'] = snapshotHeader(found, request);
       if (request.version >= GET_BLOB_TIER_VERSION) Object.assign(headers, tierHeaders(found, tier));
       headers['Content-MD5'] = range ? rangeMd5 : found.content.contentMd5;
       headers['x-ms-blob-content-md5'] = range && found.content.contentMd5;
@@ -459,8 +462,9 @@ const singleOperations: readonly Operation<Storage>[] = [
     unsupportedUnlessLenient: ENCRYPTION,
     input: { container, blob, snapshot, conditions, leaseId },
     run: getBlobProperties,
-    reply: ({ blob: found, leaseState, tier }) => {
+    reply: ({ blob: found, leaseState, tier }, request) => {
       const headers = blobHeaders(found, leaseState);
+      headers['x-ms-snapshot'] = snapshotHeader(found, request);
       headers['Content-MD5'] = found.content.contentMd5;
       headers['Content-Length'] = found.length;
       return { status: 200, headers: Object.assign(headers, tierHeaders(found, tier)) };
@@ -742,6 +746,11 @@ function metadataReply(found: Validators & { readonly metadata: Metadata }): Rep
   return { status: 200, headers: validatorHeaders(found, metadataHeaders(found.metadata)) };
 }
 
+/** Versions before 2019-02-02 have it in reads of a snapshot. */
+function snapshotHeader({ snapshot: stamp }: Blob, { version }: Request): string | undefined {
+  return stamp === undefined || version === '' || version >= SNAPSHOT_HEADER_UNTIL ? undefined : formatIso7(stamp);
+}
+
 /** One object literal: spreading several into each other would cost more than the rest of Get Blob's reply. */
 function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string | number | undefined> {
   const { content, metadata } = found;
@@ -766,7 +775,7 @@ function blobHeaders(found: Blob, leaseState: LeaseState): Record<string, string
   };
   for (const name in metadata) headers[`x-ms-meta-${name}`] = metadata[name];
   if (found.append) Object.assign(headers, appendHeaders(found.append));
-  if (found.page) Object.assign(headers, pageHeaders(found.page));
+  if (found.page) Object.assign(headers, pageHeaders(found.page), incrementalHeaders(found.page, found.copy));
   if (found.copy) addCopyHeaders(headers, found.copy);
   return headers;
 }

@@ -1,6 +1,7 @@
 /** Page blobs on the wire, and Set Blob Properties, which changes their length and sequence number. */
 import type { SequenceAction } from '../../rules/page.ts';
 import { setBlobProperties } from '../../services/blob/blobs.ts';
+import { copyIncrementally } from '../../services/blob/incremental-copies.ts';
 import {
   clearPages,
   createPageBlob,
@@ -15,7 +16,7 @@ import {
 } from '../../services/blob/page-blobs.ts';
 import { commonErrors, errorFactory } from '../../services/common/errors.ts';
 import type { Storage } from '../../services/common/storage.ts';
-import { sourceBytesMax, sourceRange } from '../copy-source.ts';
+import { copySource, sourceBytesMax, sourceRange } from '../copy-source.ts';
 import { type ConditionHeader, type Operation, operationOn, type Reader, type Request } from '../operation.ts';
 import {
   blobContentHeaders,
@@ -43,7 +44,6 @@ import {
   conditions,
   ENCRYPTION,
   IMMUTABILITY,
-  noTier,
   previousSnapshot,
   rejectSnapshot,
   sizeLimit,
@@ -166,7 +166,7 @@ export const pageOperations: readonly Operation<Storage>[] = [
       tags: header('x-ms-tags'),
       length: required('x-ms-blob-content-length', length),
       sequenceNumber,
-      tier: noTier,
+      tier: header('x-ms-access-tier'),
       body: noContent,
     },
     run: createPageBlob,
@@ -239,6 +239,22 @@ export const pageOperations: readonly Operation<Storage>[] = [
     reply: ({ sequenceNumber: number, ...written }) => ({
       status: 201,
       headers: validatorHeaders(written, pageHeaders({ sequenceNumber: number })),
+    }),
+  }),
+  operation({
+    name: 'Incremental Copy Blob',
+    route,
+    query: { comp: 'incrementalcopy' },
+    permission: ['write', 'create'],
+    readsCopySource: 'by its credential',
+    conditions: ALL_CONDITIONS,
+    test: 'test/end-to-end/incremental-copy-blob.test.ts',
+    unsupported: VERSION_PARAMS,
+    input: { ...target, source: copySource('by its credential') },
+    run: copyIncrementally,
+    reply: ({ copyId, copyStatus, ...written }) => ({
+      status: 202,
+      headers: validatorHeaders(written, { 'x-ms-copy-id': copyId, 'x-ms-copy-status': copyStatus }),
     }),
   }),
   operation({

@@ -1,17 +1,20 @@
 /** Containers of a seed, with their blobs. */
+import type { Tier } from '../../rules/tiers.ts';
 import { createContainer } from '../../services/blob/containers.ts';
 import { precheckPutBlob, putBlob } from '../../services/blob/put-blob.ts';
 import { formatTagsHeader } from '../tags-header.ts';
+import { checkedName, readMetadata, readTags } from './seed-checks.ts';
 import { readContent, readFolder, type SeedContent } from './seed-content.ts';
 import type { SeedNode } from './seed-node.ts';
-import { readMetadata, type SeedScope } from './seed-step.ts';
+import type { SeedScope } from './seed-step.ts';
 
+const TIERS = ['Hot', 'Cool', 'Cold', 'Archive'] as const satisfies Tier[];
 /** The limit of Put Blob. */
 const BLOB_BYTES_MAX = 5_000 * 1024 * 1024;
 
 export function addContainer(node: SeedNode, scope: SeedScope): void {
   const { access, metadata, blobs, folder } = node.fields(['access', 'metadata', 'blobs', 'folder']);
-  const container = node.name;
+  const container = checkedName(node, 'container');
   const input = { container, metadata: readMetadata(metadata), access: access?.choice(['blob', 'container']) };
   scope.steps.parents.push({
     node,
@@ -19,10 +22,11 @@ export function addContainer(node: SeedNode, scope: SeedScope): void {
     existsCode: 'ContainerAlreadyExists',
     run: (storage) => createContainer(storage, input),
   });
-  for (const blob of blobs?.entries() ?? [])
-    addBlob(blob, { container, blob: blob.name }, readBlob(blob, scope), scope);
+  const listed = blobs?.entries() ?? [];
+  for (const blob of listed)
+    addBlob(blob, { container, blob: checkedName(blob, 'blob') }, readBlob(blob, scope), scope);
   if (!folder) return;
-  for (const { name, ...file } of readFolder(folder, scope.folder))
+  for (const { name, ...file } of readFolder(folder, scope.folder, listed))
     addBlob(folder, { container, blob: name }, file, scope);
 }
 
@@ -50,7 +54,7 @@ function addBlob(node: SeedNode, name: { container: string; blob: string }, seed
 }
 
 function readBlob(node: SeedNode, { folder }: SeedScope): SeedBlob {
-  const { more, ...content } = readContent(node, { folder, more: ['tags', 'tier'] });
-  const tags = more.tags?.entries().map((tag) => [tag.name, tag.text()] as const);
-  return { ...content, tags: tags && formatTagsHeader(tags), tier: more.tier?.text() };
+  const { more, ...content } = readContent(node, 'blob', { folder, more: ['tags', 'tier'] });
+  const { tags, tier } = more;
+  return { ...content, tags: tags && formatTagsHeader(readTags(tags)), tier: tier?.choice(TIERS) };
 }

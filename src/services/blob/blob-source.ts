@@ -5,7 +5,7 @@ import { cutSlice, nextInPlaceSlice } from '../../rules/copy-slices.ts';
 import type { SourceReader } from '../common/copy-sources.ts';
 import { planBlobRead } from './blob-reads.ts';
 import { readBlob } from './blob-record.ts';
-import { checkBlobName, checkContainerName, checkOnline } from './request-checks.ts';
+import { checkBlobName, checkContainerName, checkCopyable, checkOnline } from './request-checks.ts';
 import { changesInPlace, inlineKey, txQueueKey } from './rows.ts';
 
 export const blobSources: SourceReader = {
@@ -18,6 +18,7 @@ export const blobSources: SourceReader = {
     const { account } = scope;
     const { id, blob } = await readBlob(at, scope, source.container, source.item, source.snapshot);
     checkOnline(at, blob);
+    checkCopyable(blob);
     const isInPlaceBlob = changesInPlace(blob);
     const inlineBytes = async (): Promise<Buffer> => {
       const row = await at.get(inlineKey(account, id, source.item, blob.snapshot));
@@ -26,7 +27,6 @@ export const blobSources: SourceReader = {
     };
     return {
       ...blob,
-      isInPlaceBlob,
       async open(read, range, plan, sharedMax) {
         const { from, to } = range;
         if (blob.contentId === undefined) return { isPlanned: true, inline: (await inlineBytes()).subarray(from, to) };

@@ -13,9 +13,10 @@ import { encodeBlobRecord, readBlob } from './blob-record.ts';
 import { fail } from './errors.ts';
 import {
   type BlobInput,
+  checkChangeable,
   checkLease,
-  checkNoPendingCopy,
   checkOnline,
+  checkReadable,
   checkReadConditions,
   checkReadInput,
   checkWritable,
@@ -54,6 +55,7 @@ export async function getBlob(storage: Storage, input: GetBlobInput) {
     const { id, blob } = await readBlob(at, storage, input.container, input.blob, input.snapshot);
     checkGet(at, blob, input, leaseId);
     checkOnline(at, blob);
+    checkReadable(blob);
     const part = await prepareRead(at, storage, id, blob, input, read, plan);
     return { blob, leaseState: leaseState(blob.lease, at.now), tier: tierState(blob.tier, at.now), ...part };
   });
@@ -134,7 +136,7 @@ async function changeRecord(storage: Storage, input: BlobInput, changes: Partial
     const { id, blob: found } = await readBlob(tx, storage, container, blob);
     checkLease(tx, found.lease, leaseId, 'write', 'blob');
     checkWriteConditions(found, conditions, leaseId);
-    checkNoPendingCopy(found);
+    checkChangeable(found);
     checkOnline(tx, found);
     const lease = leaseAfterWrite(found.lease, tx.now);
     tx.put(blobKey(account, id, blob), encodeBlobRecord({ ...recordFrom(found), ...changes, lease }));

@@ -16,10 +16,11 @@ import { check } from '../maintenance/check.ts';
 import { getBlob, getBlobProperties } from './blobs.ts';
 import { createContainer } from './containers.ts';
 import { copyBlob } from './copies.ts';
+import { blobCopies } from './copy-target.ts';
 import { abortCopy } from './pending-copies.ts';
 import { putBlob } from './put-blob.ts';
 import { scheduleContainerDeletion } from './rows.ts';
-import { blobCopies, placeOfCopy, putProgress } from './running-copies.ts';
+import { placeOfCopy, putProgress } from './running-copies.ts';
 
 const OTHER = 8n;
 const MIB = 1 << 20;
@@ -201,6 +202,7 @@ describe('A running copy', () => {
         }
         return { head, bytes: async function* () {}, close() {} };
       },
+      listPages: () => Promise.reject(new Error('not a page blob')),
     };
     const { start, run, state, findings } = await open(remote);
     await run(await start('http://elsewhere/x'));

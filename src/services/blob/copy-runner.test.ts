@@ -6,8 +6,9 @@ import { CopyRunner } from '../common/copy-runner.ts';
 import type { RemoteSources } from '../common/remote-sources.ts';
 import { encodeRunningCopy } from '../common/running-copies.ts';
 import { encodeBlobRecord } from './blob-record.ts';
+import { blobCopies } from './copy-target.ts';
 import { blobKey, runningCopyKey } from './rows.ts';
-import { blobCopies, putEmptyContent, readCopied } from './running-copies.ts';
+import { putEmptyContent, readCopied } from './running-copies.ts';
 
 async function open(rescanMilliseconds?: number) {
   const world = await openWorld();
@@ -24,6 +25,7 @@ async function open(rescanMilliseconds?: number) {
       },
       close() {},
     }),
+    listPages: () => Promise.reject(new Error('not a page blob')),
   };
   const parts = { partition, content, sources: localSources, targets: [blobCopies], sweeper, remote, epoch };
   const common = { ...parts, accounts: () => [ACCOUNT] };

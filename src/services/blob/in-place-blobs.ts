@@ -12,6 +12,7 @@ import { fail } from './errors.ts';
 import { checkPutBlobInput } from './put-blob.ts';
 import {
   type BlobInput,
+  checkChangeable,
   checkLease,
   checkWritable,
   checkWriteConditions,
@@ -152,5 +153,6 @@ export function findInPlace(
   checkLease(at, blob.lease, leaseId, 'write', 'blob');
   checkWriteConditions(blob, conditions, leaseId);
   checkType(blob, type);
+  checkChangeable(blob);
   return blob;
 }

@@ -13,8 +13,8 @@ import { encodeBlobRecord } from './blob-record.ts';
 import { fail } from './errors.ts';
 import {
   checkBlobName,
+  checkChangeable,
   checkContainerName,
-  checkNoPendingCopy,
   checkSingleCondition,
   checkWriteConditions,
   type LeasedResource,
@@ -72,7 +72,7 @@ export async function leaseBlob(
     if (!found && !uncommitted) throw fail('BlobNotFound');
     // For conditions, a blob that consists of uncommitted blocks only does not exist.
     checkWriteConditions(found, conditions);
-    checkNoPendingCopy(found);
+    checkChangeable(found);
     const changed = changeLease(tx, currentLease(target), action, refusedAs('blob'));
     const { lease } = changed;
     if (found) {

@@ -4,6 +4,7 @@ import { type Conditions, hasOneCondition, judgeWrite, type Validators } from '.
 import { type CopyState, isPending } from '../../rules/copy-state.ts';
 import type { Lease } from '../../rules/lease.ts';
 import { blobNameFault, containerNameFault, LOGS_CONTAINER } from '../../rules/names.ts';
+import { type PageTier, parsePageTier } from '../../rules/page-tiers.ts';
 import {
   isArchived,
   isPremiumTier,
@@ -16,6 +17,7 @@ import {
 import { checkLeaseUse, type DecisionSnapshot, type LeaseFault, parseLeaseId } from '../common/lease-actions.ts';
 import type { Storage } from '../common/storage.ts';
 import { type BlobErrorCode, blobErrors, fail } from './errors.ts';
+import type { Blob, BlobRecord } from './rows.ts';
 
 export { checkReadConditions } from '../common/copy-sources.ts';
 export { parseMetadata, type SentMetadata } from '../common/names.ts';
@@ -80,6 +82,14 @@ export function parseOptionalTier(text: string | undefined): Tier | undefined {
   return text === undefined ? undefined : parseSentTier(text);
 }
 
+/** Of a page blob. */
+export function parseSentPageTier(text: string): PageTier {
+  const tier = parsePageTier(text);
+  if (tier !== undefined) return tier;
+  if (parseTier(text) !== undefined) throw fail('InvalidBlobTier');
+  throw fail('InvalidHeaderValue', { HeaderName: 'x-ms-access-tier', HeaderValue: text });
+}
+
 export function parseSentPriority(text: string | undefined): RehydratePriority | undefined {
   if (text === undefined) return undefined;
   const priority = parseRehydratePriority(text);
@@ -97,6 +107,23 @@ export function checkOnline({ now }: Snapshot, blob: { readonly tier?: StoredTie
 /** Fails while a copy onto the blob is pending: until it ends, Abort Copy Blob is the only way to change the blob. */
 export function checkNoPendingCopy(blob: { readonly copy?: CopyState | undefined } | undefined): void {
   if (isPending(blob?.copy)) throw fail('PendingCopyOperation');
+}
+
+/** Fails if the blob cannot be changed at all now: of an incremental copy only another one changes it. */
+export function checkChangeable(blob: Pick<BlobRecord, 'copy' | 'page'> | undefined): void {
+  checkNoPendingCopy(blob);
+  if (blob?.page?.incremental) throw fail('OperationNotAllowedOnIncrementalCopyBlob');
+}
+
+/** Fails if the bytes cannot be read: those of an incremental copy are in its snapshots, the last one may be half done. */
+export function checkReadable(blob: Pick<Blob, 'page' | 'snapshot'>): void {
+  if (blob.page?.incremental && blob.snapshot === undefined) throw fail('OperationNotAllowedOnIncrementalCopyBlob');
+}
+
+/** Fails if the blob has no bytes that can be copied: a copy onto it that is pending has none yet. */
+export function checkCopyable(blob: Pick<Blob, 'copy' | 'page' | 'snapshot'>): void {
+  checkReadable(blob);
+  checkNoPendingCopy(blob);
 }
 
 /** Fails if the lease does not permit this use. */

@@ -15,7 +15,9 @@ import { decodeKey, encodeKey, type Key, keyPrefix, keysUnder, type Range } from
 import type { Instant, Row, Snapshot, Timestamp, Transaction } from '../../partition/partition.ts';
 import { decodeValue, encodeValue } from '../../partition/values.ts';
 import type { CopyState } from '../../rules/copy-state.ts';
+import type { IncrementalState } from '../../rules/incremental-copy.ts';
 import type { Lease } from '../../rules/lease.ts';
+import type { PageTier } from '../../rules/page-tiers.ts';
 import type { Tags } from '../../rules/tags.ts';
 import type { StoredTier } from '../../rules/tiers.ts';
 import type { ContentHeaders } from '../common/content-headers.ts';
@@ -102,6 +104,10 @@ export interface AppendState {
 
 export interface PageState {
   readonly sequenceNumber: bigint;
+  /** Undefined: never set. */
+  readonly tier?: PageTier | undefined;
+  /** The blob consists of copies of another one's snapshots; it cannot be changed, and only its snapshots can be read. */
+  readonly incremental?: IncrementalState | undefined;
 }
 
 export interface BlobRecord extends ETagged {

@@ -1,25 +1,23 @@
 /** Copies onto blobs. The blob is empty until its copy is complete; its record has the state of the copy. */
+
 import type { ContentStore } from '../../content/content.ts';
-import { formatId } from '../../content/rows.ts';
+import { NO_END } from '../../content/ranges/range-maps.ts';
 import { crc64Base64 } from '../../hashing/hasher.ts';
 import { decodeKey, type Key } from '../../partition/keys.ts';
 import type { Snapshot, Transaction } from '../../partition/partition.ts';
 import { encodeBytes } from '../../partition/values.ts';
 import { type CopyState, completeCopy } from '../../rules/copy-state.ts';
-import type { CopyTarget, CopyTargets } from '../common/copy-target.ts';
+import type { CopyRun } from '../common/copy-target.ts';
 import type { RunningCopy } from '../common/running-copies.ts';
 import type { AccountId } from '../common/storage.ts';
-import { WHOLE_BYTES_MAX } from '../common/upload.ts';
 import { decodeBlobRecord, encodeBlobRecord } from './blob-record.ts';
-import { assignChunks } from './copied-segments.ts';
 import {
   type Blob,
+  type BlobRecord,
   blobKey,
   type ContainerId,
   inlineKey,
-  propertiesKey,
   recordFrom,
-  runningCopiesIn,
   runningCopyKey,
 } from './rows.ts';
 
@@ -37,6 +35,9 @@ export function placeOfCopy(key: Key): CopyPlace {
   return { account, container, blob };
 }
 
+export type BlobRun = CopyRun<Blob>;
+export type CopiedBlob = Blob & { readonly copy: CopyState };
+
 /** The blob onto which a copy runs, as its record has it. */
 export async function readCopied(at: Snapshot, { account, container, blob }: CopyPlace): Promise<Blob | undefined> {
   const row = await at.get(blobKey(account, container, blob));
@@ -49,20 +50,47 @@ export function putProgress(tx: Transaction, { account, container, blob }: CopyP
 }
 
 /** The copy ends without its bytes: the blob stays empty. True: the sweeper has work to do. */
-export function endWithoutBytes(
+export async function endWithoutBytes(
   tx: Transaction,
-  content: Pick<ContentStore, 'discardContent'>,
+  content: Pick<ContentStore, 'discardContent' | 'ranges'>,
   place: CopyPlace,
-  { content: contentId }: RunningCopy,
+  { content: contentId, inPlace }: RunningCopy,
   found: Blob,
   copy: CopyState,
-): boolean {
+): Promise<boolean> {
   const { account, container, blob } = place;
   tx.remove(keyOfCopy(place));
   tx.put(blobKey(account, container, blob), encodeBlobRecord({ ...recordFrom(found), copy }));
   const hasPages = (found.copy?.copied ?? 0) > 0;
-  if (hasPages) content.discardContent(tx, account, contentId);
-  return hasPages;
+  // The next incremental copy begins anew: nobody can read what this one has written.
+  if (!hasPages || inPlace?.incremental) return false;
+  if (!inPlace) {
+    content.discardContent(tx, account, contentId);
+    return true;
+  }
+  const map = await content.ranges.read(tx, account, contentId);
+  return (await content.ranges.clear(tx, account, map, 0, NO_END)).needsSweep;
+}
+
+/** The copy is complete: its blob has all bytes. */
+export function putCompleted(
+  tx: Transaction,
+  place: CopyPlace,
+  { md5 }: RunningCopy,
+  found: CopiedBlob,
+  stored: Partial<BlobRecord>,
+): BlobRecord {
+  const { account, container, blob } = place;
+  tx.remove(keyOfCopy(place));
+  const record = {
+    ...recordFrom(found),
+    ...stored,
+    length: found.copy.bytes,
+    content: { ...found.content, contentMd5: md5 },
+    copy: completeCopy(found.copy, tx.timestamp),
+  };
+  tx.put(blobKey(account, container, blob), encodeBlobRecord(record));
+  return record;
 }
 
 const EMPTY = Buffer.alloc(0);
@@ -74,50 +102,4 @@ export function putEmptyContent(
 ): { length: 0; crc64: string } {
   tx.put(inlineKey(account, container, blob), encodeBytes(EMPTY));
   return { length: 0, crc64: crc64Base64(EMPTY) };
-}
-
-export const blobCopies: CopyTargets = {
-  rowsIn: (account) => runningCopiesIn(account),
-  open: (content, key) => (decodeKey(key)[1] === 'r' ? blobTarget(content, placeOfCopy(key)) : undefined),
-};
-
-function blobTarget(content: ContentStore, place: CopyPlace): CopyTarget<Blob> {
-  const { account, container, blob } = place;
-  const inline = inlineKey(account, container, blob);
-  return {
-    account,
-    key: keyOfCopy(place),
-    wholeBytesMax: WHOLE_BYTES_MAX,
-    async read(at) {
-      // Of a deleted container the properties are gone at once, the blobs later.
-      const properties = await at.get(propertiesKey(account, container));
-      return properties && readCopied(at, place);
-    },
-    putState: (tx, found, copy) => putProgress(tx, place, found, copy),
-    wantedUpload: () => ({ md5: false }),
-    async addSlice(tx, copy, offset, slice, { chunkRefs }) {
-      const { segments, repeated } = assignChunks(slice, chunkRefs);
-      await content.increfChunks(tx, account, repeated);
-      await content.addSegments(tx, account, copy.content, offset, segments);
-    },
-    complete(tx, { content: contentId, md5 }, found, whole) {
-      tx.remove(keyOfCopy(place));
-      if (whole) tx.put(inline, encodeBytes(whole));
-      else {
-        content.completeContent(tx, account, contentId, found.copy.bytes);
-        tx.remove(inline);
-      }
-      const record = {
-        ...recordFrom(found),
-        ...(whole
-          ? { crc64: crc64Base64(whole), contentId: undefined }
-          : { crc64: undefined, contentId: formatId(contentId) }),
-        length: found.copy.bytes,
-        content: { ...found.content, contentMd5: md5 },
-        copy: completeCopy(found.copy, tx.timestamp),
-      };
-      tx.put(blobKey(account, container, blob), encodeBlobRecord(record));
-    },
-    end: (tx, copy, found, state) => endWithoutBytes(tx, content, place, copy, found, state),
-  };
 }

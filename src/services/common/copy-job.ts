@@ -6,9 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { epochKey } from '../../content/rows.ts';
 import { OutcomeUnknown, type Transaction, Unavailable } from '../../partition/partition.ts';
 import {
-  advanceCopy,
   type CopyState,
-  copiedBytes,
   failCopy,
   isOverdue,
   OVERDUE,
@@ -18,18 +16,13 @@ import {
   TOO_MANY_WRITE_FAILURES,
   unreadableSource,
 } from '../../rules/copy-state.ts';
-import type { CopiedResource, CopyTarget, PendingResource } from './copy-target.ts';
+import type { CopiedResource, CopyContext, CopyRun, CopyTarget, PendingResource } from './copy-target.ts';
 import { StorageError } from './errors.ts';
-import { readWhole } from './remote-source.ts';
 import { decodeRunningCopy, encodeRunningCopy, type RunningCopy } from './running-copies.ts';
-import { openSlices, type SourceContext, type SourceSlice } from './slice-sources.ts';
-import type { Storage } from './storage.ts';
-import { withUpload } from './upload.ts';
 
-export interface JobContext extends SourceContext {
+export interface JobContext extends CopyContext {
   /** Of this process. */
   readonly epoch: bigint;
-  readonly sweeper: Storage['sweeper'];
   readonly onFailure?: (error: unknown) => void;
   /** The first pause after a failure; each further one is three times as long. */
   readonly retryMilliseconds?: number;
@@ -48,10 +41,10 @@ class Superseded extends Error {}
 /** Neither source nor target is at fault. */
 const isPassing = (error: unknown): boolean => error instanceof Unavailable || error instanceof OutcomeUnknown;
 
-export class CopyJob<Found extends CopiedResource> {
-  private readonly context: JobContext;
+export class CopyJob<Found extends CopiedResource> implements CopyRun<Found> {
+  readonly context: JobContext;
   private readonly target: CopyTarget<Found>;
-  private readonly signal: AbortSignal;
+  readonly signal: AbortSignal;
   private failures = 0;
   /** The copy that this job is about; one that follows it on the same blob has another. */
   copyId: string | undefined;
@@ -116,52 +109,17 @@ export class CopyJob<Found extends CopiedResource> {
     }
   }
 
-  private async copy(copy: RunningCopy, { bytes, copied = 0 }: CopyState): Promise<void> {
-    const source = openSlices(this.context, copy.source, bytes, this.signal);
-    try {
-      if (bytes <= this.target.wholeBytesMax) {
-        const whole = bytes === 0 ? undefined : await readWhole(this.checked((await source.next(0)).bytes()));
-        return await this.commitWhole(copy, whole ?? Buffer.alloc(0));
-      }
-      for (let offset = copied; offset < bytes; )
-        offset = await this.copySlice(copy, offset, await source.next(offset));
-    } finally {
-      source.close();
-    }
+  private copy(copy: RunningCopy, state: CopyState): Promise<void> {
+    return this.target.copy(this, copy, state);
   }
 
-  /** Returns the offset after the slice. */
-  private async copySlice(copy: RunningCopy, offset: number, slice: SourceSlice): Promise<number> {
-    const { context, target } = this;
-    const { partition, content } = context;
-    const { account } = target;
-    const length = slice.segments.reduce((sum, segment) => sum + segment.length, 0);
-    const end = offset + length;
-    const sent = { length, expected: {}, bytes: () => this.checked(slice.bytes()) };
-    await withUpload({ content, account }, sent, target.wantedUpload(offset), async (uploaded) => {
-      await partition.transact(target.key, async (tx) => {
-        const found = await this.readOwn(tx, copy);
-        if (copiedBytes(found.copy) !== offset) throw new Error('the progress of a copy has changed');
-        await content.commitUpload(tx, account, uploaded);
-        await target.addSlice(tx, copy, offset, slice.segments, uploaded);
-        if (end < found.copy.bytes) target.putState(tx, found, advanceCopy(found.copy, end));
-        else target.complete(tx, copy, found, undefined);
-      });
-    });
+  /** A slice was committed. */
+  advanced(): void {
     this.failures = 0;
-    return end;
-  }
-
-  private async commitWhole(copy: RunningCopy, bytes: Buffer): Promise<void> {
-    await this.context.partition.transact(this.target.key, async (tx) => {
-      const found = await this.readOwn(tx, copy);
-      if (bytes.length !== found.copy.bytes) throw new Error('a source of another length');
-      this.target.complete(tx, copy, found, bytes);
-    });
   }
 
   /** Throws unless this process still runs the copy. */
-  private async readOwn(tx: Transaction, { id }: RunningCopy): Promise<PendingResource<Found>> {
+  async readOwn(tx: Transaction, { id }: RunningCopy): Promise<PendingResource<Found>> {
     const row = await tx.get(this.target.key);
     const current = row && decodeRunningCopy(row);
     const found = await this.target.read(tx);
@@ -191,7 +149,7 @@ export class CopyJob<Found extends CopiedResource> {
   }
 
   /** Fails when the copy is stopped. */
-  private async *checked(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  async *checked(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     for await (const piece of bytes) {
       this.signal.throwIfAborted();
       yield piece;

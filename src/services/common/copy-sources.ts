@@ -14,7 +14,6 @@ import { type Conditions, judgeRead, type Validators } from '../../rules/conditi
 import type { BlobSegment } from '../../rules/copy-slices.ts';
 import type { Lease } from '../../rules/lease.ts';
 import type { Tags } from '../../rules/tags.ts';
-import type { StoredTier } from '../../rules/tiers.ts';
 import type { ContentHeaders } from './content-headers.ts';
 import { type PlannedRead, type PlanRanges, planOrHold } from './content-reads.ts';
 import { commonErrors, errorFactory, StorageError } from './errors.ts';
@@ -64,13 +63,10 @@ export interface SourceProperties {
 }
 
 /** A blob or file as one snapshot has it. */
-export interface FoundSource extends SourceProperties, Omit<Validators, 'tags'> {
+export interface OpenableSource extends SourceProperties, Omit<Validators, 'tags'> {
   readonly length: number;
   readonly crc64?: string | undefined;
   readonly lease?: Lease | undefined;
-  readonly tier?: StoredTier | undefined;
-  /** An append or page blob. */
-  readonly isInPlaceBlob?: boolean;
   /**
    * Finds the bytes of a range.
    * @param sharedMax how many chunks may be shared; 0: none
@@ -102,7 +98,7 @@ export interface SourceReader {
   check(source: SourcePlace): void;
   queueKey(account: AccountId, source: SourcePlace): Key;
   /** Fails as a read of the source would. */
-  find(at: Snapshot, content: Storage['content'], scope: AccountScope, source: SourcePlace): Promise<FoundSource>;
+  find(at: Snapshot, content: Storage['content'], scope: AccountScope, source: SourcePlace): Promise<OpenableSource>;
 }
 
 export function readerOf({ sources }: Pick<Storage, 'sources'>, service: SourceService): SourceReader {
@@ -182,7 +178,7 @@ export function copySourceError(error: unknown): unknown {
 }
 
 interface OpenedSource extends PlannedRead, SourceBytes {
-  readonly source: FoundSource;
+  readonly source: OpenableSource;
   readonly isPlanned: boolean;
   readonly isWhole: boolean;
   readonly length: number;

@@ -8,8 +8,13 @@ import { isRemote, type LocalCopySource, type RemoteCopySource } from './slice-s
 export interface RunningCopy {
   readonly id: string;
   readonly source: LocalCopySource | RemoteCopySource;
-  /** It grows with the copy. No content row exists before the end, so this row is what names the pages. */
+  /**
+   * It grows with the copy. No content row exists before the end, so this row is what names the pages. With `inPlace` it is the content of the
+   * blob.
+   */
   readonly content: ContentId;
+  /** The copy is an append or page blob. */
+  readonly inPlace?: InPlaceCopy | undefined;
   /** The epoch of the process that runs it. Once the epoch is gone, another process takes the copy over. */
   readonly owner: bigint;
   readonly started: bigint;
@@ -17,7 +22,22 @@ export interface RunningCopy {
   readonly md5: string | undefined;
 }
 
-export function encodeRunningCopy({ source, content, owner, started, ...copy }: RunningCopy): Buffer {
+/** The copy writes into the content of its blob, which shows none of it before the end. */
+export interface InPlaceCopy {
+  /** What the append blob has in the end. */
+  readonly append?: { readonly blocks: number; readonly isSealed?: true | undefined } | undefined;
+  readonly incremental?: IncrementalCopy | undefined;
+}
+
+/** Incremental Copy Blob: the end is a snapshot of the copy. */
+export interface IncrementalCopy {
+  /** Of the source. */
+  readonly snapshot: bigint;
+  /** The one that was copied before; undefined: everything is copied. */
+  readonly since?: bigint | undefined;
+}
+
+export function encodeRunningCopy({ source, content, owner, started, inPlace, ...copy }: RunningCopy): Buffer {
   return encodeValue({
     ...copy,
     source: isRemote(source)
@@ -29,13 +49,14 @@ export function encodeRunningCopy({ source, content, owner, started, ...copy }: 
           snapshot: source.snapshot?.toString(),
         },
     content: formatId(content),
+    inPlace: inPlace && { append: inPlace.append, incremental: formatIncremental(inPlace.incremental) },
     owner: owner.toString(),
     started: started.toString(),
   });
 }
 
 export function decodeRunningCopy(row: Row): RunningCopy {
-  const { id, md5, source, content, owner, started } = decodeValue<StoredRunningCopy>(row);
+  const { id, md5, source, content, inPlace, owner, started } = decodeValue<StoredRunningCopy>(row);
   return {
     id,
     md5,
@@ -49,6 +70,7 @@ export function decodeRunningCopy(row: Row): RunningCopy {
             snapshot: parseOptional(source.snapshot),
           },
     content: parseId(content),
+    inPlace: inPlace && { append: inPlace.append, incremental: parseIncremental(inPlace.incremental) },
     owner: BigInt(owner),
     started: BigInt(started),
   };
@@ -58,10 +80,17 @@ export function decodeRunningCopy(row: Row): RunningCopy {
 type StoredRunningCopy = Pick<RunningCopy, 'id' | 'md5'> & {
   source: { url: string; etag?: string; modified?: string } | StoredLocalSource;
   content: string;
+  inPlace?: { append?: { blocks: number; isSealed?: true }; incremental?: StoredIncremental };
   owner: string;
   started: string;
 };
 
+type StoredIncremental = { snapshot: string; since?: string };
+
+const formatIncremental = (copy: IncrementalCopy | undefined) =>
+  copy && { snapshot: copy.snapshot.toString(), since: copy.since?.toString() };
+const parseIncremental = (stored: StoredIncremental | undefined): IncrementalCopy | undefined =>
+  stored && { snapshot: BigInt(stored.snapshot), since: parseOptional(stored.since) };
 const parseOptional = (text: string | undefined): bigint | undefined => (text === undefined ? undefined : BigInt(text));
 
 interface StoredLocalSource {

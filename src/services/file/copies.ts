@@ -62,13 +62,13 @@ export async function copyFile(storage: Storage, input: CopyFileInput): Promise<
     const { node } = await resolve(at, storage, input.share, path);
     checkReplaceable(at, node, leaseId, input.ignoresReadOnly);
   });
-  const copy: CheckedCopy = { input, path, leaseId, metadata: input.metadata.length > 0 ? metadata : undefined };
+  const copy: CheckedFileCopy = { input, path, leaseId, metadata: input.metadata.length > 0 ? metadata : undefined };
   if ('remote' in source || source.service !== 'file' || sourceScope(storage).account !== storage.account)
     return startPending(storage, copy);
   return copyWithin(storage, copy, source);
 }
 
-interface CheckedCopy {
+interface CheckedFileCopy {
   readonly input: CopyFileInput;
   readonly path: ReturnType<typeof checkPath>;
   readonly leaseId: string | undefined;
@@ -83,7 +83,7 @@ interface HeldFile extends CopiedSource {
 }
 
 /** Writes to the source go on while its pages are copied. */
-async function copyWithin(storage: Storage, copy: CheckedCopy, source: LocalSource): Promise<StartedFileCopy> {
+async function copyWithin(storage: Storage, copy: CheckedFileCopy, source: LocalSource): Promise<StartedFileCopy> {
   const { account, content, partition, sweeper } = storage;
   const { ranges } = content;
   const reader = readerOf(storage, 'file');
@@ -134,7 +134,7 @@ async function describe(at: Snapshot, share: Parameters<typeof readPermission>[1
 
 async function commitCopy(
   storage: Storage,
-  { input, path, leaseId, metadata: sent }: CheckedCopy,
+  { input, path, leaseId, metadata: sent }: CheckedFileCopy,
   { bytes, content, metadata, smb: smbSource }: CopiedSource,
   made: { readonly contentId: string; finish(tx: Transaction): Promise<void> } | undefined,
 ): Promise<StartedFileCopy> {
@@ -152,7 +152,7 @@ async function commitCopy(
   return { file: value.file, copyId, copyStatus: 'success' };
 }
 
-async function startPending(storage: Storage, copy: CheckedCopy): Promise<StartedFileCopy> {
+async function startPending(storage: Storage, copy: CheckedFileCopy): Promise<StartedFileCopy> {
   const { input, path, leaseId } = copy;
   const { content, partition, sweeper, copies } = storage;
   if (!copies) throw new Error('copies are not run here');

@@ -69,7 +69,7 @@ export async function listRanges(
   return partition.read(async (at) => {
     const { share, node: file } = await findReadable(at, storage, input);
     const map = await readFileMap(at, storage, share, file);
-    const ranges = content.ranges.list(at, account, map, undefined, listedSectors(file, input), SECTOR_BYTES);
+    const ranges = content.ranges.list(at, account, map, undefined, listedSectors(file, input), { unit: SECTOR_BYTES });
     const withinFile = (each: ByteRange): ByteRange => ({ from: each.from, to: Math.min(each.to, file.length) });
     return { file, next: await emitRanges(ranges, input.resultsMax, (some) => emit(some.map(withinFile))) };
   });

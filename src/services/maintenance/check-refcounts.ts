@@ -224,9 +224,11 @@ export function countRow(counts: ReferenceCounts, row: Row): void {
       usage(rest[0]).counted += decodeCounter(row);
       return;
     case 'r':
-    case 'R':
-      counts.building.add(qualifiedId(account, formatId(decodeRunningCopy(row).content)));
+    case 'R': {
+      const copy = decodeRunningCopy(row);
+      if (!copy.inPlace) counts.building.add(qualifiedId(account, formatId(copy.content)));
       return;
+    }
     case 'c': {
       content(`${rest[0]}-${rest[1]}`).row = decodeContent(row);
       return;

@@ -278,8 +278,13 @@ async function checkRunningCopy(at: Snapshot, row: Row, counts: ReferenceCounts)
   const copy = decodeRunningCopy(row);
   const place = placeOfCopy(row.key);
   if (isDeletedWith(place, counts)) return;
-  const state = (await readCopied(at, place))?.copy;
+  const blob = await readCopied(at, place);
+  const state = blob?.copy;
   if (state?.id !== copy.id || !isPending(state)) throw new Error('a copy that its blob does not know');
+  if (copy.inPlace) {
+    if (blob?.contentId !== formatId(copy.content)) throw new Error('a copy that writes into another blob');
+    return;
+  }
   const { row: content, end = 0, gap } = counts.contents.get(qualifiedId(place.account, formatId(copy.content))) ?? {};
   if (content) throw new Error('a running copy whose content is complete');
   if (gap !== undefined || end !== state.copied) throw new Error(`it has ${end} bytes, not ${state.copied}`);

@@ -101,7 +101,8 @@ async function sweepContainer(
 ): Promise<boolean> {
   const copies = await tx.scanUnchecked(runningCopiesIn(account, id), { limit: SLICE_ROWS });
   for (const row of copies) {
-    content.discardContent(tx, account, decodeRunningCopy(row).content);
+    const copy = decodeRunningCopy(row);
+    if (!copy.inPlace) content.discardContent(tx, account, copy.content);
     tx.remove(row.key);
   }
   const blobPrefix = blobKeyPrefix(account, id, '');
