@@ -2,9 +2,9 @@
 export const plantedBugs = [
   {
     name: 'a write under a lease needs no lease id',
-    file: 'src/services/blob/request-checks.ts',
-    find: "if (verdict !== 'proceed') throw leaseError(",
-    replace: "if (verdict === 'LeaseLost') throw leaseError(",
+    file: 'src/services/common/lease-actions.ts',
+    find: "if (verdict !== 'proceed') throw refusal(",
+    replace: "if (verdict === 'LeaseLost') throw refusal(",
     tests: ['test/end-to-end/lease-tables.test.ts'],
   },
   {
@@ -399,14 +399,14 @@ export const plantedBugs = [
   },
   {
     name: 'a list forgets startFrom after the first page',
-    file: 'src/services/blob/list-pages.ts',
+    file: 'src/services/common/list-pages.ts',
     find: '[range.from, seekName(names, startFrom),',
     replace: "[range.from, seekName(names, marker ? '' : startFrom),",
     tests: ['src/services/blob/listing.test.ts'],
   },
   {
     name: 'a list leaves out the blob that startFrom names',
-    file: 'src/services/blob/list-pages.ts',
+    file: 'src/services/common/list-pages.ts',
     find: 'if (name.length <= BLOB_NAME_MAX) return names.at(name);',
     replace: 'if (name.length <= BLOB_NAME_MAX) return keyAfter(names.at(name));',
     tests: ['src/services/blob/listing.test.ts'],
@@ -695,5 +695,47 @@ export const plantedBugs = [
     find: '  else ranges.release(tx, account, id, generation);',
     replace: '',
     tests: ['test/end-to-end/page-blobs.test.ts', '-t', 'finds nothing'],
+  },
+  {
+    name: 'a share outgrows its quota',
+    file: 'src/services/file/usage.ts',
+    find: "if (!fitsQuota(used + BigInt(bytes), share.quota)) throw fail('ShareSizeLimitReached');",
+    replace: '',
+    tests: ['src/services/file/usage.test.ts'],
+  },
+  {
+    name: 'a leased share is deleted without its lease id',
+    file: 'src/services/file/shares.ts',
+    find: "checkShareLease(tx, found.lease, leaseId, 'write');",
+    replace: '',
+    tests: ['test/end-to-end/file-share-leases.test.ts'],
+  },
+  {
+    name: 'a share is restored after the end of its retention',
+    file: 'src/services/file/deleted-shares.ts',
+    find: 'if (!found || found.until <= tx.now)',
+    replace: 'if (!found)',
+    tests: ['test/end-to-end/file-restore-share.test.ts', '-t', 'after the retention'],
+  },
+  {
+    name: 'a signature that can only create replaces a file',
+    file: 'src/services/file/files.ts',
+    find: "if (node && storage.granted?.overwrite === false) throw fail('AuthorizationPermissionMismatch');",
+    replace: '',
+    tests: ['test/end-to-end/file-sas.test.ts', '-t', 'replaces nothing'],
+  },
+  {
+    name: 'a signature of a share opens the share itself',
+    file: 'src/rest/auth/permissions.ts',
+    find: "  '/{share}': ['list'],",
+    replace: "  '/{share}': ['list', 'read', 'write', 'delete'],",
+    tests: ['test/end-to-end/file-permission-matrix.test.ts'],
+  },
+  {
+    name: 'check does not compare the bytes in use with the files',
+    file: 'src/services/maintenance/check-rows.ts',
+    find: '    ...usageMismatches(counts),\n',
+    replace: '',
+    tests: ['src/services/maintenance/check-files.test.ts'],
   },
 ];
