@@ -39,8 +39,8 @@ export async function runAzcopyOnShares({ command, env }, { target, folder }) {
   /** @type {[string, string[], () => Promise<unknown>, unknown][]} */
   const steps = [
     [
-      'copies up, with times and attributes',
-      ['copy', `${up}/*`, there, '--recursive', '--from-to=LocalFile', '--preserve-smb-info=true', '--put-md5'],
+      'copies up',
+      ['copy', `${up}/*`, there, '--recursive', '--from-to=LocalFile', '--put-md5'],
       () => namesIn(share),
       all,
     ],
