@@ -26,8 +26,8 @@ import {
 import { type ReleasingStore, releaseContent } from './release-content.ts';
 import {
   type BlobInput,
+  checkChangeable,
   checkLease,
-  checkNoPendingCopy,
   checkOnline,
   checkWritable,
   checkWriteConditions,
@@ -65,7 +65,7 @@ export async function snapshotBlob(storage: Storage, input: SnapshotBlobInput) {
     const { id, blob } = await readBlob(tx, storage, container, name);
     checkLease(tx, blob.lease, leaseId, 'read', 'blob');
     checkWriteConditions(blob, conditions, leaseId);
-    checkNoPendingCopy(blob);
+    checkChangeable(blob);
     checkOnline(tx, blob);
     const snapshot = await nextStamp(tx, account, id, name, input.taken);
     const putInline = await shareContent(tx, storage, { id, name, blob });
