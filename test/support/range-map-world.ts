@@ -3,6 +3,9 @@ import { createChunkChecker } from '../../src/content/chunk-check.ts';
 import { createContentStore } from '../../src/content/content-store.ts';
 import { createActiveReads } from '../../src/content/gc/active-reads.ts';
 import { activeEpochs, takeOverEpoch } from '../../src/content/membership/epochs.ts';
+import { isInline, visibleBytes } from '../../src/content/ranges/map-page.ts';
+import { decodeMapPage } from '../../src/content/ranges/map-page-codec.ts';
+import { mapPageKey } from '../../src/content/ranges/map-rows.ts';
 import { clearRange, NO_END } from '../../src/content/ranges/writes.ts';
 import { type ContentId, decodeChunk, deletionsIn, formatId, parseId } from '../../src/content/rows.ts';
 import { openMemoryExtents } from '../../src/extents/memory.ts';
@@ -115,6 +118,12 @@ export async function openRangeWorld(engine: Engine) {
       } finally {
         uploaded.release();
       }
+    },
+    /** Units of each short write that is stored in the map page. */
+    async piecesOf(id: ContentId, page: number): Promise<number[]> {
+      const row = await partition.read((at) => at.get(mapPageKey(ACCOUNT, id, page)));
+      const sources = visibleBytes(decodeMapPage(row!).segments).values();
+      return [...sources].flatMap(({ source }) => (isInline(source) ? [source.bytes.length / UNIT] : []));
     },
     /** Several ranges in one commit, of which one chunk may have the bytes. */
     async scatter(id: ContentId, pieces: readonly ScatteredPiece[]) {
