@@ -1,11 +1,12 @@
 /** Load generator: a process of its own, which runs one order of the bench at a time and answers with its measurements. */
 import { randomUUID } from 'node:crypto';
 import { loops as blobLoops } from './blob-loops.mjs';
+import { fileLoops } from './file-loops.mjs';
 import { connect, maker } from './http-client.mjs';
 import { queueLoops } from './queue-loops.mjs';
 import { tableLoops } from './table-loops.mjs';
 
-const loops = { ...blobLoops, ...tableLoops, ...queueLoops };
+const loops = { ...blobLoops, ...tableLoops, ...queueLoops, ...fileLoops };
 
 process.on('message', (spec) =>
   runOrder(spec).then(

@@ -126,7 +126,10 @@ describe('Snapshot Blob', () => {
       }
       expectError(await get('1988-08-18T07:52:31.6690068Z'), 404, 'BlobNotFound');
       expectError(await get(snapshot, `/${container.containerName}/other`), 404, 'BlobNotFound');
-      expectError(await get(`${snapshot}&versionid=${snapshot}`), 501, 'NotImplemented');
+      for (const method of ['GET', 'DELETE'] as const) {
+        const both = await running.request(method, `${path}?snapshot=${snapshot}&versionid=${snapshot}`);
+        expectError(both, 400, 'MutuallyExclusiveQueryParameters');
+      }
       expect((await get(snapshot)).status).toBe(200);
     });
 

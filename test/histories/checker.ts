@@ -1,5 +1,6 @@
 /** Whether a history is linearizable: blob by blob, which is enough. */
 import { grouped, type Operation } from './history.ts';
+import { initialContent } from './in-place-model.ts';
 import type { State } from './model.ts';
 import { endStates, isLinearizable, type SearchOptions, Undecided } from './search.ts';
 
@@ -75,7 +76,7 @@ function repeatedEtag(blob: string, operations: readonly Operation[]): Violation
     const { request, returned } = failing;
     if ((request.kind !== 'put' && request.kind !== 'get') || !returned || 'refused' in returned.answer) continue;
     const { etag = '' } = returned.answer;
-    const content = request.kind === 'put' ? request.content : (returned.answer.content ?? '');
+    const content = request.kind === 'put' ? contentOfPut(request) : (returned.answer.content ?? '');
     const former = contents.get(etag) ?? content;
     contents.set(etag, content);
     if (former === content) continue;
@@ -84,3 +85,6 @@ function repeatedEtag(blob: string, operations: readonly Operation[]): Violation
   }
   return undefined;
 }
+
+const contentOfPut = ({ type, content }: Extract<Operation['request'], { kind: 'put' }>) =>
+  type ? initialContent(type, content) : content;

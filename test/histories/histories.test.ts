@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { restartableServer, root, type Server, startServers, stopServers } from '../support/restartable-servers.ts';
 import { report } from './explain.ts';
+import type { InPlaceType } from './in-place-model.ts';
 import { type More, record } from './load.ts';
 import { type Bug, planted, temporaryFolder } from './planted-bugs.ts';
 
@@ -11,6 +12,7 @@ const onDisk = () => ['--location', temporaryFolder(), '--test-clock'];
 
 interface Run {
   readonly softDelete?: boolean;
+  readonly type?: InPlaceType;
   /** Of the repository, with a bug. */
   readonly copy?: string;
 }
@@ -18,13 +20,13 @@ interface Run {
 async function load(
   flags: readonly string[],
   work: (more: More, server: Server) => Promise<void>,
-  { softDelete = false, copy = root }: Run = {},
+  { softDelete = false, type, copy = root }: Run = {},
 ) {
   const server = restartableServer(flags, copy);
   onTestFinished(() => stopServers([server]));
   await startServers([server]);
   const seed = Date.now() % 2 ** 31;
-  const recorded = await record({ servers: [server], seed, movesClock: true, softDelete }, (more) =>
+  const recorded = await record({ servers: [server], seed, movesClock: true, softDelete, type }, (more) =>
     work(more, server),
   );
   return report(recorded);
@@ -64,12 +66,26 @@ describe.each(['without', 'with'])(
   },
 );
 
+describe.each(['append', 'page'] as const)(
+  'The history of sixteen clients of %s blobs is linearizable',
+  { timeout: 120_000 },
+  (type) => {
+    it('on disk, even when the server is killed and restarted', async () => {
+      expect(await load(onDisk(), killTwice, { type, softDelete: true })).toEqual([]);
+    });
+
+    it('in memory, even when the server is paused for a while', async () => {
+      expect(await load(MEMORY, pauseOnce, { type })).toEqual([]);
+    });
+  },
+);
+
 describe('The checker finds a violation', { timeout: 120_000 }, () => {
   it('when a server forgets an acknowledged write', async () => {
     expect(await load(MEMORY, killTwice)).not.toEqual([]);
   });
 
-  const bugs: (Bug & Pick<Run, 'softDelete'>)[] = [
+  const bugs: (Bug & Pick<Run, 'softDelete' | 'type'>)[] = [
     {
       title: 'when conditions are not held against the ETag',
       file: 'rules/conditions.js',
@@ -107,6 +123,42 @@ describe('The checker finds a violation', { timeout: 120_000 }, () => {
       find: /tx\.put\(snapshotKey\(account, id, name, stamp\), encodeText\(record\)\);/,
       replace: '',
       softDelete: true,
+    },
+    {
+      title: 'when an append does not look at its position',
+      file: 'rules/append.js',
+      find: /if \(position !== undefined && position !== length\)\s+return 'AppendPositionConditionNotMet';\s+if \(lengthMax/,
+      replace: 'if (lengthMax',
+      type: 'append',
+    },
+    {
+      title: 'when a snapshot of an append blob grows with it',
+      file: 'content/ranges/pages.js',
+      find: /page\.born <= newest/,
+      replace: 'page.born < newest',
+      type: 'append',
+    },
+    {
+      title: 'when a write of pages does not look at the sequence number',
+      file: 'rules/page.js',
+      find: /return isMet && \(eq/,
+      replace: 'return (isMet || le !== undefined) && (eq',
+      type: 'page',
+    },
+    {
+      title: 'when a clear of pages forgets some of them',
+      file: 'services/blob/page-blobs.js',
+      find: /ranges\.clear\(tx, storage\.account, map, range\.from, range\.to\)/,
+      replace: 'ranges.clear(tx, storage.account, map, range.from, range.to - 512)',
+      type: 'page',
+    },
+    {
+      title: 'when Undelete Blob forgets a snapshot of a page blob',
+      file: 'services/blob/undelete.js',
+      find: /tx\.put\(snapshotKey\(account, id, name, stamp\), encodeText\(record\)\);/,
+      replace: '',
+      softDelete: true,
+      type: 'page',
     },
   ];
   for (const bug of bugs) {

@@ -1,10 +1,15 @@
 /** A history: requests of clients to one or several servers, with the times of call and return, and the answers. */
 
+import type { InPlaceAnswer, InPlaceRequest, InPlaceType } from './in-place-model.ts';
+
 export type Request =
+  | InPlaceRequest
   | {
       readonly kind: 'put';
       /** No other put of the history has it. */
       readonly content: string;
+      /** The blob begins empty, and changes in place. */
+      readonly type?: InPlaceType | undefined;
       /** One that a put or a get has returned. */
       readonly ifMatch?: string | undefined;
       readonly ifNoneMatch?: '*' | undefined;
@@ -29,12 +34,12 @@ export type Request =
   | { readonly kind: 'advance' };
 
 export type Answer =
-  | {
+  | (InPlaceAnswer & {
       readonly etag?: string | undefined;
       readonly content?: string | undefined;
       readonly lease?: string | undefined;
       readonly snapshot?: string | undefined;
-    }
+    })
   | { readonly refused: string };
 
 export interface Operation {

@@ -3,12 +3,17 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Server } from '../support/restartable-servers.ts';
 import { connect } from '../support/signed-client.mjs';
+import { FILE_CODES, makeShare, performOnFile } from './file-requests.ts';
 import { type Answer, INFINITE, type Operation, type Request } from './history.ts';
+import { type Hints, inPlaceRequest } from './in-place-choices.ts';
+import { type InPlaceType, pieceBytes } from './in-place-model.ts';
 import { LEASE_SECONDS } from './model.ts';
 import { CONTAINER, perform, type Wire } from './requests.ts';
 
 export interface LoadOptions {
-  readonly servers: readonly Pick<Server, 'origin'>[];
+  readonly servers: readonly Pick<Server, 'origin' | 'originOf'>[];
+  /** Files in place of blobs: without conditions, snapshots, and leases that end. */
+  readonly files?: boolean;
   readonly seed: number;
   readonly clients?: number;
   readonly blobs?: number;
@@ -16,6 +21,8 @@ export interface LoadOptions {
   readonly movesClock?: boolean;
   /** Whether the service keeps what is deleted or replaced. */
   readonly softDelete?: boolean;
+  /** Of blobs that change in place; by default they are block blobs. */
+  readonly type?: InPlaceType | undefined;
   /** Milliseconds that each client rests between two operations: a long load need not be a heavy one. */
   readonly rest?: number;
 }
@@ -23,6 +30,8 @@ export interface LoadOptions {
 export interface Recorded {
   readonly operations: readonly Operation[];
   readonly softDelete: boolean;
+  /** Codes that the service has in place of those of the model. */
+  readonly codes?: Readonly<Record<string, string>> | undefined;
   /** Why there was no answer, and how often. */
   readonly unknown: Readonly<Record<string, number>>;
   /** Blobs that could not be read in the end, and why. */
@@ -52,7 +61,18 @@ export type More = (answers: number) => Promise<void>;
 
 /** Goes on while the work does. Ends with a read of every blob at every server. */
 export async function record(options: LoadOptions, work: (more: More) => Promise<void>): Promise<Recorded> {
-  const { servers, clients = 16, blobs = 4, movesClock = false, softDelete = false, rest = 0 } = options;
+  const {
+    servers,
+    clients = 16,
+    blobs = 4,
+    movesClock = false,
+    softDelete = false,
+    rest = 0,
+    files = false,
+    type,
+  } = options;
+  const originOf = (server: LoadOptions['servers'][number]) => (files ? server.originOf('File') : server.origin());
+  const send = files ? performOnFile : perform;
   const names = Array.from({ length: blobs }, (_, i) => `blob-${i}`);
   /** The last of them are in use. */
   const inUse = () => names.slice(-blobs);
@@ -68,13 +88,14 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
   /** The last values that any client has received. */
   const leases = new Map<string, string>();
   const snapshots = new Map<string, readonly string[]>();
+  const positions = new Map<string, Pick<Hints, 'position' | 'sequence'>>();
   let written = 0;
   let answers = 0;
   let isOver = false;
 
   async function ask(client: number, on: readonly string[], request: Request, wire: Wire) {
     const called = performance.now();
-    const outcome = await perform(on[0]!, request, wire);
+    const outcome = await send(on[0]!, request, wire);
     const at = performance.now();
     if (outcome === 'never sent') return undefined;
     if ('unknown' in outcome) unknown[outcome.unknown] = (unknown[outcome.unknown] ?? 0) + 1;
@@ -89,14 +110,14 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
     const own = connections();
     const etags = new Map<string, string>();
     for (let home = client; !isOver; ) {
-      const origin = (random() < 0.2 ? pick(servers) : servers[home % servers.length]!).origin();
+      const origin = originOf(random() < 0.2 ? pick(servers) : servers[home % servers.length]!);
       if (origin === undefined) {
         home++;
         await sleep(5);
         continue;
       }
       const blob = pick(inUse());
-      const request = next(blob, etags.get(blob));
+      const request = files ? nextOfFile(blob) : next(blob, etags.get(blob));
       countState(blob, request);
       const patience = random() < 0.3 ? SHORT_PATIENCE_MILLISECONDS : PATIENCE_MILLISECONDS;
       const answer = await ask(client, [blob], request, { origin, connection: own.to(origin), patience, lengthOf });
@@ -119,6 +140,8 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
   /** Later requests use known values: the client's own ETag, and the leases and snapshots of any client. */
   function remember(blob: string, request: Request, answer: Answer, etags: Map<string, string>): void {
     if ('refused' in answer) return;
+    if (request.kind === 'append') positions.set(blob, { position: answer.position! + pieceBytes(request.piece) });
+    if (answer.sequence !== undefined) positions.set(blob, { sequence: answer.sequence });
     if (request.kind === 'acquire') leases.set(blob, request.leaseId);
     if (request.kind === 'change') leases.set(blob, request.newId);
     if (answer.snapshot)
@@ -127,16 +150,25 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
       etags.set(blob, answer.etag);
   }
 
+  /** Positions and sequence numbers are the conditions. */
+  function nextInPlace(blob: string, of: InPlaceType): Request {
+    const roll = random() * 100;
+    if (roll < 25) return { kind: 'get' };
+    if (roll < 40) return nextOfSnapshots(blob, undefined, undefined);
+    const name = `w${++written}`;
+    if (roll < 50) return { kind: 'put', type: of, content: name, ...(roll < 47 && { ifNoneMatch: '*' }) };
+    return inPlaceRequest(of, random, { name, ...positions.get(blob) });
+  }
+
   function next(blob: string, ifMatch: string | undefined): Request {
+    if (type) return nextInPlace(blob, type);
     const lease = leases.get(blob) ?? randomUUID();
     const leaseId = random() < 0.4 ? lease : undefined;
     if (random() < 0.25) return nextOfSnapshots(blob, ifMatch, leaseId);
     const roll = random() * 100;
     if (roll < 30) return { kind: 'get', leaseId: random() < 0.1 ? lease : undefined };
     if (roll < 66) {
-      const content = `w${++written}`;
-      lengths.set(content, random() < 0.25 ? LONG_BYTES : SHORT_BYTES);
-      const put = { kind: 'put' as const, content, leaseId };
+      const put = { ...newContent(), leaseId };
       if (roll < 42) return put;
       return roll < 58 ? { ...put, ifMatch } : { ...put, ifNoneMatch: '*' };
     }
@@ -145,6 +177,24 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
     if (roll < 90) return { kind: roll < 88 ? 'release' : 'renew', leaseId: lease };
     if (roll < 94) return { kind: 'change', leaseId: lease, newId: randomUUID() };
     return { kind: 'break' };
+  }
+
+  function nextOfFile(file: string): Request {
+    const lease = leases.get(file) ?? randomUUID();
+    const leaseId = random() < 0.4 ? lease : undefined;
+    const roll = random() * 100;
+    if (roll < 35) return { kind: 'get', leaseId: random() < 0.1 ? lease : undefined };
+    if (roll < 68) return { ...newContent(), leaseId };
+    if (roll < 80) return { kind: 'delete', leaseId };
+    if (roll < 87) return { kind: 'acquire', leaseId: randomUUID(), seconds: INFINITE };
+    if (roll < 93) return { kind: 'release', leaseId: lease };
+    return roll < 97 ? { kind: 'change', leaseId: lease, newId: randomUUID() } : { kind: 'break' };
+  }
+
+  function newContent() {
+    const content = `w${++written}`;
+    lengths.set(content, random() < 0.25 ? LONG_BYTES : SHORT_BYTES);
+    return { kind: 'put' as const, content };
   }
 
   function nextOfSnapshots(blob: string, ifMatch: string | undefined, leaseId: string | undefined): Request {
@@ -182,7 +232,10 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
     while (answers < goal) await sleep(10);
   };
 
-  await makeContainer(servers[0]!.origin()!, softDelete);
+  // The line that names the port of files is printed last.
+  while (files && servers.some((server) => originOf(server) === undefined)) await sleep(5);
+  if (files) await makeTree(originOf(servers[0]!)!);
+  else await makeContainer(servers[0]!.origin()!, softDelete);
   const all = Array.from({ length: clients }, (_, client) => act(client));
   if (movesClock) all.push(moveClock(clients));
   try {
@@ -193,12 +246,12 @@ export async function record(options: LoadOptions, work: (more: More) => Promise
   }
   const own = connections();
   for (const server of servers) {
-    const origin = server.origin()!;
+    const origin = originOf(server)!;
     const wire = { origin, connection: own.to(origin), patience: PATIENCE_MILLISECONDS, lengthOf };
     for (const blob of names) if (!(await readAtLast(blob, wire))) unreadable.push(`${blob} at ${origin}`);
   }
   own.close();
-  return { operations, softDelete, unknown, unreadable };
+  return { operations, softDelete, codes: files ? FILE_CODES : undefined, unknown, unreadable };
 }
 
 /** One of its own to each server, which a client keeps. */
@@ -212,6 +265,12 @@ export function connections() {
     },
     close: () => known.forEach((connection) => void connection.close()),
   };
+}
+
+async function makeTree(origin: string): Promise<void> {
+  const connection = connect(origin);
+  await makeShare(connection);
+  connection.close();
 }
 
 async function makeContainer(origin: string, softDelete: boolean): Promise<void> {

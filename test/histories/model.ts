@@ -1,5 +1,6 @@
 /** Sequential model of one blob, after Azure's documentation; it shares no code with the server. */
 import { type Answer, INFINITE, type Operation, type Request } from './history.ts';
+import { changeContent, initialContent, isInPlaceRequest } from './in-place-model.ts';
 
 export type Lease =
   /** `since` belongs to one that ends: when it can have begun at the earliest. */
@@ -54,6 +55,14 @@ export function step(state: State, request: Request, circumstances: Circumstance
   const { etag, called, snapshot, softDelete = false } = circumstances;
   const refuse = (refused: string): Step => ({ state, answer: { refused } });
   const live = state?.isDeleted ? undefined : state;
+  if (isInPlaceRequest(request)) {
+    if (!live) return refuse('BlobNotFound');
+    const next = changeContent(live.content, request);
+    if ('refused' in next) return { state, answer: next };
+    // A blob that is sealed can be sealed again, and stays as it is.
+    if (request.kind === 'seal' && next.content === live.content) return { state, answer: { etag: live.etag } };
+    return { state: { ...live, content: next.content, etag }, answer: { etag, ...next.answer } };
+  }
   switch (request.kind) {
     case 'advance':
       return { state: withLeasesEnded(state), answer: {} };
@@ -64,7 +73,8 @@ export function step(state: State, request: Request, circumstances: Circumstance
       const { snapshots = NO_SNAPSHOTS, deletedSnapshots: before = NO_SNAPSHOTS } = state ?? {};
       // The replaced state has an id that no answer tells.
       const deletedSnapshots = state && softDelete ? withSnapshot(before, UNNAMED, state) : before;
-      const next = { content: request.content, etag, lease, isDeleted: false, snapshots, deletedSnapshots };
+      const content = request.type ? initialContent(request.type, request.content) : request.content;
+      const next = { content, etag, lease, isDeleted: false, snapshots, deletedSnapshots };
       return { state: next, answer: { etag } };
     }
     case 'get': {

@@ -71,6 +71,23 @@ describe.skipIf(missing)(`Three processes on PostgreSQL${missing ? ` (${missing}
     expect(resolved()).toBeGreaterThanOrEqual(RESOLVED_MIN);
   });
 
+  it.each(['append', 'page'] as const)(
+    'have a linearizable history of %s blobs, with connections cut inside commits and one killed',
+    { timeout },
+    async (type) => {
+      const { proxy, servers, options } = await startThree();
+      const recorded = await record({ ...options, type, softDelete: true }, async (more) => {
+        proxy.chance = CUT_CHANCE;
+        await more(300);
+        await killAndRestart(servers[0]);
+        await more(200);
+        proxy.chance = 0;
+        await more(100);
+      });
+      expect(report(recorded)).toEqual([]);
+    },
+  );
+
   const bugs: Bug[] = [
     {
       title: 'when a commit does not look at its rows again',

@@ -1,6 +1,8 @@
 /** Requests of a history on the wire, and their answers. */
 import type { connect } from '../support/signed-client.mjs';
 import type { Answer, Request } from './history.ts';
+import { isInPlaceRequest } from './in-place-model.ts';
+import { answerOf, changing, creating, inPlaceContent } from './in-place-requests.ts';
 import { LEASE_SECONDS } from './model.ts';
 
 export const CONTAINER = 'histories';
@@ -62,9 +64,11 @@ function sendingOf(blob: string, request: Exclude<Request, { kind: 'advance' }>,
   const { kind } = request;
   const named = 'ifMatch' in request && request.ifMatch ? { 'if-match': request.ifMatch } : {};
   const held = 'leaseId' in request && request.leaseId ? { 'x-ms-lease-id': request.leaseId } : {};
+  if (isInPlaceRequest(request)) return changing(target, request);
   switch (kind) {
     case 'put': {
       const absent = request.ifNoneMatch ? { 'if-none-match': '*' } : {};
+      if (request.type) return creating(target, request.type, request.content, { ...named, ...held, ...absent });
       const headers = { 'x-ms-blob-type': 'BlockBlob', ...named, ...held, ...absent };
       return ['PUT', target, { headers, body: bodyOf(request.content, lengthOf(request.content)) }];
     }
@@ -98,17 +102,19 @@ function ofSnapshot(id: string | undefined): string {
 
 const ANSWERS_NOTHING: ReadonlySet<Request['kind']> = new Set(['delete', 'delete snapshot', 'undelete']);
 
-function outcomeOf(request: Request, { status, code, headers, body }: Received, wire: Wire): Outcome {
+export function outcomeOf(request: Request, received: Received, wire: Wire): Outcome {
+  const { status, code, headers, body } = received;
   // Also of a 503 it is not taken for granted that nothing happened.
   if (status >= 500) return { unknown: `${status} ${code ?? ''}` };
   if (status >= 400) return { answer: { refused: code ?? String(status) } };
   const { etag } = headers;
   if (request.kind === 'snapshot') return { answer: { etag, snapshot: String(headers['x-ms-snapshot']) } };
   if (ANSWERS_NOTHING.has(request.kind)) return { answer: {} };
+  if (isInPlaceRequest(request)) return { answer: { etag, ...answerOf(request, received) } };
   if (request.kind !== 'get') return { answer: { etag } };
   // A snapshot has none.
   const lease = headers['x-ms-lease-state']?.toString();
-  return { answer: { content: contentOf(body, wire), etag, lease } };
+  return { answer: { content: inPlaceContent(received) ?? contentOf(body, wire), etag, lease } };
 }
 
 /** An incomplete body is no content that was written. */

@@ -3,6 +3,7 @@
  * has no place yet, operations under way are given theirs. Each happens at one moment between its call and its answer.
  */
 import { type Answer, grouped, type Operation, type Request } from './history.ts';
+import { canLeadTo, isInPlace, isInPlaceRequest, longestContents } from './in-place-model.ts';
 import { expired, forgetIds, movesIn, type Snapshots, type State, step } from './model.ts';
 
 export interface SearchOptions {
@@ -10,6 +11,8 @@ export interface SearchOptions {
   nodesMax?: number;
   /** Whether the service kept what was deleted or replaced. */
   softDelete?: boolean | undefined;
+  /** Codes that the service has in place of those of the model. */
+  codes?: Readonly<Record<string, string>> | undefined;
 }
 
 export class Undecided extends Error {
@@ -54,18 +57,21 @@ interface Node {
 }
 
 function search(operations: readonly Operation[], options: SearchOptions & { statesMax: number }): State[] {
-  const { nodesMax = NODES_MAX, statesMax, softDelete } = options;
+  const { nodesMax = NODES_MAX, statesMax, softDelete, codes = {} } = options;
   const etags = etagsOf(operations);
-  const known = new Set(etags.values());
+  const known = new Set([...etags.values(), ...operations.flatMap((operation) => orderedEtag(operation) ?? [])]);
+  const longest = longestContents(contentsRead(operations));
   const events = eventsOf(operations);
   const moves = movesIn(operations);
   const lastSeen = lastCalls(events);
   const lastNamed = lastReturns(events, operations);
   const { slots, underWay } = slotsOf(events);
+  const firstEtags = operations.some(({ request }) => isInPlaceRequest(request)) ? etagsAhead(events) : undefined;
   const unanswered = unansweredIn(operations, etags);
 
-  const after = (at: number, state: State, { request, called, returned }: Operation) => {
-    const etag = request.kind === 'put' ? (etags.get(request.content) ?? UNSEEN) : '';
+  const after = (at: number, state: State, operation: Operation) => {
+    const { request, called, returned } = operation;
+    const etag = ownEtag(operation) ?? (request.kind === 'put' ? etags.get(request.content) : undefined) ?? UNSEEN;
     const snapshot = returned && 'snapshot' in returned.answer ? returned.answer.snapshot : undefined;
     const next = step(state, request, { etag, called, snapshot, softDelete });
     if (next.state === state) return next;
@@ -74,10 +80,11 @@ function search(operations: readonly Operation[], options: SearchOptions & { sta
   /** The state that this operation leaves, if its answer is right there. */
   const place = (at: number, state: State, operation: Operation): { state: State } | undefined => {
     const next = after(at, state, operation);
-    return agrees(next.answer, operation.returned!.answer, known) ? next : undefined;
+    return agrees(translated(next.answer, codes), operation.returned!.answer, known) ? next : undefined;
   };
   /** Content is never restored: while a later read still returns it, it cannot be overwritten. */
   const mayFollow = ({ at, placed, state: next }: Node, former: State): boolean => {
+    if (next && !canLeadTo(next.content, longest)) return false;
     if (!former || former.content === next?.content) return true;
     if ((lastSeen.get(former.etag) ?? -1) >= at) return false;
     return underWay[at]!.every((other) => {
@@ -103,15 +110,20 @@ function search(operations: readonly Operation[], options: SearchOptions & { sta
     return { ...node, at, placed };
   }
 
+  const isPlaced = (placed: number, other: Operation) => (placed & (1 << slots.get(other)!)) !== 0;
+
   /** Possible next operations, the likeliest last. */
   function successors(node: Node): Node[] {
     const { at, state, placed } = node;
     const nodes: Node[] = [{ ...node, isLast: true }];
+    const unplaced = underWay[at]!.filter((other) => !isPlaced(placed, other));
+    const first = firstEtags && firstOf([firstEtags[at], ...unplaced.map(orderedEtag)]);
     const ended = expired(state, events[at]!.at, moves);
     if (ended) nodes.push({ ...node, state: ended });
     for (const other of underWay[at]!) {
       const bit = 1 << slots.get(other)!;
-      if ((placed & bit) !== 0) continue;
+      if (isPlaced(placed, other)) continue;
+      if (first !== undefined && (orderedEtag(other) ?? first) !== first) continue;
       const left = place(at, state, other);
       const next = left && { ...node, state: left.state, placed: placed | bit };
       if (next && mayFollow(next, state)) nodes.push(next);
@@ -169,7 +181,9 @@ function changesNothing({ request, returned }: Operation): boolean {
 
 function keyOf(state: State): string {
   if (!state) return '';
-  const { content, lease, isDeleted, snapshots, deletedSnapshots } = state;
+  const { lease, isDeleted, snapshots, deletedSnapshots } = state;
+  // What changes in place may become what it was, with another ETag.
+  const content = isInPlace(state.content) ? `${state.content} ${state.etag}` : state.content;
   const leased = lease ? `${lease.state}/${lease.id}/${'since' in lease ? lease.since : ''}` : '';
   return `${isDeleted ? 'deleted ' : ''}${content}/${leased}/${idsOf(snapshots)}/${idsOf(deletedSnapshots)}`;
 }
@@ -182,13 +196,59 @@ function idsOf(snapshots: Snapshots): string {
     .join();
 }
 
+function translated(answer: Answer, codes: Readonly<Record<string, string>>): Answer {
+  return 'refused' in answer ? { refused: codes[answer.refused] ?? answer.refused } : answer;
+}
+
 /** An ETag that the search cannot place may belong to a put that no read has returned. */
 function agrees(expected: Answer, told: Answer, known: ReadonlySet<string>): boolean {
   if ('refused' in expected || 'refused' in told) {
     return 'refused' in expected && 'refused' in told && expected.refused === told.refused;
   }
-  if (expected.etag === UNSEEN) return told.content === undefined && !known.has(told.etag ?? '');
+  if (expected.position !== told.position || expected.blocks !== told.blocks || expected.sequence !== told.sequence)
+    return false;
+  if (expected.etag === UNSEEN) {
+    const isSame = told.content === undefined || (isInPlace(told.content) && told.content === expected.content);
+    return isSame && !known.has(told.etag ?? '');
+  }
   return expected.etag === told.etag && expected.content === told.content && expected.lease === told.lease;
+}
+
+/** The ETag that its write has given; a block blob's is found by its content, too. */
+function ownEtag({ request, returned }: Operation): string | undefined {
+  if (request.kind !== 'put' && !isInPlaceRequest(request)) return undefined;
+  return returned && 'etag' in returned.answer ? returned.answer.etag : undefined;
+}
+
+/** By event: the first ETag of the writes that are called later. Writes happen in the order of their ETags. */
+function etagsAhead(events: readonly Event[]): (string | undefined)[] {
+  const ahead: (string | undefined)[] = [];
+  for (let at = events.length - 1; at >= 0; at--) {
+    const { operation, isReturn } = events[at]!;
+    ahead[at] = isReturn ? ahead[at + 1] : firstOf([ahead[at + 1], orderedEtag(operation)]);
+  }
+  return ahead;
+}
+
+function firstOf(etags: readonly (string | undefined)[]): string | undefined {
+  return etags.reduce((one, other) =>
+    one === undefined || (other !== undefined && isEarlier(other, one)) ? other : one,
+  );
+}
+
+/** They have one length, or are numbered. */
+export const isEarlier = (one: string, other: string) =>
+  one.length === other.length ? one < other : one.length < other.length;
+
+/** A seal may find that the blob is sealed, and has the ETag of an earlier one. */
+export const orderedEtag = (operation: Operation) =>
+  operation.request.kind === 'seal' ? undefined : ownEtag(operation);
+
+function contentsRead(operations: readonly Operation[]): string[] {
+  return operations.flatMap(({ request, returned }) => {
+    if (request.kind !== 'get' || !returned || 'refused' in returned.answer) return [];
+    return returned.answer.content ?? [];
+  });
 }
 
 /** By content: from the answer of the put, or else of a read. */
@@ -198,7 +258,8 @@ function etagsOf(operations: readonly Operation[]): Map<string, string> {
     for (const { request, returned } of operations) {
       if (request.kind !== pass || !returned || 'refused' in returned.answer) continue;
       const content = request.kind === 'put' ? request.content : returned.answer.content;
-      if (content !== undefined && returned.answer.etag !== undefined) etags.set(content, returned.answer.etag);
+      if (content === undefined || returned.answer.etag === undefined || isInPlace(content)) continue;
+      etags.set(content, returned.answer.etag);
     }
   }
   return etags;
@@ -210,7 +271,8 @@ function needsOf({ request, returned }: Operation): readonly (string | undefined
   if ('refused' in answer) return [];
   // A snapshot has the ETag that its blob had.
   if (request.kind === 'get' && request.snapshot !== undefined) return [];
-  return [request.kind === 'put' ? undefined : answer.etag, 'ifMatch' in request ? request.ifMatch : undefined];
+  const isWrite = request.kind === 'put' || isInPlaceRequest(request);
+  return [isWrite ? undefined : answer.etag, 'ifMatch' in request ? request.ifMatch : undefined];
 }
 
 /** By ETag, the last call of an operation that needs it. */
@@ -288,7 +350,7 @@ function unansweredIn(operations: readonly Operation[], etags: ReadonlyMap<strin
 /** Without differences that no later operation can observe. */
 function blur(request: Request, etags: ReadonlyMap<string, string>, named: ReadonlyMap<string, number>): Request {
   const isNamedOnce = (id: string) => named.get(id) === 1;
-  if (request.kind === 'put' && !etags.has(request.content)) return { ...request, content: UNSEEN };
+  if (request.kind === 'put' && !request.type && !etags.has(request.content)) return { ...request, content: UNSEEN };
   if (request.kind === 'acquire' && isNamedOnce(request.leaseId)) return { ...request, leaseId: UNSEEN };
   if (request.kind === 'change' && isNamedOnce(request.newId)) return { ...request, newId: UNSEEN };
   return request;

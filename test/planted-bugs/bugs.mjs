@@ -580,6 +580,35 @@ export const plantedBugs = [
     tests: ['test/services/range-maps.test.ts', '-t', 'before and after a truncation'],
   },
   {
+    name: 'an append is decided on a state that others change meanwhile',
+    file: 'src/services/blob/in-place-blobs.ts',
+    find: 'const target = await readTarget(tx, storage, input);\n      const blob = findInPlace(',
+    replace:
+      'const target = await partition.read((at) => readTarget(at, storage, input));\n      const blob = findInPlace(',
+    tests: ['test/races/in-place.test.ts', '-t', 'to which 16 clients append'],
+  },
+  {
+    name: 'a long read does not hold what it reads',
+    file: 'src/services/blob/blob-reads.ts',
+    find: 'return isComplete || generation !== undefined;',
+    replace: 'return isComplete || map.gen > 0;',
+    tests: ['test/races/in-place.test.ts', '-t', 'of which two clients write overlapping pages'],
+  },
+  {
+    name: 'a snapshot goes on changing with the first write after it',
+    file: 'src/content/ranges/pages.ts',
+    find: 'page.born <= newest',
+    replace: 'page.born < newest',
+    tests: ['test/races/in-place.test.ts', '-t', 'of which snapshots are taken and deleted'],
+  },
+  {
+    name: 'a deleted snapshot is freed under its readers',
+    file: 'src/services/maintenance/sweeper.ts',
+    find: "if (deletion.kind !== 'content' && deletion.kind !== 'generation') return true;",
+    replace: "if (deletion.kind !== 'content' && (deletion.kind !== 'generation' || !deletion.pending)) return true;",
+    tests: ['test/races/in-place.test.ts', '-t', 'has all of one state'],
+  },
+  {
     name: 'a tag index one commit late',
     file: 'src/services/blob/tags.ts',
     find: 'await updateTagIndex(tx, account, { containerId: id, container, name: blob }, found.tags, tags);',
@@ -614,7 +643,7 @@ export const plantedBugs = [
   {
     name: 'a snapshot does not check the mark of deleted ones',
     file: 'src/services/blob/old-rows.ts',
-    find: 'const hidden = hiddenUpTo(await readMark(tx, account, id, blob));',
+    find: 'const hidden = mark ? hiddenUpTo(decodeMark(mark)) : 0n;',
     replace: 'const hidden = 0n;',
     tests: ['src/services/blob/snapshots.test.ts'],
   },

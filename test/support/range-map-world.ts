@@ -3,8 +3,8 @@ import { createChunkChecker } from '../../src/content/chunk-check.ts';
 import { createContentStore } from '../../src/content/content-store.ts';
 import { createActiveReads } from '../../src/content/gc/active-reads.ts';
 import { activeEpochs, takeOverEpoch } from '../../src/content/membership/epochs.ts';
-import { isInline, visibleBytes } from '../../src/content/ranges/map-page.ts';
-import { decodeMapPage } from '../../src/content/ranges/map-page-codec.ts';
+import { emptyPage, isInline, type MapPage, visibleBytes } from '../../src/content/ranges/map-page.ts';
+import { decodeMapPage, encodeMapPage } from '../../src/content/ranges/map-page-codec.ts';
 import { mapPageKey } from '../../src/content/ranges/map-rows.ts';
 import { clearRange, NO_END } from '../../src/content/ranges/writes.ts';
 import { type ContentId, decodeChunk, deletionsIn, formatId, parseId } from '../../src/content/rows.ts';
@@ -125,6 +125,17 @@ export async function openRangeWorld(engine: Engine) {
       const sources = visibleBytes(decodeMapPage(row!).segments).values();
       return [...sources].flatMap(({ source }) => (isInline(source) ? [source.bytes.length / UNIT] : []));
     },
+    /** A short write that need not begin or end with a unit. */
+    writeBytes: (id: ContentId, offset: number, inline: Buffer) =>
+      ranges().withRoom(ACCOUNT, () =>
+        act(async (tx) => ranges().write(tx, ACCOUNT, await ranges().read(tx, ACCOUNT, id), offset, { inline })),
+      ),
+    /** A page as many short writes would leave it. */
+    putPage: (id: ContentId, offset: number, page: Pick<MapPage, 'born' | 'nextPiece' | 'segments'>) =>
+      act(async (tx) => {
+        const row = encodeMapPage({ ...emptyPage(tx.timestamp, 0, 0), ...page });
+        tx.put(mapPageKey(ACCOUNT, id, offset), row);
+      }),
     /** Several ranges in one commit, of which one chunk may have the bytes. */
     async scatter(id: ContentId, pieces: readonly ScatteredPiece[]) {
       const { content } = process;
@@ -209,10 +220,10 @@ export async function openRangeWorld(engine: Engine) {
         throw error;
       }
     },
-    async list(id: ContentId, gen: number | undefined) {
+    async list(id: ContentId, gen: number | undefined, unit = 1) {
       return partition.read(async (at) => {
         const found = await ranges().read(at, ACCOUNT, id);
-        return toArray(ranges().list(at, ACCOUNT, found, gen, { from: 0, to: LENGTH }));
+        return toArray(ranges().list(at, ACCOUNT, found, gen, { from: 0, to: LENGTH }, { unit }));
       });
     },
     async compare(id: ContentId, since: number, gen: number | undefined) {

@@ -56,6 +56,7 @@ export interface RangeMaps {
 
   /**
    * @param gen of all functions: undefined is the current state
+   * @param unit ranges begin and end at multiples of it, as `within` does
    * @param bytesMax from which on a range is not joined with its neighbour
    */
   list(
@@ -64,7 +65,7 @@ export interface RangeMaps {
     map: RangeMap,
     gen: number | undefined,
     within: ByteRange,
-    bytesMax?: number,
+    options?: { unit?: number; bytesMax?: number },
   ): AsyncIterable<ChangedRange>;
   /** What was written or cleared after generation `since`. */
   compare(

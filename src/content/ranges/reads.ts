@@ -102,6 +102,7 @@ async function* pagesSeenBy(
 
 /**
  * Ranges that were written and not cleared, in order; neighbours are one.
+ * @param unit ranges begin and end at multiples of it, as `within` does
  * @param bytesMax a longer range comes in parts
  */
 export async function* listRanges(
@@ -110,10 +111,19 @@ export async function* listRanges(
   map: RangeMap,
   gen: number | undefined,
   within: ByteRange,
-  bytesMax?: number,
+  { unit = 1, bytesMax }: { unit?: number; bytesMax?: number } = {},
 ): AsyncGenerator<ChangedRange> {
-  const isWritten = ({ source }: MapSegment) => source !== undefined;
-  yield* joinNeighbours(segmentRanges(at, account, map, gen, within, isWritten), bytesMax);
+  const written = segmentRanges(at, account, map, gen, within, ({ source }) => source !== undefined);
+  yield* joinNeighbours(unit === 1 ? written : roundOutward(written, unit), bytesMax);
+}
+
+async function* roundOutward(ranges: AsyncIterable<ChangedRange>, unit: number): AsyncGenerator<ChangedRange> {
+  let end = 0;
+  for await (const range of ranges) {
+    const from = Math.max(end, range.from - (range.from % unit));
+    end = Math.ceil(range.to / unit) * unit;
+    if (from < end) yield { ...range, from, to: end };
+  }
 }
 
 /** What was written or cleared after generation `since`, as generation `gen` sees it. */

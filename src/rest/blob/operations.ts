@@ -15,7 +15,7 @@ import {
 } from '../../services/blob/containers.ts';
 import { copyBlob } from '../../services/blob/copies.ts';
 import { restoreContainer } from '../../services/blob/deleted-containers.ts';
-import { type LeaseAnswer, leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
+import { leaseBlob, leaseContainer } from '../../services/blob/leases.ts';
 import { type ListedContainer, listContainers } from '../../services/blob/list-containers.ts';
 import { listBlobs } from '../../services/blob/listing.ts';
 import { abortCopy } from '../../services/blob/pending-copies.ts';
@@ -25,7 +25,10 @@ import { snapshotBlob } from '../../services/blob/snapshots.ts';
 import { setBlobTier } from '../../services/blob/tiers.ts';
 import { undeleteBlob } from '../../services/blob/undelete.ts';
 import type { Storage } from '../../services/common/storage.ts';
+import { addCopyHeaders } from '../copy-reply.ts';
 import { prepend, streamAsProduced } from '../http/streamed.ts';
+import { leaseDuration, leaseHeaders, leaseStatus } from '../lease-reply.ts';
+import { leaseParams, leaseReply } from '../lease-request.ts';
 import { type ConditionHeader, type Operation, operationOn, type Request } from '../operation.ts';
 import {
   blobContentHeaders,
@@ -34,7 +37,6 @@ import {
   contentHeaders,
   dateConditions,
   header,
-  integerHeader,
   integerQuery,
   leaseId,
   listQuery,
@@ -43,6 +45,7 @@ import {
   query,
   range,
   reader,
+  rejectConditions,
   requiredHeader,
   xmlBody,
 } from '../params.ts';
@@ -65,10 +68,8 @@ import { appendOperations } from './append-operations.ts';
 import { batchOperations } from './batch.ts';
 import { appendHeaders, BLOB_TYPES, incrementalHeaders, pageHeaders } from './blob-types.ts';
 import { BLOCK_LIST_BYTES_MAX, blockElements, blockListXml, readBlockList } from './block-lists.ts';
-import { addCopyHeaders } from './copy-reply.ts';
 import { copySource, requireAbortAction, requireAsyncCopy, sourceTagConditions } from './copy-source.ts';
 import { fromUrlOperations } from './from-url-operations.ts';
-import { leaseDuration, leaseHeaders, leaseStatus } from './lease-reply.ts';
 import {
   blobListElements,
   blobListEnd,
@@ -91,7 +92,6 @@ import {
   PUT_BLOCK_SIZES,
   permanentDelete,
   publicAccess,
-  rejectConditions,
   rejectSnapshot,
   requiredQuery,
   showOnlyDeleted,
@@ -127,13 +127,6 @@ const GET_BLOB_TIER_VERSION = '2026-10-06';
 
 const SNAPSHOT_HEADER_UNTIL = '2019-02-02';
 
-const leaseParams = {
-  action: requiredHeader('x-ms-lease-action'),
-  leaseId,
-  proposedId: header('x-ms-proposed-lease-id'),
-  seconds: integerHeader('x-ms-lease-duration', { min: -1, max: 60 }),
-  periodSeconds: integerHeader('x-ms-lease-break-period', { min: 0, max: 60 }),
-};
 /** The delete permission suffices to break a lease, but for no other lease action. */
 const LEASE_PERMISSIONS = [
   { when: {}, permission: 'write' },
@@ -748,14 +741,6 @@ export const blobOperations: readonly Operation<Storage>[] = [
   ...singleOperations,
   ...batchOperations(singleOperations),
 ];
-
-function leaseReply({ action, leaseId, breakSeconds, ...found }: LeaseAnswer & { action: string }): Reply {
-  const status: Readonly<Record<string, number>> = { acquire: 201, break: 202 };
-  return {
-    status: status[action.toLowerCase()] ?? 200,
-    headers: validatorHeaders(found, { 'x-ms-lease-id': leaseId, 'x-ms-lease-time': breakSeconds }),
-  };
-}
 
 function metadataReply(found: Validators & { readonly metadata: Metadata }): Reply {
   return { status: 200, headers: validatorHeaders(found, metadataHeaders(found.metadata)) };

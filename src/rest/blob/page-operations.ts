@@ -26,23 +26,24 @@ import {
   invalidHeader,
   leaseId,
   metadata,
+  noContent,
   pathPart,
   range,
   reader,
+  required,
 } from '../params.ts';
 import { PAGE_BYTES, streamedXmlReply, validatorHeaders } from '../reply.ts';
 import { structuredType } from '../structured-body/headers.ts';
 import { structuredContent } from '../structured-body/structured-content.ts';
+import { rangeElements, rangeListMarker, rangeListXml } from '../xml/range-list.ts';
 import { pageHeaders } from './blob-types.ts';
 import { copySource, sourceBytesMax, sourceRange } from './copy-source.ts';
 import { hashHeaders, sourceParams, UNSUPPORTED_OF_SOURCES, wantsBlockMd5 } from './from-url-operations.ts';
-import { pageListMarker, pageListXml, pageRangeElements } from './page-list-xml.ts';
 import {
   beforeCrc64,
   conditions,
   ENCRYPTION,
   IMMUTABILITY,
-  noContent,
   previousSnapshot,
   rejectSnapshot,
   sizeLimit,
@@ -70,13 +71,6 @@ function sequenceHeader(name: string, refuse: (name: string, text: string) => Er
     return value;
   });
 }
-
-const required = <T>(name: string, of: Reader<T | undefined>): Reader<T> =>
-  reader((request) => {
-    const value = of.read(request);
-    if (value === undefined) throw fail('MissingRequiredHeader', { HeaderName: name });
-    return value;
-  });
 
 const length = integerHeader('x-ms-blob-content-length', { max: PAGE_BLOB_BYTES_MAX });
 const sequenceNumber = sequenceHeader('x-ms-blob-sequence-number');
@@ -271,16 +265,18 @@ export const pageOperations: readonly Operation<Storage>[] = [
     conditions: ALL_CONDITIONS,
     test: TEST,
     unsupported: VERSION_PARAMS,
-    input: { ...place, snapshot, since: previousSnapshot, range, start: pageListMarker, resultsMax: listLimit },
+    input: { ...place, snapshot, since: previousSnapshot, range, start: rangeListMarker, resultsMax: listLimit },
     replyBytes: () => PAGE_BYTES,
     run: async (storage, input) => {
       const parts: Buffer[] = [];
-      const { blob, next } = await getPageRanges(storage, input, (ranges) => parts.push(pageRangeElements(ranges)));
+      const { blob, next } = await getPageRanges(storage, input, (ranges) =>
+        parts.push(rangeElements(ranges, 'PageRange')),
+      );
       return { blob, next, parts };
     },
     reply: ({ blob, next, parts }, request) => {
       if (next !== undefined && !isPaged(request) && isBeforePaging(request)) throw fail('OutOfRangeInput');
-      const { status, headers, body } = streamedXmlReply(200, pageListXml(parts, next, isPaged(request)));
+      const { status, headers, body } = streamedXmlReply(200, rangeListXml('PageList', parts, next, isPaged(request)));
       return {
         status,
         headers: { ...headers, ...validatorHeaders(blob, { 'x-ms-blob-content-length': blob.length }) },

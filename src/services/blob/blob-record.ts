@@ -6,6 +6,7 @@ import type { Row, Snapshot, Timestamp } from '../../partition/partition.ts';
 import { decodeText, encodeText } from '../../partition/values.ts';
 import { NO_TAGS, type Tags } from '../../rules/tags.ts';
 import { parseRehydratePriority, parseTier, type StoredTier } from '../../rules/tiers.ts';
+import { decodeLease, encodeLease, type StoredLease, versionFields } from '../common/etagged-rows.ts';
 import type { AccountId, AccountScope } from '../common/storage.ts';
 import { fail } from './errors.ts';
 import { decodeMark, hiddenUpTo, markKey, snapshotKey } from './old-rows.ts';
@@ -17,13 +18,9 @@ import {
   blobTypeOf,
   type ContainerId,
   type CopyState,
-  decodeLease,
-  encodeLease,
   type Metadata,
   type PageState,
   readContainerId,
-  type StoredLease,
-  versionFields,
 } from './rows.ts';
 
 /** The line of a field that is present and empty. */

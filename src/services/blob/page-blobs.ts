@@ -14,7 +14,9 @@ import {
   type SequenceConditions,
 } from '../../rules/page.ts';
 import { judgeTierLength, type PageTier } from '../../rules/page-tiers.ts';
-import { nextSlice, type Storage } from '../common/storage.ts';
+import { emitRanges } from '../common/content-reads.ts';
+import { type StagedBytes, writeStaged } from '../common/staged-bytes.ts';
+import type { Storage } from '../common/storage.ts';
 import type { SentContent } from '../common/upload.ts';
 import { readBlob } from './blob-record.ts';
 import { type FromUrlInput, withSource } from './copy-sources.ts';
@@ -26,9 +28,7 @@ import {
   checkInPlaceInput,
   createInPlace,
   findInPlace,
-  type StagedBytes,
-  withStagedBytes,
-  writeStaged,
+  withBlobBytes,
 } from './in-place-blobs.ts';
 import {
   type BlobInput,
@@ -96,7 +96,7 @@ export async function putPage(storage: Storage, input: PutPageInput) {
   const { length } = input.body;
   if (length !== range.to - range.from)
     throw fail('InvalidHeaderValue', { HeaderName: 'Content-Length', HeaderValue: String(length) });
-  return withStagedBytes(
+  return withBlobBytes(
     storage,
     input,
     () => range.from,
@@ -215,9 +215,6 @@ export interface GetPageRangesInput extends SnapshotInput {
 
 export type PageRange = ByteRange & { readonly isWritten?: boolean };
 
-/** Ranges that are emitted together. */
-const SLICE_RANGES = 500;
-
 /**
  * The ranges that were written and not cleared, in order; neighbours are one.
  * @param emit gets them in slices: there may be millions
@@ -243,7 +240,7 @@ export async function getPageRanges(
       since === undefined
         ? content.ranges.list(at, account, map, blob.generation, within)
         : content.ranges.compare(at, account, map, since, blob.generation, within);
-    return { blob, next: await emitPage(ranges, input.resultsMax, emit) };
+    return { blob, next: await emitRanges(ranges, input.resultsMax, emit) };
   });
 }
 
@@ -254,27 +251,4 @@ function listedRange(blob: Blob, { range: text, start = 0 }: GetPageRangesInput)
   if (range === 'InvalidRange') throw fail('InvalidRange');
   const pages = range ? pagesAround(range.from, range.to + 1) : { from: 0, to: blob.length };
   return { from: Math.max(pages.from, start), to: pages.to };
-}
-
-async function emitPage<Range extends ByteRange>(
-  ranges: AsyncIterable<Range>,
-  limit: number,
-  emit: (ranges: readonly Range[]) => void,
-): Promise<number | undefined> {
-  let slice: Range[] = [];
-  let count = 0;
-  for await (const range of ranges) {
-    if (count === limit) {
-      emit(slice);
-      return range.from;
-    }
-    slice.push(range);
-    count++;
-    if (slice.length < SLICE_RANGES) continue;
-    emit(slice);
-    slice = [];
-    await nextSlice();
-  }
-  emit(slice);
-  return undefined;
 }

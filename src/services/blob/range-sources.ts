@@ -78,7 +78,7 @@ class LocalRanges implements RangeSource {
     const since = await this.readSince(at, blob);
     const listed =
       since === undefined
-        ? ranges.list(at, account, map, blob.generation, within, RANGE_SLICE_BYTES)
+        ? ranges.list(at, account, map, blob.generation, within, { bytesMax: RANGE_SLICE_BYTES })
         : ranges.compare(at, account, map, since, blob.generation, within, RANGE_SLICE_BYTES);
     const { found, isAll } = await firstRanges(listed);
     const slice = cutRangeSlice(found, isAll, this.length);

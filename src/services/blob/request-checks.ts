@@ -1,8 +1,8 @@
 /** The checks that blob operations share: of the request itself, before any row is read; of conditions and leases, on a snapshot. */
-import type { Instant, Snapshot, Timestamp } from '../../partition/partition.ts';
+import type { Snapshot, Timestamp } from '../../partition/partition.ts';
 import { type Conditions, hasOneCondition, judgeRead, judgeWrite, type Validators } from '../../rules/conditions.ts';
 import { type CopyState, isPending } from '../../rules/copy-state.ts';
-import { judgeUse, type Lease, lockedUntil, normaliseLeaseId } from '../../rules/lease.ts';
+import type { Lease } from '../../rules/lease.ts';
 import { blobNameFault, containerNameFault, LOGS_CONTAINER } from '../../rules/names.ts';
 import { type PageTier, parsePageTier } from '../../rules/page-tiers.ts';
 import {
@@ -14,16 +14,15 @@ import {
   type StoredTier,
   type Tier,
 } from '../../rules/tiers.ts';
+import { checkLeaseUse, type DecisionSnapshot, type LeaseFault, parseLeaseId } from '../common/lease-actions.ts';
 import type { Storage } from '../common/storage.ts';
 import { type BlobErrorCode, blobErrors, fail } from './errors.ts';
 import type { Blob, BlobRecord } from './rows.ts';
 
 export { parseMetadata, type SentMetadata } from '../common/names.ts';
+export { type DecisionSnapshot, parseLeaseId };
 
 export type LeasedResource = 'blob' | 'container';
-
-/** A read, or a transaction whose commit must come before the instant at which its decision is no longer valid. */
-export type DecisionSnapshot = Snapshot & { commitBefore?(instant: Instant): void };
 
 export interface BlobInput {
   readonly container: string;
@@ -69,13 +68,6 @@ export function checkBlobName(name: string): void {
 
 export function checkSingleCondition(conditions: Conditions): void {
   if (!hasOneCondition(conditions)) throw fail('MultipleConditionHeadersNotSupported');
-}
-
-export function parseLeaseId(text: string | undefined, header = 'x-ms-lease-id'): string | undefined {
-  if (text === undefined) return undefined;
-  const id = normaliseLeaseId(text);
-  if (id === undefined) throw fail('InvalidHeaderValue', { HeaderName: header, HeaderValue: text });
-  return id;
 }
 
 export function parseSentTier(text: string): Tier {
@@ -133,7 +125,7 @@ export function checkCopyable(blob: Pick<Blob, 'copy' | 'page' | 'snapshot'>): v
   checkNoPendingCopy(blob);
 }
 
-/** Fails if the lease does not permit this use. A decision on an active lease is void once the lease has expired: hence the deadline. */
+/** Fails if the lease does not permit this use. */
 export function checkLease(
   at: DecisionSnapshot,
   lease: Lease | undefined,
@@ -141,10 +133,7 @@ export function checkLease(
   use: 'read' | 'write',
   what: LeasedResource,
 ): void {
-  const verdict = judgeUse(lease, leaseId, use, at.now);
-  if (verdict !== 'proceed') throw leaseError(leaseErrorCode(verdict, what), what);
-  const until = lockedUntil(lease, at.now);
-  if (until !== undefined) at.commitBefore?.(until);
+  checkLeaseUse(at, lease, leaseId, use, (fault) => leaseError(leaseErrorCode(fault, what), what));
 }
 
 export function checkReadConditions(found: Validators, conditions: Conditions): void {
@@ -168,7 +157,7 @@ export function leaseError(code: BlobErrorCode, what: LeasedResource) {
   return fail(code, undefined, what === 'blob' ? message : message.replace('the blob', 'the container'));
 }
 
-function leaseErrorCode(verdict: Exclude<ReturnType<typeof judgeUse>, 'proceed'>, what: LeasedResource): BlobErrorCode {
+function leaseErrorCode(verdict: LeaseFault, what: LeasedResource): BlobErrorCode {
   if (verdict === 'LeaseIdMismatch') {
     return what === 'blob' ? 'LeaseIdMismatchWithBlobOperation' : 'LeaseIdMismatchWithContainerOperation';
   }
