@@ -1,8 +1,11 @@
 /** Running copies of append and page blobs, stopped at every slice: what the next process finds, and what the copy has in the end. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { base, openCopies, stopAfterUploads } from '../../../test/support/running-copies.ts';
-import { appendBlock, createAppendBlob } from './append-blobs.ts';
+import { base, OTHER, openCopies, stopAfterUploads } from '../../../test/support/running-copies.ts';
+import { decodeChunk } from '../../content/rows.ts';
+import { keysUnder } from '../../partition/keys.ts';
+import type { RemoteSources } from '../common/remote-sources.ts';
+import { appendBlock, appendBlockFromUrl, createAppendBlob } from './append-blobs.ts';
 import { copyIncrementally } from './incremental-copies.ts';
 import { clearPages, createPageBlob, putPage, setPageProperties } from './page-blobs.ts';
 import { abortCopy } from './pending-copies.ts';
@@ -106,6 +109,35 @@ describe('A running copy of an append blob', () => {
     expect(await runStopped(copies)).toBeGreaterThan(1);
     expect((await state()).append).toEqual({ blocks: 4 });
     expect((await bytes()).equals(Buffer.concat(parts))).toBe(true);
+  });
+});
+
+describe('Append Block From URL of another server', () => {
+  it.each([5_000, 3 * MIB + 5])('makes chunks that end with their map pages: %i bytes', async (length) => {
+    const bytes = Buffer.alloc(length, 'remote ');
+    const head = { length, etag: 'x', modified: undefined, content: {}, metadata: [] };
+    const remote: RemoteSources = {
+      open: async () => ({
+        head,
+        async *bytes() {
+          yield bytes;
+        },
+        close() {},
+      }),
+      listPages: () => Promise.reject(new Error('not a page blob')),
+    };
+    const { other, partition, findings } = await openCopies(remote);
+    await createAppendBlob(other, { ...SOURCE, content: {}, metadata: [] });
+    await appendBlock(other, { ...SOURCE, append: {}, wantsMd5: false, body: whole(Buffer.from('abc')) });
+    const url = 'http://elsewhere/x';
+    await appendBlockFromUrl(other, {
+      ...{ ...SOURCE, append: {}, wantsMd5: false, source: { url, remote: { url } } },
+      ...{ sourceConditions: {}, sourceHashes: {}, sourceBytesMax: 100 * MIB },
+    });
+    const rows = await partition.read((at) => at.scan(keysUnder([OTHER, 'k']), { limit: 100 }));
+    const lengths = rows.map((row) => decodeChunk(row).place.length);
+    expect(lengths).toEqual(length === 5_000 ? [length] : [MIB - 3, MIB, MIB, 8]);
+    expect(await findings()).toEqual([]);
   });
 });
 
