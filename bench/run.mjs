@@ -19,6 +19,7 @@ import { experimentStage } from './against-experiment.mjs';
 import { limitStage } from './against-limit.mjs';
 import { oneLaneStage } from './against-one-lane.mjs';
 import { copyStage, deleteStage, flatStage, growthStage } from './holdfast-only.mjs';
+import { appendStage, pageRangesStage, pageSnapshotStage, putPageStage } from './in-place.mjs';
 import { order } from './measure.mjs';
 import { postgresMarkdown, postgresSettings, postgresStage } from './on-postgres.mjs';
 import { depthStage, queueGrowthStage, queueStage } from './queues.mjs';
@@ -114,6 +115,10 @@ const againstOthers = [
   oneBlobStage,
   batchStage,
   snapshotStage,
+  appendStage,
+  putPageStage,
+  pageRangesStage,
+  pageSnapshotStage,
   filledStage(10_000),
   filledStage(100_000),
   tagStage,
