@@ -40,12 +40,13 @@ export async function runAzcopy({ command, env }, { target, folder }) {
   mkdirSync(join(up, 'below'), { recursive: true });
   for (const [name, bytes] of files) writeFileSync(join(up, name), bytes);
   const service = BlobServiceClient.fromConnectionString(target.connectionString);
-  const containers = ['azcopy', 'other', 'in-place'].map((name) => service.getContainerClient(name));
-  const [container, other, typed] = containers;
+  const containers = ['azcopy', 'other', 'in-place', 'copied'].map((name) => service.getContainerClient(name));
+  const [container, other, typed, copied] = containers;
   for (const each of containers) await each.create();
-  const [there, elsewhere, inPlace] = await Promise.all(containers.map(signedUrl));
+  const [there, elsewhere, inPlace, copies] = await Promise.all(containers.map(signedUrl));
   const copy = ['copy', there, elsewhere, '--recursive', '--from-to=BlobBlob'];
   const all = [...files.keys()].sort().join(', ');
+  const names = ['disk.vhd', 'pageblob', 'appendblob'];
 
   /** @type {[string, string[], () => Promise<unknown>, unknown][]} */
   const steps = [
@@ -126,20 +127,17 @@ export async function runAzcopy({ command, env }, { target, folder }) {
     }),
     [
       'copies page and append blobs on the server',
-      ['copy', inPlace, elsewhere, '--recursive', '--from-to=BlobBlob'],
+      ['copy', inPlace, copies, '--recursive', '--from-to=BlobBlob'],
       async () => {
-        const names = ['disk.vhd', 'pageblob', 'appendblob'].map((name) => other.getBlobClient(`in-place/${name}`));
-        return (await Promise.all(names.map((blob) => blob.getProperties()))).map(({ blobType }) => blobType).join();
+        const blobs = names.map((name) => copied.getBlobClient(name));
+        return (await Promise.all(blobs.map((blob) => blob.getProperties()))).map(({ blobType }) => blobType).join();
       },
       'PageBlob,PageBlob,AppendBlob',
     ],
     [
       'copies them down',
-      ['copy', elsewhere.replace('?', '/in-place?'), down, '--recursive', '--from-to=BlobLocal'],
-      async () => {
-        const names = ['disk.vhd', 'pageblob', 'appendblob'];
-        return isSame(join(down, 'in-place'), new Map(names.map((name) => [name, image])));
-      },
+      ['copy', copies, down, '--recursive', '--from-to=BlobLocal'],
+      async () => isSame(join(down, 'copied'), new Map(names.map((name) => [name, image]))),
       true,
     ],
     ['removes', ['remove', there, '--recursive', '--from-to=BlobTrash'], () => namesIn(container), ''],
